@@ -1,5 +1,6 @@
 import { Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
+import { BUDGET_SHARE } from "./memory-limit.ts";
 
 /**
  * The memory of a process for request messages that arrive in several pieces. A message that arrives in one
@@ -184,13 +185,13 @@ export interface OutboundTotal {
   readonly maxBytes: number;
 }
 
-/** One gRPC connection may use two thirds of it. */
+/** With 1 GiB of memory or more (memory-limit.ts). One gRPC connection may use two thirds of it. */
 const MAX_OUTBOUND_BYTES = 384 * MIB;
 /** A connection that reads is not refused because others don't. */
 const RESERVED_BYTES = 256 * KIB;
 
 /** Returns the total that the budgets of all connections share. */
-export function createOutboundTotal(maxBytes = MAX_OUTBOUND_BYTES): OutboundTotal {
+export function createOutboundTotal(maxBytes = MAX_OUTBOUND_BYTES * BUDGET_SHARE): OutboundTotal {
   return { bytes: 0, maxBytes };
 }
 

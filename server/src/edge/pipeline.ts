@@ -6,6 +6,7 @@ import type { Deadline } from "../domain/operation.ts";
 import { Refusal } from "../domain/refusal.ts";
 import { type Principal, requireServed } from "../domain/tenant.ts";
 import { BatchRequestSchema } from "../gen/onceward/v1/idempotency_pb.ts";
+import { BUDGET_SHARE } from "./memory-limit.ts";
 import {
   type CallHead,
   type CallObserverOptions,
@@ -127,7 +128,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   function answerInFlight(route: Route, received: ReceivedMessage, call: Call): Answer<Message> {
     const { byteLength } = received.bytes;
     if (byteLength <= MIN_COUNTED_BYTES) return answerCall(route, received, call);
-    if (inFlightBytes + byteLength > MAX_IN_FLIGHT_BYTES) throw tooManyBytes();
+    if (inFlightBytes + byteLength > MAX_IN_FLIGHT_BYTES * BUDGET_SHARE) throw tooManyBytes();
     inFlightBytes += byteLength;
     const end = () => {
       inFlightBytes -= byteLength;

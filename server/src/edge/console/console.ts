@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
-import { sendFile } from "../static-files.ts";
+import { createFileSender } from "../static-files.ts";
 import { answerEmpty, answerError, answerJson } from "./answers.ts";
 import type { ConsoleFiles } from "./files.ts";
 import type { IssuerSignIn } from "./issuer-sign-in.ts";
@@ -76,6 +76,8 @@ export function createConsole({ site, files, signIn, issuerSignIn, log }: Consol
           ["/console/api/oidc/callback", new Map([["GET", issuerSignIn.callback]])],
         ] as const)),
   ]);
+
+  const sendFile = createFileSender();
 
   function answerEndpoint(path: string, request: IncomingMessage, response: ServerResponse): void {
     const methods = endpoints.get(path);

@@ -4,6 +4,7 @@ import { Code } from "@connectrpc/connect";
 import type { AddressLimit } from "../connections.ts";
 import { forgetWhenClosed, grpcStatus, isGrpcCall } from "../grpc-protocol.ts";
 import { createOutboundBudget, type InboundBudget, type OutboundTotal } from "../memory-budgets.ts";
+import { BUDGET_SHARE } from "../memory-limit.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Route } from "../route.ts";
 import type { Tls } from "../tls.ts";
@@ -87,7 +88,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       pipeline,
       slowRequests,
       inbound: options.inboundBudget.ofConnection(),
-      outbound: createOutboundBudget(MAX_UNFLUSHED_BYTES, options.outboundTotal),
+      outbound: createOutboundBudget(MAX_UNFLUSHED_BYTES * BUDGET_SHARE, options.outboundTotal),
       peer: socket.remoteAddress,
     };
     const batchStreams = batchStreamsOf(connection);

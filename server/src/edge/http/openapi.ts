@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
-import { type Encoding, etagOf, type StaticFile, sendFile } from "../static-files.ts";
+import { createFileSender, type Encoding, etagOf, type StaticFile } from "../static-files.ts";
 
 /** The path of the document on the HTTP port. */
 const PATH = "/openapi.yaml";
@@ -24,6 +24,7 @@ export async function openOpenApi(): Promise<OpenApi> {
     immutable: false,
     encodings: [encoded("gzip", gzipSync(bytes)), encoded("identity", bytes)],
   };
+  const sendFile = createFileSender();
   return {
     answer(path, request, response) {
       if (path !== PATH) return false;

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import type { TlsOptions } from "node:tls";
 import { type AddressLimit, trackConnections } from "../connections.ts";
 import type { Tls } from "../tls.ts";
+import { answerInTurns } from "./turns.ts";
 
 /** A port that serves HTTP/1.1, with TLS if it is configured. */
 export interface HttpPort {
@@ -19,13 +20,14 @@ export interface HttpPort {
   connections(): number;
 }
 
-/** Creates a port. Node's `options` override those of `tls`. */
+/** Creates a port that answers the requests of a connection in turns. Node's `options` override those of `tls`. */
 export function createHttpPort(
   options: ServerOptions & TlsOptions,
   tls: Tls | undefined,
-  onRequest: RequestListener,
+  answer: RequestListener,
   limit: AddressLimit,
 ): HttpPort {
+  const onRequest = answerInTurns(answer);
   const server =
     tls === undefined ? createServer(options, onRequest) : createTlsServer(options, tls, onRequest);
   const connections = trackConnections(server, limit);

@@ -111,7 +111,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
       })
       .catch((error: unknown) => {
         // The caller has left, or the answer can't be written.
-        if (!response.destroyed) log.error({ err: error }, "a call could not be answered");
+        if (!response.destroyed && !request.socket.destroyed)
+          log.error({ err: error }, "a call could not be answered");
         response.destroy();
       });
   };
@@ -147,6 +148,8 @@ async function* countedUntilClosed(
   outbound: OutboundBudget,
 ): AsyncIterable<Uint8Array> {
   for await (const piece of body) {
+    // Others' replies have used up the memory since the call was admitted: its caller repeats it, and gets the same answer.
+    if (outbound.isExhausted()) throw new Error("there are too many replies that were not read");
     outbound.countUntilClosed(response, piece.byteLength);
     yield piece;
   }

@@ -25,13 +25,23 @@ export interface ManagementOptions {
 }
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;
-/** Probes and scrapers are few. */
-const MAX_CONNECTIONS = 1000;
+/** Probes and scrapers are few; a peer that holds connections leaves room for those of other addresses. */
+const MAX_CONNECTIONS = 256;
+const MAX_PER_ADDRESS = 32;
+/** A peer that reads nothing of an answer, or sends nothing, is cut after this: probes and scrapes take milliseconds. */
+const SILENCE_MS = 10_000;
 
 /** @see ManagementServer */
 export function createManagementServer(options: ManagementOptions): ManagementServer {
   const { metrics, unreadyReasons, tls } = options;
-  const ofTls = { rejectUnauthorized: false, handshakeTimeout: HANDSHAKE_TIMEOUT_MS };
+  const ofTls = {
+    rejectUnauthorized: false,
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+    headersTimeout: SILENCE_MS,
+    requestTimeout: SILENCE_MS,
+    connectionsCheckingInterval: 1000,
+  };
+  const render = createSharedRendering(() => metrics.render());
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     switch (request.url) {
       case "/livez":
@@ -45,7 +55,7 @@ export function createManagementServer(options: ManagementOptions): ManagementSe
         if (tls?.asksClients && !hasCertificate(request)) {
           return reply(response, 403, "text/plain", "a client certificate is required\n");
         }
-        metrics.render().then(
+        render().then(
           (text) => reply(response, 200, metrics.contentType, text),
           () => reply(response, 500, "text/plain", "the metrics could not be collected\n"),
         );
@@ -54,8 +64,9 @@ export function createManagementServer(options: ManagementOptions): ManagementSe
         return reply(response, 404, "text/plain", "/livez, /readyz, /metrics\n");
     }
   };
-  const port = createHttpPort(ofTls, tls, answer, { maxPerAddress: MAX_CONNECTIONS });
+  const port = createHttpPort(ofTls, tls, answer, { maxPerAddress: MAX_PER_ADDRESS });
   port.server.maxConnections = MAX_CONNECTIONS;
+  port.server.timeout = SILENCE_MS;
   return {
     listen: port.listen,
     close: () => port.close(0),
@@ -71,7 +82,20 @@ function hasCertificate({ socket }: IncomingMessage): boolean {
   return socket instanceof TLSSocket && socket.authorized;
 }
 
-function reply(response: ServerResponse, status: number, contentType: string, body: string): void {
+/** Returns a function that renders at most once at a time, into bytes that all who ask in the meantime share. */
+function createSharedRendering(render: () => Promise<string>): () => Promise<Buffer> {
+  let shared: Promise<Buffer> | undefined;
+  return () => {
+    shared ??= render()
+      .then((text) => Buffer.from(text))
+      .finally(() => {
+        shared = undefined;
+      });
+    return shared;
+  };
+}
+
+function reply(response: ServerResponse, status: number, contentType: string, body: string | Buffer): void {
   response.writeHead(status, { "content-type": contentType });
   response.end(body);
 }

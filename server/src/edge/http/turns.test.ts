@@ -1,0 +1,61 @@
+import { EventEmitter } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { beforeEach, expect, test, vi } from "vitest";
+import { answerInTurns } from "./turns.ts";
+
+/** A connection of an address, as far as turns look at it. */
+function connectFrom(remoteAddress: string) {
+  const socket = {
+    remoteAddress,
+    destroyed: false,
+    destroy() {
+      socket.destroyed = true;
+    },
+  };
+  return socket;
+}
+
+let answered: ServerResponse[];
+let listener: (request: IncomingMessage, response: ServerResponse) => void;
+
+beforeEach(() => {
+  answered = [];
+  listener = answerInTurns((_, response) => void answered.push(response as ServerResponse));
+});
+
+function send(socket: ReturnType<typeof connectFrom>): EventEmitter {
+  const response = Object.assign(new EventEmitter(), { destroy: vi.fn() });
+  listener({ socket } as unknown as IncomingMessage, response as unknown as ServerResponse);
+  return response;
+}
+
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+
+test("a request of a connection is answered when the answer before it is with the operating system", () => {
+  const socket = connectFrom("10.0.0.1");
+  const [first, second] = [send(socket), send(socket)];
+  expect(answered).toEqual([first]);
+  first?.emit("close");
+  expect(answered).toEqual([first, second]);
+});
+
+test("a connection with more than 16 waiting requests is cut, and what follows is not answered", () => {
+  const socket = connectFrom("10.0.0.1");
+  for (let request = 0; request < 17; request++) send(socket);
+  expect(socket.destroyed).toBe(false);
+  send(socket);
+  expect(socket.destroyed).toBe(true);
+  send(socket);
+  expect(answered).toHaveLength(1);
+});
+
+test("all connections of an address have 64 requests in a turn of the event loop; another address is not delayed", async () => {
+  for (let connection = 0; connection < 150; connection++) send(connectFrom("10.0.0.1"));
+  expect(answered).toHaveLength(64);
+  const other = send(connectFrom("10.0.0.2"));
+  expect(answered.at(-1)).toBe(other);
+  await nextTurn();
+  expect(answered).toHaveLength(129);
+  await nextTurn();
+  expect(answered).toHaveLength(151);
+});

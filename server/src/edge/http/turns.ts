@@ -1,0 +1,108 @@
+import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import { countedAddress } from "../connections.ts";
+
+/**
+ * Requests of one connection that may wait for their turn. HTTP/1.1 allows a client to send requests before it has read
+ * an answer (RFC 9112, section 9.3.2), which no browser and hardly a library does.
+ */
+const MAX_WAITING = 16;
+/** Requests of one address in a turn of the event loop: some ten milliseconds. The rest waits for the next turn. */
+const MAX_PER_TURN = 64;
+
+interface Waiting {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+}
+
+/**
+ * Returns a listener that answers the requests of a connection one after the other, each when the operating system has
+ * the answer before it: a peer that sends requests and reads no answers has one answer in memory. A connection with more
+ * than 16 waiting requests is cut. All connections of an address have 64 requests in a turn of the event loop, so that a
+ * burst of one peer delays others by some milliseconds.
+ */
+export function answerInTurns(answer: RequestListener): RequestListener {
+  const connections = new WeakMap<Socket, ConnectionTurns>();
+  const peers = new PeerTurns();
+  return (request, response) => {
+    const { socket } = request;
+    // The rest of what was parsed together with a request that cut the connection.
+    if (socket.destroyed) return;
+    let turns = connections.get(socket);
+    if (turns === undefined) {
+      const address = countedAddress(socket.remoteAddress ?? "");
+      turns = new ConnectionTurns((waiting) =>
+        peers.run(address, () => answer(waiting.request, waiting.response)),
+      );
+      connections.set(socket, turns);
+    }
+    if (!turns.add({ request, response })) socket.destroy();
+  };
+}
+
+/** The requests of one connection. */
+class ConnectionTurns {
+  readonly #answer: (waiting: Waiting) => void;
+  readonly #waiting: Waiting[] = [];
+  #isBusy = false;
+
+  constructor(answer: (waiting: Waiting) => void) {
+    this.#answer = answer;
+  }
+
+  /** Answers the request when its turn comes; returns false if too many wait. */
+  add(waiting: Waiting): boolean {
+    if (this.#waiting.length >= MAX_WAITING) return false;
+    this.#waiting.push(waiting);
+    if (!this.#isBusy) this.#next();
+    return true;
+  }
+
+  readonly #next = () => {
+    const next = this.#waiting.shift();
+    this.#isBusy = next !== undefined;
+    if (next === undefined) return;
+    // Also emitted when the connection is cut; then the requests behind it are answered to nobody, and cost nothing.
+    next.response.once("close", this.#next);
+    if (next.request.socket.destroyed) next.response.destroy();
+    else this.#answer(next);
+  };
+}
+
+/** Divides turns of the event loop among addresses. */
+class PeerTurns {
+  readonly #counts = new Map<string, number>();
+  /** Work of addresses that have used up the turn; at most one entry for each connection. */
+  readonly #deferred = new Map<string, (() => void)[]>();
+  #isScheduled = false;
+
+  /** Does the work now, or in a later turn of the event loop. */
+  run(address: string, work: () => void): void {
+    const count = this.#counts.get(address) ?? 0;
+    this.#schedule();
+    if (count < MAX_PER_TURN) {
+      this.#counts.set(address, count + 1);
+      work();
+      return;
+    }
+    const deferred = this.#deferred.get(address);
+    if (deferred === undefined) this.#deferred.set(address, [work]);
+    else deferred.push(work);
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#counts.clear();
+      for (const [address, deferred] of [...this.#deferred]) {
+        const now = deferred.splice(0, MAX_PER_TURN);
+        if (deferred.length === 0) this.#deferred.delete(address);
+        this.#counts.set(address, now.length);
+        this.#schedule();
+        for (const work of now) work();
+      }
+    });
+  }
+}
