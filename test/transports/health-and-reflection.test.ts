@@ -2,7 +2,7 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { bytes, ORDER } from "../helpers/calls/verbs.ts";
 import { healthClient, NOT_SERVING, SERVING } from "../helpers/network/health.ts";
@@ -14,6 +14,11 @@ import { useServer } from "../helpers/servers/use-server.ts";
 const SERVICE = "onceward.v1.IdempotencyService";
 
 const { database, server } = useServer();
+
+let apiKey: string;
+beforeAll(async () => {
+  ({ apiKey } = await createTenant(database));
+});
 
 test.each(["", SERVICE])("the health of %j is SERVING, without a credential", async (service) => {
   expect(await healthClient(server).check(service)).toBe(SERVING);
@@ -45,8 +50,18 @@ interface ReflectionAnswer {
 
 type Question = Readonly<Partial<Record<"fileByFilename" | "fileContainingSymbol" | "listServices", string>>>;
 
-async function reflect(version: "v1" | "v1alpha", question: Question): Promise<ReflectionAnswer> {
-  const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${server.grpcPort}` });
+/** Sends the tenant's key with each call. */
+const authorize: Interceptor = (next) => (request) => {
+  request.header.set("authorization", `Bearer ${apiKey}`);
+  return next(request);
+};
+
+async function reflect(
+  version: "v1" | "v1alpha",
+  question: Question,
+  interceptors: Interceptor[] = [authorize],
+): Promise<ReflectionAnswer> {
+  const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${server.grpcPort}`, interceptors });
   // The service is described at run time, so its method has no type.
   const client = createClient(reflectionService(version), transport) as unknown as {
     serverReflectionInfo(questions: AsyncIterable<Question>): AsyncIterable<ReflectionAnswer>;
@@ -84,11 +99,6 @@ test.each(["v1", "v1alpha"] as const)(
     expect(names).toEqual(expect.arrayContaining([SERVICE, "grpc.health.v1.Health"]));
     const files = await describingFiles(version);
 
-    const { apiKey } = await createTenant(database);
-    const authorize: Interceptor = (next) => (request) => {
-      request.header.set("authorization", `Bearer ${apiKey}`);
-      return next(request);
-    };
     const transport = createGrpcTransport({
       baseUrl: `http://127.0.0.1:${server.grpcPort}`,
       interceptors: [authorize],
@@ -97,13 +107,14 @@ test.each(["v1", "v1alpha"] as const)(
       claim(request: unknown): Promise<{ outcome: { case: string; value: { fencingToken: bigint } } }>;
       complete(request: unknown): Promise<unknown>;
     };
-    const { outcome } = await client.claim(ORDER);
+    const order = { ...ORDER, key: `order-${version}` };
+    const { outcome } = await client.claim(order);
     await client.complete({
-      ...ORDER,
+      ...order,
       fencingToken: outcome.value.fencingToken,
       result: { kind: 1, payload: bytes("done") },
     });
-    expect((await client.claim(ORDER)).outcome.case).toBe("completed");
+    expect((await client.claim(order)).outcome.case).toBe("completed");
   },
 );
 
@@ -115,4 +126,11 @@ test("a client that knows only reflection can ask for the health", async () => {
     check(request: unknown): Promise<{ status: number }>;
   };
   expect((await client.check({ service: SERVICE })).status).toBe(1);
+});
+
+test.each(["v1", "v1alpha"] as const)("reflection %s is refused without a credential", async (version) => {
+  expect(await errorOf(reflect(version, { listServices: "*" }, []))).toMatchObject({
+    code: "Unauthenticated",
+    reason: "CREDENTIAL_MISSING",
+  });
 });

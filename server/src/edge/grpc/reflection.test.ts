@@ -1,33 +1,37 @@
-import { create, createFileRegistry, fromBinary } from "@bufbuild/protobuf";
-import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import {
-  type FileDescriptorProto,
-  FileDescriptorProtoSchema,
-  FileDescriptorSetSchema,
-} from "@bufbuild/protobuf/wkt";
-import grpc from "@grpc/grpc-js";
-import { expect, onTestFinished, test } from "vitest";
+import { create, createFileRegistry } from "@bufbuild/protobuf";
+import { type FileDescriptorProto, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { expect, test } from "vitest";
+import { Health } from "../../gen/health/v1/health_pb.ts";
 import { IdempotencyService } from "../../gen/onceward/v1/idempotency_pb.ts";
-import { addReflection } from "./reflection.ts";
+import { collectDescriptors } from "./reflection.ts";
 
 const SERVICE = IdempotencyService.typeName;
+const descriptors = collectDescriptors([IdempotencyService, Health]);
 
-test.each(["v1", "v1alpha"])(
-  "every type of the service can be resolved from what %s answers",
-  async (version) => {
-    const files = await filesWith(SERVICE, version);
+test.each([SERVICE, Health.typeName])(
+  "every type of %s can be resolved from the files of its symbol",
+  (service) => {
+    const files = filesWith(service);
     // Fails where an import is not among the files, or a type in none of a file's imports.
     const registry = createFileRegistry(create(FileDescriptorSetSchema, { file: [...importsFirst(files)] }));
-    const claim = registry.getService(SERVICE)?.method.claim;
-    expect(claim?.input.fields.map((field) => field.name)).toEqual(
-      IdempotencyService.method.claim.input.fields.map((field) => field.name),
+    const methods = registry.getService(service)?.methods.map(({ name, input }) => [name, input.typeName]);
+    expect(methods).toEqual(
+      (service === SERVICE ? IdempotencyService : Health).methods.map(({ name, input }) => [
+        name,
+        input.typeName,
+      ]),
     );
-    expect(registry.getMessage("google.protobuf.Timestamp")).toBeDefined();
   },
 );
 
+test("an import that a file needs comes before it, a method is a symbol, and an unknown symbol has no file", () => {
+  expect(filesWith(`${SERVICE}.Claim`).at(-1)).toBe(filesWith(SERVICE).at(-1));
+  expect(filesWith(SERVICE).map(({ name }) => name)).toContain("google/protobuf/timestamp.proto");
+  expect(descriptors.bySymbol("onceward.v1.Nothing")).toBeUndefined();
+});
+
 test("files have the names and the imports that they have in proto/", async () => {
-  const served = fileOf(SERVICE, await filesWith(SERVICE));
+  const served = fileOf(SERVICE, filesWith(SERVICE));
   expect(served.name).toBe("onceward/v1/idempotency.proto");
   expect(served.dependency).toEqual(IdempotencyService.file.proto.dependency);
 });
@@ -35,7 +39,7 @@ test("files have the names and the imports that they have in proto/", async () =
 test.each(["google.rpc.ErrorInfo", "google.rpc.BadRequest", "google.rpc.RetryInfo"])(
   "%s, a detail of errors, is known",
   async (symbol) => {
-    expect((await filesWith(symbol)).map((file) => file.name)).toContain("google/rpc/error_details.proto");
+    expect(filesWith(symbol).map((file) => file.name)).toContain("google/rpc/error_details.proto");
   },
 );
 
@@ -56,41 +60,6 @@ function importsFirst(files: readonly FileDescriptorProto[]): ReadonlySet<FileDe
 }
 
 /** The files that reflection answers for a symbol: the one that declares it, and its imports. */
-async function filesWith(symbol: string, version = "v1"): Promise<readonly FileDescriptorProto[]> {
-  const server = new grpc.Server();
-  addReflection(server, [IdempotencyService]);
-  onTestFinished(() => server.forceShutdown());
-  const bind = Promise.withResolvers<number>();
-  server.bindAsync("127.0.0.1:0", grpc.ServerCredentials.createInsecure(), (error, port) =>
-    error === null ? bind.resolve(port) : bind.reject(error),
-  );
-  const client = new grpc.Client(`127.0.0.1:${await bind.promise}`, grpc.credentials.createInsecure());
-  onTestFinished(() => client.close());
-  const path = `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`;
-  const call = client.makeBidiStreamRequest(path, encodeRequest, decodeResponse);
-  call.end(symbol);
-  const [files = []] = await call.toArray();
-  return files;
-}
-
-// grpc/reflection/v1/reflection.proto: file_containing_symbol is field 4 of the request,
-// file_descriptor_response field 4 of the response, and file_descriptor_proto field 1 of that.
-function encodeRequest(symbol: string): Buffer {
-  return Buffer.from(new BinaryWriter().tag(4, 2).string(symbol).finish());
-}
-
-function decodeResponse(bytes: Buffer): readonly FileDescriptorProto[] {
-  const [files = new Uint8Array()] = bytesOfField(bytes, 4);
-  return bytesOfField(files, 1).map((file) => fromBinary(FileDescriptorProtoSchema, file));
-}
-
-function bytesOfField(message: Uint8Array, number: number): readonly Uint8Array[] {
-  const reader = new BinaryReader(message);
-  const found: Uint8Array[] = [];
-  while (reader.pos < reader.len) {
-    const [field, wireType] = reader.tag();
-    if (field === number) found.push(reader.bytes());
-    else reader.skip(wireType);
-  }
-  return found;
+function filesWith(symbol: string): readonly FileDescriptorProto[] {
+  return (descriptors.bySymbol(symbol) ?? []).map(({ proto }) => proto);
 }

@@ -1,17 +1,12 @@
-import diagnostics from "node:diagnostics_channel";
 import { once } from "node:events";
-import http2, {
-  type ClientHttp2Session,
-  type ClientHttp2Stream,
-  type IncomingHttpHeaders,
-  type ServerHttp2Stream,
-} from "node:http2";
+import http2, { type ClientHttp2Session, type ClientHttp2Stream, type IncomingHttpHeaders } from "node:http2";
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { Code } from "@connectrpc/connect";
-import { HealthImplementation } from "grpc-health-check";
-import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { Refusal } from "../../domain/refusal.ts";
 import { IdempotencyService } from "../../gen/onceward/v1/idempotency_pb.ts";
+import { FailedCall } from "../errors.ts";
 import { frameMessage } from "../grpc-protocol.ts";
 import { createInboundBudget, createOutboundTotal } from "../memory-budgets.ts";
 import { routesOf } from "../route.ts";
@@ -32,7 +27,8 @@ beforeEach(async () => {
     pipeline: {
       answer: () => Promise.reject(new Error("no test calls a service of ours")),
       callsInFlight: () => 0,
-      authenticate: () => Promise.reject(new Error("no test calls a service of ours")),
+      authenticate: () =>
+        Promise.reject(new FailedCall(new Refusal("CREDENTIAL_MISSING", "none"), "request-1")),
     },
     inboundBudget: createInboundBudget(),
     outboundTotal: createOutboundTotal(),
@@ -82,7 +78,7 @@ async function call(path: string, message: Buffer, headers: IncomingHttpHeaders 
   };
 }
 
-test("health is answered by grpc-js", async () => {
+test("health is answered without a credential", async () => {
   const answer = await call(CHECK, frameMessage(REQUEST));
   expect(answer).toEqual({ status: 200, grpcStatus: 0, message: SERVING });
 });
@@ -102,7 +98,7 @@ test.each(["application/json", "application/grpc-web", "application/grpc+json"])
   },
 );
 
-test("grpc-js decompresses nothing: it reads messages that are not compressed, and refuses the others", async () => {
+test("health decompresses nothing: it reads messages that are not compressed, and refuses the others", async () => {
   const headers = { "grpc-encoding": "gzip" };
   expect(await call(CHECK, frameMessage(REQUEST), headers)).toMatchObject({ message: SERVING });
   const compressed = frameMessage(gzipSync(REQUEST));
@@ -110,70 +106,44 @@ test("grpc-js decompresses nothing: it reads messages that are not compressed, a
   expect(await call(CHECK, compressed, headers)).toMatchObject({ grpcStatus: Code.Unimplemented });
 });
 
-/** Collects the streams that reach a server of this process until the test ends. */
-function serverStreams(): ServerHttp2Stream[] {
-  const streams: ServerHttp2Stream[] = [];
-  const onStream = (message: unknown) => {
-    streams.push((message as { readonly stream: ServerHttp2Stream }).stream);
-  };
-  diagnostics.subscribe("http2.server.stream.created", onStream);
-  onTestFinished(() => {
-    diagnostics.unsubscribe("http2.server.stream.created", onStream);
+test("a request of health that is too long, or is not a message, is refused", async () => {
+  expect(await call(CHECK, frameMessage(Buffer.alloc(1025)))).toMatchObject({
+    grpcStatus: Code.InvalidArgument,
   });
-  return streams;
-}
+  expect(await call(CHECK, frameMessage(Buffer.of(0xff)))).toMatchObject({
+    grpcStatus: Code.InvalidArgument,
+  });
+  expect(await call(CHECK, Buffer.alloc(0))).toMatchObject({ grpcStatus: Code.Unimplemented });
+});
 
-test("a watch of an unknown service is answered SERVICE_UNKNOWN, stays open, and leaves no trace", async () => {
-  const addWatcher = vi.spyOn(HealthImplementation.prototype as unknown as Watched, "addWatcher");
+test("a watch of an unknown service is answered SERVICE_UNKNOWN, and stays open", async () => {
   const watch = open(WATCH);
   watch.on("error", () => {});
   watch.end(frameMessage(Buffer.from("\n\x07unknown")));
   expect((await once(watch, "data"))[0]).toEqual(frameMessage(SERVICE_UNKNOWN));
   expect(watch.closed).toBe(false);
-  expect(addWatcher).not.toHaveBeenCalled();
 });
 
-/** A private method of grpc-health-check: it keeps each name that it is given. */
-interface Watched {
-  addWatcher(service: string): void;
-}
-
-test("a session that ends, ends its connection to grpc-js and the streams of it", async () => {
-  const streams = serverStreams();
-  const watch = open(WATCH);
-  watch.on("error", () => {});
-  watch.end(frameMessage(REQUEST));
-  await once(watch, "data");
-  const forwarded = streams.map((stream) => ({ stream, session: stream.session }));
-  expect(forwarded).toHaveLength(2);
-  session.destroy();
-  await expect
-    .poll(() => forwarded.map((each) => each.stream.closed && each.session?.destroyed))
-    .toEqual([true, true]);
+test("a connection has at most 16 watches, and a watch that ends makes room for another", async () => {
+  const watches = Array.from({ length: 16 }, () => open(WATCH).on("error", () => {}));
+  for (const watch of watches) watch.end(frameMessage(REQUEST));
+  await Promise.all(watches.map((watch) => once(watch, "data")));
+  expect(await call(WATCH, frameMessage(REQUEST))).toMatchObject({ grpcStatus: Code.ResourceExhausted });
+  const [first] = watches;
+  first?.close(http2.constants.NGHTTP2_CANCEL);
+  const another = () => {
+    const watch = open(WATCH).on("error", () => {});
+    watch.end(frameMessage(REQUEST));
+    return once(watch, "response").then(([headers]) => headers["grpc-status"]);
+  };
+  await expect.poll(another).toBeUndefined();
 });
 
-test("a caller that cancels a call ends it for grpc-js", async () => {
-  const streams = serverStreams();
-  const watch = open(WATCH);
-  watch.end(frameMessage(REQUEST));
-  await once(watch, "data");
-  watch.close(http2.constants.NGHTTP2_CANCEL);
-  await expect.poll(() => streams.map(({ closed }) => closed)).toEqual([true, true]);
-});
-
-test("a session gets another connection to grpc-js after HTTP/2 ended one for its many resets", async () => {
-  // More than the resets that Node's HTTP/2 accepts at once; the server resets these because they are slow.
-  const slow = Array.from({ length: 1500 }, () => open(CHECK));
-  // Not `once`, which rejects on the errors of the streams that were open when HTTP/2 ended the connection.
-  const closed = (stream: http2.ClientHttp2Stream) =>
-    new Promise((resolve) => {
-      stream
-        .on("error", () => {})
-        .on("close", resolve)
-        .resume();
+test("reflection is refused without a credential, before anything of it is read", async () => {
+  for (const version of ["v1", "v1alpha"]) {
+    const path = `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`;
+    expect(await call(path, frameMessage(Buffer.alloc(0)))).toMatchObject({
+      grpcStatus: Code.Unauthenticated,
     });
-  await Promise.all(slow.map(closed));
-  await expect
-    .poll(() => call(CHECK, frameMessage(REQUEST)).catch(() => undefined))
-    .toMatchObject({ grpcStatus: 0, message: SERVING });
+  }
 });

@@ -11,7 +11,7 @@ import type { Tls } from "../tls.ts";
 import { BATCH_STREAM_PATH, createBatchStreams } from "./batch-streams.ts";
 import { createGrpcListener } from "./listener.ts";
 import { createSlowRequests, SessionLifecycle } from "./session-lifecycle.ts";
-import { createStandardServices, STANDARD_PATHS } from "./standard-services.ts";
+import { createStandardServices } from "./standard-services.ts";
 import { answerUnaryCall, endWithStatus } from "./unary-call.ts";
 
 /** The port for services: native gRPC, with health and reflection. */
@@ -61,14 +61,14 @@ const SESSION_OPTIONS = {
 };
 
 /**
- * Serves gRPC on `node:http2`, with health and reflection by grpc-js behind it (README.md).
+ * Serves gRPC on `node:http2` (README.md).
  *
  * @see GrpcServer
  */
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const { routes, pipeline, requestTimeoutMs, tls } = options;
   const services = [...new Set(routes.map((route) => route.method.parent))];
-  const standardServices = createStandardServices(services, MAX_CONCURRENT_STREAMS);
+  const standardServices = createStandardServices(services);
   const routesByPath = new Map(routes.map((route) => [route.path, route]));
   const slowRequests = createSlowRequests({ timeoutMs: requestTimeoutMs });
   const batchStreamsOf = createBatchStreams({ routes, pipeline, timeoutMs: requestTimeoutMs });
@@ -93,7 +93,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     };
     const batchStreams = batchStreamsOf(connection);
     const lifecycle = new SessionLifecycle(session, socket, sessionTimes, batchStreams.leave);
-    const answerStandardCall = standardServices.ofSession(session);
+    const standardAnswerTo = standardServices.ofConnection(connection);
     lifecycles.add(lifecycle);
     session.once("close", () => lifecycles.delete(lifecycle));
     // Node closes the session of an error, and its streams.
@@ -106,7 +106,8 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       if (route !== undefined) return answerUnaryCall(stream, headers, route, connection);
       slowRequests.watch(stream);
       if (path === undefined) return refuseOtherProtocol(stream);
-      if (STANDARD_PATHS.has(path)) return answerStandardCall(stream, headers);
+      const answerStandardCall = standardAnswerTo(path);
+      if (answerStandardCall !== undefined) return answerStandardCall(stream, headers);
       forgetWhenClosed(stream);
       endWithStatus(stream, grpcStatus(Code.Unimplemented, "The server does not implement this method."));
     });
