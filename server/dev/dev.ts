@@ -91,7 +91,7 @@ async function serveDemo(
 ): Promise<void> {
   const withRedis = redis === undefined ? env : { ...env, REDIS_URL: redis.url };
   const config = readConfig(postgres === undefined ? withRedis : await onEmbedded(postgres, withRedis));
-  await runMigrations(config);
+  await runMigrations(config, () => {});
   await requirePgBouncerSwitch(config);
   await ensureDemoTenant(config, secrets);
   const backing = {

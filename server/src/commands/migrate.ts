@@ -21,7 +21,7 @@ export async function migrateCommand(host: Host): Promise<void> {
     return;
   }
   if (citus) await requireCitus(config);
-  if (!check) for (const name of await runMigrations(config)) host.print(`ran ${name}`);
+  if (!check) for (const name of await runMigrations(config, host.tell)) host.print(`ran ${name}`);
   const unknown = await requireSchema(config);
   host.print(
     unknown.length === 0

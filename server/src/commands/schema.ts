@@ -4,6 +4,7 @@ import { distributeRecords, requireCoordinator } from "../store/citus/distribute
 import { undistributeRecords } from "../store/citus/undistribute-records.ts";
 import { readUnsupportedEngine, type UnsupportedEngine } from "../store/engine.ts";
 import { migrate, readSchemaState } from "../store/migrate.ts";
+import { MigrationRefused } from "../store/migration/rewrites.ts";
 import { CommandError } from "./host.ts";
 
 type Databases = Pick<Config, "DATABASE_URL" | "DATABASE_DIRECT_URL">;
@@ -11,10 +12,14 @@ type Databases = Pick<Config, "DATABASE_URL" | "DATABASE_DIRECT_URL">;
 /**
  * Runs the missing migrations and returns their names.
  *
- * @throws CommandError if the database cannot be used.
+ * @param tell receives which transactions a migration waits for.
+ * @throws CommandError if a migration would stop the service, or if the database cannot be used.
  */
-export function runMigrations(databases: Databases): Promise<readonly string[]> {
-  return onDatabase(databases, (url) => migrate(url, () => {}));
+export function runMigrations(
+  databases: Databases,
+  tell: (line: string) => void,
+): Promise<readonly string[]> {
+  return onDatabase(databases, (url) => migrate(url, tell));
 }
 
 /**
@@ -78,7 +83,8 @@ async function onDatabase<Answer>(
     return await work(url);
   } catch (cause) {
     if (cause instanceof CommandError) throw cause;
-    if (cause instanceof DistributionRefused) throw new CommandError(cause.message);
+    if (cause instanceof DistributionRefused || cause instanceof MigrationRefused)
+      throw new CommandError(cause.message);
     const name = DATABASE_DIRECT_URL === undefined ? "DATABASE_URL" : "DATABASE_DIRECT_URL";
     throw new CommandError(`Postgres at ${name} could not be used.`, { cause });
   }

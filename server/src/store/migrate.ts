@@ -1,10 +1,22 @@
-import { runner } from "node-pg-migrate";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type pg from "pg";
 import { withConnection } from "./connection.ts";
+import { type MigrationConnections, runByItself, runInTransaction } from "./migration/locks.ts";
+import { requireNoReplicas } from "./migration/rewrites.ts";
+import { splitStatements } from "./migration/sql-text.ts";
 import { MIGRATIONS_DIR, shippedMigrations } from "./shipped-migrations.ts";
 
 const MIGRATIONS_TABLE = "schema_migrations";
 /** Limit for reading which migrations ran. Migrations themselves have no time limit. */
 const QUERY_TIMEOUT_MS = 10_000;
+/** The lock of all versions of `migrate`: the number is that of node-pg-migrate, which earlier versions use. */
+const ADVISORY_LOCK = "7241865325823964";
+/** How often a second `migrate` asks whether the first one has ended. */
+const TURN_POLL_MS = 250;
+/** First line of a migration whose statements do not run in one transaction. */
+const BY_STATEMENT = "-- Statement by statement";
 
 /** A database's schema compared with the one that this server needs. */
 export type SchemaState =
@@ -14,43 +26,106 @@ export type SchemaState =
   /** A newer server has migrated the database. This server can still run. */
   | { readonly kind: "ahead"; readonly unknown: readonly string[] };
 
+export interface MigrateOptions {
+  /** The directory of the migrations; those of this server if unset. */
+  readonly dir?: string;
+}
+
 /**
- * Runs every missing migration in one transaction, and returns their names. Several replicas may do so at
- * once: an advisory lock lets one of them run first, and the others then find nothing to do.
+ * Runs every missing migration, each in one transaction or statement by statement, and returns their names. Callers of the service
+ * wait for no lock of a migration longer than its budget (`migration/locks.ts`). Several processes may migrate at once: an
+ * advisory lock lets one of them run first, and the others then find nothing to do.
+ *
+ * @param tell receives which transactions a migration waits for.
+ * @throws MigrationRefused if a migration would stop the service; Error of Postgres if one fails: it changed nothing, and those
+ *   before it are done.
  */
-export async function migrate(databaseUrl: string, log: (line: string) => void): Promise<readonly string[]> {
-  const ran = await withConnection({ connectionString: databaseUrl }, (dbClient) =>
-    runner({
-      dbClient,
-      dir: MIGRATIONS_DIR,
-      migrationsTable: MIGRATIONS_TABLE,
-      direction: "up",
-      checkOrder: true,
-      advisoryLockMode: "wait",
-      logger: { debug: () => {}, info: log, warn: log, error: log },
+export function migrate(
+  databaseUrl: string,
+  tell: (line: string) => void,
+  { dir = MIGRATIONS_DIR }: MigrateOptions = {},
+): Promise<readonly string[]> {
+  const config = { connectionString: databaseUrl, application_name: "onceward migrate" };
+  return withConnection(config, (client) =>
+    withConnection({ ...config, query_timeout: QUERY_TIMEOUT_MS }, async (watcher) => {
+      // The role's own limits are those of the service's statements (server/README.md#pgbouncer).
+      await client.query("set statement_timeout = 0; set lock_timeout = 0");
+      await takeTurn(client, tell);
+      const connections = { client, watcher, pid: await backendOf(client), tell };
+      const missing = await missingMigrations(client, dir);
+      for (const name of missing) await runMigration(connections, dir, name);
+      return missing;
     }),
   );
-  return ran.map((migration) => migration.name);
+}
+
+/** Waits without a statement that runs: the snapshot of such a statement would block an index that is built concurrently. */
+async function takeTurn(client: pg.Client, tell: (line: string) => void): Promise<void> {
+  for (let told = false; ; told = true) {
+    const { rows } = await client.query<{ taken: boolean }>(
+      `select pg_try_advisory_lock(${ADVISORY_LOCK}) as taken`,
+    );
+    if (rows[0]?.taken === true) return;
+    if (!told) tell("Another migrate is running; waiting for its end.");
+    await delay(TURN_POLL_MS);
+  }
+}
+
+async function backendOf(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
+  return rows[0]?.pid ?? 0;
+}
+
+/** @throws Error if a migration is missing although a later one ran: its statements may not fit any more. */
+async function missingMigrations(client: pg.Client, dir: string): Promise<readonly string[]> {
+  const shipped = await shippedMigrations(dir);
+  const applied = await readApplied(client);
+  const missing = shipped.filter((name) => !applied.includes(name));
+  const [first] = missing;
+  const later = applied.find((name) => first !== undefined && name > first);
+  if (later !== undefined) throw new Error(`${first} did not run before ${later}.`);
+  return missing;
+}
+
+async function runMigration(connections: MigrationConnections, dir: string, name: string): Promise<void> {
+  await requireNoReplicas(connections.client, name);
+  const text = await readFile(join(dir, `${name}.sql`), "utf8");
+  const statements = splitStatements(text);
+  const record = [
+    CREATE_TABLE,
+    `insert into ${MIGRATIONS_TABLE} (name, run_on) values (${literal(name)}, now())`,
+  ];
+  if (text.startsWith(BY_STATEMENT)) {
+    for (const statement of statements) await runByItself(connections, name, statement);
+    await runInTransaction(connections, name, record);
+  } else {
+    await runInTransaction(connections, name, [...statements, ...record]);
+  }
+}
+
+const CREATE_TABLE = `
+create table if not exists ${MIGRATIONS_TABLE} (id serial primary key, name varchar(255) not null, run_on timestamp not null)`;
+
+function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
 }
 
 /** Compares the migrations that ran in a database with those that this server contains. Changes nothing. */
 export async function readSchemaState(databaseUrl: string): Promise<SchemaState> {
   const shipped = await shippedMigrations();
-  const applied = await appliedMigrations(databaseUrl);
+  const config = { connectionString: databaseUrl, query_timeout: QUERY_TIMEOUT_MS };
+  const applied = await withConnection(config, readApplied);
   const missing = shipped.filter((name) => !applied.includes(name));
   if (missing.length > 0) return { kind: "behind", missing };
   const unknown = applied.filter((name) => !shipped.includes(name));
   return unknown.length > 0 ? { kind: "ahead", unknown } : { kind: "current" };
 }
 
-async function appliedMigrations(databaseUrl: string): Promise<readonly string[]> {
-  const config = { connectionString: databaseUrl, query_timeout: QUERY_TIMEOUT_MS };
-  return await withConnection(config, async (client) => {
-    const found = await client.query<{ there: boolean }>(`select to_regclass($1) is not null as there`, [
-      MIGRATIONS_TABLE,
-    ]);
-    if (!found.rows[0]?.there) return [];
-    const { rows } = await client.query<{ name: string }>(`select name from ${MIGRATIONS_TABLE} order by id`);
-    return rows.map((row) => row.name);
-  });
+async function readApplied(client: pg.Client): Promise<readonly string[]> {
+  const found = await client.query<{ there: boolean }>("select to_regclass($1) is not null as there", [
+    MIGRATIONS_TABLE,
+  ]);
+  if (found.rows[0]?.there !== true) return [];
+  const { rows } = await client.query<{ name: string }>(`select name from ${MIGRATIONS_TABLE} order by id`);
+  return rows.map((row) => row.name);
 }
