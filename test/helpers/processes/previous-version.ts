@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** The source of the server before the newest change of the schema, with this version's packages. */
+/** The source of the server before a change of the schema, with this version's packages. */
 export interface PreviousVersion {
   /** The program `onceward-server`. */
   readonly main: string;
@@ -16,16 +16,19 @@ export interface PreviousVersion {
 }
 
 /**
- * Finds the last commit before the newest migration was added: a server of that version runs on a newer
+ * Finds the last commit before a migration was added, by default the newest one: a server of that version runs on a newer
  * schema. Undefined if git does not have it, as in a shallow clone.
  *
  * A later change of a migration's comments does not count.
+ *
+ * @param migration the name of a migration.
  */
-export async function findPreviousVersion(): Promise<string | undefined> {
+export async function findPreviousVersion(migration?: string): Promise<string | undefined> {
+  const added = migration === undefined ? "server/migrations" : `server/migrations/${migration}.sql`;
   const git = async (...args: string[]) => (await run("git", ["-C", ROOT, ...args])).stdout.trim();
   try {
     await access(join(ROOT, ".git"));
-    const newest = await git("log", "-1", "--diff-filter=A", "--format=%H", "--", "server/migrations");
+    const newest = await git("log", "-1", "--diff-filter=A", "--format=%H", "--", added);
     return await git("rev-parse", "--verify", "--quiet", `${newest}^`);
   } catch {
     return undefined;
