@@ -13,6 +13,7 @@ create table api_keys (
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
   last_used_at timestamp with time zone,
+  pepper_mark bytea,
   constraint api_keys_check CHECK (((tenant_id IS NULL) = (role = 'OPERATOR'::text))),
   constraint api_keys_digest_check CHECK ((octet_length(digest) = 32)),
   constraint api_keys_pkey PRIMARY KEY (id),
@@ -200,6 +201,14 @@ create table namespaces (
   constraint namespaces_pkey PRIMARY KEY (tenant_id, name),
   constraint namespaces_result_retention_s_check CHECK ((result_retention_s > 0)),
   constraint namespaces_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+
+create table pepper_check (
+  is_only boolean not null default true,
+  mark bytea not null,
+  constraint pepper_check_is_only_check CHECK (is_only),
+  constraint pepper_check_mark_check CHECK ((octet_length(mark) = 32)),
+  constraint pepper_check_pkey PRIMARY KEY (is_only)
 );
 
 create table record_jobs (

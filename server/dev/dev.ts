@@ -1,6 +1,8 @@
 import { basename, join } from "node:path";
-import { digestSecret, parseApiKey } from "../src/auth/api-key.ts";
+import { parseApiKey } from "../src/auth/api-key.ts";
+import { storedSecret } from "../src/auth/pepper.ts";
 import type { Host } from "../src/commands/host.ts";
+import { requirePepper } from "../src/commands/pepper.ts";
 import { requirePgBouncerSwitch } from "../src/commands/pooler.ts";
 import { runMigrations } from "../src/commands/schema.ts";
 import { serveUntilStopped } from "../src/commands/serve.ts";
@@ -93,6 +95,7 @@ async function serveDemo(
   const config = readConfig(postgres === undefined ? withRedis : await onEmbedded(postgres, withRedis));
   await runMigrations(config, () => {});
   await requirePgBouncerSwitch(config);
+  await requirePepper(config);
   await ensureDemoTenant(config, secrets);
   const backing = {
     postgres: postgres ? `PostgreSQL ${postgres.version} in ${DATA_DIR}/` : "as DATABASE_URL says",
@@ -142,8 +145,15 @@ async function ensureDemoTenant(config: Config, secrets: DevSecrets): Promise<vo
     for (const [role, tenantId, text] of keys) {
       const key = parseApiKey(text);
       if (key === undefined) throw new Error(`${DATA_DIR} contains a malformed key; remove the folder`);
-      const digest = digestSecret(key.secret, config.ONCEWARD_API_KEY_PEPPER);
-      await ensureApiKey(pool, { id: key.id, tenantId, role, digest, namespaces: undefined, label: "demo" });
+      const stored = storedSecret(key.secret, config.ONCEWARD_API_KEY_PEPPER);
+      await ensureApiKey(pool, {
+        ...stored,
+        id: key.id,
+        tenantId,
+        role,
+        namespaces: undefined,
+        label: "demo",
+      });
     }
   } finally {
     await pool.close();

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import { createAdmission } from "./admission/admission.ts";
 import { parseApiKey } from "./auth/api-key.ts";
 import { type Authenticator, createAuthenticator } from "./auth/authenticate.ts";
+import { configuredPeppers } from "./auth/pepper.ts";
 import { createSessions } from "./auth/sessions.ts";
 import { createInstallationWatch } from "./background/installation-watch.ts";
 import { createBackground } from "./background-tasks.ts";
@@ -215,7 +216,7 @@ export function createServer(
       : undefined;
     authenticator = createAuthenticator(tracedPool, {
       sessions,
-      pepper: config.ONCEWARD_API_KEY_PEPPER,
+      peppers: configuredPeppers(config),
       operatorKey: parseApiKey(config.ONCEWARD_OPERATOR_KEY ?? ""),
       tokens: issuer?.tokens,
       anonymousTenant: await ensureAnonymousTenant(pool, config),

@@ -45,7 +45,7 @@ async function setUp() {
       },
     },
     {
-      pepper: TEST_PEPPER,
+      peppers: { current: TEST_PEPPER, second: undefined },
       operatorKey: undefined,
       tokens: undefined,
       sessions: undefined,

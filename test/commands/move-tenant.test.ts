@@ -137,12 +137,17 @@ test("a tenant moves under load: no effect twice, tokens rise, results are repla
     exit: 1,
     stderr: expect.stringContaining("the last line is missing: the export was cut off"),
   });
-  const otherPepper = { ...to, settings: { ...to.settings, ONCEWARD_API_KEY_PEPPER: "p".repeat(40) } };
+  const third = await startHome();
+  const otherPepper = {
+    ...third,
+    settings: { ...third.settings, ONCEWARD_API_KEY_PEPPER: "p".repeat(40) },
+  };
   expect(await runWith(exported.stdout, ["import-tenant"], otherPepper)).toMatchObject({
     exit: 1,
     stderr: expect.stringContaining("different values of ONCEWARD_API_KEY_PEPPER"),
   });
-  expect(await to.database.query("select name from tenants where name = $1", [tenant.name])).toEqual([]);
+  for (const { database } of [to, third])
+    expect(await database.query("select name from tenants where name = $1", [tenant.name])).toEqual([]);
 
   const imported = await runWith(exported.stdout, ["import-tenant"], to);
   expect(imported).toMatchObject({ exit: 0, stderr: "" });

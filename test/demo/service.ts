@@ -3,7 +3,8 @@ import { chmod, mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
-import { digestSecret, formatApiKey, generateApiKey } from "../../server/src/auth/api-key.ts";
+import { formatApiKey, generateApiKey } from "../../server/src/auth/api-key.ts";
+import { storedSecret } from "../../server/src/auth/pepper.ts";
 import { readConfig } from "../../server/src/config/config.ts";
 import { createServer } from "../../server/src/server.ts";
 import { ensureDatabase } from "../../server/src/store/databases.ts";
@@ -68,8 +69,15 @@ async function createCaller(databaseUrl: string, pepper: string): Promise<string
   try {
     const tenantId = await ensureTenant(pool, "demo");
     const { id, secret } = generateApiKey();
-    const digest = digestSecret(secret, pepper);
-    await ensureApiKey(pool, { id, tenantId, role: "CALLER", digest, namespaces: undefined, label: "demo" });
+    const stored = storedSecret(secret, pepper);
+    await ensureApiKey(pool, {
+      ...stored,
+      id,
+      tenantId,
+      role: "CALLER",
+      namespaces: undefined,
+      label: "demo",
+    });
     return formatApiKey({ id, secret });
   } finally {
     await pool.close();

@@ -1,4 +1,5 @@
 import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { pepperMark } from "../../server/src/auth/pepper.ts";
 import { migrate } from "../../server/src/store/migrate.ts";
 import { openConnection } from "../helpers/database/connections.ts";
 import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
@@ -6,6 +7,8 @@ import { NAMED_COCKROACH } from "../helpers/database/other-engine.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { createServiceRole } from "../helpers/database/service-role.ts";
 import { diagnoseDatabase, idsOf } from "../helpers/doctor/diagnosis.ts";
+import { TEST_PEPPER } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
 
 /** With the settings of initdb: doctor finds nothing wrong with them. */
 const postgres = useOwnPostgres({});
@@ -60,6 +63,7 @@ test("a healthy database has no finding but those of its owner's role and of a m
     ...[
       "schema",
       "postgres_settings",
+      "pepper",
       "pooler",
       "connections",
       "citus",
@@ -270,4 +274,21 @@ test("a database that is away is one finding, and its checks are skipped", async
   ]);
   expect(passed).toEqual(["redis"]);
   expect(skipped).toContain("schema");
+});
+
+test("a pepper that is not the installation's is found, and keys that need the second one are counted", async () => {
+  const database = await createMigrated();
+  const { id } = await createTenant(database);
+  const other = "another pepper that only this test has, 0123";
+  await database.query("insert into pepper_check (mark) values ($1)", [pepperMark(other)]);
+  expect(idsOf(await diagnoseDatabase(database.url))).toEqual(["pepper_wrong"]);
+  const both = await diagnoseDatabase(database.url, { ONCEWARD_API_KEY_SECOND_PEPPER: other });
+  expect(idsOf(both)).toEqual(["second_pepper"]);
+  expect(both.findings.find((finding) => finding.id === "second_pepper")?.summary).toMatch(/^1 API keys /);
+  await database.query("update api_keys set pepper_mark = $2 where tenant_id = $1", [
+    id,
+    pepperMark(TEST_PEPPER),
+  ]);
+  const stored = await diagnoseDatabase(database.url, { ONCEWARD_API_KEY_SECOND_PEPPER: other });
+  expect(stored.findings.find((finding) => finding.id === "second_pepper")?.summary).toMatch(/^0 API keys /);
 });

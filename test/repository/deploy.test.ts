@@ -38,7 +38,7 @@ interface Compose {
 
 const COMPOSE_FILES = [
   "docker-compose.yml",
-  ...["observability", "tls", "encryption"].map((name) => `deploy/compose.${name}.yml`),
+  ...["observability", "tls", "encryption", "second-pepper"].map((name) => `deploy/compose.${name}.yml`),
 ];
 const composes = await Promise.all(
   COMPOSE_FILES.map(async (file) => ({ file, ...(parse(await read(file), { merge: true }) as Compose) })),
@@ -100,8 +100,10 @@ test("every secret that a service mounts is declared, and made by make-secrets.s
   const mounted = new Set(allServices.flatMap(([, { secrets = [] }]) => secrets));
   expect([...mounted].toSorted()).toEqual(Object.keys(declared ?? {}).toSorted());
   const made = Object.keys(await (await makeSecrets()).files()).map((name) => `deploy/secrets/${name}`);
-  // A certificate and encryption keys are the operator's.
-  const given = ["deploy/secrets/balancer.pem", "deploy/secrets/encryption_keys"];
+  // A certificate, encryption keys and a second pepper are the operator's.
+  const given = ["balancer.pem", "encryption_keys", "api_key_second_pepper"].map(
+    (name) => `deploy/secrets/${name}`,
+  );
   const named = Object.values(declared ?? {}).map(({ file }) => file);
   expect(named.toSorted()).toEqual([...made, ...given].toSorted());
 });

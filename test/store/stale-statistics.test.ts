@@ -32,6 +32,7 @@ import { countLateRepeats } from "../../server/src/store/insight/late-repeats.ts
 import { readObservations } from "../../server/src/store/insight/observations.ts";
 import { addTombstones, limitSample, listChangedSamples } from "../../server/src/store/insight/tombstones.ts";
 import { readHighestToken, sampleNewestClaims } from "../../server/src/store/newest-tokens.ts";
+import { countKeysUnderOtherPepper, findPepperMark, storeMark } from "../../server/src/store/pepper-check.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
 import { pruneRows } from "../../server/src/store/prune.ts";
 import { countMatching } from "../../server/src/store/records/count-matching.ts";
@@ -70,6 +71,7 @@ import {
   listApiKeys,
   revokeApiKeys,
   storeApiKeyUse,
+  storeKeyDigest,
 } from "../../server/src/store/tenants/api-keys.ts";
 import { insertAuditEvents } from "../../server/src/store/tenants/audit-events.ts";
 import {
@@ -453,6 +455,15 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
     await measureClockOffset(pool);
   },
   "store the use of keys": (pool) => storeApiKeyUse(pool, KEY_IDS),
+  "store a key's digest": (pool) =>
+    storeKeyDigest(pool, "key-1", Buffer.alloc(32), {
+      digest: Buffer.alloc(32),
+      pepperMark: Buffer.alloc(32),
+    }),
+  "compare peppers": async (pool) => {
+    await findPepperMark(pool);
+    await storeMark(pool, Buffer.alloc(32), undefined);
+  },
   "store a heartbeat": (pool) =>
     beatReplicaRow(pool, {
       ...{ id: crypto.randomUUID(), version: "1", degraded: [], load: NO_LOAD },
@@ -466,6 +477,7 @@ const KEY = {
   id: "other",
   role: "CALLER",
   digest: Buffer.alloc(32),
+  pepperMark: undefined,
   namespaces: undefined,
   label: "",
 } as const;
@@ -483,6 +495,7 @@ const NO_LOAD = {
 const OVER_A_RANGE: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
   "find the highest token": readHighestToken,
   "count records by encryption key": countKeyUsage,
+  "count keys under another pepper": (pool) => countKeysUnderOtherPepper(pool, Buffer.alloc(32)),
   "look at the newest claims": sampleNewestClaims,
   "read a tenant that moves": (pool) => findMovingTenant(pool, CROWDED_TENANT),
   "list replicas": (pool) => findReplicas(pool, BEFORE_ALL_REPLICAS, BATCH_ROWS),

@@ -1,4 +1,5 @@
-import { digestSecret, formatApiKey, generateApiKey } from "../auth/api-key.ts";
+import { formatApiKey, generateApiKey } from "../auth/api-key.ts";
+import { storedSecret } from "../auth/pepper.ts";
 import type { Actor } from "../calls/call.ts";
 import { Refusal } from "../domain/refusal.ts";
 import type { ApiKeyResource, TenantResource } from "../domain/tenant.ts";
@@ -38,8 +39,8 @@ export async function makeApiKey(
 ): Promise<NewApiKey> {
   const { action, tenant, terms, pepper, reason = "" } = request;
   const made = generateApiKey();
-  const digest = digestSecret(made.secret, pepper);
-  const key = await insertApiKey(transaction, tenant?.id, { ...terms, id: made.id }, digest);
+  const stored = storedSecret(made.secret, pepper);
+  const key = await insertApiKey(transaction, tenant?.id, { ...terms, id: made.id }, stored);
   if (key === undefined) {
     const violations = new Violations();
     violations.add("api_key.expires_at", "must be in the future");

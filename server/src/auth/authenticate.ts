@@ -3,10 +3,11 @@ import { credentialInvalid, Refusal } from "../domain/refusal.ts";
 import type { Principal, Tenant } from "../domain/tenant.ts";
 import type { KnownSession } from "../store/console-sessions.ts";
 import type { Pool } from "../store/pool.ts";
-import type { KnownApiKey } from "../store/tenants/api-keys.ts";
+import { type KnownApiKey, storeKeyDigest } from "../store/tenants/api-keys.ts";
 import { createFindTenants, findTenantIds } from "../store/tenants/tenants.ts";
 import { type ApiKey, digestSecret, parseAuthorization, sameDigest } from "./api-key.ts";
 import {
+  type CachedApiKey,
   createApiKeyCache,
   createRefreshingCache,
   MAX_AGE_MS,
@@ -15,6 +16,7 @@ import {
   sliceApiKey,
 } from "./credential-cache.ts";
 import type { TokenVerifier, VerifiedIdentity } from "./jwt.ts";
+import { type Peppers, pepperMark, storedSecret } from "./pepper.ts";
 import type { Sessions } from "./sessions.ts";
 
 /** Identifies callers by their `authorization` header, or by the cookie of a session of the console. */
@@ -58,8 +60,7 @@ export interface Authenticator {
 export type ChangeListener = Pick<Authenticator, "tenantChanged" | "apiKeyChanged">;
 
 export interface AuthenticatorOptions {
-  /** Secret that keys the digests of API keys' secrets; the same on every replica. */
-  readonly pepper: string;
+  readonly peppers: Peppers;
   /** An operator's key that is not stored in the database. */
   readonly operatorKey: ApiKey | undefined;
   /** Undefined: tokens are refused. */
@@ -130,7 +131,9 @@ function createTenantCache(pool: Pool, aging: Aging) {
 /** @see Authenticator */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: one closure over the two caches, of short functions.
 export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): Authenticator {
-  const { pepper, operatorKey, maxAgeMs = MAX_AGE_MS } = options;
+  const { peppers, operatorKey, maxAgeMs = MAX_AGE_MS } = options;
+  const pepper = peppers.current;
+  const currentMark = pepperMark(pepper);
   const aging = { maxAgeMs, refreshAfterMs: REFRESH_AFTER_MS };
   const keys = createApiKeyCache(pool, aging);
   const tenants = createTenantCache(pool, aging);
@@ -206,9 +209,24 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
       sameDigest(digestSecret(secret, pepper), NO_DIGEST);
       throw credentialInvalid();
     }
-    if (!loaded.hasSecret(secret, pepper)) throw credentialInvalid();
+    if (!loaded.hasSecret(secret, peppers)) throw credentialInvalid();
+    if (peppers.second !== undefined) renewDigest(loaded, secret);
     const principal = await principalOfKey(loaded.key, deadline);
     return principal.role === "OPERATOR" ? principal : loaded.storePrincipal(principal);
+  }
+
+  /**
+   * Stores the digest of a verified secret under the current pepper, unless it is known to be: only a use shows the secret. If this
+   * fails, the next load of the key tries again.
+   */
+  function renewDigest(loaded: CachedApiKey, secret: string): void {
+    const { id, digest, pepperMark: mark } = loaded.key;
+    if (loaded.isRenewed || (mark !== undefined && sameDigest(mark, currentMark))) return;
+    loaded.isRenewed = true;
+    storeKeyDigest(pool, id, digest, storedSecret(secret, pepper)).then(
+      () => keys.drop(id),
+      () => {},
+    );
   }
 
   async function principalOfKey(key: KnownApiKey, deadline: Deadline): Promise<Principal> {

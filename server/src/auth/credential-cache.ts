@@ -6,6 +6,7 @@ import { createBatcher } from "../store/batching/batcher.ts";
 import type { Pool } from "../store/pool.ts";
 import { findApiKeys, type KnownApiKey } from "../store/tenants/api-keys.ts";
 import { type ApiKey, digestSecret, ID_LENGTH, SECRET_LENGTH, sameDigest } from "./api-key.ts";
+import type { Peppers } from "./pepper.ts";
 
 /**
  * A cache of database rows that bounds their age.
@@ -180,6 +181,8 @@ export class CachedApiKey {
   readonly key: KnownApiKey;
   #secret: Buffer | undefined;
   #principal: Principal | undefined;
+  /** Whether its digest was stored under the current pepper since the key was loaded. */
+  isRenewed = false;
 
   constructor(key: KnownApiKey) {
     this.key = key;
@@ -189,9 +192,10 @@ export class CachedApiKey {
    * Returns whether this is the key's secret. Computes a digest only for a secret that was not verified
    * before.
    */
-  hasSecret(secret: string, pepper: string): boolean {
+  hasSecret(secret: string, { current, second }: Peppers): boolean {
     if (this.#isVerified(secret)) return true;
-    if (!sameDigest(digestSecret(secret, pepper), this.key.digest)) return false;
+    const isDigestUnder = (pepper: string) => sameDigest(digestSecret(secret, pepper), this.key.digest);
+    if (!isDigestUnder(current) && (second === undefined || !isDigestUnder(second))) return false;
     this.#secret = Buffer.from(secret, "latin1");
     return true;
   }

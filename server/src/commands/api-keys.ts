@@ -11,6 +11,7 @@ import { openPool, type Runner } from "../store/pool.ts";
 import { insertTenant, lockTenant } from "../store/tenants/tenants.ts";
 import { readArguments } from "./arguments.ts";
 import { CommandError, type Host } from "./host.ts";
+import { requirePepper } from "./pepper.ts";
 import { requireSchema } from "./schema.ts";
 
 /** `operator-key`: creates an operator's API key directly in the database and prints it, once. */
@@ -46,6 +47,7 @@ interface NewKey {
 async function printNewKey(host: Host, { action, role, tenant: name }: NewKey): Promise<void> {
   const config = readConfig(host.env);
   await requireSchema(config);
+  await requirePepper(config);
   const pool = openPool({
     databaseUrl: config.DATABASE_URL,
     size: 1,

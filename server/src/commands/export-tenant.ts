@@ -1,5 +1,6 @@
-import { createHmac, randomUUID } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
+import { pepperMark } from "../auth/pepper.ts";
 import { type Config, readConfig } from "../config/config.ts";
 import { NAMESPACE_PATTERN } from "../domain/limits.ts";
 import { POLICY_SETTLES_MS } from "../domain/record-job.ts";
@@ -117,7 +118,7 @@ async function firstLine(pool: Pool, config: Config, name: string, moving: Movin
   return tenantLineOf({
     name,
     schemaVersion,
-    pepperMark: pepperMarkOf(config),
+    pepperMark: pepperMark(config.ONCEWARD_API_KEY_PEPPER).toString("hex"),
     tokenFloor: String(moving.tokenFloor),
     row: moving.row,
   });
@@ -130,11 +131,6 @@ async function* linesOf(
 ): AsyncGenerator<MovedLine> {
   yield* exportPlainRows(pool, tenantId);
   yield* exportRecords(pool, tenantId, encryption);
-}
-
-/** Returns a mark that two installations share if they have the same pepper. */
-export function pepperMarkOf({ ONCEWARD_API_KEY_PEPPER: pepper }: Config): string {
-  return createHmac("sha256", pepper).update("onceward:tenant-move").digest("hex");
 }
 
 /** Returns the encryption of records with the configured keys. */

@@ -1,12 +1,14 @@
 import { randomUUID } from "node:crypto";
-import { readConfig } from "../config/config.ts";
+import { configuredPeppers, pepperMark } from "../auth/pepper.ts";
+import { type Config, readConfig } from "../config/config.ts";
 import { openPool } from "../store/pool.ts";
 import { readServerFacts } from "../store/server-facts.ts";
 import { storeTenant } from "../store/tenants/import-tenant.ts";
 import { MAX_LINE_BYTES, type MovedLine, parseLine, type TenantLine } from "../store/tenants/moved-tenant.ts";
 import { readArguments } from "./arguments.ts";
-import { encryptionOf, pepperMarkOf } from "./export-tenant.ts";
+import { encryptionOf } from "./export-tenant.ts";
 import { CommandError, type Host } from "./host.ts";
+import { requirePepper } from "./pepper.ts";
 import { requireSchema } from "./schema.ts";
 
 /**
@@ -19,13 +21,14 @@ export async function importTenant(host: Host): Promise<void> {
   const withoutApiKeys = readArguments(host.args, options)["without-api-keys"];
   const config = readConfig(host.env);
   await requireSchema(config);
+  await requirePepper(config);
   // Raising the sequence of tokens needs the owner of the schema, as a migration does.
   const databaseUrl = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL;
   const lines = readLines(host.input);
   const { value: tenant } = await lines.next();
   if (tenant?.kind !== "tenant") throw new CommandError("Standard input is no export of a tenant.");
   await requireSameSchema(databaseUrl, tenant);
-  if (!withoutApiKeys && tenant.pepperMark !== pepperMarkOf(config)) {
+  if (!withoutApiKeys && !hasPepper(config, tenant)) {
     throw new CommandError(
       "The installations have different values of ONCEWARD_API_KEY_PEPPER, so no API key would be valid here. " +
         "Import with --without-api-keys, and create new ones.",
@@ -50,6 +53,13 @@ export async function importTenant(host: Host): Promise<void> {
     default:
       imported satisfies never;
   }
+}
+
+function hasPepper(config: Config, tenant: TenantLine): boolean {
+  const { current, second } = configuredPeppers(config);
+  return [current, second].some(
+    (pepper) => pepper !== undefined && pepperMark(pepper).toString("hex") === tenant.pepperMark,
+  );
 }
 
 async function requireSameSchema(databaseUrl: string, { schemaVersion }: TenantLine): Promise<void> {

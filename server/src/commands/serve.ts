@@ -4,6 +4,7 @@ import { type Addresses, createServer } from "../server.ts";
 import { createLog } from "../telemetry/log.ts";
 import type { OpenTracing } from "../telemetry/tracing.ts";
 import type { Host } from "./host.ts";
+import { requirePepper } from "./pepper.ts";
 import { requirePgBouncerSwitch } from "./pooler.ts";
 import { requireSchema } from "./schema.ts";
 
@@ -12,6 +13,7 @@ export async function serve(host: Host): Promise<void> {
   const config = readConfig(host.env);
   await requireSchema(config);
   await requirePgBouncerSwitch(config);
+  await requirePepper(config);
   await serveUntilStopped(host, config);
 }
 

@@ -60,6 +60,12 @@ export const VARIABLES = {
       "Secret that keys the digests of API keys; the same on every replica. `npm start` makes its own if unset.",
     ),
   ),
+  ONCEWARD_API_KEY_SECOND_PEPPER: v.pipe(
+    v.optional(secretText(MIN_PEPPER_LENGTH)),
+    v.description(
+      "A second pepper, under which API keys are valid, too: the next or the previous one during a [change of the pepper](../deploy/README.md#change-the-pepper).",
+    ),
+  ),
   ONCEWARD_ENCRYPTION_KEYS: v.pipe(
     v.optional(encryptionKeys),
     v.description(

@@ -7,6 +7,7 @@ import { citusCheck } from "./checks/citus.ts";
 import { clocksCheck } from "./checks/clocks.ts";
 import { connectionsCheck } from "./checks/connections.ts";
 import { engineCheck } from "./checks/engine.ts";
+import { pepperCheck } from "./checks/pepper.ts";
 import { poolerCheck, whyPgBouncerSwitchIsMissing } from "./checks/pooler.ts";
 import { postgresSettingsCheck } from "./checks/postgres-settings.ts";
 import { privilegesCheck } from "./checks/privileges.ts";
@@ -32,6 +33,7 @@ const CHECKS: readonly Check[] = [
   schemaCheck,
   postgresSettingsCheck,
   privilegesCheck,
+  pepperCheck,
   poolerCheck,
   connectionsCheck,
   standbysCheck,

@@ -35,6 +35,16 @@ export const FINDINGS = {
     severity: "info",
     advice: "Nothing, if an upgrade is under way: this server can use the newer schema.",
   },
+  pepper_wrong: {
+    severity: "error",
+    advice:
+      "Set ONCEWARD_API_KEY_PEPPER to the pepper that the installation's API keys were made with, and restart the replicas.",
+  },
+  second_pepper: {
+    severity: "info",
+    advice:
+      "Remove ONCEWARD_API_KEY_SECOND_PEPPER once no key needs it: each key is stored again when it is used.",
+  },
   database_read_only: {
     severity: "error",
     advice:

@@ -26,6 +26,7 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   insight_tombstones: ALL,
   installation: ["select", "update"],
   namespaces: ALL,
+  pepper_check: ["select", "insert", "update"],
   record_jobs: ALL,
   records: ALL,
   replicas: ALL,

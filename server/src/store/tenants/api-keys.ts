@@ -14,6 +14,8 @@ interface StoredApiKey {
   readonly role: Role;
   /** HMAC-SHA256 of the secret under the deployment's pepper. */
   readonly digest: Buffer;
+  /** Tells which pepper that is (auth/pepper.ts); undefined: it is not known. */
+  readonly pepperMark: Buffer | undefined;
   /** The only namespaces that the key is valid for; undefined: all. */
   readonly namespaces: readonly string[] | undefined;
 }
@@ -34,7 +36,7 @@ export interface KnownApiKey extends StoredApiKey {
 const readApiKeys = {
   name: "read_api_keys",
   text: `
-select id, tenant_id, (select t.uid from tenants t where t.id = tenant_id) as tenant_uid, role, digest, namespaces,
+select id, tenant_id, (select t.uid from tenants t where t.id = tenant_id) as tenant_uid, role, digest, pepper_mark, namespaces,
        date_part('epoch', expires_at) * 1000 as expires_at_ms,
        (date_part('epoch', expires_at) - date_part('epoch', now())) * 1000 as ends_in_ms
   from api_keys
@@ -49,6 +51,7 @@ interface StoredRow {
   readonly tenant_uid: string | null;
   readonly role: Role;
   readonly digest: Buffer;
+  readonly pepper_mark: Buffer | null;
   readonly namespaces: string[] | null;
   readonly expires_at_ms: number | null;
   readonly ends_in_ms: number | null;
@@ -70,6 +73,7 @@ export async function findApiKeys(
         tenantUid: row.tenant_uid ?? undefined,
         role: row.role,
         digest: row.digest,
+        pepperMark: row.pepper_mark ?? undefined,
         namespaces: row.namespaces ?? undefined,
         askedAtMs,
         expiresAtMs: row.expires_at_ms ?? undefined,
@@ -88,9 +92,9 @@ export interface NewApiKey extends Omit<StoredApiKey, "tenantUid"> {
 const ensureApiKeyRow = {
   name: "ensure_api_key",
   text: `
-insert into api_keys (id, tenant_id, role, label, digest, namespaces)
-values ($1::text, $2::int, $3::text, $4::text, $5::bytea, $6::text[])
-on conflict (id) do update set digest = excluded.digest`,
+insert into api_keys (id, tenant_id, role, label, digest, namespaces, pepper_mark)
+values ($1::text, $2::int, $3::text, $4::text, $5::bytea, $6::text[], $7::bytea)
+on conflict (id) do update set digest = excluded.digest, pepper_mark = excluded.pepper_mark`,
 };
 
 /** Stores a key. A key that exists gets the new digest, because the pepper may have changed. */
@@ -102,7 +106,25 @@ export async function ensureApiKey(pool: Pool, key: NewApiKey): Promise<void> {
     key.label,
     key.digest,
     key.namespaces ? textArray(key.namespaces) : null,
+    key.pepperMark ?? null,
   ]);
+}
+
+const storeDigestRow = {
+  name: "store_key_digest",
+  text: `
+update api_keys set digest = $3::bytea, pepper_mark = $4::bytea
+ where id = $1::text and digest = $2::bytea`,
+};
+
+/** Stores a key's digest under another pepper, unless the digest is not `replaced` any more. */
+export async function storeKeyDigest(
+  runner: Runner,
+  id: string,
+  replaced: Uint8Array,
+  { digest, pepperMark }: { readonly digest: Uint8Array; readonly pepperMark: Uint8Array },
+): Promise<void> {
+  await runner.run(storeDigestRow, [id, replaced, digest, pepperMark]);
 }
 
 // API keys as administrators and operators see them.
@@ -129,8 +151,8 @@ interface ResourceRow {
 const insertApiKeyRow = {
   name: "insert_api_key",
   text: `
-insert into api_keys (id, tenant_id, role, label, namespaces, expires_at, digest)
-select $1::text, $2::int, $3::text, $4::text, $5::text[], expires_at, $7::bytea
+insert into api_keys (id, tenant_id, role, label, namespaces, expires_at, digest, pepper_mark)
+select $1::text, $2::int, $3::text, $4::text, $5::text[], expires_at, $7::bytea, $8::bytea
   from (select to_timestamp($6::float8 / 1000) as expires_at) e
  where coalesce(expires_at > now(), true)
 returning ${COLUMNS}`,
@@ -144,7 +166,7 @@ export async function insertApiKey(
   transaction: Runner,
   tenantId: number | undefined,
   key: Pick<ApiKeyResource, "id" | "role" | "label" | "namespaces" | "expiresAtMs">,
-  digest: Uint8Array,
+  { digest, pepperMark }: { readonly digest: Uint8Array; readonly pepperMark: Uint8Array },
 ): Promise<ApiKeyResource | undefined> {
   const [row] = await transaction.run<ResourceRow>(insertApiKeyRow, [
     key.id,
@@ -154,6 +176,7 @@ export async function insertApiKey(
     key.namespaces ? textArray(key.namespaces) : null,
     key.expiresAtMs ?? null,
     digest,
+    pepperMark,
   ]);
   return row && parseResource(row);
 }
