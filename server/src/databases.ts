@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { HEARTBEAT_CONNECTIONS } from "./background/heartbeat.ts";
-import type { Config } from "./config/config.ts";
+import { type Config, withCurrentUrls } from "./config/config.ts";
 import {
   ADMINISTRATION_CONNECTIONS,
   type AdministrationPool,
@@ -37,11 +37,12 @@ export interface Databases {
 /** Opens the pools of a replica. They connect at their first statement. */
 export function openDatabases(config: Config, { metrics, log, onConnected }: DatabasesOptions): Databases {
   const observer = observePool(metrics, log);
+  const databaseUrl = () => withCurrentUrls(config).DATABASE_URL;
   const open = (size: number) =>
     openPool(
       {
         onConnected,
-        databaseUrl: config.DATABASE_URL,
+        databaseUrl,
         size,
         throughPgBouncer: config.ONCEWARD_PGBOUNCER,
       },
@@ -58,7 +59,7 @@ export function openDatabases(config: Config, { metrics, log, onConnected }: Dat
       joinStatements(
         openPool(
           {
-            databaseUrl: nodeUrl(config.DATABASE_URL, node),
+            databaseUrl: () => nodeUrl(databaseUrl(), node),
             size: MAX_IN_FLIGHT_BY_NODE,
             throughPgBouncer: false,
             onShards: true,

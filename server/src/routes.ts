@@ -10,7 +10,7 @@ import type { ReplicaCache } from "./cache/replica-cache.ts";
 import { createIdempotencyService } from "./claims/service.ts";
 import { traceBatch } from "./claims/traced-batch.ts";
 import type { Waiters } from "./claims/waiters.ts";
-import { type Config, redactedConfig } from "./config/config.ts";
+import { type Config, redactedConfig, withCurrentUrls } from "./config/config.ts";
 import { diagnose } from "./doctor/diagnose.ts";
 import { type Route, routesOf } from "./edge/route.ts";
 import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
@@ -94,7 +94,7 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
     ...administration,
     redactedConfig: redactedConfig(config),
     replicaState: parts.replicaState,
-    diagnose: () => diagnose({ config, runnerFor: () => parts.administrationPool }),
+    diagnose: () => diagnose({ config: withCurrentUrls(config), runnerFor: () => parts.administrationPool }),
   });
   return [
     ...routesOf(IdentityService, undefined, createIdentityService()),

@@ -9,7 +9,7 @@ import { createInstallationWatch } from "./background/installation-watch.ts";
 import { createBackground } from "./background-tasks.ts";
 import { openReplicaCache, type ReplicaCache } from "./cache/replica-cache.ts";
 import { createWaiters } from "./claims/waiters.ts";
-import { type Config, redactedConfig } from "./config/config.ts";
+import { type Config, redactedConfig, withCurrentUrls } from "./config/config.ts";
 import { configuredIssuer, configuredTls } from "./credentials.ts";
 import { openDatabases } from "./databases.ts";
 import { isSkewed } from "./domain/clock-offset.ts";
@@ -225,7 +225,7 @@ export function createServer(
     });
     replicaCache = openReplicaCache({
       maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
-      redisUrl: config.REDIS_URL,
+      redisUrl: () => withCurrentUrls(config).REDIS_URL,
       installationId: installation.id(),
       secret: config.ONCEWARD_API_KEY_PEPPER,
       keyring: encryption.keyring,

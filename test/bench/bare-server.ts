@@ -59,7 +59,7 @@ const waiters = createWaiters({
 });
 const replicaCache = openReplicaCache({
   maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
-  redisUrl: config.REDIS_URL,
+  redisUrl: () => config.REDIS_URL,
   installationId: (await readInstallation(pool))?.id ?? "",
   secret: config.ONCEWARD_API_KEY_PEPPER,
   keyring: NO_KEYS,

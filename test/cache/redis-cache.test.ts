@@ -21,7 +21,11 @@ describeWithRedis("A connection to Redis", () => {
   async function connect(url = redis.url) {
     const target = parseRedisUrl(url);
     if (target === undefined) throw new Error("the URL is malformed");
-    const connection = connectRedis(target, "commands", () => {});
+    const connection = connectRedis(
+      () => target,
+      "commands",
+      () => {},
+    );
     const failures: unknown[] = [];
     const bypassed: boolean[] = [];
     const cache = createRedisCache(connection, {

@@ -22,7 +22,11 @@ describeWithRedis("A cache in a cluster of three nodes", () => {
     redis ??= await startCluster();
     const target = parseRedisUrl(redis.url);
     if (target === undefined) throw new Error("the URL is malformed");
-    const connection = connectRedis(target, "commands", () => {});
+    const connection = connectRedis(
+      () => target,
+      "commands",
+      () => {},
+    );
     if (!(connection instanceof Cluster)) throw new Error("not a cluster");
     const failures: unknown[] = [];
     const failed = (error: unknown) => failures.push(error);

@@ -155,7 +155,11 @@ describeWithRedis("Completions are cached", () => {
     const refused: Error[] = [];
     for (const delayMs of [0, 2, 5]) {
       const connections = Array.from({ length: 30 }, () =>
-        connectRedis(target, "commands", (error) => refused.push(error)),
+        connectRedis(
+          () => target,
+          "commands",
+          (error) => refused.push(error),
+        ),
       );
       await pause(delayMs);
       for (const connection of connections) connection.disconnect();

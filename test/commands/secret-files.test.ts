@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeEach, expect, test } from "vitest";
 import { formatApiKey, generateApiKey } from "../../server/src/auth/api-key.ts";
-import { ConfigError, readConfig, redactedConfig } from "../../server/src/config/config.ts";
+import { ConfigError, readConfig, redactedConfig, withCurrentUrls } from "../../server/src/config/config.ts";
 import { createWorkplace, runCommand, type Workplace } from "../helpers/processes/command.ts";
 
 const run = promisify(execFile);
@@ -120,4 +120,17 @@ test("onceward-server reads the files, and ends with the problem if it cannot", 
     stderr: expect.stringContaining(`DATABASE_URL_FILE: ${env.DATABASE_URL_FILE} cannot be read (ENOENT)`),
   });
   expect(stderr).not.toContain("PEPPER");
+});
+
+test("URLs of databases are read again from their files; a file that cannot be used leaves the value of the start", async () => {
+  const file = await fileWith(URL_TEXT);
+  const config = readConfig({ DATABASE_URL_FILE: file, ONCEWARD_API_KEY_PEPPER: PEPPER });
+  expect(withCurrentUrls(config)).toEqual(config);
+  const changed = "postgresql://another:hidden@db:5432/onceward";
+  await writeFile(file, `${changed}\n`);
+  expect(withCurrentUrls(config)).toEqual({ ...config, DATABASE_URL: changed });
+  for (const contents of ["", "db.example.com", "x".repeat(16_385)]) {
+    await writeFile(file, contents);
+    expect(withCurrentUrls(config)).toEqual(config);
+  }
 });

@@ -18,27 +18,43 @@ const MAX_RECONNECT_DELAY_MS = 1000;
 const READ_ONLY_RECONNECT_INTERVAL_MS = 1000;
 
 /**
- * Connects in the background and reconnects when the connection is lost. Without a connection, commands fail
+ * Connects in the background and reconnects when the connection is lost or refused. Without a connection, commands fail
  * at once.
  *
+ * @param current returns the target with the credentials for the next connection: they may have changed, but for those of a cluster.
  * @param purpose commands or subscriptions; the caller renews its subscriptions after each event "ready".
  */
 export function connectRedis(
-  target: RedisTarget,
+  current: () => RedisTarget,
   purpose: "commands" | "subscriptions",
   onError: (error: Error) => void,
 ): RedisConnection {
-  const connection = open(target, purpose);
+  const connection = open(current, purpose);
   connection.on("error", onError);
   connection.on("node error", onError);
   return connection;
 }
 
-function open(target: RedisTarget, purpose: "commands" | "subscriptions"): RedisConnection {
+function open(current: () => RedisTarget, purpose: "commands" | "subscriptions"): RedisConnection {
+  const target = current();
+  /** ioredis reads its options at each connect, but copies those of a cluster's nodes once. */
+  const retryStrategy = (attempts: number) => {
+    if (connection instanceof Redis) Object.assign(connection.options, credentialsOf(current()));
+    return reconnectDelayMs(attempts);
+  };
+  const connection = create(target, purpose, retryStrategy);
+  return connection;
+}
+
+function create(
+  target: RedisTarget,
+  purpose: "commands" | "subscriptions",
+  retryStrategy: (attempts: number) => number,
+): RedisConnection {
   const options = commonOptions(target);
   const single = {
     ...options,
-    retryStrategy: reconnectDelayMs,
+    retryStrategy,
     reconnectOnError: createReadOnlyDetector(),
     // ioredis' own renewal leaves its errors unhandled, which would end the process.
     autoResubscribe: false,
@@ -73,11 +89,17 @@ function open(target: RedisTarget, purpose: "commands" | "subscriptions"): Redis
   }
 }
 
-function commonOptions({ username, password, tls }: RedisTarget) {
+function credentialsOf({ username, password }: RedisTarget) {
   return {
     ...(username !== undefined && { username }),
     ...(password !== undefined && { password }),
-    ...(tls && { tls: {} }),
+  };
+}
+
+function commonOptions(target: RedisTarget) {
+  return {
+    ...credentialsOf(target),
+    ...(target.tls && { tls: {} }),
     connectTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: SILENCE_TIMEOUT_MS,
     enableOfflineQueue: false,

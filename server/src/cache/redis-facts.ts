@@ -24,9 +24,13 @@ export async function readRedisFacts(redisUrl: string): Promise<readonly RedisFa
   const target = parseRedisUrl(redisUrl);
   if (target === undefined) throw new Error("REDIS_URL is malformed");
   let lastError: Error | undefined;
-  const connection = connectRedis(target, "commands", (error) => {
-    lastError = error;
-  });
+  const connection = connectRedis(
+    () => target,
+    "commands",
+    (error) => {
+      lastError = error;
+    },
+  );
   try {
     await untilReady(connection, () => lastError);
     if (!(connection instanceof Cluster)) return [parseInfo(addressOf(target), await connection.info())];

@@ -5,7 +5,7 @@ import { entryFormat } from "./entry-format.ts";
 import { createMemoryCache } from "./memory.ts";
 import { createRedisCache, type RedisCache } from "./redis.ts";
 import { connectRedis } from "./redis-connection.ts";
-import { parseRedisUrl } from "./redis-url.ts";
+import { parseRedisUrl, type RedisTarget } from "./redis-url.ts";
 import { createReplayCache, type ReplayCache } from "./replay-cache.ts";
 import { createWakeChannel, type WakeChannel } from "./wake-channel.ts";
 
@@ -28,7 +28,8 @@ export interface ReplicaCache {
 export interface ReplicaCacheOptions {
   readonly maxBytes: number;
   /** Undefined: the cache uses memory only. */
-  readonly redisUrl: string | undefined;
+  /** Returns the URL with the credentials for the next connection; undefined: there is no Redis. */
+  readonly redisUrl: () => string | undefined;
   /** The current id; `moveTo` changes it. */
   readonly installationId: string;
   /** Secret that keys the digest of entries in Redis; the same on every replica. */
@@ -51,7 +52,7 @@ const WARNING_INTERVAL_MS = 60_000;
 export function openReplicaCache(options: ReplicaCacheOptions): ReplicaCache {
   const { maxBytes, redisUrl, secret, keyring, metrics } = options;
   const memory = createMemoryCache(maxBytes);
-  const redis = redisUrl === undefined ? undefined : openRedis(redisUrl, options);
+  const redis = openRedis(redisUrl, options);
   return {
     replayCache: createReplayCache({
       memory,
@@ -70,15 +71,25 @@ export function openReplicaCache(options: ReplicaCacheOptions): ReplicaCache {
   };
 }
 
+function targetOf(url: string): RedisTarget {
+  const target = parseRedisUrl(url);
+  if (target === undefined) throw new Error("REDIS_URL is malformed");
+  return target;
+}
+
 interface OpenRedis {
   readonly cache: RedisCache;
   readonly wakeChannel: WakeChannel;
   close(): void;
 }
 
-function openRedis(url: string, { installationId, onSettled, metrics, log }: ReplicaCacheOptions): OpenRedis {
-  const target = parseRedisUrl(url);
-  if (target === undefined) throw new Error("REDIS_URL is malformed");
+function openRedis(
+  url: () => string | undefined,
+  { installationId, onSettled, metrics, log }: ReplicaCacheOptions,
+): OpenRedis | undefined {
+  const initial = url();
+  if (initial === undefined) return undefined;
+  const current = () => targetOf(url() ?? initial);
   let warnedAtMs = Number.NEGATIVE_INFINITY;
   let closed = false;
   const failed = (error: unknown) => {
@@ -93,7 +104,7 @@ function openRedis(url: string, { installationId, onSettled, metrics, log }: Rep
     if (Number.isFinite(warnedAtMs)) log.info("Redis works again");
     warnedAtMs = Number.NEGATIVE_INFINITY;
   };
-  const connection = connectRedis(target, "commands", failed);
+  const connection = connectRedis(current, "commands", failed);
   const cache = createRedisCache(connection, {
     failed,
     onBypassed: (bypassed) => {
@@ -101,7 +112,7 @@ function openRedis(url: string, { installationId, onSettled, metrics, log }: Rep
     },
   });
   connection.on("ready", recovered);
-  const subscriber = connectRedis(target, "subscriptions", () => {
+  const subscriber = connectRedis(current, "subscriptions", () => {
     if (!closed) metrics.redisErrors.inc();
   });
   const wakeChannel = createWakeChannel({ publisher: cache, subscriber, installationId, onSettled });

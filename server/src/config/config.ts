@@ -1,13 +1,18 @@
 import * as v from "valibot";
 import { isLoopback, isTrustedUrl } from "./formats.ts";
-import { fileVariable, type ReadSecrets, readSecretFiles } from "./secret-files.ts";
+import { fileVariable, type ReadSecrets, readSecret, readSecretFiles } from "./secret-files.ts";
 import { isTracingOn } from "./tracing.ts";
 import { factsOf, SECRETS, VARIABLES } from "./variables.ts";
 
 const SCHEMA = v.object(VARIABLES);
 
+type Settings = Readonly<v.InferOutput<typeof SCHEMA>>;
+
 /** The configuration: validated, complete and frozen. Durations are in milliseconds. */
-export type Config = Readonly<v.InferOutput<typeof SCHEMA>>;
+export type Config = Settings & {
+  /** The files that secrets were read from, by the secrets' names. */
+  readonly secretFiles: Readonly<Record<string, string>>;
+};
 
 type Environment = Readonly<Record<string, string | undefined>>;
 type Name = keyof typeof VARIABLES;
@@ -47,7 +52,24 @@ export function readConfig(env: Environment): Config {
   ];
   if (result.success) problems.push(...unknownProtocol(result.output));
   if (!result.success || problems.length > 0) throw new ConfigError(problems);
-  return Object.freeze(result.output);
+  return Object.freeze({ ...result.output, secretFiles: secrets.files });
+}
+
+/** The secrets that databases may change while a server runs. */
+const CHANGING = ["DATABASE_URL", "DATABASE_DIRECT_URL", "REDIS_URL"] as const;
+
+/**
+ * Returns the configuration with the URLs of databases as their files have them now: for each new connection, because passwords
+ * rotate. A file that cannot be used now leaves the value of the start.
+ */
+export function withCurrentUrls(config: Config): Config {
+  const urls = CHANGING.flatMap((name) => {
+    const file = config.secretFiles[name];
+    const text = file === undefined ? undefined : readSecret(file).text;
+    const isUsable = text !== undefined && v.safeParse(VARIABLES[name], text).success;
+    return isUsable ? [[name, text] as const] : [];
+  });
+  return urls.length === 0 ? config : { ...config, ...Object.fromEntries(urls) };
 }
 
 /**
@@ -62,9 +84,9 @@ export function withSecretFiles(env: Environment): Environment {
 }
 
 /** Returns nothing for a secret whose file was not readable: the file's own problem is reported. */
-function describeIssue(name: Name, set: Environment, { fromFile }: ReadSecrets): readonly string[] {
+function describeIssue(name: Name, set: Environment, { files }: ReadSecrets): readonly string[] {
   const isSet = set[name] !== undefined;
-  if (fromFile.has(name)) {
+  if (name in files) {
     return isSet ? [`the contents of ${fileVariable(name)} must be ${factsOf(VARIABLES[name]).format}`] : [];
   }
   return [isSet ? `${name} must be ${factsOf(VARIABLES[name]).format}` : `${name} is required`];
@@ -96,7 +118,7 @@ function unusableIssuer(set: Environment): readonly string[] {
 }
 
 /** Another protocol of OpenTelemetry would be ignored by the exporter, which has only this one. */
-function unknownProtocol(config: Config): readonly string[] {
+function unknownProtocol(config: Settings): readonly string[] {
   if (!isTracingOn(config)) return [];
   const own = config.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL !== undefined;
   const name = own ? "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL" : "OTEL_EXPORTER_OTLP_PROTOCOL";

@@ -9,8 +9,8 @@ const ENDING = "_FILE";
 /** An environment in which the contents of secret files replace the variables that name the files. */
 export interface ReadSecrets {
   readonly env: Environment;
-  /** The variables whose value comes from a file, and the variables with a problem. */
-  readonly fromFile: ReadonlySet<string>;
+  /** The files by the variables that they give a value, those with a problem included. */
+  readonly files: Readonly<Record<string, string>>;
   /** One sentence for each file that cannot be used. Contains names and paths, never contents. */
   readonly problems: readonly string[];
 }
@@ -28,14 +28,14 @@ export function fileVariable(name: string): string {
  */
 export function readSecretFiles(env: Environment, names: readonly string[]): ReadSecrets {
   const result: Record<string, string | undefined> = { ...env };
-  const fromFile = new Set<string>();
+  const files: Record<string, string> = {};
   const problems: string[] = [];
   for (const name of names) {
     const variable = fileVariable(name);
     const path = env[variable];
     delete result[variable];
     if (!path) continue;
-    fromFile.add(name);
+    files[name] = path;
     if (env[name]) {
       problems.push(`${name} and ${variable} are both set: set one of them`);
       continue;
@@ -44,13 +44,14 @@ export function readSecretFiles(env: Environment, names: readonly string[]): Rea
     if (read.text !== undefined) result[name] = read.text;
     else problems.push(`${variable}: ${path} ${read.problem}`);
   }
-  return { env: result, fromFile, problems };
+  return { env: result, files, problems };
 }
 
 /** The text of a file, or the end of a sentence about the file. */
 type ReadSecret = { readonly text: string } | { readonly text?: undefined; readonly problem: string };
 
-function readSecret(path: string): ReadSecret {
+/** Reads a secret's file. */
+export function readSecret(path: string): ReadSecret {
   let bytes: Buffer | undefined;
   try {
     bytes = readBounded(path);

@@ -91,7 +91,8 @@ export interface PoolObserver {
 }
 
 export interface PoolOptions {
-  readonly databaseUrl: string;
+  /** A function returns it for each new connection: its password may have changed. */
+  readonly databaseUrl: string | (() => string);
   readonly size: number;
   /**
    * Whether the pool connects to PgBouncer in transaction mode. Then it uses no named statements and no
@@ -299,7 +300,7 @@ async function inOneRoundTrip(
 
 function createClientPool(options: PoolOptions, observer: PoolObserver): pg.Pool {
   const pool = new pg.Pool({
-    connectionString: options.databaseUrl,
+    ...addressOf(options.databaseUrl),
     max: options.size,
     application_name: "onceward",
     connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
@@ -313,6 +314,16 @@ function createClientPool(options: PoolOptions, observer: PoolObserver): pg.Pool
   // the process.
   pool.on("connect", (client) => client.on("error", () => {}));
   return pool;
+}
+
+function addressOf(databaseUrl: PoolOptions["databaseUrl"]): pg.PoolConfig {
+  if (typeof databaseUrl === "string") return { connectionString: databaseUrl };
+  class CurrentClient extends pg.Client {
+    constructor(config?: pg.ClientConfig) {
+      super({ ...config, connectionString: (databaseUrl as () => string)() });
+    }
+  }
+  return { Client: CurrentClient };
 }
 
 /**

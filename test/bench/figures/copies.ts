@@ -92,7 +92,11 @@ async function timeOf(store: Store, sliceMs: number): Promise<number> {
 async function connect(url: string): Promise<RedisConnection> {
   const target = parseRedisUrl(url);
   if (target === undefined) throw new Error("the URL is malformed");
-  const connection = connectRedis(target, "commands", () => {});
+  const connection = connectRedis(
+    () => target,
+    "commands",
+    () => {},
+  );
   await once(connection, "ready");
   // A node is connected by its first command.
   if (connection instanceof Cluster) await Promise.all(connection.nodes("master").map((node) => node.ping()));
