@@ -169,7 +169,10 @@ export function createServer(
     state: () => ({ degraded: degraded.reasons(), load: load() }),
     heartbeatMs: tuning.heartbeatMs,
     lookAtInstallation: installation.look,
-    readShards: async () => shards?.refresh(),
+    async readShards() {
+      await shards?.refresh();
+      await installation.lookAtRecords(administrationPool);
+    },
     onSettled(name) {
       waiters.wake(name);
       replicaCache?.wakeChannel?.announce(name);

@@ -125,6 +125,35 @@ test("while a worker hangs, exactly its keys are refused and the replicas are de
   }
 });
 
+test.each(["killed", "hanging"])(
+  "a replica starts while a worker is %s, serves the keys of the others, and those of the worker once it answers",
+  async (state) => {
+    const { database, worker } = await startCitus();
+    const { id, keys } = await keysOn(database, worker);
+    const [before] = await startReplicas(database);
+    for (const key of KEYS) await claim(before?.client as IdempotencyClient, key);
+    if (state === "killed") await worker.kill();
+    else worker.signal("SIGSTOP");
+    const replicas = await startReplicas(database);
+    for (const { server, client } of replicas) {
+      await expect.poll(() => unavailable(client)).toEqual(keys);
+      await expect.poll(() => shardsAway(server)).toBe(1);
+      for (const key of KEYS.filter((other) => !keys.includes(other))) await claim(client, key);
+    }
+    if (state === "killed") {
+      // Its socket, and so its address, is another one then.
+      await worker.restart();
+      await nameItself(worker);
+      await database.query(`select citus_update_node($1, ${addressOf(worker.url)})`, [id]);
+    } else worker.signal("SIGCONT");
+    for (const { server, client } of replicas) {
+      await expect.poll(() => unavailable(client)).toEqual([]);
+      await expect.poll(() => shardsAway(server)).toBe(0);
+      for (const key of keys) await claim(client, key);
+    }
+  },
+);
+
 test("a worker that fails over to another address is found there: nothing is lost, and tokens rise", async () => {
   const { database, worker } = await startCitus();
   const { id, keys } = await keysOn(database, worker);

@@ -1,5 +1,7 @@
+import pg from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createInstallationWatch } from "../../server/src/background/installation-watch.ts";
+import { classify } from "../../server/src/store/statement-errors.ts";
 import { createLog } from "../../server/src/telemetry/log.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
@@ -36,12 +38,8 @@ async function readTenantIds(database: TestDatabase): Promise<number> {
   return row?.last ?? 0;
 }
 
-/** Returns a watch that has looked once, and whose clock does not advance. */
-async function setUp(database: TestDatabase) {
-  vi.useFakeTimers({ toFake: ["performance"] });
-  onTestFinished(() => {
-    vi.useRealTimers();
-  });
+/** Returns a watch that has not looked yet, and the ids that it changed to. */
+function createWatch() {
   const changes: string[] = [];
   const watch = createInstallationWatch({
     replicaId: "replica-1",
@@ -49,6 +47,16 @@ async function setUp(database: TestDatabase) {
     onChanged: (id) => changes.push(id),
     onDetected: () => {},
   });
+  return { watch, changes };
+}
+
+/** Returns a watch that has looked once, and whose clock does not advance. */
+async function setUp(database: TestDatabase) {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+  const { watch, changes } = createWatch();
   // So that the sequence can go back.
   await database.query("select setval('fencing_tokens', (2 ^ 50)::bigint)");
   const pool = openStorePool(database);
@@ -147,3 +155,35 @@ async function endConnections(database: TestDatabase): Promise<void> {
       where datname = current_database() and application_name = 'onceward'`,
   );
 }
+
+test("tokens are compared with the records once the node of Citus answers that did not at the start", async () => {
+  const database = await newDatabase();
+  const server = await startTestServer(database.url);
+  onTestFinished(() => server.stop());
+  await grant(connectClient(server, (await createTenant(database)).apiKey));
+  await server.stop();
+  await database.query("select setval('fencing_tokens', 1)");
+  const idBefore = await readId(database);
+  const pool = openStorePool(database);
+  let isNodeAway = true;
+  // What Citus answers while a node is down.
+  const onCitus: typeof pool = {
+    ...pool,
+    async run(statement, ...rest) {
+      if (isNodeAway && statement.name === "sample_newest_claims") {
+        const refused = new pg.DatabaseError("connection to the remote node failed", 0, "error");
+        refused.code = "08006";
+        throw classify(refused);
+      }
+      return await pool.run<never>(statement, ...rest);
+    },
+  };
+  const { watch, changes } = createWatch();
+  expect(await watch.look(onCitus)).toBe(true);
+  await expect(watch.lookAtRecords(onCitus)).rejects.toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
+  expect([await readId(database), changes]).toEqual([idBefore, []]);
+  isNodeAway = false;
+  await watch.lookAtRecords(onCitus);
+  expect(changes).toEqual([await readId(database)]);
+  expect(changes).not.toContain(idBefore);
+});

@@ -1,7 +1,9 @@
 import type { Logger } from "pino";
+import { hasCitus } from "../store/citus/citus-state.ts";
 import { type InstallationLook, markOrigin, readInstallation } from "../store/installation.ts";
 import { type NewestClaims, sampleNewestClaims } from "../store/newest-tokens.ts";
 import type { Connection } from "../store/pool.ts";
+import { isTimedOut, isUnreachableNode } from "../store/statement-errors.ts";
 import { renew } from "./installation-renewal.ts";
 
 /**
@@ -19,6 +21,13 @@ export interface InstallationWatch {
    * @throws as Runner.run does. Then the connection must run no further statement.
    */
   look(database: Connection): Promise<boolean>;
+  /**
+   * Compares the sequence of fencing tokens with the records, unless the first look has: it leaves that out while a node of Citus
+   * does not answer. Called again and again.
+   *
+   * @throws as Runner.run does, while a node does not answer.
+   */
+  lookAtRecords(database: Connection): Promise<void>;
   /** Returns the installation's id. @throws Error before it was read from a database that accepts writes. */
   id(): string;
 }
@@ -51,12 +60,18 @@ const CLOCK_TOLERANCE_S = 60;
 /** Creates a watch that has not looked yet. */
 export function createInstallationWatch(options: InstallationWatchOptions): InstallationWatch {
   const watch = new Watch(options);
-  return { look: (database) => watch.look(database), id: () => watch.id() };
+  return {
+    look: (database) => watch.look(database),
+    lookAtRecords: (database) => watch.lookAtRecords(database),
+    id: () => watch.id(),
+  };
 }
 
 class Watch implements InstallationWatch {
   readonly #options: InstallationWatchOptions;
   #knownId: string | undefined;
+  /** Whether the records were compared with the sequence of tokens. */
+  #sampled = false;
   #highestToken = 0n;
   #renewals = 0;
   /**
@@ -74,7 +89,39 @@ class Watch implements InstallationWatch {
   async look(database: Connection): Promise<boolean> {
     // Read before this look draws a token, because other looks and claims draw tokens at the same time.
     const drawnBefore = this.#highestToken;
-    const newest = this.#knownId === undefined ? await sampleNewestClaims(database) : undefined;
+    const newest = this.#knownId === undefined ? await this.#sampleIfNodesAnswer(database) : undefined;
+    return this.#judge(database, drawnBefore, newest);
+  }
+
+  async lookAtRecords(database: Connection): Promise<void> {
+    if (this.#sampled) return;
+    const drawnBefore = this.#highestToken;
+    const newest = await sampleNewestClaims(database);
+    if (await this.#judge(database, drawnBefore, newest)) this.#sampled = true;
+  }
+
+  /** Returns undefined if a node of Citus does not answer: a replica serves the keys of the others. */
+  async #sampleIfNodesAnswer(database: Connection): Promise<NewestClaims | undefined> {
+    try {
+      const newest = await sampleNewestClaims(database);
+      this.#sampled = true;
+      return newest;
+    } catch (error) {
+      const isNodeAway = isUnreachableNode(error) || (isTimedOut(error) && (await hasCitus(database)));
+      if (!isNodeAway) throw error;
+      this.#options.log.warn(
+        { err: error },
+        "a node of Citus does not answer; fencing tokens are compared with the records when it does",
+      );
+      return undefined;
+    }
+  }
+
+  async #judge(
+    database: Connection,
+    drawnBefore: bigint,
+    newest: NewestClaims | undefined,
+  ): Promise<boolean> {
     const seen = await readInstallation(database);
     if (seen === undefined) return false;
     if (newest !== undefined && newest.aheadS > CLOCK_TOLERANCE_S) {
