@@ -1,0 +1,240 @@
+import { execFile } from "node:child_process";
+import { chown, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import { promisify } from "node:util";
+import pg from "pg";
+import { expect, onTestFinished, test } from "vitest";
+import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { describeError } from "../helpers/calls/errors.ts";
+import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
+import { openDatabase } from "../helpers/database/database.ts";
+import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { readRepositoryFile } from "../helpers/deploy/expressions.ts";
+import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
+import { makeDataDir } from "../helpers/processes/data-dir.ts";
+import { settingsFor } from "../helpers/processes/serve.ts";
+import { encryptionKeys } from "../helpers/servers/encryption.ts";
+import { TEST_PEPPER } from "../helpers/servers/server.ts";
+import { startServerProcess } from "../helpers/servers/server-process.ts";
+
+const MAX_CONNECTIONS = 30;
+const postgres = useOwnPostgres({ fsync: "off", max_connections: String(MAX_CONNECTIONS) });
+const PATIENCE = { timeout: 30_000 };
+
+/** Returns the statements of a section of the runbook, one for each block, and the commands of the server that it names. */
+function sectionOf(heading: string) {
+  const [, section = ""] = readRepositoryFile("deploy/runbook.md").split(`### ${heading}\n`);
+  const [text = ""] = section.split(/^##/m);
+  return {
+    statements: [...text.matchAll(/^```sql\n([\s\S]*?)^```$/gm)].map(([, sql = ""]) => sql),
+    commands: [...text.matchAll(/`onceward-server ([^`]+)`/g)].map(([, command = ""]) => command.split(" ")),
+  };
+}
+
+/** A migrated database with a role of the service that is no superuser, a tenant, and a replica. */
+async function startInstallation(settings: Readonly<Record<string, string>> = {}) {
+  const url = await postgres.createDatabase();
+  const workplace = await createWorkplace();
+  const run = (args: readonly string[], changed: Readonly<Record<string, string>> = {}) =>
+    runCommand(args, workplace, { ...settingsFor(url), ...settings, ...changed });
+  await run(["migrate"]);
+  const database = openDatabase(url);
+  onTestFinished(() => database.close());
+  const role = `service_${new URL(url).pathname.slice(1)}`;
+  await database.query(`create role ${role} login`);
+  await database.query(`grant select, insert, update, delete on all tables in schema public to ${role}`);
+  await database.query(`grant usage on all sequences in schema public to ${role}`);
+  const serviceUrl = new URL(url);
+  serviceUrl.username = role;
+  const serve = async (changed: Readonly<Record<string, string>> = {}) => {
+    const server = await startServerProcess(serviceUrl.href, { ...settings, ...changed });
+    onTestFinished(() => server.end());
+    return server;
+  };
+  const server = await serve();
+  const made = await run(["tenant-key", "--tenant", "acme"]);
+  return { url, serviceUrl: serviceUrl.href, database, run, serve, server, apiKey: made.stdout.trim() };
+}
+
+/** Opens a connection as a person at psql does. */
+async function connect(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url, application_name: "psql" });
+  client.on("error", () => {});
+  await client.connect();
+  onTestFinished(() => client.end().catch(() => {}));
+  return client;
+}
+
+async function typeStatements(url: string, statements: readonly string[]): Promise<void> {
+  const person = await connect(url);
+  for (const statement of statements) expect((await person.query(statement)).rowCount).toBeGreaterThan(0);
+  await person.end();
+}
+
+/** Claims a key, and returns how it was answered: the outcome, or the error's reason. */
+async function answerOf(client: IdempotencyClient, key: string): Promise<string | undefined> {
+  return client.claim({ ...ORDER, key }).then(
+    ({ outcome }) => outcome.case,
+    (error: unknown) => describeError(error).reason,
+  );
+}
+
+test("a long transaction is open", async () => {
+  const { url, server, apiKey } = await startInstallation();
+  const client = connectClient(server, apiKey);
+  const { fencingToken } = await grant(client, { key: "locked" });
+  const forgotten = await connect(url);
+  await forgotten.query("begin");
+  await forgotten.query("update records set owner = owner");
+  const complete = () =>
+    client.complete({ ...ORDER, key: "locked", fencingToken, result: success("paid") }).then(
+      () => "completed",
+      (error: unknown) => describeError(error).reason,
+    );
+  expect(await complete()).toBe("RECORD_CONTENDED");
+  await typeStatements(url, sectionOf("A long transaction is open").statements);
+  expect(await complete()).toBe("completed");
+});
+
+/** Opens connections for as long as Postgres accepts them, and keeps them. Returns the function that stops it. */
+function openGreedily(url: string): () => Promise<void> {
+  let stopped = false;
+  const opening = (async () => {
+    while (!stopped) await connect(url).catch(() => setTimeout(5));
+  })();
+  return async () => {
+    stopped = true;
+    await opening;
+  };
+}
+
+test("connections are exhausted", async () => {
+  const { url, serviceUrl, database, server, apiKey } = await startInstallation();
+  const client = connectClient(server, apiKey);
+  expect(await answerOf(client, "before")).toBe("claimed");
+  const person = await connect(url);
+  // Its idle connections would end by themselves, and leave room.
+  await database.close();
+  const stop = openGreedily(serviceUrl);
+  onTestFinished(stop);
+  // What the replica has is taken as soon as it is free.
+  await expect
+    .poll(async () => {
+      const ended = await person.query(
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'onceward'",
+      );
+      return [ended.rowCount, await answerOf(client, "during")];
+    }, PATIENCE)
+    .toEqual([0, "DATABASE_UNAVAILABLE"]);
+  await stop();
+  await typeStatements(url, sectionOf("Connections are exhausted").statements);
+  await expect.poll(() => answerOf(client, "after"), PATIENCE).toMatch(/^(claimed|inProgress)$/);
+});
+
+const run = promisify(execFile);
+const DISK_MIB = 24;
+/** A disk of a fixed size is a file system of its own, which only root can mount. */
+const canMount = process.getuid?.() === 0;
+if (!canMount) process.stderr.write("The full disk of the runbook is left out: it needs root.\n");
+
+/** Makes a disk that belongs to the user who runs Postgres. */
+async function makeDisk(): Promise<string> {
+  const disk = await makeDataDir("ow-small-disk-");
+  await run("mount", ["-t", "tmpfs", "-o", `size=${DISK_MIB}M`, "tmpfs", disk]);
+  onTestFinished(async () => {
+    await run("umount", ["--lazy", disk]);
+    await rm(disk, { recursive: true, force: true });
+  });
+  const { uid, gid } = await stat(postgres.dataDir());
+  await chown(disk, uid, gid);
+  return disk;
+}
+
+test.runIf(canMount)("the disk is full", async () => {
+  const { url, database, server, apiKey } = await startInstallation();
+  const client = connectClient(server, apiKey);
+  const { fencingToken } = await grant(client, { key: "completed" });
+  await client.complete({ ...ORDER, key: "completed", fencingToken, result: success("paid") });
+  const disk = await makeDisk();
+  await database.query(`create tablespace small location '${disk}'`);
+  await database.query("alter table records set tablespace small");
+  const dump = join(disk, "a dump that was left here");
+  await writeFile(dump, Buffer.alloc(DISK_MIB * 1024 * 1024)).catch(() => {});
+  let keys = 0;
+  /** Fills what the table has left of its last pages, too. */
+  const fill = async () => {
+    const key = `key-${keys++}`;
+    return await grant(client, { key })
+      .then(({ fencingToken: token }) =>
+        client.complete({ ...ORDER, key, fencingToken: token, result: success("x".repeat(60_000)) }),
+      )
+      .then(
+        () => "completed",
+        (error: unknown) => describeError(error).reason,
+      );
+  };
+  await expect.poll(fill, PATIENCE).toBe("DATABASE_UNAVAILABLE");
+  expect(await answerOf(client, "completed")).toBe("completed");
+  const person = await connect(url);
+  for (const statement of sectionOf("The disk is full").statements) await person.query(statement);
+  await person.end();
+  await rm(dump);
+  await expect.poll(fill, PATIENCE).toBe("completed");
+  // The tablespace goes with the disk.
+  await database.query("alter table records set tablespace pg_default");
+  await server.end();
+  await database.query("drop tablespace small");
+});
+
+test("an encryption key is lost, and put back", async () => {
+  const installation = await startInstallation(encryptionKeys(1));
+  const { server, apiKey, run, serve } = installation;
+  const { fencingToken } = await grant(connectClient(server, apiKey), { key: "order-1" });
+  await connectClient(server, apiKey).complete({
+    ...ORDER,
+    key: "order-1",
+    fencingToken,
+    result: success("paid"),
+  });
+  await server.end();
+  const without = await serve(encryptionKeys(2));
+  expect(await answerOf(connectClient(without, apiKey), "order-1")).toBe("RECORD_UNREADABLE");
+  const { commands } = sectionOf("An encryption key is lost");
+  expect(commands).toEqual([["encryption-status"]]);
+  expect(await run(commands[0] ?? [], encryptionKeys(2))).toMatchObject({
+    exit: 1,
+    stdout: expect.stringContaining("key 1 (not configured): 1 results"),
+  });
+  await without.end();
+  const healthy = await serve(encryptionKeys(2, 1));
+  expect(await answerOf(connectClient(healthy, apiKey), "order-1")).toBe("completed");
+});
+
+test("the pepper is lost", async () => {
+  const { url, database, server, apiKey, run, serve } = await startInstallation();
+  const { fencingToken } = await grant(connectClient(server, apiKey), { key: "order-1" });
+  await connectClient(server, apiKey).complete({
+    ...ORDER,
+    key: "order-1",
+    fencingToken,
+    result: success("paid"),
+  });
+  await server.end();
+  const fresh = { ONCEWARD_API_KEY_PEPPER: TEST_PEPPER.split("").toReversed().join("") };
+  expect(await run(["serve"], fresh)).toMatchObject({
+    exit: 1,
+    stderr: expect.stringContaining("deploy/runbook.md#pepper_wrong"),
+  });
+  const { statements, commands } = sectionOf("pepper_wrong");
+  await typeStatements(url, statements);
+  const again = await serve(fresh);
+  expect(await answerOf(connectClient(again, apiKey), "order-1")).toBe("CREDENTIAL_INVALID");
+  const [makeKey = []] = commands;
+  const made = await run(
+    makeKey.map((part) => (part === "NAME" ? "acme" : part)),
+    fresh,
+  );
+  expect(await answerOf(connectClient(again, made.stdout.trim()), "order-1")).toBe("completed");
+  expect(await database.query("select from pepper_check")).toHaveLength(1);
+});
