@@ -121,7 +121,7 @@ test("the steps of the page change the pepper: no API key that is used becomes i
   expect(idsOf(await installation.diagnose(earlier.peppers))).toEqual([]);
 });
 
-test("a replica that is started again in the first step does not shut out those of the second", async () => {
+test("a replica that is started again in the first step does not keep those of the second from starting", async () => {
   const [firstStep, secondStep] = await stepsOfPage();
   if (firstStep === undefined || secondStep === undefined) throw new Error("the page has no steps");
   const installation = await createInstallation();

@@ -136,7 +136,7 @@ const run = promisify(execFile);
 const DISK_MIB = 24;
 /** A disk of a fixed size is a file system of its own, which only root can mount. */
 const canMount = process.getuid?.() === 0;
-if (!canMount) process.stderr.write("The full disk of the runbook is left out: it needs root.\n");
+if (!canMount) process.stderr.write("Skipped the full disk of the runbook: it needs root.\n");
 
 /** Makes a disk that belongs to the user who runs Postgres. */
 async function makeDisk(): Promise<string> {
@@ -181,7 +181,7 @@ test.runIf(canMount)("the disk is full", async () => {
   await person.end();
   await rm(dump);
   await expect.poll(fill, PATIENCE).toBe("completed");
-  // The tablespace goes with the disk.
+  // The disk is unmounted at the end.
   await database.query("alter table records set tablespace pg_default");
   await server.end();
   await database.query("drop tablespace small");

@@ -165,12 +165,12 @@ test("tokens are compared with the records once the node of Citus answers that d
   await database.query("select setval('fencing_tokens', 1)");
   const idBefore = await readId(database);
   const pool = openStorePool(database);
-  let isNodeAway = true;
+  let isNodeDown = true;
   // What Citus answers while a node is down.
   const onCitus: typeof pool = {
     ...pool,
     async run(statement, ...rest) {
-      if (isNodeAway && statement.name === "sample_newest_claims") {
+      if (isNodeDown && statement.name === "sample_newest_claims") {
         const refused = new pg.DatabaseError("connection to the remote node failed", 0, "error");
         refused.code = "08006";
         throw classify(refused);
@@ -182,7 +182,7 @@ test("tokens are compared with the records once the node of Citus answers that d
   expect(await watch.look(onCitus)).toBe(true);
   await expect(watch.lookAtRecords(onCitus)).rejects.toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
   expect([await readId(database), changes]).toEqual([idBefore, []]);
-  isNodeAway = false;
+  isNodeDown = false;
   await watch.lookAtRecords(onCitus);
   expect(changes).toEqual([await readId(database)]);
   expect(changes).not.toContain(idBefore);

@@ -22,7 +22,7 @@ export interface InstallationWatch {
    */
   look(database: Connection): Promise<boolean>;
   /**
-   * Compares the sequence of fencing tokens with the records, unless the first look has: it leaves that out while a node of Citus
+   * Compares the sequence of fencing tokens with the records, unless the first look has: it skips that while a node of Citus
    * does not answer. Called again and again.
    *
    * @throws as Runner.run does, while a node does not answer.
@@ -107,8 +107,8 @@ class Watch implements InstallationWatch {
       this.#sampled = true;
       return newest;
     } catch (error) {
-      const isNodeAway = isUnreachableNode(error) || (isTimedOut(error) && (await hasCitus(database)));
-      if (!isNodeAway) throw error;
+      const isNodeDown = isUnreachableNode(error) || (isTimedOut(error) && (await hasCitus(database)));
+      if (!isNodeDown) throw error;
       this.#options.log.warn(
         { err: error },
         "a node of Citus does not answer; fencing tokens are compared with the records when it does",
