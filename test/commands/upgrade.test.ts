@@ -17,8 +17,8 @@ import { createTenant } from "../helpers/servers/tenants.ts";
 const MAIN = fileURLToPath(new URL("../../server/src/main.ts", import.meta.url));
 
 /**
- * By hand: ONCEWARD_REHEARSAL_RECORDS=1000000 ONCEWARD_REHEARSAL_OPEN_S=300 (server/decisions/0020-migrations-beside-callers.md). Then the longest
- * call is measured, too.
+ * By hand: ONCEWARD_REHEARSAL_RECORDS=1000000 ONCEWARD_REHEARSAL_OPEN_S=300
+ * (server/decisions/0020-migrations-beside-callers.md). Then the longest call is measured, too.
  */
 const { ONCEWARD_REHEARSAL_RECORDS, ONCEWARD_REHEARSAL_OPEN_S = "0" } = process.env;
 const byHand = ONCEWARD_REHEARSAL_RECORDS !== undefined;
@@ -68,8 +68,8 @@ async function finish(client: IdempotencyClient, name: string): Promise<void> {
 }
 
 /**
- * Leaves a transaction open that has read each table, until a migration has waited for it (by hand: and for the seconds of
- * ONCEWARD_REHEARSAL_OPEN_S).
+ * Leaves a transaction open that has read each table, until a migration has waited for it (by hand: and for
+ * the seconds of ONCEWARD_REHEARSAL_OPEN_S).
  */
 async function leaveTransactionOpen(url: string, database: OpenDatabase) {
   const client = new pg.Client({ connectionString: url });

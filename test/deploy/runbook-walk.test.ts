@@ -22,7 +22,10 @@ const MAX_CONNECTIONS = 30;
 const postgres = useOwnPostgres({ fsync: "off", max_connections: String(MAX_CONNECTIONS) });
 const PATIENCE = { timeout: 30_000 };
 
-/** Returns the statements of a section of the runbook, one for each block, and the commands of the server that it names. */
+/**
+ * Returns the statements of a section of the runbook, one for each block, and the commands of the server that
+ * it names.
+ */
 function sectionOf(heading: string) {
   const [, section = ""] = readRepositoryFile("deploy/runbook.md").split(`### ${heading}\n`);
   const [text = ""] = section.split(/^##/m);
@@ -97,7 +100,9 @@ test("a long transaction is open", async () => {
   expect(await complete()).toBe("completed");
 });
 
-/** Opens connections for as long as Postgres accepts them, and keeps them. Returns the function that stops it. */
+/**
+ * Opens connections for as long as Postgres accepts them, and keeps them. Returns the function that stops it.
+ */
 function openGreedily(url: string): () => Promise<void> {
   let stopped = false;
   const opening = (async () => {

@@ -4,7 +4,10 @@ import { describe, expect, test } from "vitest";
 import { MIGRATIONS_DIR, shippedMigrations } from "../../server/src/store/shipped-migrations.ts";
 import { objectionsToMigration } from "../helpers/migrations/rules.ts";
 
-/** They landed before the rules, and a migration that landed is never changed. `migrate` guards 0014 (migration/rewrites.ts). */
+/**
+ * They landed before the rules, and a migration that landed is never changed. `migrate` guards 0014
+ * (migration/rewrites.ts).
+ */
 const BEFORE_THE_RULES = ["0004_audit_calls", "0005_neighbours", "0014_ambiguous_from"];
 
 test("no migration rewrites or reads a large table while callers wait", async () => {

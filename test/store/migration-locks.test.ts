@@ -42,7 +42,9 @@ async function openTransaction(statement: string) {
   return { pid: rows[0]?.pid, commit: () => client.query("commit") };
 }
 
-/** Claims new keys, one after another, until it is stopped. A claim that waits for a lock for 1 s is refused. */
+/**
+ * Claims new keys, one after another, until it is stopped. A claim that waits for a lock for 1 s is refused.
+ */
 async function startClaims(prefix: string) {
   const { apiKey } = await createTenant(database);
   const client = connectClient(server, apiKey);

@@ -216,8 +216,8 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
   }
 
   /**
-   * Stores the digest of a verified secret under the current pepper, unless it is known to be: only a use shows the secret. If this
-   * fails, the next load of the key tries again.
+   * Stores the digest of a verified secret under the current pepper, unless it is known to be: only a use
+   * shows the secret. If this fails, the next load of the key tries again.
    */
   function renewDigest(loaded: CachedApiKey, secret: string): void {
     const { id, digest, pepperMark: mark } = loaded.key;

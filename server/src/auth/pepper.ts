@@ -24,8 +24,8 @@ export function configuredPeppers(settings: PepperSettings): Peppers {
 }
 
 /**
- * Returns the mark that tells whether two peppers are the same, 32 bytes. The text is older than its other uses: exports of tenants
- * contain such marks.
+ * Returns the mark that tells whether two peppers are the same, 32 bytes. The text is older than its other
+ * uses: exports of tenants contain such marks.
  */
 export function pepperMark(pepper: string): Buffer {
   return createHmac("sha256", pepper).update("onceward:tenant-move").digest();
@@ -43,7 +43,10 @@ export function storedSecret(secret: string, pepper: string): StoredSecret {
   return { digest: digestSecret(secret, pepper), pepperMark: pepperMark(pepper) };
 }
 
-/** Returns whether one of the peppers is the one of the installation; also if none is known of it yet. Changes nothing. */
+/**
+ * Returns whether one of the peppers is the one of the installation; also if none is known of it yet. Changes
+ * nothing.
+ */
 export async function isPepperKnown(runner: Runner, { current, second }: Peppers): Promise<boolean> {
   const mark = await findPepperMark(runner);
   if (mark === undefined) return true;
@@ -51,8 +54,8 @@ export async function isPepperKnown(runner: Runner, { current, second }: Peppers
 }
 
 /**
- * Returns whether one of the peppers is the one of the installation, and makes the current one the installation's if so. The first
- * replica of an installation decides which one that is.
+ * Returns whether one of the peppers is the one of the installation, and makes the current one the
+ * installation's if so. The first replica of an installation decides which one that is.
  */
 export async function adoptPepper(runner: Runner, { current, second }: Peppers): Promise<boolean> {
   const mark = await findPepperMark(runner);

@@ -22,8 +22,8 @@ export interface InstallationWatch {
    */
   look(database: Connection): Promise<boolean>;
   /**
-   * Compares the sequence of fencing tokens with the records, unless the first look has: it skips that while a node of Citus
-   * does not answer. Called again and again.
+   * Compares the sequence of fencing tokens with the records, unless the first look has: it skips that while
+   * a node of Citus does not answer. Called again and again.
    *
    * @throws as Runner.run does, while a node does not answer.
    */

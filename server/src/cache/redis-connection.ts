@@ -18,10 +18,11 @@ const MAX_RECONNECT_DELAY_MS = 1000;
 const READ_ONLY_RECONNECT_INTERVAL_MS = 1000;
 
 /**
- * Connects in the background and reconnects when the connection is lost or refused. Without a connection, commands fail
- * at once.
+ * Connects in the background and reconnects when the connection is lost or refused. Without a connection,
+ * commands fail at once.
  *
- * @param current returns the target with the credentials for the next connection: they may have changed, but for those of a cluster.
+ * @param current returns the target with the credentials for the next connection: they may have changed,
+ *   but for those of a cluster.
  * @param purpose commands or subscriptions; the caller renews its subscriptions after each event "ready".
  */
 export function connectRedis(

@@ -4,8 +4,8 @@ import { openPool } from "../store/pool.ts";
 import { CommandError } from "./host.ts";
 
 /**
- * Refuses to continue with a pepper that is not the installation's: every API key would be refused, and no new one would work
- * elsewhere.
+ * Refuses to continue with a pepper that is not the installation's: every API key would be refused, and no
+ * new one would work elsewhere.
  *
  * @throws CommandError that names the variable.
  */

@@ -59,8 +59,8 @@ export function readConfig(env: Environment): Config {
 const CHANGING = ["DATABASE_URL", "DATABASE_DIRECT_URL", "REDIS_URL"] as const;
 
 /**
- * Returns the configuration with the URLs of databases as their files have them now: for each new connection, because passwords
- * rotate. A file that cannot be used now leaves the value of the start.
+ * Returns the configuration with the URLs of databases as their files have them now: for each new connection,
+ * because passwords rotate. A file that cannot be used now leaves the value of the start.
  */
 export function withCurrentUrls(config: Config): Config {
   const urls = CHANGING.flatMap((name) => {

@@ -11,7 +11,9 @@ import { MIGRATIONS_DIR, shippedMigrations } from "./shipped-migrations.ts";
 const MIGRATIONS_TABLE = "schema_migrations";
 /** Limit for reading which migrations ran. Migrations themselves have no time limit. */
 const QUERY_TIMEOUT_MS = 10_000;
-/** The lock of all versions of `migrate`: the number is that of node-pg-migrate, which earlier versions use. */
+/**
+ * The lock of all versions of `migrate`: the number is that of node-pg-migrate, which earlier versions use.
+ */
 const ADVISORY_LOCK = "7241865325823964";
 /** How often a second `migrate` asks whether the first one has ended. */
 const TURN_POLL_MS = 250;
@@ -32,13 +34,14 @@ export interface MigrateOptions {
 }
 
 /**
- * Runs every missing migration, each in one transaction or statement by statement, and returns their names. Callers of the service
- * wait for no lock of a migration longer than its budget (`migration/locks.ts`). Several processes may migrate at once: an
- * advisory lock lets one of them run first, and the others then find nothing to do.
+ * Runs every missing migration, each in one transaction or statement by statement, and returns their names.
+ * Callers of the service wait for no lock of a migration longer than its budget (`migration/locks.ts`).
+ * Several processes may migrate at once: an advisory lock lets one of them run first, and the others then
+ * find nothing to do.
  *
  * @param tell receives which transactions a migration waits for.
- * @throws MigrationRefused if a migration would stop the service; Error of Postgres if one fails: it changed nothing, and those
- *   before it are done.
+ * @throws MigrationRefused if a migration would stop the service; Error of Postgres if one fails: it changed
+ *   nothing, and those before it are done.
  */
 export function migrate(
   databaseUrl: string,
@@ -59,7 +62,10 @@ export function migrate(
   );
 }
 
-/** Waits without a statement that runs: the snapshot of such a statement would block an index that is built concurrently. */
+/**
+ * Waits without a statement that runs: the snapshot of such a statement would block an index that is built
+ * concurrently.
+ */
 async function takeTurn(client: pg.Client, tell: (line: string) => void): Promise<void> {
   for (let told = false; ; told = true) {
     const { rows } = await client.query<{ taken: boolean }>(

@@ -8,7 +8,9 @@ export async function findPepperMark(runner: Runner): Promise<Buffer | undefined
   return row?.mark;
 }
 
-/** A database that accepts no writes is one for a moment, during a failover: the next start stores the mark. */
+/**
+ * A database that accepts no writes is one for a moment, during a failover: the next start stores the mark.
+ */
 const storePepperMark = {
   name: "store_pepper_mark",
   text: `
@@ -37,7 +39,10 @@ select count(*)::int as count
    and pepper_mark is distinct from $1::bytea`,
 };
 
-/** Counts the valid API keys whose digest is not known to be under the pepper of this mark. Reads all keys: for `doctor`. */
+/**
+ * Counts the valid API keys whose digest is not known to be under the pepper of this mark. Reads all keys:
+ * for `doctor`.
+ */
 export async function countKeysUnderOtherPepper(runner: Runner, mark: Uint8Array): Promise<number> {
   const [row] = await runner.run<{ count: number }>(countKeysUnderOther, [mark]);
   return row?.count ?? 0;

@@ -16,7 +16,8 @@ const CREATES_FUNCTION = /^create (or replace )?function /;
 
 /** A clause of `alter table` that changes the catalog alone, and so takes its lock for an instant. */
 const INSTANT_CLAUSES: readonly RegExp[] = [
-  // A default that is a constant is stored once. `not null`, `check`, `unique` and `references` read the rows; `generated` rewrites them.
+  // A default that is a constant is stored once. `not null`, `check`, `unique` and `references` read the
+  // rows; `generated` rewrites them.
   /^add column (if not exists )?\w+ \w+(\[\])?( collate "C")?( not null)?( default ('[^']*'|[\w.]+))?$/,
   /^add constraint \w+ (check|foreign key) .* not valid$/,
   /^drop constraint (if exists )?\w+$/,
@@ -41,8 +42,9 @@ const INSTANT_STATEMENTS: readonly RegExp[] = [
 ];
 
 /**
- * Returns what in a migration would stop the service, one sentence each: a statement that rewrites or reads a large table while it
- * holds a lock that callers wait for, or that cannot be repeated where it may have to be. What is not known to be harmless counts.
+ * Returns what in a migration would stop the service, one sentence each: a statement that rewrites or reads a
+ * large table while it holds a lock that callers wait for, or that cannot be repeated where it may have to
+ * be. What is not known to be harmless counts.
  */
 export function objectionsToMigration(sql: string): readonly string[] {
   const byStatement = sql.startsWith("-- Statement by statement");
@@ -75,7 +77,10 @@ function splitClauses(clauses: string): readonly string[] {
   return clauses.split(/,(?![^(]*\))/).map((clause) => clause.trim());
 }
 
-/** A migration of single statements begins again after a failure, and a failed build leaves an invalid index behind. */
+/**
+ * A migration of single statements begins again after a failure, and a failed build leaves an invalid index
+ * behind.
+ */
 function objectToRepetition(statement: string, before: string | undefined): readonly string[] {
   const index = /^create (?:unique )?index concurrently (\w+)/.exec(statement)?.[1];
   if (index !== undefined && before !== `drop index concurrently if exists ${index}`)

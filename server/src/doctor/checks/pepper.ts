@@ -2,7 +2,9 @@ import { configuredPeppers, isPepperKnown, pepperMark } from "../../auth/pepper.
 import { countKeysUnderOtherPepper } from "../../store/pepper-check.ts";
 import type { Check } from "../check.ts";
 
-/** Compares the configured peppers with the installation's, and counts the API keys that need the second one. */
+/**
+ * Compares the configured peppers with the installation's, and counts the API keys that need the second one.
+ */
 export const pepperCheck: Check = {
   name: "pepper",
   needsPostgres: true,

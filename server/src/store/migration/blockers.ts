@@ -13,7 +13,10 @@ interface Blocker {
   readonly query: string | null;
 }
 
-/** The oldest first. Postgres shows the statements of other roles to superusers and members of pg_read_all_stats only. */
+/**
+ * The oldest first. Postgres shows the statements of other roles to superusers and members of
+ * pg_read_all_stats only.
+ */
 const FIND_BLOCKERS = `
 select distinct b.pid, a.state, left(a.query, 2000) as query,
        date_part('epoch', clock_timestamp() - coalesce(a.xact_start, a.query_start, a.backend_start))::int as age_s
@@ -23,8 +26,8 @@ select distinct b.pid, a.state, left(a.query, 2000) as query,
  limit 5`;
 
 /**
- * Returns one line about the transactions that a backend waits for: process id, age, and statement without its values. Undefined
- * if it waits for none.
+ * Returns one line about the transactions that a backend waits for: process id, age, and statement without
+ * its values. Undefined if it waits for none.
  */
 export async function findBlockers(client: pg.Client, pid: number): Promise<string | undefined> {
   const { rows } = await client.query<Blocker>(FIND_BLOCKERS, [pid]);

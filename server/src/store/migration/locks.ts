@@ -3,8 +3,8 @@ import pg from "pg";
 import { findBlockers } from "./blockers.ts";
 
 /**
- * How long the statements of a transaction wait for locks, together. Claims wait behind a lock that is waited for, and give up after
- * 1 s (the pool's lock_timeout).
+ * How long the statements of a transaction wait for locks, together. Claims wait behind a lock that is waited
+ * for, and give up after 1 s (the pool's lock_timeout).
  */
 const LOCK_BUDGET_MS = 400;
 /** The claims that waited have ended before the next attempt. */
@@ -14,7 +14,10 @@ const MAX_PAUSE_MS = 15_000;
 const GIVE_UP_AFTER_MS = 20 * 60_000;
 /** How often the blockers of an attempt are looked at: several times within its budget. */
 const LOOK_MS = 50;
-/** A statement that blocks no one may wait for long; it says for whom after this pause, and then after doubled ones. */
+/**
+ * A statement that blocks no one may wait for long; it says for whom after this pause, and then after doubled
+ * ones.
+ */
 const FIRST_REPORT_MS = 1000;
 const MAX_REPORT_MS = 60_000;
 
@@ -32,7 +35,8 @@ export interface MigrationConnections {
 }
 
 /**
- * Runs statements in one transaction that waits for locks for at most LOCK_BUDGET_MS, and again after a pause until it gets them.
+ * Runs statements in one transaction that waits for locks for at most LOCK_BUDGET_MS, and again after a pause
+ * until it gets them.
  *
  * @param name of the migration.
  * @throws Error that names the blockers after GIVE_UP_AFTER_MS.
@@ -92,8 +96,8 @@ async function transact(client: pg.Client, statements: readonly string[]): Promi
 }
 
 /**
- * Runs a statement outside of a transaction, as `create index concurrently` needs. It waits for as long as it takes: it must be of a
- * kind that nothing waits behind (rules of the migrations: CONTRIBUTING.md).
+ * Runs a statement outside of a transaction, as `create index concurrently` needs. It waits for as long as it
+ * takes: it must be of a kind that nothing waits behind (rules of the migrations: CONTRIBUTING.md).
  */
 export async function runByItself(
   { client, watcher, pid, tell }: MigrationConnections,

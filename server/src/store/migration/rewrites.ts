@@ -1,8 +1,9 @@
 import type pg from "pg";
 
 /**
- * The migrations that rewrite the table of records under a lock that stops all calls. The rules of migrations allow no further one
- * (test/helpers/migrations/rules.ts): 0014 is older than they are. Why it is not changed: server/decisions/0020-migrations-beside-callers.md.
+ * The migrations that rewrite the table of records under a lock that stops all calls. The rules of migrations
+ * allow no further one (test/helpers/migrations/rules.ts): 0014 is older than they are. Why it is not
+ * changed: server/decisions/0020-migrations-beside-callers.md.
  */
 const REWRITING: readonly string[] = ["0014_ambiguous_from"];
 

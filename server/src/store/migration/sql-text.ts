@@ -1,6 +1,7 @@
 /**
- * What a semicolon or a value can stand in: a comment, a text (`e'…'` with backslashes), a quoted name, a dollar-quoted text. One
- * that does not end reaches to the end of the SQL. Comments within comments are not recognised.
+ * What a semicolon or a value can stand in: a comment, a text (`e'…'` with backslashes), a quoted name, a
+ * dollar-quoted text. One that does not end reaches to the end of the SQL. Comments within comments are not
+ * recognised.
  * https://www.postgresql.org/docs/current/sql-syntax-lexical.html
  */
 const COMMENT = /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)/;
@@ -17,8 +18,8 @@ const STATEMENT_PARTS = anyOf(DOLLAR_QUOTED, COMMENT, TEXT, NAME, /;/);
 const VALUE_PARTS = anyOf(DOLLAR_QUOTED, COMMENT, TEXT, NAME, NUMBER);
 
 /**
- * Splits SQL at the semicolons that end statements. Bodies of functions have to be quoted (`$$ … $$`): those of `begin atomic` are
- * split.
+ * Splits SQL at the semicolons that end statements. Bodies of functions have to be quoted (`$$ … $$`): those
+ * of `begin atomic` are split.
  *
  * @returns the statements without their semicolons; none is empty or consists of comments alone.
  */
@@ -36,8 +37,8 @@ export function withoutComments(sql: string): string {
 }
 
 /**
- * Returns a statement in one line, with `?` in place of each text and number, and without comments: what a stranger's statement
- * may show of itself in a log or at a terminal.
+ * Returns a statement in one line, with `?` in place of each text and number, and without comments: what a
+ * stranger's statement may show of itself in a log or at a terminal.
  */
 export function withoutValues(sql: string): string {
   return oneLine(
