@@ -1,8 +1,10 @@
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
 import { publint } from "publint";
 
-/** Of what `require()` and its types would find; the packages are for `import` alone. */
-const COMMONJS = new Set(["node10", "node16-cjs"]);
+/** Resolution without `exports`, of compilers before TypeScript 4.7. */
+const WITHOUT_EXPORTS = "node10";
+/** What `require()` finds in a package for `import` alone, such as the command line's. */
+const FOR_IMPORT_ALONE = "CJSResolvesToESM";
 
 /** Returns the problems that publint finds in a packed package. */
 export async function publishProblems(tarball: Uint8Array): Promise<readonly string[]> {
@@ -18,6 +20,7 @@ export async function typeProblems(tarball: Uint8Array): Promise<readonly string
   const result = await checkPackage(archive, { excludeEntrypoints: ["./inbox.sql"] });
   if (!("problems" in result)) return ["there are no types"];
   return result.problems
-    .filter((problem) => !("resolutionKind" in problem && COMMONJS.has(problem.resolutionKind)))
+    .filter(({ kind }) => kind !== FOR_IMPORT_ALONE)
+    .filter((problem) => !("resolutionKind" in problem && problem.resolutionKind === WITHOUT_EXPORTS))
     .map((problem) => JSON.stringify(problem));
 }

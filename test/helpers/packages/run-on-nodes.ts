@@ -9,7 +9,7 @@ import { promisify } from "node:util";
  * `npm run test:nodes`: installs the supported majors of Node from npm's registry into a temporary folder, and runs the
  * tests of the package that run "on every Node that is here" with them.
  */
-const MAJORS = [20, 22, 24, 26];
+const MAJORS = [22, 24, 26];
 const TESTS = ["test/packaging/package.test.ts", "test/packaging/first-example.test.ts"];
 
 const run = promisify(execFile);
