@@ -86,6 +86,8 @@ export class Attempt {
 function blockedReason(error: OncewardError): BlockedReason | undefined {
   if (error instanceof AmbiguousError) return "AMBIGUOUS";
   if (error instanceof InProgressError || error.reason === "CLAIM_SUPERSEDED") return "IN_PROGRESS";
+  // The lease ended before the tool began, so that another process may have begun it.
+  if (error.reason === "LEASE_LOST") return "IN_PROGRESS";
   if (error instanceof ResultUnavailableError) return "RESULT_UNAVAILABLE";
   if (error.reason === "FINGERPRINT_MISMATCH") return "ARGUMENTS_CHANGED";
   return isUnavailable(error) ? "UNAVAILABLE" : undefined;

@@ -14,6 +14,8 @@ const REASON_NAMES: ReadonlyMap<number, string> = new Map(
   ErrorReasonSchema.values.map(({ number, localName }) => [number, localName]),
 );
 
+const CATALOGUE: ReadonlySet<string> = new Set(REASON_NAMES.values());
+
 /** Returns the error of an RPC as an OncewardError, whether the service, a proxy or Connect made it. */
 export function errorFromCall(cause: unknown): OncewardError {
   if (cause instanceof OncewardError) return cause;
@@ -74,6 +76,27 @@ export function isRetryable(error: OncewardError): boolean {
 export function isUnavailable(error: OncewardError): boolean {
   if (error.code === CODE.UNAVAILABLE || error.code === CODE.DEADLINE_EXCEEDED) return true;
   return error.reason === "NO_ANSWER" && isConnectionBroken(error);
+}
+
+/**
+ * Returns whether a call that failed with this error may have had its effect, or may still have it: its answer was lost, or
+ * its caller stopped waiting. Any other reason of the service's catalogue is a definite refusal.
+ */
+export function mayHaveHappened({ reason }: OncewardError): boolean {
+  switch (reason) {
+    case "DATABASE_UNAVAILABLE":
+    case "DEADLINE_EXCEEDED":
+    case "SHUTTING_DOWN":
+    case "CANCELLED":
+    case "INTERNAL":
+    case "RESPONSE_TOO_LARGE":
+      return true;
+    // No call was sent.
+    case "TOKEN_UNAVAILABLE":
+      return false;
+    default:
+      return !CATALOGUE.has(reason);
+  }
 }
 
 /**

@@ -2,26 +2,19 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import { InternalError } from "../errors/catalogue.ts";
 import { AmbiguousError, type ClaimRef, InProgressError, type OncewardError } from "../errors/errors.ts";
 import { errorFromCall, isUnavailable } from "../errors/mapping.ts";
-import type {
-  Ambiguous,
-  Claimed,
-  ClaimResponse,
-  Completed,
-  InProgress,
-} from "../gen/onceward/v1/idempotency_pb.ts";
+import type { Ambiguous, ClaimResponse, Completed, InProgress } from "../gen/onceward/v1/idempotency_pb.ts";
 import { MAX_WAIT_MS } from "../wire/limits.ts";
 import { type Calls, type ClaimInit, dateOf } from "./calls.ts";
 import { readCheckpoint } from "./checkpoint.ts";
+import { leaseNowMs } from "./lease-clock.ts";
+import { alwaysLate, type Granted, MAX_LATE_ANSWERS, renewIfLate } from "./renew.ts";
 import { retrying, sleep } from "./retry.ts";
+import { releaseUnbegun, SentClaims } from "./unbegun.ts";
 
 /** How a run begins. */
 export type Acquired =
-  | {
-      readonly kind: "claimed";
-      readonly claimed: Claimed;
-      /** When the call that was granted the claim was sent, on the clock of `performance.now()`. */
-      readonly sentAtMs: number;
-    }
+  /** The lease lasts: the function may begin at once, and at no later time without another look at the lease. */
+  | ({ readonly kind: "claimed" } & Granted)
   | { readonly kind: "completed"; readonly completed: Completed; readonly expiresAt: Date }
   /** The service is unreachable, and the function runs without a claim. */
   | { readonly kind: "unguarded"; readonly error: OncewardError };
@@ -33,6 +26,8 @@ export interface AcquireOptions {
   /** How long the service may take to answer, over all attempts. */
   readonly timeoutMs: number;
   /** See `RunOptions`. */
+  readonly leaseMs?: number | undefined;
+  /** See `RunOptions`. */
   readonly onUnavailable: "throw" | "proceed";
   /** See `RunOptions`. */
   readonly signal?: AbortSignal | undefined;
@@ -40,11 +35,12 @@ export interface AcquireOptions {
 
 /**
  * Claims, and waits for another holder, always under one claim id: after a lost reply, the repeated call gets the
- * same claim.
+ * same claim. A claim whose answer comes after its lease is renewed, or claimed again.
  *
  * @param onWaiting is called when the wait begins.
  * @throws InProgressError, AmbiguousError, OncewardError; at once CLOSED if the client closes in the meantime, or the
- *   reason of the caller's signal. A claim that is granted nevertheless is released in the background.
+ *   reason of the caller's signal. After every rejection, a claim that was granted nevertheless is released in the
+ *   background.
  */
 export async function acquire(
   calls: Calls,
@@ -52,16 +48,11 @@ export async function acquire(
   options: AcquireOptions,
   onWaiting: () => void,
 ): Promise<Acquired> {
-  let last: Promise<ClaimResponse> | undefined;
-  const sent = (call: Promise<ClaimResponse>) => {
-    last = call;
-    return call;
-  };
+  const claims = new SentClaims();
   try {
-    return await claimOrWait(calls, request, options, sent, onWaiting);
+    return await claimOrWait(calls, request, options, claims, onWaiting);
   } catch (error) {
-    if (last !== undefined && isEnd(error, calls.closing, options.signal))
-      calls.inBackground(releaseIfGranted(calls, request, last));
+    if (claims.mayBeHeld) calls.inBackground(() => releaseUnbegun(calls, request, claims, options.leaseMs));
     throw error;
   }
 }
@@ -75,18 +66,19 @@ async function claimOrWait(
   calls: Calls,
   request: ClaimInit,
   options: AcquireOptions,
-  sent: (call: Promise<ClaimResponse>) => Promise<ClaimResponse>,
+  claims: SentClaims,
   onWaiting: () => void,
 ): Promise<Acquired> {
   const { signal } = options;
   const startedAtMs = performance.now();
   const waitUntilMs = startedAtMs + options.waitMs;
-  let sentAtMs = startedAtMs;
+  let sentAtMs = leaseNowMs();
+  let lostClaims = 0;
   const claim = () =>
     retrying(
       () => {
-        sentAtMs = performance.now();
-        return calls.orEnd(sent(calls.claim(request)), signal);
+        sentAtMs = leaseNowMs();
+        return calls.orEnd(claims.sent(calls.claim(request)), signal);
       },
       performance.now() + options.timeoutMs,
       calls.closing,
@@ -106,8 +98,14 @@ async function claimOrWait(
   for (let waits = 0; ; waits++) {
     const { outcome } = response;
     switch (outcome.case) {
-      case "claimed":
-        return { kind: "claimed", claimed: outcome.value, sentAtMs };
+      case "claimed": {
+        const answer = { claimed: outcome.value, sentAtMs };
+        const granted = await renewIfLate(calls, refOf(request), answer, options.timeoutMs, signal);
+        if (granted !== undefined) return { kind: "claimed", ...granted };
+        if (++lostClaims > MAX_LATE_ANSWERS) throw alwaysLate();
+        response = await claim();
+        break;
+      }
       case "completed":
         return { kind: "completed", completed: outcome.value, expiresAt: dateOf(response.expiresAt) };
       case "ambiguous":
@@ -115,7 +113,7 @@ async function claimOrWait(
       case "inProgress": {
         if (performance.now() >= waitUntilMs) throw inProgress(outcome.value, refOf(request));
         if (waits === 0) onWaiting();
-        const waited = await wait(calls, request, waitUntilMs, options, sent);
+        const waited = await wait(calls, request, waitUntilMs, options, claims);
         // A lease counts from when its call was sent, and the waiting call was sent long ago. The same claim again
         // returns a lease that counts from now.
         response = waited.outcome.case === "claimed" ? await claim() : waited;
@@ -137,37 +135,15 @@ async function wait(
   request: ClaimInit,
   waitUntilMs: number,
   { timeoutMs, signal }: AcquireOptions,
-  sent: (call: Promise<ClaimResponse>) => Promise<ClaimResponse>,
+  claims: SentClaims,
 ): Promise<ClaimResponse> {
   const leftMs = () => Math.max(0, Math.min(MAX_WAIT_MS, Math.ceil(waitUntilMs - performance.now())));
-  const claimWaiting = () => sent(calls.claimWaiting(request, leftMs(), signal));
+  const claimWaiting = () => claims.sent(calls.claimWaiting(request, leftMs(), signal));
   const response = await retrying(claimWaiting, waitUntilMs + timeoutMs, calls.closing, signal);
   const { outcome } = response;
   if (outcome.case === "inProgress" && leftMs() > 0)
     await sleep(Math.min(leftMs(), retryAfterMs(outcome.value)), calls.closing, signal);
   return response;
-}
-
-/**
- * Releases a claim that was granted after this client stopped waiting for the answer. Otherwise it would block other
- * callers until its lease expires, or make the record ambiguous. The request's claim id identifies it. Never rejects.
- */
-async function releaseIfGranted(
-  calls: Calls,
-  request: ClaimInit,
-  last: Promise<ClaimResponse>,
-): Promise<void> {
-  try {
-    // Otherwise the last call might be granted after the release.
-    await Promise.allSettled([last]);
-    const { outcome } = await calls.claim({ ...request, acceptAmbiguous: false });
-    if (outcome.case !== "claimed") return;
-    const { namespace = "", key = "" } = request;
-    const reason = "The caller left before the operation began.";
-    await calls.release({ namespace, key, fencingToken: outcome.value.fencingToken, reason });
-  } catch {
-    // The service is unreachable: the claim ends with its lease.
-  }
 }
 
 function retryAfterMs({ retryAfter }: InProgress): number {

@@ -25,8 +25,19 @@ import { Coalescer } from "../transport/coalescer.ts";
 import type { Api } from "../transport/unary-client.ts";
 import type { BatchedRequest } from "../wire/request-size.ts";
 
+/** Each holds a request of at most about 1 KB, so that an outage keeps at most some 10 MB of them. */
+const MAX_BACKGROUND = 10_000;
+
 /** A message's fields, as an object literal. */
 type Init<Schema extends DescMessage> = Exclude<MessageInitShape<Schema>, Message>;
+
+/** What a held claim does while its client closes. Both get an OncewardError CLOSED. */
+export interface ClosingListener {
+  /** The function has to end now, while its outcome can still be stored. */
+  readonly functionsEnd: (reason: OncewardError) => void;
+  /** No further call is made, so that the lease will expire. */
+  readonly closed: (reason: OncewardError) => void;
+}
 
 /** A ClaimRequest's fields without `wait`, which batches don't allow. */
 export type ClaimInit = Omit<Init<typeof ClaimRequestSchema>, "wait">;
@@ -43,6 +54,8 @@ export class Calls {
   readonly #closing = new AbortController();
   /** Each ends one call of `orEnd`. A set, because listeners of a signal are slow to remove among thousands. */
   readonly #ends = new Set<(reason: OncewardError) => void>();
+  /** Each learns of one step of closing. */
+  readonly #held = new Set<ClosingListener>();
   readonly #background = new Set<Promise<void>>();
   readonly #traceparent: (() => string | undefined) | undefined;
 
@@ -113,7 +126,7 @@ export class Calls {
 
   /** Ends claims that wait, and refuses new ones, with CLOSED. Other calls are still made. */
   endWaits(): void {
-    const closed = new OncewardError("CLOSED", "The client is closed.");
+    const closed = closedError();
     this.#closing.abort(closed);
     for (const end of this.#ends) end(closed);
   }
@@ -133,8 +146,12 @@ export class Calls {
     });
   }
 
-  /** Notes work that a closing client waits for. The promise never rejects. */
-  inBackground(work: Promise<void>): void {
+  /**
+   * Starts work that a closing client waits for, and that never rejects; skips it if as much is in progress as is kept.
+   */
+  inBackground(start: () => Promise<void>): void {
+    if (this.#background.size >= MAX_BACKGROUND) return;
+    const work = start();
     this.#background.add(work);
     void work.then(() => this.#background.delete(work));
   }
@@ -144,9 +161,21 @@ export class Calls {
     return this.#background;
   }
 
-  /** Refuses every further call with CLOSED; earlier calls are still answered. */
+  /** Notes a listener of closing. Returns the function that removes it. */
+  onClosing(listener: ClosingListener): () => void {
+    this.#held.add(listener);
+    return () => this.#held.delete(listener);
+  }
+
+  /** Tells the functions that run to end, by the signals of their claims. Calls are still made. */
+  endFunctions(): void {
+    for (const { functionsEnd } of this.#held) functionsEnd(closedError());
+  }
+
+  /** Refuses every further call with CLOSED; earlier calls are still answered. Ends the leases that are held. */
   close(): void {
     this.#coalescer.close();
+    for (const { closed } of this.#held) closed(closedError());
   }
 
   /** The cast is safe: `sendBatch` resolves a call with a response of the call's kind, or rejects it. */
@@ -155,6 +184,10 @@ export class Calls {
   ): Promise<Responses[Kind]> {
     return this.#coalescer.enqueue(request, this.#traceparent?.()) as Promise<Responses[Kind]>;
   }
+}
+
+function closedError(): OncewardError {
+  return new OncewardError("CLOSED", "The client is closed.");
 }
 
 /** Returns a reply's timestamp, to the millisecond; an Invalid Date if the service did not send one. */

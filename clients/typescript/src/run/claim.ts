@@ -9,7 +9,9 @@ import { deriveKey } from "../keys/keys.ts";
 import { MAX_RELEASE_REASON_BYTES } from "../wire/limits.ts";
 import type { Calls } from "./calls.ts";
 import { readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
-import { Lease } from "./lease.ts";
+import { Lease, leaseLost } from "./lease.ts";
+import { leaseNowMs } from "./lease-clock.ts";
+import { MAX_LATE_ANSWERS } from "./renew.ts";
 import { retrying } from "./retry.ts";
 
 /** The claim that a guarded function runs under. */
@@ -35,16 +37,18 @@ export interface Claim {
   readonly checkpoint: SavedCheckpoint | undefined;
   /**
    * Aborts when the lease is lost: another process may start, so stop what can be stopped. If not guarded, there is no
-   * lease. Aborts, too, when the run's own `signal` does.
+   * lease. Aborts, too, when the run's own `signal` does, and when `close({ timeoutMs })` of the client has waited for
+   * `timeoutMs`.
    */
   readonly signal: AbortSignal;
   /**
    * Saves this attempt's progress for a later attempt that takes over, and prolongs the lease. Replaces the last
-   * checkpoint. Does nothing if not guarded.
+   * checkpoint. Once it resolves, the lease lasts, so that the next step may begin. Does nothing if not guarded.
    *
    * @param name 1-128 bytes, such as "charged".
    * @param state a JSON value of at most 16 KiB, or undefined.
-   * @throws OncewardError; with CLAIM_SUPERSEDED if another holder has taken over.
+   * @throws OncewardError; with CLAIM_SUPERSEDED if another holder has taken over, with LEASE_LOST if several answers in turn
+   *   came after the lease that they grant.
    */
   saveCheckpoint(name: string, state?: unknown): Promise<void>;
   /**
@@ -91,6 +95,7 @@ export class HeldClaim implements RunningClaim {
   readonly #timeoutMs: number;
   /** The signal of the run's caller. */
   readonly #callers: AbortSignal | undefined;
+  readonly #stopListening: () => void;
 
   constructor(
     calls: Calls,
@@ -113,6 +118,10 @@ export class HeldClaim implements RunningClaim {
       sentAtMs,
       claimed.leaseRemaining === undefined ? 0 : durationMs(claimed.leaseRemaining),
     );
+    this.#stopListening = calls.onClosing({
+      functionsEnd: (reason) => this.#lease.interrupt(reason),
+      closed: (reason) => this.#lease.abandon(reason),
+    });
     signal?.addEventListener("abort", this.#interrupt);
     if (signal?.aborted) this.#interrupt();
   }
@@ -125,11 +134,15 @@ export class HeldClaim implements RunningClaim {
 
   async saveCheckpoint(name: string, state?: unknown): Promise<void> {
     const checkpoint: MessageInitShape<typeof CheckpointSchema> = writeCheckpoint(name, state);
-    await retrying(async () => {
-      const sentAtMs = performance.now();
-      const { leaseRemaining } = await this.#extendLease(checkpoint);
-      if (leaseRemaining !== undefined) this.#lease.granted(sentAtMs, durationMs(leaseRemaining));
-    }, performance.now() + this.#timeoutMs);
+    // An answer that comes late shows nothing: another holder may have taken over in the meantime.
+    for (let answers = 0; answers === 0 || this.#lease.isOver; answers++) {
+      if (answers > MAX_LATE_ANSWERS) throw leaseLost(this.#ref());
+      await retrying(async () => {
+        const sentAtMs = leaseNowMs();
+        const { leaseRemaining } = await this.#extendLease(checkpoint);
+        if (leaseRemaining !== undefined) this.#lease.granted(sentAtMs, durationMs(leaseRemaining));
+      }, performance.now() + this.#timeoutMs);
+    }
   }
 
   deriveKey(label: string): string {
@@ -142,7 +155,9 @@ export class HeldClaim implements RunningClaim {
    */
   async complete(result: MessageInitShape<typeof ResultSchema>): Promise<CompleteResponse> {
     const giveUpAtMs =
-      Math.max(performance.now(), this.#lease.endsAtMs) + Math.max(this.#timeoutMs, this.#lease.lengthMs);
+      performance.now() +
+      Math.max(0, this.#lease.endsAtMs - leaseNowMs()) +
+      Math.max(this.#timeoutMs, this.#lease.lengthMs);
     return await retrying(() => this.#calls.complete({ ...this.#ref(), result }), giveUpAtMs);
   }
 
@@ -161,6 +176,7 @@ export class HeldClaim implements RunningClaim {
 
   end(): void {
     this.#lease.end();
+    this.#stopListening();
     this.#callers?.removeEventListener("abort", this.#interrupt);
   }
 

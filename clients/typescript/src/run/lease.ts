@@ -2,6 +2,7 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import { type ClaimRef, OncewardError } from "../errors/errors.ts";
 import { errorFromCall } from "../errors/mapping.ts";
 import type { ExtendLeaseResponse } from "../gen/onceward/v1/idempotency_pb.ts";
+import { leaseNowMs } from "./lease-clock.ts";
 
 /** Two heartbeats may fail before the lease is at risk. */
 const HEARTBEATS_PER_LEASE = 3;
@@ -12,12 +13,23 @@ const MAX_MARGIN_MS = 1000;
 const RETRY_FRACTION = 0.1;
 /** The shortest interval between heartbeats, even if little is left of a lease. */
 const MIN_INTERVAL_MS = 20;
+/** Timers stand still while a machine is suspended. So a lease that ended meanwhile is noticed within this time. */
+const MAX_LOOK_INTERVAL_MS = 1000;
+
+/**
+ * Returns when a lease ends that was granted to a call sent at `sentAtMs`, minus the margin, on the clock of
+ * `leaseNowMs`. The service counts from the arrival of the call, which is later.
+ */
+export function leaseEndsAtMs(sentAtMs: number, remainingMs: number): number {
+  return sentAtMs + remainingMs - Math.min(MAX_MARGIN_MS, remainingMs * MARGIN_FRACTION);
+}
 
 /**
  * Keeps a claim's lease alive by heartbeats, and reports its loss.
  *
  * A granted lease counts from when its call was *sent*, minus a margin, so that this process never relies on a lease
- * that has expired at the service. After an event loop stall, the loss is noticed on the first turn.
+ * that has expired at the service. After an event loop stall, the loss is noticed on the first turn; after a suspension
+ * of the machine, within a second.
  */
 export class Lease {
   readonly #extend: () => Promise<ExtendLeaseResponse>;
@@ -48,9 +60,14 @@ export class Lease {
     this.#claim = claim;
   }
 
-  /** When the lease ends unless it is prolonged, minus the margin, on the clock of `performance.now()`. */
+  /** When the lease ends unless it is prolonged, minus the margin, on the clock of `leaseNowMs`. */
   get endsAtMs(): number {
     return this.#endsAtMs;
+  }
+
+  /** Whether another holder may have taken over: an effect must not begin before the lease is renewed. */
+  get isOver(): boolean {
+    return leaseNowMs() >= this.#endsAtMs;
   }
 
   /** The lease's length, as last granted. */
@@ -64,6 +81,7 @@ export class Lease {
   get signal(): AbortSignal {
     // Made on demand: most functions never use it.
     this.#abort ??= new AbortController();
+    if (!this.#ended && this.isOver) this.#expire();
     if (this.#lost !== undefined) this.#abort.abort(this.#lost);
     else if (this.#callersEnd !== undefined) this.#abort.abort(this.#callersEnd.reason);
     return this.#abort.signal;
@@ -74,9 +92,8 @@ export class Lease {
    */
   granted(sentAtMs: number, remainingMs: number): void {
     this.#lengthMs = remainingMs;
-    const marginMs = Math.min(MAX_MARGIN_MS, remainingMs * MARGIN_FRACTION);
     // Replies may overtake each other; no call shortens a lease.
-    this.#endsAtMs = Math.max(this.#endsAtMs, sentAtMs + remainingMs - marginMs);
+    this.#endsAtMs = Math.max(this.#endsAtMs, leaseEndsAtMs(sentAtMs, remainingMs));
     this.#nextHeartbeatAtMs = sentAtMs + Math.max(MIN_INTERVAL_MS, remainingMs / HEARTBEATS_PER_LEASE);
     this.#arm();
   }
@@ -106,17 +123,15 @@ export class Lease {
     const lossAtMs = this.#lost === undefined ? this.#endsAtMs : Number.POSITIVE_INFINITY;
     const nextAtMs = Math.min(heartbeatAtMs, lossAtMs);
     if (nextAtMs === Number.POSITIVE_INFINITY) return;
-    this.#timer = setTimeout(() => this.#tick(), Math.max(0, Math.ceil(nextAtMs - performance.now())));
+    const delayMs = Math.max(0, Math.ceil(nextAtMs - leaseNowMs()));
+    this.#timer = setTimeout(() => this.#tick(), Math.min(delayMs, MAX_LOOK_INTERVAL_MS));
     // A process with nothing else to do has no effect to guard. (In browsers timers are numbers without `unref`.)
     this.#timer.unref?.();
   }
 
   #tick(): void {
-    const nowMs = performance.now();
-    if (nowMs >= this.#endsAtMs) {
-      const message = "The lease expired before a heartbeat was answered.";
-      this.#lose(new OncewardError("LEASE_LOST", message, { claim: this.#claim }));
-    }
+    const nowMs = leaseNowMs();
+    if (nowMs >= this.#endsAtMs) this.#expire();
     if (nowMs >= this.#nextHeartbeatAtMs && !this.#heartbeating) void this.#heartbeat(nowMs);
     this.#arm();
   }
@@ -138,10 +153,13 @@ export class Lease {
         this.#lose(error);
         return;
       }
-      this.#nextHeartbeatAtMs =
-        performance.now() + Math.max(MIN_INTERVAL_MS, this.#lengthMs * RETRY_FRACTION);
+      this.#nextHeartbeatAtMs = leaseNowMs() + Math.max(MIN_INTERVAL_MS, this.#lengthMs * RETRY_FRACTION);
       this.#arm();
     }
+  }
+
+  #expire(): void {
+    if (this.#lost === undefined) this.#lose(leaseLost(this.#claim));
   }
 
   #lose(error: OncewardError): void {
@@ -152,8 +170,13 @@ export class Lease {
   }
 }
 
+/** Returns the error of a lease that expired before it was renewed. */
+export function leaseLost(claim: ClaimRef | undefined): OncewardError {
+  return new OncewardError("LEASE_LOST", "The lease expired before a heartbeat was answered.", { claim });
+}
+
 /** Returns whether no further heartbeat can prolong the claim. */
-function isClaimGone({ reason }: OncewardError): boolean {
+export function isClaimGone({ reason }: OncewardError): boolean {
   switch (reason) {
     case "CLAIM_SUPERSEDED":
     case "ALREADY_COMPLETED":

@@ -32,7 +32,7 @@ export async function retrying<T>(
 }
 
 /** Between half and the whole of a doubling delay, so that callers that failed together don't retry together. */
-function retryDelayMs(failures: number, atLeastMs: number): number {
+export function retryDelayMs(failures: number, atLeastMs: number): number {
   const delayMs = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** failures);
   return atLeastMs + delayMs * (0.5 + Math.random() / 2);
 }

@@ -63,7 +63,8 @@ async function begin(
         observer.emitWithWarning({ type: "timestamp-key" }, "ONCEWARD_TIMESTAMP_KEY", message);
       }
       options.signal?.throwIfAborted();
-      const acquireOptions = { waitMs, timeoutMs, onUnavailable, signal: options.signal };
+      const { leaseMs, signal } = options;
+      const acquireOptions = { waitMs, timeoutMs, leaseMs, onUnavailable, signal };
       const acquired = await claim(calls, options, defaults, acquireOptions, observer);
       add({ "onceward.outcome": acquired.kind });
       return acquired;
