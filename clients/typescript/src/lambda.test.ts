@@ -1,4 +1,6 @@
 import { describe, expect, test, vi } from "vitest";
+import { Record_State } from "./gen/onceward/v1/record_pb.ts";
+import { createOnceward } from "./index.ts";
 import { KEY_HEADER, lambdaOnce, type SqsRecord, sqsBatchOnce } from "./lambda.ts";
 import { createTestingOnceward, describeConsumerAdapter, type SuiteConsumerFactory } from "./testing.ts";
 
@@ -140,6 +142,31 @@ describe("a handler", () => {
     await expect(handler({ id: "o-1", cents: 100 }, context(510))).rejects.toMatchObject({
       reason: "ABORTED",
     });
+  });
+
+  test("a claim whose answer comes after the timeout is released before the handler settles", async () => {
+    await using testing = createTestingOnceward();
+    const arrival = Promise.withResolvers<void>();
+    const sent = vi.fn();
+    const onceward = createOnceward({
+      transport: {
+        stream: testing.transport.stream,
+        async unary(...call) {
+          const answer = await testing.transport.unary(...call);
+          sent();
+          if (sent.mock.calls.length === 1) await arrival.promise;
+          return answer;
+        },
+      },
+    });
+    const handler = lambdaOnce(onceward, options, vi.fn());
+    const handled = handler({ id: "o-1", cents: 100 }, context(520));
+    const ended = expect(handled).rejects.toMatchObject({ reason: "ABORTED" });
+    await vi.waitUntil(() => [...onceward.calls.background].length === 1, 30_000);
+    arrival.resolve();
+    await ended;
+    expect(testing.records()).toMatchObject([{ state: Record_State.RELEASED }]);
+    await onceward.close();
   });
 
   test("near the invocation's timeout, aborts the claim's signal, and a function that throws releases its claim", async () => {

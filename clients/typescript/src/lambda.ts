@@ -1,16 +1,15 @@
 /** `@onceward/client/lambda`: handlers of AWS Lambda, and partial answers to batches of SQS. Needs no package of AWS. */
 
-import { type LambdaContext, untilTimeout } from "./consumers/lambda-timeout.ts";
+import { type LambdaContext, type LambdaRunner, untilTimeout } from "./consumers/lambda-timeout.ts";
 import { checkFunction } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
-import type { Runner } from "./run/client.ts";
 import type { Jsonify } from "./run/jsonify.ts";
 import type { NamespaceDefaults } from "./run/namespace.ts";
 import { checkNamespaceOptions } from "./run/run-options.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
-export type { LambdaContext } from "./consumers/lambda-timeout.ts";
+export type { LambdaContext, LambdaRunner } from "./consumers/lambda-timeout.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
 export { readJson } from "./consumers/read-json.ts";
 export {
@@ -46,7 +45,8 @@ export interface LambdaOptions<Event> extends NamespaceDefaults {
  * ```
  *
  * Half a second before the invocation's timeout, waits for another holder and for the service end with ABORTED, and
- * `claim.signal` aborts: a function that then throws releases its claim. One that Lambda stops keeps the claim until its
+ * `claim.signal` aborts: a function that then throws releases its claim, and so does a run that has not begun, before the
+ * handler settles. One that Lambda stops keeps the claim until its
  * lease expires, and the namespace's policy applies. For an API Gateway or a function URL, use `@onceward/client/http`
  * behind a framework's adapter; for SQS, `sqsBatchOnce`.
  *
@@ -54,7 +54,7 @@ export interface LambdaOptions<Event> extends NamespaceDefaults {
  *   Lambda repeats an asynchronous invocation that rejects.
  */
 export function lambdaOnce<Event, Value, Context extends LambdaContext = LambdaContext>(
-  onceward: Runner,
+  onceward: LambdaRunner,
   options: LambdaOptions<Event>,
   fn: (event: Event, context: Context, claim: Claim) => Value | Promise<Value>,
 ): (event: Event, context: Context) => Promise<Jsonify<Value>> {
@@ -64,7 +64,7 @@ export function lambdaOnce<Event, Value, Context extends LambdaContext = LambdaC
   if (fingerprint !== undefined) checkFunction("fingerprint", fingerprint);
   checkNamespaceOptions(shared);
   return (event, context) =>
-    untilTimeout(context, (signal) =>
+    untilTimeout(onceward, context, (signal) =>
       onceward.run(
         { ...shared, key: key(event), fingerprint: fingerprint?.(event), signal },
         async (claim) => await fn(event, context, claim),

@@ -83,7 +83,7 @@ export const OWN_REASONS: Readonly<Record<string, OwnReason>> = {
   },
   IN_PROGRESS: {
     meaning: "Another holder runs the operation, for longer than `waitMs`.",
-    remedy: "Retry after `retryAfterMs`; answer 409 to an HTTP client.",
+    remedy: "Retry after `retryDelayMs`; answer 409 to an HTTP client.",
   },
   AMBIGUOUS: {
     meaning: "A holder died, and the policy is `HOLD`: it is unknown whether the effect happened.",

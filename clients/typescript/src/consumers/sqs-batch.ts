@@ -1,13 +1,12 @@
 import { OncewardError } from "../errors/errors.ts";
 import { checkFunction, refusedField } from "../errors/violations.ts";
 import type { Claim } from "../run/claim.ts";
-import type { Runner } from "../run/client.ts";
 import { sleep } from "../run/retry.ts";
 import { type Delivery, isSettled } from "./delivery.ts";
 import { createHandler } from "./handle.ts";
 import { isServiceAway } from "./hold-message.ts";
 import { KEY_HEADER } from "./key.ts";
-import { type LambdaContext, untilTimeout } from "./lambda-timeout.ts";
+import { type LambdaContext, type LambdaRunner, untilTimeout } from "./lambda-timeout.ts";
 import type { ConsumerOptions } from "./options.ts";
 
 /** The part of a message of an SQS event that handlers read; `SQSRecord` of `@types/aws-lambda` has it. */
@@ -69,7 +68,7 @@ const MAX_CONCURRENCY = 1000;
  * @throws OncewardError INVALID_REQUEST for invalid options.
  */
 export function sqsBatchOnce<Message extends SqsRecord>(
-  onceward: Runner,
+  onceward: LambdaRunner,
   options: SqsBatchOptions<Message>,
   fn: (message: Message, claim: Claim) => unknown,
 ): (event: SqsEvent<Message>, context: LambdaContext) => Promise<SqsBatchResponse> {
@@ -85,7 +84,7 @@ export function sqsBatchOnce<Message extends SqsRecord>(
     async (message: Message, claim) => void (await fn(message, claim)),
   );
   return ({ Records }, context) =>
-    untilTimeout(context, async (signal) => {
+    untilTimeout(onceward, context, async (signal) => {
       const settled = new Set<Message>();
       const groups = groupsOf(Records).values();
       const handleGroup = async (group: readonly Message[]) => {

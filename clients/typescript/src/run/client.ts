@@ -25,6 +25,12 @@ const DEFAULT_WAIT_MS = 30_000;
 /** Long enough for a replica to be replaced, short enough for a caller who waits. */
 const DEFAULT_TIMEOUT_MS = 15_000;
 
+/**
+ * How long functions may take to end once `close` has told them to: long enough for one call of the service, and short
+ * beside the grace periods of the platforms that stop a process.
+ */
+const CLOSING_GRACE_MS = 1000;
+
 /** The longest delay of a timer, 24 days: JavaScript keeps it in 32 bits, and a longer one ends at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
@@ -44,9 +50,9 @@ export interface GuardOptions {
 /** Options of `Onceward.close`. */
 export interface CloseOptions {
   /**
-   * How long to wait for running functions to finish, in milliseconds. Then the connection is closed: the signals of
-   * their claims abort, and their runs reject with a CompletionError (CLOSED), because their outcomes can't be stored
-   * any more. Default: no limit.
+   * How long to wait for running functions to finish, in milliseconds. Then the signals of their claims abort with
+   * CLOSED, and functions that end within a further second are still stored or released. After it the connection is
+   * closed, and the runs of functions that end later reject with a CompletionError (CLOSED). Default: no limit.
    */
   readonly timeoutMs?: number | undefined;
 }
@@ -141,7 +147,11 @@ export class Onceward implements AsyncDisposable {
       throw refusedField("timeoutMs", `must be a whole number of milliseconds, 0-${MAX_TIMER_MS}`);
     this.#closed = true;
     this.calls.endWaits();
-    await endedWithin(this.#ended(), timeoutMs);
+    if (timeoutMs === undefined) await this.#ended();
+    else if (!(await endedWithin(this.#ended(), timeoutMs))) {
+      this.calls.endFunctions();
+      await endedWithin(Promise.allSettled(this.#runs), CLOSING_GRACE_MS);
+    }
     this.calls.close();
     this.#connection.close();
   }
@@ -157,18 +167,15 @@ export class Onceward implements AsyncDisposable {
   }
 }
 
-/** Resolves once the work has ended, or after `timeoutMs`; undefined: no limit. */
-async function endedWithin(work: Promise<void>, timeoutMs: number | undefined): Promise<void> {
-  if (timeoutMs === undefined) {
-    await work;
-    return;
-  }
+/** Resolves once the work has ended, as true, or after `timeoutMs`, as false. */
+export async function endedWithin(work: Promise<unknown>, timeoutMs: number): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeUp = new Promise((resolve) => {
-    timer = setTimeout(resolve, timeoutMs);
+  const timeUp = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), timeoutMs);
   });
-  await Promise.race([work, timeUp]);
+  const ended = await Promise.race([work.then(() => true), timeUp]);
   clearTimeout(timer);
+  return ended;
 }
 
 /** Checks a client's options. @throws InvalidRequestError. */
