@@ -86,7 +86,15 @@ export type Guard<Native extends object> = <Sent>(
 ) => Promise<Answer<Sent>>;
 
 /** Thrown to release the claim: a response with this status is not stored. */
-class NotStored extends Error {}
+class NotStored extends Error {
+  /** Stored as the reason of the release. */
+  override readonly name: string;
+
+  constructor(status: number) {
+    super(`HTTP ${status}`);
+    this.name = this.message;
+  }
+}
 
 /** Returns the guard that all HTTP adapters use. @throws TypeError for an invalid option. */
 export function createGuard<Native extends object>(
@@ -147,7 +155,7 @@ function outcomeOf<Native>(
 ): WholeResponse {
   if (outcome.status === "rejected") throw outcome.reason;
   const { status, headers, body } = outcome.value;
-  if (!stores(status)) throw new NotStored(`HTTP ${status}`);
+  if (!stores(status)) throw new NotStored(status);
   return { status, headers: pickHeaders(headers, replayHeaders), body };
 }
 

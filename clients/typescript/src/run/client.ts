@@ -72,9 +72,10 @@ export class Onceward implements AsyncDisposable {
 
   /** @internal */
   constructor(connection: Connection, options: ClientOptions & { readonly owner: string }) {
-    const { owner, waitMs = DEFAULT_WAIT_MS, timeoutMs = DEFAULT_TIMEOUT_MS, classifyError } = options;
+    const { owner, waitMs = DEFAULT_WAIT_MS, timeoutMs = DEFAULT_TIMEOUT_MS, guard = "on" } = options;
+    const { classifyError, describeError } = options;
     this.#connection = connection;
-    this.#defaults = { owner, waitMs, timeoutMs, classifyError, guard: options.guard ?? "on" };
+    this.#defaults = { owner, waitMs, timeoutMs, classifyError, describeError, guard };
     this.#observerOptions = options;
     this.api = createApi(connection.transport);
     this.calls = new Calls(this.api, options.trace?.traceparent);

@@ -14,7 +14,14 @@ import {
 /** The options that the operations of a namespace share. Each may be set again for one operation. */
 export type NamespaceDefaults = Pick<
   RunOptions,
-  "leaseMs" | "onInProgress" | "waitMs" | "timeoutMs" | "owner" | "onUnavailable" | "classifyError"
+  | "leaseMs"
+  | "onInProgress"
+  | "waitMs"
+  | "timeoutMs"
+  | "owner"
+  | "onUnavailable"
+  | "classifyError"
+  | "describeError"
 >;
 
 /** The options of a wrapped function: how to name its operation, and how to run it. */

@@ -60,6 +60,13 @@ export interface RunOptions {
    */
   readonly classifyError?: ((error: unknown) => "release" | "terminal") | undefined;
   /**
+   * Returns the text that is stored as the reason of a release when the function throws, for people who look at the
+   * record; at most 1,024 bytes are kept. The service stores it in plain form and shows it in the console, so that it
+   * must not hold secrets or personal data: `(error) => String(error)` stores every message. If it throws, the default
+   * is stored. Default: the error's name and code, without its message; or the client's.
+   */
+  readonly describeError?: ((error: unknown) => string) | undefined;
+  /**
    * Whether to run although it is unknown if an earlier attempt had its effect: the caller has found out, or accepts a
    * repetition. Default: false.
    */
@@ -88,7 +95,10 @@ export interface JsonRunOptions extends RunOptions {
 export type AnyRunOptions = CodecRunOptions<unknown> | JsonRunOptions;
 
 /** The options that a client can set for all of its runs. */
-export type RunDefaults = Pick<RunOptions, "owner" | "waitMs" | "timeoutMs" | "classifyError">;
+export type RunDefaults = Pick<
+  RunOptions,
+  "owner" | "waitMs" | "timeoutMs" | "classifyError" | "describeError"
+>;
 
 /** {@link RunDefaults} with the client's own defaults filled in. */
 export interface ResolvedDefaults {
@@ -96,6 +106,7 @@ export interface ResolvedDefaults {
   readonly waitMs: number;
   readonly timeoutMs: number;
   readonly classifyError: RunOptions["classifyError"];
+  readonly describeError: RunOptions["describeError"];
   readonly guard: "on" | "off-in-development";
 }
 
@@ -136,10 +147,11 @@ function checkShared(violations: Violation[], options: Omit<RunOptions, "key">):
 /** Adds the violations of the options that both a run and a client may set. */
 export function checkDefaults(
   violations: Violation[],
-  { owner, waitMs, timeoutMs, classifyError }: RunDefaults,
+  { owner, waitMs, timeoutMs, ...functions }: RunDefaults,
 ): void {
-  if (classifyError !== undefined && typeof classifyError !== "function") {
-    violations.push({ field: "classifyError", description: "must be a function" });
+  for (const field of ["classifyError", "describeError"] as const) {
+    if (functions[field] === undefined || typeof functions[field] === "function") continue;
+    violations.push({ field, description: "must be a function" });
   }
   if (owner !== undefined) checkText(violations, "owner", owner, { minBytes: 0, maxBytes: MAX_OWNER_BYTES });
   checkDuration(violations, "waitMs", waitMs, 0, Number.MAX_SAFE_INTEGER);

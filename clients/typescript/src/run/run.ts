@@ -8,6 +8,7 @@ import { type Calls, type ClaimInit, dateOf } from "./calls.ts";
 import { type Claim, ClaimAbandoned, HeldClaim, type RunningClaim, UnguardedClaim } from "./claim.ts";
 import type { Codec } from "./codec.ts";
 import { completeEffect } from "./complete-effect.ts";
+import { describe } from "./describe-error.ts";
 import type { Observer } from "./events.ts";
 import { GUARD_OFF, guardOff } from "./guard-switch.ts";
 import { replay, replayOutcome } from "./result-codec.ts";
@@ -27,7 +28,8 @@ export async function runOnce(
   observer: Observer,
   fn: (claim: Claim) => unknown,
 ): Promise<RunResult<unknown>> {
-  const { codec, timeoutMs = defaults.timeoutMs, classifyError = defaults.classifyError } = options;
+  const { codec, timeoutMs = defaults.timeoutMs } = options;
+  const { classifyError = defaults.classifyError, describeError = defaults.describeError } = options;
   const acquired = await begin(calls, defaults, options, observer);
   if (acquired.kind === "completed") return replayed(acquired, options, observer);
 
@@ -37,7 +39,7 @@ export async function runOnce(
     if (effect.status === "fulfilled") return await complete(claim, effect, codec, observer);
     if (effect.reason instanceof ClaimAbandoned) throw abandon(claim, effect.reason, observer);
     const failure = terminalErrorOf(effect.reason, classifyError);
-    if (failure === undefined) await release(claim, effect.reason, observer);
+    if (failure === undefined) await release(claim, describe(effect.reason, describeError), observer);
     else await complete(claim, { status: "rejected", reason: failure }, codec, observer);
     throw failure ?? effect.reason;
   } finally {
@@ -178,10 +180,10 @@ function abandon(claim: RunningClaim, error: ClaimAbandoned, observer: Observer)
  * Releases the claim, and emits an event that says whether this succeeded. Never rejects: the caller must see the
  * function's own error, and a claim that can't be released ends with its lease.
  */
-async function release(claim: RunningClaim, reason: unknown, observer: Observer): Promise<void> {
+async function release(claim: RunningClaim, reason: string, observer: Observer): Promise<void> {
   const { attempt, guarded } = claim;
   try {
-    await claim.release(reason instanceof Error ? `${reason.name}: ${reason.message}` : `${reason}`);
+    await claim.release(reason);
     if (guarded) observer.emit({ type: "released", attempt });
   } catch (cause) {
     observer.emit({ type: "not-released", attempt, reason: errorFromCall(cause).reason });
