@@ -42,6 +42,7 @@ export type {
   NamespaceDefaults,
   WrapOptions,
   Wrapped,
+  WrappedCallOptions,
 } from "./run/namespace.ts";
 export type { CodecRunOptions, JsonRunOptions, RunOptions, RunResult } from "./run/run-options.ts";
 export type { AccessToken, CredentialOptions, TokenSource } from "./transport/credentials.ts";

@@ -57,6 +57,7 @@ export interface ErrorDetails {
   readonly metadata?: Readonly<Record<string, string>> | undefined;
   readonly violations?: readonly Violation[] | undefined;
   readonly retryDelayMs?: number | undefined;
+  readonly requestId?: string | undefined;
   readonly cause?: unknown;
 }
 
@@ -79,6 +80,8 @@ export class OncewardError extends Error {
   readonly violations: readonly Violation[];
   /** How long to wait before a retry, in milliseconds, if the service said so. */
   readonly retryDelayMs: number | undefined;
+  /** Names the refused call, or the batch that carried it, in the service's log; undefined if the service did not answer. */
+  readonly requestId: string | undefined;
 
   constructor(reason: Reason, message: string, facts: ErrorDetails = {}) {
     const text = facts.claim === undefined ? message : `${message} (${claimText(facts.claim)})`;
@@ -89,11 +92,12 @@ export class OncewardError extends Error {
     this.metadata = facts.metadata ?? {};
     this.violations = facts.violations ?? [];
     this.retryDelayMs = facts.retryDelayMs;
+    this.requestId = facts.requestId;
   }
 
   /** Returns the error's fields for a log line in JSON. The fencing token becomes text, because JSON has no bigint. */
   toJSON(): Record<string, unknown> {
-    const { name, reason, message, claim, code, metadata, violations, retryDelayMs } = this;
+    const { name, reason, message, claim, code, metadata, violations, retryDelayMs, requestId } = this;
     const fencingToken = claim?.fencingToken?.toString();
     return {
       name,
@@ -104,6 +108,7 @@ export class OncewardError extends Error {
       metadata,
       violations,
       retryDelayMs,
+      requestId,
     };
   }
 }
@@ -212,6 +217,7 @@ export class CompletionError extends OncewardError {
       code: why.code,
       metadata: why.metadata,
       violations: why.violations,
+      requestId: why.requestId,
       cause: why,
       claim,
     });

@@ -2,7 +2,12 @@ import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
-import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RequestInfoSchema,
+  RetryInfoSchema,
+} from "../gen/google/rpc/error_details_pb.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import { BatchItemErrorSchema } from "../gen/onceward/v1/idempotency_pb.ts";
 import { errorOf } from "./error-of.ts";
@@ -16,6 +21,7 @@ test("a batch item's error is the same as the one its call would have failed wit
   const cause = new ConnectError("busy", Code.Unavailable, undefined, [
     { desc: ErrorInfoSchema, value: { reason: "OVERLOADED", domain: "onceward", metadata } },
     { desc: RetryInfoSchema, value: { retryDelay } },
+    { desc: RequestInfoSchema, value: { requestId: "request-1" } },
     { desc: BadRequestSchema, value: { fieldViolations } },
   ]);
   const item = create(BatchItemErrorSchema, {
@@ -25,6 +31,7 @@ test("a batch item's error is the same as the one its call would have failed wit
     metadata,
     fieldViolations,
     retryDelay,
+    requestId: "request-1",
   });
   const expected = {
     reason: "OVERLOADED",
@@ -33,9 +40,13 @@ test("a batch item's error is the same as the one its call would have failed wit
     metadata,
     violations: fieldViolations,
     retryDelayMs: 250,
+    requestId: "request-1",
   };
   expect(errorFromCall(cause)).toMatchObject({ ...expected, cause });
   expect(errorFromItem(item)).toMatchObject(expected);
+  const about = errorAbout({ namespace: "charges", key: "k", fencingToken: undefined }, errorFromItem(item));
+  expect(about).toMatchObject({ requestId: "request-1" });
+  expect(JSON.parse(JSON.stringify(about))).toMatchObject({ requestId: "request-1" });
 });
 
 test("an error that did not come from Onceward says so, and keeps its cause", () => {

@@ -1,5 +1,10 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RequestInfoSchema,
+  RetryInfoSchema,
+} from "../gen/google/rpc/error_details_pb.ts";
 import { ErrorReasonSchema } from "../gen/onceward/v1/errors_pb.ts";
 import type { BatchItemError } from "../gen/onceward/v1/idempotency_pb.ts";
 import { CODE, isConnectError } from "./connect-error.ts";
@@ -26,12 +31,14 @@ export function errorFromCall(cause: unknown): OncewardError {
     return new OncewardError("NO_ANSWER", error.message, { code: error.code, cause });
   }
   const [retry] = error.findDetails(RetryInfoSchema);
+  const [requestInfo] = error.findDetails(RequestInfoSchema);
   const [badRequest] = error.findDetails(BadRequestSchema);
   return errorOf(info.reason, error.rawMessage, {
     code: error.code,
     metadata: info.metadata,
     violations: badRequest?.fieldViolations.map(({ field, description }) => ({ field, description })),
     retryDelayMs: retry?.retryDelay && durationMs(retry.retryDelay),
+    requestId: requestInfo?.requestId,
     cause,
   });
 }
@@ -51,6 +58,7 @@ export function errorFromItem(item: BatchItemError): OncewardError {
     metadata: item.metadata,
     violations: item.fieldViolations.map(({ field, description }) => ({ field, description })),
     retryDelayMs: item.retryDelay && durationMs(item.retryDelay),
+    requestId: item.requestId || undefined,
   });
 }
 
@@ -60,8 +68,8 @@ export function errorFromItem(item: BatchItemError): OncewardError {
  */
 export function errorAbout(claim: ClaimRef, error: OncewardError): OncewardError {
   if (error.claim !== undefined) return error;
-  const { reason, message, code, metadata, violations, retryDelayMs, cause } = error;
-  return errorOf(reason, message, { code, metadata, violations, retryDelayMs, cause, claim });
+  const { reason, message, code, metadata, violations, retryDelayMs, requestId, cause } = error;
+  return errorOf(reason, message, { code, metadata, violations, retryDelayMs, requestId, cause, claim });
 }
 
 /**

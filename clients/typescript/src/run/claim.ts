@@ -29,8 +29,9 @@ export interface Claim {
    */
   readonly fencingToken: bigint;
   /**
-   * 1 for the key's first claim, one more for each takeover. Above 1, an earlier effect may have happened. 0 if not
-   * guarded: then the number is unknown.
+   * 1 for the key's first claim, one more for each later one: after a release, when its function threw, and after a
+   * takeover, when its lease expired. Above 1, an earlier effect may have happened. 0 if not guarded: then the number is
+   * unknown.
    */
   readonly attempt: number;
   /** The last checkpoint of an earlier attempt; undefined if none was saved. */

@@ -29,7 +29,7 @@ import type { Reason } from "../errors/errors.ts";
 export type OncewardEvent = { readonly namespace: string } & (
   | {
       readonly type: "claimed" | "completed" | "failed" | "released" | "abandoned";
-      /** 1 for the key's first claim, one more for each takeover. */
+      /** 1 for the key's first claim, one more for each later one: after a release and after a takeover. */
       readonly attempt: number;
     }
   | {

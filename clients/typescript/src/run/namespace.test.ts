@@ -85,3 +85,14 @@ test("what can't be right is refused before the first call", () => {
   expect(() => charges.wrap(vi.fn(), {} as never)).toThrow(/^key must be a function/);
   expect(() => charges.wrap(vi.fn(), { key: () => "", waitMs: -1 })).toThrow(/^waitMs must be/);
 });
+
+test("a call of a wrapped function accepts an ambiguous record, and calls without the option still refuse it", async () => {
+  await using held = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
+  await held.onceward.api.claim({ namespace: "charges", key: ORDER.id, owner: "worker-1" });
+  held.clock.advance(60_000);
+  const charge = held.onceward
+    .namespace("charges")
+    .wrap((order: Order) => order.cents, { key: (order) => order.id });
+  await expect(charge(ORDER)).rejects.toMatchObject({ reason: "AMBIGUOUS" });
+  expect(await charge(ORDER, { acceptAmbiguous: true })).toBe(100);
+});

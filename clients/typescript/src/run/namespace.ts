@@ -47,8 +47,11 @@ export interface JsonWrapOptions<Input> extends WrapOptions<Input> {
   readonly codec?: undefined;
 }
 
+/** The options of one call of a wrapped function. */
+export type WrappedCallOptions = Pick<RunOptions, "signal" | "acceptAmbiguous">;
+
 /** A function that runs once per key of its input. */
-export type Wrapped<Input, T> = (input: Input, options?: Pick<RunOptions, "signal">) => Promise<T>;
+export type Wrapped<Input, T> = (input: Input, options?: WrappedCallOptions) => Promise<T>;
 
 /** `Onceward.runDetailed`, for options with or without a codec. */
 type RunAny = (options: AnyRunOptions, fn: (claim: Claim) => unknown) => Promise<RunResult<unknown>>;
@@ -128,8 +131,9 @@ export class Namespace {
     checkFunction("key", key);
     if (fingerprint !== undefined) checkFunction("fingerprint", fingerprint);
     checkNamespaceOptions({ ...options, namespace: this.name });
-    return async (input, { signal } = {}) => {
-      const named = { ...options, key: key(input), fingerprint: fingerprint?.(input), signal };
+    return async (input, { signal, acceptAmbiguous } = {}) => {
+      const call = { key: key(input), fingerprint: fingerprint?.(input), signal, acceptAmbiguous };
+      const named = { ...options, ...call };
       const { value } = await this.#run(this.#complete(named), (claim) => fn(input, claim));
       return value;
     };

@@ -188,7 +188,7 @@ export type RunResult<T> = {
   | { readonly replayed: true }
   | {
       readonly replayed: false;
-      /** 1 for the key's first claim, one more for each takeover. */
+      /** 1 for the key's first claim, one more for each later one: after a release and after a takeover. */
       readonly attempt: number;
       readonly fencingToken: bigint;
     }

@@ -9,6 +9,7 @@ import { checkStatus, webHeaders } from "./grpc-status.ts";
 import { exchange } from "./http2-exchange.ts";
 import type { ResponseHead } from "./http2-streams.ts";
 import type { SessionManager } from "./session-manager.ts";
+import { VERSION } from "./version.ts";
 
 /** The arguments of `Transport.unary`. */
 type UnaryCall<I extends DescMessage, O extends DescMessage> = readonly [
@@ -116,7 +117,7 @@ function requestHeaders(
 ): OutgoingHttpHeaders {
   const headers: OutgoingHttpHeaders = own === undefined ? {} : Object.fromEntries(new Headers(own));
   headers["content-type"] = "application/grpc+proto";
-  headers["user-agent"] ??= "onceward-typescript";
+  headers["user-agent"] ??= `onceward-typescript/${VERSION}`;
   headers.te = "trailers";
   headers.authorization = authorization;
   if (timeoutMs !== undefined && timeoutMs > 0)
