@@ -39,7 +39,7 @@ export type IdempotentOptions<Request> = Partial<HttpOptions<Request>>;
  * - Options of the module (`http`) apply to every route; a route's own options replace them.
  * - The key counts per caller, method and route (`/charges/:id/refunds`). The fingerprint is of the parsed body.
  * - The answer is stored as it is written: with what interceptors map, exception filters answer, `@Res()` gets and a
- *   `StreamableFile` contains. Nothing is sent before it is stored.
+ *   `StreamableFile` contains. Nothing is sent before it is stored, or `answerAfterMs` have passed.
  * - Nest runs guards before the claim, and pipes after it: a request that a pipe refuses with 400 keeps that answer
  *   under its key. `stores` changes this.
  * - A replay runs neither pipes nor the handler. Interceptors before this one get the value `undefined`, and what they

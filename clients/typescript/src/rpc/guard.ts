@@ -6,7 +6,7 @@ import { joinKey } from "../keys/keys.ts";
 import type { Claim } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
 import type { Codec } from "../run/codec.ts";
-import { callerOf, guardedRun, pickRunOptions } from "../run/guarded-run.ts";
+import { type AnswerOptions, callerOf, guardedRun, pickRunOptions } from "../run/guarded-run.ts";
 import type { CodecRunOptions } from "../run/run-options.ts";
 import { type RpcFailure, refusal, refusalOf, storedFailure, terminalError } from "./failure.ts";
 import { isOutcome, type RpcOptions } from "./options.ts";
@@ -111,7 +111,7 @@ async function operationOf<Native, Response>(
   call: GuardedCall<Native, Response>,
   key: string,
   failures: Failures,
-): Promise<CodecRunOptions<Response>> {
+): Promise<CodecRunOptions<Response> & AnswerOptions> {
   const { waitMs = 0, caller, fingerprint = call.fingerprint } = options;
   return {
     ...pickRunOptions(options),

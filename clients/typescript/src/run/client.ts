@@ -4,6 +4,7 @@ import { OncewardError, type Violation } from "../errors/errors.ts";
 import { checkFunction, refusedField, throwIfAny } from "../errors/violations.ts";
 import type { Connection } from "../transport/transport-options.ts";
 import { type Api, createApi } from "../transport/unary-client.ts";
+import { MAX_TIMER_MS } from "../wire/limits.ts";
 import { Calls } from "./calls.ts";
 import type { Claim } from "./claim.ts";
 import { Observer, type ObserverOptions, Warnings } from "./events.ts";
@@ -30,9 +31,6 @@ const DEFAULT_TIMEOUT_MS = 15_000;
  * beside the grace periods of the platforms that stop a process.
  */
 const CLOSING_GRACE_MS = 1000;
-
-/** The longest delay of a timer, 24 days: JavaScript keeps it in 32 bits, and a longer one ends at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** The defaults of all runs, and the observers of their events. */
 export type ClientOptions = RunDefaults & ObserverOptions & GuardOptions;

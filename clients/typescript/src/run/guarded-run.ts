@@ -1,18 +1,34 @@
 import { TerminalError } from "../errors/errors.ts";
+import { MAX_TIMER_MS } from "../wire/limits.ts";
 import type { Claim } from "./claim.ts";
 import type { Runner } from "./client.ts";
 import type { CodecRunOptions, RunOptions } from "./run-options.ts";
 
-/** The options of `run` that HTTP and RPC adapters pass to it unchanged. */
-export type AdapterRunOptions = Pick<
-  RunOptions,
-  "namespace" | "leaseMs" | "timeoutMs" | "owner" | "onUnavailable"
->;
+/** Shorter than the timeouts of load balancers and clients (most are 30 or 60 s), longer than most outages. */
+const DEFAULT_ANSWER_AFTER_MS = 10_000;
 
-/** Returns an adapter's options that are `run`'s. */
+/** How long a guarded handler's answer waits for the service. */
+export interface AnswerOptions {
+  /**
+   * How long an answer is held while the service does not store it, in milliseconds. Then it is sent, because its effect
+   * has happened; it is stored as soon as the service can, and until then repeats are told that it is in progress.
+   * Default: 10,000.
+   */
+  readonly answerAfterMs?: number | undefined;
+}
+
+/** The options of `run` that HTTP and RPC adapters pass to it unchanged, and those of `guardedRun`. */
+export interface AdapterRunOptions
+  extends AnswerOptions,
+    Pick<RunOptions, "namespace" | "leaseMs" | "timeoutMs" | "owner" | "onUnavailable"> {}
+
+/** Returns an adapter's options that are `run`'s or `guardedRun`'s. @throws TypeError for an invalid `answerAfterMs`. */
 export function pickRunOptions(options: AdapterRunOptions): AdapterRunOptions {
-  const { namespace, leaseMs, timeoutMs, owner, onUnavailable } = options;
-  return { namespace, leaseMs, timeoutMs, owner, onUnavailable };
+  const { namespace, leaseMs, timeoutMs, owner, onUnavailable, answerAfterMs } = options;
+  const isDuration = Number.isInteger(answerAfterMs ?? 0) && (answerAfterMs ?? 0) >= 0;
+  if (!isDuration || (answerAfterMs ?? 0) > MAX_TIMER_MS)
+    throw new TypeError(`answerAfterMs must be a whole number of milliseconds, 0-${MAX_TIMER_MS}`);
+  return { namespace, leaseMs, timeoutMs, owner, onUnavailable, answerAfterMs };
 }
 
 /**
@@ -39,6 +55,7 @@ export type GuardedRun<Stored, Handled> =
 
 /**
  * Runs a handler of whose answer only a part is stored, and distinguishes the handler's errors from those of the run.
+ * Resolves at the latest `answerAfterMs` after the handler; the run then continues without its caller.
  *
  * @param store returns the stored part of an outcome. It throws for an outcome that is not stored, and a
  *   TerminalError of its own for a failure that is stored. A TerminalError that the handler threw, such as a nested
@@ -46,14 +63,20 @@ export type GuardedRun<Stored, Handled> =
  */
 export async function guardedRun<Stored, Handled>(
   onceward: Runner,
-  operation: CodecRunOptions<Stored>,
+  { answerAfterMs = DEFAULT_ANSWER_AFTER_MS, ...operation }: CodecRunOptions<Stored> & AnswerOptions,
   handle: (claim: Claim) => Promise<Handled>,
   store: (outcome: PromiseSettledResult<Handled>) => Stored,
 ): Promise<GuardedRun<Stored, Handled>> {
   const outcomes: PromiseSettledResult<Handled>[] = [];
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let answer: () => void;
+  const answerDue = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
   const ran = async (claim: Claim) => {
     const [outcome] = await Promise.allSettled([handle(claim)]);
     outcomes.push(outcome);
+    timer = setTimeout(answer, answerAfterMs);
     try {
       return store(outcome);
     } catch (error) {
@@ -62,10 +85,13 @@ export async function guardedRun<Stored, Handled>(
   };
   // `store` alone decides about errors; the client's default `classifyError` must not.
   const classifyError = () => "release" as const;
-  const [run] = await Promise.allSettled([onceward.runDetailed({ ...operation, classifyError }, ran)]);
+  const running = Promise.allSettled([onceward.runDetailed({ ...operation, classifyError }, ran)]);
+  await Promise.race([running, answerDue]);
+  clearTimeout(timer);
   const [outcome] = outcomes;
   // This caller gets the handler's outcome even if it could not be stored for repeats.
   if (outcome !== undefined) return { kind: "ran", outcome };
+  const [run] = await running;
   if (run.status === "rejected") return { kind: "refused", error: run.reason };
   return { kind: "replayed", value: run.value.value };
 }

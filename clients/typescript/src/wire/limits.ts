@@ -25,3 +25,6 @@ export const MAX_WAIT_MS = 60_000;
 export const MAX_BATCH_ITEMS = 1000;
 /** The length of a request message. */
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
+
+/** The longest delay of a timer, 24 days: JavaScript keeps it in 32 bits, and a longer one ends at once. */
+export const MAX_TIMER_MS = 2 ** 31 - 1;

@@ -1,0 +1,48 @@
+import { expect, test, vi } from "vitest";
+import { createTestingOnceward } from "../testing.ts";
+import { jsonCodec } from "./codec.ts";
+import { guardedRun, pickRunOptions } from "./guarded-run.ts";
+
+const operation = { namespace: "charges", key: "order-1", codec: jsonCodec };
+
+function outcomeOf<T>(outcome: PromiseSettledResult<T>): T {
+  if (outcome.status === "rejected") throw outcome.reason;
+  return outcome.value;
+}
+
+test("in an outage after the handler ran, its answer is held for `answerAfterMs`, and stored after the outage", async () => {
+  await using testing = createTestingOnceward();
+  testing.faults.failNext("complete", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  const options = { ...operation, answerAfterMs: 0 };
+  const handle = async () => "charged";
+  expect(await guardedRun(testing.onceward, options, handle, outcomeOf)).toEqual({
+    kind: "ran",
+    outcome: { status: "fulfilled", value: "charged" },
+  });
+  expect(await guardedRun(testing.onceward, { ...options, waitMs: 0 }, handle, outcomeOf)).toMatchObject({
+    kind: "refused",
+    error: { reason: "IN_PROGRESS" },
+  });
+  testing.faults.clear();
+  await vi.waitFor(async () => {
+    const repeat = await guardedRun(testing.onceward, { ...options, waitMs: 0 }, handle, outcomeOf);
+    expect(repeat).toEqual({ kind: "replayed", value: "charged" });
+  }, 30_000);
+});
+
+test("in an outage after the handler failed, its error is held for `answerAfterMs`", async () => {
+  await using testing = createTestingOnceward();
+  testing.faults.failNext("release", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  const reason = new Error("declined");
+  const handle = () => Promise.reject(reason);
+  const options = { ...operation, answerAfterMs: 0 };
+  expect(await guardedRun(testing.onceward, options, handle, outcomeOf)).toEqual({
+    kind: "ran",
+    outcome: { status: "rejected", reason },
+  });
+  testing.faults.clear();
+});
+
+test.each([-1, 0.5, Number.NaN, 2 ** 31])("an `answerAfterMs` of %s is refused by name", (answerAfterMs) => {
+  expect(() => pickRunOptions({ namespace: "charges", answerAfterMs })).toThrow(/^answerAfterMs must be/);
+});
