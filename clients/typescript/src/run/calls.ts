@@ -186,7 +186,8 @@ export class Calls {
   }
 }
 
-function closedError(): OncewardError {
+/** Returns the error of a call that a closed client does not make. */
+export function closedError(): OncewardError {
   return new OncewardError("CLOSED", "The client is closed.");
 }
 

@@ -1,11 +1,11 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
-import { OncewardError, type Violation } from "../errors/errors.ts";
+import type { Violation } from "../errors/errors.ts";
 import { checkFunction, refusedField, throwIfAny } from "../errors/violations.ts";
 import type { Connection } from "../transport/transport-options.ts";
 import { type Api, createApi } from "../transport/unary-client.ts";
 import { MAX_TIMER_MS } from "../wire/limits.ts";
-import { Calls } from "./calls.ts";
+import { Calls, closedError } from "./calls.ts";
 import type { Claim } from "./claim.ts";
 import { Observer, type ObserverOptions, Warnings } from "./events.ts";
 import type { Jsonify } from "./jsonify.ts";
@@ -57,7 +57,7 @@ export interface CloseOptions {
 
 /** A client of the service. Create one per process, with `createOnceward`. */
 export class Onceward implements AsyncDisposable {
-  /** The service's plain unary RPCs, with Connect's options and errors. */
+  /** The service's plain unary RPCs, with Connect's options and errors; CLOSED once the client has closed. */
   readonly api: Api;
   /** The same calls, gathered into batches automatically, one attempt each. `run` uses them. */
   readonly calls: Calls;
@@ -66,7 +66,10 @@ export class Onceward implements AsyncDisposable {
   readonly #observerOptions: ObserverOptions;
   readonly #warnings = new Warnings();
   readonly #runs = new Set<Promise<unknown>>();
+  /** No new run begins. */
   #closed = false;
+  /** No call is made. */
+  #disconnected = false;
 
   /** @internal */
   constructor(connection: Connection, options: ClientOptions & { readonly owner: string }) {
@@ -75,7 +78,7 @@ export class Onceward implements AsyncDisposable {
     this.#connection = connection;
     this.#defaults = { owner, waitMs, timeoutMs, classifyError, describeError, guard };
     this.#observerOptions = options;
-    this.api = createApi(connection.transport);
+    this.api = createApi(connection.transport, () => (this.#disconnected ? closedError() : undefined));
     this.calls = new Calls(this.api, options.trace?.traceparent);
   }
 
@@ -111,7 +114,7 @@ export class Onceward implements AsyncDisposable {
 
   async #run(options: AnyRunOptions, fn: (claim: Claim) => unknown): Promise<RunResult<unknown>> {
     checkFunction("fn", fn);
-    if (this.#closed) throw new OncewardError("CLOSED", "The client is closed.");
+    if (this.#closed) throw closedError();
     const observer = new Observer(this.#observerOptions, this.#warnings, options.namespace);
     const running = observer.span("run", () => runOnce(this.calls, this.#defaults, options, observer, fn));
     this.#runs.add(running);
@@ -152,6 +155,7 @@ export class Onceward implements AsyncDisposable {
       await endedWithin(Promise.allSettled(this.#runs), CLOSING_GRACE_MS);
     }
     this.calls.close();
+    this.#disconnected = true;
     this.#connection.close();
   }
 

@@ -174,6 +174,9 @@ test("a closed client refuses new runs, and nothing is sent", async () => {
   const fn = vi.fn();
   await expect(onceward.run(operation, fn)).rejects.toMatchObject({ reason: "CLOSED" });
   expect(fn).not.toHaveBeenCalled();
+  const claim = { ...operation, owner: "worker-2" };
+  await expect(onceward.api.claim(claim)).rejects.toMatchObject({ reason: "CLOSED" });
+  await expect(onceward.calls.claim(claim)).rejects.toMatchObject({ reason: "CLOSED" });
   expect(testing.records()).toEqual([]);
 });
 

@@ -64,3 +64,20 @@ test("a codec's error is the cause, unless it is an OncewardError itself", () =>
   const own = new OncewardError("RESULT_TOO_LARGE", "too large");
   expect(() => encode(own)).toThrow(own);
 });
+
+test.each([
+  ["a Map", new Map([["a", 1]]), "a Map would be lost"],
+  ["a Set in a member", { lines: new Set([1]) }, 'a Set in "lines" would be lost'],
+  ["a Promise in an array", [Promise.resolve(1)], 'a Promise in "0" would be lost'],
+])("JSON refuses %s, whose content it would drop in silence", (_, value, message) => {
+  const error = expect.objectContaining({
+    reason: "RESULT_NOT_JSON",
+    message: expect.stringContaining(message),
+  });
+  expect(() => jsonCodec.encode(value)).toThrow(error);
+});
+
+test("a Map with a JSON form of its own is stored in it", () => {
+  const map = Object.assign(new Map([["a", 1]]), { toJSON: () => ({ a: 1 }) });
+  expect(replayed<unknown>({ map }, jsonCodec)).toEqual({ map: { a: 1 } });
+});

@@ -30,7 +30,7 @@ export const JSON_CONTENT_TYPE = "application/json";
 /**
  * The default codec: JSON.stringify. A Date comes back as its ISO text, NaN as null, and members that are undefined are
  * left out; undefined as the whole value stays undefined. A value without a JSON form (BigInt, circular, a function) is
- * refused with RESULT_NOT_JSON.
+ * refused with RESULT_NOT_JSON, and so is one that contains a Map, a Set or a Promise, whose content JSON would drop.
  */
 export const jsonCodec: Codec<unknown> = {
   encode: (value) => ({
@@ -70,18 +70,26 @@ function payloadAs(expected: string, { payload, contentType }: EncodedValue): Ui
  * Returns a value as UTF-8 JSON, by JSON.stringify: a Date becomes its ISO text, NaN becomes null, `toJSON` is called.
  * Undefined has no JSON form and becomes no bytes.
  *
- * @throws OncewardError RESULT_NOT_JSON for a BigInt, a circular value, a function, a symbol.
+ * @throws OncewardError RESULT_NOT_JSON for a BigInt, a circular value, a function, a symbol, and for a Map, a Set or a
+ *   Promise anywhere in the value.
  */
 export function encodeJson(value: unknown): Uint8Array {
   if (value === undefined) return new Uint8Array();
   let json: string | undefined;
   try {
-    json = JSON.stringify(value);
+    json = JSON.stringify(value, refuseLossy);
   } catch (cause) {
     throw notJson(cause instanceof Error ? cause.message : `${cause}`, cause);
   }
   if (json === undefined) throw notJson(`it is a ${typeof value}`);
   return utf8Bytes(json);
+}
+
+/** A replacer of JSON.stringify, which writes these objects as `{}`, unless they have a `toJSON`. */
+function refuseLossy(name: string, value: unknown): unknown {
+  if (value instanceof Map || value instanceof Set || value instanceof Promise)
+    throw new TypeError(`the content of a ${value.constructor.name}${name && ` in "${name}"`} would be lost`);
+  return value;
 }
 
 /** Returns the value of UTF-8 JSON; undefined for no bytes. @throws OncewardError RESULT_NOT_JSON. */

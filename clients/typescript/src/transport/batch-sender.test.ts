@@ -42,6 +42,26 @@ test("an invalid item fails alone", async () => {
   expect(bad).toMatchObject({ status: "rejected", reason: { code: Code.InvalidArgument } });
 });
 
+test("the calls of a batch that is too large for a proxy are made a few at a time", async () => {
+  let [open, most] = [0, 0];
+  const calls = callsTo({
+    batch: () => {
+      throw new ConnectError("HTTP 413", Code.ResourceExhausted);
+    },
+    async lookup({ key }) {
+      most = Math.max(most, ++open);
+      await new Promise(setImmediate);
+      open--;
+      return { record: { key } };
+    },
+  });
+  const keys = Array.from({ length: 200 }, (_, index) => `order-${index}`);
+  const replies = await Promise.all(keys.map((key) => calls.lookup({ ...name, key })));
+  expect(replies.map(({ record }) => record?.key)).toEqual(keys);
+  // Four batches are in flight at once, each with sixteen of its calls.
+  expect(most).toBeLessThanOrEqual(64);
+});
+
 test("an item that can't be encoded fails alone", async () => {
   const calls = callsTo({ batch: () => ({ items: [] }), release: () => ({}), lookup: () => ({}) });
   const noInt64 = 2n ** 63n;

@@ -18,6 +18,9 @@ import type { Api } from "./unary-client.ts";
  */
 export const ATTEMPT_TIMEOUT_MS = 5000;
 
+/** Few beside a batch of up to 1,000 calls, and enough to find the one call that made the batch invalid soon. */
+const MAX_ALONE_AT_ONCE = 16;
+
 /** The response of each kind of call. */
 export interface Responses {
   readonly claim: ClaimResponse;
@@ -48,12 +51,19 @@ export async function sendBatch(api: Api, batch: readonly Pending<Reply>[]): Pro
     });
   } catch (cause) {
     const error = errorFromCall(cause);
-    const retryOneByOne = batch.length > 1 && isAboutContent(error);
-    for (const pending of batch) {
-      if (retryOneByOne) void sendAlone(api, pending);
-      else pending.reject(error);
-    }
+    if (batch.length > 1 && isAboutContent(error)) await sendOneByOne(api, batch);
+    else for (const { reject } of batch) reject(error);
   }
+}
+
+/** Makes each call alone, a few at a time. */
+async function sendOneByOne(api: Api, batch: readonly Pending<Reply>[]): Promise<void> {
+  const calls = batch.values();
+  const work = async () => {
+    // The workers share the iterator: each takes the next call.
+    for (const call of calls) await sendAlone(api, call);
+  };
+  await Promise.all(Array.from({ length: MAX_ALONE_AT_ONCE }, work));
 }
 
 /** The last digit of a trace context's flags is odd. */
