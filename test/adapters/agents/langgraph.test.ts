@@ -11,7 +11,7 @@ import {
 import { createReactAgent, ToolNode } from "@langchain/langgraph/prebuilt";
 import { type Claim, createOnceward } from "@onceward/client";
 import { claimOf, type LangChainOptions, langChainTools, threadRuns } from "@onceward/client/agents";
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
 import { type Guarded, useGuards } from "../consumers/fixtures.ts";
 import { ScriptedChatModel } from "./chat-model.ts";
@@ -64,7 +64,8 @@ test("a graph whose process died while a tool ran is resumed, and its model is t
   });
   void Promise.allSettled([graphOf(hanging, [refund("7")]).invoke(ask, inThread("a"))]);
   await begun.promise;
-  await dying.close({ timeoutMs: 0 });
+  // Not before: a client that closes tells its tools to end, and a process that dies does not.
+  onTestFinished(() => dying.close({ timeoutMs: 0 }));
   await guard.endLeases();
 
   const bank = vi.fn(() => "refunded");

@@ -53,6 +53,17 @@ test.each(["TENANT_SUSPENDED", "OVERLOADED"] as const)(
   },
 );
 
+test("after an outage in which nothing was granted, the release claims nothing itself", async () => {
+  const testing = newTesting();
+  testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  await expect(testing.onceward.run(impatient, vi.fn())).rejects.toMatchObject({
+    reason: "DATABASE_UNAVAILABLE",
+  });
+  testing.faults.clear();
+  await Promise.all(testing.onceward.calls.background);
+  expect(testing.records()).toEqual([]);
+});
+
 test("a client that closes in an outage makes one more attempt to release, and does not wait for the lease", async () => {
   const testing = newTesting();
   const onceward = createOnceward({ transport: testing.transport, owner: "worker-2" });

@@ -1,5 +1,6 @@
 import { errorFromCall, isRetryable, mayHaveHappened } from "../errors/mapping.ts";
 import type { ClaimResponse } from "../gen/onceward/v1/idempotency_pb.ts";
+import { Record_State } from "../gen/onceward/v1/record_pb.ts";
 import type { Calls, ClaimInit } from "./calls.ts";
 import { retryDelayMs } from "./retry.ts";
 
@@ -72,6 +73,9 @@ export async function releaseUnbegun(
 
 async function release(calls: Calls, request: ClaimInit): Promise<void> {
   const { namespace = "", key = "" } = request;
+  const { record } = await calls.lookup({ namespace, key });
+  // Another Claim returns this run's own one. Without one it would be granted, and keep the next delivery away.
+  if (record?.state !== Record_State.IN_PROGRESS || record.owner !== request.owner) return;
   const { outcome } = await calls.claim({ ...request, acceptAmbiguous: false });
   if (outcome.case !== "claimed") return;
   const reason = "The caller left before the operation began.";
