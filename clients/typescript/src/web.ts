@@ -17,7 +17,7 @@
 import type { Transport } from "@connectrpc/connect";
 import { type ClientOptions, checkClientOptions, Onceward } from "./run/client.ts";
 import { disconnected, type GuardOffOptions, isGuardOff } from "./run/guard-switch.ts";
-import { type CredentialOptions, credentialOf } from "./transport/credentials.ts";
+import { type CredentialOptions, unsharedCredentialOf } from "./transport/credentials.ts";
 import { createFetchTransport, type Fetch } from "./transport/fetch-transport.ts";
 
 export * from "./portable.ts";
@@ -45,6 +45,9 @@ export type OncewardWebOptions = ClientOptions &
 /**
  * Creates a client of the service. Create one per page or isolate and share it. Its `owner` is empty by default.
  *
+ * Each call is an HTTP request of its own, and no run waits for I/O of another one: Cloudflare Workers end a request that
+ * waits for another request's I/O.
+ *
  * @throws InvalidRequestError for an invalid option.
  */
 export function createOnceward(options: OncewardWebOptions): Onceward {
@@ -54,7 +57,7 @@ export function createOnceward(options: OncewardWebOptions): Onceward {
   const transport =
     "transport" in options
       ? options.transport
-      : createFetchTransport(options.address, credentialOf(options), options.fetch);
+      : createFetchTransport(options.address, unsharedCredentialOf(options), options.fetch);
   // `fetch` manages its connections; calls in flight end by their own timeouts.
-  return new Onceward({ transport, close: () => {} }, { ...options, owner });
+  return new Onceward({ transport, close: () => {}, gathersCalls: false }, { ...options, owner });
 }

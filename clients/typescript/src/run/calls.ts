@@ -16,6 +16,7 @@ import type {
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import {
   ATTEMPT_TIMEOUT_MS,
+  callAlone,
   type Reply,
   type Responses,
   sendBatch,
@@ -43,14 +44,17 @@ export interface ClosingListener {
 export type ClaimInit = Omit<Init<typeof ClaimRequestSchema>, "wait">;
 
 /**
- * The service's calls, one method each. Concurrent calls are gathered into Batch RPCs automatically.
+ * The service's calls, one method each. Concurrent calls are gathered into Batch RPCs automatically, except by the
+ * client of `@onceward/client/web`, which makes one RPC per call.
  *
  * Each method makes one attempt of at most 5 s: after a retryable error, repeat it with the same claim id or fencing
  * token. Each throws OncewardError, with the reasons that `idempotency.proto` lists for its RPC.
  */
 export class Calls {
   readonly #api: Api;
-  readonly #coalescer: Coalescer<Reply>;
+  /** Undefined where calls may not share a request. */
+  readonly #coalescer: Coalescer<Reply> | undefined;
+  #closed = false;
   readonly #closing = new AbortController();
   /** Each ends one call of `orEnd`. A set, because listeners of a signal are slow to remove among thousands. */
   readonly #ends = new Set<(reason: OncewardError) => void>();
@@ -59,11 +63,14 @@ export class Calls {
   readonly #background = new Set<Promise<void>>();
   readonly #traceparent: (() => string | undefined) | undefined;
 
-  /** @param traceparent returns the trace context of the code that makes a call. */
-  constructor(api: Api, traceparent?: () => string | undefined) {
+  /**
+   * @param traceparent returns the trace context of the code that makes a call.
+   * @param gathersCalls whether concurrent calls may share a request (`Connection`).
+   */
+  constructor(api: Api, traceparent?: () => string | undefined, gathersCalls = true) {
     this.#api = api;
     this.#traceparent = traceparent;
-    this.#coalescer = new Coalescer((batch) => sendBatch(api, batch));
+    this.#coalescer = gathersCalls ? new Coalescer((batch) => sendBatch(api, batch)) : undefined;
   }
 
   /** Claims the right to perform the side effect of a key. */
@@ -174,15 +181,20 @@ export class Calls {
 
   /** Refuses every further call with CLOSED; earlier calls are still answered. Ends the leases that are held. */
   close(): void {
-    this.#coalescer.close();
+    this.#closed = true;
+    this.#coalescer?.close();
     for (const { closed } of this.#held) closed(closedError());
   }
 
   /** The cast is safe: `sendBatch` resolves a call with a response of the call's kind, or rejects it. */
-  #enqueue<Kind extends keyof Responses>(
+  async #enqueue<Kind extends keyof Responses>(
     request: BatchedRequest & { readonly case: Kind },
   ): Promise<Responses[Kind]> {
-    return this.#coalescer.enqueue(request, this.#traceparent?.()) as Promise<Responses[Kind]>;
+    const traceparent = this.#traceparent?.();
+    if (this.#closed) throw new OncewardError("CLOSED", "The client is closed.");
+    const reply =
+      this.#coalescer?.enqueue(request, traceparent) ?? callAlone(this.#api, request, traceparent);
+    return (await reply) as Responses[Kind];
   }
 }
 

@@ -59,7 +59,7 @@ export interface CloseOptions {
 export class Onceward implements AsyncDisposable {
   /** The service's plain unary RPCs, with Connect's options and errors; CLOSED once the client has closed. */
   readonly api: Api;
-  /** The same calls, gathered into batches automatically, one attempt each. `run` uses them. */
+  /** The same calls, gathered into batches automatically (not in `./web`), one attempt each. `run` uses them. */
   readonly calls: Calls;
   readonly #connection: Connection;
   readonly #defaults: ResolvedDefaults;
@@ -79,7 +79,7 @@ export class Onceward implements AsyncDisposable {
     this.#defaults = { owner, waitMs, timeoutMs, classifyError, describeError, guard };
     this.#observerOptions = options;
     this.api = createApi(connection.transport, () => (this.#disconnected ? closedError() : undefined));
-    this.calls = new Calls(this.api, options.trace?.traceparent);
+    this.calls = new Calls(this.api, options.trace?.traceparent, connection.gathersCalls);
   }
 
   /**

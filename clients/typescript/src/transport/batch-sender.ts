@@ -102,15 +102,24 @@ function settle(
   }
 }
 
-async function sendAlone(api: Api, { request, traceparent, resolve, reject }: Pending<Reply>): Promise<void> {
+function sendAlone(api: Api, { request, traceparent, resolve, reject }: Pending<Reply>): Promise<void> {
+  return callAlone(api, request, traceparent).then(resolve, reject);
+}
+
+/** Makes a call with its own RPC. @throws OncewardError, also for an error of the network. */
+export async function callAlone(
+  api: Api,
+  request: BatchedRequest,
+  traceparent: string | undefined,
+): Promise<Reply> {
   try {
-    resolve(await callAlone(api, request, traceparent));
+    return await send(api, request, traceparent);
   } catch (cause) {
-    reject(errorFromCall(cause));
+    throw errorFromCall(cause);
   }
 }
 
-function callAlone(api: Api, request: BatchedRequest, traceparent: string | undefined): Promise<Reply> {
+function send(api: Api, request: BatchedRequest, traceparent: string | undefined): Promise<Reply> {
   const options = { timeoutMs: ATTEMPT_TIMEOUT_MS, ...traceOptions(traceparent) };
   switch (request.case) {
     case "claim":

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { CredentialInvalidError, InvalidRequestError } from "../errors/catalogue.ts";
 import { isRetryable } from "../errors/mapping.ts";
-import { credentialOf, type TokenSource } from "./credentials.ts";
+import { credentialOf, type TokenSource, unsharedCredentialOf } from "./credentials.ts";
 
 const MINUTE_MS = 60_000;
 const invalid = () => new CredentialInvalidError("The credential is not valid.");
@@ -138,4 +138,14 @@ test("a token that can't be in a header is refused, and not shown", async () => 
 test("an API key and a token together are refused, and a token that is no function", () => {
   expect(() => credentialOf({ apiKey: "ow_x_y", token: () => "" } as never)).toThrow(InvalidRequestError);
   expect(() => credentialOf({ token: "ow_x_y" as never })).toThrow(/^token must be a function/);
+});
+
+test("a call of an unshared credential does not wait for the source's answer to another call", async () => {
+  const answers = [Promise.withResolvers<string>().promise, Promise.resolve("t-2")];
+  const credential = unsharedCredentialOf({ token: () => answers.shift() ?? "none" });
+  const call = vi.fn(async (authorization: string) => authorization);
+  void credential.use(call).catch(() => {});
+  expect(await credential.use(call)).toBe("Bearer t-2");
+  expect(await credential.use(call)).toBe("Bearer t-2");
+  expect(answers).toEqual([]);
 });

@@ -46,11 +46,24 @@ export interface Credential {
 }
 
 /** Returns the credential of a client's options. @throws InvalidRequestError for a key that can't be in a header. */
-export function credentialOf({ apiKey, token }: CredentialOptions): Credential {
+export function credentialOf(options: CredentialOptions): Credential {
+  return credentialWith(options, sharedWhilePending);
+}
+
+/**
+ * Returns a credential whose calls share a token, but never wait for the source's answer to another call: for runtimes
+ * that end a request which waits for another one's I/O. While there is no valid token, and during a renewal, each call asks
+ * the source by itself. @throws InvalidRequestError as `credentialOf`.
+ */
+export function unsharedCredentialOf(options: CredentialOptions): Credential {
+  return credentialWith(options, (renew) => renew);
+}
+
+function credentialWith({ apiKey, token }: CredentialOptions, share: Share): Credential {
   if (token !== undefined) {
     if (apiKey !== undefined) throw refusedField("token", "must not be set together with apiKey");
     checkFunction("token", token);
-    return new RenewedToken(token);
+    return new RenewedToken(token, share);
   }
   // The message never shows the key: even an invalid one is a secret.
   if (!isHeaderValue(apiKey)) {
@@ -78,15 +91,32 @@ interface Held {
   readonly renewAtMs: number;
 }
 
+/** Returns the function by which calls get a new token: with or without one answer for all of them. */
+type Share = (renew: () => Promise<Held>) => () => Promise<Held>;
+
+/** Asks once for all calls that wait. */
+function sharedWhilePending(renew: () => Promise<Held>): () => Promise<Held> {
+  let pending: Promise<Held> | undefined;
+  return () => {
+    pending ??= renew().finally(() => {
+      pending = undefined;
+    });
+    return pending;
+  };
+}
+
 /** A token that is renewed before it expires. No timer: only calls renew it, and an idle process does not. */
 class RenewedToken implements Credential {
-  readonly #source: TokenSource;
+  /** Calls the source. Rejects with OncewardError TOKEN_UNAVAILABLE. */
+  readonly #renew: () => Promise<Held>;
   #held: Held | undefined;
-  #renewing: Promise<Held> | undefined;
   #notBeforeMs = Number.NEGATIVE_INFINITY;
 
-  constructor(source: TokenSource) {
-    this.#source = source;
+  constructor(source: TokenSource, share: Share) {
+    this.#renew = share(async () => {
+      this.#held = await fetchToken(source);
+      return this.#held;
+    });
   }
 
   async use<T>(call: (authorization: string) => Promise<T>): Promise<T> {
@@ -113,19 +143,6 @@ class RenewedToken implements Credential {
       });
     }
     return held;
-  }
-
-  /** Calls the source once for all calls that wait. @throws OncewardError TOKEN_UNAVAILABLE. */
-  #renew(): Promise<Held> {
-    this.#renewing ??= fetchToken(this.#source)
-      .then((held) => {
-        this.#held = held;
-        return held;
-      })
-      .finally(() => {
-        this.#renewing = undefined;
-      });
-    return this.#renewing;
   }
 }
 

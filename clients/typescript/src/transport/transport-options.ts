@@ -6,6 +6,11 @@ export interface Connection {
   readonly transport: Transport;
   /** Closes the connection; calls in flight fail. */
   readonly close: () => void;
+  /**
+   * Whether concurrent calls may share a request. False where a runtime ends the request that waits for another one's
+   * I/O, as Cloudflare Workers do. Default: true.
+   */
+  readonly gathersCalls?: boolean | undefined;
 }
 
 /**
