@@ -12,6 +12,7 @@ import {
 import { base64Encode } from "@bufbuild/protobuf/wire";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, Interceptor } from "@connectrpc/connect";
+import { checkFunction } from "./errors/violations.ts";
 import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./keys/idempotency-key.ts";
 import { connectFailures } from "./rpc/connect-failures.ts";
 import { createCallGuard } from "./rpc/guard.ts";
@@ -74,7 +75,7 @@ export type IdempotentImpl<I extends DescMessage, O extends DescMessage> = (
  * - Streams can't be replayed, so there is no wrapper for them. This is not an interceptor, because an interceptor
  *   that answers instead of the implementation can't set the headers that Connect's protocols need.
  *
- * @throws TypeError for an invalid option.
+ * @throws InvalidRequestError for an invalid option.
  */
 export function idempotentUnary<I extends DescMessage, O extends DescMessage>(
   onceward: Runner,
@@ -82,6 +83,7 @@ export function idempotentUnary<I extends DescMessage, O extends DescMessage>(
   options: RpcOptions<UnaryCall<I>>,
   implementation: IdempotentImpl<I, O>,
 ): (request: MessageShape<I>, context: HandlerContext) => Promise<MessageInitShape<O>> {
+  checkFunction("implementation", implementation);
   const guard = createCallGuard(onceward, options, connectFailures);
   const codec = protobufCodec(method.output);
   return async (request, context) => {

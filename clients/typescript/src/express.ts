@@ -47,7 +47,7 @@ export interface IdempotencyLocals {
  *   disconnect, its claim is kept for `abandonAfterMs`.
  * - A second guard of the same namespace lets a guarded request pass.
  *
- * @throws TypeError for an invalid option.
+ * @throws InvalidRequestError for an invalid option.
  */
 export function idempotency(onceward: Runner, options: HttpOptions<Request>): RequestHandler {
   const guard = createGuard(onceward, options);

@@ -50,7 +50,7 @@ declare module "fastify" {
  *   `abandonAfterMs`.
  * - A second guard of the same namespace lets a guarded request pass.
  *
- * @throws TypeError for an invalid option.
+ * @throws InvalidRequestError for an invalid option.
  */
 export function idempotency(onceward: Runner, options: HttpOptions<FastifyRequest>): FastifyPluginCallback {
   const guard = createGuard(onceward, options);

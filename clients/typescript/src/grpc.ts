@@ -13,6 +13,7 @@ import {
   status,
 } from "@grpc/grpc-js";
 import { OncewardError } from "./errors/errors.ts";
+import { checkFunction } from "./errors/violations.ts";
 import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./keys/idempotency-key.ts";
 import { grpcFailures } from "./rpc/grpc-failures.ts";
 import { createCallGuard, type HandledCall } from "./rpc/guard.ts";
@@ -66,7 +67,7 @@ export type IdempotentHandler<Request, Response> = (
  *   different order on every attempt, as clients in Go do, set `fingerprint`.
  * - Streaming calls can't be replayed, so there is no wrapper for them.
  *
- * @throws TypeError for an invalid option.
+ * @throws InvalidRequestError for an invalid option.
  */
 export function idempotentUnary<Request, Response>(
   onceward: Runner,
@@ -74,7 +75,7 @@ export function idempotentUnary<Request, Response>(
   options: RpcOptions<ServerUnaryCall<Request, Response>>,
   handler: IdempotentHandler<Request, Response>,
 ): handleUnaryCall<Request, Response> {
-  if (typeof handler !== "function") throw new TypeError("handler must be a function");
+  checkFunction("handler", handler);
   const guard = createCallGuard(onceward, options, grpcFailures);
   const codec: Codec<Response> = {
     encode: (message) => ({

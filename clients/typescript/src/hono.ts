@@ -40,7 +40,7 @@ export interface IdempotencyVariables {
  *   disconnect (`c.req.raw.signal`) is abandoned.
  * - A second guard of the same namespace lets a guarded request pass.
  *
- * @throws TypeError for an invalid option.
+ * @throws InvalidRequestError for an invalid option.
  */
 export function idempotency(onceward: Runner, options: HttpOptions<Context>): MiddlewareHandler {
   const guard = createGuard(onceward, options);

@@ -3,6 +3,7 @@
  * handlers, and the types that the adapters of frameworks share.
  */
 
+import { checkFunction } from "./errors/violations.ts";
 import { goneResponse, handleFetch, toResponse } from "./http/fetch-response.ts";
 import { createGuard } from "./http/guard.ts";
 import type { HttpOptions } from "./http/options.ts";
@@ -77,7 +78,7 @@ export type FetchHandler<Rest extends readonly unknown[] = []> = (
  * The bodies of guarded requests are read whole for the fingerprint: set a limit on them in the platform to bound
  * memory.
  *
- * @throws TypeError for an invalid option. The returned handler rejects with the given handler's error, and with
+ * @throws InvalidRequestError for an invalid option. The returned handler rejects with the given handler's error, and with
  *   OncewardErrors that don't concern the HTTP client, such as a bad credential; then nothing ran.
  */
 export function idempotent<Rest extends readonly unknown[] = []>(
@@ -85,7 +86,7 @@ export function idempotent<Rest extends readonly unknown[] = []>(
   options: HttpOptions<Request>,
   handler: FetchHandler<Rest>,
 ): (request: Request, ...rest: Rest) => Promise<Response> {
-  if (typeof handler !== "function") throw new TypeError("handler must be a function");
+  checkFunction("handler", handler);
   const guard = createGuard(onceward, options);
   return async (request, ...rest) => {
     const { pathname, search } = new URL(request.url);

@@ -212,6 +212,8 @@ describe.each(["Express", "Fastify"] as const)("on %s, with a service in memory"
 
   test("an option that is missing, or invalid, fails the start", async () => {
     await expect(begin({}, { namespace: "charges" }, {})).rejects.toThrow("caller must be a function");
+    const misspelt = { namespace: "charges", methods: ["PSOT"] };
+    await expect(begin({}, misspelt)).rejects.toMatchObject({ name: "InvalidRequestError" });
     const options = { namespace: "charges", abandonAfterMs: -1 };
     await expect(begin({}, options)).rejects.toThrow("abandonAfterMs");
   });

@@ -96,7 +96,7 @@ class NotStored extends Error {
   }
 }
 
-/** Returns the guard that all HTTP adapters use. @throws TypeError for an invalid option. */
+/** Returns the guard that all HTTP adapters use. @throws InvalidRequestError for an invalid option. */
 export function createGuard<Native extends object>(
   onceward: Runner,
   options: HttpOptions<Native>,
@@ -105,7 +105,9 @@ export function createGuard<Native extends object>(
   return async (request, handle) => {
     const { native } = request;
     const outerClaim = findClaim(native, policy.run.namespace);
-    if (!policy.methods.has(request.method) || outerClaim !== undefined) return unguarded(outerClaim);
+    // A fetch Request may have the method "patch" in lower case.
+    if (!policy.methods.has(request.method.toUpperCase()) || outerClaim !== undefined)
+      return unguarded(outerClaim);
     const refused = (problem: Problem) => answered(problemResponse(problem, policy.problemBody, native));
     if (request.key === undefined) {
       return policy.required ? refused(problemFor("key-missing")) : unguarded();

@@ -1,18 +1,47 @@
 import { expect, test } from "vitest";
+import { InvalidRequestError } from "../errors/catalogue.ts";
 import { type HttpOptions, httpPolicy } from "./options.ts";
 
 const options: HttpOptions<unknown> = { namespace: "charges", caller: () => "a-1" };
 
+/** Options as a program in JavaScript may pass them. */
+function policyWith(wrong: Readonly<Record<string, unknown>>) {
+  return httpPolicy({ ...options, ...wrong } as HttpOptions<unknown>);
+}
+
 test.each(["Set-Cookie", "connection", "Transfer-Encoding", "content-length"])(
   "%s is never replayed",
   (name) => {
-    expect(() => httpPolicy({ ...options, replayHeaders: [name] })).toThrow(TypeError);
+    expect(() => policyWith({ replayHeaders: [name] })).toThrow(InvalidRequestError);
   },
 );
 
-test("the option caller is required", () => {
-  const { caller: _, ...anonymous } = options;
-  expect(() => httpPolicy(anonymous as HttpOptions<unknown>)).toThrow("caller must be a function");
+test("methods count in any case", () => {
+  expect(policyWith({ methods: ["post", "Put"] }).methods).toEqual(new Set(["POST", "PUT"]));
+});
+
+test.each([
+  ["methods", "POST"],
+  ["methods", []],
+  ["methods", ["PSOT"]],
+  ["methods", [undefined]],
+  ["replayHeaders", "x-request-id"],
+  ["caller", undefined],
+  ["fingerprint", "body"],
+  ["stores", [200]],
+  ["problemBody", {}],
+  ["required", "false"],
+  ["abandonAfterMs", -1],
+  ["namespace", "Charges"],
+  ["namespace", undefined],
+  ["leaseMs", 5],
+  ["waitMs", -1],
+  ["timeoutMs", Number.NaN],
+  ["owner", 7],
+  ["onUnavailable", "run"],
+])("the option %s is checked when the guard is made: %j", (field, value) => {
+  const violations = [expect.objectContaining({ field })];
+  expect(() => policyWith({ [field]: value })).toThrow(expect.objectContaining({ violations }));
 });
 
 test("a response that asks for another attempt is not stored", () => {

@@ -1,4 +1,10 @@
-import { type AdapterRunOptions, pickRunOptions } from "../run/guarded-run.ts";
+import { refusedField } from "../errors/violations.ts";
+import {
+  type AdapterRunOptions,
+  checkGuardOptions,
+  checkOptionalFunction,
+  pickRunOptions,
+} from "../run/guarded-run.ts";
 import type { Problem, ProblemBody } from "./problems.ts";
 
 /** How a route's requests are guarded. `Native` is the framework's request; with Hono, its context. */
@@ -9,7 +15,10 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
    * be empty.
    */
   readonly caller: (request: Native) => string;
-  /** The methods that are guarded; other requests pass. Default: POST and PATCH. */
+  /**
+   * The methods that are guarded, at least one, in upper or lower case; requests with other methods pass. Default: POST
+   * and PATCH.
+   */
   readonly methods?: readonly string[];
   /** Whether a guarded request without a key is refused with 400; otherwise it passes, unguarded. Default: true. */
   readonly required?: boolean;
@@ -71,6 +80,15 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const DEFAULT_METHODS = ["POST", "PATCH"];
 
+/**
+ * The methods that a guard may name: those of RFC 9110, PATCH (RFC 5789), QUERY, and those of WebDAV that change
+ * something (RFC 4918). A misspelt one would guard nothing.
+ */
+const METHODS: ReadonlySet<string> = new Set([
+  ...["DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY"],
+  ...["COPY", "LOCK", "MKCOL", "MOVE", "PROPPATCH", "UNLOCK"],
+]);
+
 const DEFAULT_REPLAY_HEADERS = [
   "cache-control",
   "content-disposition",
@@ -104,26 +122,24 @@ const NEVER_REPLAYED: ReadonlySet<string> = new Set([
 /** These say something about the attempt (who made it, when), not about the operation. */
 const ASKS_FOR_ANOTHER_ATTEMPT: ReadonlySet<number> = new Set([401, 408, 425, 429]);
 
-/** Fills in the defaults. @throws TypeError for an invalid option. */
+/** Checks the options, and fills in their defaults. @throws InvalidRequestError for an invalid option. */
 export function httpPolicy<Native>(options: HttpOptions<Native>): HttpPolicy<Native> {
   const { waitMs = 0, caller, fingerprint, methods = DEFAULT_METHODS } = options;
   const { required = true, stores = isOutcome, replayHeaders = [], problemBody } = options;
   const { abandonAfterMs = DEFAULT_ABANDON_AFTER_MS } = options;
-  if (typeof caller !== "function") throw new TypeError("caller must be a function of the request");
+  checkGuardOptions(options);
+  checkOptionalFunction("problemBody", problemBody);
   if (!Number.isSafeInteger(abandonAfterMs) || abandonAfterMs < 0 || abandonAfterMs > MAX_TIMER_MS) {
-    throw new TypeError(`abandonAfterMs must be a whole number of milliseconds, 0-${MAX_TIMER_MS}`);
+    throw refusedField("abandonAfterMs", `must be a whole number of milliseconds, 0-${MAX_TIMER_MS}`);
   }
-  const extraHeaders = replayHeaders.map((name) => name.toLowerCase());
-  const forbidden = extraHeaders.filter((name) => NEVER_REPLAYED.has(name));
-  if (forbidden.length > 0) throw new TypeError(`replayHeaders must not name ${forbidden.join(", ")}`);
   return {
     run: { ...pickRunOptions(options), waitMs },
     caller,
-    methods: new Set(methods),
+    methods: checkedMethods(methods),
     required,
     fingerprint,
     stores,
-    replayHeaders: new Set([...DEFAULT_REPLAY_HEADERS, ...extraHeaders]),
+    replayHeaders: new Set([...DEFAULT_REPLAY_HEADERS, ...checkedHeaders(replayHeaders)]),
     abandonAfterMs,
     problemBody,
   };
@@ -131,4 +147,27 @@ export function httpPolicy<Native>(options: HttpOptions<Native>): HttpPolicy<Nat
 
 function isOutcome(status: number): boolean {
   return status < 500 && !ASKS_FOR_ANOTHER_ATTEMPT.has(status);
+}
+
+/** Returns the methods in upper case. @throws InvalidRequestError for a list that would guard less than it says. */
+function checkedMethods(methods: readonly string[]): ReadonlySet<string> {
+  const names = checkedTexts("methods", methods).map((name) => name.toUpperCase());
+  if (names.length === 0)
+    throw refusedField("methods", "must name a method; without one, nothing is guarded");
+  const unknown = names.filter((name) => !METHODS.has(name));
+  if (unknown.length === 0) return new Set(names);
+  throw refusedField("methods", `must name methods of HTTP, names ${JSON.stringify(unknown.join(", "))}`);
+}
+
+function checkedHeaders(replayHeaders: readonly string[]): readonly string[] {
+  const names = checkedTexts("replayHeaders", replayHeaders).map((name) => name.toLowerCase());
+  const forbidden = names.filter((name) => NEVER_REPLAYED.has(name));
+  if (forbidden.length > 0) throw refusedField("replayHeaders", `must not name ${forbidden.join(", ")}`);
+  return names;
+}
+
+/** A text alone would be read as a list of its letters. */
+function checkedTexts(field: string, list: unknown): readonly string[] {
+  if (Array.isArray(list) && list.every((text) => typeof text === "string")) return list;
+  throw refusedField(field, "must be an array of strings");
 }

@@ -46,7 +46,7 @@ export type IdempotentOptions<Request> = Partial<HttpOptions<Request>>;
  *   make of it is not sent.
  * - Until the response is whole, the handler does not see that its client has disconnected.
  *
- * @throws TypeError when the application starts, for an invalid option. A handler that does not belong to a route of
+ * @throws InvalidRequestError when the application starts, for an invalid option. A handler that does not belong to a route of
  *   HTTP fails with a TypeError, and does not run.
  */
 export function Idempotent<Request extends object = NestRequest>(

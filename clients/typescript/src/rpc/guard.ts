@@ -6,7 +6,14 @@ import { joinKey } from "../keys/keys.ts";
 import type { Claim } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
 import type { Codec } from "../run/codec.ts";
-import { type AnswerOptions, callerOf, guardedRun, pickRunOptions } from "../run/guarded-run.ts";
+import {
+  type AnswerOptions,
+  callerOf,
+  checkGuardOptions,
+  checkOptionalFunction,
+  guardedRun,
+  pickRunOptions,
+} from "../run/guarded-run.ts";
 import type { CodecRunOptions } from "../run/run-options.ts";
 import { type RpcFailure, refusal, refusalOf, storedFailure, terminalError } from "./failure.ts";
 import { isOutcome, type RpcOptions } from "./options.ts";
@@ -68,14 +75,15 @@ export type CallGuard<Native> = <Response, Sent>(
 /** The form of a key that `options.key` returns: it has no quotes. */
 const KEY = /^[\x20-\x7e]{1,255}$/;
 
-/** Returns the guard that the RPC adapters use. @throws TypeError for an invalid option. */
+/** Returns the guard that the RPC adapters use. @throws InvalidRequestError for an invalid option. */
 export function createCallGuard<Native>(
   onceward: Runner,
   options: RpcOptions<Native>,
   failures: Failures,
 ): CallGuard<Native> {
   const { required = true, stores = isOutcome } = options;
-  if (typeof options.caller !== "function") throw new TypeError("caller must be a function of the call");
+  checkGuardOptions(options);
+  checkOptionalFunction("key", options.key);
 
   return async <Response, Sent>(
     call: GuardedCall<Native, Response>,

@@ -1,8 +1,9 @@
 import { TerminalError } from "../errors/errors.ts";
+import { checkFunction, refusedField } from "../errors/violations.ts";
 import { MAX_TIMER_MS } from "../wire/limits.ts";
 import type { Claim } from "./claim.ts";
 import type { Runner } from "./client.ts";
-import type { CodecRunOptions, RunOptions } from "./run-options.ts";
+import { type CodecRunOptions, checkNamespaceOptions, type RunOptions } from "./run-options.ts";
 
 /** Shorter than the timeouts of load balancers and clients (most are 30 or 60 s), longer than most outages. */
 const DEFAULT_ANSWER_AFTER_MS = 10_000;
@@ -22,13 +23,40 @@ export interface AdapterRunOptions
   extends AnswerOptions,
     Pick<RunOptions, "namespace" | "leaseMs" | "timeoutMs" | "owner" | "onUnavailable"> {}
 
-/** Returns an adapter's options that are `run`'s or `guardedRun`'s. @throws TypeError for an invalid `answerAfterMs`. */
+/** Returns an adapter's options that are `run`'s or `guardedRun`'s. @throws InvalidRequestError for an invalid `answerAfterMs`. */
 export function pickRunOptions(options: AdapterRunOptions): AdapterRunOptions {
   const { namespace, leaseMs, timeoutMs, owner, onUnavailable, answerAfterMs } = options;
   const isDuration = Number.isInteger(answerAfterMs ?? 0) && (answerAfterMs ?? 0) >= 0;
   if (!isDuration || (answerAfterMs ?? 0) > MAX_TIMER_MS)
-    throw new TypeError(`answerAfterMs must be a whole number of milliseconds, 0-${MAX_TIMER_MS}`);
+    throw refusedField("answerAfterMs", `must be a whole number of milliseconds, 0-${MAX_TIMER_MS}`);
   return { namespace, leaseMs, timeoutMs, owner, onUnavailable, answerAfterMs };
+}
+
+/** The options of HTTP and RPC adapters that both have. */
+interface SharedGuardOptions extends AdapterRunOptions {
+  readonly waitMs?: unknown;
+  readonly caller: unknown;
+  readonly required?: unknown;
+  readonly fingerprint?: unknown;
+  readonly stores?: unknown;
+}
+
+/** Checks the options that HTTP and RPC adapters share, when a guard is made. @throws InvalidRequestError. */
+export function checkGuardOptions(options: SharedGuardOptions): void {
+  const { waitMs, caller, required, fingerprint, stores } = options;
+  // The check covers what a program in JavaScript may pass.
+  checkNamespaceOptions({ ...pickRunOptions(options), waitMs: waitMs as number | undefined });
+  checkFunction("caller", caller);
+  checkOptionalFunction("fingerprint", fingerprint);
+  checkOptionalFunction("stores", stores);
+  if (required !== undefined && typeof required !== "boolean") {
+    throw refusedField("required", `must be true or false, is ${typeof required}`);
+  }
+}
+
+/** Checks an option that may be left out. @throws InvalidRequestError. */
+export function checkOptionalFunction(field: string, value: unknown): void {
+  if (value !== undefined) checkFunction(field, value);
 }
 
 /**
