@@ -20,10 +20,25 @@ async function readResponse(response: Response, abandoned: AbortSignal): Promise
     case "whole":
       return { status, headers, body: read.bytes, sent: new Response(read.bytes, response) };
     case "stream": {
-      const sent = new Response(ReadableStream.from(read.chunks), response);
+      const sent = new Response(streamOf(read.chunks), response);
       return { status, headers, body: undefined, sent };
     }
   }
+}
+
+/** Does what `ReadableStream.from` does, which Bun lacks up to 1.3.14. */
+function streamOf(source: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
+  const chunks = source[Symbol.asyncIterator]();
+  return new ReadableStream({
+    async pull(controller) {
+      const next = await chunks.next();
+      if (next.done) controller.close();
+      else controller.enqueue(next.value);
+    },
+    async cancel() {
+      await chunks.return?.();
+    },
+  });
 }
 
 /** Returns a replay or a problem as a Response. */

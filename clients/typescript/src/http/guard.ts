@@ -8,7 +8,13 @@ import { callerOf, guardedRun } from "../run/guarded-run.ts";
 import { base64Url, sha256 } from "../wire/bytes.ts";
 import { type HttpOptions, type HttpPolicy, httpPolicy } from "./options.ts";
 import { type Problem, problemFor, problemOf, problemResponse } from "./problems.ts";
-import { type Headers, pickHeaders, responseCodec, type WholeResponse } from "./whole-response.ts";
+import {
+  type Headers,
+  isFinalStatus,
+  pickHeaders,
+  responseCodec,
+  type WholeResponse,
+} from "./whole-response.ts";
 
 /** A request, independent of the framework. */
 export interface GuardedRequest<Native> {
@@ -132,7 +138,7 @@ export function createGuard<Native extends object>(
       case "ran":
         return answerOf(run.outcome);
       case "replayed":
-        return replay(run.value);
+        return replay(run.value, policy.replayHeaders);
       case "refused": {
         const problem = problemOf(run.error);
         if (problem === undefined) throw run.error;
@@ -157,7 +163,7 @@ function outcomeOf<Native>(
 ): WholeResponse {
   if (outcome.status === "rejected") throw outcome.reason;
   const { status, headers, body } = outcome.value;
-  if (!stores(status)) throw new NotStored(status);
+  if (!isFinalStatus(status) || !stores(status)) throw new NotStored(status);
   return { status, headers: pickHeaders(headers, replayHeaders), body };
 }
 
@@ -169,8 +175,10 @@ function answered(response: WholeResponse): Answer<never> {
   return { kind: "answered", response };
 }
 
-function replay({ status, headers, body }: WholeResponse): Answer<never> {
-  return answered({ status, headers: { ...headers, [IDEMPOTENCY_REPLAYED]: "true" }, body });
+/** Replays only the allowed headers: any program with a key of the tenant may have written the record. */
+function replay({ status, headers, body }: WholeResponse, allowed: ReadonlySet<string>): Answer<never> {
+  const replayed = { ...pickHeaders(headers, allowed), [IDEMPOTENCY_REPLAYED]: "true" };
+  return answered({ status, headers: replayed, body });
 }
 
 /** Returns undefined if the request has no fingerprint: texts with lone surrogates would be equal as UTF-8. */

@@ -35,8 +35,8 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
   readonly fingerprint?: (request: Native) => unknown;
   /**
    * Returns whether a response with this status is the operation's outcome, to be replayed; otherwise the claim is
-   * released, and the next attempt runs. Default: below 500, except 401, 408, 425 and 429, which ask for another
-   * attempt.
+   * released, and the next attempt runs. Not called below 200: such a response, such as 101, is never stored. Default:
+   * below 500, except 401, 408, 425 and 429, which ask for another attempt.
    */
   readonly stores?: (status: number) => boolean;
   /**

@@ -17,6 +17,11 @@ export interface WholeResponse {
   readonly body: Uint8Array | undefined;
 }
 
+/** Returns whether a response with this status ends its request: 1xx does not, and other numbers have no class (RFC 9110, 15). */
+export function isFinalStatus(status: number): boolean {
+  return Number.isInteger(status) && status >= 200 && status <= 599;
+}
+
 const STATUS = "http-status";
 const HEADER_PREFIX = "http-header-";
 const CONTENT_TYPE = "content-type";
@@ -50,7 +55,7 @@ export const responseCodec: Codec<WholeResponse> = {
 
   decode({ payload, contentType, metadata = {} }: EncodedValue) {
     const status = Number(metadata[STATUS]);
-    if (!Number.isInteger(status)) throw new TypeError("the stored result is no HTTP response");
+    if (!isFinalStatus(status)) throw new TypeError("the stored result is not an HTTP response");
     const headers: Record<string, string> = contentType === "" ? {} : { [CONTENT_TYPE]: contentType };
     for (const [name, value] of Object.entries(metadata)) {
       if (name.startsWith(HEADER_PREFIX)) headers[name.slice(HEADER_PREFIX.length)] = value;
