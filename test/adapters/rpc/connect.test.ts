@@ -270,3 +270,14 @@ test.each([
   });
   expect(effect).not.toHaveBeenCalled();
 });
+
+test("a call whose fingerprint is of a type without one is the server's error, and nothing runs", async () => {
+  const effect = vi.fn(charged);
+  const warn = vi.spyOn(process, "emitWarning").mockReturnValue();
+  onTestFinished(() => warn.mockRestore());
+  const client = await begin(effect, { fingerprint: () => new Map([["amount", 1]]) });
+  const failure = await failureOf(client.create({}, { headers: KEY }));
+  expect(failure).toMatchObject({ code: Code.Internal });
+  expect(warn).toHaveBeenCalledWith(expect.stringContaining("is a Map"), expect.anything());
+  expect(effect).not.toHaveBeenCalled();
+});

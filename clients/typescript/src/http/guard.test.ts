@@ -1,4 +1,5 @@
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { InvalidRequestError } from "../errors/catalogue.ts";
 import { idempotent } from "../http.ts";
 import { joinKey } from "../keys/keys.ts";
 import { createTestingOnceward } from "../testing.ts";
@@ -44,3 +45,38 @@ test.each(["101", "103", "0", "600", "200.5", "ok"])(
     expect([answer.status, answer.headers.get("set-cookie")]).toEqual([410, null]);
   },
 );
+
+class Order {
+  readonly total = 100;
+}
+
+test.each([
+  ["bytes that are not a hash", new Uint8Array(5), "hash them first"],
+  ["a Map", new Map([["total", 100]]), "is a Map; pass Object.fromEntries(map)"],
+  ["an entity", new Order(), "is a Order; pass an object with the fields that count"],
+])("a fingerprint of %s is an error for the API's owner, and a warning", async (_, value, reason) => {
+  const warn = vi.spyOn(process, "emitWarning").mockReturnValue();
+  onTestFinished(() => warn.mockRestore());
+  const handler = vi.fn();
+  const { onceward } = createTestingOnceward();
+  const handle = idempotent(onceward, { ...options, fingerprint: () => value }, handler);
+  await expect(handle(request())).rejects.toThrow(reason);
+  await expect(handle(request())).rejects.toThrow(InvalidRequestError);
+  expect(handler).not.toHaveBeenCalled();
+  const code = "ONCEWARD_NO_FINGERPRINT";
+  expect(warn.mock.calls).toEqual([[expect.stringContaining(reason), expect.objectContaining({ code })]]);
+});
+
+test.each([
+  ["undefined", undefined],
+  ["a number that is not finite", { amount: Number.NaN }],
+  ["a lone surrogate", "\ud800"],
+  ["an invalid date", { at: new Date("never") }],
+])("a fingerprint of %s is the client's error (400), and a warning", async (_, value) => {
+  const warn = vi.spyOn(process, "emitWarning").mockReturnValue();
+  onTestFinished(() => warn.mockRestore());
+  const { onceward } = createTestingOnceward();
+  const handle = idempotent(onceward, { ...options, fingerprint: () => value }, vi.fn());
+  expect([(await handle(request())).status, (await handle(request())).status]).toEqual([400, 400]);
+  expect(warn).toHaveBeenCalledOnce();
+});

@@ -2,9 +2,11 @@ import { InvalidRequestError } from "../errors/catalogue.ts";
 import { fingerprintWithFiles } from "../keys/fingerprint.ts";
 import { IDEMPOTENCY_REPLAYED, parseIdempotencyKey } from "../keys/idempotency-key.ts";
 import { joinKey } from "../keys/keys.ts";
+import { UnsupportedFingerprintType } from "../keys/plain-value.ts";
 import { type Claim, ClaimAbandoned } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
-import { callerOf, guardedRun } from "../run/guarded-run.ts";
+import { Warnings } from "../run/events.ts";
+import { callerOf, guardedRun, warnOfFingerprint } from "../run/guarded-run.ts";
 import { base64Url, sha256 } from "../wire/bytes.ts";
 import { type HttpOptions, type HttpPolicy, httpPolicy } from "./options.ts";
 import { type Problem, problemFor, problemOf, problemResponse } from "./problems.ts";
@@ -108,6 +110,7 @@ export function createGuard<Native extends object>(
   options: HttpOptions<Native>,
 ): Guard<Native> {
   const policy = httpPolicy(options);
+  const warnings = new Warnings();
   return async (request, handle) => {
     const { native } = request;
     const outerClaim = findClaim(native, policy.run.namespace);
@@ -120,7 +123,7 @@ export function createGuard<Native extends object>(
     }
     const key = parseIdempotencyKey(request.key);
     if (key === undefined) return refused(problemFor("key-malformed"));
-    const fingerprint = await fingerprintRequest(policy, request);
+    const fingerprint = await fingerprintRequest(policy, request, warnings);
     if (fingerprint === undefined) return refused(problemFor("request-unreadable"));
 
     const operation = {
@@ -181,17 +184,26 @@ function replay({ status, headers, body }: WholeResponse, allowed: ReadonlySet<s
   return answered({ status, headers: replayed, body });
 }
 
-/** Returns undefined if the request has no fingerprint: texts with lone surrogates would be equal as UTF-8. */
+/**
+ * Returns undefined if the request has no fingerprint because of its content: texts with lone surrogates would be equal
+ * as UTF-8. Warns once per guard, because an option that never returns a fingerprint refuses every request.
+ *
+ * @throws InvalidRequestError for a value whose type has no fingerprint: the API's program has to change, not the client.
+ */
 async function fingerprintRequest<Native>(
   { fingerprint }: HttpPolicy<Native>,
   request: GuardedRequest<Native>,
+  warnings: Warnings,
 ): Promise<Uint8Array | undefined> {
   const content = await (fingerprint === undefined ? contentOf(request) : fingerprint(request.native));
   try {
     return await fingerprintWithFiles(content);
   } catch (error) {
-    if (error instanceof InvalidRequestError) return undefined;
-    throw error;
+    if (!(error instanceof InvalidRequestError)) throw error;
+    const isProgramsFault = error instanceof UnsupportedFingerprintType;
+    warnOfFingerprint(warnings, isProgramsFault ? "an error (500)" : "400", error);
+    if (isProgramsFault) throw error;
+    return undefined;
   }
 }
 

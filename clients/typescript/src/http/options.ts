@@ -29,7 +29,10 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
   readonly waitMs?: number;
   /**
    * Returns the request's identity, any JSON value, or a promise of one: the same key with a different value is
-   * answered with 422; undefined or a lone surrogate with 400. Default: method, path, query and body. Leave out the
+   * answered with 422; undefined, a number that is not finite or a lone surrogate with 400. A value whose type has no
+   * fingerprint, such as a Map, an instance of a class or bytes that are not a SHA-256, is the program's error: the
+   * request fails with an InvalidRequestError for the framework's error handler (500), and nothing runs. The first refusal
+   * of a guard is a warning of the process (ONCEWARD_NO_FINGERPRINT) with its reason. Default: method, path, query and body. Leave out the
    * parts that a client changes between its attempts.
    */
   readonly fingerprint?: (request: Native) => unknown;

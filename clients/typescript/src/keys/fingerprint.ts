@@ -3,7 +3,13 @@ import { OncewardError } from "../errors/errors.ts";
 import { base64Url, sha256 } from "../wire/bytes.ts";
 import { FINGERPRINT_BYTES } from "../wire/limits.ts";
 import { parseOmissions } from "./omissions.ts";
-import { type FileDigest, type PlainValue, plainValue, refusedFingerprint } from "./plain-value.ts";
+import {
+  type FileDigest,
+  type PlainValue,
+  plainValue,
+  refusedFingerprint,
+  unsupportedFingerprint,
+} from "./plain-value.ts";
 
 /** Selects the parts of a value that count. */
 export interface FingerprintOptions {
@@ -76,7 +82,7 @@ function digestOf(value: unknown, { omit = [] }: FingerprintOptions, digestOfFil
   if (value instanceof Uint8Array) {
     if (value.byteLength === FINGERPRINT_BYTES) return value;
     const description = `as bytes, must be the ${FINGERPRINT_BYTES} of a SHA-256, is ${value.byteLength}; hash them first`;
-    throw refusedFingerprint(description);
+    throw unsupportedFingerprint(description);
   }
   const omissions = parseOmissions(omit);
   try {
@@ -85,7 +91,9 @@ function digestOf(value: unknown, { omit = [] }: FingerprintOptions, digestOfFil
     if (cause instanceof OncewardError) throw cause;
     // An error of the value's own toJSON or getter, or a value that is nested too deeply for the stack.
     const detail = cause instanceof Error ? cause.message : `${cause}`;
-    throw refusedFingerprint(`must be a JSON value, bytes or a body: ${detail}`, cause);
+    const description = `must be a JSON value, bytes or a body: ${detail}`;
+    if (cause instanceof RangeError) throw refusedFingerprint(description, cause);
+    throw unsupportedFingerprint(description, { cause });
   }
 }
 

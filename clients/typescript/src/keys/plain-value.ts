@@ -1,4 +1,4 @@
-import type { InvalidRequestError } from "../errors/catalogue.ts";
+import { InvalidRequestError } from "../errors/catalogue.ts";
 import { refusedField, truncateUtf8 } from "../errors/violations.ts";
 import { base64Url, sha256 } from "../wire/bytes.ts";
 import type { Omissions } from "./omissions.ts";
@@ -40,6 +40,29 @@ export function refusedFingerprint(description: string, cause?: unknown): Invali
   return refusedField("fingerprint", description, cause);
 }
 
+/**
+ * The error of a value of a type that has no fingerprint, such as a Map: the program that passes it has to change. Every
+ * other refused fingerprint has a fault in its content, such as a lone surrogate, which may come from a request.
+ */
+export class UnsupportedFingerprintType extends InvalidRequestError {}
+
+/** Returns the error of a value of a type that has no fingerprint. @param remedy what to pass instead. */
+export function unsupportedFingerprint(
+  description: string,
+  { remedy, cause }: { readonly remedy?: string | undefined; readonly cause?: unknown } = {},
+): UnsupportedFingerprintType {
+  const violations = [{ field: "fingerprint", description }];
+  const message = `fingerprint ${description}${remedy === undefined ? "" : `; ${remedy}`}`;
+  return new UnsupportedFingerprintType(message, { violations, cause });
+}
+
+/** What a program can pass instead of a value of the type. */
+function remedyFor(value: object): string {
+  if (value instanceof Map) return "pass Object.fromEntries(map)";
+  if (value instanceof Set) return "pass [...set]";
+  return "pass an object with the fields that count, such as { ...value }, or add a toJSON method";
+}
+
 class Reader {
   readonly bodies: Body[] = [];
   readonly #digestOf: FileDigest;
@@ -66,15 +89,16 @@ class Reader {
       case "bigint":
         // Some programs add a toJSON to BigInt.
         if (hasToJson(value)) return this.read(value.toJSON());
-        throw this.#refused("a BigInt");
+        throw this.#unsupported("a BigInt");
       default:
-        throw this.#refused(value === undefined ? "undefined" : `a ${typeof value}`);
+        if (value === undefined) throw this.#refused("undefined");
+        throw this.#unsupported(`a ${typeof value}`);
     }
   }
 
   // Few calls per level, because the stack limits how deeply a value may be nested.
   #readObject(value: object, omissions: Omissions | undefined): unknown {
-    if (this.#ancestors.has(value)) throw this.#refused("a circular reference");
+    if (this.#ancestors.has(value)) throw this.#unsupported("a circular reference");
     this.#ancestors.add(value);
     let json: unknown;
     // Before toJSON, which some runtimes add to bodies.
@@ -88,15 +112,15 @@ class Reader {
     else if (Array.isArray(value)) json = this.#elementsOf(value);
     else if (value instanceof Uint8Array) json = Object.fromEntries(value.entries());
     else if (isPlainObject(value)) json = this.#membersOf(value, omissions);
-    else throw this.#refused(`a ${typeName(value)}`);
+    else throw this.#unsupported(`a ${typeName(value)}`, remedyFor(value));
     this.#ancestors.delete(value);
     return json;
   }
 
   #elementsOf(values: readonly unknown[]): unknown[] {
-    if (prototypesOf(values) > 2) throw this.#refused(`a ${typeName(values)}`);
+    if (prototypesOf(values) > 2) throw this.#unsupported(`a ${typeName(values)}`, "pass [...array]");
     if (Object.keys(values).length !== values.length) {
-      throw this.#refused("an array with holes or named members");
+      throw this.#unsupported("an array with holes or named members");
     }
     const elements: unknown[] = [];
     for (const [index, value] of values.entries()) {
@@ -148,8 +172,16 @@ class Reader {
   }
 
   #refused(what: string): InvalidRequestError {
+    return refusedFingerprint(this.#describe(what));
+  }
+
+  #unsupported(what: string, remedy?: string): InvalidRequestError {
+    return unsupportedFingerprint(this.#describe(what), { remedy });
+  }
+
+  #describe(what: string): string {
     const verb = this.#path.length === 0 ? "is" : "has";
-    return refusedFingerprint(`must be a JSON value, bytes or a body, ${verb} ${this.#where(what)}`);
+    return `must be a JSON value, bytes or a body, ${verb} ${this.#where(what)}`;
   }
 
   #where(what: string): string {

@@ -3,9 +3,11 @@ import { TerminalError } from "../errors/errors.ts";
 import { fingerprintWithFiles } from "../keys/fingerprint.ts";
 import { parseIdempotencyKey } from "../keys/idempotency-key.ts";
 import { joinKey } from "../keys/keys.ts";
+import { UnsupportedFingerprintType } from "../keys/plain-value.ts";
 import type { Claim } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
 import type { Codec } from "../run/codec.ts";
+import { Warnings } from "../run/events.ts";
 import {
   type AnswerOptions,
   callerOf,
@@ -13,6 +15,7 @@ import {
   checkOptionalFunction,
   guardedRun,
   pickRunOptions,
+  warnOfFingerprint,
 } from "../run/guarded-run.ts";
 import type { CodecRunOptions } from "../run/run-options.ts";
 import { type RpcFailure, refusal, refusalOf, storedFailure, terminalError } from "./failure.ts";
@@ -83,6 +86,7 @@ export function createCallGuard<Native>(
 ): CallGuard<Native> {
   const { required = true, stores = isOutcome } = options;
   checkGuardOptions(options);
+  const warnings = new Warnings();
   checkOptionalFunction("key", options.key);
 
   return async <Response, Sent>(
@@ -100,7 +104,9 @@ export function createCallGuard<Native>(
       if (failure === undefined || !stores(failure.code)) throw outcome.reason;
       throw terminalError(failure, outcome.reason);
     };
-    const operation = await operationOf(options, call, key, failures);
+    const operation = await operationOf(options, call, key, (value) =>
+      fingerprintCall(value, failures, warnings),
+    );
     const run = await guardedRun(onceward, operation, handle, store);
     switch (run.kind) {
       case "ran":
@@ -118,14 +124,14 @@ async function operationOf<Native, Response>(
   options: RpcOptions<Native>,
   call: GuardedCall<Native, Response>,
   key: string,
-  failures: Failures,
+  fingerprinted: (value: unknown) => Promise<Uint8Array>,
 ): Promise<CodecRunOptions<Response> & AnswerOptions> {
   const { waitMs = 0, caller, fingerprint = call.fingerprint } = options;
   return {
     ...pickRunOptions(options),
     waitMs,
     key: joinKey(call.procedure, callerOf(caller, call.native), key),
-    fingerprint: await fingerprintCall(fingerprint(call.native), failures),
+    fingerprint: await fingerprinted(fingerprint(call.native)),
     codec: call.codec,
   };
 }
@@ -134,12 +140,17 @@ async function operationOf<Native, Response>(
  * Refuses values without a fingerprint, undefined included: all calls would be equal. @throws the failure of the
  * call.
  */
-async function fingerprintCall(value: unknown, failures: Failures): Promise<Uint8Array> {
+async function fingerprintCall(value: unknown, failures: Failures, warnings: Warnings): Promise<Uint8Array> {
   try {
     return await fingerprintWithFiles(value);
   } catch (cause) {
+    const isProgramsFault = cause instanceof UnsupportedFingerprintType;
+    warnOfFingerprint(warnings, isProgramsFault ? "INTERNAL" : "INVALID_ARGUMENT", cause);
     const message = "The request can't be identified.";
-    throw failures.make(refusal(Code.InvalidArgument, "INVALID_REQUEST", message), {
+    const failure = isProgramsFault
+      ? refusalOf(cause)
+      : refusal(Code.InvalidArgument, "INVALID_REQUEST", message);
+    throw failures.make(failure, {
       replayed: false,
       cause,
     });

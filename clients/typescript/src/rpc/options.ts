@@ -19,8 +19,10 @@ export interface RpcOptions<Call> extends AdapterRunOptions {
   /** How long a call waits for another one with its key before it fails with ABORTED, in milliseconds. Default: 0. */
   readonly waitMs?: number;
   /**
-   * Returns the call's identity, any value that `fingerprintWithFiles` accepts. Any other value, such as undefined,
-   * is refused with INVALID_ARGUMENT. Default: the request message.
+   * Returns the call's identity, any value that `fingerprintWithFiles` accepts. Undefined, a number that is not finite
+   * and a lone surrogate are refused with INVALID_ARGUMENT; a value whose type has no fingerprint, such as a Map, with
+   * INTERNAL: the server's program has to change. The first refusal of a guard is a warning of the process
+   * (ONCEWARD_NO_FINGERPRINT) with its reason. Default: the request message.
    */
   readonly fingerprint?: (call: Call) => unknown;
   /**

@@ -3,6 +3,7 @@ import { checkFunction, refusedField } from "../errors/violations.ts";
 import { MAX_TIMER_MS } from "../wire/limits.ts";
 import type { Claim } from "./claim.ts";
 import type { Runner } from "./client.ts";
+import type { Warnings } from "./events.ts";
 import { type CodecRunOptions, checkNamespaceOptions, type RunOptions } from "./run-options.ts";
 
 /** Shorter than the timeouts of load balancers and clients (most are 30 or 60 s), longer than most outages. */
@@ -52,6 +53,13 @@ export function checkGuardOptions(options: SharedGuardOptions): void {
   if (required !== undefined && typeof required !== "boolean") {
     throw refusedField("required", `must be true or false, is ${typeof required}`);
   }
+}
+
+/** Warns, once per guard, that a call was not handled because it has no fingerprint. @param answer such as "400". */
+export function warnOfFingerprint(warnings: Warnings, answer: string, error: unknown): void {
+  const why = error instanceof Error ? error.message : `${error}`;
+  const message = `A request was answered with ${answer}, because it has no fingerprint: ${why}`;
+  warnings.warnOnce("ONCEWARD_NO_FINGERPRINT", message);
 }
 
 /** Checks an option that may be left out. @throws InvalidRequestError. */
