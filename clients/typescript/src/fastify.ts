@@ -3,6 +3,7 @@
 import { Buffer } from "node:buffer";
 import { Readable } from "node:stream";
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from "fastify";
+import { attachedForm } from "./http/attached-form.ts";
 import { readBounded } from "./http/bounded-body.ts";
 import { createGuard, type Guard, type Handled, type Handling, type NotHandled } from "./http/guard.ts";
 import { HeldResponse } from "./http/held-response.ts";
@@ -42,7 +43,8 @@ declare module "fastify" {
  * - The key counts per caller, method and route (`/charges/:id/refunds`).
  * - The fingerprint is of `request.body`: JSON by value, or bytes. Without a `fingerprint` option, a body of which
  *   the parser keeps a part elsewhere (a stream, a multipart form) is an error: different requests would have the
- *   same fingerprint.
+ *   same fingerprint. A form whose fields and files are in the body (`attachFieldsToBody: "keyValues"` of
+ *   `@fastify/multipart`) counts by these.
  * - If a handler throws, the error handler's response counts as its response.
  * - Data that a handler writes to `reply.raw` itself, such as after `hijack`, is held back and replayed, too.
  * - Until the response is whole, the handler does not see that its client has disconnected: `reply.raw` stays
@@ -114,7 +116,7 @@ function begin(
     path,
     query,
     key: request.headers[IDEMPOTENCY_KEY]?.toString(),
-    body: () => parsedBody(request.raw, request.body),
+    body: () => attachedForm(request) ?? parsedBody(request.raw, request.body),
   };
   return new Promise((decide, refuse) => {
     let handling: FastifyHandling | undefined;

@@ -12,7 +12,7 @@ export function parsedBody(request: IncomingMessage, body: unknown): unknown {
   if (!sent || body instanceof Uint8Array) return body;
   if (/^multipart\//i.test(contentType)) {
     throw new Error(
-      "the guard needs a fingerprint option for multipart bodies: files are no part of the body",
+      "the guard needs a fingerprint option for multipart forms whose files are not in the body",
     );
   }
   // Express 4 sets an empty object for a body that none of its parsers accepts.

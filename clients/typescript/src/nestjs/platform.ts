@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { ExecutionContext } from "@nestjs/common";
+import { attachedForm } from "../http/attached-form.ts";
 import type { GuardedRequest } from "../http/guard.ts";
 import { parsedBody, splitTarget } from "../http/node-request.ts";
 import { IDEMPOTENCY_KEY } from "../keys/idempotency-key.ts";
@@ -94,7 +95,7 @@ function fastifyExchange<Request extends object>(native: Request, reply: Fastify
       path,
       query,
       key: request.headers[IDEMPOTENCY_KEY]?.toString(),
-      body: () => parsedBody(request.raw, request.body),
+      body: () => attachedForm(request) ?? parsedBody(request.raw, request.body),
     },
     incoming: request.raw,
     response: reply.raw,
