@@ -43,7 +43,8 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of SQS", () => {
     );
     const redrive = { deadLetterTargetArn: Attributes?.QueueArn, maxReceiveCount: 2 };
     const queueUrl = await createQueue({ VisibilityTimeout: "1", RedrivePolicy: JSON.stringify(redrive) });
-    const handle = messageOnce(onceward, { ...options, client, queueUrl, redeliverAfterMs: 1 }, fn);
+    const redelivery = { redeliverAfterMs: 1, deadLetter: "broker" as const };
+    const handle = messageOnce(onceward, { ...options, ...redelivery, client, queueUrl }, fn);
     return {
       send: (key: string) =>
         client.send(new SendMessageCommand(withKey(key, { QueueUrl: queueUrl, MessageBody: "{}" }))),

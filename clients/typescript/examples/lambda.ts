@@ -20,7 +20,7 @@ let crashes = 0;
 
 const handler = sqsBatchOnce(
   onceward,
-  { namespace: "example-lambda", onDelivery: () => {} },
+  { namespace: "example-lambda", deadLetter: "broker", onDelivery: () => {} },
   async ({ body }: SqsRecord, claim) => {
     // The claim is released, and the message stays in the queue.
     if (claim.attempt === 1 && crashes < ORDERS / 6) {

@@ -29,18 +29,25 @@ async function startWorker(onDelivery: (delivery: Delivery) => void) {
   const connection = await connect({ servers: broker.address });
   const handle = messageOnce(
     onceward,
-    { namespace: "example-nats", redeliverAfterMs: 200, workingIntervalMs: ACK_WAIT_MS / 3, onDelivery },
+    {
+      namespace: "example-nats",
+      deadLetter: "skip",
+      redeliverAfterMs: 200,
+      workingIntervalMs: ACK_WAIT_MS / 3,
+      onDelivery,
+    },
     async (message) => await provider.charge((readJson(message.data) as { orderId: string }).orderId),
   );
   const consumer = await jetstream(connection).consumers.get(stream, "worker");
-  await consumer.consume({ max_messages: 10, callback: (message) => void handle(message) });
+  await consumer.consume({ callback: (message) => void handle(message) });
   return connection;
 }
 
 const producer = await connect({ servers: broker.address });
 const manager = await jetstreamManager(producer);
 await manager.streams.add({ name: stream, subjects: [stream] });
-const ack = { ack_policy: AckPolicy.Explicit, ack_wait: ACK_WAIT_MS * 1_000_000 };
+// At most ten functions run at once, over all workers.
+const ack = { ack_policy: AckPolicy.Explicit, ack_wait: ACK_WAIT_MS * 1_000_000, max_ack_pending: 10 };
 await manager.consumers.add(stream, { durable_name: "worker", ...ack });
 
 const js = jetstream(producer);

@@ -30,7 +30,7 @@ async function startWorker(onDelivery: (delivery: Delivery) => void) {
   const handle = await messageOnce(
     onceward,
     channel,
-    { queue, namespace: "example-rabbitmq", redeliverAfterMs: 200, onDelivery },
+    { queue, namespace: "example-rabbitmq", deadLetter: "skip", redeliverAfterMs: 200, onDelivery },
     async (message) => await provider.charge((readJson(message.content) as { orderId: string }).orderId),
   );
   await channel.consume(queue, (message) => void (message && handle(message)));

@@ -28,15 +28,17 @@ export const KEY_FIELD = "idempotencyKey";
  *   returned for every duplicate.
  * - While another holder runs the operation, the service is unreachable, or the record is ambiguous, the job is
  *   delayed by `redeliverAfterMs`, which counts no attempt.
- * - An error of the function is rethrown, for BullMQ to retry by the job's `attempts` and `backoff`.
+ * - An error of the function is rethrown, for BullMQ to retry by the job's `attempts` and `backoff`, until `maxAttempts`
+ *   is reached.
  * - A TerminalError is stored, and fails this job and every duplicate at once, as an UnrecoverableError. A job that
- *   can't be claimed (no key, the key of another request) fails in the same way.
+ *   can't be claimed (no key, the key of another request) fails in the same way. BullMQ keeps failed jobs, unless
+ *   `removeOnFail` says otherwise.
  *
  * @throws OncewardError INVALID_REQUEST for invalid options.
  */
 export function jobOnce<Data, Result>(
   onceward: Runner,
-  options: ConsumerOptions<Job<Data>>,
+  options: Omit<ConsumerOptions<Job<Data>>, "maxRedeliverAfterMs">,
   fn: (job: Job<Data>, claim: Claim) => Result | Promise<Result>,
 ): Processor<Data, HandledValue<Result> | undefined> {
   checkFunction("fn", fn);

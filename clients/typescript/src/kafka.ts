@@ -1,19 +1,14 @@
-import type { Delivery } from "./consumers/delivery.ts";
+import { createConclude, type DeadLetterOptions, type Retry } from "./consumers/dead-letter.ts";
 import { createHandler } from "./consumers/handle.ts";
-import {
-  type Retry,
-  type StreamConsumer,
-  type StreamMessage,
-  StreamReader,
-} from "./consumers/kafka-stream.ts";
+import { type StreamConsumer, type StreamMessage, StreamReader } from "./consumers/kafka-stream.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
-import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./consumers/options.ts";
+import { type ConsumerOptions, redeliveryOf } from "./consumers/options.ts";
 import type { PartitionMessage } from "./consumers/partitions.ts";
-import { checkFunction, refusedField } from "./errors/violations.ts";
+import { checkFunction, checkWholeNumber } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
-import { warn } from "./run/events.ts";
 
+export type { DeadLetterOptions } from "./consumers/dead-letter.ts";
 export type { Delivery } from "./consumers/delivery.ts";
 export type { MessageStream, StreamConsumer, StreamMessage } from "./consumers/kafka-stream.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
@@ -25,18 +20,8 @@ export { readJson } from "./consumers/read-json.ts";
 const DEFAULT_WAIT_MS = 10_000;
 const DEFAULT_MAX_MESSAGES = 1000;
 
-/** {@link ConsumerOptions}, and the destination of messages that no retry can help. */
-export interface KafkaOptions<Message> extends ConsumerOptions<Message> {
-  /**
-   * Where a message goes whose operation failed permanently, or that can't be claimed (no key, the key of another
-   * request). Its offset is committed afterwards.
-   *
-   * - A function sends it to a dead-letter topic, for example. If it throws, the message is tried again. It may get a
-   *   message twice, after a crash.
-   * - `"skip"`: nowhere. The failure is in Onceward's record and in `onDelivery`, the message in its topic.
-   */
-  readonly deadLetter: ((message: Message, error: Error) => Promise<unknown>) | "skip";
-}
+/** How a message of Kafka is handled. */
+export interface KafkaOptions<Message> extends ConsumerOptions<Message>, DeadLetterOptions<Message> {}
 
 /** {@link KafkaOptions}, and what is read. */
 export interface ConsumeOptions<Message> extends KafkaOptions<Message> {
@@ -86,8 +71,8 @@ export interface ConsumeOptions<Message> extends KafkaOptions<Message> {
  *   package's own `autocommit` commits an offset when its message is read, and would lose it in a crash.
  * - While another holder runs the operation, waits up to `waitMs` (10 s), and again after `redeliverAfterMs`. The
  *   partition waits in the meantime, so that its order is kept; heartbeats continue. The same happens while the
- *   service is unreachable, while the record is ambiguous, and after an error of the function. To give up, throw a
- *   TerminalError.
+ *   service is unreachable, and while the record is ambiguous. After an error of the function, it waits for a delay that
+ *   doubles, until `maxAttempts` is reached.
  * - After a rebalance, the messages of partitions that the consumer has lost are dropped before their functions begin, and
  *   a new stream is opened, from the committed offsets. A function that runs is completed, and the partition's next
  *   owner finds a duplicate.
@@ -104,10 +89,8 @@ export function consumeOnce<Message extends StreamMessage>(
   fn: (message: Message, claim: Claim) => unknown,
 ): { close(): Promise<void> } {
   const { topics, fallbackMode = "earliest", maxMessages = DEFAULT_MAX_MESSAGES } = options;
-  const { redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS } = options;
-  if (!(Number.isSafeInteger(maxMessages) && maxMessages >= 1)) {
-    throw refusedField("maxMessages", "must be a whole number, at least 1");
-  }
+  const { redeliverAfterMs } = redeliveryOf(options);
+  checkWholeNumber("maxMessages", maxMessages, 1, Number.MAX_SAFE_INTEGER);
   const settle = createSettler<Message>(onceward, options, fn, {
     keyOf: ({ headers }) => keyOfHeaders([...headers]),
     deliveryIdsOf: (message) => deliveryIdsOf(message, `${message.offset}`),
@@ -152,8 +135,8 @@ export interface EachMessagePayload extends PartitionMessage {
  * - The offset moves on only once the operation is settled: done now, done before, or failed permanently.
  * - While another holder runs the operation, waits up to `waitMs` (10 s); then the partition is paused for
  *   `redeliverAfterMs` and the error is thrown, so that the message comes again, and the partition's order is kept. The
- *   same happens while the service is unreachable, while the record is ambiguous, and after an error of the function.
- *   The package logs each such error. To give up, throw a TerminalError.
+ *   same happens while the service is unreachable, and while the record is ambiguous. After an error of the function, it
+ *   is paused for a delay that doubles, until `maxAttempts` is reached. The package logs each such error.
  *
  * @throws OncewardError INVALID_REQUEST for invalid options.
  */
@@ -193,8 +176,8 @@ function createSettler<Message>(
   source: Source<Message>,
 ): (message: Message, signal?: AbortSignal) => Promise<Retry | undefined> {
   checkFunction("fn", fn);
-  const { deadLetter, waitMs = DEFAULT_WAIT_MS, redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS } = options;
-  if (deadLetter !== "skip") checkFunction("deadLetter", deadLetter);
+  const { waitMs = DEFAULT_WAIT_MS } = options;
+  const conclude = createConclude(options, ["skip"]);
   const handle = createHandler<Message, void>(
     onceward,
     { ...options, waitMs },
@@ -202,28 +185,8 @@ function createSettler<Message>(
     async (message, claim) => void (await fn(message, claim)),
   );
   return async (message, signal) => {
-    const delivery: Delivery = await handle(message, { signal });
-    switch (delivery.kind) {
-      case "processed":
-        return undefined;
-      case "duplicate":
-      case "failed":
-      case "refused":
-        if (delivery.error === undefined || deadLetter === "skip") return undefined;
-        try {
-          await deadLetter(message, delivery.error);
-          return undefined;
-        } catch (error) {
-          warn(`The message can't be dead-lettered: ${error}`, "ONCEWARD_DEAD_LETTER");
-          return { error, delayMs: redeliverAfterMs };
-        }
-      case "released":
-        return { error: delivery.error, delayMs: redeliverAfterMs };
-      case "postponed":
-        return { error: delivery.error, delayMs: delivery.delayMs };
-      default:
-        return delivery satisfies never;
-    }
+    const verdict = await conclude(message, await handle(message, { signal }));
+    return verdict.kind === "retry" ? verdict : undefined;
   };
 }
 

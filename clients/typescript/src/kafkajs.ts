@@ -1,28 +1,21 @@
 import type { EachMessageHandler, EachMessagePayload, IHeaders, Message, Producer } from "kafkajs";
-import { createHandler } from "./consumers/handle.ts";
+import type { DeadLetterOptions } from "./consumers/dead-letter.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
-import { checkFunction } from "./errors/violations.ts";
+import { eachMessageOnce as eachKafkaMessageOnce } from "./kafka.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
+export type { DeadLetterOptions } from "./consumers/dead-letter.ts";
 export type { Delivery } from "./consumers/delivery.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
 export { readJson } from "./consumers/read-json.ts";
 
-/** Well below KafkaJS' session timeout of 30 s: the consumer sends no heartbeats while it waits. */
-const DEFAULT_WAIT_MS = 10_000;
-
-/** {@link ConsumerOptions}, and the destination of messages that no retry can help. */
-export interface EachMessageOptions extends ConsumerOptions<EachMessagePayload> {
-  /**
-   * Takes a message whose operation failed permanently, or that can't be claimed (no key, the key of another
-   * request); its offset is committed afterwards. Kafka has no dead-letter queues of its own: {@link deadLetterTo}
-   * sends to a topic. May get a message twice, after a crash.
-   */
-  readonly deadLetter: (payload: EachMessagePayload, error: Error) => Promise<void>;
-}
+/** How a message is handled. Kafka has no dead-letter queues of its own: {@link deadLetterTo} sends to a topic. */
+export interface EachMessageOptions
+  extends ConsumerOptions<EachMessagePayload>,
+    DeadLetterOptions<EachMessagePayload> {}
 
 /**
  * Returns an `eachMessage` that performs each operation once, however often a rebalance, a crash or the producer
@@ -45,12 +38,12 @@ export interface EachMessageOptions extends ConsumerOptions<EachMessagePayload> 
  *
  * - The key is the message's `idempotency-key` header. The function's value is not kept.
  * - The offset moves on only once the operation is settled: done now, done before, or failed permanently.
- * - While another holder runs the operation, waits up to `waitMs` (10 s); then the partition is paused for
- *   `redeliverAfterMs` and the error is thrown, so that KafkaJS delivers the message again, and the partition's order
- *   is kept. The same happens if the service is unreachable, or the record is ambiguous.
- * - An error of the function is rethrown, for KafkaJS to retry by its own settings. Note that KafkaJS stops a
- *   consumer permanently after a TypeError, RangeError, ReferenceError or SyntaxError: `readJson` throws none. To
- *   give up yourself, throw a TerminalError.
+ * - While another holder runs the operation, waits up to `waitMs` (10 s, well below KafkaJS' session timeout of 30 s); then
+ *   the partition is paused for `redeliverAfterMs` and the error is thrown, so that KafkaJS delivers the message again, and
+ *   the partition's order is kept. The same happens if the service is unreachable, or the record is ambiguous. After an
+ *   error of the function, it is paused for a delay that doubles, until `maxAttempts` is reached.
+ * - KafkaJS stops a consumer permanently after a TypeError, RangeError, ReferenceError or SyntaxError, so it gets an Error
+ *   with such an error as its `cause`.
  *
  * @throws OncewardError INVALID_REQUEST for invalid options.
  */
@@ -59,41 +52,25 @@ export function eachMessageOnce(
   options: EachMessageOptions,
   fn: (payload: EachMessagePayload, claim: Claim) => unknown,
 ): EachMessageHandler {
-  checkFunction("fn", fn);
-  const { waitMs = DEFAULT_WAIT_MS, deadLetter } = options;
-  const handle = createHandler(
-    onceward,
-    { ...options, waitMs },
-    { keyOf, deliveryIdsOf },
-    async (payload, claim) => void (await fn(payload, claim)),
-  );
+  const eachMessage = eachKafkaMessageOnce<EachMessagePayload>(onceward, options, fn);
   return async (payload) => {
-    const delivery = await handle(payload);
-    switch (delivery.kind) {
-      case "processed":
-        return;
-      case "duplicate":
-      case "failed":
-      case "refused":
-        if (delivery.error !== undefined) await deadLetter(payload, delivery.error);
-        return;
-      case "released":
-        throw delivery.error;
-      case "postponed":
-        // The timer need not keep a process alive whose consumer has stopped.
-        setTimeout(payload.pause(), delivery.delayMs).unref();
-        throw delivery.error;
-      default:
-        return delivery satisfies never;
+    try {
+      await eachMessage(payload);
+    } catch (cause) {
+      throw isFatal(cause) ? new Error(`${cause}`, { cause }) : cause;
     }
   };
+}
+
+function isFatal(error: unknown): boolean {
+  return [TypeError, RangeError, ReferenceError, SyntaxError].some((fatal) => error instanceof fatal);
 }
 
 /** Returns a `deadLetter` option that sends the message to a topic, with the header `onceward-error` added. */
 export function deadLetterTo(
   producer: Pick<Producer, "send">,
   topic: string,
-): EachMessageOptions["deadLetter"] {
+): (payload: EachMessagePayload, error: Error) => Promise<void> {
   return async ({ message: { key, value, headers } }, error) => {
     const messages = [{ key, value, headers: { ...headers, "onceward-error": error.message } }];
     await producer.send({ topic, messages });
@@ -106,15 +83,4 @@ export function deadLetterTo(
  */
 export function withKey<M extends Message>(key: string, message: M): M & { readonly headers: IHeaders } {
   return { ...message, headers: { ...message.headers, [KEY_HEADER]: checkedKey(key) } };
-}
-
-function keyOf({ message }: EachMessagePayload): string | undefined {
-  const value = message.headers?.[KEY_HEADER];
-  if (Array.isArray(value)) throw new Error(`there are ${value.length} ${KEY_HEADER} headers`);
-  return value?.toString();
-}
-
-function deliveryIdsOf({ topic, partition, message: { offset } }: EachMessagePayload) {
-  const named = ["-", ":", "/", "."].map((by) => [topic, partition, offset].join(by));
-  return [offset, `${partition}-${offset}`, `${partition}:${offset}`, ...named];
 }

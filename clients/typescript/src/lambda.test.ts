@@ -12,7 +12,7 @@ const STANDARD = "arn:aws:sqs:eu-central-1:123456789012:charges";
 const FIFO = `${STANDARD}.fifo`;
 const namespace = "charges";
 const context = (remainingMs = 60_000) => ({ getRemainingTimeInMillis: () => remainingMs });
-const quiet = { namespace, onDelivery: () => {} };
+const quiet = { namespace, deadLetter: "skip" as const, onDelivery: () => {} };
 
 function message(id: string, key: string | undefined = id, group?: string): Message {
   return {
@@ -101,7 +101,7 @@ describe("a batch of SQS", () => {
     let isBack = false;
     testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
     const options = {
-      ...{ namespace, timeoutMs: 20, redeliverAfterMs: 20 },
+      ...{ ...quiet, timeoutMs: 20, redeliverAfterMs: 20 },
       // After the first delivery that failed.
       onDelivery: () => {
         isBack = true;

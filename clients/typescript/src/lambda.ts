@@ -7,6 +7,7 @@ import type { Jsonify } from "./run/jsonify.ts";
 import type { NamespaceDefaults } from "./run/namespace.ts";
 import { checkNamespaceOptions } from "./run/run-options.ts";
 
+export type { DeadLetterOptions } from "./consumers/dead-letter.ts";
 export type { Delivery } from "./consumers/delivery.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
 export type { LambdaContext, LambdaRunner } from "./consumers/lambda-timeout.ts";

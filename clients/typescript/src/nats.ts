@@ -1,15 +1,15 @@
 import type { JsMsg } from "@nats-io/jetstream";
-import type { Delivery } from "./consumers/delivery.ts";
+import { createConclude, type DeadLetterOptions } from "./consumers/dead-letter.ts";
 import { createHandler } from "./consumers/handle.ts";
 import { handleHeld } from "./consumers/hold-message.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import { leaseLeftMs } from "./consumers/lease-left.ts";
-import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./consumers/options.ts";
+import type { ConsumerOptions } from "./consumers/options.ts";
 import { checkFunction, refusedField } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
-import { warn } from "./run/events.ts";
 
+export type { DeadLetterOptions } from "./consumers/dead-letter.ts";
 export type { Delivery } from "./consumers/delivery.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
@@ -21,19 +21,12 @@ const DEFAULT_WORKING_INTERVAL_MS = 10_000;
 const MAX_WORKING_INTERVAL_MS = 3_600_000;
 
 /** {@link ConsumerOptions}, how a message is kept, and the destination of messages that no retry can help. */
-export interface MessageOptions extends ConsumerOptions<JsMsg> {
+export interface MessageOptions extends ConsumerOptions<JsMsg>, DeadLetterOptions<JsMsg> {
   /**
    * How often JetStream is told that a message is still being handled, in milliseconds: at most a third of the consumer's
    * `ack_wait`; from 1 to 3,600,000. Default: 10,000, for the default `ack_wait` of 30 s.
    */
   readonly workingIntervalMs?: number | undefined;
-  /**
-   * Takes a message whose operation failed permanently, or that can't be claimed (no key, the key of another request);
-   * the message is terminated afterwards. Often publishes to another subject. If it throws, the message is delivered again
-   * after `redeliverAfterMs`. May get a message twice, after a crash. Default: the message is terminated, which
-   * JetStream publishes as an advisory; a stream that keeps messages by limits still has it.
-   */
-  readonly deadLetter?: ((message: JsMsg, error: Error) => Promise<unknown>) | undefined;
 }
 
 /** The headers of a message, as `headers()` of `@nats-io/transport-node` makes them. */
@@ -47,12 +40,21 @@ export type MessageHeaders = NonNullable<JsMsg["headers"]>;
  * const js = jetstream(connection);
  * await js.publish("charges", JSON.stringify(order), withKey(order.id, { headers: headers() }));
  *
- * const handle = messageOnce(onceward, { namespace: "charges" }, async (message, claim) => {
- *   const order = readJson(message.data);
- *   await provider.charge(order, { idempotencyKey: claim.deriveKey("provider") });
- * });
+ * const settings = { durable_name: "worker", ack_policy: AckPolicy.Explicit, max_ack_pending: 10 };
+ * await manager.consumers.add("CHARGES", settings);
+ * const handle = messageOnce(
+ *   onceward,
+ *   {
+ *     namespace: "charges",
+ *     deadLetter: ({ data, headers }) => js.publish("dead.charges", data, headers ? { headers } : {}),
+ *   },
+ *   async (message, claim) => {
+ *     const order = readJson(message.data);
+ *     await provider.charge(order, { idempotencyKey: claim.deriveKey("provider") });
+ *   },
+ * );
  * const consumer = await js.consumers.get("CHARGES", "worker");
- * await consumer.consume({ max_messages: 10, callback: (message) => void handle(message) });
+ * await consumer.consume({ callback: (message) => void handle(message) });
  * ```
  *
  * - The key is the header `idempotency-key`. The function's value is not kept.
@@ -60,23 +62,24 @@ export type MessageHeaders = NonNullable<JsMsg["headers"]>;
  * - While the message is handled, JetStream is told so every `workingIntervalMs`, so that a function may take longer than
  *   the consumer's `ack_wait`.
  * - While another holder runs the operation, the message is delivered again when the holder's lease ends, and at
- *   the earliest after `redeliverAfterMs`. If the function throws or the record is ambiguous, it is delivered again
- *   after `redeliverAfterMs`.
+ *   the earliest after `redeliverAfterMs`. If the record is ambiguous, it is delivered again after `redeliverAfterMs`; if
+ *   the function throws, after a delay that doubles, until `maxAttempts` is reached.
  * - While the service is unreachable, the message is held and tried every `redeliverAfterMs`, so that an outage counts no
  *   deliveries. `onDelivery` is called for each attempt. Closing the client ends this.
  * - If the operation failed permanently, or the message can't be claimed (no key, the key of another request), the
- *   message goes to `deadLetter` and is terminated.
+ *   message goes to `deadLetter` and is terminated, which JetStream publishes as an advisory. A stream that keeps messages
+ *   by limits still has it.
  *
  * Required settings of the consumer:
  *
  * - `ack_policy` explicit, and `ack_wait` at least three times `workingIntervalMs`.
+ * - `max_ack_pending`: how many functions may run at once, over all processes. JetStream's default is 1,000, and the
+ *   callback of `consume` is called for each message as it comes: `max_messages` does not limit the functions.
  * - `max_deliver` unlimited, which is the default: JetStream delivers a message no more once it is reached, without an
- *   error. To give up after some attempts, throw a TerminalError once `claim.attempt` is high.
- * - `max_messages` of `consume` small: the `ack_wait` of messages that wait in the client's buffer passes. Such a
- *   message is delivered again, as a duplicate.
+ *   error, and without a dead letter. `maxAttempts` ends the attempts.
  *
  * If the connection closes while a message is handled, JetStream delivers it again, as a duplicate; that is not an error
- * here. If `deadLetter` throws, a warning says so (ONCEWARD_DEAD_LETTER).
+ * here.
  *
  * @throws OncewardError INVALID_REQUEST for invalid options.
  */
@@ -96,45 +99,30 @@ export function messageOnce(
     { keyOf, deliveryIdsOf },
     async (message, claim) => void (await fn(message, claim)),
   );
+  const conclude = createConclude(options, ["skip"]);
   return async (message) => {
-    const working = setInterval(() => message.working(), workingIntervalMs);
-    try {
-      const delivery = await handleHeld(
-        () => handle(message),
-        async () => message.working(),
-        3 * workingIntervalMs,
-      );
-      await settle(message, delivery, options);
-    } finally {
-      clearInterval(working);
+    const [delivery, verdict] = await handleHeld(
+      () => handle(message),
+      async (delivery) => [delivery, await conclude(message, delivery)] as const,
+      async () => message.working(),
+      // Told again after every third.
+      3 * workingIntervalMs,
+    );
+    switch (verdict.kind) {
+      case "acknowledge":
+        return message.ack();
+      case "discard":
+      case "reject":
+        // Without a reason: servers before 2.10 ignore a termination that has one.
+        return message.term();
+      case "retry": {
+        const leftMs = delivery.kind === "postponed" ? leaseLeftMs(delivery.error) : 0;
+        return message.nak(Math.max(verdict.delayMs, leftMs));
+      }
+      default:
+        return verdict satisfies never;
     }
   };
-}
-
-async function settle(message: JsMsg, delivery: Delivery, options: MessageOptions): Promise<void> {
-  const { redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS, deadLetter } = options;
-  switch (delivery.kind) {
-    case "processed":
-      return message.ack();
-    case "duplicate":
-    case "failed":
-    case "refused":
-      if (delivery.error === undefined) return message.ack();
-      try {
-        await deadLetter?.(message, delivery.error);
-      } catch (error) {
-        warn(`The message can't be dead-lettered: ${error}`, "ONCEWARD_DEAD_LETTER");
-        return message.nak(redeliverAfterMs);
-      }
-      // Without a reason: servers before 2.10 ignore a termination that has one.
-      return message.term();
-    case "released":
-      return message.nak(redeliverAfterMs);
-    case "postponed":
-      return message.nak(Math.max(delivery.delayMs, leaseLeftMs(delivery.error)));
-    default:
-      return delivery satisfies never;
-  }
 }
 
 /**

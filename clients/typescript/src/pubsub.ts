@@ -1,14 +1,15 @@
+import { createConclude, type DeadLetterOptions } from "./consumers/dead-letter.ts";
 import type { Delivery } from "./consumers/delivery.ts";
 import { createHandler } from "./consumers/handle.ts";
 import { inOrder } from "./consumers/in-order.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
-import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./consumers/options.ts";
+import type { ConsumerOptions } from "./consumers/options.ts";
 import { checkFunction } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
-import { warn } from "./run/events.ts";
 import { sleep } from "./run/retry.ts";
 
+export type { DeadLetterOptions } from "./consumers/dead-letter.ts";
 export type { Delivery } from "./consumers/delivery.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
@@ -24,19 +25,8 @@ export interface PubSubMessage {
   nack(): void;
 }
 
-/** {@link ConsumerOptions}, and the destination of messages that no retry can help. */
-export interface MessageOptions<Message> extends ConsumerOptions<Message> {
-  /**
-   * Where a message goes whose operation failed permanently, or that can't be claimed (no key, the key of another
-   * request). It is acknowledged afterwards: the subscription's own dead-letter topic gets only messages that were
-   * delivered too often.
-   *
-   * - A function publishes it to a dead-letter topic, for example. If it throws, the message is delivered again. It may
-   *   get a message twice, after a crash.
-   * - `"skip"`: nowhere. The failure is in Onceward's record and in `onDelivery`.
-   */
-  readonly deadLetter: ((message: Message, error: Error) => Promise<unknown>) | "skip";
-}
+/** How a message of a subscription is handled. Dead letters of the subscription itself are messages delivered too often. */
+export interface MessageOptions<Message> extends ConsumerOptions<Message>, DeadLetterOptions<Message> {}
 
 /**
  * Returns a function that handles a message of a Google Pub/Sub subscription so that its operation happens once, however
@@ -64,8 +54,8 @@ export interface MessageOptions<Message> extends ConsumerOptions<Message> {
  *   the kept messages.
  * - Messages with the same ordering key are handled one after the other: the package itself calls the listener for all of
  *   them at once. If one is returned, those behind it are returned, too, so that they stay in order.
- * - If the function throws, the message is returned after `redeliverAfterMs`, which counts a delivery attempt. To give up,
- *   throw a TerminalError.
+ * - If the function throws, the message is returned after a delay that doubles, until `maxAttempts` is reached. Each return
+ *   counts a delivery attempt.
  *
  * Required settings of the subscriber: `maxExtensionTime` (60 minutes by default) longer than the function's longest run
  * and the longest outage. A message that is kept for longer is delivered again, as a duplicate.
@@ -78,8 +68,7 @@ export function messageOnce<Message extends PubSubMessage>(
   fn: (message: Message, claim: Claim) => unknown,
 ): (message: Message) => Promise<void> {
   checkFunction("fn", fn);
-  const { deadLetter, redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS } = options;
-  if (deadLetter !== "skip") checkFunction("deadLetter", deadLetter);
+  const conclude = createConclude(options, ["skip"]);
   const handle = createHandler<Message, void>(
     onceward,
     options,
@@ -87,43 +76,18 @@ export function messageOnce<Message extends PubSubMessage>(
     async (message, claim) => void (await fn(message, claim)),
   );
 
-  function acknowledge(message: Message): true {
-    message.ack();
-    return true;
-  }
-
-  async function returnLater(message: Message): Promise<false> {
-    await sleep(redeliverAfterMs);
-    message.nack();
-    return false;
-  }
-
   /** Resolves with whether the message was acknowledged. */
   async function settle(message: Message): Promise<boolean> {
     const delivery = await handleKept(() => handle(message));
-    switch (delivery.kind) {
-      case "processed":
-        return acknowledge(message);
-      case "duplicate":
-      case "failed":
-      case "refused":
-        if (delivery.error !== undefined && deadLetter !== "skip") {
-          try {
-            await deadLetter(message, delivery.error);
-          } catch (error) {
-            warn(`The message can't be dead-lettered: ${error}`, "ONCEWARD_DEAD_LETTER");
-            return await returnLater(message);
-          }
-        }
-        return acknowledge(message);
-      case "released":
-        return await returnLater(message);
-      case "postponed":
-        message.nack();
-        return false;
-      default:
-        return delivery satisfies never;
+    const verdict = await conclude(message, delivery);
+    if (verdict.kind !== "retry") {
+      message.ack();
+      return true;
     }
+    // The client is closed: another process can have the message at once.
+    if (delivery.kind !== "postponed") await sleep(verdict.delayMs);
+    message.nack();
+    return false;
   }
 
   return inOrder(settle, (message) => message.nack());

@@ -1,20 +1,27 @@
 import type { ConfirmChannel, ConsumeMessage, Options } from "amqplib";
+import { createConclude, type DeadLetterOptions } from "./consumers/dead-letter.ts";
 import { createHandler } from "./consumers/handle.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
-import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./consumers/options.ts";
-import { openRetryQueue } from "./consumers/retry-queue.ts";
+import { type ConsumerOptions, redeliveryOf } from "./consumers/options.ts";
+import { openRetryQueues } from "./consumers/retry-queue.ts";
 import { checkFunction } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 import { warn } from "./run/events.ts";
 
+export type { DeadLetterOptions } from "./consumers/dead-letter.ts";
 export type { Delivery } from "./consumers/delivery.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
 export { readJson } from "./consumers/read-json.ts";
 
-/** {@link ConsumerOptions}, and the consumed queue. */
-export interface MessageOptions extends ConsumerOptions<ConsumeMessage> {
+/**
+ * How a message of a queue is handled. With `deadLetter: "broker"` a message that no retry can help is rejected, and goes to
+ * the queue's dead-letter exchange; RabbitMQ drops it if the queue has none.
+ */
+export interface MessageOptions
+  extends ConsumerOptions<ConsumeMessage>,
+    DeadLetterOptions<ConsumeMessage, "skip" | "broker"> {
   /** The name of the consumed queue. */
   readonly queue: string;
 }
@@ -32,7 +39,7 @@ export interface MessageOptions extends ConsumerOptions<ConsumeMessage> {
  * const handle = await messageOnce(
  *   onceward,
  *   channel,
- *   { queue: "charges", namespace: "charges" },
+ *   { queue: "charges", namespace: "charges", deadLetter: "broker" },
  *   async (message, claim) => {
  *     const order = readJson(message.content);
  *     await provider.charge(order, { idempotencyKey: claim.deriveKey("provider") });
@@ -43,12 +50,12 @@ export interface MessageOptions extends ConsumerOptions<ConsumeMessage> {
  *
  * - The key is the header `idempotency-key`. The function's value is not kept.
  * - The message is acknowledged once the operation is settled: done now, or done before.
- * - If the function throws, another holder runs the operation, the service is unreachable or the record is ambiguous,
- *   the message goes through a retry queue and comes back after `redeliverAfterMs`. The retry queue
- *   `<queue>.retry-<ms>` is declared here: a quorum queue that dead-letters at least once (RabbitMQ 3.10 or later),
- *   through the default exchange. To give up after some attempts, throw a TerminalError once `claim.attempt` is high.
+ * - If another holder runs the operation, the service is unreachable or the record is ambiguous, the message goes through
+ *   a retry queue and comes back after `redeliverAfterMs`; if the function throws, after a delay that doubles, until
+ *   `maxAttempts` is reached. Each delay has its queue `<queue>.retry-<ms>`, which is declared here when it is first
+ *   needed: a quorum queue that dead-letters at least once (RabbitMQ 3.10 or later), through the default exchange.
  * - If the operation failed permanently, or the message can't be claimed (no key, the key of another request), the
- *   message is rejected, so that it goes to the queue's dead-letter exchange. If there is none, RabbitMQ drops it.
+ *   message goes to `deadLetter`: `"broker"` is the queue's dead-letter exchange.
  *
  * If the retry queue takes no message, a warning says so (ONCEWARD_RETRY_QUEUE), and the message returns to its queue
  * at once. If the channel closes in the meantime, the message is delivered again, as a duplicate; that is not an
@@ -64,35 +71,34 @@ export async function messageOnce(
   fn: (message: ConsumeMessage, claim: Claim) => unknown,
 ): Promise<(message: ConsumeMessage) => Promise<void>> {
   checkFunction("fn", fn);
-  const { queue, redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS } = options;
+  const { queue } = options;
   const handle = createHandler(
     onceward,
     options,
     { keyOf, deliveryIdsOf },
     async (message, claim) => void (await fn(message, claim)),
   );
-  const sendLater = await openRetryQueue(channel, queue, redeliverAfterMs);
+  const conclude = createConclude(options, ["skip", "broker"]);
+  const sendLater = await openRetryQueues(channel, queue, redeliveryOf(options).backoffMs);
 
   async function settle(message: ConsumeMessage): Promise<void> {
-    const delivery = await handle(message);
-    switch (delivery.kind) {
-      case "processed":
+    const verdict = await conclude(message, await handle(message));
+    switch (verdict.kind) {
+      case "acknowledge":
+      case "discard":
         return channel.ack(message);
-      case "duplicate":
-      case "failed":
-      case "refused":
-        return delivery.error === undefined ? channel.ack(message) : channel.nack(message, false, false);
-      case "released":
-      case "postponed":
-        return await comeBackLater(message);
+      case "reject":
+        return channel.nack(message, false, false);
+      case "retry":
+        return await comeBackAfter(verdict.delayMs, message);
       default:
-        return delivery satisfies never;
+        return verdict satisfies never;
     }
   }
 
-  async function comeBackLater(message: ConsumeMessage): Promise<void> {
+  async function comeBackAfter(delayMs: number, message: ConsumeMessage): Promise<void> {
     try {
-      await sendLater(message);
+      await sendLater(message, delayMs);
     } catch (error) {
       // Without the retry queue the message comes back without a delay, but is not lost.
       channel.nack(message);

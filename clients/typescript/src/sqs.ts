@@ -5,17 +5,19 @@ import {
   type MessageAttributeValue,
   type SQSClient,
 } from "@aws-sdk/client-sqs";
+import { createConclude, type DeadLetterOptions } from "./consumers/dead-letter.ts";
 import type { Delivery } from "./consumers/delivery.ts";
 import { createHandler } from "./consumers/handle.ts";
 import { handleHeld, MAX_HOLD_MS } from "./consumers/hold-message.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import { leaseLeftMs } from "./consumers/lease-left.ts";
-import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./consumers/options.ts";
+import { type ConsumerOptions, redeliveryOf } from "./consumers/options.ts";
 import { AmbiguousError, InProgressError } from "./errors/errors.ts";
 import { checkFunction, refusedField } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
+export type { DeadLetterOptions } from "./consumers/dead-letter.ts";
 export type { Delivery } from "./consumers/delivery.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
@@ -34,8 +36,13 @@ const DEFAULT_VISIBILITY_TIMEOUT_MS = 30_000;
 /** Time for a reconciler or an administrator, even with a `maxReceiveCount` of 3. */
 const DEFAULT_AMBIGUOUS_AFTER_MS = 300_000;
 
-/** {@link ConsumerOptions}, and the queue of the messages. */
-export interface MessageOptions extends ConsumerOptions<Message> {
+/**
+ * How a message of a queue is handled. With `deadLetter: "broker"` a message that no retry can help stays in the queue, and
+ * goes to the queue's dead-letter queue after `maxReceiveCount` receives.
+ */
+export interface MessageOptions
+  extends ConsumerOptions<Message>,
+    DeadLetterOptions<Message, "skip" | "broker"> {
   /** The client that received the messages: deletes them and changes their visibility. */
   readonly client: SQSClient;
   /** The URL of the queue that the messages come from. */
@@ -61,7 +68,7 @@ export interface MessageOptions extends ConsumerOptions<Message> {
  *
  * const handle = messageOnce(
  *   onceward,
- *   { client, queueUrl: QueueUrl, namespace: "charges" },
+ *   { client, queueUrl: QueueUrl, namespace: "charges", deadLetter: "broker" },
  *   async (message, claim) => {
  *     const order = readJson(message.Body);
  *     await provider.charge(order, { idempotencyKey: claim.deriveKey("provider") });
@@ -76,8 +83,7 @@ export interface MessageOptions extends ConsumerOptions<Message> {
  *
  * - The key is the attribute `idempotency-key`: the received `MessageAttributeNames` must include it. The function's
  *   value is not kept.
- * - The message is deleted once the operation is settled: done now, done before, or failed permanently (stored by
- *   Onceward).
+ * - The message is deleted once the operation is done, now or before.
  * - While its function runs, the message stays hidden, for up to 11 hours.
  * - While another holder runs the operation, the message is hidden until the holder's lease ends, and at least for
  *   `visibilityTimeoutMs` and `redeliverAfterMs`: an earlier receive would only be counted. If the record is ambiguous,
@@ -86,9 +92,11 @@ export interface MessageOptions extends ConsumerOptions<Message> {
  *   held: kept hidden and tried every `redeliverAfterMs`, for up to 11 hours, so that an outage counts no receives and
  *   fills no dead-letter queue. The promise stays pending, so that a loop as above receives no more messages;
  *   `onDelivery` is called for each attempt. Closing the client returns held messages to the queue.
- * - If the function throws, or the message can't be claimed (no key, the key of another request), the message stays
- *   until its visibility timeout, and after the queue's `maxReceiveCount` goes to its dead-letter queue. To give up
- *   at once, throw a TerminalError.
+ * - If the function throws, the message is hidden for a delay that doubles, at least for `visibilityTimeoutMs`, until
+ *   `maxAttempts` is reached, or the queue's `maxReceiveCount`.
+ * - If the operation failed permanently, or the message can't be claimed (no key, the key of another request), the
+ *   message goes to `deadLetter` and is deleted. With `"broker"` it stays until its visibility timeout, and after the
+ *   queue's `maxReceiveCount` goes to its dead-letter queue; without a redrive policy it stays until its retention ends.
  *
  * Required settings of the queue:
  *
@@ -111,7 +119,7 @@ export function messageOnce(
   fn: (message: Message, claim: Claim) => unknown,
 ): (message: Message) => Promise<void> {
   checkFunction("fn", fn);
-  const { client, queueUrl: QueueUrl, redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS } = options;
+  const { client, queueUrl: QueueUrl } = options;
   const {
     visibilityTimeoutMs = DEFAULT_VISIBILITY_TIMEOUT_MS,
     ambiguousAfterMs = DEFAULT_AMBIGUOUS_AFTER_MS,
@@ -124,8 +132,12 @@ export function messageOnce(
     { keyOf, deliveryIdsOf },
     async (message, claim) => void (await fn(message, claim)),
   );
+  const conclude = createConclude(options, ["skip", "broker"]);
+  const { redeliverAfterMs } = redeliveryOf(options);
   /** Returns how long a message stays hidden that is not held: each time costs a receive. */
-  function hiddenMs({ error, delayMs }: Delivery & { kind: "postponed" }): number {
+  function hiddenMs(delivery: Delivery, delayMs: number): number {
+    if (delivery.kind !== "postponed") return Math.max(delayMs, visibilityTimeoutMs);
+    const { error } = delivery;
     if (error instanceof InProgressError) return Math.max(delayMs, leaseLeftMs(error), visibilityTimeoutMs);
     return error instanceof AmbiguousError ? Math.max(redeliverAfterMs, ambiguousAfterMs) : delayMs;
   }
@@ -138,21 +150,24 @@ export function messageOnce(
       const VisibilityTimeout = Math.ceil(Math.min(leftMs, forMs) / 1000);
       return client.send(new ChangeMessageVisibilityCommand({ QueueUrl, ReceiptHandle, VisibilityTimeout }));
     };
-    const delivery = await handleHeld(() => handle(message), hide, visibilityTimeoutMs);
-    switch (delivery.kind) {
-      case "processed":
-      case "duplicate":
-      case "failed":
+    const [delivery, verdict] = await handleHeld(
+      () => handle(message),
+      async (delivery) => [delivery, await conclude(message, delivery)] as const,
+      hide,
+      visibilityTimeoutMs,
+    );
+    switch (verdict.kind) {
+      case "acknowledge":
+      case "discard":
         await client.send(new DeleteMessageCommand({ QueueUrl, ReceiptHandle }));
         return;
-      case "postponed":
-        await hide(hiddenMs(delivery));
+      case "retry":
+        await hide(hiddenMs(delivery, verdict.delayMs));
         return;
-      case "refused":
-      case "released":
+      case "reject":
         return;
       default:
-        return delivery satisfies never;
+        return verdict satisfies never;
     }
   };
 }

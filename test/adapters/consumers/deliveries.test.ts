@@ -113,10 +113,85 @@ test.each<[string, string, Partial<ConsumerOptions<string>>]>([
   expect(fn).not.toHaveBeenCalled();
 });
 
-test("an error of the fingerprint option refuses the message", async () => {
+test.each([
+  ["key", undefined],
+  ["fingerprint", "order-1"],
+])("an error of the option %s refuses the message, and names the option", async (option, key) => {
   await using guard = await newGuard();
-  const handle = handlerOf(guard, () => {}, { fingerprint: (message) => JSON.parse(`{${message}`) });
-  expect(await handle("order-1")).toMatchObject({ kind: "refused", key: undefined });
+  const fail = () => {
+    throw new TypeError("it has no field");
+  };
+  expect(await handlerOf(guard, () => {}, { [option]: fail })("order-1")).toMatchObject({
+    kind: "refused",
+    key,
+    error: {
+      message: `${option} of the message can't be read: it has no field`,
+      violations: [{ field: option }],
+    },
+  });
+});
+
+test("an error on the last attempt is permanent, and each attempt before is followed by twice the delay", async () => {
+  await using guard = await newGuard();
+  const fn = vi.fn(() => {
+    throw new RangeError("a defect");
+  });
+  const more = { maxAttempts: 5, redeliverAfterMs: 100, maxRedeliverAfterMs: 350 };
+  const handle = handlerOf(guard, fn, more);
+  for (let times = 0; times < 6; times++) await handle("order-1");
+  const error = { name: "RangeError", message: "a defect" };
+  expect(guard.deliveries).toMatchObject([
+    ...[100, 200, 350, 350].map((delayMs) => ({ kind: "released", delayMs, error })),
+    { kind: "failed", error },
+    { kind: "duplicate", error },
+  ]);
+  expect(fn).toHaveBeenCalledTimes(5);
+});
+
+test("a key that processes died with on each attempt does not run again", async () => {
+  await using guard = await newGuard();
+  for (let times = 0; times < 2; times++) {
+    await guard.onceward.calls.claim({ namespace: "charges", key: "order-1", owner: "dead" });
+    await guard.endLeases();
+  }
+  const fn = vi.fn();
+  expect(await handlerOf(guard, fn, { maxAttempts: 2 })("order-1")).toMatchObject({
+    kind: "failed",
+    error: { message: "2 attempts ended without an outcome, and no other is made." },
+  });
+  expect(fn).not.toHaveBeenCalled();
+});
+
+test("a function that was interrupted on its last attempt has not failed", async () => {
+  await using guard = await newGuard();
+  const stopping = new AbortController();
+  const handle = handlerOf(
+    guard,
+    (_, claim) => {
+      stopping.abort(new Error("the process ends"));
+      claim.signal.throwIfAborted();
+    },
+    { maxAttempts: 1 },
+  );
+  expect(await handle("order-1", { signal: stopping.signal })).toMatchObject({ kind: "released" });
+});
+
+test.each([
+  [
+    "throws",
+    () => {
+      throw new Error("the counter is down");
+    },
+  ],
+  ["rejects", () => Promise.reject(new Error("the counter is down"))],
+])("a hook that %s becomes one warning, and changes no outcome", async (_, onDelivery) => {
+  await using guard = await newGuard();
+  const warnings = collectWarnings();
+  const handle = handlerOf(guard, () => "charged", { onDelivery });
+  for (const kind of ["processed", "duplicate"]) {
+    expect(await handle("order-1")).toMatchObject({ kind, value: "charged" });
+  }
+  expect(warnings).toEqual(["ONCEWARD_HOOK_FAILED"]);
 });
 
 test("invalid options are refused before the first message", async () => {
@@ -125,6 +200,12 @@ test("invalid options are refused before the first message", async () => {
     { namespace: "Charges" },
     { leaseMs: 1 },
     { waitMs: -1 },
+    ...[Number.NaN, 0, 1.5, 2 ** 31, "5000"].map((ms) => ({ redeliverAfterMs: ms as number })),
+    { redeliverAfterMs: 1000, maxRedeliverAfterMs: 999 },
+    ...[0, 1.5, Number.NaN].map((maxAttempts) => ({ maxAttempts })),
+    { key: "id" as never },
+    { fingerprint: {} as never },
+    { onDelivery: "warn" as never },
   ];
   for (const more of wrong) {
     expect(() => handlerOf(guard, () => {}, more)).toThrow(

@@ -49,7 +49,7 @@ function consumer(
   fn: Parameters<typeof eachMessageOnce>[2],
   more: Partial<EachMessageOptions> = {},
 ) {
-  const deadLetter = vi.fn<EachMessageOptions["deadLetter"]>(async () => {});
+  const deadLetter = vi.fn<Exclude<EachMessageOptions["deadLetter"], string>>(async () => {});
   return { deadLetter, eachMessage: eachMessageOnce(onceward, { ...options, deadLetter, ...more }, fn) };
 }
 
@@ -125,19 +125,34 @@ test("the offset of an ambiguous record is not committed either", async () => {
   expect(pause).toHaveBeenCalledOnce();
 });
 
-test("KafkaJS gets the function's error unchanged, and the next delivery runs again", async () => {
+test("KafkaJS gets the function's error, the partition waits, and the next delivery runs again", async () => {
   await using guard = await newGuard();
   const thrown = new Error("the provider is down");
   const fn = vi.fn().mockImplementationOnce(() => {
     throw thrown;
   });
-  const { eachMessage } = consumer(guard, fn);
+  const { eachMessage } = consumer(guard, fn, { redeliverAfterMs: 1 });
   const { payload, pause } = delivered(order);
   await expect(eachMessage(payload)).rejects.toBe(thrown);
-  expect(pause).not.toHaveBeenCalled();
+  expect(pause).toHaveBeenCalledOnce();
   await eachMessage(payload);
   expect(guard.deliveries).toMatchObject([{ kind: "released" }, { kind: "processed", attempt: 2 }]);
 });
+
+test.each([TypeError, RangeError, ReferenceError, SyntaxError])(
+  "a %o, which would stop KafkaJS permanently, reaches it as the cause of another error",
+  async (Fatal) => {
+    await using guard = await newGuard();
+    const thrown = new Fatal("a defect");
+    const { eachMessage } = consumer(guard, vi.fn().mockRejectedValueOnce(thrown), { redeliverAfterMs: 1 });
+    const error = await eachMessage(delivered(order).payload).then(
+      () => undefined,
+      (cause) => cause,
+    );
+    expect(error).not.toBeInstanceOf(Fatal);
+    expect(error).toMatchObject({ message: `${Fatal.name}: a defect`, cause: thrown });
+  },
+);
 
 test.each(NESTED_FAILURES)(
   "a message whose function rethrows the $error of a nested run $name is not committed, and runs again",
@@ -146,12 +161,12 @@ test.each(NESTED_FAILURES)(
     const fn = vi
       .fn<() => Promise<unknown>>(async () => {})
       .mockImplementationOnce(() => fail(guard.onceward));
-    const { eachMessage, deadLetter } = consumer(guard, fn);
+    const { eachMessage, deadLetter } = consumer(guard, fn, { redeliverAfterMs: 1 });
     const { payload, pause } = delivered(order);
     await expect(eachMessage(payload)).rejects.toMatchObject({ name: error });
     await eachMessage(payload);
     expect(guard.kinds()).toEqual(["released", "processed"]);
-    expect(pause).not.toHaveBeenCalled();
+    expect(pause).toHaveBeenCalledOnce();
     expect(deadLetter).not.toHaveBeenCalled();
   },
 );

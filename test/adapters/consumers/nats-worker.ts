@@ -14,6 +14,7 @@ const handle = messageOnce(
   onceward,
   {
     namespace: "charges",
+    deadLetter: "skip",
     // Called after the completion, and before the acknowledgement.
     onDelivery: () => dieIf("before acknowledgement"),
   },

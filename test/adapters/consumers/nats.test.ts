@@ -66,7 +66,11 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     fn: Parameters<typeof messageOnce>[2],
     more: Partial<MessageOptions> = {},
   ) {
-    const handle = messageOnce(onceward, { ...options, redeliverAfterMs: 50, ...more }, fn);
+    const handle = messageOnce(
+      onceward,
+      { ...options, deadLetter: "skip", redeliverAfterMs: 50, ...more },
+      fn,
+    );
     const messages = await consumer.consume({ callback: (message) => void handle(message) });
     onTestFinished(() => void messages.close());
     return messages;
@@ -76,7 +80,7 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     const { consumer, send, sendPlain } = await newStream();
     const handle = messageOnce(
       onceward,
-      { ...options, redeliverAfterMs: 50, onDelivery: () => {} },
+      { ...options, deadLetter: "skip", redeliverAfterMs: 50, onDelivery: () => {} },
       (message, claim) => fn(message.string(), claim),
     );
     return {
@@ -125,6 +129,21 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     await stream.settled();
     expect(seen).toEqual([1]);
     expect((await stream.consumer.info()).num_redelivered).toBe(0);
+  });
+
+  test("JetStream is told once per interval that a message is being handled", async () => {
+    vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+    onTestFinished(() => void vi.useRealTimers());
+    await using guard = await newGuard();
+    const stream = await newStream();
+    await stream.send("order-1");
+    const message = await stream.consumer.next();
+    if (message === null) throw new Error("no message came");
+    const working = vi.spyOn(message, "working");
+    const settings = { ...guard.options, deadLetter: "skip" as const, workingIntervalMs: 1000 };
+    await messageOnce(guard.onceward, settings, () => void vi.advanceTimersByTime(5000))(message);
+    expect(working).toHaveBeenCalledTimes(5);
+    await stream.settled();
   });
 
   test("while another holder runs the operation, the message comes back when the lease ends, and not before", async () => {
@@ -177,7 +196,7 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     const fn = vi.fn(() => {
       throw new TerminalError("card declined");
     });
-    const deadLetter = vi.fn<NonNullable<MessageOptions["deadLetter"]>>().mockResolvedValue(undefined);
+    const deadLetter = vi.fn<Exclude<MessageOptions["deadLetter"], string>>().mockResolvedValue(undefined);
     const warnings = collectWarnings();
     deadLetter.mockRejectedValueOnce(new Error("no stream"));
     await consume(guard, stream, fn, { deadLetter });
@@ -217,7 +236,9 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     await using guard = await newGuard();
     const stream = await newStream(500);
     const doomed = await connect({ servers: server.address });
-    const handle = messageOnce(guard.onceward, guard.options, () => doomed.close());
+    const handle = messageOnce(guard.onceward, { ...guard.options, deadLetter: "skip" }, () =>
+      doomed.close(),
+    );
     await stream.send("order-1");
     const consumer = await jetstream(doomed).consumers.get(stream.name, "worker");
     const message = await consumer.next();

@@ -16,6 +16,7 @@ const handle = await messageOnce(
   {
     queue: settings.queue,
     namespace: "charges",
+    deadLetter: "skip",
     // Called after the completion, and before the acknowledgement.
     onDelivery: () => dieIf("before acknowledgement"),
   },

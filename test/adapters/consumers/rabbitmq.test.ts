@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { Socket } from "node:net";
 import { TerminalError } from "@onceward/client";
 import { describeConsumerAdapter } from "@onceward/client/testing";
 import type { ChannelModel, ConfirmChannel, ConsumeMessage } from "amqplib";
@@ -62,7 +63,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     fn: Parameters<typeof messageOnce>[3],
     more: Partial<MessageOptions> = {},
   ): Promise<void> {
-    const settings = { ...options, queue, redeliverAfterMs: 50, ...more };
+    const settings = { ...options, queue, deadLetter: "broker" as const, redeliverAfterMs: 50, ...more };
     const handle = await messageOnce(onceward, channel, settings, fn);
     await channel.consume(queue, (message) => void (message && handle(message)));
   }
@@ -88,7 +89,8 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
 
   describeConsumerAdapter(test, async (onceward, options, fn) => {
     const { queue, channel } = await newQueue();
-    const settings = { ...options, queue, redeliverAfterMs: 50, onDelivery: () => {} };
+    const quiet = { deadLetter: "broker" as const, redeliverAfterMs: 50, onDelivery: () => {} };
+    const settings = { ...options, ...quiet, queue };
     const handle = await messageOnce(onceward, channel, settings, ({ content }, claim) =>
       fn(`${content}`, claim),
     );
@@ -192,6 +194,61 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
       { kind: "duplicate", error: { message: "card declined" } },
     ]);
     expect(fn).toHaveBeenCalledOnce();
+  });
+
+  test("a message whose function throws goes through a queue for each delay, and is dead-lettered after the last attempt", async () => {
+    await using guard = await newGuard();
+    const { channel, queue, dead } = await newQueue();
+    const fn = vi.fn().mockRejectedValue(new Error("a defect"));
+    await consume(guard, { channel, queue }, fn, { maxAttempts: 3 });
+    send(channel, queue, "order-1", "1");
+    expect((await deadLetter(channel, dead)).content.toString()).toBe("1");
+    expect(guard.kinds()).toEqual(["released", "released", "failed"]);
+    for (const ms of [50, 100]) {
+      expect(await channel.checkQueue(`${queue}.retry-${ms}`)).toMatchObject({ messageCount: 0 });
+    }
+  });
+
+  test("deadLetter gets a message that no retry can help, which is acknowledged once that succeeds", async () => {
+    await using guard = await newGuard();
+    const { connection, channel, queue, dead } = await newQueue();
+    const warnings = collectWarnings();
+    const own = vi.fn().mockRejectedValueOnce(new Error("no exchange")).mockResolvedValue(undefined);
+    await consume(guard, { channel, queue }, vi.fn(), { deadLetter: own });
+    channel.sendToQueue(queue, Buffer.from("{}"));
+    await eventually(() => expect(own).toHaveBeenCalledTimes(2));
+    expect(warnings).toEqual(["ONCEWARD_DEAD_LETTER"]);
+    expect(await channel.checkQueue(dead)).toMatchObject({ messageCount: 0 });
+    await expectSettled({ connection, channel, queue });
+  });
+
+  test("a connection that breaks before the broker confirms a message of the retry queue ends the handling", async () => {
+    await using guard = await newGuard();
+    const { channel, queue } = await newQueue();
+    const { connection } = await connectTo(rabbitmq);
+    connection.on("error", () => {});
+    const doomed = await connection.createConfirmChannel();
+    const settings = { ...guard.options, queue, deadLetter: "skip" as const, redeliverAfterMs: 50 };
+    const handle = await messageOnce(guard.onceward, doomed, settings, () => {
+      throw new Error("the provider is down");
+    });
+    send(channel, queue, "order-1", "{}");
+    const message = await eventually(async () => {
+      const received = await doomed.get(queue);
+      if (received === false) throw new Error("no message came");
+      return received as unknown as ConsumeMessage;
+    });
+    // The confirm can't come in the same turn of the event loop in which the message is sent.
+    const sendToQueue = doomed.sendToQueue.bind(doomed);
+    vi.spyOn(doomed, "sendToQueue").mockImplementation((...args) => {
+      const isSent = sendToQueue(...args);
+      (connection as unknown as { connection: { stream: Socket } }).connection.stream.destroy(
+        new Error("reset"),
+      );
+      return isSent;
+    });
+    await handle(message);
+    expect(guard.kinds()).toEqual(["released"]);
   });
 
   test("a body that is not JSON is dead-lettered at once", async () => {

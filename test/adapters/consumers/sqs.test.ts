@@ -32,7 +32,7 @@ async function consumer(
     MessageAttributes: attributes,
   };
   const { client, calls, refuse } = await startSqsEndpoint({ ReceiveMessage: { Messages: [message] } });
-  const settings = { ...options, client, queueUrl: QUEUE_URL, ...more };
+  const settings = { ...options, client, queueUrl: QUEUE_URL, deadLetter: "skip" as const, ...more };
   const handle = messageOnce(onceward, settings, fn);
   return {
     calls,
@@ -64,7 +64,8 @@ const deletion = {
 describeConsumerAdapter(test, (onceward, options, fn) => ({
   async deliver({ key, body }) {
     const { client, calls } = await startSqsEndpoint();
-    const settings = { ...options, client, queueUrl: QUEUE_URL, redeliverAfterMs: 50, onDelivery: () => {} };
+    const quiet = { deadLetter: "skip" as const, redeliverAfterMs: 50, onDelivery: () => {} };
+    const settings = { ...options, ...quiet, client, queueUrl: QUEUE_URL };
     const handle = messageOnce(onceward, settings, (message, claim) => fn(`${message.Body}`, claim));
     const attributes = key === undefined ? {} : withKey(key, {}).MessageAttributes;
     await handle({ Body: body, ReceiptHandle: "receipt", MessageAttributes: attributes });
@@ -160,6 +161,12 @@ test.each([
   await expect(consumer(guard, vi.fn(), { [name]: value })).rejects.toThrow(`${name} must be`);
 });
 
+/** What SQS is told after the first error of the function, with the default visibility timeout. */
+const thrownOnce = {
+  action: "ChangeMessageVisibility",
+  input: { ...deletion.input, VisibilityTimeout: 30 },
+};
+
 const hidden = { action: "ChangeMessageVisibility", input: { ...deletion.input, VisibilityTimeout: 31 } };
 
 test("while the service is unreachable, a message stays hidden, and is handled in the same receive after the outage", async () => {
@@ -243,15 +250,28 @@ test("a message that SQS no longer hides is not held any longer", async () => {
   await expect(received).rejects.toThrow(expect.objectContaining({ name: "ReceiptHandleIsInvalid" }));
 });
 
-test("a message whose function throws is left to its visibility timeout, and runs again", async () => {
+test("a message whose function throws is hidden for its visibility timeout, and runs again", async () => {
   await using guard = await newGuard();
   const fn = vi.fn().mockRejectedValueOnce(new Error("the provider is down"));
   const { receive, calls } = await consumer(guard, fn);
   await receive();
-  expect(calls).toEqual([]);
+  expect(calls).toEqual([thrownOnce]);
   await receive();
   expect(calls).toEqual([deletion]);
   expect(guard.kinds()).toEqual(["released", "processed"]);
+});
+
+test("a message is hidden for twice as long after each error of its function, up to maxRedeliverAfterMs", async () => {
+  await using guard = await newGuard();
+  const fn = vi.fn().mockRejectedValue(new Error("the provider is down"));
+  const delays = { visibilityTimeoutMs: 3000, redeliverAfterMs: 4000, maxRedeliverAfterMs: 14_000 };
+  const { receive, calls } = await consumer(guard, fn, delays);
+  const hiddenS: unknown[] = [];
+  for (let times = 0; times < 4; times++) {
+    await receive();
+    hiddenS.push(...calls.map(({ input }) => input.VisibilityTimeout));
+  }
+  expect(hiddenS).toEqual([4, 8, 14, 14]);
 });
 
 test.each(NESTED_FAILURES)(
@@ -263,7 +283,7 @@ test.each(NESTED_FAILURES)(
       .mockImplementationOnce(() => fail(guard.onceward));
     const { receive, calls } = await consumer(guard, fn);
     await receive();
-    expect(calls).toEqual([]);
+    expect(calls).toEqual([thrownOnce]);
     await receive();
     expect(calls).toEqual([deletion]);
     expect(guard.kinds()).toEqual(["released", "processed"]);
@@ -300,11 +320,25 @@ test.each([
   const first = await consumer(guard, () => {}, { fingerprint });
   await first.receive();
   const fn = vi.fn();
-  const { receive, calls } = await consumer(guard, fn, { fingerprint, ...received });
+  const { receive, calls } = await consumer(guard, fn, { fingerprint, deadLetter: "broker", ...received });
   await receive();
   expect(calls).toEqual([]);
   expect(guard.kinds()).toEqual(["processed", "refused"]);
   expect(fn).not.toHaveBeenCalled();
+});
+
+test("a message that failed permanently is deleted once it is dead-lettered, and not before", async () => {
+  await using guard = await newGuard();
+  const warnings = collectWarnings();
+  const deadLetter = vi.fn().mockRejectedValueOnce(new Error("no queue")).mockResolvedValue(undefined);
+  const fail = vi.fn().mockRejectedValue(new TerminalError("card declined"));
+  const { receive, calls } = await consumer(guard, fail, { deadLetter });
+  await receive();
+  expect(calls).toEqual([thrownOnce]);
+  await receive();
+  expect(calls).toEqual([deletion]);
+  expect(warnings).toEqual(["ONCEWARD_DEAD_LETTER"]);
+  expect(deadLetter).toHaveBeenCalledTimes(2);
 });
 
 test("the message's id as a key causes one warning", async () => {

@@ -7,11 +7,12 @@ import { warn } from "../run/events.ts";
  * - `processed`: the function ran now, and the operation is stored as done.
  * - `duplicate`: the operation was done before, and the function did not run. `error` is set if it failed
  *   permanently.
- * - `failed`: the function ran now and threw a TerminalError, which is stored; it will not run again.
+ * - `failed`: the operation failed permanently now: the function threw a TerminalError, or any error on the last of
+ *   `maxAttempts`, or all of them ended without an outcome. The error is stored; the function will not run again.
  * - `refused`: the message can't be claimed: it has no valid key, or its key belongs to another fingerprint. The next
  *   delivery would be refused, too.
  * - `released`: the function ran and threw; the claim is released, and the next delivery runs it again. If the
- *   release failed (the client's event `not-released`), the next delivery runs it once the lease has expired.
+ *   release failed (the client's event `not-released`), the next delivery runs it once the lease has expired. Try again in `delayMs`.
  * - `postponed`: the outcome is unknown for now: another holder runs the operation (InProgressError), it is unknown
  *   whether an earlier attempt had its effect (AmbiguousError), or the service was unreachable before or after the
  *   function ran (OncewardError, CompletionError). Try again in `delayMs`.
@@ -29,7 +30,7 @@ export type Delivery<Value = unknown> =
     }
   | { readonly kind: "failed"; readonly key: string; readonly error: TerminalError }
   | { readonly kind: "refused"; readonly key: string | undefined; readonly error: OncewardError }
-  | { readonly kind: "released"; readonly key: string; readonly error: unknown }
+  | { readonly kind: "released"; readonly key: string; readonly error: unknown; readonly delayMs: number }
   | {
       readonly kind: "postponed";
       readonly key: string;

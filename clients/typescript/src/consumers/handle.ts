@@ -5,13 +5,22 @@ import {
   ResultUnavailableError,
   TerminalError,
 } from "../errors/errors.ts";
+import { checkFunction, refusedField } from "../errors/violations.ts";
 import type { Claim } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
+import { callHook, Warnings } from "../run/events.ts";
 import type { Jsonify } from "../run/jsonify.ts";
+import { terminalErrorOf } from "../run/run.ts";
 import { checkRunOptions, type RunOptions } from "../run/run-options.ts";
 import { type Delivery, warnOfTrouble } from "./delivery.ts";
 import { DeliveryIdWarning } from "./key.ts";
-import { type ConsumerOptions, DEFAULT_REDELIVER_AFTER_MS } from "./options.ts";
+import {
+  backoffAfter,
+  boundedDelayMs,
+  type ConsumerOptions,
+  type Redelivery,
+  redeliveryOf,
+} from "./options.ts";
 
 /** How an adapter reads its broker's messages. */
 export interface Source<Message> {
@@ -25,7 +34,8 @@ export interface Source<Message> {
 export type HandledValue<Value> = Jsonify<Value> | Value;
 
 /**
- * Returns a function that handles one delivery and resolves with its outcome; it never rejects.
+ * Returns a function that handles one delivery and resolves with its outcome; it never rejects. The operation is attempted
+ * at most `maxAttempts` times.
  *
  * By default (`waitMs`), does not wait for another holder: the consumer has other messages to handle. `signal` is that of
  * `RunOptions`; if it aborts with an OncewardError before the function runs, the delivery is postponed.
@@ -41,58 +51,96 @@ export function createHandler<Message, Value>(
   const { namespace, waitMs = 0, leaseMs, timeoutMs, owner, classifyError } = options;
   const common = { namespace, waitMs, leaseMs, timeoutMs, owner, classifyError };
   checkRunOptions({ ...common, key: "any" });
-  const { redeliverAfterMs = DEFAULT_REDELIVER_AFTER_MS, onDelivery = warnOfTrouble } = options;
+  for (const name of ["key", "fingerprint", "onDelivery"] as const) {
+    if (options[name] !== undefined) checkFunction(name, options[name]);
+  }
+  const redelivery = redeliveryOf(options);
+  const { onDelivery = warnOfTrouble } = options;
   const warning = new DeliveryIdWarning();
+  const warnings = new Warnings();
 
   async function deliver(message: Message, signal?: AbortSignal): Promise<Delivery<HandledValue<Value>>> {
     const named = nameOf(message, options.key ?? keyOf, options.fingerprint);
-    if (named instanceof OncewardError) return { kind: "refused", key: undefined, error: named };
+    if ("error" in named) return { kind: "refused", ...named };
     const { key } = named;
     warning.check(key, deliveryIdsOf(message));
     let claim: Claim | undefined;
     try {
       const result = await onceward.runDetailed({ ...common, ...named, signal }, (held) => {
         claim = held;
-        return fn(message, held);
+        return attempt(held, redelivery, () => fn(message, held));
       });
       return result.replayed
         ? { kind: "duplicate", key, value: result.value, error: undefined }
         : { kind: "processed", key, value: result.value, attempt: result.attempt };
     } catch (error) {
       return claim === undefined
-        ? withoutRunning(key, error, redeliverAfterMs)
-        : afterRunning(claim, error, redeliverAfterMs);
+        ? withoutRunning(key, error, redelivery)
+        : afterRunning(claim, error, redelivery);
     }
   }
 
   return async (message, { signal } = {}) => {
     const delivery = await deliver(message, signal);
-    onDelivery(delivery);
+    callHook("onDelivery", warnings, () => onDelivery(delivery));
     return delivery;
   };
 }
 
+/** Calls the function, unless all attempts have ended. An error on the last attempt is permanent. */
+async function attempt<Value>(
+  { attempt, signal }: Claim,
+  { maxAttempts }: Redelivery,
+  fn: () => Value | Promise<Value>,
+): Promise<Value> {
+  if (attempt > maxAttempts) {
+    throw new TerminalError(`${attempt - 1} attempts ended without an outcome, and no other is made.`);
+  }
+  try {
+    return await fn();
+  } catch (error) {
+    // A function that was interrupted, by a lost lease or the end of the process, has not failed.
+    if (attempt < maxAttempts || signal.aborted) throw error;
+    throw terminalErrorOf(error, () => "terminal") ?? error;
+  }
+}
+
+/** Returns the names of a message's operation; if it can't be claimed, the error, and its key if that is known. */
 function nameOf<Message>(
   message: Message,
   keyOf: (message: Message) => string | undefined,
   fingerprintOf: ((message: Message) => unknown) | undefined,
-): { key: string; fingerprint: unknown } | OncewardError {
+):
+  | { readonly key: string; readonly fingerprint: unknown }
+  | { readonly key: string | undefined; readonly error: OncewardError } {
+  let key: string | undefined;
   try {
-    const key = keyOf(message);
-    if (key === undefined) return new OncewardError("INVALID_REQUEST", "The message has no operation key.");
+    key = keyOf(message);
+  } catch (cause) {
+    return { key: undefined, error: unreadable("key", cause) };
+  }
+  if (key === undefined) {
+    const error = new OncewardError("INVALID_REQUEST", "The message has no operation key.");
+    return { key, error };
+  }
+  try {
     return { key, fingerprint: fingerprintOf?.(message) };
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : `${cause}`;
-    return new OncewardError("INVALID_REQUEST", `The message's key can't be read: ${why}`, { cause });
+    return { key, error: unreadable("fingerprint", cause) };
   }
+}
+
+function unreadable(field: "key" | "fingerprint", cause: unknown): OncewardError {
+  const why = cause instanceof Error ? cause.message : `${cause}`;
+  return refusedField(field, `of the message can't be read: ${why}`, cause);
 }
 
 /**
  * Returns the outcome if the function was not called: the operation is settled, held by another, or can't be claimed.
  */
-function withoutRunning(key: string, error: unknown, redeliverAfterMs: number): Delivery<never> {
+function withoutRunning(key: string, error: unknown, { redeliverAfterMs }: Redelivery): Delivery<never> {
   if (error instanceof TerminalError) return { kind: "duplicate", key, value: undefined, error };
-  if (!(error instanceof OncewardError)) return { kind: "released", key, error };
+  if (!(error instanceof OncewardError)) return { kind: "released", key, error, delayMs: redeliverAfterMs };
   if (error instanceof ResultUnavailableError) {
     return { kind: "duplicate", key, value: undefined, error: undefined };
   }
@@ -101,20 +149,23 @@ function withoutRunning(key: string, error: unknown, redeliverAfterMs: number): 
 }
 
 /** Returns the outcome if the function was called. A CompletionError of a nested run says nothing about this claim. */
-function afterRunning<Value>(claim: Claim, error: unknown, redeliverAfterMs: number): Delivery<Value> {
+function afterRunning<Value>(claim: Claim, error: unknown, redelivery: Redelivery): Delivery<Value> {
   const { key, attempt } = claim;
   if (error instanceof TerminalError) return { kind: "failed", key, error };
-  if (!(error instanceof CompletionError && isAbout(error, claim))) return { kind: "released", key, error };
+  if (!(error instanceof CompletionError && isAbout(error, claim))) {
+    return { kind: "released", key, error, delayMs: backoffAfter(redelivery, attempt) };
+  }
   const { effect, stored } = error;
   // Stored without its value, but as done: the broker needs no more.
-  if (!stored) return postponed(key, error, redeliverAfterMs);
+  if (!stored) return postponed(key, error, redelivery.redeliverAfterMs);
   return effect.status === "fulfilled"
     ? { kind: "processed", key, attempt, value: effect.value as Value }
     : { kind: "failed", key, error: effect.reason };
 }
 
 function postponed(key: string, error: OncewardError, redeliverAfterMs: number): Delivery<never> {
-  return { kind: "postponed", key, error, delayMs: Math.max(redeliverAfterMs, error.retryDelayMs ?? 0) };
+  const delayMs = Math.max(redeliverAfterMs, boundedDelayMs(error.retryDelayMs ?? 0));
+  return { kind: "postponed", key, error, delayMs };
 }
 
 /** Returns whether the message itself is invalid, not the consumer's settings, so that no delay would help. */

@@ -6,20 +6,21 @@ import type { Delivery } from "./delivery.ts";
 export const MAX_HOLD_MS = 11 * 3_600_000;
 
 /**
- * Handles a message, and keeps it hidden meanwhile, for up to 11 hours. While the service is unreachable, tries again: as
- * long as the queue shows the message to no consumer, it counts no further receive. Resolves with any other outcome, and
- * with the last one after 11 hours or once the client is closed.
+ * Handles a message and concludes its delivery, and keeps it hidden meanwhile, for up to 11 hours. While the service is
+ * unreachable, tries again: as long as the queue shows the message to no consumer, it counts no further receive. Concludes
+ * any other outcome, and the last one after 11 hours or once the client is closed.
  *
  * @param hide hides the message for that long, from now.
  * @param hiddenMs how long the queue hides the message by itself. It is hidden again after every third: two extensions
  *   may fail before another consumer sees it.
  * @throws the error of `hide` while the service is unreachable: the queue then delivers the message again.
  */
-export async function handleHeld<Value>(
+export async function handleHeld<Value, Conclusion>(
   handle: () => Promise<Delivery<Value>>,
+  conclude: (delivery: Delivery<Value>) => Promise<Conclusion>,
   hide: (forMs: number) => Promise<unknown>,
   hiddenMs: number,
-): Promise<Delivery<Value>> {
+): Promise<Conclusion> {
   const holdUntilMs = performance.now() + MAX_HOLD_MS;
   let failure: { readonly error: unknown } | undefined;
   const extensions = setInterval(() => {
@@ -41,7 +42,7 @@ export async function handleHeld<Value>(
       await sleep(delivery.delayMs);
       delivery = await handle();
     }
-    return delivery;
+    return await conclude(delivery);
   } finally {
     clearInterval(extensions);
   }

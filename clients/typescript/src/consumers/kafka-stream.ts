@@ -1,6 +1,7 @@
 import { OncewardError } from "../errors/errors.ts";
 import { warn } from "../run/events.ts";
 import { sleep } from "../run/retry.ts";
+import type { Retry } from "./dead-letter.ts";
 import { Partitions } from "./partitions.ts";
 
 /** The part of a message of `@platformatic/kafka` that the adapter reads. */
@@ -43,12 +44,6 @@ export interface StreamSettings {
 
 /** Why the handling of a message ends early. Its offset is not committed, and the group's next owner gets it. */
 const CLOSING = new OncewardError("ABORTED", "The consumer closes.");
-
-/** Why a message has to be tried again, and when. */
-export interface Retry {
-  readonly error: unknown;
-  readonly delayMs: number;
-}
 
 /**
  * Tries to settle a message; must not reject. Resolves with undefined once its offset may be committed. Ends early at the

@@ -1,8 +1,9 @@
 import { OncewardError } from "../errors/errors.ts";
-import { checkFunction, refusedField } from "../errors/violations.ts";
+import { checkFunction, checkWholeNumber } from "../errors/violations.ts";
 import type { Claim } from "../run/claim.ts";
 import { sleep } from "../run/retry.ts";
-import { type Delivery, isSettled } from "./delivery.ts";
+import { createConclude, type DeadLetterOptions } from "./dead-letter.ts";
+import type { Delivery } from "./delivery.ts";
 import { createHandler } from "./handle.ts";
 import { isServiceAway } from "./hold-message.ts";
 import { KEY_HEADER } from "./key.ts";
@@ -31,8 +32,14 @@ export interface SqsBatchResponse {
   batchItemFailures: { itemIdentifier: string }[];
 }
 
-/** {@link ConsumerOptions}, and how many messages of a batch are handled at once. */
-export interface SqsBatchOptions<Message> extends ConsumerOptions<Message> {
+/**
+ * How a batch is handled. With `deadLetter: "broker"` a message that no retry can help stays in the queue, and goes to the
+ * queue's dead-letter queue after `maxReceiveCount` receives; those behind it in a FIFO group wait until then. The queue's
+ * visibility timeout decides when a message comes again.
+ */
+export interface SqsBatchOptions<Message>
+  extends Omit<ConsumerOptions<Message>, "maxRedeliverAfterMs">,
+    DeadLetterOptions<Message, "skip" | "broker"> {
   /** The most messages of one batch that are handled at the same time, 1-1,000. Default: 10. */
   readonly concurrency?: number | undefined;
 }
@@ -45,15 +52,21 @@ const MAX_CONCURRENCY = 1000;
  * the messages that stay in the queue. The mapping needs `FunctionResponseTypes: ["ReportBatchItemFailures"]`.
  *
  * ```ts
- * export const handler = sqsBatchOnce(onceward, { namespace: "charges" }, async (message: SQSRecord, claim) => {
- *   await provider.charge(readJson(message.body), { idempotencyKey: claim.deriveKey("provider") });
- * });
+ * export const handler = sqsBatchOnce(
+ *   onceward,
+ *   { namespace: "charges", deadLetter: "broker" },
+ *   async (message: SQSRecord, claim) => {
+ *     await provider.charge(readJson(message.body), { idempotencyKey: claim.deriveKey("provider") });
+ *   },
+ * );
  * ```
  *
  * - The key is the message attribute `idempotency-key`; `withKey` of `@onceward/client/sqs` sets it. The function's value
  *   is not kept.
- * - A message is deleted once its operation is settled: done now, done before, or failed permanently (stored by Onceward).
- * - A message stays in the queue if its function throws, it can't be claimed, or another holder runs its operation.
+ * - A message is deleted once its operation is done, now or before.
+ * - A message stays in the queue if its function throws, or another holder runs its operation.
+ * - If the operation failed permanently, or the message can't be claimed (no key, the key of another request), the
+ *   message goes to `deadLetter` and is deleted. With `"broker"` it stays in the queue.
  * - While the service is unreachable, a message is tried every `redeliverAfterMs` within the same invocation, and stays
  *   in the queue if the invocation has no time left. The rest of the batch then stays without an attempt. So an outage
  *   counts one receive for each visibility timeout, not one for each attempt.
@@ -74,15 +87,14 @@ export function sqsBatchOnce<Message extends SqsRecord>(
 ): (event: SqsEvent<Message>, context: LambdaContext) => Promise<SqsBatchResponse> {
   checkFunction("fn", fn);
   const { concurrency = DEFAULT_CONCURRENCY } = options;
-  if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > MAX_CONCURRENCY) {
-    throw refusedField("concurrency", `must be a whole number, 1-${MAX_CONCURRENCY}`);
-  }
+  checkWholeNumber("concurrency", concurrency, 1, MAX_CONCURRENCY);
   const handle = createHandler(
     onceward,
     options,
     { keyOf, deliveryIdsOf },
     async (message: Message, claim) => void (await fn(message, claim)),
   );
+  const conclude = createConclude(options, ["skip", "broker"]);
   return ({ Records }, context) =>
     untilTimeout(onceward, context, async (signal) => {
       const settled = new Set<Message>();
@@ -91,7 +103,8 @@ export function sqsBatchOnce<Message extends SqsRecord>(
         for (const message of group) {
           if (signal.aborted) return;
           const delivery = await handleUntil(signal, () => handle(message, { signal }));
-          if (!isSettled(delivery)) return;
+          const { kind } = await conclude(message, delivery);
+          if (kind === "retry" || kind === "reject") return;
           settled.add(message);
         }
       };

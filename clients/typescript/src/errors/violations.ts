@@ -47,6 +47,12 @@ export function checkFunction(field: string, value: unknown): void {
   if (typeof value !== "function") throw refusedField(field, `must be a function, is ${typeof value}`);
 }
 
+/** Checks that the value is a whole number within a range, both ends included. @throws InvalidRequestError. */
+export function checkWholeNumber(field: string, value: unknown, min: number, max: number): void {
+  if (Number.isSafeInteger(value) && Number(value) >= min && Number(value) <= max) return;
+  throw refusedField(field, `must be a whole number, ${min}-${max}, is ${value}`);
+}
+
 /** Returns the longest prefix of whole characters with at most `maxBytes` of UTF-8, well-formed. */
 export function truncateUtf8(text: string, maxBytes: number): string {
   const bytes = utf8Bytes(text);

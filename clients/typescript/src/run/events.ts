@@ -102,6 +102,18 @@ export class Warnings {
   }
 }
 
+/** Calls a hook of the program. An error that it throws, or rejects with, becomes a warning; never throws. */
+export function callHook(name: string, warnings: Warnings, call: () => unknown): void {
+  const fail = (error: unknown) => warnings.warnOnce("ONCEWARD_HOOK_FAILED", `${name} threw: ${error}`);
+  try {
+    const returned = call();
+    // Not every hook's type refuses an async function, whose rejection would end the process.
+    if (returned instanceof Promise) returned.catch(fail);
+  } catch (error) {
+    fail(error);
+  }
+}
+
 /** Passes the events and spans of one run to the client's observers. */
 export class Observer {
   readonly #options: ObserverOptions;
@@ -136,11 +148,8 @@ export class Observer {
       ...(attempt !== undefined && { "onceward.attempt": attempt }),
       ...(reason !== undefined && { "onceward.reason": reason }),
     });
-    try {
-      this.#options.onEvent?.({ ...event, namespace: this.#namespace });
-    } catch (error) {
-      this.#warnings.warnOnce("ONCEWARD_HOOK_FAILED", `onEvent threw: ${error}`);
-    }
+    const { onEvent } = this.#options;
+    callHook("onEvent", this.#warnings, () => onEvent?.({ ...event, namespace: this.#namespace }));
   }
 
   /** Emits an event, and a warning for programs that observe no events. */

@@ -41,22 +41,40 @@ test("consumers without a function are refused before the first message", async 
   const { onceward } = newTesting();
   const refusal = /^fn must be a function, is undefined$/;
   expect(() => jobOnce(onceward, { namespace }, missing)).toThrow(refusal);
-  expect(() => eachMessageOnce(onceward, { namespace, deadLetter: async () => {} }, missing)).toThrow(
-    refusal,
-  );
-  expect(() => sqsMessageOnce(onceward, { namespace, client: missing, queueUrl: "q" }, missing)).toThrow(
-    refusal,
-  );
   const skipping = { namespace, deadLetter: "skip" as const };
+  expect(() => eachMessageOnce(onceward, skipping, missing)).toThrow(refusal);
+  const sqs = { ...skipping, client: missing, queueUrl: "q" };
+  expect(() => sqsMessageOnce(onceward, sqs, missing)).toThrow(refusal);
   expect(() => eachKafkaMessageOnce(onceward, skipping, missing)).toThrow(refusal);
   expect(() => consumeOnce(onceward, missing, { ...skipping, topics: [] }, missing)).toThrow(refusal);
   expect(() => pubSubMessageOnce(onceward, skipping, missing)).toThrow(refusal);
-  expect(() => natsMessageOnce(onceward, { namespace }, missing)).toThrow(refusal);
-  expect(() => sqsBatchOnce(onceward, { namespace }, missing)).toThrow(refusal);
+  expect(() => natsMessageOnce(onceward, skipping, missing)).toThrow(refusal);
+  expect(() => sqsBatchOnce(onceward, skipping, missing)).toThrow(refusal);
   expect(() => lambdaOnce(onceward, { namespace, key: () => "order-1" }, missing)).toThrow(refusal);
   expect(() => webhookOnce(onceward, { namespace, source: missing }, missing)).toThrow(refusal);
-  const rabbit = rabbitMessageOnce(onceward, missing, { namespace, queue: "q" }, missing);
+  const rabbit = rabbitMessageOnce(onceward, missing, { ...skipping, queue: "q" }, missing);
   await expect(rabbit).rejects.toThrow(refusal);
+});
+
+test("consumers that don't say where messages go that no retry can help are refused before the first message", async () => {
+  const { onceward } = newTesting();
+  const undecided = { namespace, deadLetter: missing };
+  const fn = () => {};
+  const refusal = /^deadLetter must be a function or "skip", is undefined$/;
+  expect(() => eachMessageOnce(onceward, undecided, fn)).toThrow(refusal);
+  expect(() => eachKafkaMessageOnce(onceward, undecided, fn)).toThrow(refusal);
+  expect(() => consumeOnce(onceward, missing, { ...undecided, topics: [] }, fn)).toThrow(refusal);
+  expect(() => pubSubMessageOnce(onceward, undecided, fn)).toThrow(refusal);
+  expect(() => natsMessageOnce(onceward, undecided, fn)).toThrow(refusal);
+  expect(() => natsMessageOnce(onceward, { namespace, deadLetter: "broker" as never }, fn)).toThrow(
+    'deadLetter must be a function or "skip", is "broker"',
+  );
+  const brokers = /^deadLetter must be a function or "skip" or "broker", is undefined$/;
+  const sqs = { ...undecided, client: missing, queueUrl: "q" };
+  expect(() => sqsMessageOnce(onceward, sqs, fn)).toThrow(brokers);
+  expect(() => sqsBatchOnce(onceward, undecided, fn)).toThrow(brokers);
+  const rabbit = rabbitMessageOnce(onceward, missing, { ...undecided, queue: "q" }, fn);
+  await expect(rabbit).rejects.toThrow(brokers);
 });
 
 test("handlers that are missing are refused before the first request", () => {

@@ -23,14 +23,21 @@ export interface SuiteConsumer {
   close?(): Promise<unknown>;
 }
 
-/** Makes a consumer by the adapter under test, which calls `fn` with the body of each message that runs. */
+/**
+ * Makes a consumer by the adapter under test, which gets the options, and calls `fn` with the body of each message that runs.
+ */
 export type SuiteConsumerFactory = (
   onceward: Runner,
-  options: Pick<ConsumerOptions<never>, "namespace" | "timeoutMs">,
+  options: Pick<ConsumerOptions<never>, "namespace" | "timeoutMs" | "maxAttempts">,
   fn: (body: string, claim: Claim) => unknown,
 ) => SuiteConsumer | Promise<SuiteConsumer>;
 
 const ORDER: SuiteMessage = { key: "order-1", body: '{"cents":100}' };
+
+/** More than the two attempts that other tests make. */
+const MAX_ATTEMPTS = 3;
+/** A broker may deliver an earlier message of the test, too, so that a message is kept more often than it ran. */
+const MAX_DELIVERIES = 100;
 
 /**
  * Defines the tests that every adapter of consumers must pass: `describeConsumerAdapter(test, newConsumer)`, within a
@@ -40,7 +47,11 @@ export function describeConsumerAdapter(test: TestFunction, newConsumer: SuiteCo
   const fact = (
     name: string,
     check: (world: TestingOnceward, start: (fn: () => unknown) => Promise<SuiteConsumer>) => Promise<void>,
-  ) => test(name, () => inWorld(check, newConsumer, { onLeaseExpiry: "HOLD" }));
+  ) => {
+    const make: SuiteConsumerFactory = (onceward, options, fn) =>
+      newConsumer(onceward, { ...options, maxAttempts: MAX_ATTEMPTS }, fn);
+    test(name, () => inWorld(check, make, { onLeaseExpiry: "HOLD" }));
+  };
 
   fact("a message that is delivered twice runs once, and is settled both times", async (_, start) => {
     const ran = counter();
@@ -65,6 +76,18 @@ export function describeConsumerAdapter(test: TestFunction, newConsumer: SuiteCo
     const consumer = await start(ran.call);
     equal([await consumer.deliver(ORDER), await consumer.deliver(ORDER)], ["settled", "settled"]);
     equal(ran.count, 1);
+  });
+
+  fact("a message whose function throws every time is settled after the last attempt", async (_, start) => {
+    const ran = counter(() => {
+      throw new Error("a defect");
+    });
+    const consumer = await start(ran.call);
+    let told: "settled" | "kept" = "kept";
+    for (let times = 0; told === "kept" && times < MAX_DELIVERIES; times++) {
+      told = await consumer.deliver(ORDER);
+    }
+    equal([told, ran.count], ["settled", MAX_ATTEMPTS]);
   });
 
   fact("a message without a key never runs", async (_, start) => {
