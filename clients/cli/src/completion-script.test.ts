@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
@@ -28,7 +28,7 @@ const OFFERS: Readonly<Record<Shell, (script: string) => string>> = {
 COMP_WORDS=(onceward records list --state '')
 COMP_CWORD=4
 _onceward
-printf '%s\\n' "\${COMPREPLY[@]}"`,
+eval "printf '%s\\n' \${COMPREPLY[*]}"`,
   // Completion runs in zsh's line editor only: its functions and variables are set instead.
   zsh: (script) => `compdef() { :; }; compadd() { shift; print -l -- "$@"; }
 words=(onceward records list --state '') CURRENT=5
@@ -37,6 +37,17 @@ _onceward`,
   fish: (script) => `${script}
 complete -C 'onceward records list --state '`,
 };
+
+test("a name that bash would expand is inserted as it is, and runs nothing on Enter", () => {
+  const name = `$(touch pwned); \`touch pwned\` * "it's"`;
+  const script = `onceward() { printf '%s\\n' '${name.replaceAll("'", `'\\''`)}'; }
+${completionScript("bash")}
+COMP_WORDS=(onceward '') COMP_CWORD=1
+_onceward
+eval "printf '<%s>\\n' \${COMPREPLY[0]}"`;
+  expect(execFileSync("bash", ["-c", script], { cwd: dir, encoding: "utf8" })).toBe(`<${name}>\n`);
+  expect(readdirSync(dir)).toEqual(["onceward"]);
+});
 
 test.each(SHELLS.filter(isInstalled))(
   "%s asks the program with the words up to the cursor, and offers its lines",

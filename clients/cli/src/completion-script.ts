@@ -9,10 +9,14 @@ export function completionScript(shell: Shell): string {
   return SCRIPTS[shell];
 }
 
+/** bash inserts a word as it is, so that it is quoted here; zsh and fish quote it themselves. */
 const SCRIPTS: Readonly<Record<Shell, string>> = {
   bash: `_onceward() {
-  local IFS=$'\\n'
-  COMPREPLY=($(onceward ${WORDS_COMMAND} -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  local word
+  COMPREPLY=()
+  while IFS= read -r word; do
+    COMPREPLY+=("$(printf %q "$word")")
+  done < <(onceward ${WORDS_COMMAND} -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
 }
 complete -F _onceward onceward
 `,

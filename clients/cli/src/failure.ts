@@ -1,6 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import { OncewardError } from "@onceward/client";
 import { CommanderError } from "commander";
+import { printableJson, visible } from "./terminal.ts";
 
 /** The exit codes of commands. Programs rely on them; README.md has the same table. */
 export const EXIT = {
@@ -85,7 +86,7 @@ export function failureJson(error: unknown): string | undefined {
   const own = OWN_REASONS[exitCode];
   if (error instanceof ServiceFailure) {
     const { reason, message, violations, metadata, retryDelayMs } = error.cause;
-    return JSON.stringify({
+    return printableJson({
       reason,
       message,
       requestId: error.requestId,
@@ -96,10 +97,10 @@ export function failureJson(error: unknown): string | undefined {
     });
   }
   if (error instanceof CommanderError && error.code === "commander.help") {
-    return JSON.stringify({ reason: own, message: "A subcommand is missing; --help lists them.", exitCode });
+    return printableJson({ reason: own, message: "A subcommand is missing; --help lists them.", exitCode });
   }
   const text = error instanceof OncewardError ? describe(error) : messageOf(error);
-  return JSON.stringify({ reason: own, message: text.replace(/^error: /, ""), exitCode });
+  return printableJson({ reason: own, message: text.replace(/^error: /, ""), exitCode });
 }
 
 /** Returns one line for an error, without secrets; undefined if it is already printed. */
@@ -108,7 +109,7 @@ export function describeFailure(error: unknown): string | undefined {
   if (error instanceof Outcome && error.message === "") return undefined;
   if (error instanceof ServiceFailure) {
     const { reason } = error.cause;
-    return `onceward: ${reason}: ${describe(error.cause)} (request ${error.requestId})`;
+    return `onceward: ${visible(reason)}: ${describe(error.cause)} (request ${error.requestId})`;
   }
   if (error instanceof OncewardError) return `onceward: ${describe(error)}`;
   return `onceward: ${messageOf(error)}`;
@@ -120,6 +121,6 @@ export function messageOf(error: unknown): string {
 }
 
 function describe({ violations, message }: OncewardError): string {
-  if (violations.length === 0) return message;
-  return violations.map(({ field, description }) => `${field} ${description}`).join("; ");
+  if (violations.length === 0) return visible(message);
+  return visible(violations.map(({ field, description }) => `${field} ${description}`).join("; "));
 }

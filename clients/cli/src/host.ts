@@ -1,4 +1,5 @@
 import { EXIT, Outcome, UsageError } from "./failure.ts";
+import { printable } from "./terminal.ts";
 
 /** A command's view of its process. Only `main.ts` uses the real one. */
 export interface Host {
@@ -16,6 +17,16 @@ export interface Host {
   ask(question: string): Promise<string>;
   /** Reads standard input to its end. */
   readInput(): Promise<string>;
+}
+
+/** Returns the host, which writes every text as `printable` returns it, because a server or a caller may have written it. */
+export function printing(host: Host): Host {
+  return {
+    ...host,
+    write: (text) => host.write(printable(text)),
+    warn: (text) => host.warn(printable(text)),
+    ask: (question) => host.ask(printable(question)),
+  };
 }
 
 /** The option of commands that ask for confirmation. */

@@ -2,6 +2,7 @@ import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf"
 import type { Host } from "./host.ts";
 import type { Listed } from "./pages.ts";
 import { renderTable } from "./table.ts";
+import { printableJson } from "./terminal.ts";
 
 /** A column of a table: its heading, and a function that returns an item's cell. */
 export type Column<Item> = readonly [heading: string, cell: (item: Item) => string];
@@ -52,7 +53,7 @@ export class Output {
 
   /** Prints one line of a report that continues: a JSON object on one line, or the text. */
   line(value: unknown, text: () => string): void {
-    this.#host.write(this.isJson ? `${JSON.stringify(value)}\n` : text());
+    this.#host.write(this.isJson ? `${printableJson(value)}\n` : text());
   }
 
   /** Prints a value that is no message of the contract: as JSON, or the text. */
@@ -72,7 +73,7 @@ export function asJson<Desc extends DescMessage>(schema: Desc, message: MessageS
 }
 
 function stringify(value: unknown): string {
-  return `${JSON.stringify(value, undefined, 2)}\n`;
+  return `${printableJson(value, 2)}\n`;
 }
 
 /** Returns an enum value's name as options accept it, such as "in_progress"; its number if it is a newer service's. */

@@ -17,7 +17,7 @@ import { usageCommands } from "./commands/usage.ts";
 import { watchCommand } from "./commands/watch.ts";
 import { whoAmICommand } from "./commands/whoami.ts";
 import { describeFailure, EXIT, type ExitCode, exitCodeOf, failureJson } from "./failure.ts";
-import type { Host } from "./host.ts";
+import { type Host, printing } from "./host.ts";
 import { VERSION } from "./version.ts";
 
 const AFTER_HELP = `
@@ -39,7 +39,8 @@ Exit codes:
 Help on a command, with examples: onceward COMMAND --help`;
 
 /** Runs the command that the arguments name. Resolves with the exit code; never rejects. */
-export async function runProgram(host: Host): Promise<ExitCode> {
+export async function runProgram(terminal: Host): Promise<ExitCode> {
+  const host = printing(terminal);
   try {
     await createProgram(host).parseAsync(host.args, { from: "user" });
     return EXIT.ok;

@@ -26,8 +26,8 @@ test("facts are aligned", () => {
   ).toBe("key      order-1\nattempt  2\n");
 });
 
-test("control characters in a cell neither break a line nor control the terminal", () => {
-  const owner = "\u001b[2Jworker\r\n\u009b1m";
-  expect(renderTable(["OWNER"], [[owner]])).toBe("OWNER\n�[2Jworker���1m\n");
-  expect(renderFacts([["owner", owner]])).toBe("owner  �[2Jworker���1m\n");
+test("control characters in a cell, and bidirectional ones, neither break a line nor control the terminal", () => {
+  const owner = "\u001b[2Jworker\r\n\u009b1m\u202e";
+  expect(renderTable(["OWNER"], [[owner]])).toBe("OWNER\n�[2Jworker���1m�\n");
+  expect(renderFacts([["owner", owner]])).toBe("owner  �[2Jworker���1m�\n");
 });

@@ -1,3 +1,5 @@
+import { visible } from "./terminal.ts";
+
 const GAP = "  ";
 
 /** Returns a table with aligned columns: one line for the headings and one per row, each with a line break. */
@@ -19,9 +21,4 @@ export function renderTable(headings: readonly string[], rows: readonly (readonl
 export function renderFacts(facts: readonly (readonly [string, string])[]): string {
   const width = Math.max(...facts.map(([name]) => name.length));
   return facts.map(([name, value]) => `${name.padEnd(width)}${GAP}${visible(value)}\n`).join("");
-}
-
-/** Replaces control characters: text that others wrote, such as an owner's name, must not control the terminal. */
-export function visible(text: string): string {
-  return text.replace(/\p{Cc}/gu, "\u{fffd}");
 }

@@ -7,6 +7,7 @@ import { type GlobalOptions, resolveCredentials } from "../credentials.ts";
 import type { Host } from "../host.ts";
 import { namespaceNames } from "../namespace-names.ts";
 import { readProfiles } from "../profiles.ts";
+import { hasControls } from "../terminal.ts";
 import { command } from "./group.ts";
 
 /** The longest time for the service's names: a person waits for them after a keystroke. */
@@ -34,9 +35,11 @@ export function completionWordsCommand(host: Host, program: () => Command): Comm
     `${WORDS_COMMAND} [words...]`,
     "Prints the words that may follow; completion scripts run it.",
     `${WORDS_COMMAND} -- records list --sta`,
-  ).action(async (words: readonly string[]) => {
-    const found = await completions(program(), words, sourcesOf(host));
-    host.write(found.map((word) => `${word}\n`).join(""));
+  ).action(async (typed: readonly string[]) => {
+    const found = await completions(program(), typed, sourcesOf(host));
+    // Each word is a line, and a name with a control character can be typed by nobody.
+    const words = found.filter((word) => !hasControls(word));
+    host.write(words.map((word) => `${word}\n`).join(""));
   });
 }
 

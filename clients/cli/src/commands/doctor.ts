@@ -8,7 +8,7 @@ import type { Command } from "commander";
 import { EXIT, type ExitCode, Outcome } from "../failure.ts";
 import { enumName } from "../output.ts";
 import type { WithSession } from "../session.ts";
-import { visible } from "../table.ts";
+import { visible } from "../terminal.ts";
 import { command } from "./group.ts";
 
 /** Returns `operator doctor`. It exits with 5 or 6 if it found warnings or errors. */

@@ -14,6 +14,7 @@ import {
   writeProfiles,
 } from "../profiles.ts";
 import { renderFacts, renderTable } from "../table.ts";
+import { printableJson } from "../terminal.ts";
 import { command, group } from "./group.ts";
 
 interface SetOptions extends GlobalOptions {
@@ -35,7 +36,7 @@ export function profileCommands(host: Host): Command {
           address,
           inUse: name === current,
         }));
-        host.write(json ? `${JSON.stringify(listed, undefined, 2)}\n` : renderList(listed));
+        host.write(json ? `${printableJson(listed, 2)}\n` : renderList(listed));
       },
     ),
     showCommand(host),
@@ -111,7 +112,7 @@ function showCommand(host: Host): Command {
     const inUse = name === current;
     host.write(
       json
-        ? `${JSON.stringify({ name, address, inUse, file, keys }, undefined, 2)}\n`
+        ? `${printableJson({ name, address, inUse, file, keys }, 2)}\n`
         : renderFacts([
             ["profile", name],
             ["address", address],
