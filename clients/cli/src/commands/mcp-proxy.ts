@@ -4,6 +4,7 @@ import { type Command, InvalidArgumentError } from "commander";
 import { type GlobalOptions, resolveCredentials } from "../credentials.ts";
 import { messageOf, UsageError } from "../failure.ts";
 import type { Host } from "../host.ts";
+import { checkExactNumbers } from "../mcp/exact-json.ts";
 import { parsePolicy } from "../mcp/policy.ts";
 import type { UpstreamAddress } from "../mcp/upstream.ts";
 import { command } from "./group.ts";
@@ -38,6 +39,7 @@ export function mcpProxyCommand(host: Host): Command {
       if (flags.apiKeyStdin)
         throw new UsageError("--api-key-stdin can't be used: standard input is the host's.");
       const upstream = upstreamOf(host, flags, server);
+      checkExactNumbers();
       const policy = parsePolicy(await readPolicy(flags.policy));
       const onceward = createOnceward({
         ...(await resolveCredentials(host, flags, "caller")),

@@ -1,5 +1,6 @@
 import { fingerprintOf, joinKey, OncewardError } from "@onceward/client";
 import { type AgentRun, type AgentRunner, createAgentRun, ToolBlockedError } from "@onceward/client/agents";
+import { ExactNumber, fingerprintable } from "./exact-json.ts";
 import { type ProxyPolicy, type ToolPolicy, valueAt } from "./policy.ts";
 
 /** Runs that the proxy remembers at once; a forgotten one is found again at the service. */
@@ -10,6 +11,8 @@ export interface CallParams {
   readonly name: string;
   readonly arguments?: Readonly<Record<string, unknown>> | undefined;
   readonly _meta?: unknown;
+  /** Asks for a task instead of a result. */
+  readonly task?: unknown;
 }
 
 /** The result of a tool, as MCP has it. */
@@ -56,7 +59,7 @@ export class Guard {
     const named = nameOf(params, policy);
     if (typeof named === "string") return errorResult("INVALID_REQUEST", named);
     const { run: runId, ...call } = named;
-    const input = fingerprintOf(params.arguments ?? {}, { omit: policy.ignore });
+    const input = fingerprintOf(fingerprintable(params.arguments ?? {}), { omit: policy.ignore });
     try {
       const run = this.#runOf(policy, runId);
       return (await run.call({ ...call, tool: params.name, input, signal }, async () => {
@@ -106,6 +109,7 @@ function nameOf(
 function textAt(value: unknown, pointer: string): string | undefined {
   const at = valueAt(value, pointer);
   if (typeof at === "string" && at !== "") return at;
+  if (at instanceof ExactNumber) return at.source;
   return typeof at === "number" || typeof at === "boolean" ? String(at) : undefined;
 }
 

@@ -1,19 +1,31 @@
-import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import type { JSONRPCMessage, JSONRPCRequest, RequestId } from "@modelcontextprotocol/sdk/types.js";
+import type {
+  JSONRPCMessage,
+  JSONRPCNotification,
+  JSONRPCRequest,
+  RequestId,
+} from "@modelcontextprotocol/sdk/types.js";
 import type { AgentRunner } from "@onceward/client/agents";
 import { OutcomeUnknownError } from "@onceward/client/agents";
 import { messageOf } from "../failure.ts";
 import { type CallParams, errorResult, Guard, type ToolResult } from "./guard.ts";
+import { HostTransport } from "./host-transport.ts";
 import type { ProxyPolicy, ToolPolicy } from "./policy.ts";
+import { checkTools } from "./tool-check.ts";
 import { connectUpstream, type UpstreamAddress } from "./upstream.ts";
 
 /** More guarded calls at once are refused. */
 const MAX_GUARDED_CALLS = 256;
-/** JSON-RPC's code of an internal error. */
+/** JSON-RPC's codes (https://www.jsonrpc.org/specification#error_object). */
+const INVALID_REQUEST = -32600;
+const METHOD_NOT_FOUND = -32601;
 const INTERNAL_ERROR = -32603;
+/** How long the server may take to list its tools, in milliseconds. */
+const LIST_TIMEOUT_MS = 60_000;
+/** The method of the calls that are guarded. */
+const TOOL_CALL = "tools/call";
 
-/** A guarded call that the upstream server has not answered. */
+/** A request of the proxy that the upstream server has not answered. */
 interface Pending {
   readonly resolve: (answer: JSONRPCMessage) => void;
   readonly reject: (error: Error) => void;
@@ -30,10 +42,13 @@ export interface ProxyOptions {
 
 /**
  * Passes the messages of Model Context Protocol between a host, on standard input and output, and an upstream server, both
- * ways and unchanged; only calls of guarded tools wait for their claim. Resolves when the host has closed standard input and
- * the guarded calls have ended, or when the upstream server has closed.
+ * ways and unchanged; only calls of guarded tools wait for their claim, and all calls of tools until the policy is compared
+ * with the server's tools. Resolves when the host has closed standard input and the guarded calls have ended, or when the
+ * upstream server has closed.
  *
- * @throws the error of an upstream server that can't be started.
+ * A guarded call has an id of the proxy's own at the server, so that no other answer can be taken for its answer.
+ *
+ * @throws UsageError if the server does not have a tool of the policy; the error of a server that can't be started.
  */
 export async function runProxy(options: ProxyOptions): Promise<void> {
   const proxy = new McpProxy(options);
@@ -41,22 +56,35 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
 }
 
 class McpProxy {
-  readonly #host: Transport = new StdioServerTransport();
+  readonly #host: Transport = new HostTransport(process.stdin, process.stdout);
   readonly #upstream: Transport;
+  readonly #policy: ProxyPolicy;
   readonly #guard: Guard;
   readonly #warn: (text: string) => void;
-  readonly #pending = new Map<RequestId, Pending>();
-  readonly #cancels = new Map<RequestId, AbortController>();
+  /** Begins the ids of the proxy's own requests. No host has one that begins so. */
+  readonly #prefix = `onceward-${crypto.randomUUID()}-`;
+  #requests = 0;
+  /** By the proxy's ids. */
+  readonly #pending = new Map<string, Pending>();
+  /** The guarded calls, by the host's ids. */
+  readonly #cancels = new Map<RequestId, GuardedCall>();
   readonly #calls = new Set<Promise<void>>();
   readonly #ended: Promise<void>;
   #end: () => void = () => {};
+  #isEnding = false;
   #initializeId: RequestId | undefined;
+  #checked: Promise<boolean> | undefined;
+  #refusal: unknown;
 
   constructor({ onceward, policy, upstream, warn }: ProxyOptions) {
+    this.#policy = policy;
     this.#guard = new Guard(onceward, policy);
     this.#warn = warn;
     this.#ended = new Promise((resolve) => {
-      this.#end = resolve;
+      this.#end = () => {
+        this.#isEnding = true;
+        resolve();
+      };
     });
     this.#upstream = connectUpstream(upstream, (id) => this.#fail(id, "the answer broke off"));
   }
@@ -72,36 +100,94 @@ class McpProxy {
       this.#end();
     };
     await this.#upstream.start();
-    process.stdin.once("end", () => this.#end());
     await this.#host.start();
     await this.#ended;
     // An effect that has begun is stored, although nobody waits for it any more.
     await Promise.allSettled(this.#calls);
     await this.#host.close();
     await this.#upstream.close();
+    if (this.#refusal !== undefined) throw this.#refusal;
   }
 
   #fromHost(message: JSONRPCMessage): void {
-    if ("method" in message) {
-      if (message.method === "initialize" && "id" in message) this.#initializeId = message.id;
-      if (message.method === "notifications/cancelled") this.#cancel(message.params?.requestId);
-      const policy = isToolCall(message) ? this.#guard.policyOf(message.params.name) : undefined;
-      if (policy !== undefined && isToolCall(message)) {
-        const call = this.#guarded(message, policy).finally(() => this.#calls.delete(call));
-        this.#calls.add(call);
-        return;
-      }
+    if ("method" in message) this.#fromHostMethod(message);
+    else void this.#toUpstream(message);
+  }
+
+  #fromHostMethod(message: JSONRPCRequest | JSONRPCNotification): void {
+    const { method } = message;
+    if (method === "initialize" && "id" in message) this.#initializeId = message.id;
+    if (method === "notifications/cancelled" && this.#cancel(message)) return;
+    // A server may be less strict than the protocol: what it could take for a call does not pass unguarded.
+    if (method.trim().toLowerCase() === TOOL_CALL) {
+      this.#fromToolCall(message);
+      return;
     }
-    this.#toUpstream(message);
+    const sent = this.#toUpstream(message);
+    if (method === "notifications/initialized") void sent.then(() => this.#checkTools());
+  }
+
+  #fromToolCall(message: JSONRPCRequest | JSONRPCNotification): void {
+    if (!("id" in message)) {
+      this.#warn(`onceward: a ${TOOL_CALL} without an id is dropped\n`);
+      return;
+    }
+    if (!isToolCall(message)) {
+      this.#refuse(message.id, METHOD_NOT_FOUND, `it must be ${TOOL_CALL}, and have the name of a tool.`);
+      return;
+    }
+    if (this.#cancels.has(message.id)) {
+      this.#refuse(message.id, INVALID_REQUEST, `the id ${message.id} is that of another call.`);
+      return;
+    }
+    const call = this.#call(message).finally(() => this.#calls.delete(call));
+    this.#calls.add(call);
+  }
+
+  /** Makes a call: guarded, or passed through if its tool has no policy. Never rejects. */
+  async #call(request: ToolCallRequest): Promise<void> {
+    const { name } = request.params;
+    const policy = this.#guard.policyOf(name);
+    if (policy !== undefined) {
+      await this.#guarded(request, policy);
+      return;
+    }
+    if (!(await this.#checkTools())) return;
+    const alike = [...this.#policy.keys()].find((tool) => tool.toLowerCase() === name.trim().toLowerCase());
+    if (alike === undefined) void this.#toUpstream(request);
+    else this.#refuse(request.id, INVALID_REQUEST, `${name} is not the name of the guarded tool ${alike}.`);
+  }
+
+  /** Compares the policy with the server's tools once; ends the proxy if they differ. Resolves with whether they agree. */
+  #checkTools(): Promise<boolean> {
+    this.#checked ??= checkTools(this.#policy, (params) =>
+      this.#ask({ method: "tools/list", params }, LIST_TIMEOUT_MS),
+    ).then(
+      (line) => {
+        this.#warn(line);
+        return true;
+      },
+      (error) => {
+        // Unanswered, because the host or the server has left.
+        if (!this.#isEnding) this.#refusal = error;
+        this.#end();
+        return false;
+      },
+    );
+    return this.#checked;
+  }
+
+  #refuse(id: RequestId, code: number, why: string): void {
+    this.#toHost({ jsonrpc: "2.0", id, error: { code, message: `onceward: NOT RUN: ${why}` } });
   }
 
   #fromUpstream(message: JSONRPCMessage): void {
     if (!("method" in message) && message.id !== undefined) {
       if ("result" in message && message.id === this.#initializeId) this.#noteVersion(message.result);
-      const pending = this.#pending.get(message.id);
-      if (pending !== undefined) {
-        this.#pending.delete(message.id);
-        pending.resolve(message);
+      if (`${message.id}`.startsWith(this.#prefix)) {
+        // A second answer to a call, or a late one, is dropped: the first one is what is stored.
+        this.#pending.get(`${message.id}`)?.resolve(message);
+        this.#pending.delete(`${message.id}`);
         return;
       }
     }
@@ -114,39 +200,55 @@ class McpProxy {
     if (typeof protocolVersion === "string") this.#upstream.setProtocolVersion?.(protocolVersion);
   }
 
-  /** The server gets the notification, too. It may have had the effect, and does not answer. */
-  #cancel(id: unknown): void {
-    if (typeof id !== "string" && typeof id !== "number") return;
-    this.#cancels.get(id)?.abort(new Cancelled());
-    this.#fail(id, "the host cancelled the call");
+  /**
+   * Cancels a guarded call, if the notification is about one. The server gets the notification, too, with the proxy's id: it
+   * may have had the effect, and does not answer.
+   */
+  #cancel(message: JSONRPCNotification | JSONRPCRequest): boolean {
+    const call = this.#cancels.get(message.params?.requestId as RequestId);
+    if (call === undefined) return false;
+    call.controller.abort(new Cancelled());
+    const { upstreamId } = call;
+    if (upstreamId === undefined) return true;
+    void this.#toUpstream({ ...message, params: { ...message.params, requestId: upstreamId } });
+    this.#fail(upstreamId, "the host cancelled the call");
+    return true;
   }
 
   /** Makes a guarded call, and answers the host unless it has cancelled the call. Never rejects. */
   async #guarded(request: ToolCallRequest, policy: ToolPolicy): Promise<void> {
     const { id } = request;
-    const controller = new AbortController();
-    this.#cancels.set(id, controller);
-    const answer = await this.#answerTo(request, policy, controller.signal);
+    const call: GuardedCall = { controller: new AbortController(), upstreamId: undefined };
+    this.#cancels.set(id, call);
+    const answer = await this.#answerTo(request, policy, call);
     this.#cancels.delete(id);
-    if (!controller.signal.aborted) this.#toHost(answer);
+    if (!call.controller.signal.aborted) this.#toHost(answer);
   }
 
   async #answerTo(
-    request: ToolCallRequest,
+    { id, method, params }: ToolCallRequest,
     policy: ToolPolicy,
-    signal: AbortSignal,
+    call: GuardedCall,
   ): Promise<JSONRPCMessage> {
-    const { id, params } = request;
-    if (this.#calls.size >= MAX_GUARDED_CALLS) {
-      const text = `NOT RUN. ${MAX_GUARDED_CALLS} guarded calls are running. Call the tool again later.`;
-      return { jsonrpc: "2.0", id, result: errorResult("TOO_MANY_CALLS", text) };
+    const notRun = (reason: string, why: string): JSONRPCMessage => ({
+      jsonrpc: "2.0",
+      id,
+      result: errorResult(reason, `NOT RUN. ${why}`),
+    });
+    if (this.#cancels.size > MAX_GUARDED_CALLS) {
+      const why = `${MAX_GUARDED_CALLS} guarded calls are running. Call the tool again later.`;
+      return notRun("TOO_MANY_CALLS", why);
     }
+    if (params.task !== undefined) {
+      return notRun("INVALID_REQUEST", `The tool ${params.name} can't be called as a task.`);
+    }
+    if (!(await this.#checkTools())) return notRun("INVALID_REQUEST", "The policy does not fit the server.");
     let refusal: JSONRPCMessage | undefined;
     try {
-      const result = await this.#guard.call(params, policy, signal, async () => {
-        const answer = await this.#ask(request, policy.timeoutMs);
-        if ("result" in answer) return answer.result as ToolResult;
-        refusal = answer;
+      const result = await this.#guard.call(params, policy, call.controller.signal, async () => {
+        const answer = await this.#ask({ method, params }, policy.timeoutMs, call);
+        if ("result" in answer) return finished(answer.result);
+        refusal = { ...answer, id } as JSONRPCMessage;
         throw new Error("The server answered with an error.");
       });
       return { jsonrpc: "2.0", id, result };
@@ -156,27 +258,36 @@ class McpProxy {
     }
   }
 
-  /** Sends a request upstream. Resolves with its answer. @throws OutcomeUnknownError if there is none. */
-  async #ask(request: ToolCallRequest, timeoutMs: number): Promise<JSONRPCMessage> {
+  /** Sends a request upstream, with an id of its own. Resolves with its answer. @throws OutcomeUnknownError if there is none. */
+  async #ask(
+    request: Pick<JSONRPCRequest, "method" | "params">,
+    timeoutMs: number,
+    call?: GuardedCall,
+  ): Promise<JSONRPCMessage> {
+    const id = `${this.#prefix}${++this.#requests}`;
+    if (call !== undefined) call.upstreamId = id;
     const answered = new Promise<JSONRPCMessage>((resolve, reject) => {
-      this.#pending.set(request.id, { resolve, reject });
+      this.#pending.set(id, { resolve, reject });
     });
-    const timer = setTimeout(() => this.#fail(request.id, `no answer in ${timeoutMs} ms`), timeoutMs);
+    const timer = setTimeout(() => this.#fail(id, `no answer in ${timeoutMs} ms`), timeoutMs);
     try {
-      this.#upstream.send(request).catch((error) => this.#fail(request.id, messageOf(error)));
+      this.#upstream
+        .send({ jsonrpc: "2.0", id, ...request })
+        .catch((error) => this.#fail(id, messageOf(error)));
       return await answered;
     } finally {
       clearTimeout(timer);
-      this.#pending.delete(request.id);
+      this.#pending.delete(id);
     }
   }
 
   #fail(id: RequestId, why: string): void {
-    this.#pending.get(id)?.reject(new OutcomeUnknownError(`The outcome is unknown: ${why}.`));
+    this.#pending.get(`${id}`)?.reject(new OutcomeUnknownError(`The outcome is unknown: ${why}.`));
   }
 
-  #toUpstream(message: JSONRPCMessage): void {
-    this.#upstream.send(message).catch((error) => {
+  /** Sends a message upstream. Never rejects. */
+  #toUpstream(message: JSONRPCMessage): Promise<void> {
+    return this.#upstream.send(message).catch((error) => {
       const text = `onceward: the server is unreachable: ${messageOf(error)}`;
       if ("method" in message && "id" in message)
         this.#toHost({ jsonrpc: "2.0", id: message.id, error: { code: INTERNAL_ERROR, message: text } });
@@ -192,13 +303,21 @@ class McpProxy {
 /** The reason of a call's signal once the host has cancelled the call. */
 class Cancelled extends Error {}
 
+/** A guarded call that the host waits for. */
+interface GuardedCall {
+  readonly controller: AbortController;
+  /** The id of its request at the server, once that is sent. */
+  upstreamId: string | undefined;
+}
+
+/** Returns the result of a tool. @throws OutcomeUnknownError for the handle of a task that is still working. */
+function finished(result: ToolResult): ToolResult {
+  if (typeof result.task !== "object") return result;
+  throw new OutcomeUnknownError("The outcome is unknown: the server answered with a task.");
+}
+
 type ToolCallRequest = JSONRPCRequest & { readonly params: CallParams };
 
-function isToolCall(message: JSONRPCMessage): message is ToolCallRequest {
-  return (
-    "method" in message &&
-    "id" in message &&
-    message.method === "tools/call" &&
-    typeof message.params?.name === "string"
-  );
+function isToolCall(message: JSONRPCRequest): message is ToolCallRequest {
+  return message.method === TOOL_CALL && typeof message.params?.name === "string";
 }
