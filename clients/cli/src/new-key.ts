@@ -12,6 +12,7 @@ export interface NewKeyOptions {
   readonly label?: string;
   readonly namespace?: readonly string[];
   readonly expires?: Timestamp;
+  readonly out?: string;
 }
 
 const ROLES = { caller: ApiKey_Role.CALLER, admin: ApiKey_Role.TENANT_ADMIN };
@@ -36,7 +37,11 @@ export function withNewKey(made: Command): Command {
 export function withNewOperatorKey(made: Command): Command {
   return made
     .option("--label <text>", "what the key is for")
-    .option("--expires <time>", "when it stops working: a time, or a duration from now", parseFuture);
+    .option("--expires <time>", "when it stops working: a time, or a duration from now", parseFuture)
+    .option(
+      "--out <file>",
+      "write the secret to this new file, readable by you only, instead of printing it",
+    );
 }
 
 /** Returns the API key that the options describe. */

@@ -12,6 +12,7 @@ import { confirm, type Host, type YesOption } from "../host.ts";
 import { describeQuality, QUALITY_COLUMNS } from "../key-quality-text.ts";
 import { type NewKeyOptions, newKey, roleName, withNewKey } from "../new-key.ts";
 import { collectPages } from "../pages.ts";
+import { createWithSecret } from "../secret-file.ts";
 import { sessions } from "../session.ts";
 import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
 
@@ -23,15 +24,17 @@ export function keyCommands(host: Host): Command {
       command(
         "create",
         "Creates an API key and prints its secret, only once. To rotate: create a key, switch to it, revoke the old one.",
-        "keys create --role caller --label payments > payments.key",
+        "keys create --role caller --label payments --out payments.key",
         "keys create --role caller --namespace charges --namespace refunds --expires 90d",
         "keys create --role admin --label 'on call' --json",
       ),
     ).action(
       asAdmin(async ({ client, call, output }, options: NewKeyOptions) => {
-        const reply = await client.createApiKey({ apiKey: newKey(options) }, call);
-        output.remark(`Key ${reply.apiKey?.id}; its secret is shown only now:\n`);
-        output.message(CreateApiKeyResponseSchema, reply, () => `${reply.secret}\n`);
+        const create = () => client.createApiKey({ apiKey: newKey(options) }, call);
+        await createWithSecret(options.out, output, create, (reply) => {
+          output.remark(`Key ${reply.apiKey?.id}; its secret is shown only now:\n`);
+          output.message(CreateApiKeyResponseSchema, reply, () => `${reply.secret}\n`);
+        });
       }),
     ),
     withLimit(

@@ -9,6 +9,7 @@ import { KEY_COLUMNS } from "../columns.ts";
 import { confirm, type Host, type YesOption } from "../host.ts";
 import { type NewKeyOptions, withNewOperatorKey } from "../new-key.ts";
 import { collectPages } from "../pages.ts";
+import { createWithSecret } from "../secret-file.ts";
 import { sessions } from "../session.ts";
 import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
 
@@ -20,16 +21,20 @@ export function operatorKeyCommands(host: Host): Command {
       command(
         "create",
         "Creates an operator's API key and prints its secret, only once. To rotate: create a key, switch to it, revoke the old one.",
-        "operator keys create --label 'on call' --expires 90d > operator.key",
+        "operator keys create --label 'on call' --expires 90d --out operator.key",
       ),
     ).action(
-      asOperator(async ({ client, call, output }, options: Pick<NewKeyOptions, "label" | "expires">) => {
-        const { label = "", expires } = options;
-        const apiKey = { label, ...(expires && { expiresAt: expires }) };
-        const reply = await client.createOperatorApiKey({ apiKey }, call);
-        output.remark(`Key ${reply.apiKey?.id}; its secret is shown only now:\n`);
-        output.message(CreateOperatorApiKeyResponseSchema, reply, () => `${reply.secret}\n`);
-      }),
+      asOperator(
+        async ({ client, call, output }, options: Pick<NewKeyOptions, "label" | "expires" | "out">) => {
+          const { label = "", expires, out } = options;
+          const apiKey = { label, ...(expires && { expiresAt: expires }) };
+          const create = () => client.createOperatorApiKey({ apiKey }, call);
+          await createWithSecret(out, output, create, (reply) => {
+            output.remark(`Key ${reply.apiKey?.id}; its secret is shown only now:\n`);
+            output.message(CreateOperatorApiKeyResponseSchema, reply, () => `${reply.secret}\n`);
+          });
+        },
+      ),
     ),
     withLimit(
       command(

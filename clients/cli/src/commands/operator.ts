@@ -10,6 +10,7 @@ import { AUDIT_COLUMNS, REPLICA_COLUMNS } from "../columns.ts";
 import type { Host } from "../host.ts";
 import { type NewKeyOptions, newKey, withNewKey } from "../new-key.ts";
 import { collectPages } from "../pages.ts";
+import { createWithSecret } from "../secret-file.ts";
 import { sessions } from "../session.ts";
 import { renderFacts } from "../table.ts";
 import { type AuditOptions, auditFilter, withAuditFilter } from "./audit.ts";
@@ -29,13 +30,15 @@ export function operatorCommands(host: Host): Command {
       command(
         "tenant-key <tenant>",
         "Creates an API key of a tenant and prints its secret, only once.",
-        "operator tenant-key acme --role admin --label 'first admin' > acme-admin.key",
+        "operator tenant-key acme --role admin --label 'first admin' --out acme-admin.key",
       ),
     ).action(
       asOperator(async ({ client, call, output }, tenant: string, options: NewKeyOptions) => {
-        const reply = await client.createTenantApiKey({ tenant, apiKey: newKey(options) }, call);
-        output.remark(`Key ${reply.apiKey?.id} of ${tenant}; its secret is shown only now:\n`);
-        output.message(CreateTenantApiKeyResponseSchema, reply, () => `${reply.secret}\n`);
+        const create = () => client.createTenantApiKey({ tenant, apiKey: newKey(options) }, call);
+        await createWithSecret(options.out, output, create, (reply) => {
+          output.remark(`Key ${reply.apiKey?.id} of ${tenant}; its secret is shown only now:\n`);
+          output.message(CreateTenantApiKeyResponseSchema, reply, () => `${reply.secret}\n`);
+        });
       }),
     ),
     withAuditFilter(
