@@ -74,6 +74,37 @@ describeSharedContract("Complete", (contract) => {
     await client.complete({ ...ORDER, fencingToken, result: success("ten bytes.") });
   });
 
+  test("counts a result's metadata towards its size", async () => {
+    const { client } = await contract.newCaller({ max_result_bytes: 20 });
+    const { fencingToken } = await grant(client);
+    const withMetadata = (value: string) => ({ ...success("ten bytes."), metadata: { a: value } });
+    const error = await errorOf(client.complete({ ...ORDER, fencingToken, result: withMetadata('"\u20ac') }));
+    expect(error).toMatchObject({
+      reason: "RESULT_TOO_LARGE",
+      metadata: { limit_bytes: "20", actual_bytes: "23" },
+    });
+    await client.complete({ ...ORDER, fencingToken, result: withMetadata("22") });
+  });
+
+  test("with more metadata than 16 KiB as JSON is refused, and with as much is stored", async () => {
+    const { client } = await contract.newCaller();
+    const { fencingToken } = await grant(client);
+    // {"a":"…","b":"…","c":"…","d":"…"} has 29 bytes without its values.
+    const withMetadata = (bytes: number) => {
+      const value = (length: number) => "\n".repeat(length / 2) + "x".repeat(length % 2);
+      const rest = bytes - 29 - 3 * 4096;
+      const metadata = { a: value(4096), b: value(4096), c: value(4096), d: value(rest) };
+      return { ...ORDER, fencingToken, result: { ...success("done"), metadata } };
+    };
+    expect(await errorOf(client.complete(withMetadata(16 * 1024 + 1)))).toMatchObject({
+      code: "InvalidArgument",
+      reason: "INVALID_REQUEST",
+      fields: ["result.metadata"],
+    });
+    await client.complete(withMetadata(16 * 1024));
+    expect((await lookUp(client)).result?.metadata).toEqual(withMetadata(16 * 1024).result.metadata);
+  });
+
   test("of a released claim is refused, and the key stays free", async () => {
     const { client } = await contract.newCaller();
     const { fencingToken } = await grant(client);

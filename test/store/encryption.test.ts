@@ -3,6 +3,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import { encodeMetadata } from "../../server/src/domain/result-bytes.ts";
 import { digestResult } from "../../server/src/domain/result-digest.ts";
 import { STORED_BYTES } from "../../server/src/store/tenants/tenant-totals.ts";
 import { connectAdmin, createWorld, type TenantAdminClient } from "../helpers/calls/admin.ts";
@@ -136,7 +137,7 @@ test.each([
     kind: "success",
     payload: bytes(payload),
     contentType: "",
-    metadata: result.metadata,
+    metadataJson: encodeMetadata(result.metadata),
   });
   const stored = await dump();
   const plain = Object.entries({ digest, metadata, payload, resolved, state });

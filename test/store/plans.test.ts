@@ -69,7 +69,7 @@ function idOf(n: number) {
   return { tenantId: 1, namespace: "charges", key: `key-${n}` };
 }
 
-const result = { kind: "success", payload: Buffer.from("paid"), contentType: "", metadata: {} } as const;
+const result = { kind: "success", payload: Buffer.from("paid"), contentType: "", metadataJson: "" } as const;
 const numbers = Array.from({ length: 200 }, (_, index) => (index + 1) * 17);
 
 /** The operations that find records. */

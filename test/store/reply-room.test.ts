@@ -9,29 +9,34 @@ import { claimCommand } from "../helpers/calls/domain.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 
 const NO_DEADLINE = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
-const LARGE = { namespace: "large", count: 40, bytes: 1024 * 1024 };
-/** The largest payloads that are read with their records. */
-const INLINE = { namespace: "inline", count: 200, bytes: 64 * 1024 };
+const LARGE = { namespace: "large", count: 40, bytes: 1024 * 1024, metadataBytes: 0 };
+/** The largest results that are read with their records. */
+const INLINE = { namespace: "inline", count: 200, bytes: 64 * 1024, metadataBytes: 0 };
+/** Results with more metadata than today's limit, as earlier versions stored them. */
+const METADATA = { namespace: "metadata", count: 40, bytes: 0, metadataBytes: 256 * 1024 };
+const ALL = [LARGE, INLINE, METADATA];
 
 let database: TestDatabase;
 let pool: Pool;
 let store: RecordStore;
-/** The payloads that statements returned for reads of large payloads. */
+/** Bytes of results that statements returned: for reads of large results, and with records. */
 let bytesRead = 0;
+let bytesReadWithRecords = 0;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  for (const { namespace, count, bytes } of [LARGE, INLINE]) {
+  for (const { namespace, count, bytes, metadataBytes } of ALL) {
     await database.query(
       `insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry,
          accepts_ambiguous, lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at,
          claimed_at, lease_expires_at, expires_at, sweep_at, claim_id, owner, settled_at, result_expires_at,
-         result_kind, result_digest, result_payload, fingerprint)
+         result_kind, result_digest, result_payload, result_metadata, fingerprint)
        select 1, $1, 'key-' || n, 1, 2, 1, false, false, 30000, 3600, 3600, 3600, now(), now(), now(),
               now() + interval '1 hour', now() + interval '1 hour', '', '', now(), now() + interval '1 hour',
-              1, '\\x00', convert_to(repeat('x', $3::int), 'utf8'), decode(repeat('00', 32), 'hex')
+              1, '\\x00', convert_to(repeat('x', $3::int), 'utf8'),
+              case when $4::int > 0 then '{"a":"' || repeat('x', $4::int - 8) || '"}' end, decode(repeat('00', 32), 'hex')
          from generate_series(1, $2::int) n`,
-      [namespace, count, bytes],
+      [namespace, count, bytes, metadataBytes],
     );
   }
   pool = openPool({ databaseUrl: database.url, size: 4, throughPgBouncer: false });
@@ -40,8 +45,9 @@ beforeAll(async () => {
       ...pool,
       async run<Row extends Record<string, unknown>>(...run: Parameters<Pool["run"]>) {
         const rows = await pool.run<Row>(...run);
-        if (run[0].name === "read_payloads")
-          for (const { result_payload: payload } of rows) bytesRead += (payload as Buffer).byteLength;
+        const bytes = resultBytesOf(rows);
+        if (run[0].name === "read_payloads") bytesRead += bytes;
+        if (run[0].name === "read_records") bytesReadWithRecords += bytes;
         return rows;
       },
     },
@@ -56,16 +62,27 @@ afterAll(async () => {
 
 beforeEach(() => {
   bytesRead = 0;
+  bytesReadWithRecords = 0;
 });
+
+function resultBytesOf(rows: readonly Readonly<Record<string, unknown>>[]): number {
+  let bytes = 0;
+  for (const { result_payload: payload, result_metadata: metadata } of rows)
+    bytes += ((payload as Buffer | null)?.byteLength ?? 0) + ((metadata as string | null)?.length ?? 0);
+  return bytes;
+}
 
 function idsOf({ namespace, count }: typeof LARGE) {
   return Array.from({ length: count }, (_, n) => ({ tenantId: 1, namespace, key: `key-${n + 1}` }));
 }
 
 /** Returns the number of results, and the reasons of the refusals. */
-function tally(results: readonly Settled<Result | undefined>[], bytes: number) {
+function tally(results: readonly Settled<Result | undefined>[], { bytes, metadataBytes }: typeof LARGE) {
   const came = results.filter(
-    (result) => !(result instanceof Rejected) && result?.payload.byteLength === bytes,
+    (result) =>
+      !(result instanceof Rejected) &&
+      result?.payload.byteLength === bytes &&
+      result.metadataJson.length === metadataBytes,
   );
   const refused = results.flatMap((result) =>
     result instanceof Rejected ? [(result.error as { reason?: string }).reason] : [],
@@ -78,22 +95,23 @@ function resultOf(record: Settled<LiveRecord | undefined>): Settled<Result | und
   return record?.phase.kind === "completed" ? record.phase.result : undefined;
 }
 
-test.each([LARGE, INLINE])(
-  "reads of $count results of $bytes bytes hold a reply's worth of them",
+test.each(ALL)(
+  "reads of $count results of $bytes and $metadataBytes bytes hold a reply's worth of them",
   async (of) => {
     const records = await store.read(idsOf(of), NO_DEADLINE);
-    const fitting = MAX_MESSAGE_BYTES / of.bytes;
-    expect(tally(records.map(resultOf), of.bytes)).toEqual({
+    const fitting = MAX_MESSAGE_BYTES / (of.bytes + of.metadataBytes);
+    expect(tally(records.map(resultOf), of)).toEqual({
       came: fitting,
       refused: of.count - fitting,
       reasons: ["RESPONSE_TOO_LARGE"],
     });
     expect(bytesRead).toBeLessThanOrEqual(MAX_MESSAGE_BYTES);
+    expect(bytesReadWithRecords).toBe(of === INLINE ? of.count * of.bytes : 0);
   },
 );
 
-test.each([LARGE, INLINE])(
-  "claims of $count results of $bytes bytes hold a reply's worth of them",
+test.each(ALL)(
+  "claims of $count results of $bytes and $metadataBytes bytes hold a reply's worth of them",
   async (of) => {
     const outcomes = await store.claim(
       idsOf(of).map((id) => claimCommand({ id })),
@@ -102,26 +120,24 @@ test.each([LARGE, INLINE])(
     const results = outcomes.map((outcome) =>
       outcome instanceof Rejected || outcome.kind !== "completed" ? (outcome as Rejected) : outcome.result,
     );
-    const fitting = MAX_MESSAGE_BYTES / of.bytes;
-    expect(tally(results, of.bytes)).toEqual({
+    const fitting = MAX_MESSAGE_BYTES / (of.bytes + of.metadataBytes);
+    expect(tally(results, of)).toEqual({
       came: fitting,
       refused: of.count - fitting,
       reasons: ["RESPONSE_TOO_LARGE"],
     });
     expect(bytesRead).toBeLessThanOrEqual(MAX_MESSAGE_BYTES);
+    expect(bytesReadWithRecords).toBe(of === INLINE ? of.count * of.bytes : 0);
   },
 );
 
-test.each([LARGE, INLINE])(
-  "a claim with another fingerprint is told so, however full the reply is",
-  async (of) => {
-    const fingerprint = Buffer.alloc(32, 1);
-    const outcomes = await store.claim(
-      idsOf(of).map((id) => claimCommand({ id, fingerprint })),
-      NO_DEADLINE,
-    );
-    const reasons = outcomes.map((outcome) => outcome instanceof Rejected && outcome.error);
-    expect(reasons).toEqual(reasons.map(() => expect.objectContaining({ reason: "FINGERPRINT_MISMATCH" })));
-    expect(bytesRead).toBe(0);
-  },
-);
+test.each(ALL)("a claim with another fingerprint is told so, however full the reply is", async (of) => {
+  const fingerprint = Buffer.alloc(32, 1);
+  const outcomes = await store.claim(
+    idsOf(of).map((id) => claimCommand({ id, fingerprint })),
+    NO_DEADLINE,
+  );
+  const reasons = outcomes.map((outcome) => outcome instanceof Rejected && outcome.error);
+  expect(reasons).toEqual(reasons.map(() => expect.objectContaining({ reason: "FINGERPRINT_MISMATCH" })));
+  expect(bytesRead).toBe(0);
+});

@@ -194,7 +194,7 @@ test("totals are counted only for tenants with a quota of them", () => {
     kind: "success",
     payload: Buffer.from("paid"),
     contentType: "",
-    metadata: { a: "b" },
+    metadataJson: '{"a":"b"}',
   } as const;
   admission.admitRecord(caller({ operationsPerSecond: 1 }))?.(true);
   admission.resultAdded(caller({}), result);

@@ -1,6 +1,7 @@
 import { DEFAULT_DECLARED_NAMESPACES, type Quotas } from "../domain/quotas.ts";
 import type { Result } from "../domain/record.ts";
 import { MAX_UNFINISHED_JOBS, POLICY_SETTLES_MS } from "../domain/record-job.ts";
+import { resultBytes } from "../domain/result-bytes.ts";
 import type { Principal, Tenant } from "../domain/tenant.ts";
 import type { WeightOf } from "../store/batching/fair-queue.ts";
 import { createRateLimit, type Rate } from "./rate-limit.ts";
@@ -294,17 +295,11 @@ function limitRecords(totals: StorageTotals, refuse: Refuse): RecordLimits {
 
     resultAdded(principal, result) {
       if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return;
-      totals.add({ tenantId: principal.tenant.id, records: 0, storedBytes: bytesOf(result) });
+      totals.add({ tenantId: principal.tenant.id, records: 0, storedBytes: resultBytes(result) });
     },
   };
 }
 
 function isCounted({ liveRecords, storedBytes }: Quotas): boolean {
   return liveRecords !== undefined || storedBytes !== undefined;
-}
-
-/** Returns a result's size as the table of records counts it. */
-function bytesOf({ payload, metadata }: Result): number {
-  for (const _ in metadata) return payload.byteLength + Buffer.byteLength(JSON.stringify(metadata));
-  return payload.byteLength;
 }

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { CachedCompletion } from "../domain/record.ts";
+import { encodeMetadata } from "../domain/result-bytes.ts";
 import { decodeCompletion, encodeCompletion } from "./completion-bytes.ts";
 
 const bytes = (constraints: fc.IntArrayConstraints) => fc.uint8Array(constraints).map(Buffer.from);
@@ -15,9 +16,9 @@ const completions: fc.Arbitrary<CachedCompletion> = fc.record({
   result: fc.record({
     kind: fc.constantFrom("success" as const, "failure" as const),
     contentType: fc.string({ unit: "binary" }),
-    metadata: fc.dictionary(fc.string({ minLength: 1 }), fc.string({ unit: "binary" }), {
-      noNullPrototype: true,
-    }),
+    metadataJson: fc
+      .dictionary(fc.string({ minLength: 1 }), fc.string({ unit: "binary" }), { noNullPrototype: true })
+      .map(encodeMetadata),
     payload: bytes({ maxLength: 300 }),
   }),
 });
@@ -30,10 +31,14 @@ test("decodes the completion that was encoded", () => {
   );
 });
 
-test("decodes metadata of the maximum size", () => {
+test("decodes metadata larger than today's limit, as earlier versions stored it", () => {
   const metadata = Object.fromEntries(Array.from({ length: 64 }, (_, n) => [`name-${n}`, "☃".repeat(1365)]));
   const [completion] = fc.sample(completions, 1);
   if (completion === undefined) throw new Error("no sample");
-  const large = { ...completion, result: { ...completion.result, contentType: "x".repeat(255), metadata } };
+  const metadataJson = encodeMetadata(metadata);
+  const large = {
+    ...completion,
+    result: { ...completion.result, contentType: "x".repeat(255), metadataJson },
+  };
   expect(decodeCompletion(encodeCompletion(large))).toEqual(large);
 });

@@ -1,4 +1,4 @@
-import type { CachedCompletion, Result } from "../domain/record.ts";
+import type { CachedCompletion } from "../domain/record.ts";
 
 /**
  * The encoding of a cached completion, in memory and in Redis:
@@ -26,11 +26,10 @@ const FAILURE = 2;
 /** Encodes a completion. */
 export function encodeCompletion(completion: CachedCompletion): Buffer {
   const { fingerprint, result } = completion;
-  const { payload, contentType } = result;
-  const metadata = metadataJson(result);
+  const { payload, contentType, metadataJson } = result;
   const fingerprintLength = fingerprint === undefined ? 0 : fingerprint.byteLength;
   const contentTypeLength = contentType === "" ? 0 : Buffer.byteLength(contentType);
-  const metadataLength = metadata === "" ? 0 : Buffer.byteLength(metadata);
+  const metadataLength = metadataJson === "" ? 0 : Buffer.byteLength(metadataJson);
   const bytes = Buffer.allocUnsafe(
     TEXTS_AT + fingerprintLength + contentTypeLength + metadataLength + payload.byteLength,
   );
@@ -46,7 +45,7 @@ export function encodeCompletion(completion: CachedCompletion): Buffer {
   if (fingerprint !== undefined) bytes.set(fingerprint, at);
   at += fingerprintLength;
   if (contentTypeLength > 0) at += bytes.write(contentType, at);
-  if (metadataLength > 0) at += bytes.write(metadata, at);
+  if (metadataLength > 0) at += bytes.write(metadataJson, at);
   bytes.set(payload, at);
   return bytes;
 }
@@ -65,14 +64,8 @@ export function decodeCompletion(bytes: Buffer): CachedCompletion {
     result: {
       kind: bytes.readUInt8(KIND_AT) === FAILURE ? "failure" : "success",
       contentType: metadataAt === contentTypeAt ? "" : bytes.toString("utf8", contentTypeAt, metadataAt),
-      metadata: payloadAt === metadataAt ? {} : JSON.parse(bytes.toString("utf8", metadataAt, payloadAt)),
+      metadataJson: payloadAt === metadataAt ? "" : bytes.toString("utf8", metadataAt, payloadAt),
       payload: bytes.subarray(payloadAt),
     },
   };
-}
-
-/** Returns an empty string if there is no metadata. */
-function metadataJson({ metadata }: Result): string {
-  for (const _ in metadata) return JSON.stringify(metadata);
-  return "";
 }

@@ -102,6 +102,18 @@ test("concurrent lookups of a record share one lookup in Redis and resolve in th
   expect(order).toEqual([0, 1, 2]);
 });
 
+test.each([
+  ["payload", { payload: Buffer.alloc(16 * 1024 - 1) }],
+  ["metadata", { metadataJson: JSON.stringify({ a: "x".repeat(16 * 1024 - 6 - "done".length) }) }],
+])("a result of more than 16 KiB with its metadata is not kept: %s", async (_, parts) => {
+  const { newReplica, stored } = createReplicas();
+  const replica = newReplica();
+  const result = { ...COMPLETION.result, metadataJson: "{}", ...parts };
+  replica.keep(id, { ...COMPLETION, result }, epoch());
+  expect(await replica.find(id, epoch())).toBeUndefined();
+  expect(stored.size).toBe(0);
+});
+
 test("a completion stored under an earlier scope is not found, even if stored late", async () => {
   const { newReplica } = createReplicas();
   const [one, two] = [newReplica(), newReplica()];

@@ -1,5 +1,7 @@
 import { LRUCache } from "lru-cache";
+import { MAX_CACHED_BYTES } from "../domain/limits.ts";
 import type { CachedCompletion, RecordId } from "../domain/record.ts";
+import { resultBytes } from "../domain/result-bytes.ts";
 import type { CacheEpoch } from "../domain/tenant.ts";
 import { decodeCompletion, encodeCompletion } from "./completion-bytes.ts";
 import type { EntryFormat } from "./entry-format.ts";
@@ -45,8 +47,6 @@ export interface ReplayCacheOptions {
 const MAX_EPOCH_AGE_MS = 10_000;
 /** Maximum lifetime of an entry: Postgres can answer repeats that are this rare. */
 const MAX_LIFETIME_MS = 3_600_000;
-/** A larger payload would evict hundreds of others. */
-const MAX_PAYLOAD_BYTES = 16 * 1024;
 
 /** @see ReplayCache */
 export function createReplayCache({ memory, redis, format, onLookup }: ReplayCacheOptions): ReplayCache {
@@ -115,7 +115,7 @@ export function createReplayCache({ memory, redis, format, onLookup }: ReplayCac
     },
 
     keep(id, completion, epoch) {
-      if (completion.result.payload.byteLength > MAX_PAYLOAD_BYTES) return;
+      if (resultBytes(completion.result) > MAX_CACHED_BYTES) return;
       const lifetimeMs = Math.min(remainingMs(completion, latestNowMs(epoch)), MAX_LIFETIME_MS);
       if (lifetimeMs <= 0) return;
       const name = nameOf(id, epoch);

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { BatchRequestItemSchema } from "../gen/onceward/v1/idempotency_pb.ts";
-import { chunksOf, roundsOf } from "./batch-order.ts";
+import { roundsOf } from "./batch-order.ts";
 
 type ItemRequest = NonNullable<MessageInitShape<typeof BatchRequestItemSchema>["request"]>;
 
@@ -14,7 +14,9 @@ const complete = (name: string): ItemRequest => ({ case: "complete", value: id(n
 const lookup = (name: string): ItemRequest => ({ case: "lookup", value: id(name) });
 
 function rounds(...requests: ItemRequest[]) {
-  return roundsOf(requests.map((request) => create(BatchRequestItemSchema, { request })));
+  return roundsOf(requests.map((request) => create(BatchRequestItemSchema, { request }))).map((chunks) =>
+    chunks.flat(),
+  );
 }
 
 describe("rounds", () => {
@@ -60,27 +62,48 @@ describe("rounds", () => {
 });
 
 describe("chunks", () => {
-  const completion = (entries: number) =>
-    create(BatchRequestItemSchema, {
-      request: {
-        case: "complete",
-        value: {
-          result: {
-            metadata: Object.fromEntries(Array.from({ length: entries }, (_, i) => [`name-${i}`, "v"])),
-          },
-        },
+  const chunks = (requests: readonly ItemRequest[]) =>
+    roundsOf(requests.map((request) => create(BatchRequestItemSchema, { request })));
+  const completion = (key: number, entries: number, payloadBytes = 0): ItemRequest => ({
+    case: "complete",
+    value: {
+      namespace: "charges",
+      key: `order-${key}`,
+      result: {
+        payload: new Uint8Array(payloadBytes),
+        metadata: Object.fromEntries(Array.from({ length: entries }, (_, i) => [`name-${i}`, "v"])),
       },
-    });
-  const small = create(BatchRequestItemSchema, { request: { case: "claim", value: {} } });
+    },
+  });
+  const sizes = (requests: readonly ItemRequest[]) =>
+    chunks(requests).map((round) => round.map((chunk) => chunk.length));
 
-  test("a round without much metadata is one chunk", () => {
-    expect(chunksOf([small, completion(64), small], [0, 1, 2])).toEqual([[0, 1, 2]]);
+  test("a round of small results is one chunk", () => {
+    expect(chunks([claim("a1"), completion(1, 64), lookup("a2")])).toEqual([[[0, 1, 2]]]);
   });
 
-  test("a round with much metadata is divided where a chunk is full, and keeps its order", () => {
-    const items = Array.from({ length: 70 }, () => completion(64));
-    const chunks = chunksOf(items, [...items.keys()]);
-    expect(chunks.map((chunk) => chunk.length)).toEqual([32, 32, 6]);
-    expect(chunks.flat()).toEqual([...items.keys()]);
+  test("a round of results with much metadata, or large payloads, is divided and keeps its order", () => {
+    for (const requests of [
+      Array.from({ length: 70 }, (_, i) => completion(i, 64)),
+      Array.from({ length: 70 }, (_, i) => completion(i, 0, 128 * 1024)),
+    ]) {
+      expect(sizes(requests)).toEqual([[32, 32, 6]]);
+      expect(chunks(requests).flat(2)).toEqual([...requests.keys()]);
+    }
+  });
+
+  test.each([claim, lookup])("claims and lookups are divided by what they may return", (item) => {
+    const requests = Array.from({ length: 600 }, (_, i) => item(`a${i}`));
+    expect(sizes(requests)).toEqual([[256, 256, 88]]);
+  });
+
+  test("items on one record never stand in two chunks of one round", () => {
+    const others = Array.from({ length: 255 }, (_, i) => claim(`b${i}`));
+    const requests = [claim("a1"), ...others, claim("a1"), claim("a1"), claim("a2")];
+    const [first, second, ...more] = chunks(requests);
+    expect(first).toEqual([[...Array(256).keys()], [258]]);
+    expect(second).toEqual([[256, 257]]);
+    expect(more).toEqual([]);
+    expect(sizes(Array.from({ length: 600 }, () => claim("a1")))).toEqual([[256], [256], [88]]);
   });
 });

@@ -1,34 +1,52 @@
+import { MAX_CACHED_BYTES } from "../domain/limits.ts";
 import type { BatchRequestItem } from "../gen/onceward/v1/idempotency_pb.ts";
 
 /**
- * Divides a batch into rounds, as indexes of its items. All items of a round may be executed at once; a round begins when the
- * one before it has ended. Items on one record keep their order: they share a round only if the store answers each of them as
- * if it had arrived right after the one before it.
+ * Items that are answered in one turn of the event loop, as indexes. Nearly every round is one chunk, so that its operations
+ * share statements.
  */
-export function roundsOf(items: readonly BatchRequestItem[]): readonly (readonly number[])[] {
-  const rounds: number[][] = [];
-  const roundOf: number[] = [];
-  /** The index of the last item so far on a record, by namespace and key. */
-  const lastIndexes = new Map<string, Map<string, number>>();
-  items.forEach(({ request }, index) => {
-    const { namespace, key } = request.case === undefined ? UNNAMED : request.value;
-    const ofNamespace = lastIndexes.get(namespace) ?? new Map<string, number>();
-    if (ofNamespace.size === 0) lastIndexes.set(namespace, ofNamespace);
+export type Chunk = readonly number[];
+
+/**
+ * Divides a batch into rounds of chunks. All chunks of a round may be executed at once, each begun in its own turn of the event
+ * loop; a round begins when the one before it has ended. Items on one record keep their order: they share a round, and then a
+ * chunk, only if the store answers each of them as if it had arrived right after the one before it.
+ */
+export function roundsOf(items: readonly BatchRequestItem[]): readonly (readonly Chunk[])[] {
+  const rounds: Round[] = [];
+  /** The place of the last item so far on a record, by namespace and key. */
+  const lastPlaces = new Map<string, Map<string, Place>>();
+  items.forEach((item, index) => {
+    const { namespace, key } = item.request.case === undefined ? UNNAMED : item.request.value;
+    const ofNamespace = lastPlaces.get(namespace) ?? new Map<string, Place>();
+    if (ofNamespace.size === 0) lastPlaces.set(namespace, ofNamespace);
     const previous = ofNamespace.get(key);
-    ofNamespace.set(key, index);
-    const round =
-      previous === undefined
-        ? 0
-        : (roundOf[previous] ?? 0) + (canShareRound(items[previous], request) ? 0 : 1);
-    roundOf.push(round);
-    const indexes = rounds[round];
-    if (indexes === undefined) rounds.push([index]);
-    else indexes.push(index);
+    const round = previous === undefined ? 0 : roundBehind(previous, items, item, rounds);
+    rounds[round] ??= new Round();
+    ofNamespace.set(key, { index, round, chunk: rounds[round].add(index, costOf(item)) });
   });
-  return rounds;
+  return rounds.map(({ chunks }) => chunks);
 }
 
 const UNNAMED = { namespace: "", key: "" };
+
+interface Place {
+  readonly index: number;
+  readonly round: number;
+  readonly chunk: Chunk;
+}
+
+/** Returns the round of an item whose record's previous item has this place. */
+function roundBehind(
+  { index, round, chunk }: Place,
+  items: readonly BatchRequestItem[],
+  { request }: BatchRequestItem,
+  rounds: readonly Round[],
+): number {
+  // Chunks are executed side by side: a later one could overtake the previous item.
+  const sharesChunk = rounds[round]?.openChunk === chunk;
+  return sharesChunk && canShareRound(items[index], request) ? round : round + 1;
+}
 
 /**
  * Consecutive claims can share a round, and so can consecutive lookups. But a claim that accepts ambiguity needs a second
@@ -42,33 +60,42 @@ function canShareRound(previous: BatchRequestItem | undefined, next: BatchReques
 }
 
 /**
- * Metadata entries that one chunk holds at most, but for its last item: they are checked, hashed and encoded in a few
- * milliseconds. Only batches of results with very much metadata have more.
+ * Bytes that one chunk costs at most: 256 items, as many as a statement holds, if each has or returns a cached result of the
+ * maximum size. Copying and decoding so many bytes takes about 10 ms.
  */
-const MAX_ENTRIES_PER_CHUNK = 2048;
+const MAX_CHUNK_BYTES = 256 * MAX_CACHED_BYTES;
+/** What an entry of metadata costs, in bytes that take the same time: it is checked, hashed and encoded. */
+const BYTES_PER_ENTRY = 2048;
 
-/** Divides a round into chunks, each of which holds the event loop for a short time; nearly every round is one chunk. */
-export function chunksOf(
-  items: readonly BatchRequestItem[],
-  round: readonly number[],
-): readonly (readonly number[])[] {
-  const chunks: number[][] = [];
-  let chunk: number[] = [];
-  let entries = 0;
-  for (const index of round) {
-    entries += metadataEntries(items[index]);
-    chunk.push(index);
-    if (entries < MAX_ENTRIES_PER_CHUNK) continue;
-    chunks.push(chunk);
-    chunk = [];
-    entries = 0;
+class Round {
+  readonly chunks: number[][] = [];
+  #bytesLeft = 0;
+
+  /** The chunk that the next item joins, unless it is full; undefined: none. */
+  get openChunk(): Chunk | undefined {
+    return this.#bytesLeft > 0 ? this.chunks.at(-1) : undefined;
   }
-  return chunk.length === 0 ? chunks : [...chunks, chunk];
+
+  /** Adds an item, and returns its chunk. */
+  add(index: number, bytes: number): Chunk {
+    let chunk = this.chunks.at(-1);
+    if (chunk === undefined || this.#bytesLeft <= 0) {
+      chunk = [];
+      this.chunks.push(chunk);
+      this.#bytesLeft = MAX_CHUNK_BYTES;
+    }
+    chunk.push(index);
+    this.#bytesLeft -= bytes;
+    return chunk;
+  }
 }
 
-function metadataEntries(item: BatchRequestItem | undefined): number {
-  if (item?.request.case !== "complete") return 0;
-  let entries = 0;
-  for (const _ in item.request.value.result?.metadata) entries++;
-  return entries;
+/** Returns how many bytes of results an item makes the event loop handle at once: its own, or those of its answer. */
+function costOf({ request }: BatchRequestItem): number {
+  if (request.case === "claim" || request.case === "lookup") return MAX_CACHED_BYTES;
+  if (request.case !== "complete" || request.value.result === undefined) return 0;
+  const { payload, metadata } = request.value.result;
+  let bytes = payload.byteLength;
+  for (const name in metadata) bytes += BYTES_PER_ENTRY + name.length + (metadata[name]?.length ?? 0);
+  return bytes;
 }

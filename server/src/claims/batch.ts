@@ -24,7 +24,7 @@ import {
   type ReleaseResponse,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { batchItemError } from "./batch-errors.ts";
-import { chunksOf, roundsOf } from "./batch-order.ts";
+import { roundsOf } from "./batch-order.ts";
 import { responseItemBytes } from "./response-bytes.ts";
 
 /** The RPCs that a batch may contain, by the names of its items. */
@@ -59,7 +59,7 @@ export function createBatch(
     };
     for (const round of roundsOf(items)) {
       const pending: Promise<unknown>[] = [];
-      for (const [chunkIndex, chunk] of chunksOf(items, round).entries()) {
+      for (const [chunkIndex, chunk] of round.entries()) {
         if (chunkIndex > 0) await nextTurn();
         const answering = answerChunk(handlers, items, chunk, call, reply);
         if (answering !== undefined) pending.push(answering);

@@ -31,7 +31,7 @@ describe("the reply to a claim", () => {
   const granted = { kind: "claimed", repeated: false, fencingToken: 0n, checkpoint: undefined } as const;
   const lease = { leaseExpiresAtMs: 1, leaseRemainingMs: 0 };
   const completed = { kind: "completed", completedAtMs: 1, record: recordIn("completed") } as const;
-  const result = { kind: "failure", payload: new Uint8Array(0), contentType: "", metadata: {} } as const;
+  const result = { kind: "failure", payload: new Uint8Array(0), contentType: "", metadataJson: "" } as const;
   const checkpoint = { name: "", state: new Uint8Array(0) };
 
   test.each<[string, ClaimOutcome]>([

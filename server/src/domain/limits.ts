@@ -18,6 +18,8 @@ export const MAX_CONTENT_TYPE_BYTES = 255;
 export const MAX_METADATA_ENTRIES = 64;
 export const MAX_METADATA_NAME_BYTES = 128;
 export const MAX_METADATA_VALUE_BYTES = 4096;
+/** All of a result's metadata as JSON: enough for the headers of a response, which servers limit to 8 or 16 KiB. */
+export const MAX_METADATA_BYTES = 16 * 1024;
 /** The reason that an administrator or an operator gives for a change. */
 export const MAX_REASON_BYTES = 1024;
 export const MAX_API_KEY_LABEL_BYTES = 128;
@@ -32,3 +34,5 @@ export const MAX_WAIT_MS = 60_000;
 export const MAX_BATCH_ITEMS = 1000;
 /** The largest request and the largest reply, on every transport. */
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
+/** The largest result, with its metadata, that caches keep: a larger one would evict hundreds of others. */
+export const MAX_CACHED_BYTES = 16 * 1024;

@@ -13,7 +13,8 @@ export interface Result {
   readonly kind: "success" | "failure";
   readonly payload: Uint8Array;
   readonly contentType: string;
-  readonly metadata: Readonly<Record<string, string>>;
+  /** As `encodeMetadata` returns it: decoded only for a reply that contains it. Empty: there is none. */
+  readonly metadataJson: string;
 }
 
 /** How far a claim's holder has come, for the next one. */

@@ -1,6 +1,7 @@
 import { MAX_MESSAGE_BYTES } from "./limits.ts";
 import type { LiveRecord } from "./record.ts";
 import { Refusal } from "./refusal.ts";
+import { resultBytes } from "./result-bytes.ts";
 
 /** Counts the bytes of a call's results, which share one reply message. */
 export interface ReplyRoom {
@@ -27,9 +28,7 @@ export function createReplyRoom(): ReplyRoom {
 export function unboundedBytes({ phase, checkpoint }: LiveRecord): number {
   const checkpointBytes = checkpoint?.state.byteLength ?? 0;
   if (phase.kind !== "completed" || phase.result === undefined) return checkpointBytes;
-  let bytes = checkpointBytes + phase.result.payload.byteLength;
-  for (const [name, value] of Object.entries(phase.result.metadata)) bytes += name.length + value.length;
-  return bytes;
+  return checkpointBytes + resultBytes(phase.result);
 }
 
 /** Returns the refusal of a batch's item whose reply does not fit beside the other items'. */

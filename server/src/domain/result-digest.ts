@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Result } from "./record.ts";
+import { decodeMetadata } from "./result-bytes.ts";
 
 /**
  * Returns SHA-256 over all parts of a result that a replay returns, each length-prefixed, metadata in the
@@ -7,12 +8,9 @@ import type { Result } from "./record.ts";
  * different one after the result has expired.
  */
 export function digestResult(result: Result): Buffer {
-  const names = Object.keys(result.metadata).sort();
-  const texts = [
-    result.kind,
-    result.contentType,
-    ...names.flatMap((name) => [name, result.metadata[name] ?? ""]),
-  ];
+  const metadata = decodeMetadata(result.metadataJson);
+  const names = Object.keys(metadata).sort();
+  const texts = [result.kind, result.contentType, ...names.flatMap((name) => [name, metadata[name] ?? ""])];
   const beforePayload = texts.map((text) => `${Buffer.byteLength(text)}:${text}`).join("");
   return createHash("sha256")
     .update(`${beforePayload}${result.payload.byteLength}:`)

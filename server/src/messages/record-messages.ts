@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { Attempt } from "../domain/attempt.ts";
 import type { Checkpoint, LiveRecord, Phase, Result } from "../domain/record.ts";
+import { decodeMetadata } from "../domain/result-bytes.ts";
 import {
   Attempt_Ending,
   type Attempt as AttemptMessage,
@@ -58,13 +59,13 @@ function phaseFields(phase: Phase) {
   }
 }
 
-export function resultMessage({ kind, payload, contentType, metadata }: Result): ResultMessage {
+export function resultMessage({ kind, payload, contentType, metadataJson }: Result): ResultMessage {
   return {
     $typeName: "onceward.v1.Result",
     kind: kind === "failure" ? Result_Kind.FAILURE : Result_Kind.SUCCESS,
     payload,
     contentType,
-    metadata: { ...metadata },
+    metadata: decodeMetadata(metadataJson),
   };
 }
 

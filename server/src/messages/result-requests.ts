@@ -1,5 +1,6 @@
 import {
   MAX_CONTENT_TYPE_BYTES,
+  MAX_METADATA_BYTES,
   MAX_METADATA_ENTRIES,
   MAX_METADATA_NAME_BYTES,
   MAX_METADATA_VALUE_BYTES,
@@ -7,6 +8,7 @@ import {
 import type { Policy } from "../domain/policy.ts";
 import type { Result } from "../domain/record.ts";
 import { Refusal } from "../domain/refusal.ts";
+import { encodeMetadata, resultBytes } from "../domain/result-bytes.ts";
 import { Result_Kind, type Result as ResultMessage } from "../gen/onceward/v1/record_pb.ts";
 import type { Violations } from "./violations.ts";
 
@@ -40,16 +42,24 @@ export function parseResult(
     violations.text(`${field}.metadata`, name, { minBytes: 1, maxBytes: MAX_METADATA_NAME_BYTES });
     violations.prose(`${field}.metadata`, value, { maxBytes: MAX_METADATA_VALUE_BYTES });
   }
-  return { kind: kind === Result_Kind.FAILURE ? "failure" : "success", payload, contentType, metadata };
+  const metadataJson = encodeMetadata(metadata);
+  const metadataBytes = Buffer.byteLength(metadataJson);
+  if (metadataBytes > MAX_METADATA_BYTES) {
+    violations.add(
+      `${field}.metadata`,
+      `must be at most ${MAX_METADATA_BYTES} bytes as JSON, is ${metadataBytes} bytes`,
+    );
+  }
+  return { kind: kind === Result_Kind.FAILURE ? "failure" : "success", payload, contentType, metadataJson };
 }
 
-/** @throws Refusal RESULT_TOO_LARGE for a result that is larger than the policy allows. */
-export function checkResultSize({ payload }: Result, { maxResultBytes }: Policy): void {
-  const resultBytes = payload.byteLength;
-  if (resultBytes <= maxResultBytes) return;
+/** @throws Refusal RESULT_TOO_LARGE for a result that is larger, with its metadata, than the policy allows. */
+export function checkResultSize(result: Result, { maxResultBytes }: Policy): void {
+  const bytes = resultBytes(result);
+  if (bytes <= maxResultBytes) return;
   throw new Refusal(
     "RESULT_TOO_LARGE",
-    `The result has ${resultBytes} bytes; the policy allows ${maxResultBytes}.`,
-    { metadata: { limit_bytes: String(maxResultBytes), actual_bytes: String(resultBytes) } },
+    `The result has ${bytes} bytes with its metadata; the policy allows ${maxResultBytes}.`,
+    { metadata: { limit_bytes: String(maxResultBytes), actual_bytes: String(bytes) } },
   );
 }

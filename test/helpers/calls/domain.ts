@@ -3,7 +3,12 @@ import type { ClaimCommand, LiveRecord, Phase, Result } from "../../../server/sr
 export const ID = { tenantId: 1, namespace: "charges", key: "order-1" };
 
 /** A result for tests that need no other. */
-export const DONE: Result = { kind: "success", payload: Buffer.from("done"), contentType: "", metadata: {} };
+export const DONE: Result = {
+  kind: "success",
+  payload: Buffer.from("done"),
+  contentType: "",
+  metadataJson: "",
+};
 
 /** One phase of each kind. */
 export const PHASES: { readonly [Kind in Phase["kind"]]: Extract<Phase, { kind: Kind }> } = {

@@ -3,6 +3,7 @@ import type { Codec, EncodedValue } from "../run/codec.ts";
 import { utf8Length } from "../wire/bytes.ts";
 import {
   MAX_CONTENT_TYPE_BYTES,
+  MAX_METADATA_BYTES,
   MAX_METADATA_ENTRIES,
   MAX_METADATA_NAME_BYTES,
   MAX_METADATA_VALUE_BYTES,
@@ -49,6 +50,9 @@ export const responseCodec: Codec<WholeResponse> = {
         TOO_LARGE,
         `The response has ${MAX_METADATA_ENTRIES} headers to store, or more.`,
       );
+    }
+    if (utf8Length(JSON.stringify(metadata)) > MAX_METADATA_BYTES) {
+      throw tooLarge("The headers to store, together,", MAX_METADATA_BYTES);
     }
     return { payload: body, contentType, metadata };
   },

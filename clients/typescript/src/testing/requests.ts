@@ -5,11 +5,13 @@ import type {
   ReleaseRequest,
 } from "../gen/onceward/v1/idempotency_pb.ts";
 import { type Checkpoint, type Result, Result_Kind } from "../gen/onceward/v1/record_pb.ts";
+import { utf8Length } from "../wire/bytes.ts";
 import {
   FINGERPRINT_BYTES,
   MAX_CHECKPOINT_NAME_BYTES,
   MAX_CHECKPOINT_STATE_BYTES,
   MAX_KEY_BYTES,
+  MAX_METADATA_BYTES,
   MAX_OWNER_BYTES,
   MAX_RELEASE_REASON_BYTES,
   MAX_WAIT_MS,
@@ -70,12 +72,16 @@ export function parseComplete(request: CompleteRequest, policy: TestingPolicy) {
   const keyRetentionS = parseRetentionS(request, policy, violations);
   violations.throwIfAny();
   if (result === undefined) throw new Error("a result that is neither there nor a violation");
-  const actual = result.payload.byteLength;
+  const actual = result.payload.byteLength + metadataBytes(result);
   const limit = policy.maxResultBytes;
   if (actual > limit) {
-    throw refusal("RESULT_TOO_LARGE", `The result has ${actual} bytes; the policy allows ${limit}.`, {
-      metadata: { limit_bytes: String(limit), actual_bytes: String(actual) },
-    });
+    throw refusal(
+      "RESULT_TOO_LARGE",
+      `The result has ${actual} bytes with its metadata; the policy allows ${limit}.`,
+      {
+        metadata: { limit_bytes: String(limit), actual_bytes: String(actual) },
+      },
+    );
   }
   return { ...held, result, keyRetentionS };
 }
@@ -155,7 +161,19 @@ function parseResult(result: Result | undefined, violations: Violations): Result
     violations.text("result.metadata", name, { minBytes: 1, maxBytes: MAX_METADATA_NAME_BYTES });
     violations.prose("result.metadata", value, { maxBytes: MAX_METADATA_VALUE_BYTES });
   }
+  const bytes = metadataBytes(result);
+  if (bytes > MAX_METADATA_BYTES) {
+    violations.add(
+      "result.metadata",
+      `must be at most ${MAX_METADATA_BYTES} bytes as JSON, is ${bytes} bytes`,
+    );
+  }
   return result;
+}
+
+/** Returns the size of a result's metadata as JSON; 0 if there is none. */
+function metadataBytes({ metadata }: Result): number {
+  return Object.keys(metadata).length === 0 ? 0 : utf8Length(JSON.stringify(metadata));
 }
 
 function parseCheckpoint(checkpoint: Checkpoint | undefined, violations: Violations): Checkpoint | undefined {

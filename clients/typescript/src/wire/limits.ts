@@ -17,6 +17,8 @@ export const MAX_CONTENT_TYPE_BYTES = 255;
 export const MAX_METADATA_ENTRIES = 64;
 export const MAX_METADATA_NAME_BYTES = 128;
 export const MAX_METADATA_VALUE_BYTES = 4096;
+/** All of a result's metadata, as JSON in UTF-8. */
+export const MAX_METADATA_BYTES = 16 * 1024;
 export const MIN_LEASE_MS = 1000;
 /** The longest lease of any policy. Most policies allow less, which only the service knows. */
 export const MAX_LEASE_MS = 24 * 3_600_000;

@@ -18,7 +18,7 @@ import { attemptMessage, recordMessage } from "../../messages/record-messages.ts
 import { Violations } from "../../messages/violations.ts";
 import type { Runner } from "../../store/pool.ts";
 import { findKey } from "../../store/records/find-key.ts";
-import { withPayload } from "../../store/records/large-payloads.ts";
+import { withResult } from "../../store/records/large-results.ts";
 import {
   type AmbiguousCursor,
   BEFORE_ALL_AMBIGUOUS,
@@ -189,8 +189,7 @@ function listScope({ tenantId, fingerprint, ...filter }: RecordFilter, order: Re
 
 /** Returns the record with the payload of the request where the database did not return the result's payload. */
 function replyRecord(record: LiveRecord, { resolution }: ResolveCommand) {
-  const payload = resolution.kind === "complete" ? resolution.result.payload : undefined;
-  return recordMessage(payload === undefined ? record : withPayload(record, payload));
+  return recordMessage(resolution.kind === "complete" ? withResult(record, resolution.result) : record);
 }
 
 /** Returns the parts of a record that audit events may show: neither its key nor its result. */

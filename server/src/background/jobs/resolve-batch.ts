@@ -1,5 +1,6 @@
 import type { RecordId } from "../../domain/record.ts";
 import { isMeant, type ResolveWork, recordsLeftAlone } from "../../domain/record-job.ts";
+import { resultBytes } from "../../domain/result-bytes.ts";
 import type { Runner } from "../../store/pool.ts";
 import { raiseCacheGeneration } from "../../store/records/forget-records.ts";
 import { findRecords, type RecordFilter, startOf } from "../../store/records/list-records.ts";
@@ -29,8 +30,8 @@ export async function resolveBatch(
   if (job.resolution === undefined) throw new Error(`record job ${job.id} has no resolution`);
   const resolution = readJobResolution(job.resolution, tenantId, encryption);
   const filter = filterOf(job, work);
-  const resultBytes = resolution.kind === "complete" ? resolution.result.payload.byteLength : 0;
-  const fitting = Math.max(1, Math.floor(MAX_RESULT_BYTES / Math.max(1, resultBytes)));
+  const bytes = resolution.kind === "complete" ? resultBytes(resolution.result) : 0;
+  const fitting = Math.max(1, Math.floor(MAX_RESULT_BYTES / Math.max(1, bytes)));
   const found = await findRecords(
     transaction,
     filter,

@@ -21,7 +21,7 @@ import {
   type GrantedRow,
   takeOverRecords,
 } from "./claim-statements.ts";
-import type { FillPayload } from "./large-payloads.ts";
+import type { FillResult } from "./large-results.ts";
 import type { RecordRow } from "./record-row.ts";
 
 /**
@@ -37,7 +37,7 @@ export type ClaimRecords = (
 ) => Promise<readonly Settled<ClaimOutcome>[]>;
 
 interface ClaimParts extends WriteParts {
-  readonly fillPayload: FillPayload;
+  readonly fillResult: FillResult;
 }
 
 /**
@@ -46,7 +46,7 @@ interface ClaimParts extends WriteParts {
  */
 export function createClaimRecords(
   database: RecordsDatabase,
-  { readings, fillPayload, encryption, limiter }: ClaimParts,
+  { readings, fillResult, encryption, limiter }: ClaimParts,
 ): ClaimRecords {
   const insert = createBatchedWrite<ClaimCommand, GrantedRow>(database, readings, {
     statement: claimRecords,
@@ -80,7 +80,7 @@ export function createClaimRecords(
     return await awaitLate(outcomes, (outcome) => {
       if (outcome.kind !== "completed" || outcome.record === undefined) return undefined;
       room ??= createReplyRoom();
-      const filling = fillPayload(outcome.record, deadline, room);
+      const filling = fillResult(outcome.record, deadline, room);
       return filling?.then((record) => ({ ...outcome, record, result: resultOf(record) }));
     });
   };

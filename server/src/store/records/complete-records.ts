@@ -1,10 +1,11 @@
 import type { Deadline, Settled } from "../../domain/operation.ts";
 import { type CachedCompletion, laterMs } from "../../domain/record.ts";
+import { resultBytes } from "../../domain/result-bytes.ts";
 import { answerComplete, type CompleteCommand, type Completion, completed } from "../../domain/settlement.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { bigintArray, byteaArray, intArray, smallintArray, textArray } from "../sql-arrays.ts";
 import { createBatchedWrite, type WriteParts, writeAll } from "./batched-writes.ts";
-import { withoutLargePayload } from "./large-payloads.ts";
+import { withoutLargeResult } from "./large-results.ts";
 import { idColumns } from "./record-ids.ts";
 import { RESULT_KIND } from "./record-row.ts";
 
@@ -111,7 +112,7 @@ export function createCompleteRecords(
         encryption.storedResult(id, {
           digest,
           payload: result.payload,
-          metadata: metadataJson(result.metadata),
+          metadata: result.metadataJson || undefined,
         }),
       );
       return [
@@ -126,14 +127,14 @@ export function createCompleteRecords(
         encryption.keyId,
       ];
     },
-    bytesOf: (command) => command.result.payload.byteLength,
+    bytesOf: (command) => resultBytes(command.result),
     readWritten: readCompleted,
     maxInFlight: MAX_IN_FLIGHT,
     limiter,
   });
   return (commands, deadline) =>
     writeAll(complete, commands, deadline, ({ applied, record }, command) =>
-      applied ? completed(record) : answerComplete(record && withoutLargePayload(record), command),
+      applied ? completed(record) : answerComplete(record && withoutLargeResult(record), command),
     );
 }
 
@@ -162,10 +163,4 @@ function readCompleted(
     };
   }
   return completions;
-}
-
-/** Returns metadata as JSON; undefined if there is none. */
-export function metadataJson(metadata: Readonly<Record<string, string>>): string | undefined {
-  for (const _ in metadata) return JSON.stringify(metadata);
-  return undefined;
 }

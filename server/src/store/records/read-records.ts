@@ -6,13 +6,13 @@ import type { Batcher } from "../batching/batcher.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-batcher.ts";
 import type { Runner } from "../pool.ts";
-import { type FillPayload, keepForReply } from "./large-payloads.ts";
+import { type FillResult, keepForReply } from "./large-results.ts";
 import type { RecordEncryption } from "./record-encryption.ts";
 import { idColumns, nameOfRow } from "./record-ids.ts";
 import { type OpenRow, parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
 
 /**
- * Reads the rows of many keys. A payload larger than MAX_INLINE_PAYLOAD_BYTES is not returned, only its size.
+ * Reads the rows of many keys. A result larger than MAX_INLINE_RESULT_BYTES is not returned, only its size.
  */
 const readRecords = {
   name: "read_records",
@@ -30,9 +30,12 @@ select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_exp
        date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
        r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
        encode(r.result_digest, 'hex') as result_digest,
-       r.checkpoint_state, r.result_metadata,
-       case when octet_length(r.result_payload) <= 65536 then r.result_payload end as result_payload,
-       octet_length(r.result_payload) as result_payload_bytes,
+       r.checkpoint_state,
+       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= 65536
+            then r.result_metadata end as result_metadata,
+       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= 65536
+            then r.result_payload end as result_payload,
+       octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) as result_bytes,
        r.result_key_id, r.checkpoint_key_id
   from unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, namespace, key)
   join records r
@@ -41,12 +44,12 @@ select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_exp
    and r.key = i.key
    and r.key >= i.key
    and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)`,
-  columns: `${RECORD_COLUMNS}, result_payload_bytes int, result_key_id smallint, checkpoint_key_id smallint`,
+  columns: `${RECORD_COLUMNS}, result_bytes int, result_key_id smallint, checkpoint_key_id smallint`,
 };
 
 const MAX_IN_FLIGHT = 1;
 
-/** Reads records without large payloads; undefined if the key is unknown or forgotten. */
+/** Reads records without large results; undefined if the key is unknown or forgotten. */
 export type Readings = Batcher<RecordId, LiveRecord | undefined>;
 
 /** Gathers the reads of all callers, and of operations that wrote nothing, into statements. */
@@ -101,13 +104,13 @@ export type ReadRecords = (
   deadline: Deadline,
 ) => Promise<readonly Settled<LiveRecord | undefined>[]>;
 
-/** Returns a function that reads records with all payloads, batched over all its callers. */
-export function createReadRecords(readings: Readings, fillPayload: FillPayload): ReadRecords {
+/** Returns a function that reads records with all results, batched over all its callers. */
+export function createReadRecords(readings: Readings, fillResult: FillResult): ReadRecords {
   return async (ids, deadline) => {
     const room = createReplyRoom();
     return await awaitLate(
       await readings.submitAll(ids, deadline),
-      (record) => record && fillPayload(record, deadline, room),
+      (record) => record && fillResult(record, deadline, room),
     );
   };
 }

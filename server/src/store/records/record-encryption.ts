@@ -33,12 +33,6 @@ export interface RecordEncryption {
    * @throws Refusal RECORD_UNREADABLE if the row's key is not configured, or a value is not the row's own.
    */
   openRow<Row extends SealedRow>(row: Row): Row;
-  /**
-   * Returns a payload that was read without the rest of its row.
-   *
-   * @throws Refusal RECORD_UNREADABLE, as `openRow`.
-   */
-  openPayload(id: RecordId, keyId: number | null, payload: Buffer): Buffer;
 }
 
 /** The columns of a row that `openRow` reads. */
@@ -51,7 +45,7 @@ export type SealedRow = Pick<RecordRow, "tenant_id" | "namespace" | "key"> &
       | "result_digest"
       | "result_metadata"
       | "result_payload"
-      | "result_payload_bytes"
+      | "result_bytes"
       | "checkpoint_state"
     >
   >;
@@ -116,9 +110,6 @@ export function createRecordEncryption(keyring: Keyring, onUnreadable: OnUnreada
         ...(checkpointKeyId !== undefined && openedCheckpoint(row, opener(name, checkpointKeyId))),
       };
     },
-
-    openPayload: (id, keyId, payload) =>
-      keyId === null ? payload : opener(recordName(id), keyId)(payload, "payload"),
   };
 }
 
@@ -144,12 +135,12 @@ type Open = (value: Uint8Array, column: Column) => Buffer;
 
 function openedResult(row: SealedRow, open: Open): Partial<SealedRow> {
   const { result_digest: digest, result_metadata: metadata, result_payload: payload } = row;
-  const payloadBytes = row.result_payload_bytes ?? undefined;
+  const resultBytes = row.result_bytes ?? undefined;
   return {
     ...(digest && { result_digest: open(Buffer.from(digest, "hex"), "digest").toString("hex") }),
     ...(metadata && { result_metadata: open(Buffer.from(metadata, "base64url"), "metadata").toString() }),
     ...(payload && { result_payload: open(payload, "payload") }),
-    ...(payloadBytes !== undefined && { result_payload_bytes: payloadBytes - SEALED_OVERHEAD_BYTES }),
+    ...(resultBytes !== undefined && { result_bytes: resultBytes - SEALED_OVERHEAD_BYTES }),
   };
 }
 

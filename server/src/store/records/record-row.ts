@@ -34,10 +34,11 @@ export const FENCING_MARGIN_MS = 120_000;
 export const TOKENS_PER_DRAW = 1024;
 
 /**
- * A larger payload is read separately (`large-payloads.ts`), so that a statement for hundreds of keys cannot
- * return hundreds of megabytes. The default of max_result_bytes, so that few tenants need the second read.
+ * A larger result (payload and metadata, as stored) is read separately (`large-results.ts`), so that a statement for
+ * hundreds of keys cannot return hundreds of megabytes. The default of max_result_bytes, so that few tenants need the
+ * second read.
  */
-export const MAX_INLINE_PAYLOAD_BYTES = 64 * 1024;
+export const MAX_INLINE_RESULT_BYTES = 64 * 1024;
 
 /**
  * A row of `records` as statements return it and `pg` parses it. Times are milliseconds since the Unix epoch
@@ -72,8 +73,8 @@ export interface RecordRow extends IdRow, pg.QueryResultRow {
   readonly result_content_type: string | null;
   readonly result_metadata: string | null;
   readonly result_payload: Buffer | null;
-  /** Returned only by statements that read payloads. */
-  readonly result_payload_bytes?: number | null;
+  /** Stored size of payload and metadata. Returned only by statements that read payloads. */
+  readonly result_bytes?: number | null;
   /** The keys that encrypt the result and the checkpoint; null: plain form. Returned with what they encrypt. */
   readonly result_key_id?: number | null;
   readonly checkpoint_key_id?: number | null;
@@ -162,15 +163,15 @@ function parseResult(row: RecordRow): Result | undefined {
   if (required(row, "result_expires_at_ms") <= row.now_ms) return undefined;
   return {
     kind: required(row, "result_kind") === RESULT_KIND.failure ? "failure" : "success",
-    payload: row.result_payload ?? new AbsentPayload(row.result_payload_bytes ?? 0),
+    payload: row.result_payload ?? new AbsentPayload(row.result_bytes ?? 0),
     contentType: row.result_content_type ?? "",
-    metadata: row.result_metadata === null ? {} : JSON.parse(row.result_metadata),
+    metadataJson: row.result_metadata ?? "",
   };
 }
 
-/** A placeholder for a payload that was not read. Never leaves the store. */
+/** A placeholder for a payload that was not read, nor its metadata. Never leaves the store. */
 export class AbsentPayload extends Uint8Array {
-  /** Size of the payload in bytes. Infinite: the payload was read, and did not fit into the reply. */
+  /** Size of payload and metadata in bytes. Infinite: they were read, and did not fit into the reply. */
   readonly storedBytes: number;
   constructor(storedBytes: number) {
     super(0);

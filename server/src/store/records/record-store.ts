@@ -5,7 +5,7 @@ import type { Pool } from "../pool.ts";
 import { type ClaimRecords, createClaimRecords } from "./claim-records.ts";
 import { type CompleteRecords, createCompleteRecords } from "./complete-records.ts";
 import { createExtendLeases, type ExtendLeases } from "./extend-leases.ts";
-import { createFillPayload } from "./large-payloads.ts";
+import { createFillResult } from "./large-results.ts";
 import { createReadings, createReadRecords, type ReadRecords } from "./read-records.ts";
 import { type RecordEncryption, WITHOUT_KEYS } from "./record-encryption.ts";
 import { createReleaseRecords, type ReleaseRecords } from "./release-records.ts";
@@ -34,13 +34,13 @@ export function createRecordStore(
   shards?: Shards,
 ): RecordStore {
   const database: RecordsDatabase = { pool, shards };
-  const fillPayload = createFillPayload(database, encryption, limiter);
+  const fillResult = createFillResult(database, encryption, limiter);
   const readings = createReadings(database, encryption, limiter);
   return {
-    claim: createClaimRecords(database, { readings, fillPayload, encryption, limiter }),
+    claim: createClaimRecords(database, { readings, fillResult, encryption, limiter }),
     complete: createCompleteRecords(database, { readings, encryption, limiter }),
     release: createReleaseRecords(database, readings, limiter),
     extendLease: createExtendLeases(database, { readings, encryption, limiter }),
-    read: createReadRecords(readings, fillPayload),
+    read: createReadRecords(readings, fillResult),
   };
 }

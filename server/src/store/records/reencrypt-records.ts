@@ -22,7 +22,8 @@ with examined as materialized (
   select r.tenant_id, r.namespace, r.key,
          (r.result_digest is not null and r.result_key_id is distinct from $4::smallint)
            or (r.checkpoint_state is not null and r.checkpoint_key_id is distinct from $4::smallint) as is_due,
-         coalesce(octet_length(r.result_payload), 0) + coalesce(octet_length(r.checkpoint_state), 0) as bytes
+         coalesce(octet_length(r.result_payload), 0) + coalesce(octet_length(r.result_metadata), 0)
+           + coalesce(octet_length(r.checkpoint_state), 0) as bytes
     from records r
    where (r.tenant_id, r.namespace, r.key) > ($1::int, $2::text collate "C", $3::text collate "C")
    order by r.tenant_id, r.namespace, r.key

@@ -1,7 +1,6 @@
 import type { LiveRecord, RecordId } from "../../domain/record.ts";
 import type { ResolveCommand } from "../../domain/resolution.ts";
 import type { Runner } from "../pool.ts";
-import { metadataJson } from "./complete-records.ts";
 import { raiseCacheGeneration } from "./forget-records.ts";
 import type { RecordEncryption } from "./record-encryption.ts";
 import { type OpenRow, parseRecord, RESULT_KIND, type RecordRow } from "./record-row.ts";
@@ -22,10 +21,13 @@ select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_exp
        date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
        r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
        encode(r.result_digest, 'hex') as result_digest,
-       r.checkpoint_state, r.result_metadata,
+       r.checkpoint_state,
+       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= 65536
+            then r.result_metadata end as result_metadata,
        r.result_key_id, r.checkpoint_key_id,
-       case when octet_length(r.result_payload) <= 65536 then r.result_payload end as result_payload,
-       octet_length(r.result_payload) as result_payload_bytes
+       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= 65536
+            then r.result_payload end as result_payload,
+       octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) as result_bytes
   from records r
  where r.tenant_id = $1::int and r.namespace = $2::text and r.key = $3::text
    for update`,
@@ -33,7 +35,7 @@ select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_exp
 
 /**
  * Reads a record and locks its row until the transaction ends; undefined if there is no record. Large
- * payloads are not read.
+ * results are not read.
  *
  * @param openRow decrypts the row, or leaves its values out.
  * @throws Refusal RECORD_UNREADABLE, as `openRow`.
@@ -219,7 +221,7 @@ async function changeRow(
       const { digest, payload, metadata } = encryption.storedResult(id, {
         digest: resultDigest,
         payload: result.payload,
-        metadata: metadataJson(result.metadata),
+        metadata: result.metadataJson || undefined,
       });
       const parameters = [
         ...keyParameters(id),

@@ -14,7 +14,7 @@ import {
 import { MAX_EXAMINED_ROWS } from "./count-matching.ts";
 import { MAX_EXAMINED_AMBIGUOUS } from "./list-ambiguous.ts";
 import { FILTER_STATE, MAX_EXAMINED } from "./list-records.ts";
-import { FENCING_MARGIN_MS, MAX_INLINE_PAYLOAD_BYTES, RESULT_KIND, TOKENS_PER_DRAW } from "./record-row.ts";
+import { FENCING_MARGIN_MS, MAX_INLINE_RESULT_BYTES, RESULT_KIND, TOKENS_PER_DRAW } from "./record-row.ts";
 
 /** The text of this folder's files, by name. */
 const SOURCES = new Map(
@@ -100,9 +100,12 @@ test("the sequence's increment is the defined one, and numbers all operations of
 });
 
 test("limits in SQL are the defined ones", () => {
-  const inline = partsMatching(/octet_length\(r\.result_payload\) <= (\d+)/g);
+  const inline = partsMatching(/octet_length\(r\.result_metadata\), 0\) <= (\d+)/g);
   expect(inline).toEqual(
-    ["read_records", "lock_record"].map((name) => [name, String(MAX_INLINE_PAYLOAD_BYTES)]),
+    ["read_records", "read_records", "lock_record", "lock_record"].map((name) => [
+      name,
+      String(MAX_INLINE_RESULT_BYTES),
+    ]),
   );
   expect(textOf("look_at_records")).toContain(` limit ${MAX_EXAMINED} )`);
   expect(textOf("look_at_ambiguous_records")).toContain(` limit ${MAX_EXAMINED_AMBIGUOUS} )`);

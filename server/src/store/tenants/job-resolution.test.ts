@@ -9,7 +9,7 @@ const result = {
   kind: "failure",
   payload: Buffer.from("secret payload"),
   contentType: "text/plain",
-  metadata: { status: "secret metadata" },
+  metadataJson: '{"status":"secret metadata"}',
 } as const;
 const COMPLETE: Resolution = { kind: "complete", result, resultDigest: digestResult(result) };
 const KEYS = parseKeyring(`1:${Buffer.alloc(32, 7).toString("base64")}`);

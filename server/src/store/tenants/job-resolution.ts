@@ -1,6 +1,5 @@
 import type { RecordId } from "../../domain/record.ts";
 import type { Resolution } from "../../domain/resolution.ts";
-import { metadataJson } from "../records/complete-records.ts";
 import type { RecordEncryption } from "../records/record-encryption.ts";
 
 /** A resolution as `record_jobs.resolution` holds it. Bytes are in base64. */
@@ -29,11 +28,11 @@ export function writeJobResolution(
 
 function storedResolution(resolution: Resolution, tenantId: number, encryption: RecordEncryption): Stored {
   if (resolution.kind !== "complete") return { kind: resolution.kind };
-  const { kind, contentType, payload, metadata } = resolution.result;
+  const { kind, contentType, payload, metadataJson } = resolution.result;
   const stored = encryption.storedResult(placeOf(tenantId), {
     digest: resolution.resultDigest,
     payload,
-    metadata: metadataJson(metadata),
+    metadata: metadataJson || undefined,
   });
   return {
     kind: "complete",
@@ -70,7 +69,7 @@ export function readJobResolution(json: string, tenantId: number, encryption: Re
       kind: stored.resultKind,
       contentType: stored.contentType,
       payload: opened.result_payload,
-      metadata: opened.result_metadata === null ? {} : JSON.parse(opened.result_metadata),
+      metadataJson: opened.result_metadata ?? "",
     },
     resultDigest: Buffer.from(opened.result_digest, "hex"),
   };

@@ -28,7 +28,8 @@ export type Result = Message<"onceward.v1.Result"> & {
   kind: Result_Kind;
 
   /**
-   * Opaque to Onceward and replayed byte for byte. At most the policy's max_result_bytes (64 KiB by default).
+   * Opaque to Onceward and replayed byte for byte. With the metadata, at most the policy's max_result_bytes (64 KiB by
+   * default).
    *
    * @generated from field: bytes payload = 2;
    */
@@ -43,7 +44,7 @@ export type Result = Message<"onceward.v1.Result"> & {
 
   /**
    * For the caller only, e.g. an HTTP status and headers. At most 64 entries; a name has 1-128 bytes, a value at
-   * most 4,096 bytes.
+   * most 4,096 bytes. As compact JSON, in which they count towards the result's size, at most 16 KiB in all.
    *
    * @generated from field: map<string, string> metadata = 4;
    */

@@ -68,7 +68,7 @@ export type Policy = Message<"onceward.v1.Policy"> & {
   onLeaseExpiry: Policy_OnLeaseExpiry;
 
   /**
-   * The largest payload of a result, in bytes. Default: 64 KiB; at most 1 MiB.
+   * The largest result, in bytes: its payload, and its metadata as compact JSON. Default: 64 KiB; at most 1 MiB.
    *
    * @generated from field: optional int32 max_result_bytes = 7;
    */
