@@ -45,7 +45,7 @@ interface Tally {
  */
 const FLUSH_INTERVAL_MS = 1000;
 /** Tenants per statement: few, so that their rows are not locked for long. */
-const MAX_FLUSHED = 1000;
+const MAX_STORED_TOGETHER = 1000;
 /** After this time every tenant has been read again. */
 const MAX_TALLY_AGE_MS = 10_000;
 const NOTHING: StoredTotals = { records: 0, storedBytes: 0 };
@@ -55,16 +55,17 @@ export function createStorageTotals({ pool, onFailed }: StorageTotalsOptions): S
   const tallies = new Map<number, Tally>();
 
   /**
-   * Stores changes. A failed flush is repeated; if it had an effect nevertheless, the next count corrects the
+   * Stores the changes of all tenants. A failed flush is repeated; if it had an effect nevertheless, the next count corrects the
    * totals.
    */
   async function flush(): Promise<void> {
     const changes: TotalsChange[] = [];
     for (const [tenantId, { records, storedBytes }] of tallies) {
-      if (changes.length === MAX_FLUSHED) break;
       if (records !== 0 || storedBytes !== 0) changes.push({ tenantId, records, storedBytes });
     }
-    if (changes.length > 0) await store(changes);
+    for (let from = 0; from < changes.length; from += MAX_STORED_TOGETHER) {
+      await store(changes.slice(from, from + MAX_STORED_TOGETHER));
+    }
     for (const [tenantId, { records, storedBytes, reserved, storedAtMs }] of tallies) {
       const isOld = performance.now() - storedAtMs > MAX_TALLY_AGE_MS;
       if (isOld && records === 0 && storedBytes === 0 && reserved === 0) tallies.delete(tenantId);
