@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { encryptionKeys } from "../../../test/helpers/servers/encryption.ts";
 import { type Keyring, NO_KEYS, parseKeyring } from "../store/encryption/keyring.ts";
+import { deriveKey, seal } from "../store/encryption/seal.ts";
 import { type EntryFormat, entryFormat } from "./entry-format.ts";
 
 const SECRET = "a pepper of thirty-two characters";
@@ -47,6 +48,13 @@ test("replicas with the keys in another order read each other's entries", () => 
   expect(read(two, NAME, write(one))).toEqual(COMPLETION);
 });
 
+/** Returns an entry that is bound to its name alone. */
+function earlierEntry(): Buffer {
+  const key = keyring(1).current;
+  if (key === undefined) throw new Error("there is no key");
+  return Buffer.concat([Buffer.from([0, key.id]), seal(deriveKey(key, "entry", NAME), COMPLETION, NAME)]);
+}
+
 test.each([
   ["of another name", ENCRYPTED, `${NAME}0`, write(ENCRYPTED)],
   ["that is signed, with keys", ENCRYPTED, NAME, write(SIGNED)],
@@ -58,6 +66,7 @@ test.each([
     write(ENCRYPTED),
   ],
   ["under a key that is not configured", entryFormat(SECRET, keyring(2)), NAME, write(ENCRYPTED)],
+  ["without a version of its format, as earlier servers encrypted it", ENCRYPTED, NAME, earlierEntry()],
   ["that is empty", ENCRYPTED, NAME, Buffer.alloc(0)],
   ["of one byte", ENCRYPTED, NAME, Buffer.alloc(1)],
 ])("an entry %s is refused", (_, reader, name, entry) => {

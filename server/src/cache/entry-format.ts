@@ -1,7 +1,7 @@
 import { createSecretKey } from "node:crypto";
 import type { EncryptionKey, Keyring } from "../store/encryption/keyring.ts";
 import { deriveKey, open, seal } from "../store/encryption/seal.ts";
-import { openEntry, sealEntry } from "./entry.ts";
+import { FORMAT, openEntry, sealEntry } from "./entry.ts";
 
 /** How completions are held in memory and stored in Redis. */
 export interface EntryFormat {
@@ -41,7 +41,7 @@ const KEY_ID_BYTES = 2;
 function encryptedFormat(keyring: Keyring, current: EncryptionKey): EntryFormat {
   return {
     hold(name, completion) {
-      const sealed = seal(deriveKey(current, "entry", name), completion, name);
+      const sealed = seal(deriveKey(current, "entry", name), completion, placeOf(name));
       const held = Buffer.allocUnsafe(KEY_ID_BYTES + sealed.byteLength);
       held.writeUInt16BE(current.id);
       held.set(sealed, KEY_ID_BYTES);
@@ -49,9 +49,14 @@ function encryptedFormat(keyring: Keyring, current: EncryptionKey): EntryFormat 
     },
     reveal(name, held) {
       const key = held.byteLength < KEY_ID_BYTES ? undefined : keyring.find(held.readUInt16BE());
-      return key && open(deriveKey(key, "entry", name), held.subarray(KEY_ID_BYTES), name);
+      return key && open(deriveKey(key, "entry", name), held.subarray(KEY_ID_BYTES), placeOf(name));
     },
     store: (_, held) => held,
     load: (_, entry) => entry,
   };
+}
+
+/** Returns the additional authenticated data of an entry: its format and its name. */
+function placeOf(name: string): string {
+  return `${FORMAT}:${name}`;
 }

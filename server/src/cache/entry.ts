@@ -8,8 +8,8 @@ import { createHmac, type KeyObject } from "node:crypto";
  * forge a result.
  */
 const DIGEST_BYTES = 16;
-/** Part of the digest's input, so that entries of another format are refused. */
-const FORMAT = "onceward-entry-2";
+/** What an entry is bound to beside its name, signed or encrypted, so that entries of another format are refused. */
+export const FORMAT = "onceward-entry-2";
 
 /** Returns the entry of these bytes under this name. */
 export function sealEntry(name: string, bytes: Uint8Array, key: KeyObject): Buffer {

@@ -10,6 +10,8 @@ export interface MemoryCache {
   get(name: string): Buffer | undefined;
   /** Stores the bytes for at most `lifetimeMs`. Ignores entries of more than 64 KiB, name included. */
   set(name: string, bytes: Buffer, lifetimeMs: number): void;
+  /** Removes the bytes of a name, if there are any. */
+  delete(name: string): void;
   /** Removes all entries. */
   clear(): void;
   /** Returns the memory in use, with the index. */
@@ -129,6 +131,12 @@ export function createMemoryCache(maxBytes: number, hash: NameHash = createNameH
       if (entry === NONE || entries.endsAtMs(entry) <= performance.now()) return undefined;
       entries.mark(entry, true);
       return entries.content(entry);
+    },
+
+    delete(text) {
+      const name = writeName(text);
+      const entry = name === undefined ? NONE : find(name);
+      if (entry !== NONE) unlink(entry);
     },
 
     set(text, bytes, lifetimeMs) {

@@ -24,8 +24,8 @@ export interface ReplayCache {
    */
   find(id: RecordId, epoch: CacheEpoch): CachedCompletion | undefined | Promise<CachedCompletion | undefined>;
   /**
-   * Keeps a completion that a statement returned. Call it after the commit, with the epoch from before the
-   * statement.
+   * Keeps a completion that a statement returned; one that is too large only replaces what was kept of the record, which may
+   * have been forgotten since. Call it after the commit, with the epoch from before the statement.
    */
   keep(id: RecordId, completion: CachedCompletion, epoch: CacheEpoch): void;
   /** Counts a claim that Postgres answered, with a result (`repeat`) or with anything else. */
@@ -48,6 +48,9 @@ const MAX_EPOCH_AGE_MS = 10_000;
 /** Maximum lifetime of an entry: Postgres can answer repeats that are this rare. */
 const MAX_LIFETIME_MS = 3_600_000;
 
+/** In Redis in place of a completion that is not cached. */
+const NO_COMPLETION = Buffer.alloc(0);
+
 /** @see ReplayCache */
 export function createReplayCache({ memory, redis, format, onLookup }: ReplayCacheOptions): ReplayCache {
   const meter = createRepeatMeter();
@@ -69,7 +72,7 @@ export function createReplayCache({ memory, redis, format, onLookup }: ReplayCac
     epoch: CacheEpoch,
   ): Promise<CachedCompletion | undefined> {
     const { bytes: entry, answered } = await cache.get(name);
-    if (entry === undefined) {
+    if (entry === undefined || entry.byteLength === 0) {
       onLookup("redis", answered ? "miss" : "unanswered");
       return undefined;
     }
@@ -115,10 +118,15 @@ export function createReplayCache({ memory, redis, format, onLookup }: ReplayCac
     },
 
     keep(id, completion, epoch) {
-      if (resultBytes(completion.result) > MAX_CACHED_BYTES) return;
+      const name = nameOf(id, epoch);
+      if (resultBytes(completion.result) > MAX_CACHED_BYTES) {
+        memory.delete(name);
+        // Longer than any call that may still look for this name.
+        redis?.set(name, () => NO_COMPLETION, MAX_EPOCH_AGE_MS);
+        return;
+      }
       const lifetimeMs = Math.min(remainingMs(completion, latestNowMs(epoch)), MAX_LIFETIME_MS);
       if (lifetimeMs <= 0) return;
-      const name = nameOf(id, epoch);
       const held = format.hold(name, encodeCompletion(completion));
       memory.set(name, held, lifetimeMs);
       redis?.set(name, () => format.store(name, held), lifetimeMs);
