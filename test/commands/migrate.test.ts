@@ -1,5 +1,5 @@
 import pg from "pg";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { NAMED_COCKROACH } from "../helpers/database/other-engine.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
@@ -72,6 +72,25 @@ test("DATABASE_DIRECT_URL selects the database that is migrated", async () => {
   const check = (url: string) => runCommand(["migrate", "--check"], workplace, settingsFor(url));
   const [ofPooled, ofDirect] = await Promise.all([check(pooled), check(direct)]);
   expect([ofPooled.exit, ofDirect.exit]).toEqual([1, 0]);
+});
+
+test("a search_path that leads to another schema than public is refused and changes nothing", async () => {
+  const workplace = await createWorkplace();
+  const url = await postgres.createDatabase();
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  await client.query("create schema ow");
+  await client.query(`alter database "${new URL(url).pathname.slice(1)}" set search_path = ow`);
+  const ended = await runCommand(["migrate"], workplace, settingsFor(url));
+  expect(ended).toEqual({
+    exit: 1,
+    stdout: "",
+    stderr:
+      "The tables must be in the schema public, but search_path leads to ow: set it to public for this role and database.\n",
+  });
+  const { rows } = await client.query("select from pg_tables where schemaname in ('ow', 'public')");
+  expect(rows).toEqual([]);
 });
 
 test("an unknown option is refused and changes nothing", async () => {

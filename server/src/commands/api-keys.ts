@@ -94,5 +94,6 @@ async function ensureTenant(transaction: Runner, name: string): Promise<TenantRe
   if (tenant === undefined || tenant.state === "DELETING") {
     throw new CommandError(`tenant ${name} is being deleted`);
   }
+  if (tenant.state === "MOVING") throw new CommandError(`tenant ${name} is moving to another installation`);
   return tenant;
 }

@@ -3,7 +3,7 @@ import { DistributionRefused } from "../store/citus/coordinator-session.ts";
 import { distributeRecords, requireCoordinator } from "../store/citus/distribute-records.ts";
 import { undistributeRecords } from "../store/citus/undistribute-records.ts";
 import { readUnsupportedEngine, type UnsupportedEngine } from "../store/engine.ts";
-import { migrate, readSchemaState } from "../store/migrate.ts";
+import { migrate, readCurrentSchema, readSchemaState } from "../store/migrate.ts";
 import { MigrationRefused } from "../store/migration/rewrites.ts";
 import { CommandError } from "./host.ts";
 
@@ -13,13 +13,21 @@ type Databases = Pick<Config, "DATABASE_URL" | "DATABASE_DIRECT_URL">;
  * Runs the missing migrations and returns their names.
  *
  * @param tell receives which transactions a migration waits for.
- * @throws CommandError if a migration would stop the service, or if the database cannot be used.
+ * @throws CommandError if a migration would stop the service, if the database cannot be used, or if tables would be created
+ *   in another schema than `public`.
  */
 export function runMigrations(
   databases: Databases,
   tell: (line: string) => void,
 ): Promise<readonly string[]> {
-  return onDatabase(databases, (url) => migrate(url, tell));
+  return onDatabase(databases, async (url) => {
+    const schema = await readCurrentSchema(url);
+    if (schema !== "public")
+      throw new CommandError(
+        `The tables must be in the schema public, but search_path leads to ${schema ?? "no schema"}: set it to public for this role and database.`,
+      );
+    return await migrate(url, tell);
+  });
 }
 
 /**

@@ -116,6 +116,15 @@ function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`;
 }
 
+/** Returns the schema in which tables are created: the first one of `search_path` that exists; undefined if there is none. */
+export async function readCurrentSchema(databaseUrl: string): Promise<string | undefined> {
+  const config = { connectionString: databaseUrl, query_timeout: QUERY_TIMEOUT_MS };
+  return await withConnection(config, async (client) => {
+    const { rows } = await client.query<{ schema: string | null }>("select current_schema() as schema");
+    return rows[0]?.schema ?? undefined;
+  });
+}
+
 /** Compares the migrations that ran in a database with those that this server contains. Changes nothing. */
 export async function readSchemaState(databaseUrl: string): Promise<SchemaState> {
   const shipped = await shippedMigrations();
