@@ -51,6 +51,10 @@ const ENDINGS: Readonly<Record<string, { end(bearer: Bearer): Promise<unknown>; 
     end: async ({ tenant }) => (await operator()).suspendTenant({ name: tenant.name }),
     reason: "TENANT_SUSPENDED",
   },
+  "its tenant is moving": {
+    end: ({ tenant }) => database.query("update tenants set moving_since = now() where id = $1", [tenant.id]),
+    reason: "TENANT_MOVING",
+  },
   "its tenant was deleted": {
     end: async ({ tenant }) => (await operator()).deleteTenant({ name: tenant.name }),
     reason: "CREDENTIAL_INVALID",

@@ -3,7 +3,7 @@ import { expiredInQueue, loadPolicies } from "../calls/authority.ts";
 import type { Answer, Call } from "../calls/call.ts";
 import { Rejected, type Settled } from "../domain/operation.ts";
 import type { ClaimCommand, ClaimOutcome } from "../domain/record.ts";
-import { Refusal } from "../domain/refusal.ts";
+import { isRefusal, Refusal } from "../domain/refusal.ts";
 import type { ClaimRequest } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { AdmitRecord } from "./claim-within-quota.ts";
 import { parseClaim } from "./messages.ts";
@@ -72,8 +72,8 @@ export async function decideUntil(
 }
 
 /**
- * Checks whether a waiting claim would be accepted if it arrived now. An error that can be retried is ignored: the claim is
- * authorized again when it is woken.
+ * Checks whether a waiting claim would be accepted if it arrived now. An error that can be retried is ignored, because the
+ * claim is authorized again when it is woken; but a move ends the wait, because the record will not resolve here.
  *
  * @throws Refusal as for a new call.
  */
@@ -84,6 +84,8 @@ async function checkPrincipal(request: ClaimRequest, call: Call): Promise<void> 
     await loadPolicies([request.namespace], current);
     parseClaim(request, current.principal);
   } catch (error) {
-    if (!(error instanceof Refusal && error.retryAfterMs !== undefined)) throw error;
+    const endsWait =
+      isRefusal(error, "TENANT_MOVING") || !(error instanceof Refusal) || error.retryAfterMs === undefined;
+    if (endsWait) throw error;
   }
 }
