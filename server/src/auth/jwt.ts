@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { errors, jwtVerify } from "jose";
 import { LRUCache } from "lru-cache";
+import { MAX_TIMESTAMP_MS } from "../domain/limits.ts";
 import { credentialInvalid, Refusal } from "../domain/refusal.ts";
 import { MAX_TOKEN_LENGTH } from "./api-key.ts";
 import type { Jwks } from "./jwks.ts";
@@ -67,7 +68,7 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
     });
     const identity = identityOf(payload, claims);
     if (identity === undefined) throw new errors.JWTInvalid("the claims name no valid identity");
-    const expiresAtMs = (payload.exp ?? 0) * 1000;
+    const expiresAtMs = Math.min((payload.exp ?? 0) * 1000, MAX_TIMESTAMP_MS);
     return {
       identity: { ...identity, expiresAtMs },
       expiresAtMs: expiresAtMs + CLOCK_TOLERANCE_S * 1000,

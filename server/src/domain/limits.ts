@@ -36,3 +36,8 @@ export const MAX_BATCH_ITEMS = 1000;
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 /** The largest result, with its metadata, that caches keep: a larger one would evict hundreds of others. */
 export const MAX_CACHED_BYTES = 16 * 1024;
+/**
+ * The end of the year 9999, which no reply can exceed. A number cannot hold nanoseconds of that time: the last ones would
+ * round to the year 10000.
+ */
+export const MAX_TIMESTAMP_MS = 253_402_300_799_999;

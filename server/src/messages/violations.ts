@@ -1,4 +1,5 @@
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { MAX_TIMESTAMP_MS } from "../domain/limits.ts";
 import { Refusal, type Violation } from "../domain/refusal.ts";
 
 /**
@@ -116,8 +117,6 @@ export class Violations {
 /** The range of google.protobuf.Timestamp. */
 const MIN_TIMESTAMP_S = -62_135_596_800n;
 const MAX_TIMESTAMP_S = 253_402_300_799n;
-/** A number cannot hold nanoseconds of that time: the last ones would round to the year 10000, which no reply can express. */
-const MAX_TIMESTAMP_MS = 253_402_300_799_999;
 
 /** Nearly every key matches: one byte per character, and no control characters. */
 const PRINTABLE_ASCII = /^[ -~]*$/;
