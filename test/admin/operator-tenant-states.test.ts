@@ -45,6 +45,23 @@ describeAdministration("An operator", (world, transport) => {
     expect(resumed.tenant).toMatchObject({ state: Tenant_State.ACTIVE });
   });
 
+  test("refuses changes of a moving tenant, whose export may be written already", async () => {
+    const operator = await world().operator();
+    const { name } = (await world().administeredTenant()).tenant;
+    await world().database.query("update tenants set moving_since = now() where name = $1", [name]);
+    const changes = [
+      operator.updateTenantLimits({
+        name,
+        quotas: { liveRecords: 5n },
+        updateMask: { paths: ["quotas.live_records"] },
+      }),
+      operator.createTenantApiKey({ tenant: name, apiKey: { role: ApiKey_Role.CALLER } }),
+    ];
+    for (const error of await Promise.all(changes.map(errorOf))) {
+      expect(error).toMatchObject({ code: "Unavailable", reason: "TENANT_MOVING" });
+    }
+  });
+
   test("deletes a tenant: its calls are refused permanently, and its records are removed in the background", async () => {
     const operator = await world().operator();
     const { admin, caller, tenant } = await world().administeredTenant();

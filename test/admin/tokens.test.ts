@@ -1,7 +1,7 @@
 import { createOnceward } from "@onceward/client";
 import { generateSecret } from "jose";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
+import { connectAdmin, connectIdentity, connectOperator } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { grant, lookUp, ORDER } from "../helpers/calls/verbs.ts";
@@ -92,6 +92,20 @@ describe.each(transportsUnderTest())("A token, over %s", (transport) => {
     const operator = await issuer.token({ onceward_role: "OPERATOR" });
     expect((await connectOperator(server, operator, transport).getServerInfo({})).version).not.toBe("");
     expect(await errorOf(connectAdmin(server, operator, transport).getTenant({}))).toMatchObject(denied);
+  });
+
+  test("that expires after the year 9999 is valid, and its expiry is shown as the end of that year", async () => {
+    for (const exp of [253_402_300_800, 1e300]) {
+      const { expiresAt } = await connectIdentity(server, await callerToken({ exp }), transport).whoAmI({});
+      expect(expiresAt?.seconds).toBe(253_402_300_799n);
+    }
+  });
+
+  test("without namespaces, or with an empty list, is told apart by WhoAmI", async () => {
+    const whoIs = async (claims: Claims) =>
+      await connectIdentity(server, await callerToken(claims), transport).whoAmI({});
+    expect(await whoIs({})).toMatchObject({ namespaces: [], allNamespaces: true });
+    expect(await whoIs({ onceward_namespaces: [] })).toMatchObject({ namespaces: [], allNamespaces: false });
   });
 
   test("that is limited to namespaces is valid only for those", async () => {

@@ -19,6 +19,7 @@ export function createIdentityService(): Handlers<typeof IdentityService> {
         kind: credential === undefined ? Kind.ANONYMOUS : KINDS[credential.kind],
         actor,
         role: ROLE_MESSAGES[role],
+        allNamespaces: principal.role !== "OPERATOR" && principal.namespaces === undefined,
         ...(principal.role !== "OPERATOR" && {
           tenant: principal.tenant.name,
           namespaces: [...(principal.namespaces ?? [])].sort(),

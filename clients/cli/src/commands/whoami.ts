@@ -29,13 +29,21 @@ export function whoAmICommand(host: Host): Command {
   );
 }
 
-function describe({ kind, actor, role, tenant, namespaces, expiresAt }: WhoAmIResponse): string {
+function describe({
+  kind,
+  actor,
+  role,
+  tenant,
+  namespaces,
+  allNamespaces = true,
+  expiresAt,
+}: WhoAmIResponse): string {
   return renderFacts([
     ["kind", enumName(WhoAmIResponse_Kind, kind)],
     ["actor", actor || "-"],
     ["role", roleName(role)],
     ["tenant", tenant || "-"],
-    ["namespaces", namespaces.join(", ") || "(all)"],
+    ["namespaces", namespaces.join(", ") || (allNamespaces ? "(all)" : "(none)")],
     ["expires", expiresAt === undefined ? "never" : formatMoment(expiresAt)],
   ]);
 }

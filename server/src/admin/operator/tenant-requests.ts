@@ -1,7 +1,7 @@
 import { MAX_REASON_BYTES, NAMESPACE_PATTERN } from "../../domain/limits.ts";
 import { boundsInForce } from "../../domain/policy-bounds.ts";
 import { Refusal } from "../../domain/refusal.ts";
-import type { TenantResource } from "../../domain/tenant.ts";
+import { requireServed, type TenantResource } from "../../domain/tenant.ts";
 import type { CreateTenantRequest } from "../../gen/onceward/v1/operator_pb.ts";
 import { Violations } from "../../messages/violations.ts";
 import type { Runner } from "../../store/pool.ts";
@@ -58,9 +58,21 @@ export async function lockTenantByName(transaction: Runner, name: string): Promi
  *
  * @throws Refusal TENANT_NOT_FOUND, also for a tenant that is being deleted.
  */
-export async function lockServedTenant(transaction: Runner, name: string): Promise<TenantResource> {
+export async function lockKeptTenant(transaction: Runner, name: string): Promise<TenantResource> {
   const tenant = await lockTenantByName(transaction, name);
   if (tenant.state === "DELETING") throw tenantNotFound();
+  return tenant;
+}
+
+/**
+ * Returns the same as `lockKeptTenant`, for a tenant whose data may change: the export of a moving one may have been written
+ * already, so that a change would be lost.
+ *
+ * @throws Refusal TENANT_NOT_FOUND, TENANT_MOVING.
+ */
+export async function lockChangeableTenant(transaction: Runner, name: string): Promise<TenantResource> {
+  const tenant = await lockKeptTenant(transaction, name);
+  requireServed({ moving: tenant.state === "MOVING", suspended: false });
   return tenant;
 }
 

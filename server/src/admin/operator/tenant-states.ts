@@ -15,7 +15,7 @@ import { updateTenant } from "../../store/tenants/tenants.ts";
 import { recordChange } from "../audited-change.ts";
 import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 import type { OperatorOptions } from "./options.ts";
-import { checkNameAndReason, lockServedTenant, lockTenantByName } from "./tenant-requests.ts";
+import { checkNameAndReason, lockKeptTenant, lockTenantByName } from "./tenant-requests.ts";
 
 type Methods = "suspendTenant" | "resumeTenant" | "deleteTenant";
 
@@ -32,7 +32,7 @@ export function createTenantStateHandlers({
   ): Promise<TenantResource> {
     checkNameAndReason(request);
     const tenant = await pool.transaction(async (transaction) => {
-      const was = await lockServedTenant(transaction, request.name);
+      const was = await lockKeptTenant(transaction, request.name);
       if (was.state === state) return was;
       if (was.state === "MOVING") checkMoving(state, request);
       await recordChange(transaction, call, {

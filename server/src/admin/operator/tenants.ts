@@ -30,7 +30,7 @@ import type { OperatorOptions } from "./options.ts";
 import {
   checkName,
   limitsSnapshot,
-  lockServedTenant,
+  lockChangeableTenant,
   parseNewTenant,
   tenantNotFound,
 } from "./tenant-requests.ts";
@@ -110,7 +110,7 @@ export function createTenantHandlers({
       const terms = parseApiKeyTerms(request.apiKey, violations);
       violations.throwIfAny();
       const { key, secret } = await pool.transaction(async (transaction) => {
-        const tenant = await lockServedTenant(transaction, request.tenant);
+        const tenant = await lockChangeableTenant(transaction, request.tenant);
         return makeApiKey(transaction, call, { action: "CreateTenantApiKey", tenant, terms, pepper });
       });
       changes.apiKeyChanged(key.id);
@@ -126,7 +126,7 @@ async function changeLimits(
   request: UpdateTenantLimitsRequest,
   merge: (was: TenantResource) => Limits,
 ): Promise<TenantResource> {
-  const was = await lockServedTenant(transaction, request.name);
+  const was = await lockChangeableTenant(transaction, request.name);
   checkEtag(request.etag, tenantEtag(was));
   const becomes = { ...was, ...merge(was) };
   const violations = new Violations();

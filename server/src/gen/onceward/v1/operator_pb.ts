@@ -1136,7 +1136,7 @@ export const OperatorService: GenService<{
    * Sets the bounds of a tenant's policies, and its quotas. The change is effective on every replica within 10 s. Policies
    * that are beyond new bounds stay in force until they are next updated.
    *
-   * Errors: INVALID_REQUEST; TENANT_NOT_FOUND; ETAG_MISMATCH.
+   * Errors: INVALID_REQUEST; TENANT_NOT_FOUND; TENANT_MOVING; ETAG_MISMATCH.
    *
    * @generated from rpc onceward.v1.OperatorService.UpdateTenantLimits
    */
@@ -1186,7 +1186,7 @@ export const OperatorService: GenService<{
   /**
    * Creates an API key of a tenant, such as its administrator's first one. The secret is returned only this once.
    *
-   * Errors: INVALID_REQUEST; TENANT_NOT_FOUND.
+   * Errors: INVALID_REQUEST; TENANT_NOT_FOUND; TENANT_MOVING.
    *
    * @generated from rpc onceward.v1.OperatorService.CreateTenantApiKey
    */
