@@ -101,6 +101,12 @@ export const BACKGROUND: Section = {
       ],
     },
     {
+      title: "Unreadable records",
+      description: "Reads of encrypted records that failed, by cause. Their keys are refused.",
+      unit: "ops",
+      queries: [{ expr: rateBy("cause", "onceward_unreadable_records_total"), legend: "{{cause}}" }],
+    },
+    {
       title: "Failures of background tasks",
       description: "Failed runs. Tasks are retried at their next interval.",
       unit: "ops",

@@ -16,6 +16,6 @@ describeWithPrograms(["amtool"], "Alertmanager", () => {
   test("accepts the configuration", async () => {
     const config = join(DEPLOY, "alertmanager/alertmanager.yml");
     const { exit, output } = await runProgram("amtool", "check-config", config);
-    expect({ exit, output }).toMatchObject({ exit: 0, output: expect.stringContaining("1 receivers") });
+    expect({ exit, output }).toMatchObject({ exit: 0, output: expect.stringContaining("2 receivers") });
   });
 });

@@ -47,7 +47,7 @@ describeWithPrograms(["prometheus"], "Prometheus", () => {
       redis = await startRedis();
       const env = { REDIS_URL: redis.url, ONCEWARD_SWEEP_INTERVAL: "200ms" };
       replicas = await Promise.all([0, 1].map(() => startServerProcess(database.url, env)));
-      prometheus = await startPrometheus(replicas);
+      prometheus = await startPrometheus({ onceward: replicas });
       load = await startMixedLoad(database, replicas);
     });
 

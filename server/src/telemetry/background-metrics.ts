@@ -60,6 +60,12 @@ export function createBackgroundMetrics(registry: Registry): BackgroundMetrics {
   );
   // Exported as 0 before the first failure, so that Prometheus sees the first one as an increase.
   for (const task of BACKGROUND_TASKS) backgroundErrors.inc({ task }, 0);
+  const unreadableRecords = counter(
+    "onceward_unreadable_records_total",
+    "Reads of records that could not be decrypted, by cause.",
+    ["cause"],
+  );
+  for (const cause of ["key_missing", "not_authentic"]) unreadableRecords.inc({ cause }, 0);
   return {
     sweepRecords: counter(
       "onceward_sweep_records_total",
@@ -88,11 +94,7 @@ export function createBackgroundMetrics(registry: Registry): BackgroundMetrics {
       "onceward_record_jobs_unfinished",
       "Record jobs of all tenants that are waiting or running.",
     ),
-    unreadableRecords: counter(
-      "onceward_unreadable_records_total",
-      "Reads of records that could not be decrypted, by cause.",
-      ["cause"],
-    ),
+    unreadableRecords,
     encryptionRecords: counter(
       "onceward_encryption_records_total",
       "Records that the passes after a change of encryption keys examined, changed, skipped or could not read.",

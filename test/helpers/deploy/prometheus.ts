@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { vi } from "vitest";
@@ -12,10 +12,17 @@ import { programPath } from "./programs.ts";
 
 /** A Prometheus that scrapes replicas and evaluates the rules of `deploy/` every second. */
 export interface TestPrometheus {
+  /** Returns the labels of the alerts that fire. */
+  firing(): Promise<readonly Readonly<Record<string, string>>[]>;
+  /** Replaces the targets; Prometheus notices within a second or two. */
+  setTargets(installations: Installations): Promise<void>;
   /** Returns the values of an expression, one for each series. @throws Error if it is malformed. */
   query(expr: string): Promise<readonly number[]>;
   stop(): Promise<void>;
 }
+
+/** Replicas by the job that names their installation. */
+export type Installations = Readonly<Record<string, readonly Addresses[]>>;
 
 /** Runs the program until standard input ends, as it does when the tests are killed. */
 const WATCHED = '"$@" & read -r _; kill -9 $! 2>/dev/null; wait';
@@ -24,13 +31,19 @@ const START_TIMEOUT_MS = 60_000;
 /** Seconds instead of the minutes of an installation. */
 const INTERVALS = { scrape_interval: "1s", scrape_timeout: "1s", evaluation_interval: "1s" };
 
-/** Starts Prometheus with `deploy/prometheus/prometheus.yml`, its targets and intervals replaced. */
-export async function startPrometheus(replicas: readonly Addresses[]): Promise<TestPrometheus> {
+/**
+ * Starts Prometheus with `deploy/prometheus/prometheus.yml`, its targets and intervals replaced.
+ *
+ * @param speed by which the alerts' times until they fire are divided.
+ */
+export async function startPrometheus(installations: Installations, speed = 1): Promise<TestPrometheus> {
   const dir = await mkdtemp(join(tmpdir(), "ow-prometheus-"));
   const address = `127.0.0.1:${await freePort()}`;
   const config = join(dir, "prometheus.yml");
-  await writeFile(join(dir, "rules.yml"), fastRules());
-  await writeFile(config, configuration(replicas));
+  const setTargets = (changed: Installations) => writeTargets(join(dir, "targets.json"), changed);
+  await setTargets(installations);
+  await writeFile(join(dir, "rules.yml"), fastRules(speed));
+  await writeFile(config, configuration());
   const program = [
     programPath("prometheus"),
     `--config.file=${config}`,
@@ -47,6 +60,8 @@ export async function startPrometheus(replicas: readonly Addresses[]): Promise<T
     );
   await vi.waitUntil(isReady, { timeout: START_TIMEOUT_MS, interval: 50 });
   return {
+    firing: () => firing(address),
+    setTargets,
     query: (expr) => query(address, expr),
     async stop() {
       child.stdin.end();
@@ -56,23 +71,56 @@ export async function startPrometheus(replicas: readonly Addresses[]): Promise<T
   };
 }
 
-function configuration(replicas: readonly Addresses[]): string {
+function configuration(): string {
   const { scrape_configs, ...rest } = parse(readRepositoryFile("deploy/prometheus/prometheus.yml"));
-  const targets = replicas.map(({ managementPort }) => `127.0.0.1:${managementPort}`);
   const ours = scrape_configs.filter(({ job_name }: { job_name: string }) => job_name === "onceward");
   return stringify({
     ...rest,
     global: INTERVALS,
     rule_files: ["rules.yml"],
     alerting: {},
-    scrape_configs: ours.map((scrape: object) => ({ ...scrape, static_configs: [{ targets }] })),
+    scrape_configs: ours.map(({ static_configs: _, ...scrape }: { static_configs: unknown }) => ({
+      ...scrape,
+      file_sd_configs: [{ files: ["targets.json"], refresh_interval: "1s" }],
+    })),
   });
 }
 
-/** Returns the rules of `deploy/` without intervals of their own. */
-function fastRules(): string {
+/** Writes the file from which Prometheus reads its targets, in one step. */
+async function writeTargets(file: string, installations: Installations): Promise<void> {
+  const groups = Object.entries(installations).map(([job, replicas]) => ({
+    labels: { job },
+    targets: replicas.map(({ managementPort }) => `127.0.0.1:${managementPort}`),
+  }));
+  await writeFile(`${file}.new`, JSON.stringify(groups));
+  await rename(`${file}.new`, file);
+}
+
+/** Returns the rules of `deploy/` without intervals of their own, and with shorter times until alerts fire. */
+function fastRules(speed: number): string {
   const { groups } = parse(readRepositoryFile("deploy/prometheus/rules.yml"));
-  return stringify({ groups: groups.map((group: object) => ({ ...group, interval: "1s" })) });
+  const faster = (rule: { for?: string }) =>
+    rule.for === undefined ? rule : { ...rule, for: `${Math.round(millisecondsOf(rule.for) / speed)}ms` };
+  return stringify({
+    groups: groups.map((group: { rules: readonly object[] }) => ({
+      ...group,
+      interval: "1s",
+      rules: group.rules.map(faster),
+    })),
+  });
+}
+
+/** Returns the milliseconds of a duration of Prometheus with one unit. */
+function millisecondsOf(duration: string): number {
+  const units: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
+  return Number.parseInt(duration, 10) * (units[duration.at(-1) ?? ""] ?? Number.NaN);
+}
+
+async function firing(address: string): Promise<readonly Readonly<Record<string, string>>[]> {
+  const { data } = (await (await fetch(`http://${address}/api/v1/alerts`)).json()) as {
+    data: { alerts: readonly { labels: Readonly<Record<string, string>>; state: string }[] };
+  };
+  return data.alerts.filter(({ state }) => state === "firing").map(({ labels }) => labels);
 }
 
 async function query(address: string, expr: string): Promise<readonly number[]> {

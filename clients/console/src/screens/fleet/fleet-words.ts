@@ -18,7 +18,7 @@ const DEGRADED: ReadonlyMap<string, DegradedWords> = new Map([
       title: "Database away",
       meaning:
         "Postgres does not answer this replica. Its calls are refused until it does, except some repeats.",
-      runbook: "deploy/runbook.md#the-database-is-away",
+      runbook: "deploy/runbook.md#the-database-is-unreachable",
     },
   ],
   [
@@ -66,7 +66,7 @@ const DEGRADED: ReadonlyMap<string, DegradedWords> = new Map([
     {
       title: "Shards away",
       meaning: "A node of Citus does not answer. Calls for the keys that it holds are refused until it does.",
-      runbook: "deploy/runbook.md#shards-are-away",
+      runbook: "deploy/runbook.md#shards-are-unreachable",
     },
   ],
 ]);
