@@ -21,6 +21,7 @@ const WITHOUT_SCHEMA = ["ServiceMonitor", "PrometheusRule"];
 
 const tools = await installChartTools();
 const { helm, kubeconform, schemas } = tools ?? ({} as ChartTools);
+const MINIMAL = parse(readFileSync(join(CHART, "ci/minimal.yaml"), "utf8"));
 const valueSets = readdirSync(join(CHART, "ci"));
 
 /** Returns the objects of a set of values. */
@@ -134,8 +135,45 @@ describe.runIf(tools)("the chart", () => {
   test("carries the alerts of deploy/prometheus/rules.yml", async () => {
     const objects = await objectsOf("observability.yaml");
     const rule = objects.find(({ kind }) => kind === "PrometheusRule");
-    expect(rule?.spec).toEqual(parse(readFileSync(RULES, "utf8")));
+    const ofRelease = readFileSync(RULES, "utf8").replaceAll(
+      'job=~".*onceward.*"',
+      'job="onceward/default/rel-onceward"',
+    );
+    expect(rule?.spec).toEqual(parse(ofRelease));
     expect(rule?.spec.groups.length).toBeGreaterThan(0);
+  });
+
+  test("writes the values of the rules into the alerts", async () => {
+    const prometheusRule = {
+      enabled: true,
+      alertLabels: { team: "payments" },
+      runbookUrl: "https://runbooks.example/onceward",
+      errorBudget: 0.0005,
+      slowClaimBudget: 0.05,
+      quotaRefusalsPerSecond: 7,
+      ambiguousFor: "4h",
+    };
+    const objects = parseObjects(await renderText(helm, await valuesFile({ ...MINIMAL, prometheusRule })));
+    const text = JSON.stringify(objects.find(({ kind }) => kind === "PrometheusRule"));
+    const alerts = parse(text).spec.groups.flatMap(({ rules }: { rules: readonly object[] }) => rules);
+    for (const { alert, labels, annotations } of alerts) {
+      if (alert === undefined) continue;
+      expect(labels.team).toBe("payments");
+      expect(annotations.runbook_url).toMatch(/^https:\/\/runbooks\.example\/onceward#/);
+    }
+    for (const part of ["14.4 * 0.0005", "14.4 * 0.05", "[5m])) > 7", '"for":"4h"'])
+      expect(text).toContain(part);
+    expect(text).not.toMatch(/@\w+@|\* 0\.001/);
+  });
+
+  test("annotates the Service for callers, and the headless one by a value of its own", async () => {
+    const service = { annotations: { a: "balancer" }, headlessAnnotations: { a: "headless" } };
+    const objects = parseObjects(await renderText(helm, await valuesFile({ ...MINIMAL, service })));
+    const found = objects.filter(({ kind }) => kind === "Service").map(({ metadata }) => metadata);
+    expect(found).toMatchObject([
+      { name: "rel-onceward", annotations: { a: "balancer" } },
+      { name: "rel-onceward-headless", annotations: { a: "headless" } },
+    ]);
   });
 
   test("gives replicas a job that the alerts select, for any name of the release", async () => {
@@ -148,7 +186,6 @@ describe.runIf(tools)("the chart", () => {
     expect(relabeling.replacement).toMatch(new RegExp(`^${selected}$`));
   });
 
-  const MINIMAL = parse(readFileSync(join(CHART, "ci/minimal.yaml"), "utf8"));
   test.each([
     ["an unknown value", { replicas: 3 }, "additional properties 'replicas' not allowed"],
     ["an unknown setting", { config: { ONCEWARD_GPRC_PORT: 1 } }, "'ONCEWARD_GPRC_PORT' not allowed"],

@@ -7,6 +7,18 @@ import { valuesSchema } from "./values-schema.ts";
 
 /** The alerts, which the chart carries as a copy: Helm packages only files of the chart's folder. */
 const RULES = fileURLToPath(new URL("../../../deploy/prometheus/rules.yml", import.meta.url));
+/** Texts of the rules that are values of the chart, and what the chart's template replaces by them; @job@ is the release's own. */
+const RULE_VALUES: readonly (readonly [text: string, placeholder: string])[] = [
+  ['job=~".*onceward.*"', 'job="@job@"'],
+  ["deploy/runbook.md", "@runbookUrl@"],
+  ["* 0.001", "* @errorBudget@"],
+  ["* 0.01", "* @slowClaimBudget@"],
+  ["[5m])) > 1\n", "[5m])) > @quotaRefusalsPerSecond@\n"],
+  [
+    "for: 1h\n        labels: { severity: ticket, component: tenants }",
+    "for: @ambiguousFor@\n        labels: { severity: ticket, component: tenants }",
+  ],
+];
 const SECRETS_BLOCK = /^secrets:\n(?: .*\n)*/m;
 const TABLE = /(<!-- values:.*-->\n)[\s\S]*(<!-- \/values -->)/;
 
@@ -27,7 +39,7 @@ export function chartFiles(): Readonly<Record<string, string>> {
       .replace(/^appVersion: .*$/m, `appVersion: "${VERSION}"`),
     "values.schema.json": `${JSON.stringify(valuesSchema(values), null, 2)}\n`,
     "README.md": read("README.md").replace(TABLE, `$1\n${valuesTable()}\n\n$2`),
-    "files/rules.yml": readFileSync(RULES, "utf8"),
+    "files/rules.yml": rulesWithPlaceholders(),
   };
 
   function valuesTable(): string {
@@ -37,6 +49,17 @@ export function chartFiles(): Readonly<Record<string, string>> {
     });
     return ["| value | default | description |", "|---|---|---|", ...rows].join("\n");
   }
+}
+
+/** Returns the rules with a placeholder for each text that is a value. @throws Error if the rules lack one. */
+function rulesWithPlaceholders(): string {
+  return RULE_VALUES.reduce(
+    (rules, [text, placeholder]) => {
+      if (!rules.includes(text)) throw new Error(`deploy/prometheus/rules.yml lacks "${text}"`);
+      return rules.replaceAll(text, placeholder);
+    },
+    readFileSync(RULES, "utf8"),
+  );
 }
 
 /** Returns `secrets` of `values.yaml`: every secret setting, with its description. */

@@ -65,3 +65,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- define "onceward.scheme" -}}
 {{- ternary "HTTPS" "HTTP" (not (empty .Values.tls.existingSecret)) -}}
 {{- end -}}
+
+{{/* The job of the release's metrics. Alerts and dashboards separate installations by it. */}}
+{{- define "onceward.job" -}}
+onceward/{{ .Release.Namespace }}/{{ include "onceward.fullname" . }}
+{{- end -}}
