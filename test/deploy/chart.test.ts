@@ -212,6 +212,11 @@ describe.runIf(tools)("the chart", () => {
       { extraEnv: [{ name: "REDIS_URL", value: "redis://a" }] },
       "must not set REDIS_URL",
     ],
+    [
+      "more replicas than Postgres has connections for",
+      { autoscaling: { enabled: true, maxReplicas: 6 } },
+      "maxReplicas needs 105 connections",
+    ],
     ["fewer replicas than the fewest", { autoscaling: { enabled: true, minReplicas: 9 } }, "is greater than"],
   ])("refuses %s", async (_, changes, message) => {
     const file = await valuesFile({ ...MINIMAL, ...changes });

@@ -31,6 +31,11 @@ test("settings have the ranges of the server", () => {
   });
 });
 
+test("the chart counts connections by the server's default size of a pool", () => {
+  const template = readFileSync(join(CHART, "templates/validate.yaml"), "utf8");
+  expect(template).toContain(`ONCEWARD_POOL_SIZE | default ${VARIABLES.ONCEWARD_POOL_SIZE.pipe[0].default}`);
+});
+
 test("every map of the schema refuses members that it does not know", () => {
   const open: string[] = [];
   const visit = (schema: { properties?: object; additionalProperties?: unknown }, path: string) => {

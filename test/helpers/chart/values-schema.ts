@@ -49,6 +49,7 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
     enabled: flag,
     minReplicas: whole(1, 1000),
     maxReplicas: whole(1, 1000),
+    maxConnections: whole(1),
     targetCPUUtilizationPercentage: whole(1, 1000),
   }),
   podDisruptionBudget: map({

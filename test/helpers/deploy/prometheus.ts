@@ -22,7 +22,7 @@ export interface TestPrometheus {
 }
 
 /** Replicas by the job that names their installation. */
-export type Installations = Readonly<Record<string, readonly Addresses[]>>;
+type Installations = Readonly<Record<string, readonly Addresses[]>>;
 
 /** Runs the program until standard input ends, as it does when the tests are killed. */
 const WATCHED = '"$@" & read -r _; kill -9 $! 2>/dev/null; wait';
