@@ -11,6 +11,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
 import { readConfig } from "../../server/src/config/config.ts";
 import { VARIABLES } from "../../server/src/config/variables.ts";
+import { VERSION } from "../../server/src/version.ts";
 import { makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
 
 const run = promisify(execFile);
@@ -63,6 +64,12 @@ test("two replicas wait for their role, the role for one migration, and the migr
   }
   expect(services["service-role"]?.depends_on).toEqual({ migrate: completed });
   expect(services.migrate?.depends_on).toEqual({ postgres: { condition: "service_healthy" } });
+});
+
+test("the image of the compose file is tagged with the version, so that the previous one can be started again", () => {
+  for (const [name, { image }] of ours) {
+    expect([name, image]).toEqual([name, `onceward-server:\${ONCEWARD_VERSION:-${VERSION}}`]);
+  }
 });
 
 test("make-secrets.sh makes secrets that the replicas accept, readable by containers, different each time and never replaced", async () => {
