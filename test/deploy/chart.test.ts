@@ -166,6 +166,24 @@ describe.runIf(tools)("the chart", () => {
     expect(text).not.toMatch(/@\w+@|\* 0\.001/);
   });
 
+  test("has further containers, a lifecycle and further objects as they are given", async () => {
+    const route = { apiVersion: "gateway.networking.k8s.io/v1", kind: "GRPCRoute", metadata: { name: "calls" } };
+    const values = {
+      ...MINIMAL,
+      extraContainers: [{ name: "logs", image: "logs" }],
+      extraInitContainers: [{ name: "proxy", image: "proxy", restartPolicy: "Always" }],
+      lifecycle: { preStop: { sleep: { seconds: 5 } } },
+      extraObjects: [route],
+    };
+    const objects = parseObjects(await renderText(helm, await valuesFile(values)));
+    const pod = objects.find(({ kind }) => kind === "Deployment")?.spec.template.spec;
+    const names = (containers: readonly { name: string }[]) => containers.map(({ name }) => name);
+    expect(names(pod.initContainers)).toEqual(["proxy", "migrate"]);
+    expect(names(pod.containers)).toEqual(["server", "logs"]);
+    expect(pod.containers[0].lifecycle).toEqual(values.lifecycle);
+    expect(objects).toContainEqual(route);
+  });
+
   test("annotates the Service for callers, and the headless one by a value of its own", async () => {
     const service = { annotations: { a: "balancer" }, headlessAnnotations: { a: "headless" } };
     const objects = parseObjects(await renderText(helm, await valuesFile({ ...MINIMAL, service })));

@@ -35,6 +35,10 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
   extraEnv: parts,
   extraVolumes: parts,
   extraVolumeMounts: parts,
+  extraContainers: parts,
+  extraInitContainers: parts,
+  lifecycle: part,
+  extraObjects: parts,
   migrations: map({
     mode: { enum: ["initContainer", "job", "none"] },
     resources: part,
