@@ -166,8 +166,25 @@ describe.runIf(tools)("the chart", () => {
     expect(text).not.toMatch(/@\w+@|\* 0\.001/);
   });
 
+  test("takes files of Vault or of a CSI driver in place of secrets", async () => {
+    const extraEnv = ["DATABASE_URL", "ONCEWARD_API_KEY_PEPPER"].map((name) => ({
+      name: `${name}_FILE`,
+      value: `/vault/secrets/${name}`,
+    }));
+    const objects = parseObjects(await renderText(helm, await valuesFile({ extraEnv })));
+    const [deployment] = objects.filter(({ kind }) => kind === "Deployment");
+    for (const container of deployment === undefined ? [] : containersOf(deployment)) {
+      expect(container.env).toEqual(expect.arrayContaining(extraEnv));
+    }
+    expect(deployment).toBeDefined();
+  });
+
   test("has further containers, a lifecycle and further objects as they are given", async () => {
-    const route = { apiVersion: "gateway.networking.k8s.io/v1", kind: "GRPCRoute", metadata: { name: "calls" } };
+    const route = {
+      apiVersion: "gateway.networking.k8s.io/v1",
+      kind: "GRPCRoute",
+      metadata: { name: "calls" },
+    };
     const values = {
       ...MINIMAL,
       extraContainers: [{ name: "logs", image: "logs" }],
@@ -229,6 +246,16 @@ describe.runIf(tools)("the chart", () => {
       "a setting in extraEnv",
       { extraEnv: [{ name: "REDIS_URL", value: "redis://a" }] },
       "must not set REDIS_URL",
+    ],
+    [
+      "the owner's URL as a file of replicas",
+      { extraEnv: [{ name: "DATABASE_DIRECT_URL_FILE", value: "/vault/owner" }] },
+      "must not set DATABASE_DIRECT_URL_FILE",
+    ],
+    [
+      "a secret twice",
+      { extraEnv: [{ name: "DATABASE_URL_FILE", value: "/vault/service" }] },
+      "must not set DATABASE_URL_FILE",
     ],
     [
       "more replicas than Postgres has connections for",
