@@ -27,11 +27,14 @@ const PANELS = PANEL_EXPRESSIONS.map(({ where, expr }) => ({
 
 /**
  * The expressions of the alerts with comparisons that return 0 or 1 for every series, in place of none for
- * those that do not fire. `absent` returns nothing while replicas are scraped: its metric is read instead.
+ * those that do not fire. Exceptions (`unless`) would then remove every series: what stands before them is read.
  */
 const COMPARED = ALERTS.map(({ alert, expr }) => ({
   where: alert,
-  expr: expr.replace(/ (>|==) /g, " $1 bool ").replace(/^absent\((.*)\)$/, "$1"),
+  expr: expr
+    .replace(/^\(\s+(.*)\s+unless on \(job\)[\s\S]*$/, "$1")
+    .replace(/\s+unless on \(job\)[\s\S]*$/, "")
+    .replace(/ (>|==) /g, " $1 bool "),
 }));
 
 describeWithPrograms(["prometheus"], "Prometheus", () => {
