@@ -34,7 +34,13 @@ export function createCallersPorts(config: Config, { log, console, openApi, ...p
   };
   return {
     grpc: createGrpcServer({ ...shared, connectionAgeMs: config.ONCEWARD_CONNECTION_AGE }),
-    http: createHttpServer({ ...shared, log, console, openApi }),
+    http: createHttpServer({
+      ...shared,
+      isAnonymous: config.ONCEWARD_ANONYMOUS_TENANT !== undefined,
+      log,
+      console,
+      openApi,
+    }),
   };
 }
 

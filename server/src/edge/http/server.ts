@@ -42,6 +42,11 @@ export interface HttpServerOptions extends AddressLimit {
   /** The longest time that a request may take to arrive; a late request is cut off up to a second later. */
   readonly requestTimeoutMs: number;
   readonly tls: Tls | undefined;
+  /**
+   * Whether calls without a credential act for a tenant. Then the Host must be a loopback one: a page whose
+   * name is made to resolve to this machine (DNS rebinding) would call as a local program.
+   */
+  readonly isAnonymous: boolean;
   readonly openApi: OpenApi;
   /** Undefined: the console is off. */
   readonly console: Console | undefined;
@@ -92,7 +97,9 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     // connect-node removes its own listener when the response closes, which may be just before Node emits the
     // error of a connection that was cut: without another listener, that error would end the process.
     request.on("error", ignore);
-    if (!hasUsableHost(request)) return refuseHost(response);
+    if (!hasUsableHost(request)) return refuseHost(response, "The Host header or the path is malformed.");
+    if (options.isAnonymous && !isLoopbackHost(request))
+      return refuseHost(response, "The Host header must be localhost or a loopback address.");
     const [path = ""] = (request.url ?? "").split("?", 1);
     const handle = handlers.get(path);
     if (handle === undefined) {
@@ -170,9 +177,15 @@ function hasUsableHost({ url, headers: { host } }: IncomingMessage): boolean {
   return host !== undefined && URL.canParse(url ?? "", `http://${host}`);
 }
 
-function refuseHost(response: ServerResponse): void {
-  response.writeHead(400, { "content-type": "application/json", connection: "close" });
-  response.end(
-    JSON.stringify({ code: "invalid_argument", message: "The Host header or the path is malformed." }),
+const LOOPBACK_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
+
+function isLoopbackHost({ url, headers: { host } }: IncomingMessage): boolean {
+  return [new URL(`http://${host}`), new URL(url ?? "", `http://${host}`)].every(({ hostname }) =>
+    LOOPBACK_HOST.test(hostname),
   );
+}
+
+function refuseHost(response: ServerResponse, message: string): void {
+  response.writeHead(400, { "content-type": "application/json", connection: "close" });
+  response.end(JSON.stringify({ code: "invalid_argument", message }));
 }

@@ -1,0 +1,28 @@
+import { expect, onTestFinished, test } from "vitest";
+import { createTestDatabase } from "../helpers/database/database.ts";
+import { exchange } from "../helpers/network/raw-socket.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
+
+test("with an anonymous tenant, a call needs a loopback Host, so that no page can rebind its name", async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  const server = await startTestServer(database.url, { ONCEWARD_ANONYMOUS_TENANT: "demo" });
+  onTestFinished(server.stop);
+  const claim = async (host: string, target = "") => {
+    const head = [
+      `POST ${target}/onceward.v1.IdempotencyService/Claim HTTP/1.1`,
+      `host: ${host}`,
+      "content-type: application/json",
+      "connection: close",
+    ];
+    const body = JSON.stringify({ namespace: "charges", key: `${host}${target}` });
+    const request = `${[...head, `content-length: ${body.length}`].join("\r\n")}\r\n\r\n${body}`;
+    return (await exchange(server.httpPort, request)).split("\r\n", 1)[0];
+  };
+  const port = server.httpPort;
+  for (const host of [`127.0.0.1:${port}`, `localhost:${port}`, "LOCALHOST", "[::1]"])
+    expect(await claim(host), host).toBe("HTTP/1.1 200 OK");
+  for (const host of [`rebound.example:${port}`, "127.0.0.1.rebound.example", "localhost.rebound.example"])
+    expect(await claim(host), host).toBe("HTTP/1.1 400 Bad Request");
+  expect(await claim("localhost", "http://rebound.example")).toBe("HTTP/1.1 400 Bad Request");
+});
