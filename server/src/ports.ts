@@ -4,7 +4,7 @@ import type { Console } from "./edge/console/console.ts";
 import { createGrpcServer } from "./edge/grpc/server.ts";
 import type { OpenApi } from "./edge/http/openapi.ts";
 import { createHttpServer } from "./edge/http/server.ts";
-import { createInboundBudget, createOutboundTotal } from "./edge/memory-budgets.ts";
+import { createInboundBudget, createOutboundTotal, createReplyBudget } from "./edge/memory-budgets.ts";
 import type { Pipeline } from "./edge/pipeline.ts";
 import type { Route } from "./edge/route.ts";
 import type { Tls } from "./edge/tls.ts";
@@ -29,6 +29,7 @@ export function createCallersPorts(config: Config, { log, console, openApi, ...p
     ...parts,
     inboundBudget: createInboundBudget(),
     outboundTotal: createOutboundTotal(),
+    replyBudget: createReplyBudget(),
     requestTimeoutMs: config.ONCEWARD_REQUEST_TIMEOUT,
     maxPerAddress: config.ONCEWARD_CONNECTIONS_PER_ADDRESS,
   };

@@ -5,7 +5,11 @@ import { createWaiters } from "../../server/src/claims/waiters.ts";
 import { readConfig } from "../../server/src/config/config.ts";
 import type { Principal } from "../../server/src/domain/tenant.ts";
 import { createGrpcServer } from "../../server/src/edge/grpc/server.ts";
-import { createInboundBudget, createOutboundTotal } from "../../server/src/edge/memory-budgets.ts";
+import {
+  createInboundBudget,
+  createOutboundTotal,
+  createReplyBudget,
+} from "../../server/src/edge/memory-budgets.ts";
 import type { Pipeline } from "../../server/src/edge/pipeline.ts";
 import { readMessage } from "../../server/src/edge/read-message.ts";
 import { routesOf } from "../../server/src/edge/route.ts";
@@ -131,6 +135,7 @@ const grpc = createGrpcServer({
   pipeline: straight,
   inboundBudget: createInboundBudget(),
   outboundTotal: createOutboundTotal(),
+  replyBudget: createReplyBudget(),
   maxPerAddress: config.ONCEWARD_CONNECTIONS_PER_ADDRESS,
   connectionAgeMs: config.ONCEWARD_CONNECTION_AGE,
   requestTimeoutMs: config.ONCEWARD_REQUEST_TIMEOUT,

@@ -1,9 +1,37 @@
-import { EventEmitter } from "node:events";
+import { EventEmitter, once } from "node:events";
 import type { ServerHttp2Stream } from "node:http2";
+import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
 import { NO_QUOTAS } from "../domain/quotas.ts";
 import { makeTenant, type Principal } from "../domain/tenant.ts";
-import { createInboundBudget, createOutboundBudget, createOutboundTotal } from "./memory-budgets.ts";
+import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+import {
+  createInboundBudget,
+  createOutboundBudget,
+  createOutboundTotal,
+  createReplyBudget,
+  reserveReply,
+} from "./memory-budgets.ts";
+
+function caller(id: number): Principal {
+  const tenant = makeTenant({
+    id,
+    name: `tenant-${id}`,
+    suspended: false,
+    uid: "",
+    cacheEpoch: { scope: "", askedAtMs: 0, databaseTimeMs: 0 },
+    overrides: {},
+    quotas: NO_QUOTAS,
+  });
+  return {
+    role: "CALLER",
+    actor: "a key",
+    tenant,
+    namespaces: undefined,
+    goodUntilMs: Number.POSITIVE_INFINITY,
+  };
+}
 
 describe("inbound", () => {
   const LIMITS = { maxBytes: 100, maxTenantBytes: 60, maxConnectionBytes: 40, maxWaitMs: 5000 };
@@ -15,25 +43,6 @@ describe("inbound", () => {
   afterEach(() => {
     vi.useRealTimers();
   });
-
-  function caller(id: number): Principal {
-    const tenant = makeTenant({
-      id,
-      name: `tenant-${id}`,
-      suspended: false,
-      uid: "",
-      cacheEpoch: { scope: "", askedAtMs: 0, databaseTimeMs: 0 },
-      overrides: {},
-      quotas: NO_QUOTAS,
-    });
-    return {
-      role: "CALLER",
-      actor: "a key",
-      tenant,
-      namespaces: undefined,
-      goodUntilMs: Number.POSITIVE_INFINITY,
-    };
-  }
 
   const [one, two] = [caller(1), caller(2)];
   const refused = expect.objectContaining({ reason: "OVERLOADED" });
@@ -132,4 +141,24 @@ describe("outbound", () => {
     other.admit();
     expect([one.isExhausted(), other.isExhausted()]).toEqual([true, false]);
   });
+});
+
+test("the replies of batches that one tenant does not read leave room for another tenant", async () => {
+  const batch = IdempotencyService.method.batch;
+  const budget = createReplyBudget({
+    maxBytes: 64 * MAX_MESSAGE_BYTES,
+    maxTenantBytes: 2 * MAX_MESSAGE_BYTES,
+    maxConnectionBytes: 2 * MAX_MESSAGE_BYTES,
+    maxWaitMs: 1,
+  });
+  const [unread, read] = [new PassThrough(), new PassThrough()];
+  await reserveReply(budget.ofConnection(), caller(1), batch, unread);
+  await reserveReply(budget.ofConnection(), caller(1), batch, read);
+  await expect(reserveReply(budget.ofConnection(), caller(1), batch, unread)).rejects.toThrow(
+    "unread replies",
+  );
+  await reserveReply(budget.ofConnection(), caller(2), batch, unread);
+  read.destroy();
+  await once(read, "close");
+  await reserveReply(budget.ofConnection(), caller(1), batch, unread);
 });

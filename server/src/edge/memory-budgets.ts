@@ -1,5 +1,8 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
 import { Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
+import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import { BUDGET_SHARE } from "./memory-limit.ts";
 
 /**
@@ -50,6 +53,44 @@ const INBOUND_LIMITS: InboundLimits = {
 const MAX_WAITING_MESSAGES = 128;
 /** The key of operators' messages among those of tenants: operators share one tenant's part. */
 const OPERATORS = -1;
+
+/**
+ * The largest replies that are in progress or not read yet, with 1 GiB of memory or more: 64 of a process, 32 of a
+ * tenant, and 16 of a connection.
+ */
+const REPLY_LIMITS: InboundLimits = {
+  maxBytes: 64 * MAX_MESSAGE_BYTES * BUDGET_SHARE,
+  maxTenantBytes: 32 * MAX_MESSAGE_BYTES * BUDGET_SHARE,
+  maxConnectionBytes: 16 * MAX_MESSAGE_BYTES * BUDGET_SHARE,
+  maxWaitMs: 5000,
+};
+
+/**
+ * The memory of a process for replies that can be many times as large as their requests. A call reserves the
+ * largest reply before it begins, and releases it when its peer has read the reply: peers that do not read
+ * use up their own part, and others are served.
+ */
+export function createReplyBudget(limits = REPLY_LIMITS): InboundBudget {
+  return createInboundBudget(limits);
+}
+
+/**
+ * Reserves the largest reply of a call of Batch until its response closes. Other replies have about the size
+ * of one result.
+ *
+ * @throws Refusal OVERLOADED as `reserve`.
+ */
+export async function reserveReply(
+  budget: ConnectionInboundBudget,
+  principal: Principal,
+  method: DescMethod,
+  response: Closing & { readonly closed: boolean; readonly destroyed: boolean },
+): Promise<void> {
+  if (method !== IdempotencyService.method.batch) return;
+  const release = await budget.reserve(principal, MAX_MESSAGE_BYTES);
+  if (response.closed || response.destroyed) release();
+  else response.once("close", release);
+}
 
 interface Usage {
   bytes: number;
@@ -142,7 +183,7 @@ export function createInboundBudget(limits = INBOUND_LIMITS): InboundBudget {
 }
 
 function overloaded(): Refusal {
-  const message = "This replica has more incomplete messages than it accepts.";
+  const message = "This replica has more incomplete messages or unread replies than it accepts.";
   return new Refusal("OVERLOADED", message, { retryAfterMs: RETRY_AFTER_MS });
 }
 

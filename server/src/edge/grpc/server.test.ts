@@ -8,7 +8,7 @@ import { Refusal } from "../../domain/refusal.ts";
 import { IdempotencyService } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { FailedCall } from "../errors.ts";
 import { frameMessage } from "../grpc-protocol.ts";
-import { createInboundBudget, createOutboundTotal } from "../memory-budgets.ts";
+import { createInboundBudget, createOutboundTotal, createReplyBudget } from "../memory-budgets.ts";
 import { routesOf } from "../route.ts";
 import { createGrpcServer } from "./server.ts";
 
@@ -32,6 +32,7 @@ beforeEach(async () => {
     },
     inboundBudget: createInboundBudget(),
     outboundTotal: createOutboundTotal(),
+    replyBudget: createReplyBudget(),
     connectionAgeMs: 60_000,
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
     maxPerAddress: 10,

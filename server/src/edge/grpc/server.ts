@@ -34,6 +34,7 @@ export interface GrpcServerOptions extends AddressLimit {
   readonly pipeline: Pipeline;
   readonly inboundBudget: InboundBudget;
   readonly outboundTotal: OutboundTotal;
+  readonly replyBudget: InboundBudget;
   /** The age at which a connection gets a GOAWAY, ±10 %, so that load spreads to new replicas. */
   readonly connectionAgeMs: number;
   /** The longest time that a request may take to arrive. */
@@ -89,6 +90,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       slowRequests,
       inbound: options.inboundBudget.ofConnection(),
       outbound: createOutboundBudget(MAX_UNFLUSHED_BYTES * BUDGET_SHARE, options.outboundTotal),
+      replies: options.replyBudget.ofConnection(),
       peer: socket.remoteAddress,
     };
     const batchStreams = batchStreamsOf(connection);

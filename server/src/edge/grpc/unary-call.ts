@@ -16,7 +16,7 @@ import {
   MAX_FRAMED_BYTES,
   OK,
 } from "../grpc-protocol.ts";
-import type { ConnectionInboundBudget, OutboundBudget } from "../memory-budgets.ts";
+import { type ConnectionInboundBudget, type OutboundBudget, reserveReply } from "../memory-budgets.ts";
 import type { IncomingCall, Pipeline } from "../pipeline.ts";
 import { readBody } from "../read-body.ts";
 import { messageLimits, parseTimeoutMs, type ReceivedMessage } from "../read-message.ts";
@@ -34,6 +34,7 @@ export interface UnaryConnection {
   readonly slowRequests: Pick<SlowRequests, "watch">;
   readonly inbound: ConnectionInboundBudget;
   readonly outbound: OutboundBudget;
+  readonly replies: ConnectionInboundBudget;
   /** The address of the other end. */
   readonly peer: string | undefined;
 }
@@ -144,8 +145,9 @@ class IncomingGrpcCall implements IncomingCall {
   }
 
   async receive(principal: Principal): Promise<ReceivedMessage> {
-    const { slowRequests, inbound, outbound } = this.#connection;
+    const { slowRequests, inbound, outbound, replies } = this.#connection;
     outbound.admit();
+    await reserveReply(replies, principal, this.#route.method, this.#stream);
     // The request's time starts here: before, the server did not read it.
     slowRequests.watch(this.#stream);
     const reader = createMessageReader(messageLimits(this.#route.method).binary.maxBytes);

@@ -1,4 +1,4 @@
-import type { Readable } from "node:stream";
+import type { Readable, Writable } from "node:stream";
 import {
   type ConnectRouter,
   createConnectRouter,
@@ -15,7 +15,7 @@ import type { Principal } from "../../domain/tenant.ts";
 import { REPLY_COMPRESSIONS } from "../compression.ts";
 import type { ConsoleSite } from "../console/site.ts";
 import { toConnectError } from "../errors.ts";
-import type { ConnectionInboundBudget, OutboundBudget } from "../memory-budgets.ts";
+import { type ConnectionInboundBudget, type OutboundBudget, reserveReply } from "../memory-budgets.ts";
 import type { IncomingCall, Pipeline } from "../pipeline.ts";
 import { messageLimits, parseTimeoutMs, type ReceivedMessage, TIMEOUT_HEADER } from "../read-message.ts";
 import type { Route } from "../route.ts";
@@ -25,18 +25,24 @@ import { type PendingMessage, splitRequest } from "./connect-bodies.ts";
 export type ConnectHandler = (
   request: ServerRequest,
   body: Readable,
-  connection: HttpConnection,
+  arrived: ArrivedRequest,
 ) => Promise<ServerResponse>;
 
 /** The parts that the requests of a connection share. */
 export interface HttpConnection {
   readonly inbound: ConnectionInboundBudget;
   readonly outbound: OutboundBudget;
+  readonly replies: ConnectionInboundBudget;
   /** The address of the other end. */
   readonly peer: string | undefined;
 }
 
-interface Arrival extends HttpConnection {
+/** One request of a connection. */
+interface ArrivedRequest extends HttpConnection {
+  readonly response: Writable;
+}
+
+interface Arrival extends ArrivedRequest {
   readonly message: PendingMessage;
 }
 
@@ -64,9 +70,9 @@ export function createConnectHandlers(
   return new Map(
     router.handlers.map((handle) => [
       handle.requestPath,
-      (request: ServerRequest, body: Readable, connection: HttpConnection) => {
+      (request: ServerRequest, body: Readable, arrived: ArrivedRequest) => {
         const { empty, message } = splitRequest(request, body);
-        const contextValues = createContextValues().set(ARRIVAL, { ...connection, message });
+        const contextValues = createContextValues().set(ARRIVAL, { ...arrived, message });
         return handle({ ...empty, contextValues });
       },
     ]),
@@ -132,11 +138,12 @@ class IncomingConnectCall implements IncomingCall {
     return parseTimeoutMs(this.header(TIMEOUT_HEADER));
   }
 
-  receive(principal: Principal): Promise<ReceivedMessage> {
+  async receive(principal: Principal): Promise<ReceivedMessage> {
     const arrival = this.#context.values.get(ARRIVAL);
     if (arrival === undefined) throw new Error("a request did not pass splitRequest");
-    const { message, inbound, outbound } = arrival;
+    const { message, inbound, outbound, replies, response } = arrival;
     outbound.admit();
+    await reserveReply(replies, principal, this.#route.method, response);
     return message.receive(messageLimits(this.#route.method), inbound, principal);
   }
 

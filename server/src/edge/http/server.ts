@@ -38,6 +38,7 @@ export interface HttpServerOptions extends AddressLimit {
   readonly pipeline: Pipeline;
   readonly inboundBudget: InboundBudget;
   readonly outboundTotal: OutboundTotal;
+  readonly replyBudget: InboundBudget;
   readonly log: Logger;
   /** The longest time that a request may take to arrive; a late request is cut off up to a second later. */
   readonly requestTimeoutMs: number;
@@ -87,6 +88,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     const made = {
       inbound: options.inboundBudget.ofConnection(),
       outbound: createOutboundBudget(MAX_UNFLUSHED_BYTES, options.outboundTotal),
+      replies: options.replyBudget.ofConnection(),
       peer: socket.remoteAddress,
     };
     connections.set(socket, made);
@@ -110,7 +112,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     }
     takeTimeoutHeader(request.headers);
     const connection = connectionOf(request.socket);
-    handle(universalRequestFromNodeRequest(request, response, undefined, undefined), request, connection)
+    const arrival = { ...connection, response };
+    handle(universalRequestFromNodeRequest(request, response, undefined, undefined), request, arrival)
       .then((answered) => {
         if (draining || isTooMuchToDrop(request)) response.setHeader("connection", "close");
         const body = answered.body && countedUntilClosed(answered.body, response, connection.outbound);
