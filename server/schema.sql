@@ -290,6 +290,7 @@ create table replicas (
   pool_awaited integer,
   host text,
   clock_ahead_ms double precision,
+  clock_moved_ms double precision,
   constraint replicas_pkey PRIMARY KEY (id)
 );
 

@@ -15,6 +15,7 @@ import { createTenantLabelsTask } from "./background/tenant-labels.ts";
 import { createUsageFlusher } from "./background/usage-flusher.ts";
 import { createUsageMeter, type UsageMeter } from "./background/usage-meter.ts";
 import type { Config } from "./config/config.ts";
+import type { DatabaseClockWatch } from "./domain/database-clock.ts";
 import { createKeyHashes } from "./domain/insight/key-hashes.ts";
 import type { AdministrationPool } from "./store/batching/administration-pool.ts";
 import type { Pool } from "./store/pool.ts";
@@ -53,6 +54,8 @@ export interface BackgroundOptions {
   /** For tasks that scan and change many records. */
   readonly administrationPool: AdministrationPool;
   readonly encryption: RecordEncryption;
+  /** Is told by the heartbeat, and bounds what counts as ended. */
+  readonly databaseClock: DatabaseClockWatch;
   readonly metrics: Metrics;
   readonly tenantLabels: TenantLabels;
   readonly log: Logger;
@@ -79,13 +82,14 @@ const READ_SHARDS_INTERVAL_MS = 2000;
 
 /** Creates the background tasks. Each runs on every replica, without a leader. */
 export function createBackground(options: BackgroundOptions): Background {
-  const { config, pool, metrics, log, tenantLabels, replica, onFailed } = options;
+  const { config, pool, databaseClock, metrics, log, tenantLabels, replica, onFailed } = options;
   const { usage, sampler, observer } = createSampledUsage(options);
   const heartbeat = createHeartbeat({
     pool: options.heartbeatPool,
     replica,
     state: options.state,
     look: options.lookAtInstallation,
+    databaseClock,
     onFailed: onFailed("heartbeat"),
     intervalMs: options.heartbeatMs,
   });
@@ -111,6 +115,7 @@ export function createBackground(options: BackgroundOptions): Background {
   });
   const sweeper = createSweeper({
     pool,
+    databaseClock,
     metrics,
     log,
     intervalMs: config.ONCEWARD_SWEEP_INTERVAL,
@@ -154,7 +159,8 @@ export function createBackground(options: BackgroundOptions): Background {
 
 /** Creates the tasks that scan or change many records, on the connections of administration. */
 function createScans(options: BackgroundOptions) {
-  const { config, administrationPool, encryption, metrics, log, tenantLabels, onSettled, onFailed } = options;
+  const { config, administrationPool, encryption, databaseClock, metrics, log } = options;
+  const { tenantLabels, onSettled, onFailed } = options;
   const counter = createRecordCounter({
     pool: administrationPool.forTask("counts"),
     onFailed: onFailed("count_records"),
@@ -167,6 +173,7 @@ function createScans(options: BackgroundOptions) {
   const jobWorker = createJobWorker({
     pool: administrationPool.forTask("jobs"),
     encryption,
+    databaseClock,
     metrics,
     log,
     onFailed: onFailed("record_jobs"),
@@ -174,6 +181,7 @@ function createScans(options: BackgroundOptions) {
   });
   const pruners = createPruners({
     pool: administrationPool.forTask("pruning"),
+    databaseClock,
     metrics,
     auditRetentionMs: config.ONCEWARD_AUDIT_RETENTION,
     onFailed,

@@ -14,6 +14,8 @@ export interface StateSources {
   readonly sweepLateS: () => number;
   /** Whether this machine's clock differs too much from the database's. */
   readonly clockSkewed: () => boolean;
+  /** As DatabaseClock.hasMoved. */
+  readonly databaseClockMoved: () => boolean;
   /** Nodes of the database that did not answer their last statement; the database itself is another one. */
   readonly awayNodes: () => number;
   readonly callsInFlight: () => number;
@@ -45,6 +47,7 @@ export function createReplicaDegradedStates(
       },
       // One slow heartbeat says little about the clock.
       clock_skewed: { holds: sources.clockSkewed, looksToBegin: 5, looksToEnd: 5 },
+      database_clock_moved: { holds: sources.databaseClockMoved, ...atOnce },
       shards_away: { holds: () => sources.awayNodes() > 0, looksToBegin: 2, looksToEnd: 2 },
     },
   });

@@ -12,6 +12,7 @@ import { traceBatch } from "./claims/traced-batch.ts";
 import type { Waiters } from "./claims/waiters.ts";
 import { type Config, redactedConfig, withCurrentUrls } from "./config/config.ts";
 import { diagnose } from "./doctor/diagnose.ts";
+import type { DatabaseClock } from "./domain/database-clock.ts";
 import { type Route, routesOf } from "./edge/route.ts";
 import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
 import { IdentityService } from "./gen/onceward/v1/identity_pb.ts";
@@ -34,6 +35,7 @@ export interface ServiceParts {
   readonly shards: Shards | undefined;
   readonly administrationPool: AdministrationPool;
   readonly encryption: RecordEncryption;
+  readonly databaseClock: DatabaseClock;
   readonly metrics: Metrics;
   readonly authenticator: Authenticator;
   readonly admission: Admission;
@@ -66,6 +68,7 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
     }),
     parts.encryption,
     parts.shards,
+    parts.databaseClock,
   );
   const idempotency = createIdempotencyService({
     records,

@@ -13,6 +13,7 @@ import { type Config, redactedConfig, withCurrentUrls } from "./config/config.ts
 import { configuredIssuer, configuredTls } from "./credentials.ts";
 import { openDatabases } from "./databases.ts";
 import { isSkewed } from "./domain/clock-offset.ts";
+import { createDatabaseClockWatch } from "./domain/database-clock.ts";
 import { openConsole } from "./edge/console/open.ts";
 import { createDenials } from "./edge/denials.ts";
 import { openOpenApi } from "./edge/http/openapi.ts";
@@ -141,11 +142,19 @@ export function createServer(
     http: ports?.http.connections() ?? 0,
     management: management.connections(),
   });
+  const databaseClock = createDatabaseClockWatch({
+    onMoved(move) {
+      metrics.databaseClockMoves.inc();
+      log.error(move, "the database's clock was set: retention ends by its earlier course");
+    },
+    onAccepted: (move) => log.warn(move, "the database's clock is trusted again"),
+  });
   const encryption = configuredEncryption(config, { metrics, log });
   const sources: StateSources = {
     redisBypassed: () => replicaCache?.redisBypassed() ?? false,
     schemaAhead: () => (background.lastBeaten()?.schemaVersion ?? "") > newestMigration,
     clockSkewed: () => isSkewed(background.lastBeaten()?.clock ?? { aheadMs: 0, uncertaintyMs: 0 }),
+    databaseClockMoved: databaseClock.hasMoved,
     awayNodes: () => shards?.awayNodes() ?? 0,
     pool: pool.load,
     poolSize: config.ONCEWARD_POOL_SIZE,
@@ -162,6 +171,7 @@ export function createServer(
     heartbeatPool,
     administrationPool,
     encryption,
+    databaseClock,
     metrics,
     tenantLabels,
     log,
@@ -187,6 +197,7 @@ export function createServer(
     liveReplicas,
     cacheBytes: () => replicaCache?.bytes() ?? 0,
     degraded: degraded.active,
+    databaseClockMovedMs: databaseClock.movedMs,
     callsInFlight: sources.callsInFlight,
     connections,
     ambiguousRecords: background.ambiguousRecords,
@@ -242,6 +253,7 @@ export function createServer(
       shards,
       administrationPool: traced.administrationPool(administrationPool),
       encryption,
+      databaseClock,
       metrics,
       authenticator,
       admission,

@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createJobScheduler } from "../../server/src/background/jobs/scheduler.ts";
 import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
 import { createJobWorker } from "../../server/src/background/jobs/worker.ts";
+import { UNCHECKED_CLOCK } from "../../server/src/domain/database-clock.ts";
 import { WITHOUT_KEYS } from "../../server/src/store/records/record-encryption.ts";
 import { createLog } from "../../server/src/telemetry/log.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
@@ -60,6 +61,7 @@ test("a job that always fails delays no other tenant's jobs", async () => {
   await makeJobs(database, other, "FORGET", 5);
   const failures: unknown[] = [];
   const worker = createJobWorker({
+    databaseClock: UNCHECKED_CLOCK,
     pool: openStorePool(database),
     metrics: createMetrics("0.0.0"),
     log: createLog("silent", { write: () => true }),

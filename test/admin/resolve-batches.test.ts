@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
 import { createJobWorker } from "../../server/src/background/jobs/worker.ts";
+import { UNCHECKED_CLOCK } from "../../server/src/domain/database-clock.ts";
 import { recordName } from "../../server/src/domain/record.ts";
 import type { Resolution } from "../../server/src/domain/resolution.ts";
 import { digestResult } from "../../server/src/domain/result-digest.ts";
@@ -181,6 +182,7 @@ test("a job whose batches fail changes nothing, is retried, and resolves each re
   const failures: unknown[] = [];
   const settled: string[] = [];
   const worker = createJobWorker({
+    databaseClock: UNCHECKED_CLOCK,
     pool,
     encryption: WITHOUT_KEYS,
     metrics: createMetrics("0.0.0"),

@@ -55,6 +55,18 @@ test.each(["audit_events", "usage_hours", "record_jobs"] as const)(
   },
 );
 
+test.each(["audit_events", "usage_hours", "record_jobs"] as const)(
+  "%s are not pruned by a clock that is ahead",
+  async (table) => {
+    const database = await newDatabase();
+    await writeHistory(database, [500, 450, 420]);
+    // To the statement, a clock that is ahead of a bound of now is the same as the right clock with a bound in the past.
+    const boundMs = Date.now() - 60 * DAY_MS;
+    expect(await pruneRows(openStorePool(database), table, 400 * DAY_MS, 10, boundMs)).toBe(1);
+    expect(await agesOf(database, table)).toEqual([450, 420]);
+  },
+);
+
 test("rows that one replica is pruning are left to it, and another takes the next ones", async () => {
   const database = await newDatabase();
   await writeHistory(database, [500, 450, 420]);

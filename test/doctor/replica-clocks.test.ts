@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
+import { setClockAhead, useSettableClock } from "../helpers/database/clock.ts";
 import { createTestDatabase } from "../helpers/database/database.ts";
 import { diagnoseDatabase } from "../helpers/doctor/diagnosis.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
@@ -27,4 +28,20 @@ test("a replica whose clock is wrong reports it, and doctor on another machine n
   ]);
   Date.now = now;
   await expect.poll(async () => (await clocks()).length).toBe(0);
+});
+
+test("a replica reports that the database's clock was set, and doctor tells of it", async () => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  await useSettableClock(database);
+  const server = await startTestServer(database.url, {}, { degradedLookMs: 10, heartbeatMs: 50 });
+  onTestFinished(() => server.stop());
+  const moves = async () =>
+    (await diagnoseDatabase(database.url)).findings.filter(({ id }) => id === "database_clock_moved");
+  expect(await moves()).toEqual([]);
+  await setClockAhead(database, 10);
+  await expect.poll(async () => (await moves()).length, { timeout: 30_000 }).toBe(1);
+  expect(server.log).toContainEqual(
+    expect.objectContaining({ msg: "the database's clock was set: retention ends by its earlier course" }),
+  );
 });

@@ -24,6 +24,7 @@ async function exportedMetrics(): Promise<string[]> {
     callsInFlight: () => 0,
     connections: () => ({}),
     ambiguousRecords: () => new Map(),
+    databaseClockMovedMs: () => 0,
   });
   return metrics
     .describe()

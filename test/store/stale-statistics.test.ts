@@ -467,7 +467,7 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
   "store a heartbeat": (pool) =>
     beatReplicaRow(pool, {
       ...{ id: crypto.randomUUID(), version: "1", degraded: [], load: NO_LOAD },
-      ...{ host: "replica-1", clockAheadMs: undefined },
+      ...{ host: "replica-1", clockAheadMs: undefined, clockMovedMs: 0 },
     }),
 };
 

@@ -1,4 +1,5 @@
 import { hostname } from "node:os";
+import type { DatabaseClockWatch } from "../domain/database-clock.ts";
 import type { Pool } from "../store/pool.ts";
 import { type Beat, type Beaten, beatReplicaRow, removeReplicaRow } from "../store/replicas.ts";
 import { createRepeating } from "./repeat.ts";
@@ -27,6 +28,8 @@ export interface HeartbeatOptions {
   readonly replica: { readonly id: string; readonly version: string };
   /** Returns the state that the heartbeat stores. */
   readonly state: () => Pick<Beat, "degraded" | "load">;
+  /** Is told at each heartbeat what the database's clock shows. */
+  readonly databaseClock: DatabaseClockWatch;
   /** Called at each heartbeat, to check whether the database was restored. */
   readonly look: (pool: Pool) => Promise<unknown>;
   readonly onFailed: (error: unknown) => void;
@@ -40,7 +43,7 @@ const HOST = hostname();
 
 /** @see Heartbeat */
 export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
-  const { pool, replica, state, look, onFailed, intervalMs = INTERVAL_MS } = options;
+  const { pool, replica, state, look, databaseClock, onFailed, intervalMs = INTERVAL_MS } = options;
   let beaten: Beaten | undefined;
   const beat = async () => {
     await look(pool);
@@ -49,7 +52,9 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
       ...state(),
       host: HOST,
       clockAheadMs: beaten?.clock.aheadMs,
+      clockMovedMs: databaseClock.movedMs(),
     });
+    databaseClock.see(beaten.reading, beaten.othersMovedMs);
   };
   const beats = createRepeating({ intervalMs, work: beat, onFailed });
   return {

@@ -1,3 +1,4 @@
+import type { DatabaseClock } from "../domain/database-clock.ts";
 import type { Runner } from "../store/pool.ts";
 import { type PrunedTable, pruneRows } from "../store/prune.ts";
 import type { BackgroundTask } from "../telemetry/background-metrics.ts";
@@ -7,6 +8,7 @@ import { createRepeating, type Repeating } from "./repeat.ts";
 export interface PrunerOptions {
   readonly pool: Runner;
   readonly metrics: Pick<Metrics, "prunedRows">;
+  readonly databaseClock?: Pick<DatabaseClock, "latestMs">;
   /** How long audit events are kept: ONCEWARD_AUDIT_RETENTION. */
   readonly auditRetentionMs: number;
   /** Returns the handler of a task's errors. A failed task is repeated at its next interval. */
@@ -39,6 +41,7 @@ const BATCH_ROWS = 1000;
 export function createPruners({
   pool,
   metrics,
+  databaseClock,
   auditRetentionMs,
   onFailed,
   intervalMs = INTERVAL_MS,
@@ -59,7 +62,7 @@ export function createPruners({
     return createRepeating({
       intervalMs,
       async work() {
-        const pruned = await pruneRows(pool, table, retentionMs, BATCH_ROWS);
+        const pruned = await pruneRows(pool, table, retentionMs, BATCH_ROWS, databaseClock?.latestMs());
         metrics.prunedRows.inc({ table }, pruned);
         return pruned === BATCH_ROWS;
       },

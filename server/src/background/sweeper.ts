@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import type { DatabaseClock } from "../domain/database-clock.ts";
 import type { SampleSeed } from "../domain/insight/key-sample.ts";
 import type { Pool } from "../store/pool.ts";
 import { type SweptNamespace, sweepBatch } from "../store/records/sweep-records.ts";
@@ -17,6 +18,7 @@ export interface Sweeper extends Repeating {
 
 export interface SweeperOptions {
   readonly pool: Pool;
+  readonly databaseClock: Pick<DatabaseClock, "latestMs">;
   readonly metrics: Metrics;
   readonly log: Logger;
   /** Delay between two sweeps, ±20 %, so that replicas do not sweep in step. */
@@ -38,6 +40,7 @@ const MAX_BACKOFF_MS = 30_000;
  */
 export function createSweeper({
   pool,
+  databaseClock,
   metrics,
   log,
   intervalMs,
@@ -61,7 +64,13 @@ export function createSweeper({
   }
 
   async function sweep(): Promise<boolean> {
-    const swept = await sweepBatch(pool, rows, { found, swept: onSwept }, sampleSeed);
+    const swept = await sweepBatch(
+      pool,
+      rows,
+      { found, swept: onSwept },
+      sampleSeed,
+      databaseClock.latestMs(),
+    );
     metrics.sweepRecords.inc({ action: "deleted" }, swept.deleted);
     metrics.sweepRecords.inc({ action: "kept" }, swept.kept);
     const more = swept.due === rows;

@@ -91,6 +91,11 @@ export const FINDINGS = {
     advice:
       "Synchronise the machine's clock (NTP). Leases and retention are safe: they follow the database's.",
   },
+  database_clock_moved: {
+    severity: "error",
+    advice:
+      "Set the database's clock right (NTP). Records whose retention ended only by it are kept, and not granted again.",
+  },
   redis_unreachable: {
     severity: "warning",
     advice: "Check REDIS_URL and Redis. Calls are answered from memory and Postgres meanwhile.",

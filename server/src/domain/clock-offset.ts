@@ -1,3 +1,5 @@
+import { uptime } from "node:os";
+
 /** How far this process' clock is ahead of the database's. */
 export interface ClockOffset {
   /** Negative if it is behind. */
@@ -11,6 +13,14 @@ export interface ClockReading {
   readonly startedAtMs: number;
   readonly endedAtMs: number;
   readonly databaseMs: number;
+}
+
+/**
+ * Returns the time since this machine started, in milliseconds: a clock that nobody sets, and that, unlike
+ * `performance.now`, advances while the machine is suspended.
+ */
+export function uptimeMs(): number {
+  return uptime() * 1000;
 }
 
 /** Compares the clocks. */

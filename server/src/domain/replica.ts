@@ -6,6 +6,7 @@ export const DEGRADED_REASONS = [
   "pool_saturated",
   "sweep_behind",
   "clock_skewed",
+  "database_clock_moved",
   "shards_away",
 ] as const;
 export type DegradedReason = (typeof DEGRADED_REASONS)[number];

@@ -2,16 +2,19 @@ import type { Runner, Statement } from "./pool.ts";
 
 /*
  * Each statement deletes up to $2 rows that are older than $1 milliseconds, the oldest first, and skips rows
- * that another replica is deleting.
+ * that another replica is deleting. $3 is the latest time that it may take for now, in milliseconds since the Unix
+ * epoch: the database's clock may have been set forward (domain/database-clock.ts). `least` skips a null.
  */
+const NOW = "least(now(), to_timestamp($3::float8 / 1000))";
 
 const pruneAuditEvents = {
   name: "prune_audit_events",
-  text: "select prune_audit_events($1::float8 * interval '1 millisecond', $2::int) as pruned",
+  // The function reads the clock by itself.
+  text: `select prune_audit_events($1::float8 * interval '1 millisecond' + (now() - ${NOW}), $2::int) as pruned`,
 };
 
 /** Returns the text that deletes a table's oldest rows by a time; `now` is the present on the same scale. */
-function deleteOldest(table: string, time: string, now = "now()"): string {
+function deleteOldest(table: string, time: string, now = NOW): string {
   return `
 with pruned as (
   delete from ${table} where ctid = any (array(
@@ -28,7 +31,7 @@ select count(*)::int as pruned from pruned`;
 
 /** As `deleteOldest`, by the expression that is indexed of hours and days. */
 function deleteOldestInUtc(table: string, column: string): string {
-  return deleteOldest(table, `timezone('utc', p.${column})`, "timezone('utc', now())");
+  return deleteOldest(table, `timezone('utc', p.${column})`, `timezone('utc', ${NOW})`);
 }
 
 const pruneUsageHours = {
@@ -91,13 +94,20 @@ export type PrunedTable = keyof typeof STATEMENTS;
 /**
  * Deletes up to `maxRows` rows that are older than a retention. Returns their number: if fewer, no more are
  * left.
+ *
+ * @param latestMs as DatabaseClock.
  */
 export async function pruneRows(
   runner: Runner,
   table: PrunedTable,
   retentionMs: number,
   maxRows: number,
+  latestMs?: number,
 ): Promise<number> {
-  const [row] = await runner.run<{ pruned: number }>(STATEMENTS[table], [retentionMs, maxRows]);
+  const [row] = await runner.run<{ pruned: number }>(STATEMENTS[table], [
+    retentionMs,
+    maxRows,
+    latestMs ?? null,
+  ]);
   return row?.pruned ?? 0;
 }

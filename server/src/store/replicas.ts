@@ -1,4 +1,4 @@
-import { type ClockOffset, clockOffset } from "../domain/clock-offset.ts";
+import { type ClockOffset, type ClockReading, clockOffset, uptimeMs } from "../domain/clock-offset.ts";
 import type { LiveReplica, ReplicaLoad } from "../domain/replica.ts";
 import type { Runner } from "./pool.ts";
 import { textArray } from "./sql-arrays.ts";
@@ -12,19 +12,21 @@ const beatReplica = {
   text: `
 with beaten as (
   insert into replicas as r (id, version, degraded, calls_in_flight, operations_per_second, connections,
-                             pool_size, pool_busy, pool_awaited, host, clock_ahead_ms)
-  values ($1::uuid, $2::text, $3::text[], $4::int, $5::float8, $6::int, $7::int, $8::int, $9::int, $10::text, $11::float8)
+                             pool_size, pool_busy, pool_awaited, host, clock_ahead_ms, clock_moved_ms)
+  values ($1::uuid, $2::text, $3::text[], $4::int, $5::float8, $6::int, $7::int, $8::int, $9::int, $10::text, $11::float8, $12::float8)
   on conflict (id) do update set
     seen_at = now(), degraded = excluded.degraded, calls_in_flight = excluded.calls_in_flight,
     operations_per_second = excluded.operations_per_second, connections = excluded.connections,
     pool_size = excluded.pool_size, pool_busy = excluded.pool_busy, pool_awaited = excluded.pool_awaited,
-    host = excluded.host, clock_ahead_ms = excluded.clock_ahead_ms
+    host = excluded.host, clock_ahead_ms = excluded.clock_ahead_ms,
+    clock_moved_ms = excluded.clock_moved_ms
 ), gone as (
   delete from replicas where id <> $1::uuid and seen_at < now() - interval '1 minute'
 )
 select 1 + count(*)::int as live,
        (select name from schema_migrations order by id desc limit 1) as schema_version,
-       date_part('epoch', clock_timestamp()) * 1000 as database_ms
+       date_part('epoch', clock_timestamp()) * 1000 as database_ms,
+       coalesce(max(clock_moved_ms) filter (where seen_at < now() + interval '10 seconds'), 0) as others_moved_ms
   from replicas
  where id <> $1::uuid and seen_at > now() - interval '10 seconds'`,
 };
@@ -39,6 +41,8 @@ export interface Beat {
   readonly host: string;
   /** As ClockOffset, of the heartbeat before; undefined: this is the first one. */
   readonly clockAheadMs: number | undefined;
+  /** As DatabaseClock, at the heartbeat before. */
+  readonly clockMovedMs: number;
 }
 
 /** What a heartbeat returns. */
@@ -48,18 +52,24 @@ export interface Beaten {
   /** The newest migration that ran. */
   readonly schemaVersion: string;
   readonly clock: ClockOffset;
+  /** The database's clock between two readings of this machine's uptime. */
+  readonly reading: ClockReading;
+  /** The furthest that another live replica saw the database's clock move forward, in milliseconds. */
+  readonly othersMovedMs: number;
 }
 
 interface BeatRow {
   readonly live: number;
   readonly schema_version: string;
   readonly database_ms: number;
+  readonly others_moved_ms: number;
 }
 
 /** Stores the replica's heartbeat. */
 export async function beatReplicaRow(runner: Runner, beat: Beat): Promise<Beaten> {
-  const { id, version, degraded, load, host, clockAheadMs } = beat;
+  const { id, version, degraded, load, host, clockAheadMs, clockMovedMs } = beat;
   const startedAtMs = Date.now();
+  const upAtMs = uptimeMs();
   const [row] = await runner.run<BeatRow>(beatReplica, [
     id,
     version,
@@ -72,10 +82,17 @@ export async function beatReplicaRow(runner: Runner, beat: Beat): Promise<Beaten
     load.poolAwaited,
     host,
     clockAheadMs ?? null,
+    clockMovedMs,
   ]);
   if (row === undefined) throw new Error("beat_replica returned no row");
-  const clock = clockOffset({ startedAtMs, endedAtMs: Date.now(), databaseMs: row.database_ms });
-  return { replicas: row.live, schemaVersion: row.schema_version, clock };
+  const { database_ms: databaseMs } = row;
+  return {
+    replicas: row.live,
+    schemaVersion: row.schema_version,
+    clock: clockOffset({ startedAtMs, endedAtMs: Date.now(), databaseMs }),
+    reading: { startedAtMs: upAtMs, endedAtMs: uptimeMs(), databaseMs },
+    othersMovedMs: row.others_moved_ms,
+  };
 }
 
 const removeReplica = { name: "remove_replica", text: "delete from replicas where id = $1::uuid" };

@@ -45,6 +45,7 @@ export interface BackgroundMetrics {
   readonly redisErrors: Counter;
   readonly backgroundErrors: Counter<"task">;
   readonly installationChanges: Counter;
+  readonly databaseClockMoves: Counter;
 }
 
 /** Creates the metrics of background tasks in a registry. */
@@ -116,6 +117,10 @@ export function createBackgroundMetrics(registry: Registry): BackgroundMetrics {
     installationChanges: counter(
       "onceward_installation_changes_total",
       "How often this replica noticed that the database was restored or replaced, or a standby promoted.",
+    ),
+    databaseClockMoves: counter(
+      "onceward_database_clock_moves_total",
+      "How often the database's clock left its course, or replicas disagreed about it.",
     ),
   };
 }

@@ -9,6 +9,8 @@ export interface WatchedSources {
   readonly cacheBytes: () => number;
   /** Whether the service is degraded, by reason. */
   readonly degraded: () => Readonly<Record<string, boolean>>;
+  /** As DatabaseClockWatch.movedMs. */
+  readonly databaseClockMovedMs: () => number;
   /** Calls whose headers have arrived and that are not answered yet. */
   readonly callsInFlight: () => number;
   /** Open connections, by port. */
@@ -57,6 +59,11 @@ function watchedGauges(sources: WatchedSources): readonly WatchedGauge[] {
       help: "1 while the replica is degraded, by reason; its responses stay correct.",
       label: "reason",
       read: () => Object.entries(sources.degraded()).map(([reason, is]) => [reason, is ? 1 : 0] as const),
+    },
+    {
+      name: "onceward_database_clock_moved_seconds",
+      help: "How far the database's clock is ahead of its earlier course; 0: it follows its course.",
+      read: () => sources.databaseClockMovedMs() / 1000,
     },
     {
       name: "onceward_waiters",

@@ -1,3 +1,4 @@
+import { type DatabaseClock, UNCHECKED_CLOCK } from "../../domain/database-clock.ts";
 import type { RecordId } from "../../domain/record.ts";
 import type { RecordJob } from "../../domain/record-job.ts";
 import { changeFor } from "../../domain/retention-change.ts";
@@ -27,6 +28,12 @@ export interface BatchDone {
 
 type Batch = Omit<BatchDone, "job">;
 
+interface BatchOptions {
+  readonly limit: number;
+  readonly encryption: RecordEncryption;
+  readonly databaseClock: Pick<DatabaseClock, "latestMs">;
+}
+
 const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, lastKey: undefined };
 
 /**
@@ -53,6 +60,7 @@ export function workBatch(
   pool: Pick<Pool, "transaction">,
   { afterTenantId, skippedTenantIds, maxRowsOf, onTaken }: JobSelection,
   encryption: RecordEncryption = WITHOUT_KEYS,
+  databaseClock: Pick<DatabaseClock, "latestMs"> = UNCHECKED_CLOCK,
 ): Promise<BatchDone | undefined> {
   return pool.transaction(async (transaction) => {
     const job = await takeRecordJob(transaction, afterTenantId, skippedTenantIds);
@@ -60,20 +68,20 @@ export function workBatch(
     onTaken(job.tenantId);
     // No claim waits for the rows of a deleted tenant.
     if (job.work.kind !== "DELETE") await limitLocks(transaction);
-    const batch = await change(transaction, job, { limit: maxRowsOf(job.tenantId), encryption });
+    const batch = await change(transaction, job, {
+      limit: maxRowsOf(job.tenantId),
+      encryption,
+      databaseClock,
+    });
     await advanceRecordJob(transaction, job.id, batch.progress);
     return { job, ...batch };
   });
 }
 
-async function change(
-  transaction: Runner,
-  job: TakenJob,
-  options: { readonly limit: number; readonly encryption: RecordEncryption },
-): Promise<Batch> {
+async function change(transaction: Runner, job: TakenJob, options: BatchOptions): Promise<Batch> {
   const { work, tenantId } = job;
   if (work.kind === "RESOLVE") return resolveBatch(transaction, job, work, options);
-  const progress = await advance(transaction, job, options.limit);
+  const progress = await advance(transaction, job, options);
   // Cached copies of the changed records must not be found any more.
   if (progress.changed > 0) await raiseCacheGeneration(transaction, tenantId);
   return { progress, settled: [] };
@@ -82,7 +90,8 @@ async function change(
 /**
  * Changes the page behind the last one, in the same namespace or, at its end, moves on to the next namespace.
  */
-async function advance(transaction: Runner, job: RecordJob, limit: number): Promise<JobProgress> {
+async function advance(transaction: Runner, job: RecordJob, options: BatchOptions): Promise<JobProgress> {
+  const { limit } = options;
   const { tenantId } = job;
   const namespace = job.after?.namespace ?? job.namespace ?? (await nextNamespace(transaction, tenantId, ""));
   if (namespace === undefined) {
@@ -90,7 +99,7 @@ async function advance(transaction: Runner, job: RecordJob, limit: number): Prom
   }
 
   const page = { tenantId, namespace, afterKey: job.after?.key ?? "", limit };
-  const { lastKey = page.afterKey, ...done } = await changePage(transaction, job, page);
+  const { lastKey = page.afterKey, ...done } = await changePage(transaction, job, page, options);
   if (done.examined === limit) return { ...done, after: { namespace, key: lastKey }, finished: false };
 
   const next =
@@ -117,11 +126,17 @@ async function finish(
   return work.kind !== "DELETE" || removeTenantBatch(transaction, tenantId, limit);
 }
 
-async function changePage(transaction: Runner, job: RecordJob, page: RecordPage): Promise<PageOutcome> {
+async function changePage(
+  transaction: Runner,
+  job: RecordJob,
+  page: RecordPage,
+  { databaseClock }: BatchOptions,
+): Promise<PageOutcome> {
   switch (job.work.kind) {
     case "RESTAMP": {
       const change = changeFor(job.work.changes, page.namespace);
-      return change === undefined ? NOTHING : restampPage(transaction, page, change);
+      if (change === undefined) return NOTHING;
+      return restampPage(transaction, page, change, databaseClock.latestMs());
     }
     case "FORGET":
       return forgetPage(transaction, page, job.createdAtMs);

@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import type { DatabaseClock } from "../../domain/database-clock.ts";
 import { recordName } from "../../domain/record.ts";
 import type { Statements } from "../../store/batching/administration-pool.ts";
 import type { RecordEncryption } from "../../store/records/record-encryption.ts";
@@ -11,6 +12,7 @@ import { workBatch } from "./work-batch.ts";
 export interface JobWorkerOptions {
   readonly pool: Statements;
   readonly encryption: RecordEncryption;
+  readonly databaseClock: Pick<DatabaseClock, "latestMs">;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly onFailed: (error: unknown) => void;
@@ -29,7 +31,8 @@ const MAX_BACKOFF_MS = 30_000;
  * Every replica does so without a leader: a worker owns a job only for the length of a transaction.
  */
 export function createJobWorker(options: JobWorkerOptions): Repeating {
-  const { pool, encryption, metrics, log, onFailed, onSettled, intervalMs = INTERVAL_MS } = options;
+  const { pool, encryption, databaseClock, metrics, log, onFailed, onSettled } = options;
+  const { intervalMs = INTERVAL_MS } = options;
   const scheduler = createJobScheduler();
 
   async function work(): Promise<boolean> {
@@ -44,7 +47,7 @@ export function createJobWorker(options: JobWorkerOptions): Repeating {
   }
 
   async function workOnce(): Promise<boolean> {
-    const done = await workBatch(pool, scheduler.next(performance.now()), encryption);
+    const done = await workBatch(pool, scheduler.next(performance.now()), encryption, databaseClock);
     if (done === undefined) {
       metrics.jobsUnfinished.set(await countUnfinishedRecordJobs(pool));
       return false;

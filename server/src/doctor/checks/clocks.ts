@@ -29,11 +29,13 @@ export function judgeClock(offset: ClockOffset): readonly Observation[] {
 }
 
 function judgeReplica({ id, degraded }: LiveReplica): readonly Observation[] {
-  if (!degraded.includes("clock_skewed")) return [];
-  return [
-    {
-      id: "clock_skewed",
-      summary: `The clock of replica ${id} differs from the database's by more than 2 s.`,
-    },
-  ];
+  const skewed: Observation = {
+    id: "clock_skewed",
+    summary: `The clock of replica ${id} differs from the database's by more than 2 s.`,
+  };
+  const moved: Observation = {
+    id: "database_clock_moved",
+    summary: `Replica ${id} saw the database's clock move by more than 1 s, or does not agree with another replica.`,
+  };
+  return [skewed, moved].filter((observation) => degraded.includes(observation.id));
 }

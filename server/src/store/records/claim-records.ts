@@ -1,4 +1,5 @@
-import { awaitLate, type Deadline, type Settled } from "../../domain/operation.ts";
+import { clockMoved, type DatabaseClock } from "../../domain/database-clock.ts";
+import { awaitLate, type Deadline, mapSettled, type Settled } from "../../domain/operation.ts";
 import {
   answerClaim,
   type ClaimCommand,
@@ -19,6 +20,7 @@ import {
   claimRecords,
   type Grant,
   type GrantedRow,
+  takeOverParameters,
   takeOverRecords,
 } from "./claim-statements.ts";
 import type { FillResult } from "./large-results.ts";
@@ -38,6 +40,7 @@ export type ClaimRecords = (
 
 interface ClaimParts extends WriteParts {
   readonly fillResult: FillResult;
+  readonly databaseClock: DatabaseClock;
 }
 
 /**
@@ -46,7 +49,7 @@ interface ClaimParts extends WriteParts {
  */
 export function createClaimRecords(
   database: RecordsDatabase,
-  { readings, fillResult, encryption, limiter }: ClaimParts,
+  { readings, fillResult, encryption, limiter, databaseClock }: ClaimParts,
 ): ClaimRecords {
   const insert = createBatchedWrite<ClaimCommand, GrantedRow>(database, readings, {
     statement: claimRecords,
@@ -62,19 +65,25 @@ export function createClaimRecords(
   });
   const takeOver = createBatchedWrite<ClaimCommand, RecordRow>(database, readings, {
     statement: takeOverRecords,
-    parametersOf: claimArrays,
+    parametersOf: (commands) => takeOverParameters(commands, databaseClock.latestMs()),
     readWritten: (rows, commands) => readWrittenRecords(rows, commands, encryption.openRow),
     recordForDuplicate: (granted) => granted,
     maxInFlight: MAX_TAKE_OVERS_IN_FLIGHT,
     limiter,
   });
+  /** A record that has ended only by a clock that moved is not taken over, however often that is tried. */
+  const takeOverInTime: typeof takeOver = async (commands, deadline) =>
+    mapSettled(await takeOver(commands, deadline), (outcome) => {
+      if (!outcome.applied && outcome.record === undefined && databaseClock.hasMoved()) throw clockMoved();
+      return outcome;
+    });
   return async (commands, deadline) => {
     const outcomes = await writeAll(
       insert,
       commands,
       deadline,
       ({ applied, record }, command) => (applied ? claimed(record, false) : answerClaim(record, command)),
-      takeOver,
+      takeOverInTime,
     );
     let room: ReplyRoom | undefined;
     return await awaitLate(outcomes, (outcome) => {

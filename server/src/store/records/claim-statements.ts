@@ -4,7 +4,8 @@ import { RECORD_COLUMNS } from "./record-row.ts";
 
 /*
  * The statements of a claim, each whole: `explain (generic_plan)` accepts them as they are. All three take
- * the same twelve parameters, as values or as arrays, and insert the same columns (statements.test.ts).
+ * the same twelve parameters, as values or as arrays, and insert the same columns (statements.test.ts). A
+ * take-over has one more.
  * README.md says how statements on records are written.
  */
 
@@ -98,6 +99,9 @@ select (g.fencing_token - 1)::text as "drawnToken",
  * differ, it may also be taken over if it was released or its lease has run out: the same life, attempt + 1.
  * A key without a row is inserted.
  *
+ * A retention that ends later than $13, in milliseconds since the Unix epoch, has not ended, whatever now() is: the
+ * database's clock may have been set forward (domain/database-clock.ts). `least` skips a null.
+ *
  * `ended` has the rows of lives that have ended, as they were before this statement: a statistic, and no part of the
  * decision. An object finds them by their names, because a join of both would compare each row with each other row.
  *
@@ -132,7 +136,7 @@ with drawn as materialized (
      and was.key >= i.key
      and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
    where was.state <> 0 /* forgotten */
-     and was.expires_at <= now()
+     and was.expires_at <= least(now(), to_timestamp($13::float8 / 1000))
 ), applied as (
   insert into records as r (
     tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
@@ -150,7 +154,7 @@ with drawn as materialized (
   on conflict (tenant_id, namespace, key) do update set
     fencing_token = greatest(excluded.fencing_token, r.fencing_token + 1),
     state = 1 /* in progress */,
-    attempt = case when r.state <> 0 /* forgotten */ and r.expires_at > excluded.claimed_at
+    attempt = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
                    then r.attempt + 1 else 1 end,
     holds_on_lease_expiry = excluded.holds_on_lease_expiry,
     accepts_ambiguous = excluded.accepts_ambiguous,
@@ -158,7 +162,7 @@ with drawn as materialized (
     key_retention_s = excluded.key_retention_s,
     result_retention_s = excluded.result_retention_s,
     failure_retention_s = excluded.failure_retention_s,
-    first_claimed_at = case when r.state <> 0 /* forgotten */ and r.expires_at > excluded.claimed_at
+    first_claimed_at = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
                             then r.first_claimed_at else excluded.first_claimed_at end,
     claimed_at = excluded.claimed_at,
     lease_expires_at = excluded.lease_expires_at,
@@ -167,14 +171,14 @@ with drawn as materialized (
     result_expires_at = null,
     claim_id = excluded.claim_id,
     owner = excluded.owner,
-    fingerprint = case when r.state <> 0 /* forgotten */ and r.expires_at > excluded.claimed_at
+    fingerprint = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
                        then coalesce(r.fingerprint, excluded.fingerprint) else excluded.fingerprint end,
-    checkpoint_name = case when r.state <> 0 /* forgotten */ and r.expires_at > excluded.claimed_at
+    checkpoint_name = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
                            then r.checkpoint_name end,
-    checkpoint_state = case when r.state <> 0 /* forgotten */ and r.expires_at > excluded.claimed_at
+    checkpoint_state = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
                             then r.checkpoint_state end,
     past_attempts = case
-      when r.state = 0 /* forgotten */ or r.expires_at <= excluded.claimed_at then null
+      when r.state = 0 /* forgotten */ or r.expires_at <= least(excluded.claimed_at, to_timestamp($13::float8 / 1000)) then null
       when r.past_attempts -> -1 ->> 'token' = r.fencing_token::text then r.past_attempts
       else case when jsonb_array_length(r.past_attempts) >= 16 then r.past_attempts - 0
                 else coalesce(r.past_attempts, '[]') end
@@ -185,7 +189,7 @@ with drawn as materialized (
                       (date_part('epoch', coalesce(r.settled_at, excluded.claimed_at) - to_timestamp(0)) * 1000)::text,
                       case when r.state = 3 /* released */ then 'released' else 'superseded' end,
                       left(r.release_reason, 128)])) end,
-    checkpoint_key_id = case when r.state <> 0 /* forgotten */ and r.expires_at > excluded.claimed_at
+    checkpoint_key_id = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
                              then r.checkpoint_key_id end,
     release_reason = null,
     result_key_id = null,
@@ -195,7 +199,7 @@ with drawn as materialized (
     result_content_type = null,
     result_metadata = null
   where r.state = 0 /* forgotten */
-     or r.expires_at <= excluded.claimed_at
+     or r.expires_at <= least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
      or ((r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
          and (r.state = 3 /* released */
               or (r.state = 1 /* in progress */
@@ -242,7 +246,7 @@ export function claimParameters(command: ClaimCommand): readonly unknown[] {
   ];
 }
 
-/** Returns the parameters of `claim_records` and `take_over_records`: the same as arrays. */
+/** Returns the parameters of `claim_records`: the same as arrays. */
 export function claimArrays(commands: readonly ClaimCommand[]): readonly Buffer[] {
   return [
     intArray(commands.map((command) => command.id.tenantId)),
@@ -258,6 +262,14 @@ export function claimArrays(commands: readonly ClaimCommand[]): readonly Buffer[
     intArray(commands.map((command) => command.resultRetentionS)),
     intArray(commands.map((command) => command.failureRetentionS)),
   ];
+}
+
+/** Returns the parameters of `take_over_records`. `latestMs`: as DatabaseClock. */
+export function takeOverParameters(
+  commands: readonly ClaimCommand[],
+  latestMs: number | undefined,
+): readonly unknown[] {
+  return [...claimArrays(commands), latestMs ?? null];
 }
 
 /**

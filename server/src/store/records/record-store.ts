@@ -1,3 +1,4 @@
+import { type DatabaseClock, UNCHECKED_CLOCK } from "../../domain/database-clock.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import type { Shards } from "../citus/shards.ts";
@@ -32,12 +33,13 @@ export function createRecordStore(
   limiter: TenantLimiter,
   encryption: RecordEncryption = WITHOUT_KEYS,
   shards?: Shards,
+  databaseClock: DatabaseClock = UNCHECKED_CLOCK,
 ): RecordStore {
   const database: RecordsDatabase = { pool, shards };
   const fillResult = createFillResult(database, encryption, limiter);
   const readings = createReadings(database, encryption, limiter);
   return {
-    claim: createClaimRecords(database, { readings, fillResult, encryption, limiter }),
+    claim: createClaimRecords(database, { readings, fillResult, encryption, limiter, databaseClock }),
     complete: createCompleteRecords(database, { readings, encryption, limiter }),
     release: createReleaseRecords(database, readings, limiter),
     extendLease: createExtendLeases(database, { readings, encryption, limiter }),

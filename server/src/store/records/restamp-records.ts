@@ -11,7 +11,8 @@ import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
  * a `case`: hence `coalesce(…, null)`, which changes no value. A `case` may not contain now(), so the moment is joined.
  *
  * Parameters behind the page's: the old retention of key, result and failure ($5 to $7), and the new one ($8
- * to $10), in seconds.
+ * to $10), in seconds. `restamp_records` also has the latest time that it may take for now ($11), in milliseconds since
+ * the Unix epoch: the database's clock may have been set forward (domain/database-clock.ts). `least` skips a null.
  */
 
 /**
@@ -76,7 +77,7 @@ with page as materialized (
    order by key
    limit $4::int
 ), moment as materialized (
-  select now() as now
+  select least(now(), to_timestamp($11::float8 / 1000)) as now
 ), changed as (
   update records r set
     key_retention_s = ${NEW_KEY_S},
@@ -90,7 +91,7 @@ with page as materialized (
   returning r.expires_at
 )
 select (select count(*) from page)::int as examined, (select max(key) from page) as last_key,
-       count(*)::int as changed, (count(*) filter (where expires_at <= now()))::int as forgotten
+       count(*)::int as changed, (count(*) filter (where expires_at <= (select now from moment)))::int as forgotten
   from changed`,
 };
 
@@ -117,9 +118,18 @@ select (select count(*) from page)::int as examined, (select max(key) from page)
   from changed`,
 };
 
-/** Changes the retention of a page of records from that of an old policy to that of a new one. */
-export function restampPage(runner: Runner, page: RecordPage, change: RetentionChange): Promise<PageOutcome> {
-  return runOnPage(runner, restampRecords, page, changeParameters(change));
+/**
+ * Changes the retention of a page of records from that of an old policy to that of a new one.
+ *
+ * @param latestMs as DatabaseClock.
+ */
+export function restampPage(
+  runner: Runner,
+  page: RecordPage,
+  change: RetentionChange,
+  latestMs?: number,
+): Promise<PageOutcome> {
+  return runOnPage(runner, restampRecords, page, [...changeParameters(change), latestMs ?? null]);
 }
 
 /** Returns what `restampPage` would do. */

@@ -2,6 +2,11 @@ import type { SampleSeed } from "../../domain/insight/key-sample.ts";
 import { limitLocks } from "../limit-locks.ts";
 import type { Pool, Statement } from "../pool.ts";
 
+/*
+ * The last parameter of each statement is the latest time that it may take for now, in milliseconds since the
+ * Unix epoch: the database's clock may have been set forward (domain/database-clock.ts). `least` skips a null.
+ */
+
 /**
  * Counts the rows that are due, up to a limit, and returns the times between which they are due, whether more
  * rows are due at the last of these times than the limit includes, and for how long the most overdue row has
@@ -18,10 +23,10 @@ select (count(*) filter (where ordinal <= $1::int))::int as due,
        (max(sweep_at) filter (where ordinal <= $1::int))::text as due_to,
        coalesce(max(sweep_at) filter (where ordinal <= $1::int)
                   = max(sweep_at) filter (where ordinal > $1::int), false) as is_cut,
-       coalesce(date_part('epoch', now() - min(sweep_at)), 0) as lag_s
+       coalesce(date_part('epoch', least(now(), to_timestamp($2::float8 / 1000)) - min(sweep_at)), 0) as lag_s
   from (select r.sweep_at, row_number() over (order by r.sweep_at rows unbounded preceding) as ordinal
           from records r
-         where r.sweep_at <= now()
+         where r.sweep_at <= least(now(), to_timestamp($2::float8 / 1000))
          order by r.sweep_at
          limit $1::int + 1) due`,
 };
@@ -40,7 +45,7 @@ const deleteEndedRecords = {
 with swept as (
   delete from records r
    where r.sweep_at between $1::timestamptz and $2::timestamptz
-     and r.expires_at <= now() - interval '2 minutes'
+     and r.expires_at <= least(now(), to_timestamp($4::float8 / 1000)) - interval '2 minutes'
   returning r.tenant_id, r.namespace,
     (coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else 28 end, 0)
        + coalesce(case when r.result_key_id is null then octet_length(r.result_metadata)
@@ -77,7 +82,7 @@ with input as materialized (
   select *
     from (select r.tenant_id, r.namespace, r.key
             from records r
-           where r.sweep_at <= now()
+           where r.sweep_at <= least(now(), to_timestamp($3::float8 / 1000))
            order by r.sweep_at
            limit $1::int) due
    order by tenant_id, namespace, key
@@ -89,7 +94,7 @@ with input as materialized (
      and r.key = i.key
      and r.key >= i.key
      and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
-     and r.expires_at <= now() - interval '2 minutes'
+     and r.expires_at <= least(now(), to_timestamp($3::float8 / 1000)) - interval '2 minutes'
   returning r.tenant_id, r.namespace,
     (coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else 28 end, 0)
        + coalesce(case when r.result_key_id is null then octet_length(r.result_metadata)
@@ -132,18 +137,18 @@ with input as materialized (
          case
            when due.state <> 2 /* completed */ then interval '2 minutes' + least(
              due.expires_at,
-             greatest(due.lease_expires_at, now())
+             greatest(due.lease_expires_at, least(now(), to_timestamp($2::float8 / 1000)))
                + least(due.result_retention_s, due.failure_retention_s) * interval '1 second')
-           when due.result_expires_at > now() and due.result_expires_at < due.expires_at then due.result_expires_at
+           when due.result_expires_at > least(now(), to_timestamp($2::float8 / 1000)) and due.result_expires_at < due.expires_at then due.result_expires_at
            else due.expires_at + interval '2 minutes' end as next_sweep_at,
-         coalesce(due.result_expires_at > now(), false) as keeps_result
+         coalesce(due.result_expires_at > least(now(), to_timestamp($2::float8 / 1000)), false) as keeps_result
     from (select r.tenant_id, r.namespace, r.key, r.state, r.fencing_token, r.sweep_at, r.expires_at, r.lease_expires_at,
                  r.result_expires_at, r.result_retention_s, r.failure_retention_s,
                  coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else 28 end, 0)
                    + coalesce(case when r.result_key_id is null then octet_length(r.result_metadata)
                                    else octet_length(r.result_metadata) * 3 / 4 - 28 end, 0) as result_bytes
             from records r
-           where r.sweep_at <= now()
+           where r.sweep_at <= least(now(), to_timestamp($2::float8 / 1000))
            order by r.sweep_at
            limit $1::int) due
    order by tenant_id, namespace, key
@@ -164,7 +169,7 @@ with input as materialized (
      and r.state = i.state
      and r.expires_at = i.expires_at
      and r.result_expires_at is not distinct from i.result_expires_at
-     and r.expires_at > now() - interval '2 minutes'
+     and r.expires_at > least(now(), to_timestamp($2::float8 / 1000)) - interval '2 minutes'
   returning r.tenant_id, r.namespace, case when r.result_payload is null then i.result_bytes else 0 end as freed_bytes
 )
 select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes
@@ -237,6 +242,7 @@ interface SweptRow {
  * in between stays. Each statement has its own transaction with the time limits of `limitLocks`.
  *
  * @param sampleSeed selects the sampled keys (`createDepthOf`); undefined: none.
+ * @param latestMs as DatabaseClock.
  * @throws Refusal RECORD_CONTENDED if another transaction held a lock on one of the rows, or waited for one
  *   in turn; DATABASE_UNAVAILABLE, also if the rows took too long. The statement that failed changed nothing.
  */
@@ -245,19 +251,21 @@ export async function sweepBatch(
   maxRows: number,
   observer: SweepObserver = UNOBSERVED,
   sampleSeed?: SampleSeed,
+  latestMs?: number,
 ): Promise<Swept> {
   const seed = sampleSeed === undefined ? null : String(sampleSeed);
-  const [found] = await pool.run<DueRow>(findDueRecords, [maxRows]);
+  const latest = latestMs ?? null;
+  const [found] = await pool.run<DueRow>(findDueRecords, [maxRows, latest]);
   observer.found(found?.lag_s ?? 0);
   if (found === undefined || found.due === 0) return NOTHING_DUE;
   const { due, lag_s: lagS } = found;
   const ended = found.is_cut
-    ? await runLimited(pool, deleteOverdueRecords, [maxRows, seed])
-    : await runLimited(pool, deleteEndedRecords, [found.due_from, found.due_to, seed]);
+    ? await runLimited(pool, deleteOverdueRecords, [maxRows, seed, latest])
+    : await runLimited(pool, deleteEndedRecords, [found.due_from, found.due_to, seed, latest]);
   observer.swept(ended.map((row) => sweptNamespace(row, row.records)));
   const deleted = countRecords(ended);
   if (deleted >= due) return { due, lagS, deleted, kept: 0 };
-  const postponed = await runLimited(pool, putOffRecords, [due - deleted]);
+  const postponed = await runLimited(pool, putOffRecords, [due - deleted, latest]);
   observer.swept(postponed.filter((row) => row.freed_bytes > 0).map((row) => sweptNamespace(row, 0)));
   return { due, lagS, deleted, kept: countRecords(postponed) };
 }

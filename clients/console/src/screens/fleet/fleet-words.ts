@@ -62,6 +62,15 @@ const DEGRADED: ReadonlyMap<string, DegradedWords> = new Map([
     },
   ],
   [
+    "database_clock_moved",
+    {
+      title: "Database clock set",
+      meaning:
+        "The database's clock was set. Leases end early or late; retention ends by the clock's earlier course.",
+      runbook: "deploy/runbook.md#the-databases-clock-was-set",
+    },
+  ],
+  [
     "shards_away",
     {
       title: "Shards away",

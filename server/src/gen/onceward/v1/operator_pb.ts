@@ -750,7 +750,7 @@ export type GetServerInfoResponse = Message<"onceward.v1.GetServerInfoResponse">
 
   /**
    * Why the replica is degraded: "database_away", "redis_bypassed", "schema_ahead", "pool_saturated", "sweep_behind",
-   * "clock_skewed", "shards_away". The answers that it gives stay correct. Later versions may add reasons.
+   * "clock_skewed", "database_clock_moved", "shards_away". The answers that it gives stay correct. Later versions may add reasons.
    *
    * @generated from field: repeated string degraded = 4;
    */

@@ -1,0 +1,84 @@
+import { expect, test } from "vitest";
+import { createDatabaseClockWatch } from "./database-clock.ts";
+
+const HOUR_MS = 3_600_000;
+const STARTED_MS = 1_700_000_000_000;
+
+/** Creates a watch whose uptime and database's clock a test moves. */
+function newWatch() {
+  const events: string[] = [];
+  let nowMs = 0;
+  let aheadMs = 0;
+  const watch = createDatabaseClockWatch({
+    onMoved: () => events.push("moved"),
+    onAccepted: () => events.push("accepted"),
+    nowMs: () => nowMs,
+  });
+  return {
+    watch,
+    events,
+    /** Passes time on the uptime, moves the database's clock, and looks. */
+    look(passedMs: number, movedMs = 0, { othersMovedMs = 0, tookMs = 10 } = {}) {
+      nowMs += passedMs;
+      aheadMs += movedMs;
+      const databaseMs = STARTED_MS + nowMs + aheadMs;
+      watch.see(
+        { startedAtMs: nowMs - tookMs / 2, endedAtMs: nowMs + tookMs / 2, databaseMs },
+        othersMovedMs,
+      );
+    },
+    /** Returns the bound, counted from the time on the course that the clock had first. */
+    boundMs: () => (watch.latestMs() ?? Number.NaN) - STARTED_MS - nowMs,
+  };
+}
+
+test("a clock that is slewed stays trusted", () => {
+  const { watch, look, events } = newWatch();
+  for (let looks = 0; looks < 100; looks++) look(3000, 100);
+  expect([watch.hasMoved(), events]).toEqual([false, []]);
+});
+
+test.each([600_000, 80 * HOUR_MS, -600_000])(
+  "a clock that moves by %d ms is not trusted until it is back",
+  (ms) => {
+    const { watch, look, events, boundMs } = newWatch();
+    look(0);
+    look(3000, ms);
+    expect([watch.movedMs(), watch.hasMoved()]).toEqual([ms, true]);
+    expect(boundMs()).toBeLessThanOrEqual(1005);
+    look(8000, -ms);
+    expect([watch.movedMs(), watch.hasMoved(), events]).toEqual([0, false, ["moved", "accepted"]]);
+  },
+);
+
+test("a new course is accepted after an hour on it", () => {
+  const { watch, look } = newWatch();
+  look(0);
+  look(3000, 600_000);
+  look(HOUR_MS / 2, -300_000);
+  look(HOUR_MS - 1);
+  expect(watch.movedMs()).toBe(300_000);
+  look(1);
+  expect([watch.movedMs(), watch.hasMoved()]).toEqual([0, false]);
+});
+
+test("a slow reading is no move, and its error is part of the bound", () => {
+  const { watch, look, boundMs } = newWatch();
+  look(0, 2000, { tookMs: 5000 });
+  look(3000, -2000);
+  expect(watch.hasMoved()).toBe(false);
+  expect(boundMs()).toBe(1005);
+});
+
+test("a replica that starts while the clock is ahead takes the course from the others", () => {
+  const { watch, look, boundMs } = newWatch();
+  look(0, 600_000, { othersMovedMs: 600_000 });
+  expect([watch.movedMs(), watch.hasMoved(), boundMs()]).toEqual([600_000, true, 1005]);
+});
+
+test("a replica that did not see the clock move bounds its time by the others that did", () => {
+  const { watch, look, boundMs } = newWatch();
+  look(0, 600_000);
+  look(3000, 0, { othersMovedMs: 600_000 });
+  expect([watch.movedMs(), watch.hasMoved(), boundMs()]).toEqual([0, true, 1005]);
+});

@@ -1,0 +1,123 @@
+import { type ClockReading, clockOffset, uptimeMs } from "./clock-offset.ts";
+import { Refusal } from "./refusal.ts";
+
+/**
+ * The database's clock, which decides when retention ends, as the machines' uptimes confirm it. A clock that is set
+ * forward by mistake would end retention early: keys would be granted again, and their records deleted.
+ */
+export interface DatabaseClock {
+  /**
+   * Returns the latest time that may be taken for now when something ends whose end cannot be taken back, in
+   * milliseconds since the Unix epoch. Undefined: no bound is known.
+   */
+  latestMs(): number | undefined;
+  /** Returns whether the clock is not trusted: it was set, or another live replica saw it move differently. */
+  hasMoved(): boolean;
+}
+
+/** Compares the database's clock with this machine's uptime. */
+export interface DatabaseClockWatch extends DatabaseClock {
+  /** Returns how far the clock is ahead of its earlier course, in milliseconds; 0: it follows its course. */
+  movedMs(): number;
+  /**
+   * Compares a reading of the clock, whose other times are uptimes, with the course that it had.
+   *
+   * @param othersMovedMs the furthest that another live replica saw the clock move forward; 0: none did.
+   */
+  see(reading: ClockReading, othersMovedMs: number): void;
+}
+
+/** A move of the clock, for the log. */
+export interface ClockMove {
+  readonly movedMs: number;
+  readonly othersMovedMs: number;
+}
+
+export interface DatabaseClockWatchOptions {
+  readonly onMoved: (move: ClockMove) => void;
+  /** Called when the clock is back on its course, or its new course is accepted. */
+  readonly onAccepted: (move: ClockMove) => void;
+  /** This machine's uptime; only tests change it. */
+  readonly nowMs?: () => number;
+}
+
+/** Does not check the clock: for commands and tests, which run statements for a moment. */
+export const UNCHECKED_CLOCK: DatabaseClock = { latestMs: () => undefined, hasMoved: () => false };
+
+/** A synchronised clock is slewed by less than a millisecond a second; uptimes are exact to 10 ms. */
+const TOLERANCE_MS = 1000;
+/**
+ * A new course is accepted after this time, because the clock may have been wrong before and be right now. Time enough to
+ * notice a clock that is wrong, and to set it right: an alert fires after a minute.
+ */
+const ACCEPTED_AFTER_MS = 3_600_000;
+const RETRY_AFTER_MS = 1000;
+
+/** Creates a watch that has not seen the clock yet. */
+export function createDatabaseClockWatch({
+  onMoved,
+  onAccepted,
+  nowMs = uptimeMs,
+}: DatabaseClockWatchOptions): DatabaseClockWatch {
+  /** How far the database's clock is ahead of the uptime, on the course that is trusted. */
+  let trustedMs: number | undefined;
+  /** The largest error of `trustedMs`. */
+  let trustedWithinMs = 0;
+  let movedMs = 0;
+  let othersMovedMs = 0;
+  let wasMoved = false;
+  /** The course that the clock was last seen on, and since when. */
+  let seenMs = 0;
+  let seenSinceMs = 0;
+
+  const disagreementMs = () => othersMovedMs - movedMs;
+  const hasMoved = () => movedMs !== 0 || (othersMovedMs !== 0 && Math.abs(disagreementMs()) > TOLERANCE_MS);
+
+  function trust(courseMs: number, uncertaintyMs: number): void {
+    trustedMs = courseMs;
+    trustedWithinMs = uncertaintyMs;
+  }
+
+  /** Compares a course with the trusted one, and follows a clock that is slewed. */
+  function compare(courseMs: number, uncertaintyMs: number): void {
+    const byMs = courseMs - (trustedMs ?? courseMs);
+    movedMs = Math.abs(byMs) > TOLERANCE_MS + trustedWithinMs + uncertaintyMs ? byMs : 0;
+    // A slow reading says little.
+    const isGood = uncertaintyMs <= Math.max(trustedWithinMs, TOLERANCE_MS / 2);
+    if (movedMs === 0 && isGood) trust(courseMs, uncertaintyMs);
+  }
+
+  return {
+    latestMs: () =>
+      trustedMs === undefined
+        ? undefined
+        : trustedMs + nowMs() - Math.max(0, disagreementMs()) + trustedWithinMs + TOLERANCE_MS,
+    hasMoved,
+    movedMs: () => movedMs,
+    see(reading, othersMoved) {
+      const { aheadMs, uncertaintyMs } = clockOffset(reading);
+      const courseMs = -aheadMs;
+      // A replica that starts now knows the course from those that saw the clock move.
+      if (trustedMs === undefined) trust(courseMs - othersMoved, uncertaintyMs);
+      othersMovedMs = othersMoved;
+      if (Math.abs(courseMs - seenMs) > TOLERANCE_MS + uncertaintyMs || movedMs === 0) {
+        seenMs = courseMs;
+        seenSinceMs = nowMs();
+      }
+      if (movedMs !== 0 && nowMs() - seenSinceMs >= ACCEPTED_AFTER_MS) trust(courseMs, uncertaintyMs);
+      compare(courseMs, uncertaintyMs);
+      const isMoved = hasMoved();
+      if (isMoved !== wasMoved) (isMoved ? onMoved : onAccepted)({ movedMs, othersMovedMs });
+      wasMoved = isMoved;
+    },
+  };
+}
+
+/** Returns the refusal of a claim whose key's retention has ended only by a clock that is not trusted. */
+export function clockMoved(): Refusal {
+  return new Refusal(
+    "DATABASE_UNAVAILABLE",
+    "The database's clock was set. By its earlier course the key's retention has not ended yet.",
+    { retryAfterMs: RETRY_AFTER_MS },
+  );
+}

@@ -1,0 +1,99 @@
+import { Code } from "@connectrpc/connect";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { restampPage } from "../../server/src/store/records/restamp-records.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { ageRecords } from "../helpers/calls/records.ts";
+import { complete, ORDER, success } from "../helpers/calls/verbs.ts";
+import { setClockAhead, useSettableClock } from "../helpers/database/clock.ts";
+import { openStorePool } from "../helpers/database/connections.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { countRows } from "../helpers/database/time.ts";
+import { readMetrics } from "../helpers/servers/metrics.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
+
+const PATIENCE = { timeout: 30_000 };
+const LOOK_MS = 50;
+const RETENTION_S = 600;
+/** As long as a row stays after its retention ended, and more. */
+const ENDED_S = RETENTION_S + 600;
+
+let database: TestDatabase;
+let server: TestServer;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await useSettableClock(database);
+  const tuning = { heartbeatMs: LOOK_MS, degradedLookMs: LOOK_MS };
+  server = await startTestServer(database.url, { ONCEWARD_SWEEP_INTERVAL: "100ms" }, tuning);
+});
+
+beforeEach(async () => {
+  await setClockAhead(database, 0);
+  await untilMovedBy(0);
+});
+
+afterAll(async () => {
+  await server?.stop();
+  await database?.drop();
+});
+
+async function untilMovedBy(minutes: number): Promise<void> {
+  const moved = async () => (await readMetrics(server)).get("onceward_database_clock_moved_seconds");
+  await expect.poll(moved, PATIENCE).toBeCloseTo(minutes * 60, -1);
+}
+
+async function newCaller() {
+  const tenant = await createTenant(database, { key_retention_s: RETENTION_S });
+  return { tenant, client: connectClient(server, tenant.apiKey) };
+}
+
+test.each([
+  ["ten minutes", 15],
+  ["80 hours", 80 * 60],
+])(
+  "a clock that is ahead by %s and right again ends no record whose retention has time left",
+  async (_, minutes) => {
+    const [kept, ended] = [await newCaller(), await newCaller()];
+    await complete(kept.client, success("paid"));
+    await setClockAhead(database, minutes);
+    // Before the replica has seen the clock: the statement itself has the bound.
+    await expect(kept.client.claim(ORDER)).rejects.toMatchObject({ code: Code.Unavailable });
+    await untilMovedBy(minutes);
+    await expect(kept.client.claim(ORDER)).rejects.toThrow(/database's clock was set/);
+    await setClockAhead(database, 0);
+    await complete(ended.client);
+    await ageRecords(database, ended.tenant, ENDED_S);
+    await setClockAhead(database, minutes);
+    // The sweep looks, and deletes what has ended by the clock's earlier course.
+    await expect.poll(() => countRows(database, ended.tenant), PATIENCE).toBe(0);
+    expect(await countRows(database, kept.tenant)).toBe(1);
+
+    await setClockAhead(database, 0);
+    const { outcome } = await kept.client.claim(ORDER);
+    expect(outcome).toMatchObject({ case: "completed" });
+  },
+);
+
+test("a key whose retention has ended by the clock's earlier course is granted while the clock is ahead", async () => {
+  const { tenant, client } = await newCaller();
+  await complete(client);
+  await ageRecords(database, tenant, RETENTION_S + 10);
+  await setClockAhead(database, 15);
+  await untilMovedBy(15);
+  expect((await client.claim(ORDER)).outcome.case).toBe("claimed");
+});
+
+test("re-stamping forgets no record by a clock that is ahead", async () => {
+  const { tenant, client } = await newCaller();
+  await complete(client);
+  await setClockAhead(database, 15);
+  const page = { tenantId: tenant.id, namespace: ORDER.namespace, afterKey: "", limit: 10 };
+  const [was, becomes] = [RETENTION_S, RETENTION_S - 60].map((seconds) => ({
+    keyRetentionS: seconds,
+    resultRetentionS: seconds,
+    failureRetentionS: seconds,
+  })) as [never, never];
+  const done = await restampPage(openStorePool(database), page, { was, becomes }, Date.now() + 1000);
+  expect(done).toMatchObject({ changed: 1, forgotten: 0 });
+});
