@@ -1,6 +1,6 @@
 import pg from "pg";
 import { expect, test } from "vitest";
-import { classify, isUnreachableNode } from "./statement-errors.ts";
+import { classify, isAway, isUnreachableNode } from "./statement-errors.ts";
 
 function answerOf(code: string, message: string): Error {
   return classify(Object.assign(new pg.DatabaseError(message, 0, "error"), { code }));
@@ -20,3 +20,24 @@ test("another internal error of Postgres is a defect of its statement", () => {
   expect(error).toMatchObject({ name: "StatementFailed", sqlState: "XX000" });
   expect(isUnreachableNode(error)).toBe(false);
 });
+
+/** https://www.postgresql.org/docs/current/errcodes-appendix.html: the states with which Postgres ends or refuses a connection. */
+const CONNECTION_STATES = [
+  ...["08000", "08001", "08003", "08004", "08006", "08007", "08P01"],
+  ...["25006", "25P03", "25P04"],
+  ...["28000", "28P01", "3D000", "55000"],
+  ...["53000", "53100", "53200", "53300", "53400"],
+  ...["57000", "57014", "57P01", "57P02", "57P03", "57P04", "57P05"],
+  ...["58000", "58030", "58P01", "58P02"],
+];
+
+test.each(CONNECTION_STATES)("a connection that Postgres ends or refuses with %s is unavailable", (code) => {
+  expect(answerOf(code, "ended")).toMatchObject({ reason: "DATABASE_UNAVAILABLE", retryAfterMs: 500 });
+});
+
+test.each(["57014", "57P05", "25P03", "25P04"])(
+  "Postgres that ends what is too slow with %s is not away",
+  (code) => {
+    expect(isAway(Object.assign(new pg.DatabaseError("ended", 0, "error"), { code }))).toBe(false);
+  },
+);

@@ -46,11 +46,12 @@ export function asRefusal(error: unknown): unknown {
 
 /**
  * SQLSTATE classes of temporary errors, which do not concern the statement: connection (08), insufficient
- * resources (53), operator intervention (57), system error (58), read-only transaction (25006); and those of
- * a refused connection: role (28), no such database (3D), a database that accepts no connections (55000).
+ * resources (53), operator intervention (57), system error (58), read-only transaction (25006), a transaction that
+ * Postgres ended because it was idle or too long (25P03, 25P04); and those of a refused connection: role (28), no
+ * such database (3D), a database that accepts no connections (55000).
  * https://www.postgresql.org/docs/current/errcodes-appendix.html
  */
-const UNAVAILABLE_STATE = /^(08|28|3D|53|57|58|25006|55000)/;
+const UNAVAILABLE_STATE = /^(08|28|3D|53|57|58|25006|25P03|25P04|55000)/;
 
 /** Returns what a statement is refused with: StatementFailed, or Refusal DATABASE_UNAVAILABLE. */
 export function classify(error: unknown): Error {
@@ -66,6 +67,8 @@ export function classify(error: unknown): Error {
 
 /** A statement took too long: Postgres answers, although the call gets DATABASE_UNAVAILABLE. */
 const QUERY_CANCELED = "57014";
+/** Postgres answers, although the call gets DATABASE_UNAVAILABLE: a statement, a transaction or a session took too long. */
+const TOO_SLOW_STATE = /^(57014|57P05|25P03|25P04)$/;
 /** The message of pg-pool if all connections stayed busy for ACQUIRE_TIMEOUT_MS: they may be busy with locks. */
 const ALL_BUSY = "timeout exceeded when trying to connect";
 
@@ -90,7 +93,7 @@ export function isAway(error: unknown): boolean {
   const sqlState = sqlStateOf(error);
   if (sqlState !== undefined)
     return (
-      sqlState !== QUERY_CANCELED &&
+      !TOO_SLOW_STATE.test(sqlState) &&
       !UNREACHABLE_NODE_STATE.test(sqlState) &&
       UNAVAILABLE_STATE.test(sqlState)
     );
