@@ -1,5 +1,6 @@
 import type { LiveRecord } from "./record.ts";
 import type { RetentionChanges } from "./retention-change.ts";
+import { LAST_EFFECT_MS } from "./statement-times.ts";
 
 /** What a record job does to a tenant's records. */
 export type RecordJobWork =
@@ -82,10 +83,10 @@ export interface RecordJob {
 
 /**
  * Time from a change of a policy until no replica stores records by the old policy any more: a replica uses
- * the old policy for up to 10 s (`Principal.goodUntilMs`), waits up to 3 s for a connection, and its
- * statement takes up to 5 s. Two seconds are margin.
+ * the old policy for up to 10 s (`Principal.goodUntilMs`), and then a statement may still have an effect for
+ * LAST_EFFECT_MS. Two seconds are margin: 26 s.
  */
-export const POLICY_SETTLES_MS = 20_000;
+export const POLICY_SETTLES_MS = 10_000 + LAST_EFFECT_MS + 2000;
 
 /**
  * Maximum unfinished jobs of a tenant: more than people create while some run, and few enough to read at each

@@ -1,5 +1,12 @@
+import type { Socket } from "node:net";
 import pg from "pg";
-import { asRefusal, classify, isAway, RolledBack } from "./statement-errors.ts";
+import {
+  ACQUIRE_TIMEOUT_MS,
+  QUERY_TIMEOUT_MS,
+  STATEMENT_TIMEOUT_MS,
+  USE_TIMEOUT_MS,
+} from "../domain/statement-times.ts";
+import { asRefusal, classify, isAway, RolledBack, StatementFailed } from "./statement-errors.ts";
 
 /** A named statement: prepared once per connection, then only bound and executed. */
 export interface Statement {
@@ -112,11 +119,6 @@ export interface PoolOptions {
   readonly onConnected?: (connection: Connection) => Promise<boolean>;
 }
 
-/**
- * Postgres cancels a statement after this time. Shorter than the client's own limit, so that the error comes
- * from Postgres.
- */
-const STATEMENT_TIMEOUT_MS = 5000;
 /** A locked row delays a batch by this much once; its operations are then retried one by one. */
 const LOCK_TIMEOUT_MS = 1000;
 /**
@@ -124,10 +126,6 @@ const LOCK_TIMEOUT_MS = 1000;
  * keeps its locks for no longer. Far longer than the time between two statements of a running replica.
  */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 2000;
-/** The client closes a connection that has not answered for this long. */
-const QUERY_TIMEOUT_MS = 6000;
-/** Maximum wait for a connection. */
-const ACQUIRE_TIMEOUT_MS = 3000;
 
 /**
  * Every statement finds rows by primary key and locks them in the order of their keys, which rules out
@@ -205,20 +203,35 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
     if (isDone !== false) announced.add(client);
   }
 
-  /** Runs `use` on a connection. A connection on which anything failed is closed. */
-  async function withConnection<Result>(use: (client: pg.PoolClient) => Promise<Result>): Promise<Result> {
+  /**
+   * Runs `use` on a connection. A connection on which anything failed is closed, unless Postgres refused a statement
+   * of `use`.
+   *
+   * @param timeoutMs the time for everything, from the wait for a connection on. Then the connection is closed.
+   */
+  async function withConnection<Result>(
+    use: (client: pg.PoolClient) => Promise<Result>,
+    timeoutMs?: number,
+  ): Promise<Result> {
+    const startedAtMs = performance.now();
     const client = await pool.connect();
+    const timer = timeoutMs && setTimeout(() => abort(client), timeoutMs - (performance.now() - startedAtMs));
+    let prepared = false;
     let failure: Error | undefined;
     try {
       if (direct)
         await discardOldPlans(client, plannedAtMs, options.onShards === true ? "select" : CHOOSE_PLANS);
       await announce(client);
+      if (timeoutMs !== undefined && performance.now() - startedAtMs >= timeoutMs)
+        throw new Error("no time is left for the statement");
+      prepared = true;
       return await use(client);
     } catch (error) {
       failure = error instanceof Error ? error : new Error(String(error));
       throw failure;
     } finally {
-      client.release(failure);
+      clearTimeout(timer);
+      client.release(prepared && isRefused(failure) ? undefined : failure);
     }
   }
 
@@ -251,10 +264,15 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
   }
 
   return {
-    run: runnerOn((config) => withConnection(async (client) => (await client.query(config)).rows)),
+    run: runnerOn((config) =>
+      withConnection(async (client) => (await client.query(config)).rows, USE_TIMEOUT_MS),
+    ),
     async runTogether(statements) {
       try {
-        return await withConnection((client) => inOneRoundTrip(client, runnerOf(client), statements));
+        return await withConnection(
+          (client) => inOneRoundTrip(client, runnerOf(client), statements),
+          USE_TIMEOUT_MS,
+        );
       } catch (error) {
         if (error instanceof RolledBack) throw error;
         away = isAway(error);
@@ -268,6 +286,18 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
     load: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount, away }),
     close: () => pool.end(),
   };
+}
+
+/** Closes a connection at once; the statement in progress fails. */
+function abort(client: pg.PoolClient): void {
+  // The types lack it, and `end` waits for statements that were sent in one round trip.
+  (client as unknown as { readonly connection: { readonly stream: Socket } }).connection.stream.destroy();
+}
+
+/** Returns whether a statement was refused on a connection that can be used further. */
+function isRefused(failure: Error | undefined): boolean {
+  if (failure === undefined || failure instanceof RolledBack) return true;
+  return failure instanceof pg.DatabaseError && classify(failure) instanceof StatementFailed;
 }
 
 async function inTransaction<Result>(

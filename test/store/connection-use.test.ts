@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { POLICY_SETTLES_MS } from "../../server/src/domain/record-job.ts";
+import { USE_TIMEOUT_MS } from "../../server/src/domain/statement-times.ts";
+import { type OpenedPool, openPool, type PoolOptions } from "../../server/src/store/pool.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await database.query("create table written (by text primary key)");
+});
+
+afterAll(async () => {
+  await database?.drop();
+});
+
+function open(onConnected: NonNullable<PoolOptions["onConnected"]>): OpenedPool {
+  const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false, onConnected });
+  onTestFinished(() => pool.close());
+  return pool;
+}
+
+const write = { name: "write", text: "insert into written values ($1::text)" };
+
+test("a statement of a slow database has no effect after the time for which a policy may be in use", async () => {
+  // Each statement of the look stays within its own limit; together they take longer than a use of the connection may.
+  const sleep = { name: "sleep", text: "select pg_sleep(4.8)" };
+  let looks = 0;
+  const pool = open(async (connection) => {
+    if (looks++ > 0) return true;
+    await connection.run(sleep, []);
+    await connection.run(sleep, []);
+    return true;
+  });
+  await expect(pool.run(write, ["late"])).rejects.toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
+  expect(await database.query("select from written where by = 'late'")).toHaveLength(0);
+  // The pool opens a new connection.
+  await pool.run(write, ["next"]);
+  expect(await database.query("select from written where by = 'next'")).toHaveLength(1);
+}, 60_000);
+
+test("a policy settles later than the last effect of a statement that began under it", () => {
+  const policyAgeMs = 10_000;
+  const serverTimeoutMs = 5000;
+  expect(POLICY_SETTLES_MS).toBeGreaterThan(policyAgeMs + USE_TIMEOUT_MS + serverTimeoutMs);
+  expect(POLICY_SETTLES_MS).toBeLessThan(30_000);
+});
+
+test("a refused statement leaves its connection open", async () => {
+  let connected = 0;
+  const pool = open(async () => {
+    connected++;
+    return true;
+  });
+  await pool.run(write, ["twice"]);
+  for (let times = 0; times < 5; times++)
+    await expect(pool.run(write, ["twice"])).rejects.toMatchObject({ sqlState: "23505" });
+  await pool.run(write, ["once more"]);
+  expect(connected).toBe(1);
+});
+
+test("a connection that Postgres ends is replaced", async () => {
+  let connected = 0;
+  const pool = open(async () => {
+    connected++;
+    return true;
+  });
+  const end = { name: "end", text: "select pg_terminate_backend(pg_backend_pid())" };
+  await expect(pool.run(end, [])).rejects.toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
+  await pool.run(write, ["after the end"]);
+  expect(connected).toBe(2);
+});
