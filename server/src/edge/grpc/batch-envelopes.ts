@@ -4,12 +4,12 @@ import { DurationSchema, durationMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { batchItemError } from "../../claims/batch-errors.ts";
 import { MAX_BATCH_ITEMS } from "../../domain/limits.ts";
-import { Refusal } from "../../domain/refusal.ts";
 import { BatchStreamRequestSchema, BatchStreamResponseSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { FailedCall, ProtocolError } from "../errors.ts";
 import { frameMessage } from "../grpc-protocol.ts";
 import { MAX_TIMEOUT_MS } from "../read-message.ts";
 import { binaryScannerOf } from "../scan-binary.ts";
+import { asRefusal } from "./failure-status.ts";
 
 /** The fields of a BatchStreamRequest other than its items. */
 export interface Envelope {
@@ -82,8 +82,9 @@ export function frameAnswer(id: number, output: DescMessage, reply: Message): Bu
  * @throws the error, if it is no FailedCall with a Refusal.
  */
 export function frameRefusal(id: number, failure: unknown): Buffer {
-  if (!(failure instanceof FailedCall && failure.error instanceof Refusal)) throw failure;
-  const error = batchItemError(failure.error, failure.requestId);
+  const { error: cause, requestId } =
+    failure instanceof FailedCall ? failure : { error: failure, requestId: "" };
+  const error = batchItemError(asRefusal(cause), requestId);
   const answer = create(BatchStreamResponseSchema, { id, error });
   return frameMessage(toBinary(BatchStreamResponseSchema, answer));
 }

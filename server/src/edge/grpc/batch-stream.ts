@@ -1,9 +1,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
-import { Refusal } from "../../domain/refusal.ts";
 import type { Principal } from "../../domain/tenant.ts";
-import { FailedCall, ProtocolError, REQUEST_ID_HEADER, toStatus } from "../errors.ts";
+import { ProtocolError } from "../errors.ts";
 import {
   createMessageSplitter,
   GRPC_HEADERS,
@@ -17,6 +16,7 @@ import type { ConnectionInboundBudget, OutboundBudget, Release } from "../memory
 import type { Pipeline } from "../pipeline.ts";
 import type { Route } from "../route.ts";
 import { frameAnswer, frameRefusal, readEnvelope } from "./batch-envelopes.ts";
+import { failureStatus } from "./failure-status.ts";
 import { IncomingBatch, StreamHead } from "./incoming-batch.ts";
 
 /** Messages of a stream are not decompressed: their sender would not be authenticated yet. */
@@ -110,12 +110,7 @@ export class BatchStream {
 
   /** Ends the stream with the refusal of its headers, or of a message that there is no memory for. */
   readonly #refuse = (failure: unknown) => {
-    const { error, requestId } =
-      failure instanceof FailedCall ? failure : { error: failure, requestId: undefined };
-    if (!(error instanceof Refusal)) throw error;
-    const status = toStatus(error, requestId);
-    const headers = requestId === undefined ? {} : { [REQUEST_ID_HEADER]: requestId };
-    this.#end({ ...headers, ...grpcStatus(status.code, status.message, status) });
+    this.#end(failureStatus(failure));
     this.#stream.resume();
   };
 
@@ -190,7 +185,8 @@ export class BatchStream {
       .then(
         (answer) => this.#write(message, answer),
         (error: unknown) => this.#write(message, frameRefusal(id, error)),
-      );
+      )
+      .catch(this.#refuse);
   }
 
   #write(message: Buffer, answer: Buffer | undefined): void {

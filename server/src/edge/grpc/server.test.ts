@@ -148,3 +148,19 @@ test("reflection is refused without a credential, before anything of it is read"
     });
   }
 });
+
+test.each(["Claim", "BatchStream"])(
+  "an error that no refusal explains ends the call %s, not the process",
+  async (method) => {
+    const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    const stream = open(`/onceward.v1.IdempotencyService/${method}`);
+    stream.end(frameMessage(new Uint8Array()));
+    const statuses: unknown[] = [];
+    for (const event of ["response", "trailers"])
+      stream.on(event, (headers: IncomingHttpHeaders) => statuses.push(headers["grpc-status"]));
+    stream.resume();
+    await once(stream, "close");
+    expect(statuses.filter((status) => status !== undefined)).toEqual([String(Code.Internal)]);
+    expect(warned).toHaveBeenCalledOnce();
+  },
+);

@@ -1,10 +1,9 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
-import type { ServerHttp2Stream } from "node:http2";
+import { constants, type ServerHttp2Stream } from "node:http2";
 import { type Message, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import type { Principal } from "../../domain/tenant.ts";
 import { grpcCompression } from "../compression.ts";
-import { FailedCall, ProtocolError, REQUEST_ID_HEADER, toStatus } from "../errors.ts";
 import {
   createMessageReader,
   firstOf,
@@ -21,6 +20,7 @@ import type { IncomingCall, Pipeline } from "../pipeline.ts";
 import { readBody } from "../read-body.ts";
 import { messageLimits, parseTimeoutMs, type ReceivedMessage } from "../read-message.ts";
 import type { Route } from "../route.ts";
+import { failureStatus } from "./failure-status.ts";
 import type { SlowRequests } from "./session-lifecycle.ts";
 
 /** In the form to which Node would convert an object for each reply. */
@@ -49,10 +49,10 @@ export function answerUnaryCall(
   forgetWhenClosed(stream);
   const call = new IncomingGrpcCall(stream, headers, route, connection);
   const encode = (reply: Message) => encodeReply(stream, route, reply, connection.outbound);
-  connection.pipeline.answer(route, call, encode).then(
-    (reply) => answer(stream, reply),
-    (error: unknown) => fail(stream, error),
-  );
+  connection.pipeline
+    .answer(route, call, encode)
+    .then((reply) => answer(stream, reply))
+    .catch((failure: unknown) => endWithStatus(stream, failureStatus(failure)));
 }
 
 /** Returns undefined, and does not encode the reply, if it can't be sent. */
@@ -88,21 +88,13 @@ function sendOk(this: ServerHttp2Stream): void {
   this.sendTrailers(OK);
 }
 
-function fail(stream: ServerHttp2Stream, failure: unknown): void {
-  if (!(failure instanceof FailedCall)) throw failure;
-  const { error, requestId } = failure;
-  const headers = { [REQUEST_ID_HEADER]: requestId };
-  if (error instanceof ProtocolError) {
-    endWithStatus(stream, { ...headers, ...grpcStatus(error.code, error.message) });
-    return;
-  }
-  const status = toStatus(error, requestId);
-  endWithStatus(stream, { ...headers, ...grpcStatus(status.code, status.message, status) });
-}
-
-/** Ends a stream with the headers of a status and no message. */
+/** Ends a stream with the headers of a status and no message; closes it if an answer has begun. */
 export function endWithStatus(stream: ServerHttp2Stream, status: OutgoingHttpHeaders): void {
   if (isClosed(stream)) return;
+  if (stream.headersSent) {
+    stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    return;
+  }
   stream.respond({ ...GRPC_HEADERS, ...status }, WITHOUT_MESSAGE);
   // The rest of the request is read and dropped, so that its sender gets to the answer.
   stream.resume();
