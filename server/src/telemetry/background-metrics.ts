@@ -54,19 +54,6 @@ export function createBackgroundMetrics(registry: Registry): BackgroundMetrics {
   const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
     new Counter<Label>({ name, help, labelNames: [...labelNames], registers });
   const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
-  const backgroundErrors = counter(
-    "onceward_background_errors_total",
-    "Runs of background tasks that failed; they are retried at the next interval.",
-    ["task"],
-  );
-  // Exported as 0 before the first failure, so that Prometheus sees the first one as an increase.
-  for (const task of BACKGROUND_TASKS) backgroundErrors.inc({ task }, 0);
-  const unreadableRecords = counter(
-    "onceward_unreadable_records_total",
-    "Reads of records that could not be decrypted, by cause.",
-    ["cause"],
-  );
-  for (const cause of ["key_missing", "not_authentic"]) unreadableRecords.inc({ cause }, 0);
   return {
     sweepRecords: counter(
       "onceward_sweep_records_total",
@@ -95,7 +82,14 @@ export function createBackgroundMetrics(registry: Registry): BackgroundMetrics {
       "onceward_record_jobs_unfinished",
       "Record jobs of all tenants that are waiting or running.",
     ),
-    unreadableRecords,
+    unreadableRecords: fromZero(
+      counter(
+        "onceward_unreadable_records_total",
+        "Reads of records that could not be decrypted, by cause.",
+        ["cause"],
+      ),
+      ["key_missing", "not_authentic"].map((cause) => ({ cause })),
+    ),
     encryptionRecords: counter(
       "onceward_encryption_records_total",
       "Records that the passes after a change of encryption keys examined, changed, skipped or could not read.",
@@ -113,7 +107,14 @@ export function createBackgroundMetrics(registry: Registry): BackgroundMetrics {
       "onceward_redis_errors_total",
       "Failed connections and commands of Redis; no call fails with them.",
     ),
-    backgroundErrors,
+    backgroundErrors: fromZero(
+      counter(
+        "onceward_background_errors_total",
+        "Runs of background tasks that failed; they are retried at the next interval.",
+        ["task"],
+      ),
+      BACKGROUND_TASKS.map((task) => ({ task })),
+    ),
     installationChanges: counter(
       "onceward_installation_changes_total",
       "How often this replica noticed that the database was restored or replaced, or a standby promoted.",
@@ -123,4 +124,13 @@ export function createBackgroundMetrics(registry: Registry): BackgroundMetrics {
       "How often the database's clock left its course, or replicas disagreed about it.",
     ),
   };
+}
+
+/** Exports a counter as 0 before the first event, so that Prometheus sees the first one as an increase. */
+function fromZero<Label extends string>(
+  counter: Counter<Label>,
+  labels: readonly Record<Label, string>[],
+): Counter<Label> {
+  for (const each of labels) counter.inc(each, 0);
+  return counter;
 }

@@ -3,7 +3,7 @@ import http2, { type ClientHttp2Session, type ClientHttp2Stream, type IncomingHt
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { Code } from "@connectrpc/connect";
-import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { Refusal } from "../../domain/refusal.ts";
 import { IdempotencyService } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { FailedCall } from "../errors.ts";
