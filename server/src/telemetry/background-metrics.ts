@@ -30,6 +30,8 @@ export const BACKGROUND_TASKS = [
 ] as const;
 export type BackgroundTask = (typeof BACKGROUND_TASKS)[number];
 
+const UNREADABLE_CAUSES = [{ cause: "key_missing" }, { cause: "not_authentic" }];
+
 /** The metrics of background tasks and of rare events. */
 export interface BackgroundMetrics {
   readonly sweepRecords: Counter<"action">;
@@ -50,10 +52,7 @@ export interface BackgroundMetrics {
 
 /** Creates the metrics of background tasks in a registry. */
 export function createBackgroundMetrics(registry: Registry): BackgroundMetrics {
-  const registers = [registry];
-  const counter = <Label extends string>(name: string, help: string, labelNames: readonly Label[] = []) =>
-    new Counter<Label>({ name, help, labelNames: [...labelNames], registers });
-  const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
+  const { counter, gauge } = metricsOf(registry);
   return {
     sweepRecords: counter(
       "onceward_sweep_records_total",
@@ -82,13 +81,11 @@ export function createBackgroundMetrics(registry: Registry): BackgroundMetrics {
       "onceward_record_jobs_unfinished",
       "Record jobs of all tenants that are waiting or running.",
     ),
-    unreadableRecords: fromZero(
-      counter(
-        "onceward_unreadable_records_total",
-        "Reads of records that could not be decrypted, by cause.",
-        ["cause"],
-      ),
-      ["key_missing", "not_authentic"].map((cause) => ({ cause })),
+    unreadableRecords: counter(
+      "onceward_unreadable_records_total",
+      "Reads of records that could not be decrypted, by cause.",
+      ["cause"],
+      UNREADABLE_CAUSES,
     ),
     encryptionRecords: counter(
       "onceward_encryption_records_total",
@@ -107,12 +104,10 @@ export function createBackgroundMetrics(registry: Registry): BackgroundMetrics {
       "onceward_redis_errors_total",
       "Failed connections and commands of Redis; no call fails with them.",
     ),
-    backgroundErrors: fromZero(
-      counter(
-        "onceward_background_errors_total",
-        "Runs of background tasks that failed; they are retried at the next interval.",
-        ["task"],
-      ),
+    backgroundErrors: counter(
+      "onceward_background_errors_total",
+      "Runs of background tasks that failed; they are retried at the next interval.",
+      ["task"],
       BACKGROUND_TASKS.map((task) => ({ task })),
     ),
     installationChanges: counter(
@@ -126,11 +121,21 @@ export function createBackgroundMetrics(registry: Registry): BackgroundMetrics {
   };
 }
 
-/** Exports a counter as 0 before the first event, so that Prometheus sees the first one as an increase. */
-function fromZero<Label extends string>(
-  counter: Counter<Label>,
-  labels: readonly Record<Label, string>[],
-): Counter<Label> {
-  for (const each of labels) counter.inc(each, 0);
-  return counter;
+/** Returns functions that create metrics in a registry. */
+function metricsOf(registry: Registry) {
+  const registers = [registry];
+  return {
+    /** @param fromZero The labels that are exported as 0 before the first event: Prometheus sees that as an increase. */
+    counter<Label extends string>(
+      name: string,
+      help: string,
+      labelNames: readonly Label[] = [],
+      fromZero: readonly Record<Label, string>[] = [],
+    ): Counter<Label> {
+      const made = new Counter<Label>({ name, help, labelNames: [...labelNames], registers });
+      for (const labels of fromZero) made.inc(labels, 0);
+      return made;
+    },
+    gauge: (name: string, help: string) => new Gauge({ name, help, registers }),
+  };
 }
