@@ -72,7 +72,7 @@ const POLICY_PROTO: readonly Row[] = [
   ],
   ["The longest lease that a claim may set. Default: 15 min", POLICY, "maxLeaseMs: 15 * 60_000", BAD_INPUT],
   [
-    "The largest payload of a result, in bytes. Default: 64 KiB",
+    "The largest result, in bytes: its payload, and its metadata as compact JSON. Default: 64 KiB",
     POLICY,
     "maxResultBytes: 64 * 1024",
     LIMITS_TEST,
