@@ -48,8 +48,8 @@ const MAX_EPOCH_AGE_MS = 10_000;
 /** Maximum lifetime of an entry: Postgres can answer repeats that are this rare. */
 const MAX_LIFETIME_MS = 3_600_000;
 
-/** In Redis in place of a completion that is not cached. */
-const NO_COMPLETION = Buffer.alloc(0);
+/** In Redis in place of a completion that is not cached: shorter than any entry. */
+const NO_COMPLETION = Buffer.of(0);
 
 /** @see ReplayCache */
 export function createReplayCache({ memory, redis, format, onLookup }: ReplayCacheOptions): ReplayCache {
@@ -72,7 +72,7 @@ export function createReplayCache({ memory, redis, format, onLookup }: ReplayCac
     epoch: CacheEpoch,
   ): Promise<CachedCompletion | undefined> {
     const { bytes: entry, answered } = await cache.get(name);
-    if (entry === undefined || entry.byteLength === 0) {
+    if (entry === undefined || NO_COMPLETION.equals(entry)) {
       onLookup("redis", answered ? "miss" : "unanswered");
       return undefined;
     }
