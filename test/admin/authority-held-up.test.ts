@@ -90,9 +90,12 @@ describe("A call that is delayed before the database until its principal has exp
     const late = await send(claim(four));
     await revokeAndGoOn();
     expect(await errorOf(late.ended)).toMatchObject(REVOKED);
-    await Promise.all(ahead.map(({ ended }) => ended));
+    // Those that were sent before may be granted, or have used up the time of a statement.
+    const sent = await Promise.allSettled(ahead.map(({ ended }) => ended));
+    const granted = [one, two, three].filter((_, index) => sent[index]?.status === "fulfilled");
     const claimed = (await stateOf(tenant)).map(({ key }) => key);
-    expect(claimed).toEqual([one, two, three, ORDER.key].sort());
+    expect(claimed).toEqual(expect.arrayContaining([...granted, ORDER.key]));
+    expect(claimed).not.toContain(four);
   });
 
   test("is decided by the current credential: a release", async () => {

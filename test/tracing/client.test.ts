@@ -60,12 +60,13 @@ test.for(["gRPC", "fetch"] as const)(
     const { tracer, spans } = newTracer();
     const onceward = await newOnceward(tracer, transport);
     await onceward.run(operation, () => "charged");
-    for (const [name, statement] of [
-      ["onceward.claim", "claim_record"],
-      ["onceward.complete", "complete_records"],
+    // Over fetch, each call is a request of its own.
+    for (const [name, statement, method] of [
+      ["onceward.claim", "claim_record", "Claim"],
+      ["onceward.complete", "complete_records", "Complete"],
     ]) {
       const call = await untilChild(spans().find((span) => span.name === name));
-      expect(call.name).toBe("onceward.v1.IdempotencyService/Batch");
+      expect(call.name).toBe(`onceward.v1.IdempotencyService/${transport === "gRPC" ? "Batch" : method}`);
       const children = () => collector.spans.filter(({ parentSpanId }) => parentSpanId === call.spanId);
       await expect.poll(() => children().map((child) => child.name)).toContain(statement);
     }

@@ -111,7 +111,7 @@ test.each([
   const result = { ...COMPLETION.result, metadataJson: "{}", ...parts };
   replica.keep(id, { ...COMPLETION, result }, epoch());
   expect(await replica.find(id, epoch())).toBeUndefined();
-  expect([...stored.values()]).toEqual([Buffer.alloc(0)]);
+  expect([...stored.values()]).toEqual([Buffer.of(0)]);
 });
 
 test("a newer result that is too large replaces the one of a forgotten record, in memory and in Redis", async () => {

@@ -215,7 +215,8 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
   ): Promise<Result> {
     const startedAtMs = performance.now();
     const client = await pool.connect();
-    const timer = timeoutMs && setTimeout(() => abort(client), timeoutMs - (performance.now() - startedAtMs));
+    const leftMs = (timeoutMs ?? 0) - (performance.now() - startedAtMs);
+    const timer = timeoutMs && setTimeout(() => abort(client), Math.max(0, leftMs));
     let prepared = false;
     let failure: Error | undefined;
     try {
