@@ -27,8 +27,12 @@ beforeEach(async () => {
     pipeline: {
       answer: () => Promise.reject(new Error("no test calls a service of ours")),
       callsInFlight: () => 0,
-      authenticate: () =>
-        Promise.reject(new FailedCall(new Refusal("CREDENTIAL_MISSING", "none"), "request-1")),
+      authenticate: (route) =>
+        Promise.reject(
+          route.path.startsWith("/grpc.reflection")
+            ? new FailedCall(new Refusal("CREDENTIAL_MISSING", "none"), "request-1")
+            : new Error("no test authenticates for a service of ours"),
+        ),
     },
     inboundBudget: createInboundBudget(),
     outboundTotal: createOutboundTotal(),
