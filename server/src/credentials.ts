@@ -42,11 +42,12 @@ export function configuredIssuer(
   if (issuer === undefined || audience === undefined || url === undefined) return undefined;
   const jwks = createJwks({ url, cooldownMs, onFailed });
   jwks.warm();
-  const verifierFor = (intended: string) =>
+  const verifierFor = (intended: string, authorizedParty?: string) =>
     createTokenVerifier({
       jwks,
       issuer,
       audience: intended,
+      authorizedParty,
       algorithms,
       claims: {
         tenant: config.ONCEWARD_JWT_TENANT_CLAIM,
@@ -67,7 +68,7 @@ export function configuredIssuer(
             clientSecret: config.ONCEWARD_CONSOLE_OIDC_CLIENT_SECRET,
             scopes: config.ONCEWARD_CONSOLE_OIDC_SCOPES,
             isTrustedUrl,
-            idTokens: verifierFor(clientId),
+            idTokens: verifierFor(clientId, clientId),
             cooldownMs,
             onRefused: (why) => log.info({ why }, "the issuer, or its answer, did not sign a person in"),
             onFailed: (error) => log.warn({ err: error }, "signing in at the issuer failed"),

@@ -26,6 +26,11 @@ export interface TokenVerifierOptions {
   readonly jwks: Pick<Jwks, "keyFor" | "current">;
   readonly issuer: string;
   readonly audience: string;
+  /**
+   * The client that a token's `azp` must name, if the token has one; undefined: any.
+   * https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation
+   */
+  readonly authorizedParty?: string | undefined;
   readonly algorithms: readonly JwtAlgorithm[];
   readonly claims: ClaimNames;
   /** Called with the check that failed, which the caller is not told. Contains no text of the token. */
@@ -52,7 +57,7 @@ interface Verified {
  * times in a token are compared with this machine's clock, because the issuer does not know the database's.
  */
 export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
-  const { jwks, issuer, audience, algorithms, claims, onRefused } = options;
+  const { jwks, issuer, audience, authorizedParty, algorithms, claims, onRefused } = options;
   /** By the digest of the token, so that no token stays in memory. */
   const verified = new LRUCache<string, Verified>({ maxSize: MAX_CACHE_BYTES });
 
@@ -66,6 +71,9 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
       clockTolerance: CLOCK_TOLERANCE_S,
       requiredClaims: ["exp", "sub"],
     });
+    const { azp } = payload;
+    if (authorizedParty !== undefined && azp !== undefined && azp !== authorizedParty)
+      throw new errors.JWTClaimValidationFailed("the token was issued for another client", payload, "azp");
     const identity = identityOf(payload, claims);
     if (identity === undefined) throw new errors.JWTInvalid("the claims name no valid identity");
     const expiresAtMs = Math.min((payload.exp ?? 0) * 1000, MAX_TIMESTAMP_MS);

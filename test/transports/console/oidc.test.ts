@@ -135,6 +135,7 @@ test.each<[string, () => Record<string, unknown>]>([
   ["with another role", () => ({ onceward_tenant: tenant.name, onceward_role: "ROOT" })],
   ["with another nonce", () => ({ onceward_tenant: tenant.name, nonce: "another" })],
   ["for another client", () => ({ onceward_tenant: tenant.name, aud: "another" })],
+  ["whose authorized party is another client", () => ({ onceward_tenant: tenant.name, azp: "another" })],
   ["of another issuer", () => ({ onceward_tenant: tenant.name, iss: "https://another.example" })],
   ["that has expired", () => ({ onceward_tenant: tenant.name, exp: Math.floor(Date.now() / 1000) - 60 })],
 ])("an ID token %s signs nobody in", async (_, claims) => {
