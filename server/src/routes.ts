@@ -1,3 +1,4 @@
+import type { Logger } from "pino";
 import { createIdentityService } from "./admin/identity.ts";
 import type { OperatorOptions } from "./admin/operator/options.ts";
 import { createOperatorService } from "./admin/operator/service.ts";
@@ -7,12 +8,14 @@ import type { Admission } from "./admission/admission.ts";
 import type { Authenticator } from "./auth/authenticate.ts";
 import type { UsageMeter } from "./background/usage-meter.ts";
 import type { ReplicaCache } from "./cache/replica-cache.ts";
+import { createOperationLog } from "./claims/operation-log.ts";
 import { createIdempotencyService } from "./claims/service.ts";
 import { traceBatch } from "./claims/traced-batch.ts";
 import type { Waiters } from "./claims/waiters.ts";
 import { type Config, redactedConfig, withCurrentUrls } from "./config/config.ts";
 import { diagnose } from "./doctor/diagnose.ts";
 import type { DatabaseClock } from "./domain/database-clock.ts";
+import { createRecordTarget } from "./domain/record-target.ts";
 import { type Route, routesOf } from "./edge/route.ts";
 import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
 import { IdentityService } from "./gen/onceward/v1/identity_pb.ts";
@@ -30,6 +33,7 @@ import type { Tracing } from "./telemetry/tracing.ts";
 /** The parts that the services need. */
 export interface ServiceParts {
   readonly config: Config;
+  readonly log: Logger;
   readonly pool: Pool;
   /** Undefined on a plain Postgres. */
   readonly shards: Shards | undefined;
@@ -70,6 +74,7 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
     parts.shards,
     parts.databaseClock,
   );
+  const logOperation = createOperationLog({ log: parts.log, recordTarget: createRecordTarget(pepper) });
   const idempotency = createIdempotencyService({
     records,
     admission,
@@ -77,7 +82,10 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
     waiters,
     onSettled,
     onClaim: parts.metrics.claimed,
-    onOperation: parts.metrics.operationEnded,
+    onOperation(kind, outcome, durationMs, named, call) {
+      parts.metrics.operationEnded(kind, outcome, durationMs);
+      logOperation(kind, outcome, durationMs, named, call);
+    },
     usage: parts.usage,
   });
   const administration = {

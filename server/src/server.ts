@@ -249,6 +249,7 @@ export function createServer(
     });
     const parts = {
       config,
+      log,
       pool: tracedPool,
       shards,
       administrationPool: traced.administrationPool(administrationPool),

@@ -54,7 +54,7 @@ export function createClaims(options: ClaimsOptions): Claims {
   const answer = createAnswer(options);
 
   function claim(request: ClaimRequest, call: Call): Answer<ClaimResponse> {
-    const refuse = (error: unknown) => end([new Rejected(error)], call);
+    const refuse = (error: unknown) => end(request, [new Rejected(error)], call);
     if (isOutdated(call)) return call.again().then((current) => claim(request, current), refuse);
     let loading: Promise<void> | undefined;
     try {
@@ -73,23 +73,24 @@ export function createClaims(options: ClaimsOptions): Claims {
     try {
       parsed = parseClaim(request, call.principal);
     } catch (error) {
-      return end([new Rejected(error)], call);
+      return end(request, [new Rejected(error)], call);
     }
     const outcomes = decide([parsed.command], call, admission.admitRecord);
     return outcomes instanceof Promise
       ? answerDecided(request, parsed, call, outcomes)
-      : end(answer([parsed.command], call, outcomes), call);
+      : end(request, answer([parsed.command], call, outcomes), call);
   }
 
   /** Reports the outcome of a single claim, and returns its response or throws its error. */
   function end(
+    request: ClaimRequest,
     settled: readonly Settled<ClaimResponse>[],
-    { receivedAtMs }: Call,
+    call: Call,
     decidedAtMs = performance.now(),
   ): ClaimResponse {
     const [only] = settled;
     const outcome = only instanceof Rejected ? reasonName(only.error) : outcomeName(only as ClaimResponse);
-    onOperation("claim", outcome, decidedAtMs - receivedAtMs);
+    onOperation("claim", outcome, decidedAtMs - call.receivedAtMs, request, call);
     return onlyValue(settled);
   }
 
@@ -104,7 +105,7 @@ export function createClaims(options: ClaimsOptions): Claims {
     const first = { command, call, outcome };
     const isFinal =
       outcome instanceof Rejected ? !expiredInQueue(outcome, call) : outcome.kind !== "inProgress";
-    if (isFinal) return end(answer([command], call, [outcome]), call);
+    if (isFinal) return end(request, answer([command], call, [outcome]), call);
     const decidedAtMs = performance.now();
     let settled: readonly Settled<ClaimResponse>[];
     try {
@@ -113,7 +114,7 @@ export function createClaims(options: ClaimsOptions): Claims {
     } catch (error) {
       settled = [new Rejected(error)];
     }
-    return end(settled, call, decidedAtMs);
+    return end(request, settled, call, decidedAtMs);
   }
 
   return {

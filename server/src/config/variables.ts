@@ -175,7 +175,7 @@ export const VARIABLES = {
   ),
   ONCEWARD_LOG_LEVEL: v.pipe(
     v.optional(oneOf(LOG_LEVELS), "info"),
-    v.description("Lowest level that is logged. `debug` logs one line for each call."),
+    v.description("Lowest level that is logged. `debug` logs one line for each call and operation."),
   ),
   ONCEWARD_POOL_SIZE: v.pipe(
     v.optional(wholeNumber(2, 200), "12"),

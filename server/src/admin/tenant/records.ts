@@ -5,6 +5,7 @@ import { parseLookup } from "../../claims/messages.ts";
 import { attemptsOf } from "../../domain/attempt.ts";
 import { onlyValue } from "../../domain/operation.ts";
 import { type LiveRecord, recordName } from "../../domain/record.ts";
+import { createRecordTarget } from "../../domain/record-target.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { type ResolveCommand, recordToChange } from "../../domain/resolution.ts";
 import { RecordSchema } from "../../gen/onceward/v1/record_pb.ts";
@@ -37,7 +38,6 @@ import { lockRecord, resolveRecord } from "../../store/records/resolve-record.ts
 import type { Snapshot } from "../../store/tenants/audit-events.ts";
 import { recordChange } from "../audited-change.ts";
 import { type Cursor, pageSize, replyPage, type Scope, scanUntil } from "../pages.ts";
-import { createRecordTarget } from "../record-targets.ts";
 import type { TenantAdminOptions } from "./options.ts";
 import { parseRecordFilter, parseRecordOrder, parseResolve, type RecordOrder } from "./record-requests.ts";
 
@@ -85,6 +85,7 @@ export function createRecordHandlers({
         throw new Refusal(
           "RECORD_NOT_FOUND",
           "There is no such record: the key was never claimed, or its retention has ended.",
+          { metadata: { audit_target: recordTarget(id) } },
         );
       }
       // Read after the record, so that no attempt is missing that ended before the record was read.

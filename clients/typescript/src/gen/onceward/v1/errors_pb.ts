@@ -67,7 +67,8 @@ export const ErrorReason = {
   ALREADY_RELEASED: 5,
 
   /**
-   * NOT_FOUND. There is no such record: the key was never claimed, or its retention has ended.
+   * NOT_FOUND. There is no such record: the key was never claimed, or its retention has ended (metadata of GetRecord:
+   * audit_target, the record's name in audit events and in the server's log).
    *
    * @generated from enum value: ERROR_REASON_RECORD_NOT_FOUND = 6;
    */

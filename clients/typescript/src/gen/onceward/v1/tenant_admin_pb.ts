@@ -629,7 +629,8 @@ export type GetRecordResponse = Message<"onceward.v1.GetRecordResponse"> & {
   attempts: Attempt[];
 
   /**
-   * The name of the record in audit events, which hold a hash of the key. ListAuditEvents with this `target` lists the record's.
+   * The name of the record in audit events and in the server's log, which hold a hash of the key. ListAuditEvents with this
+   * `target` lists the record's.
    *
    * @generated from field: string audit_target = 3;
    */
