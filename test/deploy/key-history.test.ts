@@ -1,21 +1,15 @@
-import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { readRepositoryFile } from "../helpers/deploy/expressions.ts";
-import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
+import { typeCommands } from "../helpers/deploy/type-commands.ts";
 import { makeDataDir } from "../helpers/processes/data-dir.ts";
 import { startServerProcess } from "../helpers/servers/server-process.ts";
 import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
-
-const run = promisify(execFile);
-const CLI = fileURLToPath(new URL("../../clients/cli/src/main.ts", import.meta.url));
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -37,8 +31,7 @@ async function typeSection(lines: readonly string[], env: Readonly<Record<string
   const [, commands = ""] = /^```bash\n([\s\S]*?)^```$/m.exec(section) ?? [];
   const dir = await makeDataDir("ow-key-history-");
   await writeFile(join(dir, "replicas.log"), lines.join("\n"));
-  const shell = `onceward() { '${process.execPath}' --conditions=@onceward/source '${CLI}' "$@"; }\n${commands}`;
-  const { stdout } = await run("bash", ["-c", shell], { cwd: dir, env: { ...CHILD_ENVIRONMENT, ...env } });
+  const { stdout } = await typeCommands(commands, { dir, env });
   const found = stdout.split("\n").filter((line) => line.startsWith("{"));
   return { stdout, found: found.map((line) => JSON.parse(line) as OperationLine) };
 }

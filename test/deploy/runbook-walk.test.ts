@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { chown, rm, stat, writeFile } from "node:fs/promises";
+import { chown, copyFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { promisify } from "node:util";
@@ -11,11 +11,13 @@ import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
 import { openDatabase } from "../helpers/database/database.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { readRepositoryFile } from "../helpers/deploy/expressions.ts";
+import { typeCommands } from "../helpers/deploy/type-commands.ts";
+import { makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
 import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
 import { makeDataDir } from "../helpers/processes/data-dir.ts";
 import { settingsFor } from "../helpers/processes/serve.ts";
 import { encryptionKeys } from "../helpers/servers/encryption.ts";
-import { TEST_PEPPER } from "../helpers/servers/server.ts";
+import { startTestServer, TEST_PEPPER } from "../helpers/servers/server.ts";
 import { startServerProcess } from "../helpers/servers/server-process.ts";
 
 const MAX_CONNECTIONS = 30;
@@ -23,14 +25,15 @@ const postgres = useOwnPostgres({ fsync: "off", max_connections: String(MAX_CONN
 const PATIENCE = { timeout: 30_000 };
 
 /**
- * Returns the statements of a section of the runbook, one for each block, and the commands of the server that
- * it names.
+ * Returns the statements of a section of the runbook and its lines for a shell, one for each block, and the commands of the
+ * server that it names.
  */
 function sectionOf(heading: string) {
   const [, section = ""] = readRepositoryFile("deploy/runbook.md").split(`### ${heading}\n`);
   const [text = ""] = section.split(/^##/m);
   return {
     statements: [...text.matchAll(/^```sql\n([\s\S]*?)^```$/gm)].map(([, sql = ""]) => sql),
+    shell: [...text.matchAll(/^```(?:sh|bash)\n([\s\S]*?)^```$/gm)].map(([, lines = ""]) => lines),
     commands: [...text.matchAll(/`onceward-server ([^`]+)`/g)].map(([, command = ""]) => command.split(" ")),
   };
 }
@@ -242,4 +245,55 @@ test("the pepper is lost", async () => {
   );
   expect(await answerOf(connectClient(again, made.stdout.trim()), "order-1")).toBe("completed");
   expect(await database.query("select from pepper_check")).toHaveLength(1);
+});
+
+test("the authority of the certificate has changed, and replicas have the previous certificate", async () => {
+  const { url, apiKey } = await startInstallation();
+  const [previous, renewed] = await Promise.all([makeCertificate(), makeCertificate()]);
+  onTestFinished(async () => void (await Promise.all([previous.remove(), renewed.remove()])));
+  const oldAuthority = previous.pem.cert;
+  const server = await startTestServer(url, tlsSettings(previous), { certificateLookMs: 50 });
+  onTestFinished(() => server.stop());
+  const answerWith = (ca: string) =>
+    connectClient(server, apiKey, "native gRPC", { ca })
+      .lookup(ORDER)
+      .then(
+        () => "served",
+        (error: unknown) => String(error),
+      );
+  const both = oldAuthority + renewed.pem.cert;
+  expect(await answerWith(renewed.pem.cert)).toContain("self-signed certificate");
+  expect(await answerWith(both)).toBe("served");
+  const [command = ""] = sectionOf("A certificate has expired, or its authority has changed").shell;
+  const place = {
+    dir: await makeDataDir("ow-certificate-"),
+    env: { address: `127.0.0.1:${server.grpcPort}` },
+  };
+  const shown = expect.stringMatching(/issuer.*localhost\nnotAfter=.*\nCertificate will not expire/);
+  expect(await typeCommands(command, place)).toEqual({ exit: 0, stdout: shown });
+  await copyFile(renewed.keyFile, previous.keyFile);
+  await copyFile(renewed.certificateFile, previous.certificateFile);
+  await expect.poll(() => answerWith(renewed.pem.cert), PATIENCE).toBe("served");
+  expect(await answerWith(both)).toBe("served");
+  expect(await answerWith(oldAuthority)).toContain("self-signed certificate");
+});
+
+test("a tenant takes most of the capacity", async () => {
+  const operatorKey = `ow_0123456789abcdef_${"o".repeat(43)}`;
+  const settings = { ONCEWARD_OPERATOR_KEY: operatorKey, ONCEWARD_USAGE_FLUSH: "100ms" };
+  const { server, apiKey, run: runServer } = await startInstallation(settings);
+  const greedy = connectClient(server, apiKey);
+  const made = await runServer(["tenant-key", "--tenant", "globex"]);
+  const neighbour = connectClient(server, made.stdout.trim());
+  let keys = 0;
+  const flood = async () =>
+    new Set(await Promise.all(Array.from({ length: 300 }, () => answerOf(greedy, `key-${keys++}`))));
+  expect(await flood()).toEqual(new Set(["claimed"]));
+  const [look = "", limit = ""] = sectionOf("A tenant takes most of the capacity").shell;
+  const env = { ONCEWARD_ADDRESS: `http://127.0.0.1:${server.grpcPort}`, ONCEWARD_API_KEY: operatorKey };
+  const place = { dir: await makeDataDir("ow-greedy-"), env };
+  await expect.poll(async () => (await typeCommands(look, place)).stdout, PATIENCE).toMatch(/^acme +300 /m);
+  expect(await typeCommands(limit.replace("demo", "acme"), place)).toMatchObject({ exit: 0 });
+  await expect.poll(flood, PATIENCE).toContain("QUOTA_RATE");
+  expect(await answerOf(neighbour, "key-of-globex")).toBe("claimed");
 });
