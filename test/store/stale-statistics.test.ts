@@ -57,7 +57,8 @@ import {
 import { createRecordStore } from "../../server/src/store/records/record-store.ts";
 import { reencryptPage } from "../../server/src/store/records/reencrypt-records.ts";
 import {
-  hasLiveRecords,
+  MAX_EXAMINED_FOR_LIFE,
+  mayHaveLiveRecords,
   nextNamespace,
   previewPage,
   restampPage,
@@ -292,7 +293,7 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
   "forget a page": (pool) => forgetPage(pool, { ...PAGE, afterKey: crowdedKey(4) }, Date.now() + 60_000),
   "remove a page": (pool) => removePage(pool, { ...PAGE, afterKey: crowdedKey(5) }),
   "find namespaces": (pool) => nextNamespace(pool, CROWDED_TENANT, ""),
-  "find a live record": (pool) => hasLiveRecords(pool, CROWDED_TENANT, "charges"),
+  "find a live record": (pool) => mayHaveLiveRecords(pool, CROWDED_TENANT, "charges"),
   "add usage": (pool) =>
     addUsage(
       pool,
@@ -471,6 +472,15 @@ const BY_KEYS: Readonly<Record<string, (pool: Pool) => Promise<unknown>>> = {
     }),
 };
 
+const ENDED_RECORDS = `
+  insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry,
+    accepts_ambiguous, lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at,
+    claimed_at, lease_expires_at, expires_at, sweep_at, claim_id, owner)
+  select tenant_id, 'ended', key, fencing_token, state, attempt, holds_on_lease_expiry,
+    accepts_ambiguous, lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at,
+    claimed_at, lease_expires_at, now() - interval '1 second', now() + interval '1 day', claim_id, owner
+    from records where tenant_id = 1 and namespace = 'charges' limit $1`;
+
 /** The whole installation, in one page. */
 const ONE_PAGE = { examined: 1, changed: 1, skipped: 0, unreadable: 0, after: undefined };
 const KEY = {
@@ -632,6 +642,19 @@ describe.each(TESTED_STATISTICS)("with statistics %s", (age) => {
 
   test.each(Object.keys(BY_KEYS))("to %s reads no whole table", async (name) => {
     expect(greedy(await explain((pool) => BY_KEYS[name]?.(pool) as Promise<unknown>), ROWS)).toEqual([]);
+  });
+
+  test("a live record is sought among a bounded number of ended ones", async () => {
+    await database.query(ENDED_RECORDS, [2 * MAX_EXAMINED_FOR_LIFE]);
+    onTestFinished(async () => {
+      await database.query("delete from records where namespace = 'ended'");
+    });
+    const explained = await explain(async (pool) => {
+      expect(await mayHaveLiveRecords(pool, CROWDED_TENANT, "ended")).toBe(true);
+      expect(await mayHaveLiveRecords(pool, CROWDED_TENANT, "none")).toBe(false);
+    });
+    // The rows of the index, of the limit and of the materialized list.
+    expect(greedy(explained, 3 * MAX_EXAMINED_FOR_LIFE + 1)).toEqual([]);
   });
 
   test("ambiguous records are found in the order of their index", async () => {

@@ -20,7 +20,7 @@ import { NamespaceSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import { Violations } from "../../messages/violations.ts";
 import { removeSamples } from "../../store/insight/tombstones.ts";
 import type { Runner } from "../../store/pool.ts";
-import { hasLiveRecords } from "../../store/records/restamp-records.ts";
+import { mayHaveLiveRecords } from "../../store/records/restamp-records.ts";
 import {
   countNamespaces,
   deleteNamespace,
@@ -167,7 +167,7 @@ async function changePolicy(
   return { tenant, becomes, changes, job };
 }
 
-/** Deletes a namespace's policy with its audit event. Returns the job that forgets the namespace's records, if it has any. */
+/** Deletes a namespace's policy with its audit event. Returns the job that forgets the namespace's records, if it may have any. */
 async function removePolicy(
   transaction: Runner,
   call: Call,
@@ -181,13 +181,16 @@ async function removePolicy(
   const was = await findNamespaceResource(transaction, own.id, name);
   if (was === undefined) throw notFound();
   checkEtag(etag, namespaceEtag(was));
-  const isLive = await hasLiveRecords(transaction, own.id, name);
-  if (isLive && !force) {
-    throw new Refusal("NAMESPACE_NOT_EMPTY", "The namespace has records; with force they are forgotten.");
+  const mayBeLive = await mayHaveLiveRecords(transaction, own.id, name);
+  if (mayBeLive && !force) {
+    throw new Refusal(
+      "NAMESPACE_NOT_EMPTY",
+      "The namespace has records, or rows that are not deleted yet; with force they are forgotten.",
+    );
   }
   await deleteNamespace(transaction, own.id, name);
   await removeSamples(transaction, own.id, name);
-  const job = isLive
+  const job = mayBeLive
     ? await newRecordJob(transaction, admission, tenant, {
         namespace: name,
         work: { kind: "FORGET" },

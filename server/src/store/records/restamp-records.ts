@@ -166,19 +166,34 @@ export async function nextNamespace(
   return row?.namespace;
 }
 
+/** Rows that are examined for a live record: some milliseconds, under the tenant's lock. */
+export const MAX_EXAMINED_FOR_LIFE = 1000;
+
 const findLiveRecord = {
   name: "find_live_record",
   text: `
-select 1
-  from records
- where tenant_id = $1::int
-   and namespace = $2::text
-   and state <> 0 /* forgotten */
-   and expires_at > now()
- limit 1`,
+with examined as materialized (
+  select state <> 0 /* forgotten */ and expires_at > now() as is_live
+    from records
+   where tenant_id = $1::int
+     and namespace = $2::text
+   order by key
+   limit $3::int
+)
+select coalesce(bool_or(is_live), false) or count(*) = $3::int as may_have_live
+  from examined`,
 };
 
-/** Returns whether a namespace has a record. */
-export async function hasLiveRecords(runner: Runner, tenantId: number, namespace: string): Promise<boolean> {
-  return (await runner.run(findLiveRecord, [tenantId, namespace])).length > 0;
+/**
+ * Returns false if a namespace has no live record. Returns true if it has one among its first MAX_EXAMINED_FOR_LIFE rows, or
+ * at least so many rows: those of ended records stay until the sweep deletes them.
+ */
+export async function mayHaveLiveRecords(
+  runner: Runner,
+  tenantId: number,
+  namespace: string,
+): Promise<boolean> {
+  const parameters = [tenantId, namespace, MAX_EXAMINED_FOR_LIFE];
+  const [row] = await runner.run<{ may_have_live: boolean }>(findLiveRecord, parameters);
+  return row?.may_have_live === true;
 }

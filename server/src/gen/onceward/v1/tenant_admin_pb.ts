@@ -2011,8 +2011,8 @@ export const TenantAdminService: GenService<{
   /**
    * Deletes a namespace's policy: the namespace then follows the tenant's.
    *
-   * Errors: NAMESPACE_NOT_FOUND; NAMESPACE_NOT_EMPTY while the namespace has records, unless `force`; ETAG_MISMATCH;
-   * QUOTA_RECORD_JOBS.
+   * Errors: NAMESPACE_NOT_FOUND; NAMESPACE_NOT_EMPTY while the namespace has records, or 1,000 ended ones that are not deleted yet,
+   * unless `force`; ETAG_MISMATCH; QUOTA_RECORD_JOBS.
    *
    * @generated from rpc onceward.v1.TenantAdminService.DeleteNamespace
    */
