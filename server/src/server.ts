@@ -6,6 +6,7 @@ import { type Authenticator, createAuthenticator } from "./auth/authenticate.ts"
 import { configuredPeppers } from "./auth/pepper.ts";
 import { createSessions } from "./auth/sessions.ts";
 import { createInstallationWatch } from "./background/installation-watch.ts";
+import { createSuspendWatch } from "./background/suspend-watch.ts";
 import { createBackground } from "./background-tasks.ts";
 import { openReplicaCache, type ReplicaCache } from "./cache/replica-cache.ts";
 import { createWaiters } from "./claims/waiters.ts";
@@ -118,9 +119,12 @@ export function createServer(
     replicaId: replica.id,
     log,
     onDetected: () => metrics.installationChanges.inc(),
-    onChanged(id) {
-      authenticator?.databaseChanged();
-      replicaCache?.moveTo(id);
+    onChanged: dropCopies,
+  });
+  const suspendWatch = createSuspendWatch({
+    onResumed(suspendedMs) {
+      dropCopies(installation.id());
+      log.warn({ suspendedMs: Math.round(suspendedMs) }, "the machine was suspended; caches are dropped");
     },
   });
   const databases = openDatabases(config, { metrics, log, onConnected: installation.look });
@@ -205,6 +209,12 @@ export function createServer(
   const denials = createDenials(pool, log, denialWindowMs);
   let unready: readonly string[] = ["starting"];
   const management = createManagementServer({ metrics, unreadyReasons: () => unready, tls });
+
+  /** Drops what was read from the database, and names copies after this installation. */
+  function dropCopies(installationId: string): void {
+    authenticator?.databaseChanged();
+    replicaCache?.moveTo(installationId);
+  }
 
   async function composePorts() {
     await installation.look(pool);
@@ -298,6 +308,7 @@ export function createServer(
       tls?.start();
       await background.start();
       degraded.start();
+      suspendWatch.start();
       ports.grpc.setServing(true);
       unready = [];
       log.info({ ...addresses, version: VERSION, config: redactedConfig(config) }, "serving");
@@ -317,6 +328,7 @@ export function createServer(
       await Promise.all([ports?.grpc.close(graceMs), ports?.http.close(graceMs), background.stopWork()]);
       replicaCache?.close();
       degraded.stop();
+      suspendWatch.stop();
       await Promise.all([background.finish(), denials.settled()]);
       await Promise.all([databases.close(), shards?.close()]);
       await management.close();
