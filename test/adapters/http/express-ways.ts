@@ -101,6 +101,14 @@ const WAYS: Record<string, ExpressWay> = {
       res.destroy();
     },
   },
+  "destroy of the connection in the middle": {
+    ...ways.failsInParts,
+    async handle(res, steps) {
+      res.write("one ");
+      await steps.reach("written");
+      res.req.socket.destroy();
+    },
+  },
   "no answer": { ...ways.neverEnds, handle: async () => {} },
   "half an answer": {
     ...ways.neverEnds,

@@ -49,7 +49,10 @@ export interface Handling<Sent> {
   readonly handled: Promise<Handled<Sent>>;
   /** Aborts when the client disconnects. */
   readonly disconnected: AbortSignal;
-  /** Stops reading the response: it is no longer needed. */
+  /**
+   * Ends a response that is not sent: stops reading it, and destroys it if the handler did. Called once the claim is
+   * released, because the client may repeat the request as soon as its connection closes. May be called twice.
+   */
   abandon(): void;
 }
 
@@ -132,14 +135,19 @@ export function createGuard<Native extends object>(
       fingerprint,
       codec: responseCodec,
     };
+    let handling: ReturnType<typeof handle> | undefined;
     const handled = async (claim: Claim) => {
       rememberClaim(native, policy.run.namespace, claim);
-      return await abandonAfter(policy.abandonAfterMs, handle(claim));
+      handling = handle(claim);
+      return await abandonAfter(policy.abandonAfterMs, handling);
     };
     const run = await guardedRun(onceward, operation, handled, (outcome) => outcomeOf(policy, outcome));
     switch (run.kind) {
-      case "ran":
-        return answerOf(run.outcome);
+      case "ran": {
+        const answer = answerOf(run.outcome);
+        if (answer.kind === "gone") handling?.abandon();
+        return answer;
+      }
       case "replayed":
         return replay(run.value, policy.replayHeaders);
       case "refused": {

@@ -1,9 +1,10 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { ResponseDestroyed } from "./guard.ts";
 import { HeldResponse } from "./held-response.ts";
 
-/** Creates a request as in functions as a service, where the connection is an object that is no socket. */
+/** Creates a request as in functions as a service, where the connection is an object that is not a socket. */
 function requestWithoutSocket() {
   const sent: string[] = [];
   const connection = {
@@ -31,4 +32,23 @@ test("a response is held back also if its connection is not a socket", async () 
   expect(sent).toEqual([]);
   held.send();
   expect(sent.join("")).toMatch(/^HTTP\/1.1 200 OK.*\r\n\r\ncharged$/s);
+});
+
+test("a destroyed response looks destroyed at once, takes no data, and is destroyed when it is abandoned", async () => {
+  const { request, response, sent } = requestWithoutSocket();
+  const destroySocket = vi.fn();
+  Object.assign(request.socket, { destroy: destroySocket });
+  const held = new HeldResponse(request, response);
+  response.write("char");
+  response.destroy();
+  await expect(held.handled).rejects.toBeInstanceOf(ResponseDestroyed);
+  expect(response.destroyed).toBe(true);
+  const refusal = new Promise((written) => response.write("ged", written));
+  expect(await refusal).toBeInstanceOf(ResponseDestroyed);
+  response.end("charged");
+  expect(destroySocket).not.toHaveBeenCalled();
+  held.abandon();
+  expect(destroySocket).toHaveBeenCalledOnce();
+  expect(response.destroyed).toBe(true);
+  expect(sent).toEqual([]);
 });

@@ -12,7 +12,7 @@ import { PropertyOverrides } from "./property-overrides.ts";
 export class HeldResponse implements Handling<HeldResponse> {
   /**
    * Resolves once the response is whole, or larger than any policy allows. Rejects with ResponseDestroyed if the
-   * handler destroys the response or its connection. A client's disconnect has no effect.
+   * handler destroys the response or its connection, which `abandon` then does. A client's disconnect has no effect.
    */
   readonly handled: Promise<Handled<HeldResponse>>;
   readonly #response: ServerResponse;
@@ -33,7 +33,8 @@ export class HeldResponse implements Handling<HeldResponse> {
     this.#response = response;
     this.#original = { write, end, writeHead, flushHeaders, destroy };
     this.#overrides = new PropertyOverrides(response);
-    this.#disconnect = new HiddenDisconnect(request, response, () => this.#destroyed());
+    // The response will never be whole.
+    this.#disconnect = new HiddenDisconnect(request, response, () => this.#reject(new ResponseDestroyed()));
     this.handled = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -48,10 +49,14 @@ export class HeldResponse implements Handling<HeldResponse> {
 
   /**
    * Sends the held data, and restores the response and the view of its client. If nothing was held, the framework
-   * writes the response.
+   * writes the response. Abandons a response that the handler has destroyed.
    */
   send(): void {
     if (!this.#held) return;
+    if (this.#disconnect.isDestroyed) {
+      this.abandon();
+      return;
+    }
     this.#release();
     const response = this.#response;
     const { write, end } = this.#original;
@@ -63,7 +68,7 @@ export class HeldResponse implements Handling<HeldResponse> {
     else this.#tellOnceWritten();
   }
 
-  /** Drops the held data, and tells the handler if its client has disconnected. */
+  /** Drops the held data, tells the handler if its client has disconnected, and destroys what the handler has destroyed. */
   abandon(): void {
     if (!this.#held) return;
     this.#release();
@@ -112,6 +117,7 @@ export class HeldResponse implements Handling<HeldResponse> {
       write: (...args: readonly unknown[]) => {
         // http itself refuses data that is written after the end.
         if (!this.#held || this.#ended) return Reflect.apply(original.write, response, args);
+        if (this.#disconnect.isDestroyed) return refuse(args);
         const written = this.#keep(args);
         if (written !== undefined) queueMicrotask(written);
         this.#progress();
@@ -119,6 +125,10 @@ export class HeldResponse implements Handling<HeldResponse> {
       },
       end: (...args: readonly unknown[]) => {
         if (!this.#held || this.#ended) return Reflect.apply(original.end, response, args);
+        if (this.#disconnect.isDestroyed) {
+          refuse(args);
+          return response;
+        }
         this.#onFinish = this.#keep(args);
         this.#ended = true;
         this.#overrides.define("finished", { value: true, writable: true });
@@ -128,8 +138,9 @@ export class HeldResponse implements Handling<HeldResponse> {
       destroy: (error?: Error) => {
         // When a connection closes, http destroys the responses that still wait for it.
         if (this.#held && this.#disconnect.isQueued && isAbort(error)) return response;
-        this.#destroyed();
-        return original.destroy.call(response, error);
+        if (!this.#held) return original.destroy.call(response, error);
+        this.#disconnect.delayDestroy(() => original.destroy.call(response, error));
+        return response;
       },
     };
     for (const [name, value] of Object.entries(methods))
@@ -143,12 +154,6 @@ export class HeldResponse implements Handling<HeldResponse> {
     const response = this.#response;
     const body = tooLarge ? undefined : Buffer.concat(this.#chunks);
     this.#resolve({ status: response.statusCode, headers: response.getHeaders(), body, sent: this });
-  }
-
-  /** The handler destroyed the response, or its connection: the response will never be whole. */
-  #destroyed(): void {
-    this.#reject(new ResponseDestroyed());
-    this.abandon();
   }
 
   /**
@@ -165,8 +170,19 @@ export class HeldResponse implements Handling<HeldResponse> {
       this.#chunks.push(bytes);
       this.#sizeBytes += bytes.byteLength;
     }
-    return args.find((arg): arg is () => void => typeof arg === "function");
+    return callbackOf(args);
   }
+}
+
+function callbackOf(args: readonly unknown[]): ((error?: Error) => void) | undefined {
+  return args.find((arg): arg is () => void => typeof arg === "function");
+}
+
+/** Refuses data after `destroy`, as http does: its callback gets an error. Returns the value of `write`. */
+function refuse(args: readonly unknown[]): false {
+  const written = callbackOf(args);
+  if (written !== undefined) queueMicrotask(() => written(new ResponseDestroyed()));
+  return false;
 }
 
 /** Applies the arguments of `writeHead`: the status, its message, and headers as an object or as a flat list. */

@@ -10,6 +10,9 @@ type MaybeSocket = Partial<Socket> | null | undefined;
 /**
  * Hides from a handler that its client has disconnected, until `end` is called: the response isn't closed or
  * destroyed, its connection looks open, and no events are emitted. So pipelines and files are written to their end.
+ *
+ * Also delays until `tell` what the handler destroys, which looks destroyed at once: a client that sees its connection
+ * close repeats its request, and the claim must be released before.
  */
 export class HiddenDisconnect {
   /** Aborts when the client disconnects. */
@@ -17,6 +20,7 @@ export class HiddenDisconnect {
   readonly #disconnect = new AbortController();
   readonly #socket: MaybeSocket;
   readonly #response: ServerResponse;
+  readonly #onDestroy: () => void;
   readonly #emit: ServerResponse["emit"];
   readonly #ofRequest: PropertyOverrides;
   readonly #ofResponse: PropertyOverrides;
@@ -24,19 +28,22 @@ export class HiddenDisconnect {
   readonly #connectionEvents = new EventEmitter();
   #hidden = true;
   readonly #waitsForConnection: boolean;
+  /** Destroys what the handler has destroyed. */
+  #destroy: (() => void) | undefined;
   /** The connection that http assigns to the response later: with pipelining, once the earlier responses are sent. */
   #assigned: { readonly socket: Socket | null } | undefined;
 
-  /** @param onDestroy called when the handler destroys the connection. */
+  /** @param onDestroy called when the handler destroys the response or its connection. */
   constructor(request: IncomingMessage, response: ServerResponse, onDestroy: () => void) {
     this.disconnected = this.#disconnect.signal;
     this.#socket = request.socket;
     this.#response = response;
+    this.#onDestroy = onDestroy;
     this.#emit = response.emit;
     this.#ofRequest = new PropertyOverrides(request);
     this.#ofResponse = new PropertyOverrides(response);
     this.#waitsForConnection = response.socket === null;
-    this.#replaceConnection(onDestroy);
+    this.#replaceConnection();
     this.#replaceEvents();
     this.#socket?.once?.("close", this.#leave);
     if (this.#socket?.destroyed === true || response.destroyed) this.#leave();
@@ -45,6 +52,20 @@ export class HiddenDisconnect {
   /** Whether the response waits for its connection, which sends earlier responses first. */
   get isQueued(): boolean {
     return this.#waitsForConnection && this.#assigned === undefined;
+  }
+
+  /** Whether the handler has destroyed the response or its connection. */
+  get isDestroyed(): boolean {
+    return this.#destroy !== undefined;
+  }
+
+  /** Delays what destroys the response or its connection. */
+  delayDestroy(destroy: () => void): void {
+    if (this.#destroy !== undefined) return;
+    this.#destroy = destroy;
+    // http sets the property, too, when the client disconnects.
+    this.#ofResponse.define("destroyed", { get: () => true, set: () => {} });
+    this.#onDestroy();
   }
 
   /** Restores the request and the response. Listeners for the end of the response are called by `tell`. */
@@ -58,11 +79,15 @@ export class HiddenDisconnect {
   }
 
   /**
-   * Emits the disconnect that was hidden, if there was one. @param finished whether the response is written to its
-   * end.
+   * Emits the disconnect that was hidden, if there was one, and destroys what the handler has destroyed. @param finished
+   * whether the response is written to its end.
    */
   tell(finished: boolean): void {
-    if (!this.disconnected.aborted) return;
+    if (this.disconnected.aborted) this.#emitDisconnect(finished);
+    this.#destroy?.();
+  }
+
+  #emitDisconnect(finished: boolean): void {
     const response = this.#response;
     if (!(response instanceof ServerResponse)) {
       if (finished) (response as ServerResponse).emit("finish");
@@ -76,22 +101,24 @@ export class HiddenDisconnect {
     }
   }
 
-  #replaceConnection(onDestroy: () => void): void {
+  #replaceConnection(): void {
     const socket = this.#socket as Socket | null | undefined;
     if (socket === null || socket === undefined) return;
-    const isHeld = () => this.#hidden;
+    const state = { isHeld: () => this.#hidden, isDestroyed: () => this.isDestroyed };
     const ofRequest = viewConnection(socket, {
-      isHeld,
+      ...state,
       events: socket,
-      onDestroy: (error) => {
-        if (this.#hidden && !isAbort(error)) onDestroy();
+      onDestroy: (destroy, error) => {
+        if (this.#hidden && !isAbort(error)) this.delayDestroy(destroy);
+        else destroy();
       },
     });
     const ofResponse = viewConnection(socket, {
-      isHeld,
+      ...state,
       events: this.#connectionEvents,
-      onDestroy: () => {
-        if (this.#hidden) onDestroy();
+      onDestroy: (destroy) => {
+        if (this.#hidden) this.delayDestroy(destroy);
+        else destroy();
       },
     });
     this.#ofRequest.define("socket", { value: ofRequest, writable: true });
