@@ -60,6 +60,7 @@ export function idempotency(onceward: Runner, options: HttpOptions<Request>): Re
       path,
       query,
       key: req.get(IDEMPOTENCY_KEY),
+      acceptEncoding: req.get("accept-encoding"),
       body: () => parsedBody(req, req.body),
     };
     try {

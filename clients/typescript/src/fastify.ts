@@ -116,6 +116,7 @@ function begin(
     path,
     query,
     key: request.headers[IDEMPOTENCY_KEY]?.toString(),
+    acceptEncoding: request.headers["accept-encoding"]?.toString(),
     body: () => attachedForm(request) ?? parsedBody(request.raw, request.body),
   };
   return new Promise((decide, refuse) => {

@@ -54,6 +54,7 @@ export function idempotency(onceward: Runner, options: HttpOptions<Context>): Mi
       path: pathname,
       query: search,
       key: c.req.header(IDEMPOTENCY_KEY),
+      acceptEncoding: c.req.header("accept-encoding"),
       body: () => bodyOf(c),
     };
     const answer = await guard(guarded, (claim) =>

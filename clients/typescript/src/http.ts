@@ -97,6 +97,7 @@ export function idempotent<Rest extends readonly unknown[] = []>(
       path: pathname,
       query: search,
       key: request.headers.get(IDEMPOTENCY_KEY) ?? undefined,
+      acceptEncoding: request.headers.get("accept-encoding") ?? undefined,
       body: async () => new Uint8Array(await request.clone().arrayBuffer()),
     };
     const answer = await guard(guarded, (claim) =>

@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { problemOf } from "./http-client.ts";
 import { refuses, writesRefusals } from "./http-refusals.ts";
@@ -77,6 +78,22 @@ function replays(begin: Begin): void {
     const world = await begin(() => charged, { options: { replayHeaders: ["X-Request-Id"] } });
     await world.send();
     expect((await world.send()).headers["x-request-id"]).toBe("r-1");
+  });
+
+  test("a compressed answer, decoded for a client that does not accept its coding", async () => {
+    const body = gzipSync("charged");
+    const headers = { "content-encoding": "gzip", "content-type": "application/pdf", etag: '"1"' };
+    const world = await begin(() => ({ status: 201, headers, body }));
+    const accepting = { headers: { "accept-encoding": "gzip, br;q=0.5" } };
+    const refusing = { headers: { "accept-encoding": "gzip;q=0, identity" } };
+    expect(await world.send(accepting)).toMatchObject({ headers, body });
+    expect(await world.send(accepting)).toMatchObject({ headers, body });
+    for (const client of [{}, refusing]) {
+      const repeat = await world.send(client);
+      expect(repeat).toMatchObject({ status: 201, body: Buffer.from("charged") });
+      expect(repeat.headers).toMatchObject({ "content-type": "application/pdf", etag: 'W/"1"' });
+      expect(repeat.headers).not.toHaveProperty("content-encoding");
+    }
   });
 
   test("an answer without a body", async () => {

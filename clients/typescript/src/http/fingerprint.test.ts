@@ -13,7 +13,15 @@ async function statusesOf(...bodies: unknown[]): Promise<number[]> {
   const statuses: number[] = [];
   for (const body of bodies) {
     const path = "/uploads";
-    const request = { method: "POST", route: path, path, query: "", key: '"k"', body: async () => body };
+    const request = {
+      method: "POST",
+      route: path,
+      path,
+      query: "",
+      key: '"k"',
+      acceptEncoding: undefined,
+      body: async () => body,
+    };
     const response = { status: 201, headers: new Headers(), body: new Uint8Array(), sent: undefined };
     const answer = await guard({ ...request, native: {} }, () => ({
       disconnected: new AbortController().signal,

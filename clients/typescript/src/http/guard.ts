@@ -8,6 +8,7 @@ import type { Runner } from "../run/client.ts";
 import { Warnings } from "../run/events.ts";
 import { callerOf, guardedRun, warnOfFingerprint } from "../run/guarded-run.ts";
 import { base64Url, sha256 } from "../wire/bytes.ts";
+import { inAcceptedCoding } from "./content-coding.ts";
 import { type HttpOptions, type HttpPolicy, httpPolicy } from "./options.ts";
 import { type Problem, problemFor, problemOf, problemResponse } from "./problems.ts";
 import {
@@ -29,6 +30,8 @@ export interface GuardedRequest<Native> {
   readonly query: string;
   /** The Idempotency-Key header. */
   readonly key: string | undefined;
+  /** The Accept-Encoding header: a replay is decoded for a client that does not accept its coding. */
+  readonly acceptEncoding: string | undefined;
   /** Returns the body: bytes, or the value of a body parser. Only called if it is needed. */
   readonly body: () => unknown;
 }
@@ -149,7 +152,7 @@ export function createGuard<Native extends object>(
         return answer;
       }
       case "replayed":
-        return replay(run.value, policy.replayHeaders);
+        return replay(await inAcceptedCoding(run.value, request.acceptEncoding), policy.replayHeaders);
       case "refused": {
         const problem = problemOf(run.error);
         if (problem === undefined) throw run.error;
