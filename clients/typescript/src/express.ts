@@ -16,6 +16,19 @@ export interface IdempotencyLocals {
 }
 
 /**
+ * The middleware. The handlers after it in one `app.post(…)` or `router.post(…)` get its locals by inference; annotate others'
+ * response as `Response<unknown, IdempotencyLocals>`.
+ */
+export type IdempotencyHandler = RequestHandler<
+  Request["params"],
+  Request["body"],
+  Request["body"],
+  Request["query"],
+  // Other middleware has locals of its own.
+  IdempotencyLocals & Response["locals"]
+>;
+
+/**
  * Returns a middleware that guards the handlers after it: one effect and one answer for all requests with one
  * Idempotency-Key, with the guarantees of `idempotent` in `@onceward/client/http`. Put it after authentication, body
  * parsers and validation.
@@ -49,7 +62,7 @@ export interface IdempotencyLocals {
  *
  * @throws InvalidRequestError for an invalid option.
  */
-export function idempotency(onceward: Runner, options: HttpOptions<Request>): RequestHandler {
+export function idempotency(onceward: Runner, options: HttpOptions<Request>): IdempotencyHandler {
   const guard = createGuard(onceward, options);
   return async (req, res, next) => {
     const { path, query } = splitTarget(req.originalUrl);

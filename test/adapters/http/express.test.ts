@@ -172,6 +172,15 @@ function onlyExpress(begin: Begin): void {
       expect(body.byteLength).toBe(chunks * 64 * 1024);
     });
 
+    test("the claim in `res.locals` is typed for the handlers after the middleware", async () => {
+      const guard = idempotency({} as Onceward, { namespace: "charges", caller: () => "a-1" });
+      express().post("/charges/:id", express.json(), guard, (_req, res) => {
+        // @ts-expect-error: a claim has no such method.
+        res.locals.claim?.deriveKye("provider");
+        res.json({ account: res.locals.account });
+      });
+    });
+
     test("a client that disconnects before its body is complete fails a handler that reads the body", async () => {
       const effect = vi.fn(() => charged);
       const world = await begin(effect, { options: { fingerprint: () => "f-1", waitMs: 10_000 } });

@@ -5,6 +5,7 @@ import {
   checkOptionalFunction,
   pickRunOptions,
 } from "../run/guarded-run.ts";
+import { MAX_TIMER_MS } from "../wire/limits.ts";
 import type { Problem, ProblemBody } from "./problems.ts";
 
 /** How a route's requests are guarded. `Native` is the framework's request; with Hono, its context. */
@@ -78,8 +79,6 @@ export interface HttpPolicy<Native> {
 
 /** The longest lease of the default policy: after a crash, other callers wait this long, too. */
 const DEFAULT_ABANDON_AFTER_MS = 15 * 60_000;
-/** The longest delay of setTimeout, 24 days; a longer one ends at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const DEFAULT_METHODS = ["POST", "PATCH"];
 

@@ -18,16 +18,8 @@ export interface AccessToken {
 export type TokenSource = () => string | AccessToken | Promise<string | AccessToken>;
 
 /** The credential of every call: an API key, or a source of tokens. */
+// The key is last: if both are missing, TypeScript's message names the last.
 export type CredentialOptions =
-  | {
-      /**
-       * `ow_…`, the API key of a credential with the role CALLER. Undefined, such as an unset environment variable,
-       * is refused like any invalid key.
-       */
-      readonly apiKey: string | undefined;
-      /** Left out. Default: none. */
-      readonly token?: undefined;
-    }
   | {
       /**
        * Called for a token before the first call, again shortly before the token expires, while calls still use it, and
@@ -37,6 +29,15 @@ export type CredentialOptions =
       readonly token: TokenSource;
       /** Left out. Default: none. */
       readonly apiKey?: undefined;
+    }
+  | {
+      /**
+       * `ow_…`, the API key of a credential with the role CALLER. Undefined, such as an unset environment variable,
+       * is refused like any invalid key.
+       */
+      readonly apiKey: string | undefined;
+      /** Left out. Default: none. */
+      readonly token?: undefined;
     };
 
 /** Makes calls with a credential. */
