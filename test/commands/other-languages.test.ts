@@ -1,8 +1,11 @@
 import { execFile } from "node:child_process";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { IdempotencyService } from "@onceward/client/proto";
 import { expect, test } from "vitest";
 import { buildFetching, hasMaven, runMaven } from "../helpers/packages/maven.ts";
 import { createWorkplace, type Workplace } from "../helpers/processes/command.ts";
@@ -12,6 +15,7 @@ import { codeBlocks, firstBlock } from "../helpers/processes/readme.ts";
 const run = promisify(execFile);
 const README = "clients/README.md";
 const PROTO = fileURLToPath(new URL("../../proto", import.meta.url));
+const MODULES = fileURLToPath(new URL("../../node_modules", import.meta.url));
 const BUF = fileURLToPath(new URL("../../node_modules/.bin/buf", import.meta.url));
 const TIMEOUT_MS = 30_000;
 /** The first run downloads and compiles gRPC. */
@@ -96,6 +100,23 @@ test.runIf(canRunJava)(
     await pressCtrlC(dev);
   },
 );
+
+test("the README's Connect client looks up over HTTP/2 and HTTP/1.1, each on the port that it names", async () => {
+  const workplace = await createWorkplace();
+  const dev = await startDev(workplace);
+  const script = (await firstBlock(README, "js"))
+    .replace("127.0.0.1:50051", addressOf(dev))
+    .replace("127.0.0.1:8080", new URL(dev.httpUrl).host);
+  await writeFile(join(workplace.dir, "lookup.mjs"), script);
+  await symlink(MODULES, join(workplace.dir, "node_modules"));
+  expect(await runThere(workplace, dev, process.execPath, ["--conditions=@onceward/source", "lookup.mjs"])).toBe("unknown\nunknown\n");
+  const overHttp2 = createClient(
+    IdempotencyService,
+    createConnectTransport({ baseUrl: dev.grpcUrl, httpVersion: "2" }),
+  );
+  await expect(overHttp2.lookup({})).rejects.toThrow("HTTP 415");
+  await pressCtrlC(dev);
+});
 
 test.runIf(hasGrpcurl)("the README's grpcurl claims and completes", async () => {
   const workplace = await createWorkplace();

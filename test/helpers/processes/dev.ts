@@ -15,6 +15,8 @@ export interface Dev extends Command {
   readonly callerKey: string;
   /** The URL of the gRPC port, as in the client's `address`. */
   readonly grpcUrl: string;
+  /** The URL of the HTTP port, with a slash at its end. */
+  readonly httpUrl: string;
   readonly managementUrl: string;
 }
 
@@ -35,6 +37,7 @@ export async function startDev(
     ...command,
     callerKey,
     grpcUrl: `http://${grpcAddress}`,
+    httpUrl: new URL("/", /^curl -s (\S+)/.exec(shown)?.[1]).href,
     managementUrl,
     async call() {
       return JSON.parse(await runShown(shown));
