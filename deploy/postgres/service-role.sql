@@ -9,6 +9,8 @@
 \endif
 
 begin;
+-- One at a time: pods that start together would fail with "tuple concurrently updated".
+do $$ begin perform pg_advisory_xact_lock(hashtext('onceward_service')); end $$;
 select 'create role onceward_service login'
  where not exists (select from pg_roles where rolname = 'onceward_service') \gexec
 alter role onceward_service login nosuperuser nocreatedb nocreaterole noreplication nobypassrls password :'password';

@@ -15,6 +15,7 @@ import { CHART } from "../helpers/chart/values.ts";
 
 const run = promisify(execFile);
 const TIMEOUT_MS = 120_000;
+const SERVICE_ROLE = fileURLToPath(new URL("../../deploy/postgres/service-role.sql", import.meta.url));
 const RULES = fileURLToPath(new URL("../../deploy/prometheus/rules.yml", import.meta.url));
 /** Objects of the Prometheus operator: the package of schemas has none for them. */
 const WITHOUT_SCHEMA = ["ServiceMonitor", "PrometheusRule"];
@@ -110,11 +111,41 @@ describe.runIf(tools)("the chart", () => {
     const places = async (name: string) =>
       (await objectsOf(name))
         .filter((object) => object.spec?.template !== undefined)
-        .flatMap((object) => containersOf(object).map(({ args }) => `${object.kind} ${args}`))
+        .flatMap((object) => containersOf(object).map(({ args, name }) => `${object.kind} ${args ?? name}`))
         .sort();
     expect(await places("minimal.yaml")).toEqual(["Deployment migrate", "Deployment serve"]);
-    expect(await places("job-migrations.yaml")).toEqual(["Deployment serve", "Job migrate"]);
+    expect(await places("job-migrations.yaml")).toEqual([
+      "Deployment serve",
+      "Job migrate",
+      "Job service-role",
+    ]);
     expect(await places("external.yaml")).toEqual(["Deployment serve"]);
+  });
+
+  test.each([
+    ["initContainer", "Deployment"],
+    ["job", "Job"],
+  ])("makes the replicas' role after the migration, with mode %s in the %s", async (mode, kind) => {
+    const set = parse(readFileSync(join(CHART, "ci/job-migrations.yaml"), "utf8"));
+    const objects = parseObjects(await renderText(helm, await valuesFile({ ...set, migrations: { mode } })));
+    const pod = objects.find((object) => object.kind === kind);
+    const names = pod === undefined ? [] : containersOf(pod).map(({ name }) => name);
+    expect(names.slice(0, 2)).toEqual(["migrate", "service-role"]);
+    const role = pod && containersOf(pod)[1];
+    // It holds no secret but the owner's URL and the password.
+    expect(role.volumeMounts.map(({ name }: { name: string }) => name)).toEqual(["service-role"]);
+    const volume = pod?.spec.template.spec.volumes.find(
+      ({ name }: { name: string }) => name === "service-role",
+    );
+    const paths = volume.projected.sources.flatMap(({ secret }: { secret?: { items: readonly object[] } }) =>
+      secret === undefined ? [] : secret.items,
+    );
+    expect(paths).toEqual([
+      { key: "DATABASE_DIRECT_URL", path: "owner_url" },
+      { key: "SERVICE_PASSWORD", path: "password" },
+    ]);
+    const text = objects.find(({ metadata }) => metadata.name === "rel-onceward-service-role")?.data;
+    expect(text?.["service-role.sql"]?.trim()).toBe(readFileSync(SERVICE_ROLE, "utf8").trim());
   });
 
   test("names the Job by version, and differently when its pod changes", async () => {
@@ -261,6 +292,16 @@ describe.runIf(tools)("the chart", () => {
       "more replicas than Postgres has connections for",
       { autoscaling: { enabled: true, maxReplicas: 6 } },
       "maxReplicas needs 105 connections",
+    ],
+    [
+      "the replicas' role without the owner's URL",
+      { serviceRole: { enabled: true, password: { existingSecret: "role" } } },
+      "serviceRole needs secrets.DATABASE_DIRECT_URL",
+    ],
+    [
+      "the replicas' role without migrations",
+      { migrations: { mode: "none" }, serviceRole: { enabled: true } },
+      "serviceRole needs migrations.mode",
     ],
     ["fewer replicas than the fewest", { autoscaling: { enabled: true, minReplicas: 9 } }, "is greater than"],
   ])("refuses %s", async (_, changes, message) => {

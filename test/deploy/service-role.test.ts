@@ -113,4 +113,8 @@ describeWithPrograms(["psql"], "the replicas' role", () => {
     await makeRole();
     expect(await service.query("select 1 as one")).toEqual([{ one: 1 }]);
   });
+
+  test("the file can be run by several at once, as pods do that start together", async () => {
+    await Promise.all(Array.from({ length: 8 }, () => makeRole()));
+  });
 });

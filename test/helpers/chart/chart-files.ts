@@ -5,8 +5,9 @@ import { VERSION } from "../../../server/src/version.ts";
 import { CHART, readChartValues } from "./values.ts";
 import { valuesSchema } from "./values-schema.ts";
 
-/** The alerts, which the chart carries as a copy: Helm packages only files of the chart's folder. */
+/** Files that the chart carries as copies: Helm packages only files of the chart's folder. */
 const RULES = fileURLToPath(new URL("../../../deploy/prometheus/rules.yml", import.meta.url));
+const SERVICE_ROLE = fileURLToPath(new URL("../../../deploy/postgres/service-role.sql", import.meta.url));
 /** Texts of the rules that are values of the chart, and what the chart's template replaces by them; @job@ is the release's own. */
 const RULE_VALUES: readonly (readonly [text: string, placeholder: string])[] = [
   ['job=~".*onceward.*"', 'job="@job@"'],
@@ -40,6 +41,7 @@ export function chartFiles(): Readonly<Record<string, string>> {
     "values.schema.json": `${JSON.stringify(valuesSchema(values), null, 2)}\n`,
     "README.md": read("README.md").replace(TABLE, `$1\n${valuesTable()}\n\n$2`),
     "files/rules.yml": rulesWithPlaceholders(),
+    "files/service-role.sql": readFileSync(SERVICE_ROLE, "utf8"),
   };
 
   function valuesTable(): string {

@@ -24,6 +24,8 @@ interface EnvVar {
 }
 
 interface Container {
+  /** Of the server's image; undefined for another image, which has a command. */
+  readonly args?: readonly string[];
   readonly env: readonly EnvVar[];
   readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
 }
@@ -32,7 +34,7 @@ interface Volume {
   readonly name: string;
   readonly projected?: {
     readonly sources: readonly {
-      readonly secret: { readonly items: readonly { readonly path: string }[] };
+      readonly secret?: { readonly items: readonly { readonly path: string }[] };
     }[];
   };
 }
@@ -66,7 +68,7 @@ function objectionsToPod(object: KubernetesObject): readonly string[] {
     demand(String(context.capabilities?.drop) === "ALL", `${container.name} has capabilities`);
     demand(container.resources?.limits?.memory !== undefined, `${container.name} has no limit of memory`);
     const ofSecrets = objectionsToSecretFiles(container, pod.volumes);
-    for (const text of [...objectionsToEnv(container.env), ...ofSecrets])
+    for (const text of [...objectionsToEnv(container), ...ofSecrets])
       demand(false, `${container.name} ${text}`);
   }
   const grace = pod.terminationGracePeriodSeconds;
@@ -83,7 +85,8 @@ function drainSecondsOf(env: readonly EnvVar[]): number {
   return (config.ONCEWARD_DRAIN_DELAY + config.ONCEWARD_DRAIN_TIMEOUT) / 1000;
 }
 
-function objectionsToEnv(env: readonly EnvVar[]): readonly string[] {
+function objectionsToEnv(container: Container): readonly string[] {
+  const { env } = container;
   const found: string[] = [];
   for (const { name, value } of env) {
     if (value !== undefined && (SECRETS.includes(name) || /:\/\/[^/]*:[^/]*@/.test(value))) {
@@ -94,12 +97,18 @@ function objectionsToEnv(env: readonly EnvVar[]): readonly string[] {
   for (const name of new Set(names.filter((name, index) => names.indexOf(name) !== index))) {
     found.push(`has ${name} twice`);
   }
+  return [...found, ...objectionsToSettings(container)];
+}
+
+/** Containers that run the server, and not psql, read settings. */
+function objectionsToSettings({ args, env }: Container): readonly string[] {
+  if (args === undefined) return [];
   try {
     readConfig(settingsOf(env));
+    return [];
   } catch (error) {
-    found.push(`is refused its settings: ${(error as Error).message}`);
+    return [`is refused its settings: ${(error as Error).message}`];
   }
-  return found;
 }
 
 /** Returns the settings as the server would read them in the image, with placeholders for the contents of secret files. */
@@ -118,7 +127,7 @@ function objectionsToSecretFiles(
 ): readonly string[] {
   const mounted = volumeMounts.flatMap(({ name, mountPath }) =>
     (volumes.find((volume) => volume.name === name)?.projected?.sources ?? []).flatMap(({ secret }) =>
-      secret.items.map(({ path }) => `${mountPath}/${path}`),
+      (secret?.items ?? []).map(({ path }) => `${mountPath}/${path}`),
     ),
   );
   const named = env.filter(({ name }) => SECRETS.some((secret) => fileVariable(secret) === name));

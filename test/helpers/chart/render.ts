@@ -16,6 +16,8 @@ export interface KubernetesObject {
   readonly metadata: { readonly name: string; readonly labels: Labels };
   // biome-ignore lint/suspicious/noExplicitAny: each kind has its own, which kubeconform checks.
   readonly spec: any;
+  /** Of a ConfigMap. */
+  readonly data?: Readonly<Record<string, string>>;
 }
 
 export type Labels = Readonly<Record<string, string>>;

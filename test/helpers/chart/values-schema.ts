@@ -48,6 +48,13 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
       ttlSecondsAfterFinished: { type: ["integer", "null"], minimum: 0 },
     }),
   }),
+  serviceRole: map({
+    enabled: flag,
+    image: matching("^[^\\s]+$"),
+    password: map({ existingSecret: objectName, key: fileKey }),
+    extraEnv: parts,
+    resources: part,
+  }),
   resources: part,
   autoscaling: map({
     enabled: flag,

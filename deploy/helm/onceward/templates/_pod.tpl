@@ -121,11 +121,63 @@ resources:
   {{- toYaml .Values.migrations.resources | nindent 2 }}
 {{- end -}}
 
+{{/* Grants the role of replicas its rights on the tables that the migration before it made, as the tables' owner. */}}
+{{- define "onceward.serviceRole" -}}
+name: service-role
+image: {{ .Values.serviceRole.image }}
+imagePullPolicy: {{ .Values.image.pullPolicy }}
+command: [sh, -c, 'exec psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --file /run/service-role/service-role.sql "$(cat /run/service-role/owner_url)"']
+env:
+  - name: SERVICE_PASSWORD_FILE
+    value: /run/service-role/password
+  {{- with .Values.serviceRole.extraEnv }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities:
+    drop: [ALL]
+volumeMounts:
+  - name: service-role
+    mountPath: /run/service-role
+    readOnly: true
+  {{- with .Values.extraVolumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+resources:
+  {{- toYaml .Values.serviceRole.resources | nindent 2 }}
+{{- end -}}
+
+{{- define "onceward.serviceRoleVolume" -}}
+{{- $owner := .Values.secrets.DATABASE_DIRECT_URL -}}
+{{- $password := .Values.serviceRole.password -}}
+- name: service-role
+  projected:
+    defaultMode: 0440
+    sources:
+      - configMap:
+          name: {{ include "onceward.fullname" . }}-service-role
+      - secret:
+          name: {{ $owner.existingSecret }}
+          items:
+            - key: {{ $owner.key | default "DATABASE_DIRECT_URL" }}
+              path: owner_url
+      - secret:
+          name: {{ $password.existingSecret }}
+          items:
+            - key: {{ $password.key }}
+              path: password
+{{- end -}}
+
 {{/* What all pods have in common. Takes (dict "root" $ "runs" list), with true for a migration and false for the server. */}}
 {{- define "onceward.pod" -}}
 volumes:
   {{- range .runs }}
   {{- include "onceward.secretsVolume" (dict "root" $.root "migrates" .) | nindent 2 }}
+  {{- if and . $.root.Values.serviceRole.enabled }}
+  {{- include "onceward.serviceRoleVolume" $.root | nindent 2 }}
+  {{- end }}
   {{- end }}
 {{- with .root }}
   {{- with include "onceward.volumes" . | trim }}
