@@ -148,6 +148,31 @@ describe.runIf(tools)("the chart", () => {
     expect(text?.["service-role.sql"]?.trim()).toBe(readFileSync(SERVICE_ROLE, "utf8").trim());
   });
 
+  test("labels all objects and pods with commonLabels, but selects by none of them", async () => {
+    const set = parse(readFileSync(join(CHART, "ci/observability.yaml"), "utf8"));
+    const values = { ...set, commonLabels: { "cost-center": "42" }, dashboards: { enabled: true } };
+    const objects = parseObjects(await renderText(helm, await valuesFile(values)));
+    const pods = objects.flatMap(({ spec }) => (spec?.template === undefined ? [] : [spec.template]));
+    for (const { metadata } of [...objects, ...pods]) expect(metadata.labels["cost-center"]).toBe("42");
+    expect(pods.length).toBeGreaterThan(0);
+    expect(JSON.stringify(objects.map(({ spec }) => spec?.selector ?? {}))).not.toContain("cost-center");
+  });
+
+  test("has each dashboard of deploy/grafana in a ConfigMap that Grafana's sidecar selects, if wanted", async () => {
+    const maps = async (values: object) => {
+      const objects = parseObjects(await renderText(helm, await valuesFile({ ...MINIMAL, ...values })));
+      return objects.filter(({ kind }) => kind === "ConfigMap");
+    };
+    expect(await maps({})).toEqual([]);
+    const found = await maps({ dashboards: { enabled: true } });
+    expect(found.map(({ metadata }) => metadata.labels.grafana_dashboard)).toEqual(["1", "1"]);
+    for (const name of ["service", "tenants"]) {
+      const map = found.find(({ metadata }) => metadata.name === `rel-onceward-dashboard-${name}`);
+      const text = readFileSync(new URL(`../../deploy/grafana/${name}.json`, import.meta.url), "utf8");
+      expect(map?.data).toEqual({ [`onceward-${name}.json`]: text });
+    }
+  });
+
   test("names the Job by version, and differently when its pod changes", async () => {
     const set = parse(readFileSync(join(CHART, "ci/job-migrations.yaml"), "utf8"));
     const nameOf = async (changes: object) => {
@@ -302,6 +327,11 @@ describe.runIf(tools)("the chart", () => {
       "the replicas' role without migrations",
       { migrations: { mode: "none" }, serviceRole: { enabled: true } },
       "serviceRole needs migrations.mode",
+    ],
+    [
+      "a label of the chart",
+      { commonLabels: { "app.kubernetes.io/component": "replica" } },
+      "commonLabels must not set app.kubernetes.io/component",
     ],
     ["fewer replicas than the fewest", { autoscaling: { enabled: true, minReplicas: 9 } }, "is greater than"],
   ])("refuses %s", async (_, changes, message) => {

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
@@ -19,6 +19,26 @@ test("the chart can give the server every setting, in one way", () => {
   const ways = [Object.keys(configSchema().properties ?? {}), SECRETS, Object.keys(SET_BY_CHART)];
   expect(ways.flat().sort()).toEqual(Object.keys(VARIABLES).sort());
   expect(Object.keys(values.secrets).sort()).toEqual([...SECRETS].sort());
+});
+
+test("the chart carries every dashboard, each far below the 1 MiB of a ConfigMap", () => {
+  const dashboards = Object.entries(chartFiles()).filter(([name]) => name.startsWith("files/dashboards/"));
+  expect(dashboards.map(([name]) => name)).toEqual([
+    "files/dashboards/service.json",
+    "files/dashboards/tenants.json",
+  ]);
+  for (const [, text] of dashboards) expect(text.length).toBeLessThan(2 ** 19);
+});
+
+test("every object of the chart has its labels, and so commonLabels", () => {
+  const templates = readdirSync(join(CHART, "templates")).filter((name) => name.endsWith(".yaml"));
+  for (const name of templates) {
+    const text = readFileSync(join(CHART, "templates", name), "utf8");
+    const objects = text.match(/^kind: /gm)?.length ?? 0;
+    const labelled = text.match(/^metadata:(?:\n .*)*?\n +\{\{- include "onceward\.labels"/gm)?.length ?? 0;
+    // The templates of pods have the same labels.
+    expect([name, labelled]).toEqual([name, name === "migrate-job.yaml" ? objects + 1 : objects]);
+  }
 });
 
 test("settings have the ranges of the server", () => {

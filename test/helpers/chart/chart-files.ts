@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { factsOf, SECRETS, VARIABLES, type VariableSchema } from "../../../server/src/config/variables.ts";
 import { VERSION } from "../../../server/src/version.ts";
@@ -8,6 +8,8 @@ import { valuesSchema } from "./values-schema.ts";
 /** Files that the chart carries as copies: Helm packages only files of the chart's folder. */
 const RULES = fileURLToPath(new URL("../../../deploy/prometheus/rules.yml", import.meta.url));
 const SERVICE_ROLE = fileURLToPath(new URL("../../../deploy/postgres/service-role.sql", import.meta.url));
+const GRAFANA = fileURLToPath(new URL("../../../deploy/grafana/", import.meta.url));
+const DASHBOARDS = readdirSync(GRAFANA).filter((name) => name.endsWith(".json"));
 /** Texts of the rules that are values of the chart, and what the chart's template replaces by them; @job@ is the release's own. */
 const RULE_VALUES: readonly (readonly [text: string, placeholder: string])[] = [
   ['job=~".*onceward.*"', 'job="@job@"'],
@@ -42,6 +44,9 @@ export function chartFiles(): Readonly<Record<string, string>> {
     "README.md": read("README.md").replace(TABLE, `$1\n${valuesTable()}\n\n$2`),
     "files/rules.yml": rulesWithPlaceholders(),
     "files/service-role.sql": readFileSync(SERVICE_ROLE, "utf8"),
+    ...Object.fromEntries(
+      DASHBOARDS.map((name) => [`files/dashboards/${name}`, readFileSync(`${GRAFANA}${name}`, "utf8")]),
+    ),
   };
 
   function valuesTable(): string {

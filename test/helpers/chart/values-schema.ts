@@ -16,6 +16,7 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
   global: part,
   nameOverride: objectName,
   fullnameOverride: objectName,
+  commonLabels: textMap,
   image: map({
     repository: matching("^[^\\s:@]+(:[0-9]+/[^\\s:@]+)?$"),
     tag: matching("^([A-Za-z0-9_][-.A-Za-z0-9_]{0,127})?$"),
@@ -91,6 +92,7 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
     quotaRefusalsPerSecond: { type: "number", minimum: 0 },
     ambiguousFor: matching("^[0-9]+(s|m|h|d)$"),
   }),
+  dashboards: map({ enabled: flag, labels: textMap, annotations: textMap }),
   runAsUser: { type: ["integer", "null"], minimum: 1 },
   progressDeadlineSeconds: whole(1),
   podAnnotations: textMap,

@@ -27,6 +27,9 @@ app.kubernetes.io/component: replica
 {{- end -}}
 
 {{- define "onceward.labels" -}}
+{{- with .Values.commonLabels }}
+{{- toYaml . }}
+{{ end -}}
 {{ include "onceward.podLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
