@@ -202,6 +202,7 @@ export function createServer(
     cacheBytes: () => replicaCache?.bytes() ?? 0,
     degraded: degraded.active,
     databaseClockMovedMs: databaseClock.movedMs,
+    tlsExpiresInS: () => tls?.expiresInS() ?? new Map(),
     callsInFlight: sources.callsInFlight,
     connections,
     ambiguousRecords: background.ambiguousRecords,

@@ -25,6 +25,7 @@ async function exportedMetrics(): Promise<string[]> {
     connections: () => ({}),
     ambiguousRecords: () => new Map(),
     databaseClockMovedMs: () => 0,
+    tlsExpiresInS: () => new Map(),
   });
   return metrics
     .describe()

@@ -9,6 +9,8 @@ export interface Tls {
   readonly options: NodeTlsOptions;
   /** Whether clients must present a certificate. */
   readonly asksClients: boolean;
+  /** Returns the seconds until the earliest certificate of each file in use expires; negative if it has. */
+  expiresInS(): ReadonlyMap<CertificateFile, number>;
   /** Gives the server each renewed certificate, for new connections. */
   follow(server: Pick<Server, "setSecureContext">): void;
   /** Starts checking the files for renewals. */
@@ -16,6 +18,9 @@ export interface Tls {
   /** Stops checking the files. */
   stop(): Promise<void>;
 }
+
+/** The server's certificate with its chain, or the authorities of clients' certificates. */
+export type CertificateFile = "server" | "client_ca";
 
 /** The path of each PEM file, or its contents. */
 export interface TlsFiles {
@@ -54,7 +59,7 @@ export function openTls({
   onFailed,
   checkIntervalMs = CHECK_INTERVAL_MS,
 }: TlsOptions): Tls {
-  const read = () => optionsOf(readFiles(files));
+  const read = () => inUseOf(readFiles(files));
   const servers: Pick<Server, "setSecureContext">[] = [];
   let inUse = read();
 
@@ -63,17 +68,20 @@ export function openTls({
     onFailed,
     async work() {
       const found = read();
-      if (found.cert === inUse.cert && found.key === inUse.key && found.ca === inUse.ca) return;
+      const [ours, theirs] = [inUse.options, found.options];
+      if (theirs.cert === ours.cert && theirs.key === ours.key && theirs.ca === ours.ca) return;
       inUse = found;
-      for (const server of servers) server.setSecureContext(found);
+      for (const server of servers) server.setSecureContext(found.options);
       onRenewed();
     },
   });
 
   return {
     get options() {
-      return inUse;
+      return inUse.options;
     },
+    expiresInS: () =>
+      new Map([...inUse.expiries].map(([file, atMs]) => [file, (atMs - Date.now()) / 1000] as const)),
     asksClients: files.clientCa !== undefined,
     follow(server) {
       servers.push(server);
@@ -81,6 +89,25 @@ export function openTls({
     start: checking.start,
     stop: checking.stop,
   };
+}
+
+interface InUse {
+  readonly options: NodeTlsOptions;
+  /** When the earliest certificate of each file expires, in milliseconds since 1970. */
+  readonly expiries: ReadonlyMap<CertificateFile, number>;
+}
+
+function inUseOf(files: TlsFiles): InUse {
+  const options = optionsOf(files);
+  const expiries = new Map([["server", earliestExpiry(files.certificate)]] as [CertificateFile, number][]);
+  if (files.clientCa !== undefined) expiries.set("client_ca", earliestExpiry(files.clientCa));
+  return { options, expiries };
+}
+
+/** A chain is valid until its first certificate expires; so is each authority of a bundle by itself. */
+function earliestExpiry(pem: string): number {
+  const each = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [pem];
+  return Math.min(...each.map((text) => new X509Certificate(text).validToDate.getTime()));
 }
 
 function readFiles({ certificate, key, clientCa }: TlsFiles): TlsFiles {

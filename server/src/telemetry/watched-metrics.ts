@@ -11,6 +11,8 @@ export interface WatchedSources {
   readonly degraded: () => Readonly<Record<string, boolean>>;
   /** As DatabaseClockWatch.movedMs. */
   readonly databaseClockMovedMs: () => number;
+  /** As Tls.expiresInS; empty without TLS. */
+  readonly tlsExpiresInS: () => ReadonlyMap<string, number>;
   /** Calls whose headers have arrived and that are not answered yet. */
   readonly callsInFlight: () => number;
   /** Open connections, by port. */
@@ -64,6 +66,12 @@ function watchedGauges(sources: WatchedSources): readonly WatchedGauge[] {
       name: "onceward_database_clock_moved_seconds",
       help: "How far the database's clock is ahead of its earlier course; 0: it follows its course.",
       read: () => sources.databaseClockMovedMs() / 1000,
+    },
+    {
+      name: "onceward_tls_expires_in_seconds",
+      help: "Time until the earliest certificate in use expires, by file; negative if it has.",
+      label: "certificate",
+      read: sources.tlsExpiresInS,
     },
     {
       name: "onceward_waiters",

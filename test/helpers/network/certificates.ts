@@ -15,13 +15,13 @@ export interface Certificate {
   remove(): Promise<void>;
 }
 
-/** Creates a certificate with the `openssl` command. */
-export async function makeCertificate(): Promise<Certificate> {
+/** Creates a certificate that is valid for some days, with the `openssl` command. */
+export async function makeCertificate(days = 1): Promise<Certificate> {
   const dir = await mkdtemp(join(tmpdir(), "ow-certificate-"));
   const [certificateFile, keyFile] = [join(dir, "certificate.pem"), join(dir, "key.pem")];
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", keyFile];
   const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"];
-  await run("openssl", ["req", "-x509", "-days", "1", ...key, ...subject, "-out", certificateFile]);
+  await run("openssl", ["req", "-x509", "-days", String(days), ...key, ...subject, "-out", certificateFile]);
   return {
     certificateFile,
     keyFile,
