@@ -207,6 +207,7 @@ describe.runIf(tools)("the chart", () => {
       errorBudget: 0.0005,
       slowClaimBudget: 0.05,
       quotaRefusalsPerSecond: 7,
+      certificateDays: 2,
       ambiguousFor: "4h",
     };
     const objects = parseObjects(await renderText(helm, await valuesFile({ ...MINIMAL, prometheusRule })));
@@ -217,7 +218,7 @@ describe.runIf(tools)("the chart", () => {
       expect(labels.team).toBe("payments");
       expect(annotations.runbook_url).toMatch(/^https:\/\/runbooks\.example\/onceward#/);
     }
-    for (const part of ["14.4 * 0.0005", "14.4 * 0.05", "[5m])) > 7", '"for":"4h"'])
+    for (const part of ["14.4 * 0.0005", "14.4 * 0.05", "[5m])) > 7", "< 2 * 86400", '"for":"4h"'])
       expect(text).toContain(part);
     expect(text).not.toMatch(/@\w+@|\* 0\.001/);
   });

@@ -102,6 +102,34 @@ test("the runbook lists each alert once, under the anchor to which the alert lea
   expect(listed.toSorted()).toEqual(leading.toSorted());
 });
 
+test.each(ALERTS)(
+  "$alert has a component, and reads metrics of installations of Onceward only",
+  ({ labels, expr }) => {
+    expect(labels.component).toMatch(/^[a-z]+$/);
+    expect(labels.severity).toMatch(/^(?:page|ticket)$/);
+    // Recorded series carry the job that their recording selects.
+    const selectors = [...expr.matchAll(/(?<![\w:])(?:onceward_\w+|up)\b(\{[^}]*\})?/g)];
+    for (const [text, selector = ""] of selectors) {
+      expect([text, selector.includes('job=~".*onceward.*"')]).toEqual([text, true]);
+    }
+  },
+);
+
+test.each(RECORDINGS)("$record reads metrics of installations of Onceward only", ({ expr }) => {
+  const selectors = [...expr.matchAll(/(?<![\w:])onceward_\w+(\{[^}]*\})?/g)];
+  expect(selectors.length + (expr.match(/\w+:\w+:\w+/g) ?? []).length).toBeGreaterThan(0);
+  for (const [text, selector = ""] of selectors) {
+    expect([text, selector.includes('job=~".*onceward.*"')]).toEqual([text, true]);
+  }
+});
+
+test("the table of incidents has each alert", () => {
+  const page = readRepositoryFile("deploy/observability.md");
+  const table = page.slice(page.indexOf("## Which alert comes"), page.indexOf("## Values of the rules"));
+  const missing = ALERTS.map(({ alert }) => alert).filter((alert) => !table.includes(alert));
+  expect(missing).toEqual([]);
+});
+
 test("the runbook lists each degraded state once", () => {
   expect(INDEX.flatMap(({ states }) => states).toSorted()).toEqual([...DEGRADED_REASONS].sort());
 });

@@ -16,6 +16,7 @@ const RULE_VALUES: readonly (readonly [text: string, placeholder: string])[] = [
   ["deploy/runbook.md", "@runbookUrl@"],
   ["* 0.001", "* @errorBudget@"],
   ["* 0.01", "* @slowClaimBudget@"],
+  ["< 7 * 86400", "< @certificateDays@ * 86400"],
   ["[5m])) > 1\n", "[5m])) > @quotaRefusalsPerSecond@\n"],
   [
     "for: 1h\n        labels: { severity: ticket, component: tenants }",

@@ -90,6 +90,7 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
     errorBudget: { type: "number", minimum: 0.000001, maximum: 1 },
     slowClaimBudget: { type: "number", minimum: 0.000001, maximum: 1 },
     quotaRefusalsPerSecond: { type: "number", minimum: 0 },
+    certificateDays: { type: "number", minimum: 0 },
     ambiguousFor: matching("^[0-9]+(s|m|h|d)$"),
   }),
   dashboards: map({ enabled: flag, labels: textMap, annotations: textMap }),

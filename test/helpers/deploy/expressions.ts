@@ -11,7 +11,7 @@ export interface Expression {
 export interface Alert {
   readonly alert: string;
   readonly expr: string;
-  readonly labels: { readonly severity: string };
+  readonly labels: { readonly severity: string; readonly component: string };
   readonly annotations: { readonly summary: string; readonly runbook_url: string };
 }
 
