@@ -109,7 +109,9 @@ test("the README's Connect client looks up over HTTP/2 and HTTP/1.1, each on the
     .replace("127.0.0.1:8080", new URL(dev.httpUrl).host);
   await writeFile(join(workplace.dir, "lookup.mjs"), script);
   await symlink(MODULES, join(workplace.dir, "node_modules"));
-  expect(await runThere(workplace, dev, process.execPath, ["--conditions=@onceward/source", "lookup.mjs"])).toBe("unknown\nunknown\n");
+  expect(
+    await runThere(workplace, dev, process.execPath, ["--conditions=@onceward/source", "lookup.mjs"]),
+  ).toBe("unknown\nunknown\n");
   const overHttp2 = createClient(
     IdempotencyService,
     createConnectTransport({ baseUrl: dev.grpcUrl, httpVersion: "2" }),
