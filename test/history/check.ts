@@ -43,6 +43,7 @@ const BUDGET = 1_000_000;
 /** Judges a history key by key, since no operation touches two keys. */
 export function checkHistory(history: History, options: CheckOptions = {}): Verdict {
   const { toleranceMs = TOLERANCE_MS, budget = BUDGET } = options;
+  const { clockMoves = [] } = history;
   const violations: Violation[] = [];
   const timeouts: RecordName[] = [];
   const keys = Map.groupBy(history.operations, nameOf);
@@ -53,7 +54,7 @@ export function checkHistory(history: History, options: CheckOptions = {}): Verd
     violations.push(...checkAlone(own));
     const book = policyBook(history, tenant, namespace);
     const operations = [...own, ...restampsOf(book, key).map((restamp) => ({ ...restamp, key }))];
-    const result = search(operations, { book, toleranceMs, budget });
+    const result = search(operations, { book, toleranceMs, budget, clockMoves });
     if (result.kind === "timeout") timeouts.push({ tenant, namespace, key });
     if (result.kind === "illegal") {
       const { deadEnd } = result;

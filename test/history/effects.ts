@@ -1,5 +1,14 @@
 import type { Violation } from "./check.ts";
-import { type History, type NamespacePolicy, nameOf, type Operation, type RecordName } from "./operation.ts";
+import { databaseClock } from "./clock-moves.ts";
+import {
+  type ClockMove,
+  type History,
+  type NamespacePolicy,
+  nameOf,
+  type Operation,
+  type RecordName,
+} from "./operation.ts";
+import { range } from "./state.ts";
 
 /** An effect in the outside world, and the token of its claim. */
 export interface Effect extends RecordName {
@@ -37,7 +46,11 @@ export function checkEffects(history: History, { unfenced, fenced }: Effects): V
     const problems = [
       ...ungranted(effects, own),
       ...missing(effects, own),
-      ...doubled(effects, own, { ...policy, keyRetentionMs: shortestRetentionMs(history, own, policy) }),
+      ...doubled(effects, own, {
+        ...policy,
+        keyRetentionMs: shortestRetentionMs(history, own, policy),
+        clockMoves: history.clockMoves ?? [],
+      }),
       ...((fencedOnly.get(name)?.length ?? 0) > 1 ? ["a fenced provider had more than one effect"] : []),
     ];
     return problems.map((message) => ({ tenant, namespace, key, invariant: 1, message, operations: own }));
@@ -74,11 +87,12 @@ function missing(effects: readonly Effect[], operations: readonly Operation[]): 
   });
 }
 
-function doubled(
-  effects: readonly Effect[],
-  operations: readonly Operation[],
-  policy: NamespacePolicy,
-): string[] {
+/** When holders may lose a key. */
+interface Terms extends NamespacePolicy {
+  readonly clockMoves: readonly ClockMove[];
+}
+
+function doubled(effects: readonly Effect[], operations: readonly Operation[], policy: Terms): string[] {
   const inOrder = effects.toSorted((a, b) => a.token - b.token);
   return inOrder.flatMap((later, index) => {
     const earlier = inOrder[index - 1];
@@ -96,7 +110,7 @@ function mayHaveLostKey(
   earlier: number,
   later: number,
   operations: readonly Operation[],
-  policy: NamespacePolicy,
+  policy: Terms,
 ): boolean {
   const before = grantOf(earlier, operations);
   const after = grantOf(later, operations);
@@ -112,7 +126,9 @@ function mayHaveLostKey(
   const mayBeReclaimed =
     policy.onLeaseExpiry === "RECLAIM" ||
     between.some(({ request }) => request.kind === "claim" && request.acceptAmbiguous === true);
-  return mayBeReclaimed && after.returnedAtMs >= earliestLeaseEndMs(before, earlier, between, policy);
+  const held = range(before.invokedAtMs, after.returnedAtMs);
+  const untilMs = databaseClock(held, policy.clockMoves).to;
+  return mayBeReclaimed && untilMs >= earliestLeaseEndMs(before, earlier, between, policy);
 }
 
 function isByAdministrator(operation: Operation): boolean {

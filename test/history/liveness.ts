@@ -1,5 +1,14 @@
 import type { Violation } from "./check.ts";
-import { type History, isDefinite, type NamespacePolicy, nameOf, type Operation } from "./operation.ts";
+import { databaseClock } from "./clock-moves.ts";
+import {
+  type ClockMove,
+  type History,
+  isDefinite,
+  type NamespacePolicy,
+  nameOf,
+  type Operation,
+} from "./operation.ts";
+import { range } from "./state.ts";
 
 export interface LivenessOptions {
   /** When the last fault had healed. */
@@ -27,6 +36,7 @@ export function checkLiveness(
   { healedAtMs, withinMs = WITHIN_MS }: LivenessOptions,
 ): Liveness {
   const violations: Violation[] = [];
+  const { clockMoves = [] } = history;
   let probedKeys = 0;
   for (const operations of Map.groupBy(history.operations, nameOf).values()) {
     const [first] = operations;
@@ -35,7 +45,7 @@ export function checkLiveness(
     const policy = history.policies.find((entry) => entry.tenant === tenant && entry.namespace === namespace);
     if (policy === undefined) throw new Error(`the history has no policy for ${tenant}/${namespace}`);
     const probes = operations.filter((operation) =>
-      isProbe(operation, operations, policy, healedAtMs + withinMs, withinMs),
+      isProbe(operation, operations, policy, { healthyFromMs: healedAtMs + withinMs, withinMs, clockMoves }),
     );
     if (probes.length > 0) probedKeys++;
     for (const probe of probes.filter(isStuck)) {
@@ -46,29 +56,39 @@ export function checkLiveness(
   return { violations, probedKeys };
 }
 
+interface Health {
+  readonly healthyFromMs: number;
+  readonly withinMs: number;
+  readonly clockMoves: readonly ClockMove[];
+}
+
 function isProbe(
   probe: Operation,
   operations: readonly Operation[],
   policy: NamespacePolicy,
-  healthyFromMs: number,
-  withinMs: number,
+  { healthyFromMs, withinMs, clockMoves }: Health,
 ): boolean {
   if (probe.request.kind !== "claim" || probe.invokedAtMs < healthyFromMs) return false;
   return operations.every((other) => {
     if (other === probe || other.invokedAtMs > probe.returnedAtMs) return true;
-    return leaseEndsBy(other, policy, healthyFromMs - withinMs) + withinMs <= probe.invokedAtMs;
+    return leaseEndsBy(other, policy, healthyFromMs - withinMs, clockMoves) + withinMs <= probe.invokedAtMs;
   });
 }
 
 /** Returns the last moment at which a lease granted by this operation may end. */
-function leaseEndsBy(operation: Operation, policy: NamespacePolicy, healedAtMs: number): number {
+function leaseEndsBy(
+  operation: Operation,
+  policy: NamespacePolicy,
+  healedAtMs: number,
+  clockMoves: readonly ClockMove[],
+): number {
   const { request, answer, invokedAtMs, returnedAtMs } = operation;
   if (request.kind !== "claim" && request.kind !== "extendLease") return Number.NEGATIVE_INFINITY;
   const leaseMs = request.leaseMs ?? policy.defaultLeaseMs;
-  if (!isDefinite(operation)) return Math.max(invokedAtMs, healedAtMs) + leaseMs;
-  return answer.kind === "claimed" || answer.kind === "ok"
-    ? returnedAtMs + leaseMs
-    : Number.NEGATIVE_INFINITY;
+  if (isDefinite(operation) && answer.kind !== "claimed" && answer.kind !== "ok")
+    return Number.NEGATIVE_INFINITY;
+  const grantedBy = isDefinite(operation) ? returnedAtMs : Math.max(invokedAtMs, healedAtMs);
+  return databaseClock(range(invokedAtMs, grantedBy), clockMoves).to + leaseMs;
 }
 
 function isStuck({ answer }: Operation): boolean {

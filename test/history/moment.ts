@@ -5,8 +5,10 @@ import { type HeldRecord, type Range, range, type State } from "./state.ts";
 /** An operation about to take effect, and the bounds of its instant. */
 export interface Moment {
   readonly operation: Operation;
-  /** When it took effect, on the database's clock: during its call, and before later operations returned. */
-  readonly at: Range;
+  /** What the database's clock showed when it took effect: during its call, and before later operations returned. */
+  readonly clock: Range;
+  /** The same, of the time by which a key may be granted again (`clock-moves.ts`). */
+  readonly retentionClock: Range;
   readonly book: PolicyBook;
   /** How much later than its last possible moment the end of a lease or a retention may be noticed. */
   readonly toleranceMs: number;
@@ -20,26 +22,29 @@ export interface Sighting {
 }
 
 /** Returns whether the moment may lie before an end. */
-export function mayRun({ at, toleranceMs }: Moment, ends: Range): boolean {
-  return at.from < ends.to + toleranceMs;
+export function mayRun({ clock, toleranceMs }: Moment, ends: Range): boolean {
+  return clock.from < ends.to + toleranceMs;
 }
 
 /** Returns whether the moment may lie at or after an end. */
-export function mayHaveEnded({ at }: Moment, ends: Range): boolean {
-  return at.to >= ends.from;
+export function mayHaveEnded({ clock }: Pick<Moment, "clock">, ends: Range): boolean {
+  return clock.to >= ends.from;
 }
 
 /** Returns the range of an end that comes after the moment; the same object if that narrows nothing. */
-export function stillRunning({ at }: Moment, ends: Range): Range {
-  return at.from > ends.from ? range(at.from, Math.max(at.from, ends.to)) : ends;
+export function stillRunning({ clock }: Moment, ends: Range): Range {
+  return clock.from > ends.from ? range(clock.from, Math.max(clock.from, ends.to)) : ends;
 }
 
 /** Returns the range of an end that came by the moment; the same object if that narrows nothing. */
-export function endedBy({ at }: Moment, ends: Range): Range {
-  return at.to < ends.to ? range(Math.min(at.to, ends.from), at.to) : ends;
+export function endedBy({ clock }: Pick<Moment, "clock">, ends: Range): Range {
+  return clock.to < ends.to ? range(Math.min(clock.to, ends.from), clock.to) : ends;
 }
 
-/** Returns the ways in which the key may have looked at the moment: with its record, or without. */
+/**
+ * Returns the ways in which the key may have looked at the moment: with its record, or without. While the database's
+ * clock is ahead, a record may not be shown, but its key is not granted again.
+ */
 export function sightings(state: State, moment: Moment): Sighting[] {
   const { record } = state;
   if (record === undefined) return [{ state, record: undefined }];
@@ -48,9 +53,11 @@ export function sightings(state: State, moment: Moment): Sighting[] {
     const live = withRecord(state, record, { keyEnds: stillRunning(moment, record.keyEnds) });
     seen.push({ state: live, record: live.record });
   }
-  if (mayHaveEnded(moment, record.keyEnds)) {
+  const isClaim = moment.operation.request.kind === "claim";
+  const retention = { clock: isClaim ? moment.retentionClock : moment.clock };
+  if (mayHaveEnded(retention, record.keyEnds)) {
     // The record stays: an operation that began earlier may be ordered after this one and have seen it.
-    const ended = withRecord(state, record, { keyEnds: endedBy(moment, record.keyEnds) });
+    const ended = withRecord(state, record, { keyEnds: endedBy(retention, record.keyEnds) });
     seen.push({ state: ended, record: undefined });
   }
   return seen;

@@ -134,6 +134,13 @@ export interface RetentionChange extends Retentions {
   readonly appliedToExistingAtMs?: number;
 }
 
+/** An interval in which the database's clock was set forward; it was right before and after it. */
+export interface ClockMove {
+  readonly fromMs: number;
+  readonly toMs: number;
+  readonly aheadMs: number;
+}
+
 /** A namespace's policy at the beginning of a history. */
 export interface NamespacePolicy extends Retentions {
   readonly tenant: string;
@@ -148,6 +155,7 @@ export interface History {
   /** One for each namespace that was used. */
   readonly policies: readonly NamespacePolicy[];
   readonly retentionChanges?: readonly RetentionChange[];
+  readonly clockMoves?: readonly ClockMove[];
 }
 
 /** Returns a record's name as one unambiguous string. */

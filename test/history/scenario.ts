@@ -3,6 +3,7 @@ import type {
   AdminRequest,
   Answer,
   ClaimRequest,
+  ClockMove,
   History,
   NamespacePolicy,
   Operation,
@@ -120,11 +121,13 @@ export function scenario(
   operations: readonly Operation[],
   policy: Partial<NamespacePolicy> = {},
   retentionChanges: readonly RetentionChange[] = [],
+  clockMoves: readonly ClockMove[] = [],
 ): History {
   return {
     operations: operations.map((item, index) => ({ ...item, id: `#${index + 1}` })),
     policies: [{ ...POLICY, ...policy }],
     retentionChanges,
+    clockMoves,
   };
 }
 

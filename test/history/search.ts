@@ -1,5 +1,6 @@
+import { databaseClock, retentionClock } from "./clock-moves.ts";
 import type { Moment } from "./moment.ts";
-import { isDefinite, type Operation } from "./operation.ts";
+import { type ClockMove, isDefinite, type Operation } from "./operation.ts";
 import type { PolicyBook } from "./policies.ts";
 import { ABSENT, type Illegal, illegal, isState, type State, stateKey } from "./state.ts";
 import { step } from "./step.ts";
@@ -9,6 +10,7 @@ export interface SearchOptions {
   readonly book: PolicyBook;
   /** How much later than its last possible moment the end of a lease or a retention may be noticed. */
   readonly toleranceMs: number;
+  readonly clockMoves: readonly ClockMove[];
   /** How many operations may be placed, over all orders that are tried. */
   readonly budget: number;
 }
@@ -123,7 +125,13 @@ class Search {
       if (operation.invokedAtMs > firstReturnMs) continue;
       const acting = this.#standIns.get(operation)?.operation ?? operation;
       const at = { from: acting.invokedAtMs, to: Math.min(acting.returnedAtMs, firstReturnMs) };
-      const moment: Moment = { ...this.#options, operation: acting, at };
+      const { clockMoves } = this.#options;
+      const moment: Moment = {
+        ...this.#options,
+        operation: acting,
+        clock: databaseClock(at, clockMoves),
+        retentionClock: retentionClock(at, clockMoves),
+      };
       const states: State[] = [];
       for (const outcome of this.#mustWait(index, left) ?? step(state, moment)) {
         if (isState(outcome)) states.push(outcome);

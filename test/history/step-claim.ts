@@ -136,7 +136,7 @@ function heldRecord(
   before: HeldRecord | undefined,
   request: ClaimRequest,
   attempt: number,
-  { operation, at, book }: Moment,
+  { operation, clock, book }: Moment,
 ): HeldRecord {
   const leaseMs = request.leaseMs ?? book.policy.defaultLeaseMs;
   const lease = range(leaseMs, leaseMs);
@@ -149,12 +149,12 @@ function heldRecord(
     claimId: request.claimId ?? "",
     attempt,
     leaseMs,
-    leaseEnds: sum(at, lease),
+    leaseEnds: sum(clock, lease),
     keyRetention,
     resultRetention: least(retentions.result, keyRetention),
     failureRetention: least(retentions.failure, keyRetention),
-    stampedAt: at,
-    keyEnds: sum(at, greatest(keyRetention, lease)),
+    stampedAt: clock,
+    keyEnds: sum(clock, greatest(keyRetention, lease)),
     hash: "",
     isFailure: false,
     resultEnds: range(0, 0),

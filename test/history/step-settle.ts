@@ -35,7 +35,7 @@ function effectOf({ state, record }: Sighting, request: SettlingRequest, moment:
       return [{ ...own, record: { ...record, phase: "released" } }];
     case "extendLease": {
       const leaseMs = request.leaseMs ?? record.leaseMs;
-      const extended = sum(moment.at, range(leaseMs, leaseMs));
+      const extended = sum(moment.clock, range(leaseMs, leaseMs));
       return [
         withRecord(own, record, {
           leaseEnds: greatest(record.leaseEnds, extended),
@@ -52,7 +52,7 @@ export function completed(
   record: HeldRecord,
   { hash, isFailure = false }: ResultName,
   retentionMs: number | undefined,
-  { at }: Moment,
+  { clock }: Moment,
 ): State {
   const keyRetention = retentionMs === undefined ? record.keyRetention : range(retentionMs, retentionMs);
   const resultRetention = least(keyRetention, isFailure ? record.failureRetention : record.resultRetention);
@@ -63,10 +63,10 @@ export function completed(
       phase: "completed",
       hash,
       isFailure,
-      stampedAt: at,
+      stampedAt: clock,
       keyRetention,
-      keyEnds: sum(at, keyRetention),
-      resultEnds: sum(at, resultRetention),
+      keyEnds: sum(clock, keyRetention),
+      resultEnds: sum(clock, resultRetention),
     },
   };
 }

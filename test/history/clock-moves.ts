@@ -1,0 +1,24 @@
+import type { ClockMove } from "./operation.ts";
+import { type Range, range } from "./state.ts";
+
+/**
+ * How much earlier retention may end while the database's clock is ahead: the service allows a second, and its own
+ * measurement may err by as much.
+ */
+const RETENTION_TOLERANCE_MS = 2000;
+
+/** Returns how far the database's clock may have been ahead at some moment of an interval; 0: it was right. */
+export function mostAheadMs({ from, to }: Range, moves: readonly ClockMove[]): number {
+  const during = moves.filter(({ fromMs, toMs }) => fromMs <= to && from <= toMs);
+  return Math.max(0, ...during.map(({ aheadMs }) => aheadMs));
+}
+
+/** Returns what the database's clock may have shown at a moment between two bounds. Leases follow it as it is. */
+export function databaseClock(at: Range, moves: readonly ClockMove[]): Range {
+  return range(at.from, at.to + mostAheadMs(at, moves));
+}
+
+/** Returns the same of the time by which a key may be granted again: retention does not follow a clock that was set. */
+export function retentionClock(at: Range, moves: readonly ClockMove[]): Range {
+  return range(at.from, at.to + Math.min(mostAheadMs(at, moves), RETENTION_TOLERANCE_MS));
+}
