@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Fault } from "./faults/fault.ts";
-import { injectFaults } from "./injector.ts";
+import { clockMovesOf, injectFaults } from "./injector.ts";
 import type { Rig } from "./rig.ts";
 
 /** The faults of these tests do not use it. */
@@ -73,4 +73,24 @@ test("an injection names its victim", async () => {
   const scene = { rig, clients: [], signal: new AbortController().signal };
   const { injections } = await injectFaults(schedule("freeze"), [freeze], scene, () => {});
   expect(injections).toMatchObject([{ fault: "freeze", target: "replica", replica: "replica-2" }]);
+});
+
+test("a fault that sets the database's clock is a move of the clock, also if it fails", async () => {
+  const set: Fault = {
+    name: "set",
+    target: "postgres",
+    async inject({ onVictim }) {
+      onVictim({ clockAheadMs: 600_000 });
+      throw new Error("the answer is lost");
+    },
+  };
+  const { fault } = recorder();
+  const { signal } = new AbortController();
+  const scene = { rig, clients: [], signal };
+  const schedules = schedule("set", "flush");
+  const { injections } = await injectFaults(schedules, [set, fault("flush", "redis")], scene, () => {});
+  const at = injections.find((injection) => injection.fault === "set");
+  expect(clockMovesOf(injections)).toEqual([
+    { fromMs: at?.startedAtMs, toMs: at?.healedAtMs, aheadMs: 600_000 },
+  ]);
 });

@@ -1,5 +1,5 @@
 import { createRandom } from "../demo/random.ts";
-import { nowMs } from "../history/operation.ts";
+import { type ClockMove, nowMs } from "../history/operation.ts";
 import type { Fault, Scene, Victim } from "./faults/fault.ts";
 import type { ScheduledFault } from "./schedule.ts";
 
@@ -59,6 +59,13 @@ export async function injectFaults(
   }
   await Promise.all(turns.values());
   return { injections, failures };
+}
+
+/** Returns the intervals in which the database's clock may have been ahead. */
+export function clockMovesOf(injections: readonly Injection[]): ClockMove[] {
+  return injections.flatMap(({ clockAheadMs: aheadMs, startedAtMs, healedAtMs }) =>
+    aheadMs === undefined ? [] : [{ fromMs: startedAtMs, toMs: healedAtMs, aheadMs }],
+  );
 }
 
 /** Resolves at an instant of the clock of histories, or when the signal aborts. */

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { migrate } from "../../server/src/store/migrate.ts";
+import { useSettableClock } from "../helpers/database/clock.ts";
 import type { OpenDatabase } from "../helpers/database/database.ts";
 import { socketOf } from "../helpers/network/sockets.ts";
 import {
@@ -69,7 +70,11 @@ export async function startRig({ replicas: count, main, citus: asked }: RigOptio
     const postgres = citus?.coordinator ?? cleanUp.use(await startChaosPostgres(disk.dir, onMoved));
     const redis = await startChaosRedis();
     if (redis !== undefined) cleanUp.use(redis);
-    if (citus === undefined) await migrate(postgres.url, () => {});
+    if (citus === undefined) {
+      await migrate(postgres.url, () => {});
+      // Connections of replicas that are open already would keep Postgres' own clock.
+      await useSettableClock(postgres);
+    }
     const keys = await createTenants(postgres);
     for (let number = 1; number <= count; number++) {
       const replica = await startReplica({

@@ -4,7 +4,7 @@ import { nameOf, nowMs, type Operation, type RecordName } from "../history/opera
 import { effectsOf, type FaultEffect } from "./fault-effects.ts";
 import type { Fault } from "./faults/fault.ts";
 import { probe, readAll } from "./final.ts";
-import { type Injection, injectFaults, untilMs } from "./injector.ts";
+import { clockMovesOf, type Injection, injectFaults, untilMs } from "./injector.ts";
 import { type Evidence, type Judgement, judge } from "./judge.ts";
 import { startFleet } from "./load/fleet.ts";
 import { createProvider } from "./load/provider.ts";
@@ -91,7 +91,12 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
   const operations = readJournals([...journalPaths, probePath]);
   const reads = await readAll(rig, namesOf(operations));
   onProgress(`judging ${operations.length} operations`);
-  const history = { operations, policies: initialPolicies(), retentionChanges };
+  const history = {
+    operations,
+    policies: initialPolicies(),
+    retentionChanges,
+    clockMoves: clockMovesOf(injections),
+  };
   const evidence = { history, reads, effects: provider, healedAtMs };
   return {
     evidence,

@@ -3,6 +3,7 @@ import { CLIENT_FAULTS } from "./clients.ts";
 import { CROWD_FAULTS } from "./crowds.ts";
 import type { Fault } from "./fault.ts";
 import { LIMIT_FAULTS } from "./limits.ts";
+import { POSTGRES_CLOCK_FAULTS } from "./postgres-clock.ts";
 import { POSTGRES_NETWORK_FAULTS } from "./postgres-network.ts";
 import { POSTGRES_PROCESS_FAULTS } from "./postgres-process.ts";
 import { POSTGRES_REFUSAL_FAULTS } from "./postgres-refusals.ts";
@@ -19,6 +20,7 @@ export const FAULTS: readonly Fault[] = [
   ...POSTGRES_PROCESS_FAULTS,
   ...POSTGRES_NETWORK_FAULTS,
   ...POSTGRES_REFUSAL_FAULTS,
+  ...POSTGRES_CLOCK_FAULTS,
   ...SWEEP_FAULTS,
   ...LIMIT_FAULTS,
   ...CROWD_FAULTS,
@@ -27,11 +29,13 @@ export const FAULTS: readonly Fault[] = [
 
 /**
  * Faults that need one Postgres: the rows of Citus lie on several nodes, older versions have no statements for them,
- * and the nodes' data is on the machine's own disk.
+ * the nodes' data is on the machine's own disk, and each node has a clock of its own.
  */
 const OF_ONE_POSTGRES: ReadonlySet<string> = new Set([
   "postgres-row-locks",
   "postgres-disk-full",
+  "postgres-clock-10min",
+  "postgres-clock-80h",
   "replica-old-version",
 ]);
 

@@ -10,6 +10,8 @@ export interface Victim {
   readonly keys?: (key: string) => boolean;
   /** Returns whether it moves a key: too few keys to time a recovery by, so all count for that. */
   readonly movedKeys?: (key: string) => boolean;
+  /** How far it sets the database's clock forward. */
+  readonly clockAheadMs?: number;
 }
 
 /** A process of the load. */

@@ -21,7 +21,7 @@ export interface Replacement {
 
 const CLAIM = "store/records/claim-statements.ts";
 const CLAIMABLE = `r.state = 0 /* forgotten */
-     or r.expires_at <= excluded.claimed_at
+     or r.expires_at <= least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
      or ((r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
          and (r.state = 3 /* released */
               or (r.state = 1 /* in progress */
@@ -175,6 +175,12 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
         from: "    intArray(commands.map((command) => command.failureRetentionS)),\n",
         to: "    intArray(commands.map((command) => command.failureRetentionS)),\n    String(Date.now()),\n",
       },
+      // A take-over has a thirteenth parameter already: the same time in its place.
+      {
+        file: CLAIM,
+        from: "return [...claimArrays(commands), latestMs ?? null];",
+        to: "return claimArrays(commands);",
+      },
     ],
     faults: [],
   },
@@ -197,26 +203,38 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     replacements: [
       {
         file: "store/records/sweep-records.ts",
-        from: "         where r.sweep_at <= now()\n         order by r.sweep_at\n         limit $1::int + 1) due`,",
+        from: "         where r.sweep_at <= least(now(), to_timestamp($2::float8 / 1000))\n         order by r.sweep_at\n         limit $1::int + 1) due`,",
         to: "         where r.claimed_at <= now() - interval '3 seconds'\n         order by r.sweep_at\n         limit $1::int + 1) due`,",
       },
       {
         file: "store/records/sweep-records.ts",
-        from: "$2::timestamptz\n     and r.expires_at <= now() - interval '2 minutes'",
-        to: "$2::timestamptz",
+        from: "r.expires_at <= least(now(), to_timestamp($4::float8 / 1000)) - interval '2 minutes'",
+        to: "coalesce($4::float8, 0) is not null",
       },
       {
         file: "store/records/sweep-records.ts",
-        from: "(0, 0)\n     and r.expires_at <= now() - interval '2 minutes'",
-        to: "(0, 0)",
+        from: "r.expires_at <= least(now(), to_timestamp($3::float8 / 1000)) - interval '2 minutes'",
+        to: "coalesce($3::float8, 0) is not null",
       },
       {
         file: "store/records/sweep-records.ts",
-        from: "and r.expires_at > now() - interval '2 minutes'",
+        from: "and r.expires_at > least(now(), to_timestamp($2::float8 / 1000)) - interval '2 minutes'",
         to: "and false",
       },
     ],
     faults: [],
+  },
+  {
+    name: "sweep-follows-moved-clock",
+    defect: "the sweep deletes records whose retention has ended only by a clock that was set",
+    replacements: [
+      {
+        file: "background/sweeper.ts",
+        from: "      databaseClock.latestMs(),\n",
+        to: "      undefined,\n",
+      },
+    ],
+    faults: ["postgres-clock-80h"],
   },
   {
     name: "batch-out-of-order",

@@ -1,10 +1,10 @@
-import type { TestDatabase } from "./database.ts";
+import type { OpenDatabase } from "./database.ts";
 
 /**
  * Lets a test set a database's clock. Statements find `now` and `clock_timestamp` in a schema of the test's before those of
  * Postgres, which its own ones return with an offset. Connections that are open already keep Postgres' own clock.
  */
-export async function useSettableClock(database: TestDatabase): Promise<void> {
+export async function useSettableClock(database: Pick<OpenDatabase, "query">): Promise<void> {
   const [{ name } = { name: "" }] = await database.query<{ name: string }>(
     "select current_database() as name",
   );
@@ -20,6 +20,6 @@ export async function useSettableClock(database: TestDatabase): Promise<void> {
 }
 
 /** Sets the clock of a database after `useSettableClock` ahead by some minutes. */
-export async function setClockAhead(database: TestDatabase, minutes: number): Promise<void> {
+export async function setClockAhead(database: Pick<OpenDatabase, "query">, minutes: number): Promise<void> {
   await database.query("update test_clock.ahead set by = $1::int * interval '1 minute'", [minutes]);
 }
