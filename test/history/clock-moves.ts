@@ -8,7 +8,7 @@ import { type Range, range } from "./state.ts";
 const RETENTION_TOLERANCE_MS = 2000;
 
 /** Returns how far the database's clock may have been ahead at some moment of an interval; 0: it was right. */
-export function mostAheadMs({ from, to }: Range, moves: readonly ClockMove[]): number {
+function mostAheadMs({ from, to }: Range, moves: readonly ClockMove[]): number {
   const during = moves.filter(({ fromMs, toMs }) => fromMs <= to && from <= toMs);
   return Math.max(0, ...during.map(({ aheadMs }) => aheadMs));
 }
