@@ -6,6 +6,7 @@ import type { Deadline } from "../domain/operation.ts";
 import { Refusal } from "../domain/refusal.ts";
 import { type Principal, requireServed } from "../domain/tenant.ts";
 import { BatchRequestSchema } from "../gen/onceward/v1/idempotency_pb.ts";
+import { countedAddress } from "./connections.ts";
 import { BUDGET_SHARE } from "./memory-limit.ts";
 import {
   type CallHead,
@@ -15,6 +16,7 @@ import {
 } from "./observed-call.ts";
 import { type ReceivedMessage, readMessage } from "./read-message.ts";
 import type { Route } from "./route.ts";
+import { createTurnShares } from "./turn-shares.ts";
 
 /** A call as a transport hands it to the pipeline. */
 export interface IncomingCall extends CallHead {
@@ -66,6 +68,13 @@ const MAX_IN_FLIGHT_BYTES = 128 * 1024 * 1024;
 const MIN_COUNTED_BYTES = 16 * 1024;
 const OVERLOADED_RETRY_AFTER_MS = 200;
 /**
+ * Refused calls of one tenant that are answered in a turn of the event loop: one or two milliseconds. A refusal waits for
+ * nothing else, so that a tenant that repeats refused calls at once would take most of the processor.
+ */
+const MAX_REFUSED_PER_TURN = 8;
+/** The key of operators among those of tenants: operators share one tenant's part. */
+const OPERATORS = -1;
+/**
  * A message may take half a minute to arrive. If it took longer than this, its caller is authenticated once
  * more.
  */
@@ -79,8 +88,9 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   const { authenticator, admission, defaultTimeoutMs } = options;
   const observe = createCallObserver(options);
   let credentialLookups = 0;
-  let inFlightBytes = 0;
   let callsInFlight = 0;
+  const inFlight = createInFlightBytes();
+  const refusals = createTurnShares<number | string>(MAX_REFUSED_PER_TURN);
 
   /** Returns the caller, at once if memory knows the credential. */
   function authenticate(observed: ObservedCall, head: CallHead, deadline: Deadline): Answer<Principal> {
@@ -113,7 +123,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       if (receivedAtMs - authenticatedAtMs > MAX_AUTHENTICATION_AGE_MS)
         principal = await authenticate(observed, incoming, deadline);
       const call = new AuthenticatedCall(authenticator, observed, incoming, deadline, principal);
-      answer = answerInFlight(observed.route, received, call);
+      answer = inFlight(received.bytes.byteLength, () => answerCall(observed.route, received, call));
     } finally {
       // The work of a call may last longer than its deadline; the call counts until the work has ended.
       if (leave !== undefined) {
@@ -122,20 +132,6 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       }
     }
     return answer instanceof Promise ? beforeTimeout(deadline, answer) : answer;
-  }
-
-  /** Answers a call, and counts the bytes of a large message until then. */
-  function answerInFlight(route: Route, received: ReceivedMessage, call: Call): Answer<Message> {
-    const { byteLength } = received.bytes;
-    if (byteLength <= MIN_COUNTED_BYTES) return answerCall(route, received, call);
-    if (inFlightBytes + byteLength > MAX_IN_FLIGHT_BYTES * BUDGET_SHARE) throw tooManyBytes();
-    inFlightBytes += byteLength;
-    const end = () => {
-      inFlightBytes -= byteLength;
-    };
-    const answer = (async () => answerCall(route, received, call))();
-    answer.then(end, end);
-    return answer;
   }
 
   function answerCall(route: Route, received: ReceivedMessage, call: Call): Answer<Message> {
@@ -155,6 +151,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
         observed.answered();
         return reply;
       } catch (error) {
+        await new Promise<void>((resolve) => refusals.run(partyOf(observed, incoming), resolve));
         throw observed.failed(error);
       } finally {
         callsInFlight--;
@@ -173,6 +170,28 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       }
     },
   };
+}
+
+/** Returns a function that does the work of a message, and counts the bytes of a large one until the work has ended. */
+function createInFlightBytes() {
+  let inFlightBytes = 0;
+  return <Reply>(byteLength: number, work: () => Answer<Reply>): Answer<Reply> => {
+    if (byteLength <= MIN_COUNTED_BYTES) return work();
+    if (inFlightBytes + byteLength > MAX_IN_FLIGHT_BYTES * BUDGET_SHARE) throw tooManyBytes();
+    inFlightBytes += byteLength;
+    const end = () => {
+      inFlightBytes -= byteLength;
+    };
+    const answer = (async () => work())();
+    answer.then(end, end);
+    return answer;
+  };
+}
+
+/** Returns the party that refusals are counted for: the tenant, or while the caller is not known, its address. */
+function partyOf({ principal }: ObservedCall, { peer }: CallHead): number | string {
+  if (principal === undefined) return countedAddress(peer ?? "");
+  return principal.role === "OPERATOR" ? OPERATORS : principal.tenant.id;
 }
 
 /** Returns the principal of the `authorization` header, or without one, of the session's cookie. */

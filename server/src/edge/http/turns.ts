@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { countedAddress } from "../connections.ts";
+import { createTurnShares } from "../turn-shares.ts";
 
 /**
  * Requests of one connection that may wait for their turn. HTTP/1.1 allows a client to send requests before it has read
@@ -23,7 +24,7 @@ interface Waiting {
  */
 export function answerInTurns(answer: RequestListener): RequestListener {
   const connections = new WeakMap<Socket, ConnectionTurns>();
-  const peers = new PeerTurns();
+  const peers = createTurnShares<string>(MAX_PER_TURN);
   return (request, response) => {
     const { socket } = request;
     // The rest of what was parsed together with a request that cut the connection.
@@ -67,42 +68,4 @@ class ConnectionTurns {
     if (next.request.socket.destroyed) next.response.destroy();
     else this.#answer(next);
   };
-}
-
-/** Divides turns of the event loop among addresses. */
-class PeerTurns {
-  readonly #counts = new Map<string, number>();
-  /** Work of addresses that have used up the turn; at most one entry for each connection. */
-  readonly #deferred = new Map<string, (() => void)[]>();
-  #isScheduled = false;
-
-  /** Does the work now, or in a later turn of the event loop. */
-  run(address: string, work: () => void): void {
-    const count = this.#counts.get(address) ?? 0;
-    this.#schedule();
-    if (count < MAX_PER_TURN) {
-      this.#counts.set(address, count + 1);
-      work();
-      return;
-    }
-    const deferred = this.#deferred.get(address);
-    if (deferred === undefined) this.#deferred.set(address, [work]);
-    else deferred.push(work);
-  }
-
-  #schedule(): void {
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
-    setImmediate(() => {
-      this.#isScheduled = false;
-      this.#counts.clear();
-      for (const [address, deferred] of [...this.#deferred]) {
-        const now = deferred.splice(0, MAX_PER_TURN);
-        if (deferred.length === 0) this.#deferred.delete(address);
-        this.#counts.set(address, now.length);
-        this.#schedule();
-        for (const work of now) work();
-      }
-    });
-  }
 }
