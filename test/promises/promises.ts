@@ -253,6 +253,154 @@ const SECURITY: readonly Row[] = [
   ["cut to 10 min", READ_MESSAGE, "MAX_TIMEOUT_MS = 10 * 60_000", READING],
 ];
 
+/** The table "What is bounded" of SECURITY.md, as far as it is about memory, connections and turns. */
+const BOUNDED: readonly Row[] = [
+  [
+    "failed attempts to sign in to the console: per address (IPv6: /64); per process | 20",
+    "server/src/edge/console/attempts.ts",
+    "PER_ADDRESS = { burst: 20, perSecond: 0.2 }",
+    "server/src/edge/console/attempts.test.ts",
+  ],
+  [
+    "20, then one each 5 s; 200, then 20 each second",
+    "server/src/edge/console/attempts.ts",
+    "IN_ALL = { burst: 200, perSecond: 20 }",
+    "server/src/edge/console/attempts.test.ts",
+  ],
+  [
+    "sign-ins in progress, per process; body of a sign-in | 32",
+    "server/src/edge/console/attempts.ts",
+    "MAX_IN_PROGRESS = 32",
+    "server/src/edge/console/attempts.test.ts",
+  ],
+  [
+    "connections per port; per address (IPv6: /64) | 10,000",
+    "server/src/edge/grpc/listener.ts",
+    "MAX_CONNECTIONS = 10_000",
+    "server/src/edge/port-limits.test.ts",
+  ],
+  [
+    "connections per port; per address (IPv6: /64) | 10,000",
+    "server/src/edge/http/server.ts",
+    "MAX_CONNECTIONS = 10_000",
+    "server/src/edge/port-limits.test.ts",
+  ],
+  [
+    "management port: connections, per address; silence | 256",
+    "server/src/edge/management/server.ts",
+    "MAX_CONNECTIONS = 256",
+    "server/src/edge/port-limits.test.ts",
+  ],
+  [
+    "256, 32; 10 s",
+    "server/src/edge/management/server.ts",
+    "MAX_PER_ADDRESS = 32",
+    "server/src/edge/port-limits.test.ts",
+  ],
+  [
+    "unfinished messages per process, tenant, connection | 24",
+    "server/src/edge/memory-budgets.ts",
+    "maxBytes: 24 * MIB",
+    "server/src/edge/memory-budgets.test.ts",
+  ],
+  [
+    "24, 12, 9 MiB, each waits",
+    "server/src/edge/memory-budgets.ts",
+    "maxTenantBytes: 12 * MIB",
+    "server/src/edge/memory-budgets.test.ts",
+  ],
+  [
+    "12, 9 MiB, each waits",
+    "server/src/edge/memory-budgets.ts",
+    "maxConnectionBytes: 9 * MIB",
+    "server/src/edge/memory-budgets.test.ts",
+  ],
+  [
+    "with less than 1 GiB of memory in proportion | 256, 128, 64 MiB",
+    "server/src/edge/memory-budgets.ts",
+    "maxBytes: 64 * MAX_MESSAGE_BYTES * BUDGET_SHARE",
+    "server/src/edge/memory-budgets.test.ts",
+  ],
+  [
+    "256, 128, 64 MiB, 4 MiB each",
+    "server/src/edge/memory-budgets.ts",
+    "maxTenantBytes: 32 * MAX_MESSAGE_BYTES * BUDGET_SHARE",
+    "server/src/edge/memory-budgets.test.ts",
+  ],
+  [
+    "128, 64 MiB, 4 MiB each",
+    "server/src/edge/memory-budgets.ts",
+    "maxConnectionBytes: 16 * MAX_MESSAGE_BYTES * BUDGET_SHARE",
+    "server/src/edge/memory-budgets.test.ts",
+  ],
+  [
+    "with less than 1 GiB of memory in proportion | 384, 256, 32 MiB",
+    "server/src/edge/memory-budgets.ts",
+    "MAX_OUTBOUND_BYTES = 384 * MIB",
+    "server/src/edge/memory-budgets.test.ts",
+  ],
+  [
+    "with less than 1 GiB of memory in proportion | 128 MiB",
+    "server/src/edge/pipeline.ts",
+    "MAX_IN_FLIGHT_BYTES = 128 * 1024 * 1024",
+    "server/src/edge/pipeline.test.ts",
+  ],
+  [
+    "credentials being looked up, per process | 16,384 calls",
+    "server/src/edge/pipeline.ts",
+    "MAX_CREDENTIAL_LOOKUPS = 16_384",
+    "server/src/edge/pipeline.test.ts",
+  ],
+  [
+    "that are answered in a turn of the event loop | 8",
+    "server/src/edge/pipeline.ts",
+    "MAX_REFUSED_PER_TURN = 8",
+    "server/src/edge/pipeline.test.ts",
+  ],
+  [
+    "of an address in a turn of the event loop | 1; 16",
+    "server/src/edge/http/turns.ts",
+    "MAX_WAITING = 16",
+    "server/src/edge/http/turns.test.ts",
+  ],
+  [
+    "| 1; 16; 64 |",
+    "server/src/edge/http/turns.ts",
+    "MAX_PER_TURN = 64",
+    "server/src/edge/http/turns.test.ts",
+  ],
+  [
+    "per process, per address; silence of their reader | 32 MiB",
+    "server/src/edge/static-files.ts",
+    "MAX_UNREAD_BYTES = 32 * MIB",
+    "server/src/edge/static-files.test.ts",
+  ],
+  [
+    "32 MiB, 8 MiB; 30 s",
+    "server/src/edge/static-files.ts",
+    "MAX_UNREAD_BYTES_PER_ADDRESS = 8 * MIB",
+    "server/src/edge/static-files.test.ts",
+  ],
+  [
+    "8 MiB; 30 s",
+    "server/src/edge/static-files.ts",
+    "MAX_SILENCE_MS = 30_000",
+    "server/src/edge/static-files.test.ts",
+  ],
+  [
+    "reflection streams of a connection, requests of one | 10,000, 16",
+    "server/src/edge/grpc/health.ts",
+    "MAX_WATCHES_PER_CONNECTION = 16",
+    "server/src/edge/grpc/server.test.ts",
+  ],
+  [
+    "concurrent streams of a connection; batches in progress on a stream | 2,000",
+    "server/src/edge/grpc/server.ts",
+    "MAX_CONCURRENT_STREAMS = 2000",
+    "server/src/edge/grpc/server.test.ts",
+  ],
+];
+
 const SERVER_README: readonly Row[] = [
   [
     "The file has at most 16 KiB",
@@ -280,5 +428,6 @@ export const PROMISES: readonly NumericPromise[] = [
   ...promisesOf("proto/onceward/v1/tenant.proto", TENANT_PROTO),
   ...promisesOf("proto/onceward/v1/tenant_admin.proto", ADMIN_PROTO),
   ...promisesOf("SECURITY.md", SECURITY),
+  ...promisesOf("SECURITY.md", BOUNDED),
   ...promisesOf("server/README.md", SERVER_README),
 ];

@@ -7,12 +7,14 @@ import { NO_QUOTAS } from "../domain/quotas.ts";
 import { makeTenant, type Principal } from "../domain/tenant.ts";
 import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import {
+  type ConnectionInboundBudget,
   createInboundBudget,
   createOutboundBudget,
   createOutboundTotal,
   createReplyBudget,
   reserveReply,
 } from "./memory-budgets.ts";
+import { BUDGET_SHARE } from "./memory-limit.ts";
 
 function caller(id: number): Principal {
   const tenant = makeTenant({
@@ -81,6 +83,24 @@ describe("inbound", () => {
     release();
     await connection.reserve(one, 40);
     expect(connection.reserve(one, 1)).toBeInstanceOf(Promise);
+  });
+
+  test("by default a connection has 9 MiB, a tenant 12 and all together 24", () => {
+    const mib = 1024 * 1024;
+    const budget = createInboundBudget();
+    const connection = budget.ofConnection();
+    expect(connection.reserve(one, 9 * mib)).toBeInstanceOf(Function);
+    // Refused after five seconds without memory; no test waits for it.
+    const waits = (reservation: unknown) => {
+      expect(reservation).toBeInstanceOf(Promise);
+      (reservation as Promise<unknown>).catch(() => {});
+    };
+    waits(connection.reserve(one, 1));
+    expect(budget.ofConnection().reserve(one, 3 * mib)).toBeInstanceOf(Function);
+    waits(budget.ofConnection().reserve(one, 1));
+    expect(budget.ofConnection().reserve(two, 9 * mib)).toBeInstanceOf(Function);
+    expect(budget.ofConnection().reserve(two, 3 * mib)).toBeInstanceOf(Function);
+    waits(budget.ofConnection().reserve(caller(3), 1));
   });
 
   test("a message that gets no memory in time is refused, and so is a message beyond those that may wait", async () => {
@@ -161,4 +181,25 @@ test("the replies of batches that one tenant does not read leave room for anothe
   read.destroy();
   await once(read, "close");
   await reserveReply(budget.ofConnection(), caller(1), batch, unread);
+});
+
+test("by default replies have 384 MiB, and 64 batches of a process, 32 of a tenant and 16 of a connection", () => {
+  expect(createOutboundTotal().maxBytes).toBe(384 * 1024 * 1024 * BUDGET_SHARE);
+  const budget = createReplyBudget();
+  const reply = 4 * 1024 * 1024 * BUDGET_SHARE;
+  const expectFull = (connection: ConnectionInboundBudget, tenant: number) => {
+    const waiting = connection.reserve(caller(tenant), 1);
+    expect(waiting).toBeInstanceOf(Promise);
+    Promise.resolve(waiting).catch(() => {});
+  };
+  for (const [tenant, next] of [
+    [1, 1],
+    [2, 3],
+  ] as const) {
+    for (const connection of [budget.ofConnection(), budget.ofConnection()]) {
+      for (let n = 0; n < 16; n++) expect(connection.reserve(caller(tenant), reply)).toBeInstanceOf(Function);
+      expectFull(connection, tenant);
+    }
+    expectFull(budget.ofConnection(), next);
+  }
 });

@@ -5,6 +5,7 @@ import { NO_QUOTAS } from "../domain/quotas.ts";
 import { Refusal } from "../domain/refusal.ts";
 import { makeTenant, type Principal } from "../domain/tenant.ts";
 import { TenantAdminService } from "../gen/onceward/v1/tenant_admin_pb.ts";
+import { BUDGET_SHARE } from "./memory-limit.ts";
 import { createPipeline, type IncomingCall } from "./pipeline.ts";
 import type { Route } from "./route.ts";
 
@@ -31,13 +32,27 @@ const ROUTE: Route = {
   },
 };
 
+/** Returns a call from an address of a tenant; the credential is the tenant's id, or empty. */
+function incomingCall(tenant: number, credential: string): IncomingCall {
+  return {
+    peer: `10.0.0.${tenant}`,
+    header: (name) => (name === "authorization" ? credential : undefined),
+    sessionCookie: undefined,
+    cancelled: false,
+    timeoutMs: undefined,
+    receive: () => ({ bytes: Buffer.alloc(0), format: "binary", compression: undefined }),
+    signal: new AbortController().signal,
+  };
+}
+
 /** Returns a function that makes calls of a tenant, and a list of the tenants of answered calls. */
-function startPipeline() {
+function startPipeline(replaced: { readonly authenticate?: () => Promise<Principal> } = {}) {
   const answered: number[] = [];
   const pipeline = createPipeline({
     authenticator: {
       cachedPrincipal: (credential) => (credential === "" ? undefined : administrator(Number(credential))),
       authenticate: () => Promise.reject(new Refusal("CREDENTIAL_MISSING", "none")),
+      ...replaced,
       authenticateSession: () => Promise.reject(new Refusal("CREDENTIAL_MISSING", "none")),
     },
     admission: { startCall: () => undefined, countMessage() {}, admitBatch() {} },
@@ -47,24 +62,16 @@ function startPipeline() {
     metrics: { rpcDuration: { observe() {} } as never },
   });
   function call(tenant: number, calls: number, credential = String(tenant)): void {
-    const incoming: IncomingCall = {
-      peer: `10.0.0.${tenant}`,
-      header: (name) => (name === "authorization" ? credential : undefined),
-      sessionCookie: undefined,
-      cancelled: false,
-      timeoutMs: undefined,
-      receive: () => ({ bytes: Buffer.alloc(0), format: "binary", compression: undefined }),
-      signal: new AbortController().signal,
-    };
+    const incoming = incomingCall(tenant, credential);
     for (let each = 0; each < calls; each++) {
       pipeline.answer(ROUTE, incoming, () => undefined).catch(() => answered.push(tenant));
     }
   }
-  return { call, answered, pipeline };
+  return { call, answered, answer: pipeline.answer, callsInFlight: pipeline.callsInFlight };
 }
 
 test("of a tenant's refused calls, 8 are answered in a turn of the event loop; another tenant's are not delayed", async () => {
-  const { call, answered, pipeline } = startPipeline();
+  const { call, answered, callsInFlight } = startPipeline();
   call(1, 60);
   call(2, 1);
   await nextTurn();
@@ -73,7 +80,7 @@ test("of a tenant's refused calls, 8 are answered in a turn of the event loop; a
   expect(answered.indexOf(2)).toBeLessThanOrEqual(8);
   for (let turn = 0; turn < 7; turn++) await nextTurn();
   expect(answered).toHaveLength(61);
-  expect(pipeline.callsInFlight()).toBe(0);
+  expect(callsInFlight()).toBe(0);
 });
 
 test("refused calls of callers who are not known are counted for their address", async () => {
@@ -82,4 +89,26 @@ test("refused calls of callers who are not known are counted for their address",
   call(2, 1, "");
   await nextTurn();
   expect(answered.indexOf(2)).toBeLessThanOrEqual(8);
+});
+
+test("16,384 credentials are looked up at once; the next call is refused", async () => {
+  const { answer } = startPipeline({ authenticate: () => new Promise(() => {}) });
+  const lookUp = () => answer(ROUTE, incomingCall(1, ""), () => undefined);
+  for (let each = 0; each < 16_384; each++) lookUp().catch(() => {});
+  await expect(lookUp()).rejects.toThrow("more callers to look up");
+});
+
+test("128 MiB of large messages are in progress at once, in proportion to the memory; the next is refused", async () => {
+  const { answer } = startPipeline();
+  const route = { ...ROUTE, handle: () => new Promise<never>(() => {}) };
+  // One unknown field that fills 16 MiB.
+  const bytes = Buffer.alloc(16 * 1024 * 1024);
+  bytes.set([0x82, 0x7d, 0xfa, 0xff, 0xff, 0x07]);
+  const call = {
+    ...incomingCall(1, "1"),
+    receive: () => ({ bytes, format: "binary", compression: undefined }),
+  };
+  const send = () => answer(route, call as IncomingCall, () => undefined);
+  for (let each = 0; each < Math.floor(8 * BUDGET_SHARE); each++) send().catch(() => {});
+  await expect(send()).rejects.toThrow("more large messages in flight");
 });

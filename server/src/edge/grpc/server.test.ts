@@ -83,6 +83,11 @@ async function call(path: string, message: Buffer, headers: IncomingHttpHeaders 
   };
 }
 
+test("a connection has 2,000 concurrent streams", async () => {
+  if (session.remoteSettings.maxConcurrentStreams !== 2000) await once(session, "remoteSettings");
+  expect(session.remoteSettings.maxConcurrentStreams).toBe(2000);
+});
+
 test("health is answered without a credential", async () => {
   const answer = await call(CHECK, frameMessage(REQUEST));
   expect(answer).toEqual({ status: 200, grpcStatus: 0, message: SERVING });
