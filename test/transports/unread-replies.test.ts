@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { floodWith, largeBatch, METRICS_REQUEST, OPENAPI_REQUEST } from "../helpers/attacks/floods.ts";
 import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
 import { untilStill } from "../helpers/attacks/until-still.ts";
-import { connectClient } from "../helpers/calls/clients.ts";
-import { grant, success } from "../helpers/calls/verbs.ts";
-import { pathOf } from "../helpers/network/raw-grpc.ts";
 import { openSocket, type RawSocket } from "../helpers/network/raw-socket.ts";
 
 /** Each peer sends requests and reads no answer. */
@@ -15,16 +13,12 @@ beforeAll(async () => {
 
 afterAll(() => target?.end());
 
-/** Opens connections that read nothing, and sends the same bytes on each. */
-async function floodWith(port: number, connections: number, bytes: string): Promise<readonly RawSocket[]> {
-  const sockets = await Promise.all(Array.from({ length: connections }, () => openSocket(port)));
+/** As `floodWith`, until the test ends. */
+async function flood(port: number, connections: number, bytes: string): Promise<readonly RawSocket[]> {
+  const sockets = await floodWith(port, connections, bytes);
   onTestFinished(() => {
     for (const { socket } of sockets) socket.destroy();
   });
-  for (const { socket, send } of sockets) {
-    socket.pause();
-    void send(bytes);
-  }
   return sockets;
 }
 
@@ -39,26 +33,9 @@ async function untilServed(sockets: readonly RawSocket[]): Promise<void> {
   await untilStill(sum, isLive);
 }
 
-const RESULTS = 60;
-const RESULT_BYTES = 60_000;
-
 test("batches of results, pipelined by any caller on many connections, cost one answer a connection", async () => {
-  const client = connectClient(target.server, target.tenant.apiKey);
-  const keys = Array.from({ length: RESULTS }, (_, n) => ({ namespace: "reports", key: `report-${n}` }));
-  for (const id of keys) {
-    const { fencingToken } = await grant(client, id);
-    await client.complete({ ...id, fencingToken, result: success("x".repeat(RESULT_BYTES)) });
-  }
-  const body = JSON.stringify({ items: keys.map((lookup) => ({ lookup })) });
-  const head = [
-    `POST ${pathOf("Batch")} HTTP/1.1`,
-    "host: a",
-    `authorization: Bearer ${target.tenant.apiKey}`,
-    "content-type: application/json",
-    `content-length: ${body.length}`,
-  ];
-  const request = `${head.join("\r\n")}\r\n\r\n${body}`;
-  await untilServed(await floodWith(target.server.httpPort, 40, request.repeat(16)));
+  const request = await largeBatch(target);
+  await untilServed(await flood(target.server.httpPort, 40, request.repeat(16)));
   await target.expectUnharmed();
 });
 
@@ -76,8 +53,8 @@ test("a connection with more requests than may wait is cut, on each port of HTTP
 });
 
 test("pipelined scrapes that nobody reads cost bounded memory, and the probes are answered", async () => {
-  const scrapes = "GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n".repeat(16);
-  await untilServed(await floodWith(target.server.managementPort, 30, scrapes));
+  const scrapes = METRICS_REQUEST.repeat(16);
+  await untilServed(await flood(target.server.managementPort, 30, scrapes));
   await isLive();
   await target.expectUnharmed();
 });
@@ -89,8 +66,7 @@ test("a burst without a credential, on many connections, delays the probes by li
     "content-type: application/json",
   ];
   const request = `${whoAmI.join("\r\n")}\r\ncontent-length: 2\r\n\r\n{}`;
-  const file = "GET /openapi.yaml HTTP/1.1\r\nhost: a\r\n\r\n";
-  const sockets = await floodWith(target.server.httpPort, 400, request.repeat(8) + file.repeat(8));
+  const sockets = await flood(target.server.httpPort, 400, request.repeat(8) + OPENAPI_REQUEST.repeat(8));
   await isLive();
   await untilServed(sockets);
   await target.expectUnharmed();
