@@ -42,7 +42,6 @@ export type {
   NamespaceDefaults,
   WrapOptions,
   Wrapped,
-  WrappedCallOptions,
 } from "./run/namespace.ts";
 export type { CodecRunOptions, JsonRunOptions, RunOptions, RunResult } from "./run/run-options.ts";
 export type { AccessToken, CredentialOptions, TokenSource } from "./transport/credentials.ts";

@@ -47,11 +47,11 @@ export interface JsonWrapOptions<Input> extends WrapOptions<Input> {
   readonly codec?: undefined;
 }
 
-/** The options of one call of a wrapped function. */
-export type WrappedCallOptions = Pick<RunOptions, "signal" | "acceptAmbiguous">;
-
 /** A function that runs once per key of its input. */
-export type Wrapped<Input, T> = (input: Input, options?: WrappedCallOptions) => Promise<T>;
+export type Wrapped<Input, T> = (
+  input: Input,
+  options?: Pick<RunOptions, "signal" | "acceptAmbiguous">,
+) => Promise<T>;
 
 /** `Onceward.runDetailed`, for options with or without a codec. */
 type RunAny = (options: AnyRunOptions, fn: (claim: Claim) => unknown) => Promise<RunResult<unknown>>;
