@@ -100,7 +100,8 @@ await handler(order, context); await handler(order, context);
   "a consumer": {
     lines: `
 import { KEY_HEADER, readJson, sqsBatchOnce } from "@onceward/client/lambda";
-const handler = sqsBatchOnce(onceward, { namespace: "charges" }, ({ body }) => charge(readJson(body) as Order));
+const options = { namespace: "charges", deadLetter: "broker" } as const;
+const handler = sqsBatchOnce(onceward, options, ({ body }) => charge(readJson(body) as Order));
 `,
     deliveries: `
 const message = (messageId: string) => ({

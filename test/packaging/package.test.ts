@@ -125,8 +125,8 @@ test("the root loads neither Connect nor HTTP/2: these load with the first conne
   expect(modules.length).toBeLessThan(130);
 });
 
-/** Of the root with Connect and Protobuf, compressed: 45,781 when this was written. */
-const MAX_ROOT_BYTES = 46_000;
+/** Of the root with Connect and Protobuf, compressed: 47,358 when this was written. */
+const MAX_ROOT_BYTES = 48_000;
 
 test("a bundle of the whole root is small", async () => {
   const bundle = await rolldown({
