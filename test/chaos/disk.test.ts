@@ -3,16 +3,10 @@ import { once } from "node:events";
 import { access, readFile, statfs } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { isAlive } from "../../server/dev/embedded/pid-file.ts";
-import { mountDisk } from "./disk.ts";
+import { isMountable, mountDisk } from "./disk.ts";
 
 const SIZE_MB = 16;
 const canMount = await isMountable();
-
-/** Returns whether this machine lets the tests mount a disk, which needs root. */
-async function isMountable(): Promise<boolean> {
-  await using disk = await mountDisk(SIZE_MB);
-  return disk.fill !== undefined;
-}
 
 test("a disposed disk is gone", async () => {
   const disk = await mountDisk(SIZE_MB);

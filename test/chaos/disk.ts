@@ -36,6 +36,12 @@ export async function plainDisk(): Promise<Disk> {
   };
 }
 
+/** Returns whether this machine lets the tests mount a disk, which needs root. */
+export async function isMountable(): Promise<boolean> {
+  await using disk = await mountDisk(1);
+  return disk.fill !== undefined;
+}
+
 /** Mounts a disk in memory, which needs root; returns a plain directory where that fails. */
 export async function mountDisk(sizeMb = SIZE_MB): Promise<Disk> {
   const dir = await mkdtemp(join(tmpdir(), "ow-chaos-disk-"));
