@@ -74,7 +74,6 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
     parts.shards,
     parts.databaseClock,
   );
-  const logOperation = createOperationLog({ log: parts.log, recordTarget: createRecordTarget(pepper) });
   const idempotency = createIdempotencyService({
     records,
     admission,
@@ -82,10 +81,11 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
     waiters,
     onSettled,
     onClaim: parts.metrics.claimed,
-    onOperation(kind, outcome, durationMs, named, call) {
-      parts.metrics.operationEnded(kind, outcome, durationMs);
-      logOperation(kind, outcome, durationMs, named, call);
-    },
+    onOperation: createOperationLog({
+      count: parts.metrics.operationEnded,
+      log: parts.log,
+      recordTarget: createRecordTarget(pepper),
+    }),
     usage: parts.usage,
   });
   const administration = {

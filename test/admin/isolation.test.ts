@@ -154,9 +154,12 @@ describeAdministrationOverAll(
   ENV,
 );
 
+/** The name of a record in audit events: a keyed hash of the caller's own tenant and of the names in the request. */
+const AUDIT_TARGET = /(?<=record [a-z0-9-]+\/)[0-9a-f]{32}/g;
+
 /** An error as it was sent; of a message what isn't of its moment. */
 function textOf({ sent, message }: WholeAnswer): string {
-  if (message === undefined) return sent;
+  if (message === undefined) return sent.replaceAll(AUDIT_TARGET, "a hash of what was asked");
   return JSON.stringify(comparable([message], []), (name, value: unknown) => {
     // An etag also depends on the name of its resource.
     if (name === "etag") return "an etag";

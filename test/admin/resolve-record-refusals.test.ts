@@ -33,7 +33,9 @@ describeAdministration("A resolution", (world, transport) => {
       for (const resolution of [FORGET, RELEASE, completeWith("found")]) {
         expect(await errorOf(resolve(admin, resolution, { key }))).toEqual(unknown);
       }
-      expect(await errorOf(admin.getRecord({ ...ORDER, key }))).toEqual(unknown);
+      // Has the name of the record in audit events besides, whether it exists or not.
+      const metadata = { audit_target: expect.stringMatching(/^record [a-z]+\/[0-9a-f]{32}$/) };
+      expect(await errorOf(admin.getRecord({ ...ORDER, key }))).toEqual({ ...unknown, metadata });
     }
   });
 

@@ -256,9 +256,11 @@ test("the log lines of a call, and of an error in it, have the ids of its span",
   const { spanId } = await untilCall(trace);
   const lines = () =>
     server.output.filter((line) => line.includes(trace.traceId)).map((line) => JSON.parse(line));
-  await expect
-    .poll(lines)
-    .toMatchObject([{ msg: "call", method: "Claim", trace_id: trace.traceId, span_id: spanId }]);
+  const ids = { trace_id: trace.traceId, span_id: spanId };
+  await expect.poll(lines).toMatchObject([
+    { msg: "operation", kind: "claim", ...ids },
+    { msg: "call", method: "Claim", ...ids },
+  ]);
   // A name that does not exist any more makes the next statement fail by a defect.
   const failed = newTrace();
   await database.query("alter table records rename to moved");
@@ -279,7 +281,7 @@ test("the log lines of a call, and of an error in it, have the ids of its span",
     .poll(() =>
       server.output.filter((line) => line.includes(failed.traceId)).map((line) => JSON.parse(line).msg),
     )
-    .toEqual(["a call failed by a defect", "call"]);
+    .toEqual(["operation refused", "a call failed by a defect", "call"]);
 });
 
 test("no span has a key, a result, a fingerprint, an owner or a credential", async () => {

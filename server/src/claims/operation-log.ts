@@ -5,6 +5,8 @@ import { CATALOGUE } from "../domain/refusal.ts";
 import type { NamedRecord, OnOperation } from "./counted.ts";
 
 export interface OperationLogOptions {
+  /** Receives each operation before it is logged. */
+  readonly count: OnOperation;
   readonly log: Logger;
   /** Names a record without its key. */
   readonly recordTarget: (id: RecordId) => string;
@@ -20,11 +22,11 @@ const WINDOW_MS = 1000;
 const REFUSALS: ReadonlySet<string> = new Set(Object.keys(CATALOGUE).map((reason) => reason.toLowerCase()));
 
 /**
- * Returns a function that logs operations with their outcome, their request id and the record's name in audit events: at
+ * Returns a function that counts operations and logs them with their outcome, their request id and the record's name in audit events: at
  * `debug` each one, at `info` the refused ones, at most 5 of a tenant and 100 in all per second. The next line after some that
- * were not logged has their number, `unlogged`. Costs nothing for an operation that is not refused, unless `debug` is on.
+ * were not logged has their number, `unlogged`. Logging costs nothing for an operation that is not refused, unless `debug` is on.
  */
-export function createOperationLog({ log, recordTarget }: OperationLogOptions): OnOperation {
+export function createOperationLog({ count, log, recordTarget }: OperationLogOptions): OnOperation {
   let windowEndsAtMs = 0;
   let logged = 0;
   let unlogged = 0;
@@ -52,6 +54,7 @@ export function createOperationLog({ log, recordTarget }: OperationLogOptions): 
   }
 
   return (kind, outcome, durationMs, named, call) => {
+    count(kind, outcome, durationMs, named, call);
     const atDebug = log.isLevelEnabled("debug");
     if (!atDebug && !REFUSALS.has(outcome)) return;
     const { principal } = call;
