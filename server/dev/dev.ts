@@ -7,7 +7,7 @@ import { requirePgBouncerSwitch } from "../src/commands/pooler.ts";
 import { runMigrations } from "../src/commands/schema.ts";
 import { serveUntilStopped } from "../src/commands/serve.ts";
 import { type Config, readConfig, withSecretFiles } from "../src/config/config.ts";
-import type { Role } from "../src/domain/tenant.ts";
+import type { Role } from "../src/core/domain/tenant.ts";
 import { ensureDatabase } from "../src/store/databases.ts";
 import { openPool } from "../src/store/pool.ts";
 import { ensureApiKey } from "../src/store/tenants/api-keys.ts";

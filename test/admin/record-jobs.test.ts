@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createJobScheduler } from "../../server/src/background/jobs/scheduler.ts";
 import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
 import { createJobWorker } from "../../server/src/background/jobs/worker.ts";
-import { UNCHECKED_CLOCK } from "../../server/src/domain/database-clock.ts";
+import { UNCHECKED_CLOCK } from "../../server/src/core/domain/database-clock.ts";
 import { WITHOUT_KEYS } from "../../server/src/store/records/record-encryption.ts";
 import { createLog } from "../../server/src/telemetry/log.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";

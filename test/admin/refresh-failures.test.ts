@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { createAuthenticator } from "../../server/src/auth/authenticate.ts";
-import type { Deadline } from "../../server/src/domain/operation.ts";
+import type { Deadline } from "../../server/src/core/domain/operation.ts";
 import type { Statement } from "../../server/src/store/pool.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import { createTestDatabase } from "../helpers/database/database.ts";

@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test } from "vitest";
 import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
 import { createJobWorker } from "../../server/src/background/jobs/worker.ts";
-import { UNCHECKED_CLOCK } from "../../server/src/domain/database-clock.ts";
-import { recordName } from "../../server/src/domain/record.ts";
-import type { Resolution } from "../../server/src/domain/resolution.ts";
-import { digestResult } from "../../server/src/domain/result-digest.ts";
+import { UNCHECKED_CLOCK } from "../../server/src/core/domain/database-clock.ts";
+import { recordName } from "../../server/src/core/domain/record.ts";
+import { digestResult } from "../../server/src/core/domain/result-digest.ts";
+import type { Resolution } from "../../server/src/features/jobs/resolution.ts";
 import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
 import type { Pool, Statement } from "../../server/src/store/pool.ts";
 import { WITHOUT_KEYS } from "../../server/src/store/records/record-encryption.ts";

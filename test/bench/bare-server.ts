@@ -3,7 +3,7 @@ import type { Call } from "../../server/src/calls/call.ts";
 import { createIdempotencyService } from "../../server/src/claims/service.ts";
 import { createWaiters } from "../../server/src/claims/waiters.ts";
 import { readConfig } from "../../server/src/config/config.ts";
-import type { Principal } from "../../server/src/domain/tenant.ts";
+import type { Principal } from "../../server/src/core/domain/tenant.ts";
 import { createGrpcServer } from "../../server/src/edge/grpc/server.ts";
 import {
   createInboundBudget,

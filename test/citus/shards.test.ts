@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type Deadline, Rejected } from "../../server/src/domain/operation.ts";
-import { digestResult } from "../../server/src/domain/result-digest.ts";
+import { type Deadline, Rejected } from "../../server/src/core/domain/operation.ts";
+import { digestResult } from "../../server/src/core/domain/result-digest.ts";
 import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
 import { nodeUrl } from "../../server/src/store/citus/direct-route.ts";
 import { distributeRecords } from "../../server/src/store/citus/distribute-records.ts";

@@ -2,10 +2,10 @@ import type { NumericPromise } from "./promise.ts";
 
 type Row = readonly [says: string, file: string, constant: string, test: string];
 
-const LIMITS = "server/src/domain/limits.ts";
-const BOUNDS = "server/src/domain/policy-bounds.ts";
-const POLICY = "server/src/domain/policy.ts";
-const QUOTAS = "server/src/domain/quotas.ts";
+const LIMITS = "server/src/core/domain/limits.ts";
+const BOUNDS = "server/src/core/domain/policy-bounds.ts";
+const POLICY = "server/src/core/domain/policy.ts";
+const QUOTAS = "server/src/core/domain/quotas.ts";
 const READ_MESSAGE = "server/src/edge/read-message.ts";
 
 const BAD_INPUT = "test/transports/bad-input.test.ts";
@@ -128,7 +128,7 @@ const RECORD_PROTO: readonly Row[] = [
 const TENANT_PROTO: readonly Row[] = [
   [
     "A tenant has at most 20 unfinished jobs",
-    "server/src/domain/record-job.ts",
+    "server/src/features/jobs/record-job.ts",
     "MAX_UNFINISHED_JOBS = 20",
     "test/admin/record-jobs.test.ts",
   ],

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { CATALOGUE } from "../../server/src/domain/refusal.ts";
-import { DEGRADED_REASONS } from "../../server/src/domain/replica.ts";
+import { CATALOGUE } from "../../server/src/core/domain/refusal.ts";
+import { DEGRADED_REASONS } from "../../server/src/core/domain/replica.ts";
 import { BACKGROUND_TASKS } from "../../server/src/telemetry/background-metrics.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 import {

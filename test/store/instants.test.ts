@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import pg from "pg";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { laterMs } from "../../server/src/domain/record.ts";
+import { laterMs } from "../../server/src/core/domain/record.ts";
 import { timestamp } from "../../server/src/messages/violations.ts";
 import { bigintArray } from "../../server/src/store/sql-arrays.ts";
 

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { Deadline } from "../../server/src/domain/operation.ts";
-import { policyFor, type Tenant } from "../../server/src/domain/tenant.ts";
+import type { Deadline } from "../../server/src/core/domain/operation.ts";
+import { policyFor, type Tenant } from "../../server/src/core/domain/tenant.ts";
 import type { Statement } from "../../server/src/store/pool.ts";
 import { createFindTenants } from "../../server/src/store/tenants/tenants.ts";
 import { openStorePool } from "../helpers/database/connections.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Deadline } from "../../server/src/domain/operation.ts";
-import { digestResult } from "../../server/src/domain/result-digest.ts";
+import type { Deadline } from "../../server/src/core/domain/operation.ts";
+import { digestResult } from "../../server/src/core/domain/result-digest.ts";
 import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
 import { openPool, type Pool } from "../../server/src/store/pool.ts";
 import { findResolved } from "../../server/src/store/records/read-records.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Deadline, Rejected } from "../../server/src/domain/operation.ts";
-import type { Result } from "../../server/src/domain/record.ts";
-import { digestResult } from "../../server/src/domain/result-digest.ts";
+import { type Deadline, Rejected } from "../../server/src/core/domain/operation.ts";
+import type { Result } from "../../server/src/core/domain/record.ts";
+import { digestResult } from "../../server/src/core/domain/result-digest.ts";
 import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
 import { passedStatement } from "../../server/src/store/citus/passed-statement.ts";
 import { shardStatement } from "../../server/src/store/citus/shard-statement.ts";

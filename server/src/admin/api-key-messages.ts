@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import { MAX_API_KEY_LABEL_BYTES, MAX_API_KEY_NAMESPACES, NAMESPACE_PATTERN } from "../domain/limits.ts";
-import type { ApiKeyResource, Role } from "../domain/tenant.ts";
+import { MAX_API_KEY_LABEL_BYTES, MAX_API_KEY_NAMESPACES, NAMESPACE_PATTERN } from "../core/domain/limits.ts";
+import type { ApiKeyResource, Role } from "../core/domain/tenant.ts";
 import { ApiKey_Role, type ApiKey as ApiKeyMessage, ApiKeySchema } from "../gen/onceward/v1/tenant_pb.ts";
 import { timestamp, Violations } from "../messages/violations.ts";
 import type { Runner } from "../store/pool.ts";

@@ -1,6 +1,6 @@
 import { isOutdated } from "../calls/authority.ts";
 import type { Actor } from "../calls/call.ts";
-import type { Principal } from "../domain/tenant.ts";
+import type { Principal } from "../core/domain/tenant.ts";
 import type { Runner } from "../store/pool.ts";
 import { insertAuditEvents, type Snapshot } from "../store/tenants/audit-events.ts";
 

@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
-import { DEFAULT_POLICY, POLICY_FIELDS } from "../domain/policy.ts";
-import { BOUND_FIELDS, WIDEST_BOUNDS } from "../domain/policy-bounds.ts";
-import { QUOTA_FIELDS, type Quotas } from "../domain/quotas.ts";
+import { DEFAULT_POLICY, POLICY_FIELDS } from "../core/domain/policy.ts";
+import { BOUND_FIELDS, WIDEST_BOUNDS } from "../core/domain/policy-bounds.ts";
+import { QUOTA_FIELDS, type Quotas } from "../core/domain/quotas.ts";
 import {
   type Policy_OnLeaseExpiry,
   PolicyBoundsSchema,

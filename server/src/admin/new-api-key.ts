@@ -1,8 +1,8 @@
 import { formatApiKey, generateApiKey } from "../auth/api-key.ts";
 import { storedSecret } from "../auth/pepper.ts";
 import type { Actor } from "../calls/call.ts";
-import { Refusal } from "../domain/refusal.ts";
-import type { ApiKeyResource, TenantResource } from "../domain/tenant.ts";
+import { Refusal } from "../core/domain/refusal.ts";
+import type { ApiKeyResource, TenantResource } from "../core/domain/tenant.ts";
 import { Violations } from "../messages/violations.ts";
 import type { Runner } from "../store/pool.ts";
 import { insertApiKey, lockApiKey, revokeApiKey } from "../store/tenants/api-keys.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Refusal } from "../domain/refusal.ts";
+import { Refusal } from "../core/domain/refusal.ts";
 import { Violations } from "../messages/violations.ts";
 import { createPageTokens, pageSize, type Scope } from "./pages.ts";
 

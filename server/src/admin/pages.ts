@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { type DescMessage, type MessageShape, toJsonString } from "@bufbuild/protobuf";
-import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
+import { MAX_MESSAGE_BYTES } from "../core/domain/limits.ts";
 import type { Violations } from "../messages/violations.ts";
 
 const DEFAULT_PAGE_SIZE = 50;

@@ -1,13 +1,13 @@
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
-import { POLICY_FIELDS, type Policy, type PolicyOverrides } from "../domain/policy.ts";
+import { POLICY_FIELDS, type Policy, type PolicyOverrides } from "../core/domain/policy.ts";
 import {
   BOUND_FIELDS,
   type NarrowedBounds,
   type PolicyBounds,
   policyViolations,
-} from "../domain/policy-bounds.ts";
-import { completeQuotas, QUOTA_FIELDS, type Quotas } from "../domain/quotas.ts";
-import type { TenantResource } from "../domain/tenant.ts";
+} from "../core/domain/policy-bounds.ts";
+import { completeQuotas, QUOTA_FIELDS, type Quotas } from "../core/domain/quotas.ts";
+import type { TenantResource } from "../core/domain/tenant.ts";
 import {
   type PolicyBounds as BoundsMessage,
   PolicyBoundsSchema,

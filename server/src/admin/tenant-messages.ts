@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
-import { resolvePolicy } from "../domain/policy.ts";
-import { type RecordJob, recordsLeftAlone } from "../domain/record-job.ts";
-import { Refusal } from "../domain/refusal.ts";
-import type { NamespaceResource, TenantResource, TenantState } from "../domain/tenant.ts";
+import { resolvePolicy } from "../core/domain/policy.ts";
+import { Refusal } from "../core/domain/refusal.ts";
+import type { NamespaceResource, TenantResource, TenantState } from "../core/domain/tenant.ts";
+import { type RecordJob, recordsLeftAlone } from "../features/jobs/record-job.ts";
 import {
   type Namespace,
   NamespaceSchema,

@@ -1,6 +1,6 @@
 import { createRepeating, type Repeating } from "../background/repeat.ts";
-import type { StoredTotals } from "../domain/quotas.ts";
-import type { Tenant } from "../domain/tenant.ts";
+import type { StoredTotals } from "../core/domain/quotas.ts";
+import type { Tenant } from "../core/domain/tenant.ts";
 import type { Pool } from "../store/pool.ts";
 import { addTotals, type TotalsChange } from "../store/tenants/tenant-totals.ts";
 

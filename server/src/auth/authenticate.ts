@@ -1,6 +1,6 @@
-import type { Deadline } from "../domain/operation.ts";
-import { credentialInvalid, Refusal } from "../domain/refusal.ts";
-import type { Principal, Tenant } from "../domain/tenant.ts";
+import type { Deadline } from "../core/domain/operation.ts";
+import { credentialInvalid, Refusal } from "../core/domain/refusal.ts";
+import type { Principal, Tenant } from "../core/domain/tenant.ts";
 import type { KnownSession } from "../store/console-sessions.ts";
 import type { Pool } from "../store/pool.ts";
 import { type KnownApiKey, storeKeyDigest } from "../store/tenants/api-keys.ts";

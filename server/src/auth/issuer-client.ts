@@ -1,5 +1,5 @@
 import type { ClientAuth, Configuration, ServerMetadata } from "openid-client";
-import { credentialInvalid, Refusal } from "../domain/refusal.ts";
+import { credentialInvalid, Refusal } from "../core/domain/refusal.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
 import type { TokenVerifier, VerifiedIdentity } from "./jwt.ts";
 

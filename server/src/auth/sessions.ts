@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
-import type { Deadline } from "../domain/operation.ts";
-import { credentialInvalid } from "../domain/refusal.ts";
-import type { Principal } from "../domain/tenant.ts";
+import type { Deadline } from "../core/domain/operation.ts";
+import { credentialInvalid } from "../core/domain/refusal.ts";
+import type { Principal } from "../core/domain/tenant.ts";
 import { createPacedQueue } from "../store/batching/paced-queue.ts";
 import {
   type EndedSessions,

@@ -1,4 +1,4 @@
-import type { RecordId } from "../domain/record.ts";
+import type { RecordId } from "../core/domain/record.ts";
 import type { EndedKey } from "../store/insight/tombstones.ts";
 import type { SweptKey } from "../store/records/sweep-records.ts";
 

@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import type { DatabaseClockWatch } from "../domain/database-clock.ts";
+import type { DatabaseClockWatch } from "../core/domain/database-clock.ts";
 import type { Pool } from "../store/pool.ts";
 import { type Beat, type Beaten, beatReplicaRow, removeReplicaRow } from "../store/replicas.ts";
 import { createRepeating } from "./repeat.ts";

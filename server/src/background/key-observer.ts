@@ -1,5 +1,5 @@
-import type { KeyHashes } from "../domain/insight/key-hashes.ts";
-import { keyStem } from "../domain/insight/key-shape.ts";
+import type { KeyHashes } from "../features/insight/domain/key-hashes.ts";
+import { keyStem } from "../features/insight/domain/key-shape.ts";
 import {
   addObservedKeys,
   limitKeySample,

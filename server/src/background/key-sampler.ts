@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
-import { createKeyHashes, type KeyHashes } from "../domain/insight/key-hashes.ts";
-import { createDepthOf, type SampleSeed } from "../domain/insight/key-sample.ts";
-import { type RecordId, recordName } from "../domain/record.ts";
+import { type RecordId, recordName } from "../core/domain/record.ts";
+import { createKeyHashes, type KeyHashes } from "../features/insight/domain/key-hashes.ts";
+import { createDepthOf, type SampleSeed } from "../features/insight/domain/key-sample.ts";
 import { countLateRepeats, type SampledClaim } from "../store/insight/late-repeats.ts";
 import type { NamespaceSample } from "../store/insight/sample-limits.ts";
 import { addTombstones, limitSample } from "../store/insight/tombstones.ts";

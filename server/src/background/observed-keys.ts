@@ -1,5 +1,5 @@
-import type { ShapeCounts } from "../domain/insight/key-quality.ts";
-import { keyShape } from "../domain/insight/key-shape.ts";
+import type { ShapeCounts } from "../features/insight/domain/key-quality.ts";
+import { keyShape } from "../features/insight/domain/key-shape.ts";
 import { fingerprintDepth, type ObservedClaim } from "./usage-meter.ts";
 
 /** A claim of a sampled fingerprint that is not stored yet. */

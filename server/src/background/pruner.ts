@@ -1,4 +1,4 @@
-import type { DatabaseClock } from "../domain/database-clock.ts";
+import type { DatabaseClock } from "../core/domain/database-clock.ts";
 import type { Runner } from "../store/pool.ts";
 import { type PrunedTable, pruneRows } from "../store/prune.ts";
 import type { BackgroundTask } from "../telemetry/background-metrics.ts";

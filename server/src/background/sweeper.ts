@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
-import type { DatabaseClock } from "../domain/database-clock.ts";
-import type { SampleSeed } from "../domain/insight/key-sample.ts";
+import type { DatabaseClock } from "../core/domain/database-clock.ts";
+import type { SampleSeed } from "../features/insight/domain/key-sample.ts";
 import type { Pool } from "../store/pool.ts";
 import { type SweptNamespace, sweepBatch } from "../store/records/sweep-records.ts";
 import type { Metrics } from "../telemetry/metrics.ts";

@@ -1,6 +1,6 @@
-import { latenessBucket } from "../domain/insight/lateness.ts";
-import type { ClaimCommand, ClaimOutcome, RecordId } from "../domain/record.ts";
-import type { UsageCounter } from "../domain/usage.ts";
+import type { ClaimCommand, ClaimOutcome, RecordId } from "../core/domain/record.ts";
+import { latenessBucket } from "../features/usage/lateness.ts";
+import type { UsageCounter } from "../features/usage/usage.ts";
 import type { RetentionUsage, UsageCount } from "../store/tenants/usage.ts";
 
 /** Counts the use of namespaces. Its counts are stored every few seconds. */

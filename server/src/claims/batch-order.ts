@@ -1,4 +1,4 @@
-import { MAX_CACHED_BYTES } from "../domain/limits.ts";
+import { MAX_CACHED_BYTES } from "../core/domain/limits.ts";
 import type { BatchRequestItem } from "../gen/onceward/v1/idempotency_pb.ts";
 
 /**

@@ -1,9 +1,9 @@
 import type { Admission, SettleRecord } from "../admission/admission.ts";
 import { statementDeadline } from "../calls/authority.ts";
 import type { Call } from "../calls/call.ts";
-import { mapSettled, mapTogether, Rejected, type Settled } from "../domain/operation.ts";
-import type { ClaimCommand, ClaimOutcome } from "../domain/record.ts";
-import type { Principal } from "../domain/tenant.ts";
+import { mapSettled, mapTogether, Rejected, type Settled } from "../core/domain/operation.ts";
+import type { ClaimCommand, ClaimOutcome } from "../core/domain/record.ts";
+import type { Principal } from "../core/domain/tenant.ts";
 import type { RecordStore } from "../store/records/record-store.ts";
 
 /** A claim with room for a record, and the function that uses or returns that room. */

@@ -10,16 +10,16 @@ import {
   withPolicies,
 } from "../calls/authority.ts";
 import type { Answer, BatchHandler, Call } from "../calls/call.ts";
-import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../domain/operation.ts";
+import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../core/domain/operation.ts";
 import {
   answerFromCompletion,
   type CachedCompletion,
   type ClaimCommand,
   type ClaimOutcome,
   cachedCompletionOf,
-} from "../domain/record.ts";
-import { isRefusal, reasonName } from "../domain/refusal.ts";
-import { cacheEpochOf } from "../domain/tenant.ts";
+} from "../core/domain/record.ts";
+import { isRefusal, reasonName } from "../core/domain/refusal.ts";
+import { cacheEpochOf } from "../core/domain/tenant.ts";
 import type { ClaimRequest, ClaimResponse } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { RecordStore } from "../store/records/record-store.ts";
 import { decideUntil, waitEndMs } from "./claim-waiting.ts";

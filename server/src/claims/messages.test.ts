@@ -1,7 +1,7 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
 import { PHASES, recordIn } from "../../../test/helpers/calls/domain.ts";
-import type { ClaimOutcome } from "../domain/record.ts";
+import type { ClaimOutcome } from "../core/domain/record.ts";
 import { ClaimResponseSchema } from "../gen/onceward/v1/idempotency_pb.ts";
 import { Record_State } from "../gen/onceward/v1/record_pb.ts";
 import { claimResponse, lookupResponse } from "./messages.ts";

@@ -11,8 +11,8 @@ import {
   MIN_LEASE_MS,
   MIN_RETENTION_S,
   NAMESPACE_PATTERN,
-} from "../domain/limits.ts";
-import type { Policy } from "../domain/policy.ts";
+} from "../core/domain/limits.ts";
+import type { Policy } from "../core/domain/policy.ts";
 import {
   answeredAtMs,
   type Checkpoint,
@@ -20,9 +20,9 @@ import {
   type ClaimOutcome,
   type LiveRecord,
   type RecordId,
-} from "../domain/record.ts";
-import { Refusal } from "../domain/refusal.ts";
-import { digestResult } from "../domain/result-digest.ts";
+} from "../core/domain/record.ts";
+import { Refusal } from "../core/domain/refusal.ts";
+import { digestResult } from "../core/domain/result-digest.ts";
 import type {
   CompleteCommand,
   Completion,
@@ -30,8 +30,8 @@ import type {
   LeaseExtension,
   Release,
   ReleaseCommand,
-} from "../domain/settlement.ts";
-import { type Principal, policyFor, type Tenant } from "../domain/tenant.ts";
+} from "../core/domain/settlement.ts";
+import { type Principal, policyFor, type Tenant } from "../core/domain/tenant.ts";
 import {
   type Ambiguous,
   type Claimed,

@@ -7,11 +7,11 @@ import {
   onlyValue,
   Rejected,
   type Settled,
-} from "../domain/operation.ts";
-import { type RecordId, recordName } from "../domain/record.ts";
-import { isRefusal } from "../domain/refusal.ts";
-import type { CompleteCommand, Completion } from "../domain/settlement.ts";
-import { cacheEpochOf, type Principal } from "../domain/tenant.ts";
+} from "../core/domain/operation.ts";
+import { type RecordId, recordName } from "../core/domain/record.ts";
+import { isRefusal } from "../core/domain/refusal.ts";
+import type { CompleteCommand, Completion } from "../core/domain/settlement.ts";
+import { cacheEpochOf, type Principal } from "../core/domain/tenant.ts";
 import type { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { RecordStore } from "../store/records/record-store.ts";
 import { type BatchHandlers, createBatch } from "./batch.ts";

@@ -1,5 +1,5 @@
 import type { Answer, Call } from "../calls/call.ts";
-import { CATALOGUE, Refusal } from "../domain/refusal.ts";
+import { CATALOGUE, Refusal } from "../core/domain/refusal.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import {
   type BatchRequest,

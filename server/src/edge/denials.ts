@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { Refusal } from "../domain/refusal.ts";
-import type { Principal } from "../domain/tenant.ts";
+import type { Refusal } from "../core/domain/refusal.ts";
+import type { Principal } from "../core/domain/tenant.ts";
 import type { Runner } from "../store/pool.ts";
 import { insertAuditEvents } from "../store/tenants/audit-events.ts";
 import { createDenialGroups, type Denial } from "./denial-groups.ts";

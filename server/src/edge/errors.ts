@@ -2,7 +2,7 @@ import { create, type DescMessage, type MessageInitShape } from "@bufbuild/proto
 import { anyPack, durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type Code, ConnectError } from "@connectrpc/connect";
 import { CODES } from "../claims/batch-errors.ts";
-import { CATALOGUE, Refusal } from "../domain/refusal.ts";
+import { CATALOGUE, Refusal } from "../core/domain/refusal.ts";
 import {
   BadRequestSchema,
   ErrorInfoSchema,

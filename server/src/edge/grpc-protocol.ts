@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
+import { MAX_MESSAGE_BYTES } from "../core/domain/limits.ts";
 import { type Status, StatusSchema } from "../gen/google/rpc/status_pb.ts";
 import { ProtocolError, tooLarge } from "./errors.ts";
 import { createByteCollector, type MessageAssembler } from "./read-body.ts";

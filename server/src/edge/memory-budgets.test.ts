@@ -2,9 +2,9 @@ import { EventEmitter, once } from "node:events";
 import type { ServerHttp2Stream } from "node:http2";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
-import { NO_QUOTAS } from "../domain/quotas.ts";
-import { makeTenant, type Principal } from "../domain/tenant.ts";
+import { MAX_MESSAGE_BYTES } from "../core/domain/limits.ts";
+import { NO_QUOTAS } from "../core/domain/quotas.ts";
+import { makeTenant, type Principal } from "../core/domain/tenant.ts";
 import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import {
   type ConnectionInboundBudget,

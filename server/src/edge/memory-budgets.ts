@@ -1,7 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
-import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
-import { Refusal } from "../domain/refusal.ts";
-import type { Principal } from "../domain/tenant.ts";
+import { MAX_MESSAGE_BYTES } from "../core/domain/limits.ts";
+import { Refusal } from "../core/domain/refusal.ts";
+import type { Principal } from "../core/domain/tenant.ts";
 import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
 import { BUDGET_SHARE } from "./memory-limit.ts";
 

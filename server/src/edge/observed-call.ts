@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { Code } from "@connectrpc/connect";
 import type { Logger } from "pino";
-import { CATALOGUE, Refusal } from "../domain/refusal.ts";
-import type { Principal } from "../domain/tenant.ts";
+import { CATALOGUE, Refusal } from "../core/domain/refusal.ts";
+import type { Principal } from "../core/domain/tenant.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { Denials } from "./denials.ts";
 import { FailedCall, ProtocolError, REQUEST_ID_HEADER } from "./errors.ts";

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import pino from "pino";
 import { expect, test } from "vitest";
-import { NO_QUOTAS } from "../domain/quotas.ts";
-import { Refusal } from "../domain/refusal.ts";
-import { makeTenant, type Principal } from "../domain/tenant.ts";
+import { NO_QUOTAS } from "../core/domain/quotas.ts";
+import { Refusal } from "../core/domain/refusal.ts";
+import { makeTenant, type Principal } from "../core/domain/tenant.ts";
 import { TenantAdminService } from "../gen/onceward/v1/tenant_admin_pb.ts";
 import { BUDGET_SHARE } from "./memory-limit.ts";
 import { createPipeline, type IncomingCall } from "./pipeline.ts";

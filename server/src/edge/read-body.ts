@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
-import { Refusal } from "../domain/refusal.ts";
-import type { Principal } from "../domain/tenant.ts";
+import { Refusal } from "../core/domain/refusal.ts";
+import type { Principal } from "../core/domain/tenant.ts";
 import type { ConnectionInboundBudget, Release } from "./memory-budgets.ts";
 
 /** Assembles a message from the pieces of a request's body. */

@@ -10,8 +10,8 @@ import {
 } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import type { Answer } from "../calls/call.ts";
-import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
-import { Refusal } from "../domain/refusal.ts";
+import { MAX_MESSAGE_BYTES } from "../core/domain/limits.ts";
+import { Refusal } from "../core/domain/refusal.ts";
 import {
   type BatchRequestItem,
   BatchRequestItemSchema,

@@ -1,6 +1,6 @@
 import type { DescMethod, DescMethodUnary, DescService, Message } from "@bufbuild/protobuf";
 import type { Answer, Call, Handlers } from "../calls/call.ts";
-import type { Role } from "../domain/tenant.ts";
+import type { Role } from "../core/domain/tenant.ts";
 
 /** One unary RPC: its method, the role that may call it, and its handler. */
 export interface Route {

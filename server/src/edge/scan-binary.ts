@@ -1,6 +1,6 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
-import { Refusal } from "../domain/refusal.ts";
+import { Refusal } from "../core/domain/refusal.ts";
 import { malformed } from "./errors.ts";
 
 /**

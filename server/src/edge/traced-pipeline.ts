@@ -1,6 +1,6 @@
 import type { Answer } from "../calls/call.ts";
-import { CATALOGUE, Refusal } from "../domain/refusal.ts";
-import type { Principal } from "../domain/tenant.ts";
+import { CATALOGUE, Refusal } from "../core/domain/refusal.ts";
+import type { Principal } from "../core/domain/tenant.ts";
 import { activeCalls, type CallOutcome, type CallSpan, type Tracing } from "../telemetry/tracing.ts";
 import { FailedCall, ProtocolError } from "./errors.ts";
 import { codeName } from "./observed-call.ts";

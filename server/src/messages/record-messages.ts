@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
-import type { Attempt } from "../domain/attempt.ts";
-import type { Checkpoint, LiveRecord, Phase, Result } from "../domain/record.ts";
-import { decodeMetadata } from "../domain/result-bytes.ts";
+import type { Attempt } from "../core/domain/attempt.ts";
+import type { Checkpoint, LiveRecord, Phase, Result } from "../core/domain/record.ts";
+import { decodeMetadata } from "../core/domain/result-bytes.ts";
 import {
   Attempt_Ending,
   type Attempt as AttemptMessage,

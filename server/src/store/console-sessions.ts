@@ -1,4 +1,4 @@
-import type { Role } from "../domain/tenant.ts";
+import type { Role } from "../core/domain/tenant.ts";
 import type { Pool, Runner } from "./pool.ts";
 import { byteaArray, textArray } from "./sql-arrays.ts";
 

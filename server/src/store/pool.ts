@@ -5,7 +5,7 @@ import {
   QUERY_TIMEOUT_MS,
   STATEMENT_TIMEOUT_MS,
   USE_TIMEOUT_MS,
-} from "../domain/statement-times.ts";
+} from "../core/domain/statement-times.ts";
 import { asRefusal, classify, isAway, RolledBack, StatementFailed } from "./statement-errors.ts";
 
 /** A named statement: prepared once per connection, then only bound and executed. */

@@ -3,7 +3,7 @@ import type { Runner, Statement } from "./pool.ts";
 /*
  * Each statement deletes up to $2 rows that are older than $1 milliseconds, the oldest first, and skips rows
  * that another replica is deleting. $3 is the latest time that it may take for now, in milliseconds since the Unix
- * epoch: the database's clock may have been set forward (domain/database-clock.ts). `least` skips a null.
+ * epoch: the database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null.
  */
 const NOW = "least(now(), to_timestamp($3::float8 / 1000))";
 

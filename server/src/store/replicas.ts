@@ -1,5 +1,5 @@
-import { type ClockOffset, type ClockReading, clockOffset, uptimeMs } from "../domain/clock-offset.ts";
-import type { LiveReplica, ReplicaLoad } from "../domain/replica.ts";
+import { type ClockOffset, type ClockReading, clockOffset, uptimeMs } from "../core/domain/clock-offset.ts";
+import type { LiveReplica, ReplicaLoad } from "../core/domain/replica.ts";
 import type { Runner } from "./pool.ts";
 import { textArray } from "./sql-arrays.ts";
 

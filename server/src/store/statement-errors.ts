@@ -1,5 +1,5 @@
 import pg from "pg";
-import { Refusal } from "../domain/refusal.ts";
+import { Refusal } from "../core/domain/refusal.ts";
 
 /** Postgres refused a statement. Nothing was changed. */
 export class StatementFailed extends Error {

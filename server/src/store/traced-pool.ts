@@ -1,4 +1,4 @@
-import { Refusal } from "../domain/refusal.ts";
+import { Refusal } from "../core/domain/refusal.ts";
 import { activeCalls, type CallSpan, type Tracing } from "../telemetry/tracing.ts";
 import type { AdministrationPool } from "./batching/administration-pool.ts";
 import type { Connection, Runner } from "./pool.ts";

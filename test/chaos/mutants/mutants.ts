@@ -49,7 +49,7 @@ export const MUTANTS: readonly Mutant[] = [
     replacements: [
       { file: CLAIM, from: "and r.lease_expires_at <= excluded.claimed_at\n", to: "\n" },
       {
-        file: "domain/record.ts",
+        file: "core/domain/record.ts",
         from: `    case "inProgress":
       // The caller's own claim`,
         to: `    case "inProgress":
@@ -189,11 +189,11 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "a namespace and a key are joined with a character that both may hold",
     replacements: [
       {
-        file: "domain/record.ts",
+        file: "core/domain/record.ts",
         from: "id.namespace.length}:",
         to: '""}',
       },
-      { file: "domain/record.ts", from: "{id.namespace}$", to: "{id.namespace}.$" },
+      { file: "core/domain/record.ts", from: "{id.namespace}$", to: "{id.namespace}.$" },
     ],
     faults: [],
   },

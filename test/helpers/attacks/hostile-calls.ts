@@ -6,8 +6,8 @@ import { IdempotencyService } from "../../../clients/typescript/src/gen/onceward
 import { IdentityService } from "../../../clients/typescript/src/gen/onceward/v1/identity_pb.ts";
 import { OperatorService } from "../../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
-import { CATALOGUE, type Reason } from "../../../server/src/domain/refusal.ts";
-import type { Role } from "../../../server/src/domain/tenant.ts";
+import { CATALOGUE, type Reason } from "../../../server/src/core/domain/refusal.ts";
+import type { Role } from "../../../server/src/core/domain/tenant.ts";
 import { unaryMethods } from "../../../server/src/edge/route.ts";
 import { callRaw, frameOf, grpcHeaders } from "../network/raw-grpc.ts";
 import { post } from "../network/raw-http.ts";

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { Handlers } from "../../calls/call.ts";
-import { isRefusal } from "../../domain/refusal.ts";
-import type { LiveReplica } from "../../domain/replica.ts";
+import { isRefusal } from "../../core/domain/refusal.ts";
+import type { LiveReplica } from "../../core/domain/replica.ts";
 import {
   GetServerInfoResponseSchema,
   ListReplicasResponseSchema,

@@ -1,7 +1,7 @@
-import { MAX_REASON_BYTES, NAMESPACE_PATTERN } from "../../domain/limits.ts";
-import { boundsInForce } from "../../domain/policy-bounds.ts";
-import { Refusal } from "../../domain/refusal.ts";
-import { requireServed, type TenantResource } from "../../domain/tenant.ts";
+import { MAX_REASON_BYTES, NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
+import { boundsInForce } from "../../core/domain/policy-bounds.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
+import { requireServed, type TenantResource } from "../../core/domain/tenant.ts";
 import type { CreateTenantRequest } from "../../gen/onceward/v1/operator_pb.ts";
 import { Violations } from "../../messages/violations.ts";
 import type { Runner } from "../../store/pool.ts";

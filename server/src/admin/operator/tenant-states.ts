@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call, Handlers } from "../../calls/call.ts";
-import { POLICY_SETTLES_MS } from "../../domain/record-job.ts";
-import type { TenantResource } from "../../domain/tenant.ts";
+import type { TenantResource } from "../../core/domain/tenant.ts";
+import { POLICY_SETTLES_MS } from "../../features/jobs/record-job.ts";
 import {
   DeleteTenantResponseSchema,
   type OperatorService,

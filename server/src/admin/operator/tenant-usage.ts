@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Handlers } from "../../calls/call.ts";
-import type { TenantResource } from "../../domain/tenant.ts";
+import type { TenantResource } from "../../core/domain/tenant.ts";
 import {
   ListTenantUsageResponseSchema,
   type OperatorService,

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call, Handlers } from "../../calls/call.ts";
-import { Refusal } from "../../domain/refusal.ts";
-import type { TenantResource } from "../../domain/tenant.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
+import type { TenantResource } from "../../core/domain/tenant.ts";
 import {
   CreateTenantApiKeyResponseSchema,
   CreateTenantResponseSchema,

@@ -1,4 +1,4 @@
-import type { SuspicionKind } from "../../domain/insight/key-quality.ts";
+import type { SuspicionKind } from "../../features/insight/domain/key-quality.ts";
 import { KeyDefect } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 
 /** The defects of keys as the contract names them. */

@@ -1,6 +1,6 @@
-import type { KeyHashes } from "../../domain/insight/key-hashes.ts";
-import type { SuspicionKind } from "../../domain/insight/key-quality.ts";
-import { keyShape } from "../../domain/insight/key-shape.ts";
+import type { KeyHashes } from "../../features/insight/domain/key-hashes.ts";
+import type { SuspicionKind } from "../../features/insight/domain/key-quality.ts";
+import { keyShape } from "../../features/insight/domain/key-shape.ts";
 import { type ExampleRecord, readExamples } from "../../store/insight/key-examples.ts";
 import { findPromptFingerprints, findReturnedKeys } from "../../store/insight/key-observations.ts";
 import type { Runner } from "../../store/pool.ts";

@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import type { Handlers } from "../../calls/call.ts";
-import { createKeyHashes, type KeyHashes } from "../../domain/insight/key-hashes.ts";
-import { type Finding, judgeKeys } from "../../domain/insight/key-quality.ts";
-import { NAMESPACE_PATTERN } from "../../domain/limits.ts";
+import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
+import { createKeyHashes, type KeyHashes } from "../../features/insight/domain/key-hashes.ts";
+import { type Finding, judgeKeys } from "../../features/insight/domain/key-quality.ts";
 import {
   GetKeyQualityResponseSchema,
   type KeyExample,

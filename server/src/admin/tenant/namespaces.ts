@@ -1,12 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call, Handlers } from "../../calls/call.ts";
-import { NAMESPACE_PATTERN } from "../../domain/limits.ts";
-import { resolvePolicy } from "../../domain/policy.ts";
-import { MAX_DECLARED_NAMESPACES } from "../../domain/quotas.ts";
-import { POLICY_SETTLES_MS, type RecordJob } from "../../domain/record-job.ts";
-import { Refusal } from "../../domain/refusal.ts";
-import { type RetentionChanges, retentionChange } from "../../domain/retention-change.ts";
-import type { NamespaceResource, Tenant, TenantResource } from "../../domain/tenant.ts";
+import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
+import { resolvePolicy } from "../../core/domain/policy.ts";
+import { MAX_DECLARED_NAMESPACES } from "../../core/domain/quotas.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
+import type { NamespaceResource, Tenant, TenantResource } from "../../core/domain/tenant.ts";
+import { POLICY_SETTLES_MS, type RecordJob } from "../../features/jobs/record-job.ts";
+import { type RetentionChanges, retentionChange } from "../../features/jobs/retention-change.ts";
 import {
   type DeleteNamespaceRequest,
   DeleteNamespaceResponseSchema,

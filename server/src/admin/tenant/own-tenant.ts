@@ -1,6 +1,6 @@
 import type { Call } from "../../calls/call.ts";
-import { credentialInvalid, Refusal } from "../../domain/refusal.ts";
-import type { Tenant, TenantResource } from "../../domain/tenant.ts";
+import { credentialInvalid, Refusal } from "../../core/domain/refusal.ts";
+import type { Tenant, TenantResource } from "../../core/domain/tenant.ts";
 import type { Runner } from "../../store/pool.ts";
 import { lockTenant } from "../../store/tenants/tenants.ts";
 

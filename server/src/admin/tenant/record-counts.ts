@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Handlers } from "../../calls/call.ts";
-import { NAMESPACE_PATTERN } from "../../domain/limits.ts";
+import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
 import {
   CountRecordsResponseSchema,
   ListUndeclaredNamespacesResponseSchema,

@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import type { Admission } from "../../admission/admission.ts";
 import type { Call, Handlers } from "../../calls/call.ts";
-import type { RecordJob } from "../../domain/record-job.ts";
-import { Refusal } from "../../domain/refusal.ts";
-import type { TenantResource } from "../../domain/tenant.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
+import type { TenantResource } from "../../core/domain/tenant.ts";
+import type { RecordJob } from "../../features/jobs/record-job.ts";
 import {
   CancelRecordJobResponseSchema,
   GetRecordJobResponseSchema,

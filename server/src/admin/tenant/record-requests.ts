@@ -6,10 +6,10 @@ import {
   MAX_OWNER_BYTES,
   MAX_REASON_BYTES,
   NAMESPACE_PATTERN,
-} from "../../domain/limits.ts";
-import type { Policy } from "../../domain/policy.ts";
-import type { Resolution, ResolveCommand } from "../../domain/resolution.ts";
-import { digestResult } from "../../domain/result-digest.ts";
+} from "../../core/domain/limits.ts";
+import type { Policy } from "../../core/domain/policy.ts";
+import { digestResult } from "../../core/domain/result-digest.ts";
+import type { Resolution, ResolveCommand } from "../../features/jobs/resolution.ts";
 import { Record_State } from "../../gen/onceward/v1/record_pb.ts";
 import {
   type ListRecordsRequest,

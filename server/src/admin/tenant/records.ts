@@ -2,12 +2,12 @@ import { create } from "@bufbuild/protobuf";
 import { loadPolicies } from "../../calls/authority.ts";
 import type { Handlers } from "../../calls/call.ts";
 import { parseLookup } from "../../claims/messages.ts";
-import { attemptsOf } from "../../domain/attempt.ts";
-import { onlyValue } from "../../domain/operation.ts";
-import { type LiveRecord, recordName } from "../../domain/record.ts";
-import { createRecordTarget } from "../../domain/record-target.ts";
-import { Refusal } from "../../domain/refusal.ts";
-import { type ResolveCommand, recordToChange } from "../../domain/resolution.ts";
+import { attemptsOf } from "../../core/domain/attempt.ts";
+import { onlyValue } from "../../core/domain/operation.ts";
+import { type LiveRecord, recordName } from "../../core/domain/record.ts";
+import { createRecordTarget } from "../../core/domain/record-target.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
+import { type ResolveCommand, recordToChange } from "../../features/jobs/resolution.ts";
 import { RecordSchema } from "../../gen/onceward/v1/record_pb.ts";
 import {
   GetRecordResponseSchema,

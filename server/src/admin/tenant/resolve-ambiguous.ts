@@ -1,12 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { isOutdated, loadPolicies } from "../../calls/authority.ts";
 import type { Call, Handlers } from "../../calls/call.ts";
-import { MAX_CHECKPOINT_NAME_BYTES, MAX_OWNER_BYTES, NAMESPACE_PATTERN } from "../../domain/limits.ts";
-import { isExpired } from "../../domain/operation.ts";
-import type { AmbiguousFilter, RecordJob } from "../../domain/record-job.ts";
-import { Refusal } from "../../domain/refusal.ts";
-import type { Resolution } from "../../domain/resolution.ts";
-import { policyFor, type Tenant } from "../../domain/tenant.ts";
+import { MAX_CHECKPOINT_NAME_BYTES, MAX_OWNER_BYTES, NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
+import { isExpired } from "../../core/domain/operation.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
+import { policyFor, type Tenant } from "../../core/domain/tenant.ts";
+import type { AmbiguousFilter, RecordJob } from "../../features/jobs/record-job.ts";
+import type { Resolution } from "../../features/jobs/resolution.ts";
 import {
   type ResolveAmbiguousRecordsRequest,
   ResolveAmbiguousRecordsResponseSchema,

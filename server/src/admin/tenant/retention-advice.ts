@@ -1,16 +1,16 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { Handlers } from "../../calls/call.ts";
+import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
+import { resolvePolicy } from "../../core/domain/policy.ts";
+import { boundsInForce } from "../../core/domain/policy-bounds.ts";
+import { credentialInvalid } from "../../core/domain/refusal.ts";
 import {
   type Advice,
   adviseRetention,
   type Candidate,
   type MissingData,
   type Recommendation,
-} from "../../domain/insight/advice.ts";
-import { NAMESPACE_PATTERN } from "../../domain/limits.ts";
-import { resolvePolicy } from "../../domain/policy.ts";
-import { boundsInForce } from "../../domain/policy-bounds.ts";
-import { credentialInvalid } from "../../domain/refusal.ts";
+} from "../../features/insight/domain/advice.ts";
 import {
   type GetRetentionAdviceResponse,
   GetRetentionAdviceResponseSchema,

@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { isOutdated } from "../../calls/authority.ts";
 import type { Call } from "../../calls/call.ts";
-import { isExpired } from "../../domain/operation.ts";
-import { changeFor, type RetentionChanges } from "../../domain/retention-change.ts";
+import { isExpired } from "../../core/domain/operation.ts";
+import { changeFor, type RetentionChanges } from "../../features/jobs/retention-change.ts";
 import { type RetentionEffect, RetentionEffectSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import type { Runner } from "../../store/pool.ts";
 import { nextNamespace, previewPage } from "../../store/records/restamp-records.ts";

@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import type { Handlers } from "../../calls/call.ts";
-import { resolvePolicy } from "../../domain/policy.ts";
-import { POLICY_SETTLES_MS } from "../../domain/record-job.ts";
-import { credentialInvalid } from "../../domain/refusal.ts";
-import { type RetentionChanges, retentionChange } from "../../domain/retention-change.ts";
-import type { NamespaceResource, TenantResource } from "../../domain/tenant.ts";
+import { resolvePolicy } from "../../core/domain/policy.ts";
+import { credentialInvalid } from "../../core/domain/refusal.ts";
+import type { NamespaceResource, TenantResource } from "../../core/domain/tenant.ts";
+import { POLICY_SETTLES_MS } from "../../features/jobs/record-job.ts";
+import { type RetentionChanges, retentionChange } from "../../features/jobs/retention-change.ts";
 import {
   GetTenantResponseSchema,
   type TenantAdminService,

@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import type { Handlers } from "../../calls/call.ts";
-import { LAST_LATENESS_BUCKET, type LatenessCounts, latenessLimitMs } from "../../domain/insight/lateness.ts";
-import { NAMESPACE_PATTERN } from "../../domain/limits.ts";
-import { EARLIER_LATENESS_LIMITS_MS } from "../../domain/usage.ts";
+import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
+import { LAST_LATENESS_BUCKET, type LatenessCounts, latenessLimitMs } from "../../features/usage/lateness.ts";
+import { EARLIER_LATENESS_LIMITS_MS } from "../../features/usage/usage.ts";
 import {
   type GetUsageRequest,
   GetUsageRequest_Grouping,

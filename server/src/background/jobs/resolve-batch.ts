@@ -1,6 +1,6 @@
-import type { RecordId } from "../../domain/record.ts";
-import { isMeant, type ResolveWork, recordsLeftAlone } from "../../domain/record-job.ts";
-import { resultBytes } from "../../domain/result-bytes.ts";
+import type { RecordId } from "../../core/domain/record.ts";
+import { resultBytes } from "../../core/domain/result-bytes.ts";
+import { isMeant, type ResolveWork, recordsLeftAlone } from "../../features/jobs/record-job.ts";
 import type { Runner } from "../../store/pool.ts";
 import { raiseCacheGeneration } from "../../store/records/forget-records.ts";
 import { findRecords, type RecordFilter, startOf } from "../../store/records/list-records.ts";

@@ -1,7 +1,7 @@
-import { type DatabaseClock, UNCHECKED_CLOCK } from "../../domain/database-clock.ts";
-import type { RecordId } from "../../domain/record.ts";
-import type { RecordJob } from "../../domain/record-job.ts";
-import { changeFor } from "../../domain/retention-change.ts";
+import { type DatabaseClock, UNCHECKED_CLOCK } from "../../core/domain/database-clock.ts";
+import type { RecordId } from "../../core/domain/record.ts";
+import type { RecordJob } from "../../features/jobs/record-job.ts";
+import { changeFor } from "../../features/jobs/retention-change.ts";
 import { removeSamples } from "../../store/insight/tombstones.ts";
 import { limitLocks } from "../../store/limit-locks.ts";
 import type { Pool, Runner } from "../../store/pool.ts";

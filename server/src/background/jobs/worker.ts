@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
-import type { DatabaseClock } from "../../domain/database-clock.ts";
-import { recordName } from "../../domain/record.ts";
+import type { DatabaseClock } from "../../core/domain/database-clock.ts";
+import { recordName } from "../../core/domain/record.ts";
 import type { Statements } from "../../store/batching/administration-pool.ts";
 import type { RecordEncryption } from "../../store/records/record-encryption.ts";
 import { countUnfinishedRecordJobs } from "../../store/tenants/record-jobs.ts";

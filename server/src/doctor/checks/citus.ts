@@ -1,4 +1,4 @@
-import { clockOffset, isSkewed } from "../../domain/clock-offset.ts";
+import { clockOffset, isSkewed } from "../../core/domain/clock-offset.ts";
 import {
   askWorkers,
   type CitusState,

@@ -1,5 +1,5 @@
-import { type ClockOffset, isSkewed } from "../../domain/clock-offset.ts";
-import type { LiveReplica } from "../../domain/replica.ts";
+import { type ClockOffset, isSkewed } from "../../core/domain/clock-offset.ts";
+import type { LiveReplica } from "../../core/domain/replica.ts";
 import { measureClockOffset } from "../../store/diagnosis/clock.ts";
 import { BEFORE_ALL_REPLICAS, findReplicas } from "../../store/replicas.ts";
 import type { Check } from "../check.ts";

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import type { Logger } from "pino";
-import { Refusal } from "../../domain/refusal.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
 import { FailedCall, toConnectError } from "../errors.ts";
 import type { ReadHeader } from "./site.ts";
 

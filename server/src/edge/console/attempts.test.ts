@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Refusal } from "../../domain/refusal.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
 import { createAttempts } from "./attempts.ts";
 
 const fail = () => Promise.reject(new Refusal("CREDENTIAL_INVALID", "The credential is not valid."));

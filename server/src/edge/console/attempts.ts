@@ -1,5 +1,5 @@
 import { createRateLimit } from "../../admission/rate-limit.ts";
-import { Refusal } from "../../domain/refusal.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
 import { countedAddress } from "../connections.ts";
 
 /** Bounds the attempts to sign in that fail, those that are in progress, and the sign-ins of one credential. */

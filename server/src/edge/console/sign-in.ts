@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import * as v from "valibot";
 import { digestSecret, formatApiKey, parseApiKey } from "../../auth/api-key.ts";
 import type { Sessions } from "../../auth/sessions.ts";
-import { credentialInvalid, Refusal } from "../../domain/refusal.ts";
+import { credentialInvalid, Refusal } from "../../core/domain/refusal.ts";
 import { IdentityService } from "../../gen/onceward/v1/identity_pb.ts";
 import type { EndedSessions } from "../../store/console-sessions.ts";
 import { REQUEST_ID_HEADER } from "../errors.ts";

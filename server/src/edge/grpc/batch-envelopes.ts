@@ -3,7 +3,7 @@ import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { DurationSchema, durationMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { batchItemError } from "../../claims/batch-errors.ts";
-import { MAX_BATCH_ITEMS } from "../../domain/limits.ts";
+import { MAX_BATCH_ITEMS } from "../../core/domain/limits.ts";
 import { BatchStreamRequestSchema, BatchStreamResponseSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { FailedCall, ProtocolError } from "../errors.ts";
 import { frameMessage } from "../grpc-protocol.ts";

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
-import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
-import type { Principal } from "../../domain/tenant.ts";
+import { MAX_MESSAGE_BYTES } from "../../core/domain/limits.ts";
+import type { Principal } from "../../core/domain/tenant.ts";
 import { ProtocolError } from "../errors.ts";
 import {
   createMessageSplitter,

@@ -1,4 +1,4 @@
-import { Refusal } from "../../domain/refusal.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
 import { FailedCall, ProtocolError, REQUEST_ID_HEADER, toStatus } from "../errors.ts";
 import { type GrpcStatus, grpcStatus } from "../grpc-protocol.ts";
 

@@ -4,7 +4,7 @@ import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { Code } from "@connectrpc/connect";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { Refusal } from "../../domain/refusal.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
 import { IdempotencyService } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { FailedCall } from "../errors.ts";
 import { frameMessage } from "../grpc-protocol.ts";

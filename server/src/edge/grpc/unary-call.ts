@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { type Message, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import type { Principal } from "../../domain/tenant.ts";
+import type { Principal } from "../../core/domain/tenant.ts";
 import { grpcCompression } from "../compression.ts";
 import {
   createMessageReader,

@@ -1,6 +1,6 @@
 import type { Readable } from "node:stream";
 import type { UniversalServerRequest as ServerRequest } from "@connectrpc/connect/protocol";
-import type { Principal } from "../../domain/tenant.ts";
+import type { Principal } from "../../core/domain/tenant.ts";
 import type { Compression } from "../compression.ts";
 import { malformed, tooLarge } from "../errors.ts";
 import { createMessageReader, frameMessage } from "../grpc-protocol.ts";

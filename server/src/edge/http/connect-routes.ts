@@ -10,8 +10,8 @@ import type {
   UniversalServerRequest as ServerRequest,
   UniversalServerResponse as ServerResponse,
 } from "@connectrpc/connect/protocol";
-import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
-import type { Principal } from "../../domain/tenant.ts";
+import { MAX_MESSAGE_BYTES } from "../../core/domain/limits.ts";
+import type { Principal } from "../../core/domain/tenant.ts";
 import { REPLY_COMPRESSIONS } from "../compression.ts";
 import type { ConsoleSite } from "../console/site.ts";
 import { toConnectError } from "../errors.ts";

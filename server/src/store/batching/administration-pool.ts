@@ -1,5 +1,5 @@
-import type { Deadline } from "../../domain/operation.ts";
-import type { Principal } from "../../domain/tenant.ts";
+import type { Deadline } from "../../core/domain/operation.ts";
+import type { Principal } from "../../core/domain/tenant.ts";
 import type { Pool } from "../pool.ts";
 import { createPacedQueue } from "./paced-queue.ts";
 

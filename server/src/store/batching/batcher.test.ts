@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { type Deadline, Rejected } from "../../domain/operation.ts";
-import { Refusal } from "../../domain/refusal.ts";
+import { type Deadline, Rejected } from "../../core/domain/operation.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
 import { StatementFailed } from "../statement-errors.ts";
 import { type BatcherOptions, createBatcher } from "./batcher.ts";
 import { createTenantLimiter, UNLIMITED } from "./fair-queue.ts";

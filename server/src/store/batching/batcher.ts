@@ -1,5 +1,5 @@
-import { type Deadline, isExpired, onlyValue, Rejected, type Settled } from "../../domain/operation.ts";
-import { Refusal } from "../../domain/refusal.ts";
+import { type Deadline, isExpired, onlyValue, Rejected, type Settled } from "../../core/domain/operation.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
 import { activeCalls, type CallSpan } from "../../telemetry/tracing.ts";
 import { StatementFailed } from "../statement-errors.ts";
 import { type Decision, FairQueue, type TenantLimiter, UNLIMITED } from "./fair-queue.ts";

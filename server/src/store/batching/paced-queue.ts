@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { type Deadline, isExpired } from "../../domain/operation.ts";
-import { Refusal } from "../../domain/refusal.ts";
+import { type Deadline, isExpired } from "../../core/domain/operation.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
 import { FairQueue } from "./fair-queue.ts";
 
 /** Runs queued work: a bounded number of tasks at once, one of each lane, lanes in round-robin. */

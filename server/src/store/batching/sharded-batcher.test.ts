@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Deadline } from "../../domain/operation.ts";
+import type { Deadline } from "../../core/domain/operation.ts";
 import type { Shards } from "../citus/shards.ts";
 import type { Pool, Runner } from "../pool.ts";
 import { createShardedBatcher, type ShardedBatcherOptions } from "./sharded-batcher.ts";

@@ -1,4 +1,4 @@
-import { type Deadline, onlyValue, type Settled } from "../../domain/operation.ts";
+import { type Deadline, onlyValue, type Settled } from "../../core/domain/operation.ts";
 import type { Shard, Shards } from "../citus/shards.ts";
 import type { Pool, Runner } from "../pool.ts";
 import { type Batcher, type BatcherOptions, createBatcher, MAX_QUEUED, type PartBatcher } from "./batcher.ts";

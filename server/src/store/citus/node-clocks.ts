@@ -1,4 +1,4 @@
-import type { ClockReading } from "../../domain/clock-offset.ts";
+import type { ClockReading } from "../../core/domain/clock-offset.ts";
 import type { Runner } from "../pool.ts";
 import { askWorkers } from "./citus-state.ts";
 

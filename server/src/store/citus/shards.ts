@@ -1,4 +1,4 @@
-import { Refusal } from "../../domain/refusal.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
 import { createTurns, type Turns } from "../batching/turns.ts";
 import type { Pool, Runner } from "../pool.ts";
 import { StatementFailed } from "../statement-errors.ts";

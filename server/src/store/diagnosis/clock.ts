@@ -1,4 +1,4 @@
-import { type ClockOffset, clockOffset } from "../../domain/clock-offset.ts";
+import { type ClockOffset, clockOffset } from "../../core/domain/clock-offset.ts";
 import type { Runner } from "../pool.ts";
 
 const readClock = {

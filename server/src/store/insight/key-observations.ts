@@ -1,5 +1,5 @@
-import { type KeyObservations, PROMPT_MS } from "../../domain/insight/key-quality.ts";
-import { latenessBucket } from "../../domain/insight/lateness.ts";
+import { type KeyObservations, PROMPT_MS } from "../../features/insight/domain/key-quality.ts";
+import { latenessBucket } from "../../features/usage/lateness.ts";
 import type { Runner } from "../pool.ts";
 
 /** Sums what was counted of a namespace's claims. `$3` is the number of days, `$4` the last bucket of prompt repeats. */

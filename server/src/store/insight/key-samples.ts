@@ -1,4 +1,4 @@
-import type { ShapeCounts } from "../../domain/insight/key-quality.ts";
+import type { ShapeCounts } from "../../features/insight/domain/key-quality.ts";
 import type { Runner } from "../pool.ts";
 import { bigintArray, byteaArray, float8Array, intArray, smallintArray, textArray } from "../sql-arrays.ts";
 import { createLimit, type NamespaceSample, parseSample, type SampleRow } from "./sample-limits.ts";

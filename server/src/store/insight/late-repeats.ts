@@ -1,4 +1,4 @@
-import { LAST_LATENESS_BUCKET, LATENESS_RATIO } from "../../domain/insight/lateness.ts";
+import { LAST_LATENESS_BUCKET, LATENESS_RATIO } from "../../features/usage/lateness.ts";
 import type { Runner } from "../pool.ts";
 import { byteaArray, float8Array, intArray, smallintArray, textArray } from "../sql-arrays.ts";
 

@@ -1,4 +1,4 @@
-import type { BucketCount, Observations, SampledCount } from "../../domain/insight/observations.ts";
+import type { BucketCount, Observations, SampledCount } from "../../features/insight/domain/observations.ts";
 import type { Runner } from "../pool.ts";
 
 /** Sums a namespace's hours by day and retention. `$3` is the number of days. */

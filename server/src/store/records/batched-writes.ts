@@ -1,7 +1,7 @@
 import type pg from "pg";
-import { type Deadline, mapSettled, Rejected, type Settled } from "../../domain/operation.ts";
-import { type Contended, type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
-import { Refusal } from "../../domain/refusal.ts";
+import { type Deadline, mapSettled, Rejected, type Settled } from "../../core/domain/operation.ts";
+import { type Contended, type LiveRecord, type RecordId, recordName } from "../../core/domain/record.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-batcher.ts";
 import type { Runner, Statement } from "../pool.ts";

@@ -1,5 +1,5 @@
-import { clockMoved, type DatabaseClock } from "../../domain/database-clock.ts";
-import { awaitLate, type Deadline, mapSettled, type Settled } from "../../domain/operation.ts";
+import { clockMoved, type DatabaseClock } from "../../core/domain/database-clock.ts";
+import { awaitLate, type Deadline, mapSettled, type Settled } from "../../core/domain/operation.ts";
 import {
   answerClaim,
   type ClaimCommand,
@@ -9,8 +9,8 @@ import {
   laterMs,
   type Result,
   unfinishedPhase,
-} from "../../domain/record.ts";
-import { createReplyRoom, type ReplyRoom } from "../../domain/reply-room.ts";
+} from "../../core/domain/record.ts";
+import { createReplyRoom, type ReplyRoom } from "../../core/domain/reply-room.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { createBatchedWrite, readWrittenRecords, type WriteParts, writeAll } from "./batched-writes.ts";
 import {

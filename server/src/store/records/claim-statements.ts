@@ -1,4 +1,4 @@
-import type { ClaimCommand } from "../../domain/record.ts";
+import type { ClaimCommand } from "../../core/domain/record.ts";
 import { booleanArray, byteaArray, intArray, textArray } from "../sql-arrays.ts";
 import { RECORD_COLUMNS } from "./record-row.ts";
 
@@ -100,7 +100,7 @@ select (g.fencing_token - 1)::text as "drawnToken",
  * A key without a row is inserted.
  *
  * A retention that ends later than $13, in milliseconds since the Unix epoch, has not ended, whatever now() is: the
- * database's clock may have been set forward (domain/database-clock.ts). `least` skips a null.
+ * database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null.
  *
  * `ended` has the rows of lives that have ended, as they were before this statement: a statistic, and no part of the
  * decision. An object finds them by their names, because a join of both would compare each row with each other row.

@@ -1,7 +1,12 @@
-import type { Deadline, Settled } from "../../domain/operation.ts";
-import { type CachedCompletion, laterMs } from "../../domain/record.ts";
-import { resultBytes } from "../../domain/result-bytes.ts";
-import { answerComplete, type CompleteCommand, type Completion, completed } from "../../domain/settlement.ts";
+import type { Deadline, Settled } from "../../core/domain/operation.ts";
+import { type CachedCompletion, laterMs } from "../../core/domain/record.ts";
+import { resultBytes } from "../../core/domain/result-bytes.ts";
+import {
+  answerComplete,
+  type CompleteCommand,
+  type Completion,
+  completed,
+} from "../../core/domain/settlement.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { bigintArray, byteaArray, intArray, smallintArray, textArray } from "../sql-arrays.ts";
 import { createBatchedWrite, type WriteParts, writeAll } from "./batched-writes.ts";

@@ -1,5 +1,9 @@
-import type { Deadline, Settled } from "../../domain/operation.ts";
-import { answerExtendLease, type ExtendLeaseCommand, type LeaseExtension } from "../../domain/settlement.ts";
+import type { Deadline, Settled } from "../../core/domain/operation.ts";
+import {
+  answerExtendLease,
+  type ExtendLeaseCommand,
+  type LeaseExtension,
+} from "../../core/domain/settlement.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { bigintArray, byteaArray, intArray, textArray } from "../sql-arrays.ts";
 import { createBatchedWrite, readWrittenRecords, type WriteParts, writeAll } from "./batched-writes.ts";

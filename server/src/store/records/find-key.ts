@@ -1,4 +1,4 @@
-import type { LiveRecord } from "../../domain/record.ts";
+import type { LiveRecord } from "../../core/domain/record.ts";
 import type { Runner } from "../pool.ts";
 import { textArray } from "../sql-arrays.ts";
 import { findNamespacesInUse } from "./list-namespaces-in-use.ts";

@@ -1,6 +1,11 @@
-import { type Deadline, mapSettled } from "../../domain/operation.ts";
-import { type LiveRecord, type RecordId, type Result, recordName } from "../../domain/record.ts";
-import { createReplyRoom, type ReplyRoom, replyTooLarge, unboundedBytes } from "../../domain/reply-room.ts";
+import { type Deadline, mapSettled } from "../../core/domain/operation.ts";
+import { type LiveRecord, type RecordId, type Result, recordName } from "../../core/domain/record.ts";
+import {
+  createReplyRoom,
+  type ReplyRoom,
+  replyTooLarge,
+  unboundedBytes,
+} from "../../core/domain/reply-room.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { bigintArray } from "../sql-arrays.ts";

@@ -1,4 +1,4 @@
-import type { LiveRecord } from "../../domain/record.ts";
+import type { LiveRecord } from "../../core/domain/record.ts";
 import type { Runner } from "../pool.ts";
 import type { RecordFilter } from "./list-records.ts";
 import { parseRecord, type RecordRow } from "./record-row.ts";

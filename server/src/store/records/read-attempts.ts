@@ -1,5 +1,5 @@
-import type { Attempt } from "../../domain/attempt.ts";
-import type { RecordId } from "../../domain/record.ts";
+import type { Attempt } from "../../core/domain/attempt.ts";
+import type { RecordId } from "../../core/domain/record.ts";
 import type { Runner } from "../pool.ts";
 
 const readPastAttempts = {

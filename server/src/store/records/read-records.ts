@@ -1,7 +1,7 @@
-import { awaitLate, type Deadline, mapSettled, type Settled } from "../../domain/operation.ts";
-import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
-import { Refusal } from "../../domain/refusal.ts";
-import { createReplyRoom } from "../../domain/reply-room.ts";
+import { awaitLate, type Deadline, mapSettled, type Settled } from "../../core/domain/operation.ts";
+import { type LiveRecord, type RecordId, recordName } from "../../core/domain/record.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
+import { createReplyRoom } from "../../core/domain/reply-room.ts";
 import type { Batcher } from "../batching/batcher.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-batcher.ts";

@@ -1,5 +1,5 @@
-import { type RecordId, recordName } from "../../domain/record.ts";
-import { Refusal } from "../../domain/refusal.ts";
+import { type RecordId, recordName } from "../../core/domain/record.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
 import { type EncryptionKey, type Keyring, NO_KEYS } from "../encryption/keyring.ts";
 import { deriveKey, open, SEALED_OVERHEAD_BYTES, seal } from "../encryption/seal.ts";
 import { nameOfRow } from "./record-ids.ts";

@@ -1,4 +1,4 @@
-import { type RecordId, recordName } from "../../domain/record.ts";
+import { type RecordId, recordName } from "../../core/domain/record.ts";
 import { intArray, textArray } from "../sql-arrays.ts";
 
 /**

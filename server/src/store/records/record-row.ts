@@ -5,7 +5,7 @@ import {
   type Phase,
   type Result,
   unfinishedPhase,
-} from "../../domain/record.ts";
+} from "../../core/domain/record.ts";
 import type { IdRow } from "./record-ids.ts";
 
 /**

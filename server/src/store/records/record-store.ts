@@ -1,4 +1,4 @@
-import { type DatabaseClock, UNCHECKED_CLOCK } from "../../domain/database-clock.ts";
+import { type DatabaseClock, UNCHECKED_CLOCK } from "../../core/domain/database-clock.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import type { Shards } from "../citus/shards.ts";

@@ -1,5 +1,5 @@
-import type { RecordId } from "../../domain/record.ts";
-import { isRefusal } from "../../domain/refusal.ts";
+import type { RecordId } from "../../core/domain/record.ts";
+import { isRefusal } from "../../core/domain/refusal.ts";
 import type { Runner } from "../pool.ts";
 import { bigintArray, byteaArray, textArray } from "../sql-arrays.ts";
 import type { PassPage, PassPosition } from "./encryption-pass.ts";

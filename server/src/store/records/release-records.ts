@@ -1,5 +1,5 @@
-import type { Deadline, Settled } from "../../domain/operation.ts";
-import { answerRelease, type Release, type ReleaseCommand } from "../../domain/settlement.ts";
+import type { Deadline, Settled } from "../../core/domain/operation.ts";
+import { answerRelease, type Release, type ReleaseCommand } from "../../core/domain/settlement.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { bigintArray, textArray } from "../sql-arrays.ts";

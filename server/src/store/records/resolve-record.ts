@@ -1,5 +1,5 @@
-import type { LiveRecord, RecordId } from "../../domain/record.ts";
-import type { ResolveCommand } from "../../domain/resolution.ts";
+import type { LiveRecord, RecordId } from "../../core/domain/record.ts";
+import type { ResolveCommand } from "../../features/jobs/resolution.ts";
 import type { Runner } from "../pool.ts";
 import { raiseCacheGeneration } from "./forget-records.ts";
 import type { RecordEncryption } from "./record-encryption.ts";

@@ -1,4 +1,4 @@
-import type { RetentionChange } from "../../domain/retention-change.ts";
+import type { RetentionChange } from "../../features/jobs/retention-change.ts";
 import type { Runner } from "../pool.ts";
 import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
 
@@ -12,7 +12,7 @@ import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
  *
  * Parameters behind the page's: the old retention of key, result and failure ($5 to $7), and the new one ($8
  * to $10), in seconds. `restamp_records` also has the latest time that it may take for now ($11), in milliseconds since
- * the Unix epoch: the database's clock may have been set forward (domain/database-clock.ts). `least` skips a null.
+ * the Unix epoch: the database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null.
  */
 
 /**

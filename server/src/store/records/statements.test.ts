@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { MAX_ATTEMPTS_SHOWN, MAX_REASON_CHARACTERS } from "../../domain/attempt.ts";
+import { MAX_ATTEMPTS_SHOWN, MAX_REASON_CHARACTERS } from "../../core/domain/attempt.ts";
 import { MAX_BATCH } from "../batching/batcher.ts";
 import { SEALED_OVERHEAD_BYTES } from "../encryption/seal.ts";
 import { STORED_BYTES } from "../tenants/tenant-totals.ts";

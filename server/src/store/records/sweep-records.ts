@@ -1,10 +1,10 @@
-import type { SampleSeed } from "../../domain/insight/key-sample.ts";
+import type { SampleSeed } from "../../features/insight/domain/key-sample.ts";
 import { limitLocks } from "../limit-locks.ts";
 import type { Pool, Statement } from "../pool.ts";
 
 /*
  * The last parameter of each statement is the latest time that it may take for now, in milliseconds since the
- * Unix epoch: the database's clock may have been set forward (domain/database-clock.ts). `least` skips a null.
+ * Unix epoch: the database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null.
  */
 
 /**

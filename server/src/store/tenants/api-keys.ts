@@ -1,4 +1,4 @@
-import type { ApiKeyResource, Role } from "../../domain/tenant.ts";
+import type { ApiKeyResource, Role } from "../../core/domain/tenant.ts";
 import type { Pool, Runner } from "../pool.ts";
 import { textArray } from "../sql-arrays.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Resolution } from "../../domain/resolution.ts";
-import { digestResult } from "../../domain/result-digest.ts";
+import { digestResult } from "../../core/domain/result-digest.ts";
+import type { Resolution } from "../../features/jobs/resolution.ts";
 import { NO_KEYS, parseKeyring } from "../encryption/keyring.ts";
 import { createRecordEncryption, WITHOUT_KEYS } from "../records/record-encryption.ts";
 import { readJobResolution, writeJobResolution } from "./job-resolution.ts";

@@ -1,5 +1,5 @@
-import type { RecordId } from "../../domain/record.ts";
-import type { Resolution } from "../../domain/resolution.ts";
+import type { RecordId } from "../../core/domain/record.ts";
+import type { Resolution } from "../../features/jobs/resolution.ts";
 import type { RecordEncryption } from "../records/record-encryption.ts";
 
 /** A resolution as `record_jobs.resolution` holds it. Bytes are in base64. */

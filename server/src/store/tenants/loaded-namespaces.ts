@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
-import { type Deadline, Rejected } from "../../domain/operation.ts";
-import { type Policy, type PolicyOverrides, resolvePolicy } from "../../domain/policy.ts";
-import { Refusal } from "../../domain/refusal.ts";
-import { type NamespacePolicies, NEVER_DECLARED, type Tenant } from "../../domain/tenant.ts";
+import { type Deadline, Rejected } from "../../core/domain/operation.ts";
+import { type Policy, type PolicyOverrides, resolvePolicy } from "../../core/domain/policy.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
+import { type NamespacePolicies, NEVER_DECLARED, type Tenant } from "../../core/domain/tenant.ts";
 import { type Batcher, createBatcher } from "../batching/batcher.ts";
 import { createTenantLimiter, type TenantLimiter } from "../batching/fair-queue.ts";
 import type { Runner } from "../pool.ts";

@@ -1,4 +1,4 @@
-import type { NamespaceResource } from "../../domain/tenant.ts";
+import type { NamespaceResource } from "../../core/domain/tenant.ts";
 import type { Runner } from "../pool.ts";
 import { type FieldRow, POLICY_COLUMNS, placeholders } from "./policy-columns.ts";
 

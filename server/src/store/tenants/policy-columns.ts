@@ -1,7 +1,7 @@
-import type { Field, FieldKind, FieldTable, Overrides } from "../../domain/fields.ts";
-import { POLICY_FIELDS, type Policy } from "../../domain/policy.ts";
-import { BOUND_FIELDS, type PolicyBounds } from "../../domain/policy-bounds.ts";
-import { completeQuotas, QUOTA_FIELDS, type Quotas } from "../../domain/quotas.ts";
+import type { Field, FieldKind, FieldTable, Overrides } from "../../core/domain/fields.ts";
+import { POLICY_FIELDS, type Policy } from "../../core/domain/policy.ts";
+import { BOUND_FIELDS, type PolicyBounds } from "../../core/domain/policy-bounds.ts";
+import { completeQuotas, QUOTA_FIELDS, type Quotas } from "../../core/domain/quotas.ts";
 
 /** The Postgres type of each kind's columns. */
 const COLUMN_TYPES = {

@@ -1,4 +1,4 @@
-import type { RecordJob, RecordJobWork } from "../../domain/record-job.ts";
+import type { RecordJob, RecordJobWork } from "../../features/jobs/record-job.ts";
 import type { Runner } from "../pool.ts";
 import { intArray } from "../sql-arrays.ts";
 

@@ -1,4 +1,4 @@
-import type { StoredTotals } from "../../domain/quotas.ts";
+import type { StoredTotals } from "../../core/domain/quotas.ts";
 import type { Runner } from "../pool.ts";
 import { bigintArray, intArray } from "../sql-arrays.ts";
 

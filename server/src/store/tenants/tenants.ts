@@ -4,7 +4,7 @@ import {
   type Tenant,
   type TenantResource,
   type TenantState,
-} from "../../domain/tenant.ts";
+} from "../../core/domain/tenant.ts";
 import type { Pool, Runner } from "../pool.ts";
 import { intArray, textArray } from "../sql-arrays.ts";
 import { createLoadedNamespaces } from "./loaded-namespaces.ts";

@@ -1,4 +1,4 @@
-import { USAGE_COUNTERS, type UsageCounter } from "../../domain/usage.ts";
+import { USAGE_COUNTERS, type UsageCounter } from "../../features/usage/usage.ts";
 import type { Runner } from "../pool.ts";
 import { USED_HOURS, type UsageQuery } from "./usage.ts";
 

@@ -1,5 +1,5 @@
-import type { LatenessCounts } from "../../domain/insight/lateness.ts";
-import { USAGE_COUNTERS, type UsageCounter } from "../../domain/usage.ts";
+import type { LatenessCounts } from "../../features/usage/lateness.ts";
+import { USAGE_COUNTERS, type UsageCounter } from "../../features/usage/usage.ts";
 import { mergedBuckets } from "../insight/late-repeats.ts";
 import type { Runner } from "../pool.ts";
 import { bigintArray, intArray, textArray } from "../sql-arrays.ts";

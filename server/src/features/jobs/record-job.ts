@@ -1,6 +1,6 @@
-import type { LiveRecord } from "./record.ts";
+import type { LiveRecord } from "../../core/domain/record.ts";
+import { LAST_EFFECT_MS } from "../../core/domain/statement-times.ts";
 import type { RetentionChanges } from "./retention-change.ts";
-import { LAST_EFFECT_MS } from "./statement-times.ts";
 
 /** What a record job does to a tenant's records. */
 export type RecordJobWork =

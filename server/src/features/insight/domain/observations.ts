@@ -1,4 +1,4 @@
-import { latenessFloorMs, latenessLimitMs } from "./lateness.ts";
+import { latenessFloorMs, latenessLimitMs } from "../../usage/lateness.ts";
 
 /** The claims of a namespace on one day, UTC, while one key retention was in force. */
 export interface ClaimsOfDay {

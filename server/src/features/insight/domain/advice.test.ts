@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { latenessBucket } from "../../usage/lateness.ts";
 import { type AdviceOptions, adviseRetention, type Candidate } from "./advice.ts";
-import { latenessBucket } from "./lateness.ts";
 import type { ClaimsOfDay, LateOfDay, Observations } from "./observations.ts";
 
 const DAY_MS = 86_400_000;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { DONE, PHASES, recordIn } from "../../../test/helpers/calls/domain.ts";
+import { DONE, PHASES, recordIn } from "../../../../test/helpers/calls/domain.ts";
 import { cachedCompletionOf, type LiveRecord, type Phase } from "./record.ts";
 import { Refusal } from "./refusal.ts";
 import { answerComplete, answerExtendLease, answerRelease, completed } from "./settlement.ts";
