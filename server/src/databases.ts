@@ -5,12 +5,12 @@ import {
   ADMINISTRATION_CONNECTIONS,
   type AdministrationPool,
   createAdministrationPool,
-} from "./store/batching/administration-pool.ts";
-import { nodeUrl } from "./store/citus/direct-route.ts";
-import { joinStatements } from "./store/citus/joined-statements.ts";
-import type { ShardNode } from "./store/citus/shard-map.ts";
-import { MAX_IN_FLIGHT_BY_NODE } from "./store/citus/shard-route.ts";
-import { openPool, type Pool, type PoolObserver, type PoolOptions } from "./store/pool.ts";
+} from "./core/store/batching/administration-pool.ts";
+import { openPool, type Pool, type PoolObserver, type PoolOptions } from "./core/store/pool.ts";
+import { nodeUrl } from "./features/citus/direct-route.ts";
+import { joinStatements } from "./features/citus/joined-statements.ts";
+import type { ShardNode } from "./features/citus/shard-map.ts";
+import { MAX_IN_FLIGHT_BY_NODE } from "./features/citus/shard-route.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 
 interface DatabasesOptions {

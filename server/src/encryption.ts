@@ -1,9 +1,9 @@
 import type { Logger } from "pino";
 import type { Config } from "./config/config.ts";
-import { NO_KEYS, parseKeyring } from "./store/encryption/keyring.ts";
-import type { Runner } from "./store/pool.ts";
-import { readEncryptionPass } from "./store/records/encryption-pass.ts";
-import { createRecordEncryption, type RecordEncryption } from "./store/records/record-encryption.ts";
+import { NO_KEYS, parseKeyring } from "./core/config/keyring.ts";
+import type { Runner } from "./core/store/pool.ts";
+import { readEncryptionPass } from "./features/encryption/encryption-pass.ts";
+import { createRecordEncryption, type RecordEncryption } from "./features/encryption/record-encryption.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 
 interface EncryptionOptions {

@@ -1,10 +1,10 @@
 import type { Waiters } from "./claims/waiters.ts";
 import type { Config } from "./config/config.ts";
+import type { AdministrationPool } from "./core/store/batching/administration-pool.ts";
+import type { Pool } from "./core/store/pool.ts";
 import type { Pipeline } from "./edge/pipeline.ts";
 import { tracePipeline } from "./edge/traced-pipeline.ts";
-import type { AdministrationPool } from "./store/batching/administration-pool.ts";
-import type { Pool } from "./store/pool.ts";
-import { traceAdministrationPool, tracePool } from "./store/traced-pool.ts";
+import { traceAdministrationPool, tracePool } from "./features/tracing/traced-pool.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 import { type OpenTracing, recordedCall, type Tracing, type TracingOptions } from "./telemetry/tracing.ts";
 

@@ -3,7 +3,7 @@ import { createJobScheduler } from "../../server/src/background/jobs/scheduler.t
 import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
 import { createJobWorker } from "../../server/src/background/jobs/worker.ts";
 import { UNCHECKED_CLOCK } from "../../server/src/core/domain/database-clock.ts";
-import { WITHOUT_KEYS } from "../../server/src/store/records/record-encryption.ts";
+import { WITHOUT_KEYS } from "../../server/src/features/encryption/record-encryption.ts";
 import { createLog } from "../../server/src/telemetry/log.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 import { describeAdministration } from "../helpers/calls/admin.ts";

@@ -3,7 +3,7 @@ import { GetUsageRequest_Grouping } from "../../clients/typescript/src/gen/oncew
 import type { UsageHour } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { createUsageFlusher } from "../../server/src/background/usage-flusher.ts";
 import { createUsageMeter } from "../../server/src/background/usage-meter.ts";
-import { openPool } from "../../server/src/store/pool.ts";
+import { openPool } from "../../server/src/core/store/pool.ts";
 import {
   type AdministeredTenant,
   type AdminWorld,

@@ -3,7 +3,14 @@ import type { Call } from "../../server/src/calls/call.ts";
 import { createIdempotencyService } from "../../server/src/claims/service.ts";
 import { createWaiters } from "../../server/src/claims/waiters.ts";
 import { readConfig } from "../../server/src/config/config.ts";
+import { NO_KEYS } from "../../server/src/core/config/keyring.ts";
 import type { Principal } from "../../server/src/core/domain/tenant.ts";
+import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
+import { readInstallation } from "../../server/src/core/store/installation.ts";
+import { openPool } from "../../server/src/core/store/pool.ts";
+import { findResolved } from "../../server/src/core/store/records/read-records.ts";
+import { createRecordStore } from "../../server/src/core/store/records/record-store.ts";
+import { createFindTenants } from "../../server/src/core/store/tenants/tenants.ts";
 import { createGrpcServer } from "../../server/src/edge/grpc/server.ts";
 import {
   createInboundBudget,
@@ -14,13 +21,6 @@ import type { Pipeline } from "../../server/src/edge/pipeline.ts";
 import { readMessage } from "../../server/src/edge/read-message.ts";
 import { routesOf } from "../../server/src/edge/route.ts";
 import { IdempotencyService } from "../../server/src/gen/onceward/v1/idempotency_pb.ts";
-import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
-import { NO_KEYS } from "../../server/src/store/encryption/keyring.ts";
-import { readInstallation } from "../../server/src/store/installation.ts";
-import { openPool } from "../../server/src/store/pool.ts";
-import { findResolved } from "../../server/src/store/records/read-records.ts";
-import { createRecordStore } from "../../server/src/store/records/record-store.ts";
-import { createFindTenants } from "../../server/src/store/tenants/tenants.ts";
 import { createLog } from "../../server/src/telemetry/log.ts";
 import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 

@@ -6,12 +6,12 @@ import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { formatApiKey, generateApiKey } from "../../server/src/auth/api-key.ts";
 import { storedSecret } from "../../server/src/auth/pepper.ts";
 import { readConfig } from "../../server/src/config/config.ts";
+import { ensureDatabase } from "../../server/src/core/store/databases.ts";
+import { migrate } from "../../server/src/core/store/migrate.ts";
+import { openPool } from "../../server/src/core/store/pool.ts";
+import { ensureApiKey } from "../../server/src/core/store/tenants/api-keys.ts";
+import { ensureTenant } from "../../server/src/core/store/tenants/tenants.ts";
 import { createServer } from "../../server/src/server.ts";
-import { ensureDatabase } from "../../server/src/store/databases.ts";
-import { migrate } from "../../server/src/store/migrate.ts";
-import { openPool } from "../../server/src/store/pool.ts";
-import { ensureApiKey } from "../../server/src/store/tenants/api-keys.ts";
-import { ensureTenant } from "../../server/src/store/tenants/tenants.ts";
 import { createLog } from "../../server/src/telemetry/log.ts";
 import type { Guard } from "./messages.ts";
 

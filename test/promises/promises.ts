@@ -246,7 +246,7 @@ const SECURITY: readonly Row[] = [
   ],
   [
     "sessions of one API key or token's subject | 20",
-    "server/src/store/console-sessions.ts",
+    "server/src/features/console/store/console-sessions.ts",
     "MAX_SESSIONS = 20",
     "test/transports/console/sessions.test.ts",
   ],

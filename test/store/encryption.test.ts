@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { encodeMetadata } from "../../server/src/core/domain/result-bytes.ts";
 import { digestResult } from "../../server/src/core/domain/result-digest.ts";
-import { STORED_BYTES } from "../../server/src/store/tenants/tenant-totals.ts";
+import { STORED_BYTES } from "../../server/src/core/store/tenants/tenant-totals.ts";
 import { connectAdmin, createWorld, type TenantAdminClient } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";

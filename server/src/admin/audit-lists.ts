@@ -1,18 +1,18 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Runner } from "../core/store/pool.ts";
+import {
+  type EventCursor,
+  type EventFilter,
+  findAuditEvents,
+  type StoredAuditEvent,
+} from "../features/administration/store/list-audit-events.ts";
 import {
   AuditEvent_Outcome,
   type AuditEvent as AuditEventMessage,
   AuditEventSchema,
 } from "../gen/onceward/v1/tenant_pb.ts";
 import { timestamp, type Violations } from "../messages/violations.ts";
-import type { Runner } from "../store/pool.ts";
-import {
-  type EventCursor,
-  type EventFilter,
-  findAuditEvents,
-  type StoredAuditEvent,
-} from "../store/tenants/list-audit-events.ts";
 import { type PageTokens, pageSize, replyPage, scanUntil } from "./pages.ts";
 
 /** The fields that the requests of both services have. */

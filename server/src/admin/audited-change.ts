@@ -1,8 +1,8 @@
 import { isOutdated } from "../calls/authority.ts";
 import type { Actor } from "../calls/call.ts";
 import type { Principal } from "../core/domain/tenant.ts";
-import type { Runner } from "../store/pool.ts";
-import { insertAuditEvents, type Snapshot } from "../store/tenants/audit-events.ts";
+import type { Runner } from "../core/store/pool.ts";
+import { insertAuditEvents, type Snapshot } from "../core/store/tenants/audit-events.ts";
 
 /** The parts of an audit event that describe a change. */
 export interface Change {

@@ -3,10 +3,10 @@ import { storedSecret } from "../auth/pepper.ts";
 import type { Actor } from "../calls/call.ts";
 import { Refusal } from "../core/domain/refusal.ts";
 import type { ApiKeyResource, TenantResource } from "../core/domain/tenant.ts";
+import type { Runner } from "../core/store/pool.ts";
+import { insertApiKey, lockApiKey, revokeApiKey } from "../core/store/tenants/api-keys.ts";
+import type { Snapshot } from "../core/store/tenants/audit-events.ts";
 import { Violations } from "../messages/violations.ts";
-import type { Runner } from "../store/pool.ts";
-import { insertApiKey, lockApiKey, revokeApiKey } from "../store/tenants/api-keys.ts";
-import type { Snapshot } from "../store/tenants/audit-events.ts";
 import type { ApiKeyTerms } from "./api-key-messages.ts";
 import { recordChange } from "./audited-change.ts";
 

@@ -1,10 +1,10 @@
 import type { Deadline } from "../core/domain/operation.ts";
 import { credentialInvalid, Refusal } from "../core/domain/refusal.ts";
 import type { Principal, Tenant } from "../core/domain/tenant.ts";
-import type { KnownSession } from "../store/console-sessions.ts";
-import type { Pool } from "../store/pool.ts";
-import { type KnownApiKey, storeKeyDigest } from "../store/tenants/api-keys.ts";
-import { createFindTenants, findTenantIds } from "../store/tenants/tenants.ts";
+import type { Pool } from "../core/store/pool.ts";
+import { type KnownApiKey, storeKeyDigest } from "../core/store/tenants/api-keys.ts";
+import { createFindTenants, findTenantIds } from "../core/store/tenants/tenants.ts";
+import type { KnownSession } from "../features/console/store/console-sessions.ts";
 import { type ApiKey, digestSecret, parseAuthorization, sameDigest } from "./api-key.ts";
 import {
   type CachedApiKey,

@@ -2,7 +2,9 @@ import { randomBytes } from "node:crypto";
 import type { Deadline } from "../core/domain/operation.ts";
 import { credentialInvalid } from "../core/domain/refusal.ts";
 import type { Principal } from "../core/domain/tenant.ts";
-import { createPacedQueue } from "../store/batching/paced-queue.ts";
+import { createPacedQueue } from "../core/store/batching/paced-queue.ts";
+import type { Runner } from "../core/store/pool.ts";
+import { insertAuditEvents } from "../core/store/tenants/audit-events.ts";
 import {
   type EndedSessions,
   endSessions,
@@ -11,9 +13,7 @@ import {
   type SessionCredential,
   type SessionDatabase,
   storeSession,
-} from "../store/console-sessions.ts";
-import type { Runner } from "../store/pool.ts";
-import { insertAuditEvents } from "../store/tenants/audit-events.ts";
+} from "../features/console/store/console-sessions.ts";
 import { digestSecret } from "./api-key.ts";
 import { createRefreshingCache, MAX_AGE_MS, REFRESH_AFTER_MS } from "./credential-cache.ts";
 

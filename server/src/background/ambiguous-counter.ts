@@ -1,7 +1,7 @@
-import type { Runner } from "../store/pool.ts";
-import { countMatching } from "../store/records/count-matching.ts";
-import type { AmbiguousCursor } from "../store/records/list-ambiguous.ts";
-import { findTenantsThatHold } from "../store/tenants/ambiguous-records.ts";
+import type { Runner } from "../core/store/pool.ts";
+import { findTenantsThatHold } from "../features/jobs/store/ambiguous-records.ts";
+import { countMatching } from "../features/jobs/store/count-matching.ts";
+import type { AmbiguousCursor } from "../features/jobs/store/list-ambiguous.ts";
 import type { LabelledTenant } from "../telemetry/tenant-labels.ts";
 import { createRepeating, type Repeating } from "./repeat.ts";
 

@@ -1,3 +1,5 @@
+import type { Pool } from "../core/store/pool.ts";
+import type { SweptNamespace } from "../core/store/records/sweep-records.ts";
 import type { KeyHashes } from "../features/insight/domain/key-hashes.ts";
 import { keyStem } from "../features/insight/domain/key-shape.ts";
 import {
@@ -5,10 +7,8 @@ import {
   limitKeySample,
   removeSampledKeys,
   type SampledKey,
-} from "../store/insight/key-samples.ts";
-import type { NamespaceSample } from "../store/insight/sample-limits.ts";
-import type { Pool } from "../store/pool.ts";
-import type { SweptNamespace } from "../store/records/sweep-records.ts";
+} from "../features/insight/store/key-samples.ts";
+import type { NamespaceSample } from "../features/insight/store/sample-limits.ts";
 import { createObservedKeys, type WaitingClaim } from "./observed-keys.ts";
 import { createRepeating } from "./repeat.ts";
 import { createSampleShifts } from "./sample-shifts.ts";

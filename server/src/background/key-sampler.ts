@@ -1,12 +1,12 @@
 import { createHmac } from "node:crypto";
 import { type RecordId, recordName } from "../core/domain/record.ts";
+import type { Runner } from "../core/store/pool.ts";
+import type { SweptNamespace } from "../core/store/records/sweep-records.ts";
 import { createKeyHashes, type KeyHashes } from "../features/insight/domain/key-hashes.ts";
 import { createDepthOf, type SampleSeed } from "../features/insight/domain/key-sample.ts";
-import { countLateRepeats, type SampledClaim } from "../store/insight/late-repeats.ts";
-import type { NamespaceSample } from "../store/insight/sample-limits.ts";
-import { addTombstones, limitSample } from "../store/insight/tombstones.ts";
-import type { Runner } from "../store/pool.ts";
-import type { SweptNamespace } from "../store/records/sweep-records.ts";
+import type { NamespaceSample } from "../features/insight/store/sample-limits.ts";
+import { addTombstones, limitSample } from "../features/insight/store/tombstones.ts";
+import { countLateRepeats, type SampledClaim } from "../features/usage/store/late-repeats.ts";
 import { createEndedKeys, type EndedKeys } from "./ended-keys.ts";
 import { createRepeating } from "./repeat.ts";
 import { createSampleShifts } from "./sample-shifts.ts";

@@ -1,14 +1,14 @@
-import type { Statements } from "../store/batching/administration-pool.ts";
-import { limitLocks } from "../store/limit-locks.ts";
+import type { Statements } from "../core/store/batching/administration-pool.ts";
+import { limitLocks } from "../core/store/limit-locks.ts";
 import {
   advanceEncryptionPass,
   beginEncryptionPass,
   type PassPage,
   readEncryptionPass,
   takeEncryptionPage,
-} from "../store/records/encryption-pass.ts";
-import type { RecordEncryption } from "../store/records/record-encryption.ts";
-import { reencryptPage } from "../store/records/reencrypt-records.ts";
+} from "../features/encryption/encryption-pass.ts";
+import type { RecordEncryption } from "../features/encryption/record-encryption.ts";
+import { reencryptPage } from "../features/encryption/reencrypt-records.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { largerBatch, smallerBatch } from "./batch-size.ts";
 import { createRepeating, type Repeating } from "./repeat.ts";

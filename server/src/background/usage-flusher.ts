@@ -1,5 +1,5 @@
-import type { Pool } from "../store/pool.ts";
-import { addUsage, type UsageCount } from "../store/tenants/usage.ts";
+import type { Pool } from "../core/store/pool.ts";
+import { addUsage, type UsageCount } from "../features/usage/store/usage.ts";
 import { createRepeating } from "./repeat.ts";
 import type { UsageMeter } from "./usage-meter.ts";
 

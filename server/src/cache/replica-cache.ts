@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { Keyring } from "../store/encryption/keyring.ts";
+import type { Keyring } from "../core/config/keyring.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { entryFormat } from "./entry-format.ts";
 import { createMemoryCache } from "./memory.ts";

@@ -20,8 +20,8 @@ import {
 } from "../core/domain/record.ts";
 import { isRefusal, reasonName } from "../core/domain/refusal.ts";
 import { cacheEpochOf } from "../core/domain/tenant.ts";
+import type { RecordStore } from "../core/store/records/record-store.ts";
 import type { ClaimRequest, ClaimResponse } from "../gen/onceward/v1/idempotency_pb.ts";
-import type { RecordStore } from "../store/records/record-store.ts";
 import { decideUntil, waitEndMs } from "./claim-waiting.ts";
 import { type AdmitRecord, claimWithinQuota } from "./claim-within-quota.ts";
 import { counted, type OnOperation } from "./counted.ts";

@@ -1,8 +1,8 @@
 import { readConfig } from "../config/config.ts";
-import { type Keyring, NO_KEYS, parseKeyring } from "../store/encryption/keyring.ts";
-import { openPool } from "../store/pool.ts";
-import { type PassProgress, readEncryptionPass } from "../store/records/encryption-pass.ts";
-import { countKeyUsage, type KeyUsage } from "../store/records/key-usage.ts";
+import { type Keyring, NO_KEYS, parseKeyring } from "../core/config/keyring.ts";
+import { openPool } from "../core/store/pool.ts";
+import { type PassProgress, readEncryptionPass } from "../features/encryption/encryption-pass.ts";
+import { countKeyUsage, type KeyUsage } from "../features/encryption/key-usage.ts";
 import { readArguments } from "./arguments.ts";
 import { CommandError, type Host } from "./host.ts";
 import { requireSchema } from "./schema.ts";

@@ -2,22 +2,22 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { pepperMark } from "../auth/pepper.ts";
 import { type Config, readConfig } from "../config/config.ts";
+import { NO_KEYS, parseKeyring } from "../core/config/keyring.ts";
 import { NAMESPACE_PATTERN } from "../core/domain/limits.ts";
 import type { TenantResource } from "../core/domain/tenant.ts";
+import { openPool, type Pool } from "../core/store/pool.ts";
+import { readServerFacts } from "../core/store/server-facts.ts";
+import { insertAuditEvents } from "../core/store/tenants/audit-events.ts";
+import { lockTenant, updateTenant } from "../core/store/tenants/tenants.ts";
+import { createRecordEncryption, type RecordEncryption } from "../features/encryption/record-encryption.ts";
 import { POLICY_SETTLES_MS } from "../features/jobs/record-job.ts";
-import { NO_KEYS, parseKeyring } from "../store/encryption/keyring.ts";
-import { openPool, type Pool } from "../store/pool.ts";
-import { createRecordEncryption, type RecordEncryption } from "../store/records/record-encryption.ts";
-import { readServerFacts } from "../store/server-facts.ts";
-import { insertAuditEvents } from "../store/tenants/audit-events.ts";
 import {
   exportPlainRows,
   exportRecords,
   findMovingTenant,
   type MovingTenant,
-} from "../store/tenants/export-tenant.ts";
-import { type MovedLine, tenantLineOf } from "../store/tenants/moved-tenant.ts";
-import { lockTenant, updateTenant } from "../store/tenants/tenants.ts";
+} from "../features/moving/store/export-tenant.ts";
+import { type MovedLine, tenantLineOf } from "../features/moving/store/moved-tenant.ts";
 import { readArguments } from "./arguments.ts";
 import { CommandError, type Host } from "./host.ts";
 import { requireSchema } from "./schema.ts";

@@ -1,10 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { configuredPeppers, pepperMark } from "../auth/pepper.ts";
 import { type Config, readConfig } from "../config/config.ts";
-import { openPool } from "../store/pool.ts";
-import { readServerFacts } from "../store/server-facts.ts";
-import { storeTenant } from "../store/tenants/import-tenant.ts";
-import { MAX_LINE_BYTES, type MovedLine, parseLine, type TenantLine } from "../store/tenants/moved-tenant.ts";
+import { openPool } from "../core/store/pool.ts";
+import { readServerFacts } from "../core/store/server-facts.ts";
+import { storeTenant } from "../features/moving/store/import-tenant.ts";
+import {
+  MAX_LINE_BYTES,
+  type MovedLine,
+  parseLine,
+  type TenantLine,
+} from "../features/moving/store/moved-tenant.ts";
 import { readArguments } from "./arguments.ts";
 import { encryptionOf } from "./export-tenant.ts";
 import { CommandError, type Host } from "./host.ts";

@@ -1,6 +1,6 @@
 import type { Config } from "../config/config.ts";
-import { openPool, type Pool, type Runner } from "../store/pool.ts";
-import { type Pooler, probePooler } from "../store/pooler.ts";
+import { openPool, type Pool, type Runner } from "../core/store/pool.ts";
+import { type Pooler, probePooler } from "../core/store/pooler.ts";
 import type { Check, Patient } from "./check.ts";
 import { backlogCheck } from "./checks/backlog.ts";
 import { citusCheck } from "./checks/citus.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { NewAuditEvent } from "../store/tenants/audit-events.ts";
+import type { NewAuditEvent } from "../core/store/tenants/audit-events.ts";
 import { createDenialGroups, type Denial, type DenialGroups } from "./denial-groups.ts";
 
 const DENIAL: Denial = {

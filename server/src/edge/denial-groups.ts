@@ -1,4 +1,4 @@
-import type { NewAuditEvent } from "../store/tenants/audit-events.ts";
+import type { NewAuditEvent } from "../core/store/tenants/audit-events.ts";
 
 /** The audit event of a denied call, without the number of calls that it stands for. */
 export type Denial = Omit<NewAuditEvent, "calls" | "denial"> & { readonly denial: string };

@@ -2,8 +2,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Refusal } from "../core/domain/refusal.ts";
 import type { Principal } from "../core/domain/tenant.ts";
-import type { Runner } from "../store/pool.ts";
-import { insertAuditEvents } from "../store/tenants/audit-events.ts";
+import type { Runner } from "../core/store/pool.ts";
+import { insertAuditEvents } from "../core/store/tenants/audit-events.ts";
 import { createDenialGroups, type Denial } from "./denial-groups.ts";
 
 /** A call, or one of a batch, that was refused with PERMISSION_DENIED. */

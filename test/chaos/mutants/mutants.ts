@@ -19,7 +19,7 @@ export interface Replacement {
   readonly to: string;
 }
 
-const CLAIM = "store/records/claim-statements.ts";
+const CLAIM = "core/store/records/claim-statements.ts";
 const CLAIMABLE = `r.state = 0 /* forgotten */
      or r.expires_at <= least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
      or ((r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
@@ -64,12 +64,12 @@ export const MUTANTS: readonly Mutant[] = [
     defect: "a superseded token completes",
     replacements: [
       {
-        file: "store/records/complete-records.ts",
+        file: "core/store/records/complete-records.ts",
         from: "    and r.fencing_token = i.fencing_token\n",
         to: "",
       },
       {
-        file: "store/records/complete-records.ts",
+        file: "core/store/records/complete-records.ts",
         from: "applied ? completed(record)",
         to: `applied ? completed(record) : record?.phase.kind === "completed"
         ? { kind: "completed", completedAtMs: record.phase.completedAtMs, expiresAtMs: record.expiresAtMs,
@@ -142,7 +142,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "a copy that is written late is found although its record was forgotten",
     replacements: [
       {
-        file: "store/tenants/tenants.ts",
+        file: "core/store/tenants/tenants.ts",
         from: "generation: cache_generation }",
         to: "generation: 0 }",
       },
@@ -202,22 +202,22 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "the sweep deletes records before their retention ends",
     replacements: [
       {
-        file: "store/records/sweep-records.ts",
+        file: "core/store/records/sweep-records.ts",
         from: "         where r.sweep_at <= least(now(), to_timestamp($2::float8 / 1000))\n         order by r.sweep_at\n         limit $1::int + 1) due`,",
         to: "         where r.claimed_at <= now() - interval '3 seconds'\n         order by r.sweep_at\n         limit $1::int + 1) due`,",
       },
       {
-        file: "store/records/sweep-records.ts",
+        file: "core/store/records/sweep-records.ts",
         from: "r.expires_at <= least(now(), to_timestamp($4::float8 / 1000)) - interval '2 minutes'",
         to: "coalesce($4::float8, 0) is not null",
       },
       {
-        file: "store/records/sweep-records.ts",
+        file: "core/store/records/sweep-records.ts",
         from: "r.expires_at <= least(now(), to_timestamp($3::float8 / 1000)) - interval '2 minutes'",
         to: "coalesce($3::float8, 0) is not null",
       },
       {
-        file: "store/records/sweep-records.ts",
+        file: "core/store/records/sweep-records.ts",
         from: "and r.expires_at > least(now(), to_timestamp($2::float8 / 1000)) - interval '2 minutes'",
         to: "and false",
       },
@@ -266,7 +266,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "a commit is acknowledged before it is written, and Postgres crashes",
     replacements: [
       {
-        file: "store/pool.ts",
+        file: "core/store/pool.ts",
         from: "const PLANNER_SETTINGS = {\n",
         to: 'const PLANNER_SETTINGS = {\n  synchronous_commit: "off",\n',
       },

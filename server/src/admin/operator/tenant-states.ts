@@ -1,7 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call, Handlers } from "../../calls/call.ts";
 import type { TenantResource } from "../../core/domain/tenant.ts";
+import { revokeApiKeys } from "../../core/store/tenants/api-keys.ts";
+import { updateTenant } from "../../core/store/tenants/tenants.ts";
 import { POLICY_SETTLES_MS } from "../../features/jobs/record-job.ts";
+import { insertRecordJob } from "../../features/jobs/store/record-jobs.ts";
 import {
   DeleteTenantResponseSchema,
   type OperatorService,
@@ -9,9 +12,6 @@ import {
   SuspendTenantResponseSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
 import { Violations } from "../../messages/violations.ts";
-import { revokeApiKeys } from "../../store/tenants/api-keys.ts";
-import { insertRecordJob } from "../../store/tenants/record-jobs.ts";
-import { updateTenant } from "../../store/tenants/tenants.ts";
 import { recordChange } from "../audited-change.ts";
 import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 import type { OperatorOptions } from "./options.ts";

@@ -1,15 +1,15 @@
 import { create } from "@bufbuild/protobuf";
 import type { Handlers } from "../../calls/call.ts";
 import type { TenantResource } from "../../core/domain/tenant.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import { findTenantResource, listTenantResources } from "../../core/store/tenants/tenants.ts";
+import { findTenantUse, type TenantUse } from "../../features/usage/store/tenant-use.ts";
 import {
   ListTenantUsageResponseSchema,
   type OperatorService,
   TenantUsageSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
 import { timestamp, Violations } from "../../messages/violations.ts";
-import type { Runner } from "../../store/pool.ts";
-import { findTenantUse, type TenantUse } from "../../store/tenants/tenant-use.ts";
-import { findTenantResource, listTenantResources } from "../../store/tenants/tenants.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import { QUOTA_MESSAGES } from "../policy-messages.ts";
 import type { OperatorOptions } from "./options.ts";

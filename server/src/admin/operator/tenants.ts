@@ -2,6 +2,13 @@ import { create } from "@bufbuild/protobuf";
 import type { Call, Handlers } from "../../calls/call.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
 import type { TenantResource } from "../../core/domain/tenant.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import {
+  findTenantResource,
+  insertTenant,
+  listTenantResources,
+  updateTenant,
+} from "../../core/store/tenants/tenants.ts";
 import {
   CreateTenantApiKeyResponseSchema,
   CreateTenantResponseSchema,
@@ -13,13 +20,6 @@ import {
 } from "../../gen/onceward/v1/operator_pb.ts";
 import { TenantSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import { Violations } from "../../messages/violations.ts";
-import type { Runner } from "../../store/pool.ts";
-import {
-  findTenantResource,
-  insertTenant,
-  listTenantResources,
-  updateTenant,
-} from "../../store/tenants/tenants.ts";
 import { apiKeyMessage, parseApiKeyTerms } from "../api-key-messages.ts";
 import { recordChange } from "../audited-change.ts";
 import { makeApiKey } from "../new-api-key.ts";

@@ -1,9 +1,9 @@
+import type { Runner } from "../../core/store/pool.ts";
 import type { KeyHashes } from "../../features/insight/domain/key-hashes.ts";
 import type { SuspicionKind } from "../../features/insight/domain/key-quality.ts";
 import { keyShape } from "../../features/insight/domain/key-shape.ts";
-import { type ExampleRecord, readExamples } from "../../store/insight/key-examples.ts";
-import { findPromptFingerprints, findReturnedKeys } from "../../store/insight/key-observations.ts";
-import type { Runner } from "../../store/pool.ts";
+import { type ExampleRecord, readExamples } from "../../features/insight/store/key-examples.ts";
+import { findPromptFingerprints, findReturnedKeys } from "../../features/insight/store/key-observations.ts";
 
 interface Namespace {
   readonly tenantId: number;

@@ -1,8 +1,14 @@
 import { create } from "@bufbuild/protobuf";
 import type { Handlers } from "../../calls/call.ts";
 import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
+import type { Runner } from "../../core/store/pool.ts";
 import { createKeyHashes, type KeyHashes } from "../../features/insight/domain/key-hashes.ts";
 import { type Finding, judgeKeys } from "../../features/insight/domain/key-quality.ts";
+import type { ExampleRecord } from "../../features/insight/store/key-examples.ts";
+import {
+  findObservedNamespaces,
+  readKeyObservations,
+} from "../../features/insight/store/key-observations.ts";
 import {
   GetKeyQualityResponseSchema,
   type KeyExample,
@@ -12,9 +18,6 @@ import {
   type TenantAdminService,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { timestamp, Violations } from "../../messages/violations.ts";
-import type { ExampleRecord } from "../../store/insight/key-examples.ts";
-import { findObservedNamespaces, readKeyObservations } from "../../store/insight/key-observations.ts";
-import type { Runner } from "../../store/pool.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import { ADVICE, DEFECTS } from "./key-defects.ts";
 import { findExamples } from "./key-examples.ts";

@@ -5,8 +5,19 @@ import { resolvePolicy } from "../../core/domain/policy.ts";
 import { MAX_DECLARED_NAMESPACES } from "../../core/domain/quotas.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
 import type { NamespaceResource, Tenant, TenantResource } from "../../core/domain/tenant.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import { findTenantResource } from "../../core/store/tenants/tenants.ts";
+import {
+  countNamespaces,
+  deleteNamespace,
+  findNamespaceResource,
+  listNamespaceResources,
+  putNamespace,
+} from "../../features/administration/store/namespaces.ts";
+import { removeSamples } from "../../features/insight/store/tombstones.ts";
 import { POLICY_SETTLES_MS, type RecordJob } from "../../features/jobs/record-job.ts";
 import { type RetentionChanges, retentionChange } from "../../features/jobs/retention-change.ts";
+import { mayHaveLiveRecords } from "../../features/jobs/store/restamp-records.ts";
 import {
   type DeleteNamespaceRequest,
   DeleteNamespaceResponseSchema,
@@ -18,17 +29,6 @@ import {
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { NamespaceSchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import { Violations } from "../../messages/violations.ts";
-import { removeSamples } from "../../store/insight/tombstones.ts";
-import type { Runner } from "../../store/pool.ts";
-import { mayHaveLiveRecords } from "../../store/records/restamp-records.ts";
-import {
-  countNamespaces,
-  deleteNamespace,
-  findNamespaceResource,
-  listNamespaceResources,
-  putNamespace,
-} from "../../store/tenants/namespaces.ts";
-import { findTenantResource } from "../../store/tenants/tenants.ts";
 import { recordChange } from "../audited-change.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import { checkEtag, namespaceEtag, namespaceMessage, recordJobMessage } from "../tenant-messages.ts";

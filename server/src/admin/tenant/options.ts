@@ -1,8 +1,8 @@
 import type { Admission } from "../../admission/admission.ts";
 import type { ChangeListener } from "../../auth/authenticate.ts";
-import type { AdministrationPool } from "../../store/batching/administration-pool.ts";
-import type { RecordEncryption } from "../../store/records/record-encryption.ts";
-import type { RecordStore } from "../../store/records/record-store.ts";
+import type { AdministrationPool } from "../../core/store/batching/administration-pool.ts";
+import type { RecordStore } from "../../core/store/records/record-store.ts";
+import type { RecordEncryption } from "../../features/encryption/record-encryption.ts";
 import type { PageTokens } from "../pages.ts";
 
 /** The parts that TenantAdminService needs. */

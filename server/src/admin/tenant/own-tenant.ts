@@ -1,8 +1,8 @@
 import type { Call } from "../../calls/call.ts";
 import { credentialInvalid, Refusal } from "../../core/domain/refusal.ts";
 import type { Tenant, TenantResource } from "../../core/domain/tenant.ts";
-import type { Runner } from "../../store/pool.ts";
-import { lockTenant } from "../../store/tenants/tenants.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import { lockTenant } from "../../core/store/tenants/tenants.ts";
 
 /**
  * Returns the tenant that a caller administers as a whole.

@@ -1,14 +1,14 @@
 import { create } from "@bufbuild/protobuf";
 import type { Handlers } from "../../calls/call.ts";
 import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
+import { countRecords, type RecordCounts } from "../../features/administration/store/count-records.ts";
+import { findNamespacesInUse } from "../../features/administration/store/list-namespaces-in-use.ts";
 import {
   CountRecordsResponseSchema,
   ListUndeclaredNamespacesResponseSchema,
   type TenantAdminService,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { timestamp, Violations } from "../../messages/violations.ts";
-import { countRecords, type RecordCounts } from "../../store/records/count-records.ts";
-import { findNamespacesInUse } from "../../store/records/list-namespaces-in-use.ts";
 import { pageSize, scanUntil } from "../pages.ts";
 import type { TenantAdminOptions } from "./options.ts";
 import { administeredNamespace, administeredTenant } from "./own-tenant.ts";

@@ -3,17 +3,9 @@ import type { Admission } from "../../admission/admission.ts";
 import type { Call, Handlers } from "../../calls/call.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
 import type { TenantResource } from "../../core/domain/tenant.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import type { Snapshot } from "../../core/store/tenants/audit-events.ts";
 import type { RecordJob } from "../../features/jobs/record-job.ts";
-import {
-  CancelRecordJobResponseSchema,
-  GetRecordJobResponseSchema,
-  ListRecordJobsResponseSchema,
-  type TenantAdminService,
-} from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import { RecordJobSchema } from "../../gen/onceward/v1/tenant_pb.ts";
-import { Violations } from "../../messages/violations.ts";
-import type { Runner } from "../../store/pool.ts";
-import type { Snapshot } from "../../store/tenants/audit-events.ts";
 import {
   cancelRecordJob,
   countUnfinishedJobsOf,
@@ -22,7 +14,15 @@ import {
   listRecordJobs,
   lockRecordJob,
   type NewRecordJob,
-} from "../../store/tenants/record-jobs.ts";
+} from "../../features/jobs/store/record-jobs.ts";
+import {
+  CancelRecordJobResponseSchema,
+  GetRecordJobResponseSchema,
+  ListRecordJobsResponseSchema,
+  type TenantAdminService,
+} from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import { RecordJobSchema } from "../../gen/onceward/v1/tenant_pb.ts";
+import { Violations } from "../../messages/violations.ts";
 import { recordChange } from "../audited-change.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import { recordJobMessage } from "../tenant-messages.ts";

@@ -10,6 +10,7 @@ import {
 import type { Policy } from "../../core/domain/policy.ts";
 import { digestResult } from "../../core/domain/result-digest.ts";
 import type { Resolution, ResolveCommand } from "../../features/jobs/resolution.ts";
+import type { RecordFilter } from "../../features/jobs/store/list-records.ts";
 import { Record_State } from "../../gen/onceward/v1/record_pb.ts";
 import {
   type ListRecordsRequest,
@@ -18,7 +19,6 @@ import {
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { checkResultSize, parseResult } from "../../messages/result-requests.ts";
 import type { Violations } from "../../messages/violations.ts";
-import type { RecordFilter } from "../../store/records/list-records.ts";
 import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
 
 /** Parses the filter of a list. Adds a violation for everything that is malformed. @throws Refusal NAMESPACE_DENIED. */

@@ -7,7 +7,26 @@ import { onlyValue } from "../../core/domain/operation.ts";
 import { type LiveRecord, recordName } from "../../core/domain/record.ts";
 import { createRecordTarget } from "../../core/domain/record-target.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import { withResult } from "../../core/store/records/large-results.ts";
+import { withoutValues } from "../../core/store/records/record-row.ts";
+import type { Snapshot } from "../../core/store/tenants/audit-events.ts";
+import { findKey } from "../../features/administration/store/find-key.ts";
+import { readAttempts } from "../../features/administration/store/read-attempts.ts";
 import { type ResolveCommand, recordToChange } from "../../features/jobs/resolution.ts";
+import {
+  type AmbiguousCursor,
+  BEFORE_ALL_AMBIGUOUS,
+  findAmbiguous,
+} from "../../features/jobs/store/list-ambiguous.ts";
+import {
+  cursorBehind,
+  findRecords,
+  type RecordCursor,
+  type RecordFilter,
+  startOf,
+} from "../../features/jobs/store/list-records.ts";
+import { lockRecord, resolveRecord } from "../../features/jobs/store/resolve-record.ts";
 import { RecordSchema } from "../../gen/onceward/v1/record_pb.ts";
 import {
   GetRecordResponseSchema,
@@ -17,25 +36,6 @@ import {
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { attemptMessage, recordMessage } from "../../messages/record-messages.ts";
 import { Violations } from "../../messages/violations.ts";
-import type { Runner } from "../../store/pool.ts";
-import { findKey } from "../../store/records/find-key.ts";
-import { withResult } from "../../store/records/large-results.ts";
-import {
-  type AmbiguousCursor,
-  BEFORE_ALL_AMBIGUOUS,
-  findAmbiguous,
-} from "../../store/records/list-ambiguous.ts";
-import {
-  cursorBehind,
-  findRecords,
-  type RecordCursor,
-  type RecordFilter,
-  startOf,
-} from "../../store/records/list-records.ts";
-import { readAttempts } from "../../store/records/read-attempts.ts";
-import { withoutValues } from "../../store/records/record-row.ts";
-import { lockRecord, resolveRecord } from "../../store/records/resolve-record.ts";
-import type { Snapshot } from "../../store/tenants/audit-events.ts";
 import { recordChange } from "../audited-change.ts";
 import { type Cursor, pageSize, replyPage, type Scope, scanUntil } from "../pages.ts";
 import type { TenantAdminOptions } from "./options.ts";

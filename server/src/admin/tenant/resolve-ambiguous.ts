@@ -5,18 +5,18 @@ import { MAX_CHECKPOINT_NAME_BYTES, MAX_OWNER_BYTES, NAMESPACE_PATTERN } from ".
 import { isExpired } from "../../core/domain/operation.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
 import { policyFor, type Tenant } from "../../core/domain/tenant.ts";
+import type { Runner } from "../../core/store/pool.ts";
 import type { AmbiguousFilter, RecordJob } from "../../features/jobs/record-job.ts";
 import type { Resolution } from "../../features/jobs/resolution.ts";
+import { type AmbiguousRange, countMatching } from "../../features/jobs/store/count-matching.ts";
+import { writeJobResolution } from "../../features/jobs/store/job-resolution.ts";
+import type { AmbiguousCursor } from "../../features/jobs/store/list-ambiguous.ts";
 import {
   type ResolveAmbiguousRecordsRequest,
   ResolveAmbiguousRecordsResponseSchema,
   type TenantAdminService,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { Violations } from "../../messages/violations.ts";
-import type { Runner } from "../../store/pool.ts";
-import { type AmbiguousRange, countMatching } from "../../store/records/count-matching.ts";
-import type { AmbiguousCursor } from "../../store/records/list-ambiguous.ts";
-import { writeJobResolution } from "../../store/tenants/job-resolution.ts";
 import { recordChange } from "../audited-change.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
 import type { TenantAdminOptions } from "./options.ts";

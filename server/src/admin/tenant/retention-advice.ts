@@ -4,6 +4,8 @@ import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
 import { resolvePolicy } from "../../core/domain/policy.ts";
 import { boundsInForce } from "../../core/domain/policy-bounds.ts";
 import { credentialInvalid } from "../../core/domain/refusal.ts";
+import { findTenantResource } from "../../core/store/tenants/tenants.ts";
+import { findNamespaceResource } from "../../features/administration/store/namespaces.ts";
 import {
   type Advice,
   adviseRetention,
@@ -11,6 +13,7 @@ import {
   type MissingData,
   type Recommendation,
 } from "../../features/insight/domain/advice.ts";
+import { readObservations, type StoredObservations } from "../../features/insight/store/observations.ts";
 import {
   type GetRetentionAdviceResponse,
   GetRetentionAdviceResponseSchema,
@@ -19,9 +22,6 @@ import {
   type TenantAdminService,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { duration, timestamp, Violations } from "../../messages/violations.ts";
-import { readObservations, type StoredObservations } from "../../store/insight/observations.ts";
-import { findNamespaceResource } from "../../store/tenants/namespaces.ts";
-import { findTenantResource } from "../../store/tenants/tenants.ts";
 import type { TenantAdminOptions } from "./options.ts";
 import { administeredNamespace } from "./own-tenant.ts";
 

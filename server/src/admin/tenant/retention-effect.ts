@@ -2,10 +2,10 @@ import { create } from "@bufbuild/protobuf";
 import { isOutdated } from "../../calls/authority.ts";
 import type { Call } from "../../calls/call.ts";
 import { isExpired } from "../../core/domain/operation.ts";
+import type { Runner } from "../../core/store/pool.ts";
 import { changeFor, type RetentionChanges } from "../../features/jobs/retention-change.ts";
+import { nextNamespace, previewPage } from "../../features/jobs/store/restamp-records.ts";
 import { type RetentionEffect, RetentionEffectSchema } from "../../gen/onceward/v1/tenant_pb.ts";
-import type { Runner } from "../../store/pool.ts";
-import { nextNamespace, previewPage } from "../../store/records/restamp-records.ts";
 
 /** Records that one statement examines, in some milliseconds; statements of other tenants may run in between. */
 const PAGE_RECORDS = 1000;

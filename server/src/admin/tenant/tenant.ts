@@ -3,6 +3,9 @@ import type { Handlers } from "../../calls/call.ts";
 import { resolvePolicy } from "../../core/domain/policy.ts";
 import { credentialInvalid } from "../../core/domain/refusal.ts";
 import type { NamespaceResource, TenantResource } from "../../core/domain/tenant.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import { findTenantResource, updateTenant } from "../../core/store/tenants/tenants.ts";
+import { listNamespaceResources } from "../../features/administration/store/namespaces.ts";
 import { POLICY_SETTLES_MS } from "../../features/jobs/record-job.ts";
 import { type RetentionChanges, retentionChange } from "../../features/jobs/retention-change.ts";
 import {
@@ -11,9 +14,6 @@ import {
   UpdateTenantResponseSchema,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { Violations } from "../../messages/violations.ts";
-import type { Runner } from "../../store/pool.ts";
-import { listNamespaceResources } from "../../store/tenants/namespaces.ts";
-import { findTenantResource, updateTenant } from "../../store/tenants/tenants.ts";
 import { recordChange } from "../audited-change.ts";
 import { checkEtag, recordJobMessage, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 import type { TenantAdminOptions } from "./options.ts";

@@ -1,7 +1,15 @@
 import { create } from "@bufbuild/protobuf";
 import type { Handlers } from "../../calls/call.ts";
 import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
+import type { Runner } from "../../core/store/pool.ts";
 import { LAST_LATENESS_BUCKET, type LatenessCounts, latenessLimitMs } from "../../features/usage/lateness.ts";
+import { readUsage, type UsageHourRow } from "../../features/usage/store/usage.ts";
+import {
+  type FoundSums,
+  sumUsage,
+  type UsageSum,
+  type UsageSumQuery,
+} from "../../features/usage/store/usage-sums.ts";
 import { EARLIER_LATENESS_LIMITS_MS } from "../../features/usage/usage.ts";
 import {
   type GetUsageRequest,
@@ -16,14 +24,6 @@ import {
   UsageHourSchema,
 } from "../../gen/onceward/v1/tenant_pb.ts";
 import { duration, timestamp, Violations } from "../../messages/violations.ts";
-import type { Runner } from "../../store/pool.ts";
-import { readUsage, type UsageHourRow } from "../../store/tenants/usage.ts";
-import {
-  type FoundSums,
-  sumUsage,
-  type UsageSum,
-  type UsageSumQuery,
-} from "../../store/tenants/usage-sums.ts";
 import { pageSize, replyPage, scanUntil } from "../pages.ts";
 import type { TenantAdminOptions } from "./options.ts";
 import { administeredNamespace, administeredTenant } from "./own-tenant.ts";

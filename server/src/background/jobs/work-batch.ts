@@ -1,21 +1,21 @@
 import { type DatabaseClock, UNCHECKED_CLOCK } from "../../core/domain/database-clock.ts";
 import type { RecordId } from "../../core/domain/record.ts";
+import { limitLocks } from "../../core/store/limit-locks.ts";
+import type { Pool, Runner } from "../../core/store/pool.ts";
+import { type RecordEncryption, WITHOUT_KEYS } from "../../features/encryption/record-encryption.ts";
+import { removeSamples } from "../../features/insight/store/tombstones.ts";
 import type { RecordJob } from "../../features/jobs/record-job.ts";
 import { changeFor } from "../../features/jobs/retention-change.ts";
-import { removeSamples } from "../../store/insight/tombstones.ts";
-import { limitLocks } from "../../store/limit-locks.ts";
-import type { Pool, Runner } from "../../store/pool.ts";
-import { forgetPage, raiseCacheGeneration, removePage } from "../../store/records/forget-records.ts";
-import { type RecordEncryption, WITHOUT_KEYS } from "../../store/records/record-encryption.ts";
-import type { PageOutcome, RecordPage } from "../../store/records/record-page.ts";
-import { nextNamespace, restampPage } from "../../store/records/restamp-records.ts";
+import { forgetPage, raiseCacheGeneration, removePage } from "../../features/jobs/store/forget-records.ts";
 import {
   advanceRecordJob,
   type JobProgress,
   type TakenJob,
   takeRecordJob,
-} from "../../store/tenants/record-jobs.ts";
-import { removeTenantBatch } from "../../store/tenants/remove-tenant.ts";
+} from "../../features/jobs/store/record-jobs.ts";
+import type { PageOutcome, RecordPage } from "../../features/jobs/store/record-page.ts";
+import { removeTenantBatch } from "../../features/jobs/store/remove-tenant.ts";
+import { nextNamespace, restampPage } from "../../features/jobs/store/restamp-records.ts";
 import { resolveBatch } from "./resolve-batch.ts";
 
 /** A finished batch: its job, and the job's progress. */

@@ -1,9 +1,9 @@
 import type { Logger } from "pino";
 import type { DatabaseClock } from "../../core/domain/database-clock.ts";
 import { recordName } from "../../core/domain/record.ts";
-import type { Statements } from "../../store/batching/administration-pool.ts";
-import type { RecordEncryption } from "../../store/records/record-encryption.ts";
-import { countUnfinishedRecordJobs } from "../../store/tenants/record-jobs.ts";
+import type { Statements } from "../../core/store/batching/administration-pool.ts";
+import type { RecordEncryption } from "../../features/encryption/record-encryption.ts";
+import { countUnfinishedRecordJobs } from "../../features/jobs/store/record-jobs.ts";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { createRepeating, type Repeating } from "../repeat.ts";
 import { createJobScheduler } from "./scheduler.ts";

@@ -1,4 +1,4 @@
-import { type Backlog, readBacklog } from "../../store/diagnosis/backlog.ts";
+import { type Backlog, readBacklog } from "../../features/doctor/facts/backlog.ts";
 import type { Check } from "../check.ts";
 import type { Observation } from "../findings.ts";
 

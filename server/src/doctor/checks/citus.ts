@@ -1,14 +1,14 @@
 import { clockOffset, isSkewed } from "../../core/domain/clock-offset.ts";
+import { WORKER_SETTINGS } from "../../core/store/pool.ts";
 import {
   askWorkers,
   type CitusState,
   hasCitus,
   readCitusState,
   type WorkerAnswer,
-} from "../../store/citus/citus-state.ts";
-import { type NodeClock, readNodeClocks } from "../../store/citus/node-clocks.ts";
-import { hasShardFunctions } from "../../store/citus/shard-functions.ts";
-import { WORKER_SETTINGS } from "../../store/pool.ts";
+} from "../../features/citus/citus-state.ts";
+import { type NodeClock, readNodeClocks } from "../../features/citus/node-clocks.ts";
+import { hasShardFunctions } from "../../features/citus/shard-functions.ts";
 import type { Check } from "../check.ts";
 import type { Observation } from "../findings.ts";
 

@@ -1,7 +1,7 @@
 import { type ClockOffset, isSkewed } from "../../core/domain/clock-offset.ts";
 import type { LiveReplica } from "../../core/domain/replica.ts";
-import { measureClockOffset } from "../../store/diagnosis/clock.ts";
-import { BEFORE_ALL_REPLICAS, findReplicas } from "../../store/replicas.ts";
+import { BEFORE_ALL_REPLICAS, findReplicas } from "../../core/store/replicas.ts";
+import { measureClockOffset } from "../../features/doctor/facts/clock.ts";
 import type { Check } from "../check.ts";
 import type { Observation } from "../findings.ts";
 

@@ -1,8 +1,8 @@
 import { HEARTBEAT_CONNECTIONS } from "../../background/heartbeat.ts";
-import { ADMINISTRATION_CONNECTIONS } from "../../store/batching/administration-pool.ts";
-import { type ConnectionLimits, readConnectionLimits } from "../../store/diagnosis/connections.ts";
-import { readPostgresSettings } from "../../store/diagnosis/settings.ts";
-import { readServerFacts } from "../../store/server-facts.ts";
+import { ADMINISTRATION_CONNECTIONS } from "../../core/store/batching/administration-pool.ts";
+import { readServerFacts } from "../../core/store/server-facts.ts";
+import { type ConnectionLimits, readConnectionLimits } from "../../features/doctor/facts/connections.ts";
+import { readPostgresSettings } from "../../features/doctor/facts/settings.ts";
 import type { Check } from "../check.ts";
 import type { Observation } from "../findings.ts";
 

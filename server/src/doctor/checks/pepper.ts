@@ -1,5 +1,5 @@
 import { configuredPeppers, isPepperKnown, pepperMark } from "../../auth/pepper.ts";
-import { countKeysUnderOtherPepper } from "../../store/pepper-check.ts";
+import { countKeysUnderOtherPepper } from "../../core/store/pepper-check.ts";
 import type { Check } from "../check.ts";
 
 /**

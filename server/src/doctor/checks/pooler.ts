@@ -1,5 +1,5 @@
-import { type PostgresSettings, readPostgresSettings } from "../../store/diagnosis/settings.ts";
-import type { Pooler } from "../../store/pooler.ts";
+import type { Pooler } from "../../core/store/pooler.ts";
+import { type PostgresSettings, readPostgresSettings } from "../../features/doctor/facts/settings.ts";
 import type { Check } from "../check.ts";
 import type { Observation } from "../findings.ts";
 

@@ -1,4 +1,4 @@
-import { type PostgresSettings, readPostgresSettings } from "../../store/diagnosis/settings.ts";
+import { type PostgresSettings, readPostgresSettings } from "../../features/doctor/facts/settings.ts";
 import type { Check } from "../check.ts";
 import type { Observation } from "../findings.ts";
 

@@ -1,4 +1,4 @@
-import { type Privileges, readPrivileges } from "../../store/diagnosis/privileges.ts";
+import { type Privileges, readPrivileges } from "../../features/doctor/facts/privileges.ts";
 import type { Check } from "../check.ts";
 import type { Observation } from "../findings.ts";
 

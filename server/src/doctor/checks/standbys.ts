@@ -1,5 +1,5 @@
-import { readPostgresSettings } from "../../store/diagnosis/settings.ts";
-import { readStandbys, type Standby } from "../../store/diagnosis/standbys.ts";
+import { readPostgresSettings } from "../../features/doctor/facts/settings.ts";
+import { readStandbys, type Standby } from "../../features/doctor/facts/standbys.ts";
 import type { Check } from "../check.ts";
 import type { Observation } from "../findings.ts";
 

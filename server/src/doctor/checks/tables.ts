@@ -1,4 +1,4 @@
-import { readTableCounts, type TableCounts } from "../../store/diagnosis/tables.ts";
+import { readTableCounts, type TableCounts } from "../../features/doctor/facts/tables.ts";
 import type { Check } from "../check.ts";
 import type { Observation } from "../findings.ts";
 

@@ -1,0 +1,195 @@
+import type pg from "pg";
+import {
+  type Checkpoint,
+  type LiveRecord,
+  type Phase,
+  type Result,
+  unfinishedPhase,
+} from "../../domain/record.ts";
+import type { IdRow } from "./record-ids.ts";
+
+/**
+ * The numbers of `records.state`. SQL texts hold the numbers, each with its name in a comment
+ * (statements.test.ts).
+ */
+export const STATE = { forgotten: 0, inProgress: 1, completed: 2, released: 3 } as const;
+
+/** The numbers of `records.result_kind`; in SQL texts as those of STATE. */
+export const RESULT_KIND = { success: 1, failure: 2 } as const;
+
+/**
+ * How long a row stays after its retention has ended or its record was forgotten. The row keeps the key's
+ * fencing token, and must outlast every statement that drew a lower number before, which a statement's
+ * timeouts end after 6 s. SQL texts hold the number (statements.test.ts;
+ * server/decisions/0001-one-statement-decides.md).
+ */
+export const FENCING_MARGIN_MS = 120_000;
+
+/**
+ * The increment of the sequence `fencing_tokens`. A statement reads the sequence once and numbers its
+ * operations, at most `MAX_BATCH`, from there. The other 768 numbers are a reserve: a take-over's token is at
+ * least the row's + 1, so it may exceed its statement's numbers by one for each statement in flight, of which
+ * there are fewer.
+ */
+export const TOKENS_PER_DRAW = 1024;
+
+/**
+ * A larger result (payload and metadata, as stored) is read separately (`large-results.ts`), so that a statement for
+ * hundreds of keys cannot return hundreds of megabytes. The default of max_result_bytes, so that few tenants need the
+ * second read.
+ */
+export const MAX_INLINE_RESULT_BYTES = 64 * 1024;
+
+/**
+ * A row of `records` as statements return it and `pg` parses it. Times are milliseconds since the Unix epoch
+ * as float8, which holds microseconds until the year 2106; `now_ms` is the statement's start. Short bytes are
+ * hexadecimal digits.
+ *
+ * A statement that reads records returns everything. One that writes them returns no payload, because its
+ * caller has it, and one that lists many records returns no column without a small limit: those columns are
+ * null.
+ */
+export interface RecordRow extends IdRow, pg.QueryResultRow {
+  readonly state: number;
+  readonly attempt: number;
+  readonly holds_on_lease_expiry: boolean;
+  readonly claim_id: string;
+  readonly owner: string;
+  readonly fencing_token: string;
+  readonly fingerprint: string | null;
+  readonly now_ms: number;
+  readonly first_claimed_at_ms: number;
+  readonly claimed_at_ms: number;
+  readonly lease_expires_at_ms: number;
+  readonly lease_remaining_ms: number;
+  readonly settled_at_ms: number | null;
+  readonly expires_at_ms: number;
+  readonly result_expires_at_ms: number | null;
+  readonly checkpoint_name: string | null;
+  readonly checkpoint_state: Buffer | null;
+  readonly release_reason: string | null;
+  readonly result_kind: number | null;
+  readonly result_digest: string | null;
+  readonly result_content_type: string | null;
+  readonly result_metadata: string | null;
+  readonly result_payload: Buffer | null;
+  /** Stored size of payload and metadata. Returned only by statements that read payloads. */
+  readonly result_bytes?: number | null;
+  /** The keys that encrypt the result and the checkpoint; null: plain form. Returned with what they encrypt. */
+  readonly result_key_id?: number | null;
+  readonly checkpoint_key_id?: number | null;
+  /** Returned only by `take_over_records`. */
+  readonly ended_first_claimed_at_ms?: number | null;
+}
+
+/**
+ * The columns with which each batched statement that returns rows of records begins, with their types
+ * (`Statement.columns`). The others follow.
+ */
+export const RECORD_COLUMNS = `
+  tenant_id int, namespace text, key text, state smallint, attempt int, holds_on_lease_expiry boolean, claim_id text,
+  owner text, fencing_token text, fingerprint text, now_ms float8, first_claimed_at_ms float8, claimed_at_ms float8,
+  lease_expires_at_ms float8, lease_remaining_ms float8, settled_at_ms float8, expires_at_ms float8,
+  result_expires_at_ms float8, checkpoint_name text, release_reason text, result_kind smallint,
+  result_content_type text, result_digest text, checkpoint_state bytea, result_metadata text, result_payload bytea`;
+
+/** Returns a row with its encrypted values in plain form; throws if it cannot. */
+export type OpenRow = (row: RecordRow) => RecordRow;
+
+/** Returns a row without the values that may be encrypted: for a caller that uses none of them. */
+export const withoutValues: OpenRow = (row) => ({
+  ...row,
+  checkpoint_state: null,
+  result_metadata: null,
+  result_payload: null,
+});
+
+/**
+ * Returns the record of a row at the statement's start; undefined if it is forgotten or its retention has
+ * ended.
+ *
+ * @param openRow decrypts the row. Unset: for rows without results whose checkpoint the caller does not use.
+ * @throws the error of `openRow`.
+ */
+export function parseRecord(sealed: RecordRow, openRow?: OpenRow): LiveRecord | undefined {
+  if (sealed.state === STATE.forgotten || sealed.expires_at_ms <= sealed.now_ms) return undefined;
+  const row = openRow === undefined ? sealed : openRow(sealed);
+  return {
+    id: { tenantId: row.tenant_id, namespace: row.namespace, key: row.key },
+    phase: parsePhase(row),
+    fencingToken: BigInt(row.fencing_token),
+    attempt: row.attempt,
+    claimId: row.claim_id,
+    owner: row.owner,
+    fingerprint: row.fingerprint === null ? undefined : Buffer.from(row.fingerprint, "hex"),
+    firstClaimedAtMs: row.first_claimed_at_ms,
+    claimedAtMs: row.claimed_at_ms,
+    leaseExpiresAtMs: row.lease_expires_at_ms,
+    leaseRemainingMs: row.lease_remaining_ms,
+    expiresAtMs: row.expires_at_ms,
+    checkpoint: parseCheckpoint(row),
+    endedFirstClaimedAtMs: row.ended_first_claimed_at_ms ?? undefined,
+  };
+}
+
+function parsePhase(row: RecordRow): Phase {
+  switch (row.state) {
+    case STATE.inProgress:
+      return unfinishedPhase(
+        row.lease_expires_at_ms > row.now_ms,
+        row.holds_on_lease_expiry ? "HOLD" : "RECLAIM",
+      );
+    case STATE.released:
+      return {
+        kind: "released",
+        releasedAtMs: required(row, "settled_at_ms"),
+        reason: row.release_reason ?? "",
+      };
+    case STATE.completed:
+      return {
+        kind: "completed",
+        completedAtMs: required(row, "settled_at_ms"),
+        result: parseResult(row),
+        resultDigest: Buffer.from(required(row, "result_digest"), "hex"),
+        resultExpiresAtMs: required(row, "result_expires_at_ms"),
+      };
+    default:
+      throw new Error(`unknown records.state ${row.state}`);
+  }
+}
+
+/** Returns undefined once the result's retention has ended, even if the sweep has not deleted it yet. */
+function parseResult(row: RecordRow): Result | undefined {
+  if (required(row, "result_expires_at_ms") <= row.now_ms) return undefined;
+  return {
+    kind: required(row, "result_kind") === RESULT_KIND.failure ? "failure" : "success",
+    payload: row.result_payload ?? new AbsentPayload(row.result_bytes ?? 0),
+    contentType: row.result_content_type ?? "",
+    metadataJson: row.result_metadata ?? "",
+  };
+}
+
+/** A placeholder for a payload that was not read, nor its metadata. Never leaves the store. */
+export class AbsentPayload extends Uint8Array {
+  /** Size of payload and metadata in bytes. Infinite: they were read, and did not fit into the reply. */
+  readonly storedBytes: number;
+  constructor(storedBytes: number) {
+    super(0);
+    this.storedBytes = storedBytes;
+  }
+}
+
+function parseCheckpoint(row: RecordRow): Checkpoint | undefined {
+  if (row.checkpoint_name === null) return undefined;
+  return { name: row.checkpoint_name, state: row.checkpoint_state ?? new Uint8Array(0) };
+}
+
+function required<Column extends keyof RecordRow>(
+  row: RecordRow,
+  column: Column,
+): NonNullable<RecordRow[Column]> {
+  const value = row[column];
+  if (value === null || value === undefined)
+    throw new Error(`records.${String(column)} is null in state ${row.state}`);
+  return value;
+}

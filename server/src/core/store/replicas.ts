@@ -1,0 +1,162 @@
+import { type ClockOffset, type ClockReading, clockOffset, uptimeMs } from "../domain/clock-offset.ts";
+import type { LiveReplica, ReplicaLoad } from "../domain/replica.ts";
+import type { Runner } from "./pool.ts";
+import { textArray } from "./sql-arrays.ts";
+
+/**
+ * Stores a replica's heartbeat, deletes replicas without one for a minute, and counts those with one in the
+ * last 10 seconds: only they share quotas. Also returns the newest migration and the clock of the database.
+ */
+const beatReplica = {
+  name: "beat_replica",
+  text: `
+with beaten as (
+  insert into replicas as r (id, version, degraded, calls_in_flight, operations_per_second, connections,
+                             pool_size, pool_busy, pool_awaited, host, clock_ahead_ms, clock_moved_ms)
+  values ($1::uuid, $2::text, $3::text[], $4::int, $5::float8, $6::int, $7::int, $8::int, $9::int, $10::text, $11::float8, $12::float8)
+  on conflict (id) do update set
+    seen_at = now(), degraded = excluded.degraded, calls_in_flight = excluded.calls_in_flight,
+    operations_per_second = excluded.operations_per_second, connections = excluded.connections,
+    pool_size = excluded.pool_size, pool_busy = excluded.pool_busy, pool_awaited = excluded.pool_awaited,
+    host = excluded.host, clock_ahead_ms = excluded.clock_ahead_ms,
+    clock_moved_ms = excluded.clock_moved_ms
+), gone as (
+  delete from replicas where id <> $1::uuid and seen_at < now() - interval '1 minute'
+)
+select 1 + count(*)::int as live,
+       (select name from schema_migrations order by id desc limit 1) as schema_version,
+       date_part('epoch', clock_timestamp()) * 1000 as database_ms,
+       coalesce(max(clock_moved_ms) filter (where seen_at < now() + interval '10 seconds'), 0) as others_moved_ms
+  from replicas
+ where id <> $1::uuid and seen_at > now() - interval '10 seconds'`,
+};
+
+/** What a replica stores at its heartbeat. */
+export interface Beat {
+  readonly id: string;
+  readonly version: string;
+  readonly degraded: readonly string[];
+  readonly load: ReplicaLoad;
+  /** The name of the machine or container. */
+  readonly host: string;
+  /** As ClockOffset, of the heartbeat before; undefined: this is the first one. */
+  readonly clockAheadMs: number | undefined;
+  /** As DatabaseClock, at the heartbeat before. */
+  readonly clockMovedMs: number;
+}
+
+/** What a heartbeat returns. */
+export interface Beaten {
+  /** The number of live replicas, including this one. */
+  readonly replicas: number;
+  /** The newest migration that ran. */
+  readonly schemaVersion: string;
+  readonly clock: ClockOffset;
+  /** The database's clock between two readings of this machine's uptime. */
+  readonly reading: ClockReading;
+  /** The furthest that another live replica saw the database's clock move forward, in milliseconds. */
+  readonly othersMovedMs: number;
+}
+
+interface BeatRow {
+  readonly live: number;
+  readonly schema_version: string;
+  readonly database_ms: number;
+  readonly others_moved_ms: number;
+}
+
+/** Stores the replica's heartbeat. */
+export async function beatReplicaRow(runner: Runner, beat: Beat): Promise<Beaten> {
+  const { id, version, degraded, load, host, clockAheadMs, clockMovedMs } = beat;
+  const startedAtMs = Date.now();
+  const upAtMs = uptimeMs();
+  const [row] = await runner.run<BeatRow>(beatReplica, [
+    id,
+    version,
+    textArray(degraded),
+    load.callsInFlight,
+    load.operationsPerSecond,
+    load.connections,
+    load.poolSize,
+    load.poolBusy,
+    load.poolAwaited,
+    host,
+    clockAheadMs ?? null,
+    clockMovedMs,
+  ]);
+  if (row === undefined) throw new Error("beat_replica returned no row");
+  const { database_ms: databaseMs } = row;
+  return {
+    replicas: row.live,
+    schemaVersion: row.schema_version,
+    clock: clockOffset({ startedAtMs, endedAtMs: Date.now(), databaseMs }),
+    reading: { startedAtMs: upAtMs, endedAtMs: uptimeMs(), databaseMs },
+    othersMovedMs: row.others_moved_ms,
+  };
+}
+
+const removeReplica = { name: "remove_replica", text: "delete from replicas where id = $1::uuid" };
+
+/** Removes a replica, so that the other replicas' shares of quotas grow at once. */
+export async function removeReplicaRow(runner: Runner, id: string): Promise<void> {
+  await runner.run(removeReplica, [id]);
+}
+
+const listReplicas = {
+  name: "list_replicas",
+  text: `
+select id::text, version, degraded, calls_in_flight, operations_per_second, connections, pool_size, pool_busy,
+       pool_awaited, host, clock_ahead_ms,
+       date_part('epoch', started_at) * 1000 as started_at_ms,
+       date_part('epoch', seen_at) * 1000 as seen_at_ms
+  from replicas
+ where id > $1::uuid and seen_at > now() - interval '10 seconds'
+ order by id
+ limit $2::int`,
+};
+
+interface ReplicaRow {
+  readonly id: string;
+  readonly version: string;
+  readonly degraded: readonly string[];
+  /** Null, like the following columns: the replica runs an older version. */
+  readonly calls_in_flight: number | null;
+  readonly operations_per_second: number;
+  readonly connections: number;
+  readonly pool_size: number;
+  readonly pool_busy: number;
+  readonly pool_awaited: number;
+  readonly host: string | null;
+  readonly clock_ahead_ms: number | null;
+  readonly started_at_ms: number;
+  readonly seen_at_ms: number;
+}
+
+/** Comes before every replica's id. */
+export const BEFORE_ALL_REPLICAS = "00000000-0000-0000-0000-000000000000";
+
+/** Reads up to `count` live replicas after an id, in the order of their ids. */
+export async function findReplicas(runner: Runner, afterId: string, count: number): Promise<LiveReplica[]> {
+  const rows = await runner.run<ReplicaRow>(listReplicas, [afterId, count]);
+  return rows.map((row) => ({
+    id: row.id,
+    version: row.version,
+    startedAtMs: row.started_at_ms,
+    seenAtMs: row.seen_at_ms,
+    degraded: row.degraded,
+    load: row.calls_in_flight === null ? undefined : loadOf(row, row.calls_in_flight),
+    host: row.host ?? undefined,
+    clockAheadMs: row.clock_ahead_ms ?? undefined,
+  }));
+}
+
+function loadOf(row: ReplicaRow, callsInFlight: number): ReplicaLoad {
+  return {
+    callsInFlight,
+    operationsPerSecond: row.operations_per_second,
+    connections: row.connections,
+    poolSize: row.pool_size,
+    poolBusy: row.pool_busy,
+    poolAwaited: row.pool_awaited,
+  };
+}

@@ -1,0 +1,155 @@
+import type { StoredTotals } from "../../domain/quotas.ts";
+import type { Runner } from "../pool.ts";
+import { bigintArray, intArray } from "../sql-arrays.ts";
+
+/**
+ * The stored bytes of a row `r` of records, as they are in plain form: neither encryption nor a change of keys
+ * changes what a tenant's quota counts.
+ */
+export const STORED_BYTES = `(coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else 28 end, 0)
+       + coalesce(case when r.result_key_id is null then octet_length(r.result_metadata)
+                       else octet_length(r.result_metadata) * 3 / 4 - 28 end, 0)
+       + coalesce(octet_length(r.checkpoint_state) - case when r.checkpoint_key_id is null then 0 else 28 end, 0)
+    )`;
+
+/** The growth of a tenant's stored totals, negative if they shrank. */
+export interface TotalsChange extends StoredTotals {
+  readonly tenantId: number;
+}
+
+/**
+ * Adds to the totals of those tenants that have a quota of them, also before their first count. Rows are locked in the order of
+ * their tenants, so that two replicas never wait for each other.
+ */
+const addToTotals = {
+  name: "add_to_totals",
+  text: `
+insert into tenant_totals as c (tenant_id, records, stored_bytes)
+select t.id, i.records, i.stored_bytes
+  from unnest($1::int[], $2::bigint[], $3::bigint[]) as i (tenant_id, records, stored_bytes)
+ cross join lateral (
+       select own.id
+         from tenants own
+        where own.id = i.tenant_id
+          and (own.quota_live_records is not null or own.quota_stored_bytes is not null)
+        limit 1) t
+ order by t.id
+on conflict (tenant_id) do update set
+  records = greatest(0, c.records + excluded.records),
+  stored_bytes = greatest(0, c.stored_bytes + excluded.stored_bytes)
+returning c.tenant_id, c.records, c.stored_bytes`,
+};
+
+/** Stores changes of distinct tenants, and returns the new totals of those that are counted. */
+export async function addTotals(
+  runner: Runner,
+  changes: readonly TotalsChange[],
+): Promise<readonly TotalsChange[]> {
+  const rows = await runner.run<{ tenant_id: number; records: string; stored_bytes: string }>(addToTotals, [
+    intArray(changes.map(({ tenantId }) => tenantId)),
+    bigintArray(changes.map(({ records }) => records)),
+    bigintArray(changes.map(({ storedBytes }) => storedBytes)),
+  ]);
+  return rows.map((row) => ({
+    tenantId: row.tenant_id,
+    records: Number(row.records),
+    storedBytes: Number(row.stored_bytes),
+  }));
+}
+
+/** How long a replica reserves a count with each page. If the replica dies, another one takes over after this. */
+const COUNTING_FOR = "interval '30 seconds'";
+
+/** Reserves the most overdue count for a replica. Only tenants with a quota of records or bytes are counted. */
+const takeDueCount = {
+  name: "take_due_count",
+  text: `
+with due as (
+  select t.id
+    from tenants t
+    left join lateral (select * from tenant_totals own where own.tenant_id = t.id limit 1) c on true
+   where (t.quota_live_records is not null or t.quota_stored_bytes is not null)
+     and t.deleted_at is null
+     and coalesce(c.count_due_at <= now() and c.counting_until <= now(), true)
+   order by c.count_due_at nulls first
+   limit 1
+)
+insert into tenant_totals as c (tenant_id, counting_until)
+select id, now() + ${COUNTING_FOR} from due
+on conflict (tenant_id) do update set counting_until = excluded.counting_until
+ where c.counting_until <= now()
+returning tenant_id`,
+};
+
+/** Returns the tenant that the caller shall count now; undefined if no count is due, or another replica was faster. */
+export async function takeCount(runner: Runner): Promise<number | undefined> {
+  const [row] = await runner.run<{ tenant_id: number }>(takeDueCount, []);
+  return row?.tenant_id;
+}
+
+/** The last record that was counted. */
+export interface CountedUpTo {
+  readonly namespace: string;
+  readonly key: string;
+}
+
+/** Sorts before every record: no namespace is empty. */
+export const FROM_THE_START: CountedUpTo = { namespace: "", key: "" };
+
+const countPage = {
+  name: "count_page",
+  text: `
+with page as materialized (
+  select r.namespace, r.key, ${STORED_BYTES} as stored_bytes
+    from records r
+   where r.tenant_id = $1::int and (r.namespace, r.key) > ($2::text collate "C", $3::text collate "C")
+   order by r.namespace, r.key
+   limit $4::int
+), extended as (
+  update tenant_totals set counting_until = now() + ${COUNTING_FOR} where tenant_id = $1::int
+)
+select count(*)::int as records, coalesce(sum(stored_bytes), 0)::float8 as stored_bytes,
+       (select namespace from page order by namespace desc, key desc limit 1) as namespace,
+       (select key from page order by namespace desc, key desc limit 1) as key
+  from page`,
+};
+
+/** Counts at most `maxRecords` of a tenant's records after a record, and extends the caller's reservation. */
+export async function countRecordsPage(
+  runner: Runner,
+  tenantId: number,
+  after: CountedUpTo,
+  maxRecords: number,
+): Promise<StoredTotals & { readonly upTo: CountedUpTo | undefined }> {
+  interface Row {
+    readonly records: number;
+    readonly stored_bytes: number;
+    readonly namespace: string | null;
+    readonly key: string | null;
+  }
+  const [row] = await runner.run<Row>(countPage, [tenantId, after.namespace, after.key, maxRecords]);
+  if (row === undefined) throw new Error("the count returned no row");
+  const { records, stored_bytes: storedBytes, namespace, key } = row;
+  const isLast = namespace === null || key === null || records < maxRecords;
+  return { records, storedBytes, upTo: isLast ? undefined : { namespace, key } };
+}
+
+const storeCount = {
+  name: "store_count",
+  text: `
+update tenant_totals set
+  records = $2::bigint,
+  stored_bytes = $3::bigint,
+  counting_until = '-infinity',
+  count_due_at = now() + $4::int * interval '1 millisecond'
+where tenant_id = $1::int`,
+};
+
+/** Stores a finished count, and when the next one is due. */
+export async function storeCountedTotals(
+  runner: Runner,
+  { tenantId, records, storedBytes }: TotalsChange,
+  nextInMs: number,
+): Promise<void> {
+  await runner.run(storeCount, [tenantId, records, storedBytes, Math.round(nextInMs)]);
+}

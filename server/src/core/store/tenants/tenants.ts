@@ -1,0 +1,261 @@
+import {
+  cacheScope,
+  makeTenant,
+  type Tenant,
+  type TenantResource,
+  type TenantState,
+} from "../../domain/tenant.ts";
+import type { Pool, Runner } from "../pool.ts";
+import { intArray, textArray } from "../sql-arrays.ts";
+import { createLoadedNamespaces } from "./loaded-namespaces.ts";
+import {
+  BOUND_COLUMNS,
+  type FieldRow,
+  POLICY_COLUMNS,
+  parseQuotas,
+  placeholders,
+  QUOTA_COLUMNS,
+} from "./policy-columns.ts";
+
+// Tenants as calls need them.
+
+const CALL_COLUMNS = [...POLICY_COLUMNS.names, ...QUOTA_COLUMNS.names].join(", ");
+
+type CallRow = FieldRow & {
+  readonly id: number;
+  readonly uid: string;
+  readonly installation_id: string;
+  readonly name: string;
+  readonly suspended: boolean;
+  readonly moving: boolean;
+  readonly cache_generation: number;
+  readonly namespaces_version: number;
+  readonly now_ms: number;
+  readonly stored_records: string;
+  readonly stored_bytes: string;
+};
+
+const readTenants = {
+  name: "read_tenants",
+  text: `
+select id, uid, (select id from installation) as installation_id, name,
+       suspended_at is not null or deleted_at is not null as suspended,
+       moving_since is not null and deleted_at is null as moving, cache_generation, namespaces_version,
+       date_part('epoch', now()) * 1000 as now_ms, ${CALL_COLUMNS},
+       coalesce(totals.records, 0) as stored_records, coalesce(totals.stored_bytes, 0) as stored_bytes
+  from tenants
+  left join lateral (select * from tenant_totals own where own.tenant_id = id limit 1) totals on true
+ where id = any ($1::int[])`,
+};
+
+/** Reads tenants; a tenant that doesn't exist is missing from the map. Policies of namespaces are loaded on demand. */
+export type FindTenants = (ids: readonly number[]) => Promise<ReadonlyMap<number, Tenant>>;
+
+/** Returns a function that reads tenants, and that keeps the loaded policies of their namespaces between reads. */
+export function createFindTenants(pool: Pool): FindTenants {
+  const loaded = createLoadedNamespaces(pool);
+  return async (ids) => {
+    const askedAtMs = performance.now();
+    const rows = await pool.run<CallRow>(readTenants, [intArray(ids)]);
+    const tenants = rows.map(async (row) => {
+      const tenant = makeTenant({
+        id: row.id,
+        uid: row.uid,
+        name: row.name,
+        suspended: row.suspended,
+        moving: row.moving,
+        cacheEpoch: { scope: scopeOf(row), askedAtMs, databaseTimeMs: row.now_ms },
+        overrides: POLICY_COLUMNS.parse(row),
+        namespaces: await loaded.of(
+          { tenantId: row.id, identity: `${row.installation_id}/${row.uid}` },
+          row.namespaces_version,
+        ),
+        quotas: parseQuotas(row),
+        totals: { records: Number(row.stored_records), storedBytes: Number(row.stored_bytes) },
+      });
+      return [row.id, tenant] as const;
+    });
+    return new Map(await Promise.all(tenants));
+  };
+}
+
+function scopeOf({ installation_id, uid, cache_generation }: CallRow): string {
+  return cacheScope({ installationId: installation_id, tenantUid: uid, generation: cache_generation });
+}
+
+const readTenantIds = {
+  name: "read_tenant_ids",
+  text: `
+select id, name
+  from tenants
+ where name = any ($1::text[])`,
+};
+
+/** Returns the ids of tenants by their names; a name that no tenant has is missing from the map. */
+export async function findTenantIds(
+  pool: Pool,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, number>> {
+  const rows = await pool.run<{ id: number; name: string }>(readTenantIds, [textArray(names)]);
+  return new Map(rows.map(({ id, name }) => [name, id]));
+}
+
+// Tenants as their administrators and operators see them.
+
+const SETTINGS = [POLICY_COLUMNS, BOUND_COLUMNS, QUOTA_COLUMNS] as const;
+const SETTING_COLUMNS = SETTINGS.flatMap(({ names }) => names).join(", ");
+const SETTING_TYPES = SETTINGS.flatMap(({ types }) => types);
+
+function settingParameters({ policy, bounds, quotas }: Settings): readonly unknown[] {
+  return [
+    ...POLICY_COLUMNS.parameters(policy),
+    ...BOUND_COLUMNS.parameters(bounds),
+    ...QUOTA_COLUMNS.parameters(quotas),
+  ];
+}
+
+type Settings = Pick<TenantResource, "policy" | "bounds" | "quotas">;
+
+const COLUMNS = `
+  id, name, suspended_at is not null as suspended, moving_since is not null as moving, deleted_at is not null as deleting,
+  date_part('epoch', created_at) * 1000 as created_at_ms, version, ${SETTING_COLUMNS}`;
+
+type ResourceRow = FieldRow & {
+  readonly id: number;
+  readonly name: string;
+  readonly suspended: boolean;
+  readonly moving: boolean;
+  readonly deleting: boolean;
+  readonly created_at_ms: number;
+  readonly version: number;
+};
+
+const readTenant = { name: "read_tenant", text: `select ${COLUMNS} from tenants where id = $1::int` };
+const lockTenantRow = { name: "lock_tenant", text: `${readTenant.text} for update` };
+const readTenantByName = {
+  name: "read_tenant_by_name",
+  text: `select ${COLUMNS} from tenants where name = $1::text`,
+};
+const lockTenantRowByName = { name: "lock_tenant_by_name", text: `${readTenantByName.text} for update` };
+
+/** Returns the tenant of that id, or of that name; undefined if there is none. */
+export async function findTenantResource(
+  runner: Runner,
+  tenant: number | string,
+): Promise<TenantResource | undefined> {
+  const statement = typeof tenant === "number" ? readTenant : readTenantByName;
+  const [row] = await runner.run<ResourceRow>(statement, [tenant]);
+  return row && parseResource(row);
+}
+
+/** Returns the same as `findTenantResource`, and locks the tenant until the transaction ends. */
+export async function lockTenant(
+  transaction: Runner,
+  tenant: number | string,
+): Promise<TenantResource | undefined> {
+  const statement = typeof tenant === "number" ? lockTenantRow : lockTenantRowByName;
+  const [row] = await transaction.run<ResourceRow>(statement, [tenant]);
+  return row && parseResource(row);
+}
+
+const listTenantRows = {
+  name: "list_tenants",
+  text: `select ${COLUMNS} from tenants where name > $1::text order by name limit $2::int`,
+};
+
+/** Returns at most `limit` tenants, by name, whose names come after `afterName`. */
+export async function listTenantResources(
+  runner: Runner,
+  afterName: string,
+  limit: number,
+): Promise<readonly TenantResource[]> {
+  return (await runner.run<ResourceRow>(listTenantRows, [afterName, limit])).map(parseResource);
+}
+
+const insertTenantRow = {
+  name: "insert_tenant",
+  text: `
+insert into tenants (name, ${SETTING_COLUMNS})
+values ($1::text, ${placeholders(SETTING_TYPES, 2)})
+on conflict (name) do nothing
+returning ${COLUMNS}`,
+};
+
+/** Creates a tenant; returns undefined if its name is taken. */
+export async function insertTenant(
+  transaction: Runner,
+  tenant: Settings & Pick<TenantResource, "name">,
+): Promise<TenantResource | undefined> {
+  const [row] = await transaction.run<ResourceRow>(insertTenantRow, [
+    tenant.name,
+    ...settingParameters(tenant),
+  ]);
+  return row && parseResource(row);
+}
+
+const updateTenantRow = {
+  name: "update_tenant",
+  text: `
+update tenants set
+  (${SETTING_COLUMNS}) = (${placeholders(SETTING_TYPES, 5)}),
+  suspended_at = case when $2::boolean then coalesce(suspended_at, now()) end,
+  moving_since = case when $3::boolean then coalesce(moving_since, now()) end,
+  deleted_at = case when $4::boolean then coalesce(deleted_at, now()) end,
+  version = version + 1
+where id = $1::int
+returning ${COLUMNS}`,
+};
+
+/** Stores the new state of a tenant that the transaction has locked, and returns it with its new version. */
+export async function updateTenant(transaction: Runner, tenant: TenantResource): Promise<TenantResource> {
+  const [row] = await transaction.run<ResourceRow>(updateTenantRow, [
+    tenant.id,
+    tenant.state === "SUSPENDED",
+    tenant.state === "MOVING",
+    tenant.state === "DELETING",
+    ...settingParameters(tenant),
+  ]);
+  if (row === undefined) throw new Error("a locked tenant is missing");
+  return parseResource(row);
+}
+
+function stateOf({ deleting, moving, suspended }: ResourceRow): TenantState {
+  if (deleting) return "DELETING";
+  if (moving) return "MOVING";
+  return suspended ? "SUSPENDED" : "ACTIVE";
+}
+
+function parseResource(row: ResourceRow): TenantResource {
+  return {
+    id: row.id,
+    name: row.name,
+    state: stateOf(row),
+    policy: POLICY_COLUMNS.parse(row),
+    bounds: BOUND_COLUMNS.parse(row),
+    quotas: parseQuotas(row),
+    createdAtMs: row.created_at_ms,
+    version: row.version,
+  };
+}
+
+const ensureTenantRow = {
+  name: "ensure_tenant",
+  text: `
+with inserted as (
+  insert into tenants (name) values ($1::text) on conflict (name) do nothing returning id
+)
+select id from inserted
+union all
+select id from tenants where name = $1::text
+limit 1`,
+};
+
+/** Returns the id of the tenant of that name; creates the tenant if there is none. */
+export async function ensureTenant(pool: Pool, name: string): Promise<number> {
+  // The first statement does not see a tenant that another transaction is creating; the second does.
+  for (let attempt = 1; attempt <= 2; attempt++) {
+    const [row] = await pool.run<{ id: number }>(ensureTenantRow, [name]);
+    if (row !== undefined) return row.id;
+  }
+  throw new Error(`tenant ${name} could neither be created nor found`);
+}
