@@ -1,6 +1,5 @@
 import type { Admission } from "../admission/admission.ts";
 import type { UsageMeter } from "../background/usage-meter.ts";
-import type { ReplayCache } from "../cache/replay-cache.ts";
 import {
   expiredInQueue,
   isOutdated,
@@ -10,6 +9,7 @@ import {
   withPolicies,
 } from "../calls/authority.ts";
 import type { Answer, BatchHandler, Call } from "../calls/call.ts";
+import type { ReplayCache } from "../core/cache/replay-cache.ts";
 import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../core/domain/operation.ts";
 import {
   answerFromCompletion,

@@ -97,7 +97,7 @@ export const MUTANTS: readonly Mutant[] = [
     defect: "a copy is found by every tenant that asks for the same key",
     replacements: [
       {
-        file: "cache/replay-cache.ts",
+        file: "core/cache/replay-cache.ts",
         from: "{ scope }: CacheEpoch)",
         to: '_: CacheEpoch, scope = "")',
       },

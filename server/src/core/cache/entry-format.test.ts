@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { encryptionKeys } from "../../../test/helpers/servers/encryption.ts";
-import { type Keyring, NO_KEYS, parseKeyring } from "../core/config/keyring.ts";
-import { deriveKey, seal } from "../features/encryption/seal.ts";
+import { encryptionKeys } from "../../../../test/helpers/servers/encryption.ts";
+import { deriveKey, seal } from "../../features/encryption/seal.ts";
+import { type Keyring, NO_KEYS, parseKeyring } from "../config/keyring.ts";
 import { type EntryFormat, entryFormat } from "./entry-format.ts";
 
 const SECRET = "a pepper of thirty-two characters";

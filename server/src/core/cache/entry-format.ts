@@ -1,6 +1,6 @@
 import { createSecretKey } from "node:crypto";
-import type { EncryptionKey, Keyring } from "../core/config/keyring.ts";
-import { deriveKey, open, seal } from "../features/encryption/seal.ts";
+import { deriveKey, open, seal } from "../../features/encryption/seal.ts";
+import type { EncryptionKey, Keyring } from "../config/keyring.ts";
 import { FORMAT, openEntry, sealEntry } from "./entry.ts";
 
 /** How completions are held in memory and stored in Redis. */

@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
-import { MAX_CACHED_BYTES } from "../core/domain/limits.ts";
-import type { CachedCompletion, RecordId } from "../core/domain/record.ts";
-import { resultBytes } from "../core/domain/result-bytes.ts";
-import type { CacheEpoch } from "../core/domain/tenant.ts";
+import { MAX_CACHED_BYTES } from "../domain/limits.ts";
+import type { CachedCompletion, RecordId } from "../domain/record.ts";
+import { resultBytes } from "../domain/result-bytes.ts";
+import type { CacheEpoch } from "../domain/tenant.ts";
 import { decodeCompletion, encodeCompletion } from "./completion-bytes.ts";
 import type { EntryFormat } from "./entry-format.ts";
 import type { MemoryCache } from "./memory.ts";

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { DONE, ID } from "../../../test/helpers/calls/domain.ts";
-import { NO_KEYS } from "../core/config/keyring.ts";
-import type { CachedCompletion } from "../core/domain/record.ts";
-import type { CacheEpoch } from "../core/domain/tenant.ts";
+import { DONE, ID } from "../../../../test/helpers/calls/domain.ts";
+import { NO_KEYS } from "../config/keyring.ts";
+import type { CachedCompletion } from "../domain/record.ts";
+import type { CacheEpoch } from "../domain/tenant.ts";
 import { entryFormat } from "./entry-format.ts";
 import { createMemoryCache } from "./memory.ts";
 import type { RedisCache } from "./redis.ts";

@@ -1,4 +1,4 @@
-import type { CachedCompletion } from "../core/domain/record.ts";
+import type { CachedCompletion } from "../domain/record.ts";
 
 /**
  * The encoding of a cached completion, in memory and in Redis:

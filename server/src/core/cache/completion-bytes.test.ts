@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { CachedCompletion } from "../core/domain/record.ts";
-import { encodeMetadata } from "../core/domain/result-bytes.ts";
+import type { CachedCompletion } from "../domain/record.ts";
+import { encodeMetadata } from "../domain/result-bytes.ts";
 import { decodeCompletion, encodeCompletion } from "./completion-bytes.ts";
 
 const bytes = (constraints: fc.IntArrayConstraints) => fc.uint8Array(constraints).map(Buffer.from);
