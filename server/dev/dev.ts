@@ -1,12 +1,12 @@
 import { basename, join } from "node:path";
-import { parseApiKey } from "../src/auth/api-key.ts";
-import { storedSecret } from "../src/auth/pepper.ts";
 import type { Host } from "../src/commands/host.ts";
 import { requirePepper } from "../src/commands/pepper.ts";
 import { requirePgBouncerSwitch } from "../src/commands/pooler.ts";
 import { runMigrations } from "../src/commands/schema.ts";
 import { serveUntilStopped } from "../src/commands/serve.ts";
 import { type Config, readConfig, withSecretFiles } from "../src/config/config.ts";
+import { parseApiKey } from "../src/core/auth/api-key.ts";
+import { storedSecret } from "../src/core/auth/pepper.ts";
 import type { Role } from "../src/core/domain/tenant.ts";
 import { ensureDatabase } from "../src/core/store/databases.ts";
 import { openPool } from "../src/core/store/pool.ts";

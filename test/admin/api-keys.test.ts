@@ -3,7 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, onTestFinished, test } from "vitest";
 import { ListApiKeysResponseSchema } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { parseApiKey } from "../../server/src/auth/api-key.ts";
+import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
 import { MAX_MESSAGE_BYTES } from "../../server/src/core/domain/limits.ts";
 import { connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";

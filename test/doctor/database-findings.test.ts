@@ -1,5 +1,5 @@
 import { beforeAll, expect, onTestFinished, test } from "vitest";
-import { pepperMark } from "../../server/src/auth/pepper.ts";
+import { pepperMark } from "../../server/src/core/auth/pepper.ts";
 import { migrate } from "../../server/src/core/store/migrate.ts";
 import { openConnection } from "../helpers/database/connections.ts";
 import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";

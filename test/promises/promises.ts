@@ -190,22 +190,27 @@ const ADMIN_PROTO: readonly Row[] = [
 const SECURITY: readonly Row[] = [
   [
     "a cached credential is used for at most 9 s",
-    "server/src/auth/credential-cache.ts",
+    "server/src/core/auth/credential-cache.ts",
     "MAX_AGE_MS = 9000",
     "test/admin/refresh-failures.test.ts",
   ],
   [
     "a decision takes at most 1 s",
-    "server/src/auth/authenticate.ts",
+    "server/src/core/auth/authenticate.ts",
     "DECISION_MS = 1000",
     "test/admin/authority-held-up.test.ts",
   ],
-  ["clock tolerance 10 s", "server/src/auth/jwt.ts", "CLOCK_TOLERANCE_S = 10", "test/admin/tokens.test.ts"],
   [
-    "at most 256 KiB within 5 s (`server/src/auth/jwks.ts`)",
-    "server/src/auth/jwks.ts",
+    "clock tolerance 10 s",
+    "server/src/core/auth/jwt.ts",
+    "CLOCK_TOLERANCE_S = 10",
+    "test/admin/tokens.test.ts",
+  ],
+  [
+    "at most 256 KiB within 5 s (`server/src/core/auth/jwks.ts`)",
+    "server/src/core/auth/jwks.ts",
     "MAX_BYTES = 256 * 1024",
-    "server/src/auth/jwks.test.ts",
+    "server/src/core/auth/jwks.test.ts",
   ],
   [
     "cookie of 10 minutes",

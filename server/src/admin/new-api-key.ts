@@ -1,6 +1,6 @@
-import { formatApiKey, generateApiKey } from "../auth/api-key.ts";
-import { storedSecret } from "../auth/pepper.ts";
 import type { Actor } from "../calls/call.ts";
+import { formatApiKey, generateApiKey } from "../core/auth/api-key.ts";
+import { storedSecret } from "../core/auth/pepper.ts";
 import { Refusal } from "../core/domain/refusal.ts";
 import type { ApiKeyResource, TenantResource } from "../core/domain/tenant.ts";
 import type { Runner } from "../core/store/pool.ts";
@@ -10,7 +10,7 @@ import { Violations } from "../messages/violations.ts";
 import type { ApiKeyTerms } from "./api-key-messages.ts";
 import { recordChange } from "./audited-change.ts";
 
-/** The ids that `auth/api-key.ts` makes. */
+/** The ids that `core/auth/api-key.ts` makes. */
 const ID_PATTERN = /^[a-z0-9]{16}$/;
 
 /** A new key with its secret, which only its owner may see, once. */

@@ -1,6 +1,6 @@
 import * as v from "valibot";
-import { parseApiKey } from "../auth/api-key.ts";
-import { JWT_ALGORITHMS } from "../auth/jwt-algorithms.ts";
+import { parseApiKey } from "../core/auth/api-key.ts";
+import { JWT_ALGORITHMS } from "../core/auth/jwt-algorithms.ts";
 import { parseRedisUrl } from "../core/cache/redis-url.ts";
 import { parseKeyring } from "../core/config/keyring.ts";
 import { LOG_LEVELS } from "../telemetry/log.ts";

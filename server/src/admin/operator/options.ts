@@ -1,4 +1,4 @@
-import type { ChangeListener } from "../../auth/authenticate.ts";
+import type { ChangeListener } from "../../core/auth/authenticate.ts";
 import type { Pool } from "../../core/store/pool.ts";
 import type { ServerFacts } from "../../core/store/server-facts.ts";
 import type { Diagnosis } from "../../doctor/diagnose.ts";

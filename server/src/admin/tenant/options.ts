@@ -1,5 +1,5 @@
 import type { Admission } from "../../admission/admission.ts";
-import type { ChangeListener } from "../../auth/authenticate.ts";
+import type { ChangeListener } from "../../core/auth/authenticate.ts";
 import type { AdministrationPool } from "../../core/store/batching/administration-pool.ts";
 import type { RecordStore } from "../../core/store/records/record-store.ts";
 import type { RecordEncryption } from "../../features/encryption/record-encryption.ts";

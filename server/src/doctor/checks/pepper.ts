@@ -1,4 +1,4 @@
-import { configuredPeppers, isPepperKnown, pepperMark } from "../../auth/pepper.ts";
+import { configuredPeppers, isPepperKnown, pepperMark } from "../../core/auth/pepper.ts";
 import { countKeysUnderOtherPepper } from "../../core/store/pepper-check.ts";
 import type { Check } from "../check.ts";
 

@@ -1,9 +1,9 @@
 import type { Logger } from "pino";
-import type { Authenticator } from "../../auth/authenticate.ts";
-import type { IssuerClient } from "../../auth/issuer-client.ts";
-import type { Sessions } from "../../auth/sessions.ts";
 import type { Config } from "../../config/config.ts";
 import { isLoopback } from "../../config/formats.ts";
+import type { Authenticator } from "../../core/auth/authenticate.ts";
+import type { IssuerClient } from "../../features/console/issuer-client.ts";
+import type { Sessions } from "../../features/console/sessions.ts";
 import type { Pipeline } from "../pipeline.ts";
 import { createAttempts } from "./attempts.ts";
 import { type Console, createConsole } from "./console.ts";

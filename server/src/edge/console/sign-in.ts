@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import * as v from "valibot";
-import { digestSecret, formatApiKey, parseApiKey } from "../../auth/api-key.ts";
-import type { Sessions } from "../../auth/sessions.ts";
+import { digestSecret, formatApiKey, parseApiKey } from "../../core/auth/api-key.ts";
 import { credentialInvalid, Refusal } from "../../core/domain/refusal.ts";
+import type { Sessions } from "../../features/console/sessions.ts";
 import type { EndedSessions } from "../../features/console/store/console-sessions.ts";
 import { IdentityService } from "../../gen/onceward/v1/identity_pb.ts";
 import { REQUEST_ID_HEADER } from "../errors.ts";

@@ -14,7 +14,7 @@ interface StoredApiKey {
   readonly role: Role;
   /** HMAC-SHA256 of the secret under the deployment's pepper. */
   readonly digest: Buffer;
-  /** Tells which pepper that is (auth/pepper.ts); undefined: it is not known. */
+  /** Tells which pepper that is (core/auth/pepper.ts); undefined: it is not known. */
   readonly pepperMark: Buffer | undefined;
   /** The only namespaces that the key is valid for; undefined: all. */
   readonly namespaces: readonly string[] | undefined;

@@ -7,7 +7,7 @@ import {
   type JWTVerifyGetKey,
   jwksCache,
 } from "jose";
-import { Refusal } from "../core/domain/refusal.ts";
+import { Refusal } from "../domain/refusal.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
 
 /** The public keys of an issuer, as it last published them. */

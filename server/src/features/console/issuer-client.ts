@@ -1,7 +1,7 @@
 import type { ClientAuth, Configuration, ServerMetadata } from "openid-client";
-import { credentialInvalid, Refusal } from "../core/domain/refusal.ts";
-import { boundedFetch } from "./bounded-fetch.ts";
-import type { TokenVerifier, VerifiedIdentity } from "./jwt.ts";
+import { boundedFetch } from "../../core/auth/bounded-fetch.ts";
+import type { TokenVerifier, VerifiedIdentity } from "../../core/auth/jwt.ts";
+import { credentialInvalid, Refusal } from "../../core/domain/refusal.ts";
 
 /**
  * Signs people in at the issuer of tokens, by the code flow of OpenID Connect with PKCE, state and nonce:

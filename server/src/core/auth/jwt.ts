@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
 import { errors, jwtVerify } from "jose";
 import { LRUCache } from "lru-cache";
-import { MAX_TIMESTAMP_MS } from "../core/domain/limits.ts";
-import { credentialInvalid, Refusal } from "../core/domain/refusal.ts";
+import { MAX_TIMESTAMP_MS } from "../domain/limits.ts";
+import { credentialInvalid, Refusal } from "../domain/refusal.ts";
 import { MAX_TOKEN_LENGTH } from "./api-key.ts";
 import type { Jwks } from "./jwks.ts";
 import type { JwtAlgorithm } from "./jwt-algorithms.ts";

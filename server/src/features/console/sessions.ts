@@ -1,10 +1,12 @@
 import { randomBytes } from "node:crypto";
-import type { Deadline } from "../core/domain/operation.ts";
-import { credentialInvalid } from "../core/domain/refusal.ts";
-import type { Principal } from "../core/domain/tenant.ts";
-import { createPacedQueue } from "../core/store/batching/paced-queue.ts";
-import type { Runner } from "../core/store/pool.ts";
-import { insertAuditEvents } from "../core/store/tenants/audit-events.ts";
+import { digestSecret } from "../../core/auth/api-key.ts";
+import { createRefreshingCache, MAX_AGE_MS, REFRESH_AFTER_MS } from "../../core/auth/credential-cache.ts";
+import type { Deadline } from "../../core/domain/operation.ts";
+import { credentialInvalid } from "../../core/domain/refusal.ts";
+import type { Principal } from "../../core/domain/tenant.ts";
+import { createPacedQueue } from "../../core/store/batching/paced-queue.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
 import {
   type EndedSessions,
   endSessions,
@@ -13,9 +15,7 @@ import {
   type SessionCredential,
   type SessionDatabase,
   storeSession,
-} from "../features/console/store/console-sessions.ts";
-import { digestSecret } from "./api-key.ts";
-import { createRefreshingCache, MAX_AGE_MS, REFRESH_AFTER_MS } from "./credential-cache.ts";
+} from "./store/console-sessions.ts";
 
 /** The sessions of the console. A session is named by the value of its cookie, which only the browser keeps. */
 export interface Sessions {

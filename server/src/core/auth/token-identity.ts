@@ -1,5 +1,5 @@
 import type { JWTPayload } from "jose";
-import { NAMESPACE_PATTERN } from "../core/domain/limits.ts";
+import { NAMESPACE_PATTERN } from "../domain/limits.ts";
 
 /** The identity that a token's claims name. An operator belongs to no tenant. */
 export type TokenIdentity =

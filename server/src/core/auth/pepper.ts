@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto";
-import { findPepperMark, storeMark } from "../core/store/pepper-check.ts";
-import type { Runner } from "../core/store/pool.ts";
+import { findPepperMark, storeMark } from "../store/pepper-check.ts";
+import type { Runner } from "../store/pool.ts";
 import { digestSecret, sameDigest } from "./api-key.ts";
 
 /** The secrets that key the digests of API keys, the same on every replica. */

@@ -1,10 +1,10 @@
 import { timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { Deadline } from "../core/domain/operation.ts";
-import type { Principal } from "../core/domain/tenant.ts";
-import { createBatcher } from "../core/store/batching/batcher.ts";
-import type { Pool } from "../core/store/pool.ts";
-import { findApiKeys, type KnownApiKey } from "../core/store/tenants/api-keys.ts";
+import type { Deadline } from "../domain/operation.ts";
+import type { Principal } from "../domain/tenant.ts";
+import { createBatcher } from "../store/batching/batcher.ts";
+import type { Pool } from "../store/pool.ts";
+import { findApiKeys, type KnownApiKey } from "../store/tenants/api-keys.ts";
 import { type ApiKey, digestSecret, ID_LENGTH, SECRET_LENGTH, sameDigest } from "./api-key.ts";
 import type { Peppers } from "./pepper.ts";
 

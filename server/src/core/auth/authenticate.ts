@@ -1,10 +1,11 @@
-import type { Deadline } from "../core/domain/operation.ts";
-import { credentialInvalid, Refusal } from "../core/domain/refusal.ts";
-import type { Principal, Tenant } from "../core/domain/tenant.ts";
-import type { Pool } from "../core/store/pool.ts";
-import { type KnownApiKey, storeKeyDigest } from "../core/store/tenants/api-keys.ts";
-import { createFindTenants, findTenantIds } from "../core/store/tenants/tenants.ts";
-import type { KnownSession } from "../features/console/store/console-sessions.ts";
+import type { Sessions } from "../../features/console/sessions.ts";
+import type { KnownSession } from "../../features/console/store/console-sessions.ts";
+import type { Deadline } from "../domain/operation.ts";
+import { credentialInvalid, Refusal } from "../domain/refusal.ts";
+import type { Principal, Tenant } from "../domain/tenant.ts";
+import type { Pool } from "../store/pool.ts";
+import { type KnownApiKey, storeKeyDigest } from "../store/tenants/api-keys.ts";
+import { createFindTenants, findTenantIds } from "../store/tenants/tenants.ts";
 import { type ApiKey, digestSecret, parseAuthorization, sameDigest } from "./api-key.ts";
 import {
   type CachedApiKey,
@@ -17,7 +18,6 @@ import {
 } from "./credential-cache.ts";
 import type { TokenVerifier, VerifiedIdentity } from "./jwt.ts";
 import { type Peppers, pepperMark, storedSecret } from "./pepper.ts";
-import type { Sessions } from "./sessions.ts";
 
 /** Identifies callers by their `authorization` header, or by the cookie of a session of the console. */
 export interface Authenticator {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { Deadline } from "../core/domain/operation.ts";
+import type { Deadline } from "../domain/operation.ts";
 import { createRefreshingCache, type RefreshingCacheOptions } from "./credential-cache.ts";
 
 const PATIENT: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
