@@ -1,6 +1,4 @@
 import type { Logger } from "pino";
-import { createRecordCounter } from "./admission/record-counter.ts";
-import { createStorageTotals, type StorageTotals } from "./admission/storage-totals.ts";
 import { createAmbiguousCounter } from "./background/ambiguous-counter.ts";
 import { createHeartbeat, type Heartbeat } from "./background/heartbeat.ts";
 import { createJobWorker } from "./background/jobs/worker.ts";
@@ -15,6 +13,8 @@ import { createTenantLabelsTask } from "./background/tenant-labels.ts";
 import { createUsageFlusher } from "./background/usage-flusher.ts";
 import { createUsageMeter, type UsageMeter } from "./background/usage-meter.ts";
 import type { Config } from "./config/config.ts";
+import { createRecordCounter } from "./core/admission/record-counter.ts";
+import { createStorageTotals, type StorageTotals } from "./core/admission/storage-totals.ts";
 import type { DatabaseClockWatch } from "./core/domain/database-clock.ts";
 import type { AdministrationPool } from "./core/store/batching/administration-pool.ts";
 import type { Pool } from "./core/store/pool.ts";

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
-import { createAdmission } from "./admission/admission.ts";
 import { createInstallationWatch } from "./background/installation-watch.ts";
 import { createSuspendWatch } from "./background/suspend-watch.ts";
 import { createBackground } from "./background-tasks.ts";
 import { createWaiters } from "./claims/waiters.ts";
 import { type Config, redactedConfig, withCurrentUrls } from "./config/config.ts";
+import { createAdmission } from "./core/admission/admission.ts";
 import { parseApiKey } from "./core/auth/api-key.ts";
 import { type Authenticator, createAuthenticator } from "./core/auth/authenticate.ts";
 import { configuredPeppers } from "./core/auth/pepper.ts";

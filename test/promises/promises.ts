@@ -91,18 +91,23 @@ const POLICY_PROTO: readonly Row[] = [
     "MAX_DECLARED_NAMESPACES = 10_000",
     "test/admin/operator-tenants.test.ts",
   ],
-  ["Default: 1,000", QUOTAS, "DEFAULT_DECLARED_NAMESPACES = 1000", "server/src/admission/admission.test.ts"],
+  [
+    "Default: 1,000",
+    QUOTAS,
+    "DEFAULT_DECLARED_NAMESPACES = 1000",
+    "server/src/core/admission/admission.test.ts",
+  ],
   [
     "A message of more than 16 KiB",
-    "server/src/admission/admission.ts",
+    "server/src/core/admission/admission.ts",
     "BYTES_PER_OPERATION = 16 * 1024",
-    "server/src/admission/admission.test.ts",
+    "server/src/core/admission/admission.test.ts",
   ],
   [
     "A tenant that is five seconds of operations beyond",
-    "server/src/admission/admission.ts",
+    "server/src/core/admission/admission.ts",
     "MAX_OWED_BY_BATCHES_MS = 5000",
-    "server/src/admission/admission.test.ts",
+    "server/src/core/admission/admission.test.ts",
   ],
 ];
 

@@ -1,6 +1,6 @@
-import type { Admission } from "../admission/admission.ts";
 import { expiredInQueue, loadPolicies } from "../calls/authority.ts";
 import type { Answer, Call } from "../calls/call.ts";
+import type { Admission } from "../core/admission/admission.ts";
 import { Rejected, type Settled } from "../core/domain/operation.ts";
 import type { ClaimCommand, ClaimOutcome } from "../core/domain/record.ts";
 import { isRefusal, Refusal } from "../core/domain/refusal.ts";

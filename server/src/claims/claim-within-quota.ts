@@ -1,6 +1,6 @@
-import type { Admission, SettleRecord } from "../admission/admission.ts";
 import { statementDeadline } from "../calls/authority.ts";
 import type { Call } from "../calls/call.ts";
+import type { Admission, SettleRecord } from "../core/admission/admission.ts";
 import { mapSettled, mapTogether, Rejected, type Settled } from "../core/domain/operation.ts";
 import type { ClaimCommand, ClaimOutcome } from "../core/domain/record.ts";
 import type { Principal } from "../core/domain/tenant.ts";

@@ -1,4 +1,3 @@
-import type { Admission } from "../admission/admission.ts";
 import type { UsageMeter } from "../background/usage-meter.ts";
 import {
   expiredInQueue,
@@ -9,6 +8,7 @@ import {
   withPolicies,
 } from "../calls/authority.ts";
 import type { Answer, BatchHandler, Call } from "../calls/call.ts";
+import type { Admission } from "../core/admission/admission.ts";
 import type { ReplayCache } from "../core/cache/replay-cache.ts";
 import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../core/domain/operation.ts";
 import {

@@ -1,6 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
-import type { Admission } from "../admission/admission.ts";
 import type { Answer, Call } from "../calls/call.ts";
+import type { Admission } from "../core/admission/admission.ts";
 import type { Authenticator } from "../core/auth/authenticate.ts";
 import type { Deadline } from "../core/domain/operation.ts";
 import { Refusal } from "../core/domain/refusal.ts";

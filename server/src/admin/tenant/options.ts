@@ -1,4 +1,4 @@
-import type { Admission } from "../../admission/admission.ts";
+import type { Admission } from "../../core/admission/admission.ts";
 import type { ChangeListener } from "../../core/auth/authenticate.ts";
 import type { AdministrationPool } from "../../core/store/batching/administration-pool.ts";
 import type { RecordStore } from "../../core/store/records/record-store.ts";

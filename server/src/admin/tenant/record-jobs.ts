@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import type { Admission } from "../../admission/admission.ts";
 import type { Call, Handlers } from "../../calls/call.ts";
+import type { Admission } from "../../core/admission/admission.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
 import type { TenantResource } from "../../core/domain/tenant.ts";
 import type { Runner } from "../../core/store/pool.ts";

@@ -1,4 +1,4 @@
-import { createRateLimit } from "../../admission/rate-limit.ts";
+import { createRateLimit } from "../../core/admission/rate-limit.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
 import { countedAddress } from "../connections.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { NO_QUOTAS, type Quotas, type StoredTotals } from "../core/domain/quotas.ts";
-import { makeTenant, type Principal } from "../core/domain/tenant.ts";
+import { NO_QUOTAS, type Quotas, type StoredTotals } from "../domain/quotas.ts";
+import { makeTenant, type Principal } from "../domain/tenant.ts";
 import { createAdmission } from "./admission.ts";
 import type { StorageTotals } from "./storage-totals.ts";
 

@@ -1,4 +1,4 @@
-import { type Reason, Refusal } from "../core/domain/refusal.ts";
+import { type Reason, Refusal } from "../domain/refusal.ts";
 
 /** The exceeded quota. */
 export type QuotaCause = "rate" | "concurrency" | "records" | "bytes" | "namespaces" | "jobs";

@@ -1,9 +1,9 @@
-import { DEFAULT_DECLARED_NAMESPACES, type Quotas } from "../core/domain/quotas.ts";
-import type { Result } from "../core/domain/record.ts";
-import { resultBytes } from "../core/domain/result-bytes.ts";
-import type { Principal, Tenant } from "../core/domain/tenant.ts";
-import type { WeightOf } from "../core/store/batching/fair-queue.ts";
-import { MAX_UNFINISHED_JOBS, POLICY_SETTLES_MS } from "../features/jobs/record-job.ts";
+import { MAX_UNFINISHED_JOBS, POLICY_SETTLES_MS } from "../../features/jobs/record-job.ts";
+import { DEFAULT_DECLARED_NAMESPACES, type Quotas } from "../domain/quotas.ts";
+import type { Result } from "../domain/record.ts";
+import { resultBytes } from "../domain/result-bytes.ts";
+import type { Principal, Tenant } from "../domain/tenant.ts";
+import type { WeightOf } from "../store/batching/fair-queue.ts";
 import { createRateLimit, type Rate } from "./rate-limit.ts";
 import { type QuotaCause, quotaRefusal } from "./refusals.ts";
 import type { StorageTotals } from "./storage-totals.ts";

@@ -1,8 +1,8 @@
-import { createRepeating, type Repeating } from "../background/repeat.ts";
-import type { StoredTotals } from "../core/domain/quotas.ts";
-import type { Tenant } from "../core/domain/tenant.ts";
-import type { Pool } from "../core/store/pool.ts";
-import { addTotals, type TotalsChange } from "../core/store/tenants/tenant-totals.ts";
+import { createRepeating, type Repeating } from "../../background/repeat.ts";
+import type { StoredTotals } from "../domain/quotas.ts";
+import type { Tenant } from "../domain/tenant.ts";
+import type { Pool } from "../store/pool.ts";
+import { addTotals, type TotalsChange } from "../store/tenants/tenant-totals.ts";
 
 /**
  * The numbers of records and bytes that tenants store, precise enough for a quota: the totals of the database

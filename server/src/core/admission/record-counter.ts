@@ -1,12 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { createRepeating, type Repeating } from "../background/repeat.ts";
-import type { Runner } from "../core/store/pool.ts";
+import { createRepeating, type Repeating } from "../../background/repeat.ts";
+import type { Runner } from "../store/pool.ts";
 import {
   countRecordsPage,
   FROM_THE_START,
   storeCountedTotals,
   takeCount,
-} from "../core/store/tenants/tenant-totals.ts";
+} from "../store/tenants/tenant-totals.ts";
 
 export interface RecordCounterOptions {
   readonly pool: Runner;
