@@ -1,5 +1,5 @@
-import type { Waiters } from "./claims/waiters.ts";
 import type { Config } from "./config/config.ts";
+import type { Waiters } from "./core/claims/waiters.ts";
 import type { AdministrationPool } from "./core/store/batching/administration-pool.ts";
 import type { Pool } from "./core/store/pool.ts";
 import type { Pipeline } from "./edge/pipeline.ts";

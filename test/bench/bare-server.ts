@@ -1,8 +1,8 @@
-import type { Call } from "../../server/src/calls/call.ts";
-import { createIdempotencyService } from "../../server/src/claims/service.ts";
-import { createWaiters } from "../../server/src/claims/waiters.ts";
 import { readConfig } from "../../server/src/config/config.ts";
 import { openReplicaCache } from "../../server/src/core/cache/replica-cache.ts";
+import type { Call } from "../../server/src/core/calls/call.ts";
+import { createIdempotencyService } from "../../server/src/core/claims/service.ts";
+import { createWaiters } from "../../server/src/core/claims/waiters.ts";
 import { NO_KEYS } from "../../server/src/core/config/keyring.ts";
 import type { Principal } from "../../server/src/core/domain/tenant.ts";
 import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";

@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { MAX_API_KEY_LABEL_BYTES, MAX_API_KEY_NAMESPACES, NAMESPACE_PATTERN } from "../core/domain/limits.ts";
 import type { ApiKeyResource, Role } from "../core/domain/tenant.ts";
+import { timestamp, Violations } from "../core/messages/violations.ts";
 import type { Runner } from "../core/store/pool.ts";
 import { type ApiKeyCursor, listApiKeys } from "../core/store/tenants/api-keys.ts";
 import { ApiKey_Role, type ApiKey as ApiKeyMessage, ApiKeySchema } from "../gen/onceward/v1/tenant_pb.ts";
-import { timestamp, Violations } from "../messages/violations.ts";
 import { type PageTokens, pageSize, replyPage } from "./pages.ts";
 
 /** The fields of a key that a request chooses. */

@@ -1,5 +1,6 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { timestamp, type Violations } from "../core/messages/violations.ts";
 import type { Runner } from "../core/store/pool.ts";
 import {
   type EventCursor,
@@ -12,7 +13,6 @@ import {
   type AuditEvent as AuditEventMessage,
   AuditEventSchema,
 } from "../gen/onceward/v1/tenant_pb.ts";
-import { timestamp, type Violations } from "../messages/violations.ts";
 import { type PageTokens, pageSize, replyPage, scanUntil } from "./pages.ts";
 
 /** The fields that the requests of both services have. */

@@ -1,5 +1,5 @@
-import { isOutdated } from "../calls/authority.ts";
-import type { Actor } from "../calls/call.ts";
+import { isOutdated } from "../core/calls/authority.ts";
+import type { Actor } from "../core/calls/call.ts";
 import type { Principal } from "../core/domain/tenant.ts";
 import type { Runner } from "../core/store/pool.ts";
 import { insertAuditEvents, type Snapshot } from "../core/store/tenants/audit-events.ts";

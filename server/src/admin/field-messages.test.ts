@@ -3,13 +3,13 @@ import { expect, test } from "vitest";
 import { DEFAULT_POLICY, POLICY_FIELDS } from "../core/domain/policy.ts";
 import { BOUND_FIELDS, WIDEST_BOUNDS } from "../core/domain/policy-bounds.ts";
 import { QUOTA_FIELDS, type Quotas } from "../core/domain/quotas.ts";
+import { Violations } from "../core/messages/violations.ts";
 import {
   type Policy_OnLeaseExpiry,
   PolicyBoundsSchema,
   PolicySchema,
   QuotasSchema,
 } from "../gen/onceward/v1/policy_pb.ts";
-import { Violations } from "../messages/violations.ts";
 import { maskedFields } from "./field-messages.ts";
 import { BOUND_MESSAGES, POLICY_MESSAGES, QUOTA_MESSAGES } from "./policy-messages.ts";
 

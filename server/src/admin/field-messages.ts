@@ -8,7 +8,7 @@ import {
 } from "@bufbuild/protobuf";
 import type { Duration, FieldMask } from "@bufbuild/protobuf/wkt";
 import type { Field, FieldTable, Overrides } from "../core/domain/fields.ts";
-import { duration, type Violations } from "../messages/violations.ts";
+import { duration, type Violations } from "../core/messages/violations.ts";
 
 /** Reads and writes messages of which each field is in a table: a policy, policy bounds or quotas. */
 export interface FieldMessages<Message, Values> {

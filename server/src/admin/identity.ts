@@ -1,11 +1,11 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../calls/call.ts";
+import type { Handlers } from "../core/calls/call.ts";
+import { timestamp } from "../core/messages/violations.ts";
 import {
   type IdentityService,
   WhoAmIResponse_Kind as Kind,
   WhoAmIResponseSchema,
 } from "../gen/onceward/v1/identity_pb.ts";
-import { timestamp } from "../messages/violations.ts";
 import { ROLE_MESSAGES } from "./api-key-messages.ts";
 
 const KINDS = { API_KEY: Kind.API_KEY, TOKEN: Kind.TOKEN } as const;

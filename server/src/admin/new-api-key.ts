@@ -1,12 +1,12 @@
-import type { Actor } from "../calls/call.ts";
 import { formatApiKey, generateApiKey } from "../core/auth/api-key.ts";
 import { storedSecret } from "../core/auth/pepper.ts";
+import type { Actor } from "../core/calls/call.ts";
 import { Refusal } from "../core/domain/refusal.ts";
 import type { ApiKeyResource, TenantResource } from "../core/domain/tenant.ts";
+import { Violations } from "../core/messages/violations.ts";
 import type { Runner } from "../core/store/pool.ts";
 import { insertApiKey, lockApiKey, revokeApiKey } from "../core/store/tenants/api-keys.ts";
 import type { Snapshot } from "../core/store/tenants/audit-events.ts";
-import { Violations } from "../messages/violations.ts";
 import type { ApiKeyTerms } from "./api-key-messages.ts";
 import { recordChange } from "./audited-change.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { Refusal } from "../core/domain/refusal.ts";
-import { Violations } from "../messages/violations.ts";
+import { Violations } from "../core/messages/violations.ts";
 import { createPageTokens, pageSize, type Scope } from "./pages.ts";
 
 const tokens = tokensOf();

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { type DescMessage, type MessageShape, toJsonString } from "@bufbuild/protobuf";
 import { MAX_MESSAGE_BYTES } from "../core/domain/limits.ts";
-import type { Violations } from "../messages/violations.ts";
+import type { Violations } from "../core/messages/violations.ts";
 
 const DEFAULT_PAGE_SIZE = 50;
 const MAX_PAGE_SIZE = 1000;

@@ -8,6 +8,7 @@ import {
 } from "../core/domain/policy-bounds.ts";
 import { completeQuotas, QUOTA_FIELDS, type Quotas } from "../core/domain/quotas.ts";
 import type { TenantResource } from "../core/domain/tenant.ts";
+import type { Violations } from "../core/messages/violations.ts";
 import {
   type PolicyBounds as BoundsMessage,
   PolicyBoundsSchema,
@@ -16,7 +17,6 @@ import {
   type Quotas as QuotasMessage,
   QuotasSchema,
 } from "../gen/onceward/v1/policy_pb.ts";
-import type { Violations } from "../messages/violations.ts";
 import { createFieldMessages, maskedFields } from "./field-messages.ts";
 
 /** Before the paths of a policy's fields. */

@@ -3,6 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { resolvePolicy } from "../core/domain/policy.ts";
 import { Refusal } from "../core/domain/refusal.ts";
 import type { NamespaceResource, TenantResource, TenantState } from "../core/domain/tenant.ts";
+import { timestamp } from "../core/messages/violations.ts";
 import { type RecordJob, recordsLeftAlone } from "../features/jobs/record-job.ts";
 import {
   type Namespace,
@@ -15,7 +16,6 @@ import {
   Tenant_State,
   TenantSchema,
 } from "../gen/onceward/v1/tenant_pb.ts";
-import { timestamp } from "../messages/violations.ts";
 import { BOUND_MESSAGES, POLICY_MESSAGES, QUOTA_MESSAGES } from "./policy-messages.ts";
 
 const TENANT_STATES: Readonly<Record<TenantState, Tenant_State>> = {

@@ -1,7 +1,7 @@
 import { create, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { anyPack, durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type Code, ConnectError } from "@connectrpc/connect";
-import { CODES } from "../claims/batch-errors.ts";
+import { CODES } from "../core/claims/batch-errors.ts";
 import { CATALOGUE, Refusal } from "../core/domain/refusal.ts";
 import {
   BadRequestSchema,

@@ -1,7 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
-import type { Answer, Call } from "../calls/call.ts";
 import type { Admission } from "../core/admission/admission.ts";
 import type { Authenticator } from "../core/auth/authenticate.ts";
+import type { Answer, Call } from "../core/calls/call.ts";
 import type { Deadline } from "../core/domain/operation.ts";
 import { Refusal } from "../core/domain/refusal.ts";
 import { type Principal, requireServed } from "../core/domain/tenant.ts";

@@ -9,7 +9,7 @@ import {
   type Message,
 } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
-import type { Answer } from "../calls/call.ts";
+import type { Answer } from "../core/calls/call.ts";
 import { MAX_MESSAGE_BYTES } from "../core/domain/limits.ts";
 import { Refusal } from "../core/domain/refusal.ts";
 import {

@@ -1,5 +1,5 @@
 import type { DescMethod, DescMethodUnary, DescService, Message } from "@bufbuild/protobuf";
-import type { Answer, Call, Handlers } from "../calls/call.ts";
+import type { Answer, Call, Handlers } from "../core/calls/call.ts";
 import type { Role } from "../core/domain/tenant.ts";
 
 /** One unary RPC: its method, the role that may call it, and its handler. */

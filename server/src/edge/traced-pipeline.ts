@@ -1,4 +1,4 @@
-import type { Answer } from "../calls/call.ts";
+import type { Answer } from "../core/calls/call.ts";
 import { CATALOGUE, Refusal } from "../core/domain/refusal.ts";
 import type { Principal } from "../core/domain/tenant.ts";
 import { activeCalls, type CallOutcome, type CallSpan, type Tracing } from "../telemetry/tracing.ts";

@@ -109,7 +109,7 @@ export const MUTANTS: readonly Mutant[] = [
     defect: "a cached IN_PROGRESS is answered after the key's completion",
     replacements: [
       {
-        file: "claims/claim.ts",
+        file: "core/claims/claim.ts",
         from: "mapSettled(commands, (command, index) => replayOf(completions[index], command));",
         to: `mapSettled(commands, (command, index) => {
         const hint = hints.get(recordName(command.id));
@@ -118,7 +118,7 @@ export const MUTANTS: readonly Mutant[] = [
       });`,
       },
       {
-        file: "claims/claim.ts",
+        file: "core/claims/claim.ts",
         from: "    replayCache.countAnswer(id, ",
         to: `    if (outcome.kind === "inProgress") {
       hints.set(recordName(id), { outcome, untilMs: performance.now() + outcome.leaseRemainingMs });
@@ -126,7 +126,7 @@ export const MUTANTS: readonly Mutant[] = [
     replayCache.countAnswer(id, `,
       },
       {
-        file: "claims/claim.ts",
+        file: "core/claims/claim.ts",
         from: `  cachedCompletionOf,
 } from "../domain/record.ts";`,
         to: `  cachedCompletionOf,
@@ -241,7 +241,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "two items of a batch get each other's answers",
     replacements: [
       {
-        file: "claims/batch.ts",
+        file: "core/claims/batch.ts",
         from: "return create(BatchResponseSchema, { items: replies });",
         to: `if (replies.length > 1) replies.push(...replies.splice(0, 1));
     return create(BatchResponseSchema, { items: replies });`,
@@ -254,7 +254,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "a cached copy is replayed without comparing the fingerprint",
     replacements: [
       {
-        file: "claims/claim.ts",
+        file: "core/claims/claim.ts",
         from: "completion && answerFromCompletion(completion, command);",
         to: "copy && answerFromCompletion(completion, { ...command, fingerprint: undefined });",
       },

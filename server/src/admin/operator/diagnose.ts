@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../calls/call.ts";
+import type { Handlers } from "../../core/calls/call.ts";
 import type { Diagnosis } from "../../doctor/diagnose.ts";
 import type { Severity } from "../../doctor/findings.ts";
 import {

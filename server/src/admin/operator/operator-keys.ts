@@ -1,12 +1,12 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../calls/call.ts";
+import type { Handlers } from "../../core/calls/call.ts";
+import { Violations } from "../../core/messages/violations.ts";
 import {
   CreateOperatorApiKeyResponseSchema,
   ListOperatorApiKeysResponseSchema,
   type OperatorService,
   RevokeOperatorApiKeyResponseSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
-import { Violations } from "../../messages/violations.ts";
 import { apiKeyMessage, listApiKeyMessages, parseOperatorKeyTerms } from "../api-key-messages.ts";
 import { endApiKey, makeApiKey } from "../new-api-key.ts";
 import type { OperatorOptions } from "./options.ts";

@@ -1,7 +1,8 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../calls/call.ts";
+import type { Handlers } from "../../core/calls/call.ts";
 import { isRefusal } from "../../core/domain/refusal.ts";
 import type { LiveReplica } from "../../core/domain/replica.ts";
+import { signedDuration, timestamp, Violations } from "../../core/messages/violations.ts";
 import { BEFORE_ALL_REPLICAS, findReplicas } from "../../core/store/replicas.ts";
 import { readServerFacts, type ServerFacts } from "../../core/store/server-facts.ts";
 import {
@@ -12,7 +13,6 @@ import {
   type Replica,
   ReplicaSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
-import { signedDuration, timestamp, Violations } from "../../messages/violations.ts";
 import { VERSION } from "../../version.ts";
 import { listAuditEvents } from "../audit-lists.ts";
 import { pageSize, replyPage } from "../pages.ts";

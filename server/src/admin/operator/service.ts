@@ -1,4 +1,4 @@
-import type { Handlers } from "../../calls/call.ts";
+import type { Handlers } from "../../core/calls/call.ts";
 import type { OperatorService } from "../../gen/onceward/v1/operator_pb.ts";
 import { createDiagnoseHandlers } from "./diagnose.ts";
 import { createOperatorKeyHandlers } from "./operator-keys.ts";

@@ -2,11 +2,11 @@ import { MAX_REASON_BYTES, NAMESPACE_PATTERN } from "../../core/domain/limits.ts
 import { boundsInForce } from "../../core/domain/policy-bounds.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
 import { requireServed, type TenantResource } from "../../core/domain/tenant.ts";
+import { Violations } from "../../core/messages/violations.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import type { Snapshot } from "../../core/store/tenants/audit-events.ts";
 import { lockTenant } from "../../core/store/tenants/tenants.ts";
 import type { CreateTenantRequest } from "../../gen/onceward/v1/operator_pb.ts";
-import { Violations } from "../../messages/violations.ts";
 import { checkBounds, parseLimits, parsePolicy } from "../policy-messages.ts";
 
 /** Parses a request for a tenant. @throws Refusal INVALID_REQUEST with every violation. */

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
-import type { Call, Handlers } from "../../calls/call.ts";
+import type { Call, Handlers } from "../../core/calls/call.ts";
 import type { TenantResource } from "../../core/domain/tenant.ts";
+import { Violations } from "../../core/messages/violations.ts";
 import { revokeApiKeys } from "../../core/store/tenants/api-keys.ts";
 import { updateTenant } from "../../core/store/tenants/tenants.ts";
 import { POLICY_SETTLES_MS } from "../../features/jobs/record-job.ts";
@@ -11,7 +12,6 @@ import {
   ResumeTenantResponseSchema,
   SuspendTenantResponseSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
-import { Violations } from "../../messages/violations.ts";
 import { recordChange } from "../audited-change.ts";
 import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 import type { OperatorOptions } from "./options.ts";

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../calls/call.ts";
+import type { Handlers } from "../../core/calls/call.ts";
 import type { TenantResource } from "../../core/domain/tenant.ts";
+import { timestamp, Violations } from "../../core/messages/violations.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { findTenantResource, listTenantResources } from "../../core/store/tenants/tenants.ts";
 import { findTenantUse, type TenantUse } from "../../features/usage/store/tenant-use.ts";
@@ -9,7 +10,6 @@ import {
   type OperatorService,
   TenantUsageSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
-import { timestamp, Violations } from "../../messages/violations.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import { QUOTA_MESSAGES } from "../policy-messages.ts";
 import type { OperatorOptions } from "./options.ts";

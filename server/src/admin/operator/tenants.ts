@@ -1,7 +1,8 @@
 import { create } from "@bufbuild/protobuf";
-import type { Call, Handlers } from "../../calls/call.ts";
+import type { Call, Handlers } from "../../core/calls/call.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
 import type { TenantResource } from "../../core/domain/tenant.ts";
+import { Violations } from "../../core/messages/violations.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import {
   findTenantResource,
@@ -19,7 +20,6 @@ import {
   UpdateTenantLimitsResponseSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
 import { TenantSchema } from "../../gen/onceward/v1/tenant_pb.ts";
-import { Violations } from "../../messages/violations.ts";
 import { apiKeyMessage, parseApiKeyTerms } from "../api-key-messages.ts";
 import { recordChange } from "../audited-change.ts";
 import { makeApiKey } from "../new-api-key.ts";

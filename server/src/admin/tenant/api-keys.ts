@@ -1,12 +1,12 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../calls/call.ts";
+import type { Handlers } from "../../core/calls/call.ts";
+import { Violations } from "../../core/messages/violations.ts";
 import {
   CreateApiKeyResponseSchema,
   ListApiKeysResponseSchema,
   RevokeApiKeyResponseSchema,
   type TenantAdminService,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import { Violations } from "../../messages/violations.ts";
 import { apiKeyMessage, listApiKeyMessages, parseApiKeyTerms } from "../api-key-messages.ts";
 import { endApiKey, makeApiKey } from "../new-api-key.ts";
 import type { TenantAdminOptions } from "./options.ts";

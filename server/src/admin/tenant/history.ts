@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../calls/call.ts";
+import type { Handlers } from "../../core/calls/call.ts";
+import { Violations } from "../../core/messages/violations.ts";
 import {
   ListAuditEventsResponseSchema,
   type TenantAdminService,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import { Violations } from "../../messages/violations.ts";
 import { listAuditEvents } from "../audit-lists.ts";
 import type { TenantAdminOptions } from "./options.ts";
 import { administeredTenant } from "./own-tenant.ts";

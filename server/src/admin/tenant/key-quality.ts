@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../calls/call.ts";
+import type { Handlers } from "../../core/calls/call.ts";
 import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
+import { timestamp, Violations } from "../../core/messages/violations.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { createKeyHashes, type KeyHashes } from "../../features/insight/domain/key-hashes.ts";
 import { type Finding, judgeKeys } from "../../features/insight/domain/key-quality.ts";
@@ -17,7 +18,6 @@ import {
   KeyQualitySchema,
   type TenantAdminService,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import { timestamp, Violations } from "../../messages/violations.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import { ADVICE, DEFECTS } from "./key-defects.ts";
 import { findExamples } from "./key-examples.ts";

@@ -1,10 +1,11 @@
 import { create } from "@bufbuild/protobuf";
-import type { Call, Handlers } from "../../calls/call.ts";
+import type { Call, Handlers } from "../../core/calls/call.ts";
 import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
 import { resolvePolicy } from "../../core/domain/policy.ts";
 import { MAX_DECLARED_NAMESPACES } from "../../core/domain/quotas.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
 import type { NamespaceResource, Tenant, TenantResource } from "../../core/domain/tenant.ts";
+import { Violations } from "../../core/messages/violations.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { findTenantResource } from "../../core/store/tenants/tenants.ts";
 import {
@@ -28,7 +29,6 @@ import {
   UpdateNamespaceResponseSchema,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { NamespaceSchema } from "../../gen/onceward/v1/tenant_pb.ts";
-import { Violations } from "../../messages/violations.ts";
 import { recordChange } from "../audited-change.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import { checkEtag, namespaceEtag, namespaceMessage, recordJobMessage } from "../tenant-messages.ts";

@@ -1,4 +1,4 @@
-import type { Call } from "../../calls/call.ts";
+import type { Call } from "../../core/calls/call.ts";
 import { credentialInvalid, Refusal } from "../../core/domain/refusal.ts";
 import type { Tenant, TenantResource } from "../../core/domain/tenant.ts";
 import type { Runner } from "../../core/store/pool.ts";

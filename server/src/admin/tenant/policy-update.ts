@@ -2,9 +2,9 @@ import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import type { PolicyOverrides } from "../../core/domain/policy.ts";
 import { boundsInForce, policyViolations, WIDEST_BOUNDS } from "../../core/domain/policy-bounds.ts";
 import type { TenantResource } from "../../core/domain/tenant.ts";
+import { Violations } from "../../core/messages/violations.ts";
 import type { Snapshot } from "../../core/store/tenants/audit-events.ts";
 import type { Policy } from "../../gen/onceward/v1/policy_pb.ts";
-import { Violations } from "../../messages/violations.ts";
 import { maskedFields } from "../field-messages.ts";
 import { POLICY_MESSAGES, POLICY_PREFIX, parsePolicy } from "../policy-messages.ts";
 

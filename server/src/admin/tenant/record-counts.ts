@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../calls/call.ts";
+import type { Handlers } from "../../core/calls/call.ts";
 import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
+import { timestamp, Violations } from "../../core/messages/violations.ts";
 import { countRecords, type RecordCounts } from "../../features/administration/store/count-records.ts";
 import { findNamespacesInUse } from "../../features/administration/store/list-namespaces-in-use.ts";
 import {
@@ -8,7 +9,6 @@ import {
   ListUndeclaredNamespacesResponseSchema,
   type TenantAdminService,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import { timestamp, Violations } from "../../messages/violations.ts";
 import { pageSize, scanUntil } from "../pages.ts";
 import type { TenantAdminOptions } from "./options.ts";
 import { administeredNamespace, administeredTenant } from "./own-tenant.ts";

@@ -1,8 +1,9 @@
 import { create } from "@bufbuild/protobuf";
-import type { Call, Handlers } from "../../calls/call.ts";
 import type { Admission } from "../../core/admission/admission.ts";
+import type { Call, Handlers } from "../../core/calls/call.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
 import type { TenantResource } from "../../core/domain/tenant.ts";
+import { Violations } from "../../core/messages/violations.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import type { Snapshot } from "../../core/store/tenants/audit-events.ts";
 import type { RecordJob } from "../../features/jobs/record-job.ts";
@@ -22,7 +23,6 @@ import {
   type TenantAdminService,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { RecordJobSchema } from "../../gen/onceward/v1/tenant_pb.ts";
-import { Violations } from "../../messages/violations.ts";
 import { recordChange } from "../audited-change.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import { recordJobMessage } from "../tenant-messages.ts";

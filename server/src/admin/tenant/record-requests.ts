@@ -1,5 +1,5 @@
-import type { Call } from "../../calls/call.ts";
-import { parsing } from "../../claims/messages.ts";
+import type { Call } from "../../core/calls/call.ts";
+import { parsing } from "../../core/claims/messages.ts";
 import {
   FINGERPRINT_BYTES,
   MAX_KEY_BYTES,
@@ -9,6 +9,8 @@ import {
 } from "../../core/domain/limits.ts";
 import type { Policy } from "../../core/domain/policy.ts";
 import { digestResult } from "../../core/domain/result-digest.ts";
+import { checkResultSize, parseResult } from "../../core/messages/result-requests.ts";
+import type { Violations } from "../../core/messages/violations.ts";
 import type { Resolution, ResolveCommand } from "../../features/jobs/resolution.ts";
 import type { RecordFilter } from "../../features/jobs/store/list-records.ts";
 import { Record_State } from "../../gen/onceward/v1/record_pb.ts";
@@ -17,8 +19,6 @@ import {
   ListRecordsRequest_Order,
   type ResolveRecordRequest,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import { checkResultSize, parseResult } from "../../messages/result-requests.ts";
-import type { Violations } from "../../messages/violations.ts";
 import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
 
 /** Parses the filter of a list. Adds a violation for everything that is malformed. @throws Refusal NAMESPACE_DENIED. */

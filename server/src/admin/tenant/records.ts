@@ -1,12 +1,14 @@
 import { create } from "@bufbuild/protobuf";
-import { loadPolicies } from "../../calls/authority.ts";
-import type { Handlers } from "../../calls/call.ts";
-import { parseLookup } from "../../claims/messages.ts";
+import { loadPolicies } from "../../core/calls/authority.ts";
+import type { Handlers } from "../../core/calls/call.ts";
+import { parseLookup } from "../../core/claims/messages.ts";
 import { attemptsOf } from "../../core/domain/attempt.ts";
 import { onlyValue } from "../../core/domain/operation.ts";
 import { type LiveRecord, recordName } from "../../core/domain/record.ts";
 import { createRecordTarget } from "../../core/domain/record-target.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
+import { attemptMessage, recordMessage } from "../../core/messages/record-messages.ts";
+import { Violations } from "../../core/messages/violations.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { withResult } from "../../core/store/records/large-results.ts";
 import { withoutValues } from "../../core/store/records/record-row.ts";
@@ -34,8 +36,6 @@ import {
   ResolveRecordResponseSchema,
   type TenantAdminService,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import { attemptMessage, recordMessage } from "../../messages/record-messages.ts";
-import { Violations } from "../../messages/violations.ts";
 import { recordChange } from "../audited-change.ts";
 import { type Cursor, pageSize, replyPage, type Scope, scanUntil } from "../pages.ts";
 import type { TenantAdminOptions } from "./options.ts";

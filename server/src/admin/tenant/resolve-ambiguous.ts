@@ -1,10 +1,11 @@
 import { create } from "@bufbuild/protobuf";
-import { isOutdated, loadPolicies } from "../../calls/authority.ts";
-import type { Call, Handlers } from "../../calls/call.ts";
+import { isOutdated, loadPolicies } from "../../core/calls/authority.ts";
+import type { Call, Handlers } from "../../core/calls/call.ts";
 import { MAX_CHECKPOINT_NAME_BYTES, MAX_OWNER_BYTES, NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
 import { isExpired } from "../../core/domain/operation.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
 import { policyFor, type Tenant } from "../../core/domain/tenant.ts";
+import { Violations } from "../../core/messages/violations.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import type { AmbiguousFilter, RecordJob } from "../../features/jobs/record-job.ts";
 import type { Resolution } from "../../features/jobs/resolution.ts";
@@ -16,7 +17,6 @@ import {
   ResolveAmbiguousRecordsResponseSchema,
   type TenantAdminService,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import { Violations } from "../../messages/violations.ts";
 import { recordChange } from "../audited-change.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
 import type { TenantAdminOptions } from "./options.ts";

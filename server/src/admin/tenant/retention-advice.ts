@@ -1,9 +1,10 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import type { Handlers } from "../../calls/call.ts";
+import type { Handlers } from "../../core/calls/call.ts";
 import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
 import { resolvePolicy } from "../../core/domain/policy.ts";
 import { boundsInForce } from "../../core/domain/policy-bounds.ts";
 import { credentialInvalid } from "../../core/domain/refusal.ts";
+import { duration, timestamp, Violations } from "../../core/messages/violations.ts";
 import { findTenantResource } from "../../core/store/tenants/tenants.ts";
 import { findNamespaceResource } from "../../features/administration/store/namespaces.ts";
 import {
@@ -21,7 +22,6 @@ import {
   RetentionCandidateSchema,
   type TenantAdminService,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import { duration, timestamp, Violations } from "../../messages/violations.ts";
 import type { TenantAdminOptions } from "./options.ts";
 import { administeredNamespace } from "./own-tenant.ts";
 

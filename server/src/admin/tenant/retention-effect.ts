@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import { isOutdated } from "../../calls/authority.ts";
-import type { Call } from "../../calls/call.ts";
+import { isOutdated } from "../../core/calls/authority.ts";
+import type { Call } from "../../core/calls/call.ts";
 import { isExpired } from "../../core/domain/operation.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { changeFor, type RetentionChanges } from "../../features/jobs/retention-change.ts";

@@ -1,4 +1,4 @@
-import type { Answer, Call, Handlers } from "../../calls/call.ts";
+import type { Answer, Call, Handlers } from "../../core/calls/call.ts";
 import type { TenantAdminService } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { createApiKeyHandlers } from "./api-keys.ts";
 import { createHistoryHandlers } from "./history.ts";

@@ -1,8 +1,9 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../calls/call.ts";
+import type { Handlers } from "../../core/calls/call.ts";
 import { resolvePolicy } from "../../core/domain/policy.ts";
 import { credentialInvalid } from "../../core/domain/refusal.ts";
 import type { NamespaceResource, TenantResource } from "../../core/domain/tenant.ts";
+import { Violations } from "../../core/messages/violations.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { findTenantResource, updateTenant } from "../../core/store/tenants/tenants.ts";
 import { listNamespaceResources } from "../../features/administration/store/namespaces.ts";
@@ -13,7 +14,6 @@ import {
   type TenantAdminService,
   UpdateTenantResponseSchema,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import { Violations } from "../../messages/violations.ts";
 import { recordChange } from "../audited-change.ts";
 import { checkEtag, recordJobMessage, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 import type { TenantAdminOptions } from "./options.ts";

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../calls/call.ts";
+import type { Handlers } from "../../core/calls/call.ts";
 import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
+import { duration, timestamp, Violations } from "../../core/messages/violations.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { LAST_LATENESS_BUCKET, type LatenessCounts, latenessLimitMs } from "../../features/usage/lateness.ts";
 import { readUsage, type UsageHourRow } from "../../features/usage/store/usage.ts";
@@ -23,7 +24,6 @@ import {
   type UsageHour,
   UsageHourSchema,
 } from "../../gen/onceward/v1/tenant_pb.ts";
-import { duration, timestamp, Violations } from "../../messages/violations.ts";
 import { pageSize, replyPage, scanUntil } from "../pages.ts";
 import type { TenantAdminOptions } from "./options.ts";
 import { administeredNamespace, administeredTenant } from "./own-tenant.ts";

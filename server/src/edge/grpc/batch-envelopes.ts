@@ -2,7 +2,7 @@ import { create, type DescMessage, fromBinary, type Message, toBinary } from "@b
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { DurationSchema, durationMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
-import { batchItemError } from "../../claims/batch-errors.ts";
+import { batchItemError } from "../../core/claims/batch-errors.ts";
 import { MAX_BATCH_ITEMS } from "../../core/domain/limits.ts";
 import { BatchStreamRequestSchema, BatchStreamResponseSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { FailedCall, ProtocolError } from "../errors.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { recordName } from "../core/domain/record.ts";
+import { recordName } from "../domain/record.ts";
 import { createRoundRobin } from "./round-robin.ts";
 import { createWaiters } from "./waiters.ts";
 

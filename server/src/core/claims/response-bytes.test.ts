@@ -2,13 +2,18 @@ import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
+import { ErrorReason } from "../../gen/onceward/v1/errors_pb.ts";
 import {
   BatchResponseItemSchema,
   BatchResponseSchema,
   type ClaimResponseSchema,
-} from "../gen/onceward/v1/idempotency_pb.ts";
-import { CheckpointSchema, Record_State, RecordSchema, ResultSchema } from "../gen/onceward/v1/record_pb.ts";
+} from "../../gen/onceward/v1/idempotency_pb.ts";
+import {
+  CheckpointSchema,
+  Record_State,
+  RecordSchema,
+  ResultSchema,
+} from "../../gen/onceward/v1/record_pb.ts";
 import { responseItemBytes } from "./response-bytes.ts";
 
 /** Text of any length up to a limit in bytes; most runs are at the limit, where a bound is tight. */

@@ -1,15 +1,15 @@
-import type { Answer, Call } from "../calls/call.ts";
-import { CATALOGUE, Refusal } from "../core/domain/refusal.ts";
-import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
+import type { Answer, Call } from "../../core/calls/call.ts";
+import { CODES } from "../../core/claims/batch-errors.ts";
+import { CATALOGUE, Refusal } from "../../core/domain/refusal.ts";
+import { ErrorReason } from "../../gen/onceward/v1/errors_pb.ts";
 import {
   type BatchRequest,
   type BatchRequestItem,
   type BatchResponse,
   type BatchResponseItem,
   IdempotencyService,
-} from "../gen/onceward/v1/idempotency_pb.ts";
-import { activeCalls, type CallOutcome, type CallSpan, type Tracing } from "../telemetry/tracing.ts";
-import { CODES } from "./batch-errors.ts";
+} from "../../gen/onceward/v1/idempotency_pb.ts";
+import { activeCalls, type CallOutcome, type CallSpan, type Tracing } from "../../telemetry/tracing.ts";
 
 const INTERNAL: CallOutcome = { code: "INTERNAL" };
 

@@ -1,5 +1,5 @@
-import { type RecordId, recordName } from "../core/domain/record.ts";
-import { Refusal } from "../core/domain/refusal.ts";
+import { type RecordId, recordName } from "../domain/record.ts";
+import { Refusal } from "../domain/refusal.ts";
 import { createRoundRobin } from "./round-robin.ts";
 
 /** Calls that wait for a record to resolve. */

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
-import { BatchRequestItemSchema } from "../gen/onceward/v1/idempotency_pb.ts";
+import { BatchRequestItemSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { roundsOf } from "./batch-order.ts";
 
 type ItemRequest = NonNullable<MessageInitShape<typeof BatchRequestItemSchema>["request"]>;

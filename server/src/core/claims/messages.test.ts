@@ -1,9 +1,9 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, test } from "vitest";
-import { PHASES, recordIn } from "../../../test/helpers/calls/domain.ts";
-import type { ClaimOutcome } from "../core/domain/record.ts";
-import { ClaimResponseSchema } from "../gen/onceward/v1/idempotency_pb.ts";
-import { Record_State } from "../gen/onceward/v1/record_pb.ts";
+import { PHASES, recordIn } from "../../../../test/helpers/calls/domain.ts";
+import { ClaimResponseSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
+import { Record_State } from "../../gen/onceward/v1/record_pb.ts";
+import type { ClaimOutcome } from "../domain/record.ts";
 import { claimResponse, lookupResponse } from "./messages.ts";
 
 /** When a claim in progress says to ask again, in milliseconds. */

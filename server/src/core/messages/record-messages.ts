@@ -1,7 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import type { Attempt } from "../core/domain/attempt.ts";
-import type { Checkpoint, LiveRecord, Phase, Result } from "../core/domain/record.ts";
-import { decodeMetadata } from "../core/domain/result-bytes.ts";
 import {
   Attempt_Ending,
   type Attempt as AttemptMessage,
@@ -13,7 +10,10 @@ import {
   RecordSchema,
   Result_Kind,
   type Result as ResultMessage,
-} from "../gen/onceward/v1/record_pb.ts";
+} from "../../gen/onceward/v1/record_pb.ts";
+import type { Attempt } from "../domain/attempt.ts";
+import type { Checkpoint, LiveRecord, Phase, Result } from "../domain/record.ts";
+import { decodeMetadata } from "../domain/result-bytes.ts";
 import { timestamp } from "./violations.ts";
 
 /** Returns a record with every field of the contract. */

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
-import { MAX_KEY_BYTES, NAMESPACE_PATTERN } from "../core/domain/limits.ts";
-import type { RecordId } from "../core/domain/record.ts";
-import { CATALOGUE } from "../core/domain/refusal.ts";
+import { MAX_KEY_BYTES, NAMESPACE_PATTERN } from "../domain/limits.ts";
+import type { RecordId } from "../domain/record.ts";
+import { CATALOGUE } from "../domain/refusal.ts";
 import type { NamedRecord, OnOperation } from "./counted.ts";
 
 export interface OperationLogOptions {

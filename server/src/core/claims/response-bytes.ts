@@ -1,5 +1,5 @@
-import type { BatchResponseItem } from "../gen/onceward/v1/idempotency_pb.ts";
-import type { Checkpoint, Result } from "../gen/onceward/v1/record_pb.ts";
+import type { BatchResponseItem } from "../../gen/onceward/v1/idempotency_pb.ts";
+import type { Checkpoint, Result } from "../../gen/onceward/v1/record_pb.ts";
 
 /** An upper bound of an item's numbers, timestamps and owner, with their tags. */
 const FIXED_BYTES = 384;

@@ -1,7 +1,7 @@
-import { NAMESPACE_PATTERN } from "../core/domain/limits.ts";
-import { type Deadline, isExpired, Rejected, type Settled } from "../core/domain/operation.ts";
-import { isRefusal, Refusal } from "../core/domain/refusal.ts";
-import { NEVER_DECLARED } from "../core/domain/tenant.ts";
+import { NAMESPACE_PATTERN } from "../domain/limits.ts";
+import { type Deadline, isExpired, Rejected, type Settled } from "../domain/operation.ts";
+import { isRefusal, Refusal } from "../domain/refusal.ts";
+import { NEVER_DECLARED } from "../domain/tenant.ts";
 import type { Answer, BatchHandler, Call } from "./call.ts";
 
 /**

@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
-import { CATALOGUE, type CodeName, type Refusal } from "../core/domain/refusal.ts";
-import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
-import { type BatchItemError, BatchItemErrorSchema } from "../gen/onceward/v1/idempotency_pb.ts";
+import { ErrorReason } from "../../gen/onceward/v1/errors_pb.ts";
+import { type BatchItemError, BatchItemErrorSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
+import { CATALOGUE, type CodeName, type Refusal } from "../domain/refusal.ts";
 
 /** google.rpc.Code by the names that the catalogue uses. */
 export const CODES: Readonly<Record<CodeName, Code>> = {

@@ -1,15 +1,15 @@
+import { Result_Kind, type Result as ResultMessage } from "../../gen/onceward/v1/record_pb.ts";
 import {
   MAX_CONTENT_TYPE_BYTES,
   MAX_METADATA_BYTES,
   MAX_METADATA_ENTRIES,
   MAX_METADATA_NAME_BYTES,
   MAX_METADATA_VALUE_BYTES,
-} from "../core/domain/limits.ts";
-import type { Policy } from "../core/domain/policy.ts";
-import type { Result } from "../core/domain/record.ts";
-import { Refusal } from "../core/domain/refusal.ts";
-import { encodeMetadata, resultBytes } from "../core/domain/result-bytes.ts";
-import { Result_Kind, type Result as ResultMessage } from "../gen/onceward/v1/record_pb.ts";
+} from "../domain/limits.ts";
+import type { Policy } from "../domain/policy.ts";
+import type { Result } from "../domain/record.ts";
+import { Refusal } from "../domain/refusal.ts";
+import { encodeMetadata, resultBytes } from "../domain/result-bytes.ts";
 import type { Violations } from "./violations.ts";
 
 /**

@@ -1,10 +1,10 @@
+import type { ClaimRequest } from "../../gen/onceward/v1/idempotency_pb.ts";
+import type { Admission } from "../admission/admission.ts";
 import { expiredInQueue, loadPolicies } from "../calls/authority.ts";
 import type { Answer, Call } from "../calls/call.ts";
-import type { Admission } from "../core/admission/admission.ts";
-import { Rejected, type Settled } from "../core/domain/operation.ts";
-import type { ClaimCommand, ClaimOutcome } from "../core/domain/record.ts";
-import { isRefusal, Refusal } from "../core/domain/refusal.ts";
-import type { ClaimRequest } from "../gen/onceward/v1/idempotency_pb.ts";
+import { Rejected, type Settled } from "../domain/operation.ts";
+import type { ClaimCommand, ClaimOutcome } from "../domain/record.ts";
+import { isRefusal, Refusal } from "../domain/refusal.ts";
 import type { AdmitRecord } from "./claim-within-quota.ts";
 import { parseClaim } from "./messages.ts";
 import type { Waiters } from "./waiters.ts";

@@ -1,6 +1,6 @@
 import type { BatchHandler, Call } from "../calls/call.ts";
-import { type OperationKind, Rejected, type Settled } from "../core/domain/operation.ts";
-import { reasonName } from "../core/domain/refusal.ts";
+import { type OperationKind, Rejected, type Settled } from "../domain/operation.ts";
+import { reasonName } from "../domain/refusal.ts";
 
 /** The record that a request names, as it was sent: unchecked. */
 export interface NamedRecord {

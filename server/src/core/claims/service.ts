@@ -1,3 +1,4 @@
+import type { IdempotencyService } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { statementDeadline, withCurrentPrincipal, withPolicies } from "../calls/authority.ts";
 import type { BatchHandler, Call, Handlers } from "../calls/call.ts";
 import {
@@ -7,13 +8,12 @@ import {
   onlyValue,
   Rejected,
   type Settled,
-} from "../core/domain/operation.ts";
-import { type RecordId, recordName } from "../core/domain/record.ts";
-import { isRefusal } from "../core/domain/refusal.ts";
-import type { CompleteCommand, Completion } from "../core/domain/settlement.ts";
-import { cacheEpochOf, type Principal } from "../core/domain/tenant.ts";
-import type { RecordStore } from "../core/store/records/record-store.ts";
-import type { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
+} from "../domain/operation.ts";
+import { type RecordId, recordName } from "../domain/record.ts";
+import { isRefusal } from "../domain/refusal.ts";
+import type { CompleteCommand, Completion } from "../domain/settlement.ts";
+import { cacheEpochOf, type Principal } from "../domain/tenant.ts";
+import type { RecordStore } from "../store/records/record-store.ts";
 import { type BatchHandlers, createBatch } from "./batch.ts";
 import { type ClaimsOptions, createClaims, databaseNowMs } from "./claim.ts";
 import { counted } from "./counted.ts";

@@ -1,7 +1,7 @@
 import type { DescMethodUnary, DescService, MessageShape } from "@bufbuild/protobuf";
-import type { Deadline, Settled } from "../core/domain/operation.ts";
-import type { Refusal } from "../core/domain/refusal.ts";
-import type { Principal } from "../core/domain/tenant.ts";
+import type { Deadline, Settled } from "../domain/operation.ts";
+import type { Refusal } from "../domain/refusal.ts";
+import type { Principal } from "../domain/tenant.ts";
 
 /** A call as a handler sees it, on every transport. */
 export interface Call extends Deadline {

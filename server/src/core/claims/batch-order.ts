@@ -1,5 +1,5 @@
-import { MAX_CACHED_BYTES } from "../core/domain/limits.ts";
-import type { BatchRequestItem } from "../gen/onceward/v1/idempotency_pb.ts";
+import type { BatchRequestItem } from "../../gen/onceward/v1/idempotency_pb.ts";
+import { MAX_CACHED_BYTES } from "../domain/limits.ts";
 
 /**
  * Items that are answered in one turn of the event loop, as indexes. Nearly every round is one chunk, so that its operations

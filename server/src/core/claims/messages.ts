@@ -1,38 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import {
-  FINGERPRINT_BYTES,
-  MAX_CHECKPOINT_NAME_BYTES,
-  MAX_CHECKPOINT_STATE_BYTES,
-  MAX_CLAIM_ID_BYTES,
-  MAX_KEY_BYTES,
-  MAX_OWNER_BYTES,
-  MAX_RELEASE_REASON_BYTES,
-  MAX_WAIT_MS,
-  MIN_LEASE_MS,
-  MIN_RETENTION_S,
-  NAMESPACE_PATTERN,
-} from "../core/domain/limits.ts";
-import type { Policy } from "../core/domain/policy.ts";
-import {
-  answeredAtMs,
-  type Checkpoint,
-  type ClaimCommand,
-  type ClaimOutcome,
-  type LiveRecord,
-  type RecordId,
-} from "../core/domain/record.ts";
-import { Refusal } from "../core/domain/refusal.ts";
-import { digestResult } from "../core/domain/result-digest.ts";
-import type {
-  CompleteCommand,
-  Completion,
-  ExtendLeaseCommand,
-  LeaseExtension,
-  Release,
-  ReleaseCommand,
-} from "../core/domain/settlement.ts";
-import { type Principal, policyFor, type Tenant } from "../core/domain/tenant.ts";
-import {
   type Ambiguous,
   type Claimed,
   type ClaimRequest,
@@ -51,7 +18,40 @@ import {
   type ReleaseRequest,
   type ReleaseResponse,
   ReleaseResponseSchema,
-} from "../gen/onceward/v1/idempotency_pb.ts";
+} from "../../gen/onceward/v1/idempotency_pb.ts";
+import {
+  FINGERPRINT_BYTES,
+  MAX_CHECKPOINT_NAME_BYTES,
+  MAX_CHECKPOINT_STATE_BYTES,
+  MAX_CLAIM_ID_BYTES,
+  MAX_KEY_BYTES,
+  MAX_OWNER_BYTES,
+  MAX_RELEASE_REASON_BYTES,
+  MAX_WAIT_MS,
+  MIN_LEASE_MS,
+  MIN_RETENTION_S,
+  NAMESPACE_PATTERN,
+} from "../domain/limits.ts";
+import type { Policy } from "../domain/policy.ts";
+import {
+  answeredAtMs,
+  type Checkpoint,
+  type ClaimCommand,
+  type ClaimOutcome,
+  type LiveRecord,
+  type RecordId,
+} from "../domain/record.ts";
+import { Refusal } from "../domain/refusal.ts";
+import { digestResult } from "../domain/result-digest.ts";
+import type {
+  CompleteCommand,
+  Completion,
+  ExtendLeaseCommand,
+  LeaseExtension,
+  Release,
+  ReleaseCommand,
+} from "../domain/settlement.ts";
+import { type Principal, policyFor, type Tenant } from "../domain/tenant.ts";
 import { checkpointMessage, recordMessage, resultMessage } from "../messages/record-messages.ts";
 import { checkResultSize, parseResult } from "../messages/result-requests.ts";
 import { duration, timestamp, Violations } from "../messages/violations.ts";

@@ -1,10 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
-import type { BatchHandler, Call } from "../calls/call.ts";
-import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "../core/domain/limits.ts";
-import { Rejected, type Settled } from "../core/domain/operation.ts";
-import { Refusal } from "../core/domain/refusal.ts";
-import { replyTooLarge } from "../core/domain/reply-room.ts";
 import {
   type BatchRequest,
   type BatchRequestItem,
@@ -22,7 +17,12 @@ import {
   type LookupResponse,
   type ReleaseRequest,
   type ReleaseResponse,
-} from "../gen/onceward/v1/idempotency_pb.ts";
+} from "../../gen/onceward/v1/idempotency_pb.ts";
+import type { BatchHandler, Call } from "../calls/call.ts";
+import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "../domain/limits.ts";
+import { Rejected, type Settled } from "../domain/operation.ts";
+import { Refusal } from "../domain/refusal.ts";
+import { replyTooLarge } from "../domain/reply-room.ts";
 import { batchItemError } from "./batch-errors.ts";
 import { roundsOf } from "./batch-order.ts";
 import { responseItemBytes } from "./response-bytes.ts";

@@ -1,10 +1,10 @@
+import type { Admission, SettleRecord } from "../admission/admission.ts";
 import { statementDeadline } from "../calls/authority.ts";
 import type { Call } from "../calls/call.ts";
-import type { Admission, SettleRecord } from "../core/admission/admission.ts";
-import { mapSettled, mapTogether, Rejected, type Settled } from "../core/domain/operation.ts";
-import type { ClaimCommand, ClaimOutcome } from "../core/domain/record.ts";
-import type { Principal } from "../core/domain/tenant.ts";
-import type { RecordStore } from "../core/store/records/record-store.ts";
+import { mapSettled, mapTogether, Rejected, type Settled } from "../domain/operation.ts";
+import type { ClaimCommand, ClaimOutcome } from "../domain/record.ts";
+import type { Principal } from "../domain/tenant.ts";
+import type { RecordStore } from "../store/records/record-store.ts";
 
 /** A claim with room for a record, and the function that uses or returns that room. */
 interface Admitted {

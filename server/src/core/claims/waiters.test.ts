@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from "vitest";
-import { type RecordId, recordName } from "../core/domain/record.ts";
+import { type RecordId, recordName } from "../domain/record.ts";
 import { createWaiters } from "./waiters.ts";
 
 const ONE: RecordId = { tenantId: 1, namespace: "charges", key: "order-1" };

@@ -1,4 +1,7 @@
-import type { UsageMeter } from "../background/usage-meter.ts";
+import type { UsageMeter } from "../../background/usage-meter.ts";
+import type { ClaimRequest, ClaimResponse } from "../../gen/onceward/v1/idempotency_pb.ts";
+import type { Admission } from "../admission/admission.ts";
+import type { ReplayCache } from "../cache/replay-cache.ts";
 import {
   expiredInQueue,
   isOutdated,
@@ -8,20 +11,17 @@ import {
   withPolicies,
 } from "../calls/authority.ts";
 import type { Answer, BatchHandler, Call } from "../calls/call.ts";
-import type { Admission } from "../core/admission/admission.ts";
-import type { ReplayCache } from "../core/cache/replay-cache.ts";
-import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../core/domain/operation.ts";
+import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../domain/operation.ts";
 import {
   answerFromCompletion,
   type CachedCompletion,
   type ClaimCommand,
   type ClaimOutcome,
   cachedCompletionOf,
-} from "../core/domain/record.ts";
-import { isRefusal, reasonName } from "../core/domain/refusal.ts";
-import { cacheEpochOf } from "../core/domain/tenant.ts";
-import type { RecordStore } from "../core/store/records/record-store.ts";
-import type { ClaimRequest, ClaimResponse } from "../gen/onceward/v1/idempotency_pb.ts";
+} from "../domain/record.ts";
+import { isRefusal, reasonName } from "../domain/refusal.ts";
+import { cacheEpochOf } from "../domain/tenant.ts";
+import type { RecordStore } from "../store/records/record-store.ts";
 import { decideUntil, waitEndMs } from "./claim-waiting.ts";
 import { type AdmitRecord, claimWithinQuota } from "./claim-within-quota.ts";
 import { counted, type OnOperation } from "./counted.ts";

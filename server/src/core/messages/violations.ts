@@ -1,6 +1,6 @@
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
-import { MAX_TIMESTAMP_MS } from "../core/domain/limits.ts";
-import { Refusal, type Violation } from "../core/domain/refusal.ts";
+import { MAX_TIMESTAMP_MS } from "../domain/limits.ts";
+import { Refusal, type Violation } from "../domain/refusal.ts";
 
 /**
  * The most bytes of all fields and descriptions. gRPC sends them twice in its trailers, once in base64, and some clients accept
