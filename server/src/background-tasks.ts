@@ -12,19 +12,19 @@ import { createSweeper } from "./background/sweeper.ts";
 import { createTenantLabelsTask } from "./background/tenant-labels.ts";
 import { createUsageFlusher } from "./background/usage-flusher.ts";
 import { createUsageMeter, type UsageMeter } from "./background/usage-meter.ts";
-import type { Config } from "./config/config.ts";
 import { createRecordCounter } from "./core/admission/record-counter.ts";
 import { createStorageTotals, type StorageTotals } from "./core/admission/storage-totals.ts";
+import type { Config } from "./core/config/config.ts";
 import type { DatabaseClockWatch } from "./core/domain/database-clock.ts";
 import type { AdministrationPool } from "./core/store/batching/administration-pool.ts";
 import type { Pool } from "./core/store/pool.ts";
 import type { SweptNamespace } from "./core/store/records/sweep-records.ts";
 import type { Beat } from "./core/store/replicas.ts";
+import type { BackgroundTask } from "./core/telemetry/background-metrics.ts";
+import type { Metrics } from "./core/telemetry/metrics.ts";
+import type { TenantLabels } from "./core/telemetry/tenant-labels.ts";
 import type { RecordEncryption } from "./features/encryption/record-encryption.ts";
 import { createKeyHashes } from "./features/insight/domain/key-hashes.ts";
-import type { BackgroundTask } from "./telemetry/background-metrics.ts";
-import type { Metrics } from "./telemetry/metrics.ts";
-import type { TenantLabels } from "./telemetry/tenant-labels.ts";
 
 /** The background tasks of a replica. */
 export interface Background {

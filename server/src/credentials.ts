@@ -1,8 +1,8 @@
 import type { Logger } from "pino";
-import type { Config } from "./config/config.ts";
-import { isTrustedUrl } from "./config/formats.ts";
 import { createJwks } from "./core/auth/jwks.ts";
 import { createTokenVerifier, type TokenVerifier } from "./core/auth/jwt.ts";
+import type { Config } from "./core/config/config.ts";
+import { isTrustedUrl } from "./core/config/formats.ts";
 import { openTls, type Tls, type TlsOptions } from "./edge/tls.ts";
 import { createIssuerClient, type IssuerClient } from "./features/console/issuer-client.ts";
 

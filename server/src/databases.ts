@@ -1,17 +1,17 @@
 import type { Logger } from "pino";
 import { HEARTBEAT_CONNECTIONS } from "./background/heartbeat.ts";
-import { type Config, withCurrentUrls } from "./config/config.ts";
+import { type Config, withCurrentUrls } from "./core/config/config.ts";
 import {
   ADMINISTRATION_CONNECTIONS,
   type AdministrationPool,
   createAdministrationPool,
 } from "./core/store/batching/administration-pool.ts";
 import { openPool, type Pool, type PoolObserver, type PoolOptions } from "./core/store/pool.ts";
+import type { Metrics } from "./core/telemetry/metrics.ts";
 import { nodeUrl } from "./features/citus/direct-route.ts";
 import { joinStatements } from "./features/citus/joined-statements.ts";
 import type { ShardNode } from "./features/citus/shard-map.ts";
 import { MAX_IN_FLIGHT_BY_NODE } from "./features/citus/shard-route.ts";
-import type { Metrics } from "./telemetry/metrics.ts";
 
 interface DatabasesOptions {
   readonly metrics: Metrics;

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import type { Config } from "./config/config.ts";
+import type { Config } from "./core/config/config.ts";
 import type { Console } from "./edge/console/console.ts";
 import { createGrpcServer } from "./edge/grpc/server.ts";
 import type { OpenApi } from "./edge/http/openapi.ts";

@@ -5,19 +5,21 @@ import { createOperatorService } from "./admin/operator/service.ts";
 import { createPageTokens } from "./admin/pages.ts";
 import { createTenantAdminService } from "./admin/tenant/service.ts";
 import type { UsageMeter } from "./background/usage-meter.ts";
-import { type Config, redactedConfig, withCurrentUrls } from "./config/config.ts";
 import type { Admission } from "./core/admission/admission.ts";
 import type { Authenticator } from "./core/auth/authenticate.ts";
 import type { ReplicaCache } from "./core/cache/replica-cache.ts";
 import { createOperationLog } from "./core/claims/operation-log.ts";
 import { createIdempotencyService } from "./core/claims/service.ts";
 import type { Waiters } from "./core/claims/waiters.ts";
+import { type Config, redactedConfig, withCurrentUrls } from "./core/config/config.ts";
 import type { DatabaseClock } from "./core/domain/database-clock.ts";
 import { createRecordTarget } from "./core/domain/record-target.ts";
 import type { AdministrationPool } from "./core/store/batching/administration-pool.ts";
 import { createTenantLimiter } from "./core/store/batching/fair-queue.ts";
 import type { Pool } from "./core/store/pool.ts";
 import { createRecordStore } from "./core/store/records/record-store.ts";
+import type { Metrics } from "./core/telemetry/metrics.ts";
+import type { Tracing } from "./core/telemetry/tracing.ts";
 import { diagnose } from "./doctor/diagnose.ts";
 import { type Route, routesOf } from "./edge/route.ts";
 import type { Shards } from "./features/citus/shards.ts";
@@ -27,8 +29,6 @@ import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
 import { IdentityService } from "./gen/onceward/v1/identity_pb.ts";
 import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
-import type { Metrics } from "./telemetry/metrics.ts";
-import type { Tracing } from "./telemetry/tracing.ts";
 
 /** The parts that the services need. */
 export interface ServiceParts {

@@ -3,9 +3,9 @@ import { createJobScheduler } from "../../server/src/background/jobs/scheduler.t
 import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
 import { createJobWorker } from "../../server/src/background/jobs/worker.ts";
 import { UNCHECKED_CLOCK } from "../../server/src/core/domain/database-clock.ts";
+import { createLog } from "../../server/src/core/telemetry/log.ts";
+import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
 import { WITHOUT_KEYS } from "../../server/src/features/encryption/record-encryption.ts";
-import { createLog } from "../../server/src/telemetry/log.ts";
-import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 import { describeAdministration } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { grant, seconds } from "../helpers/calls/verbs.ts";

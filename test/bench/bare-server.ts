@@ -1,8 +1,8 @@
-import { readConfig } from "../../server/src/config/config.ts";
 import { openReplicaCache } from "../../server/src/core/cache/replica-cache.ts";
 import type { Call } from "../../server/src/core/calls/call.ts";
 import { createIdempotencyService } from "../../server/src/core/claims/service.ts";
 import { createWaiters } from "../../server/src/core/claims/waiters.ts";
+import { readConfig } from "../../server/src/core/config/config.ts";
 import { NO_KEYS } from "../../server/src/core/config/keyring.ts";
 import type { Principal } from "../../server/src/core/domain/tenant.ts";
 import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
@@ -11,6 +11,8 @@ import { openPool } from "../../server/src/core/store/pool.ts";
 import { findResolved } from "../../server/src/core/store/records/read-records.ts";
 import { createRecordStore } from "../../server/src/core/store/records/record-store.ts";
 import { createFindTenants } from "../../server/src/core/store/tenants/tenants.ts";
+import { createLog } from "../../server/src/core/telemetry/log.ts";
+import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
 import { createGrpcServer } from "../../server/src/edge/grpc/server.ts";
 import {
   createInboundBudget,
@@ -21,8 +23,6 @@ import type { Pipeline } from "../../server/src/edge/pipeline.ts";
 import { readMessage } from "../../server/src/edge/read-message.ts";
 import { routesOf } from "../../server/src/edge/route.ts";
 import { IdempotencyService } from "../../server/src/gen/onceward/v1/idempotency_pb.ts";
-import { createLog } from "../../server/src/telemetry/log.ts";
-import { createMetrics } from "../../server/src/telemetry/metrics.ts";
 
 /**
  * The service without its pipeline, for comparison: the same transport, handlers, caches and statements, but

@@ -3,16 +3,16 @@ import { chmod, mkdtemp, realpath, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
-import { readConfig } from "../../server/src/config/config.ts";
 import { formatApiKey, generateApiKey } from "../../server/src/core/auth/api-key.ts";
 import { storedSecret } from "../../server/src/core/auth/pepper.ts";
+import { readConfig } from "../../server/src/core/config/config.ts";
 import { ensureDatabase } from "../../server/src/core/store/databases.ts";
 import { migrate } from "../../server/src/core/store/migrate.ts";
 import { openPool } from "../../server/src/core/store/pool.ts";
 import { ensureApiKey } from "../../server/src/core/store/tenants/api-keys.ts";
 import { ensureTenant } from "../../server/src/core/store/tenants/tenants.ts";
+import { createLog } from "../../server/src/core/telemetry/log.ts";
 import { createServer } from "../../server/src/server.ts";
-import { createLog } from "../../server/src/telemetry/log.ts";
 import type { Guard } from "./messages.ts";
 
 const DATABASE = "onceward";

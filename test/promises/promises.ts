@@ -414,7 +414,7 @@ const BOUNDED: readonly Row[] = [
 const SERVER_README: readonly Row[] = [
   [
     "The file has at most 16 KiB",
-    "server/src/config/secret-files.ts",
+    "server/src/core/config/secret-files.ts",
     "MAX_BYTES = 16_384",
     "test/commands/secret-files.test.ts",
   ],

@@ -1,8 +1,8 @@
 import type { Runner } from "../core/store/pool.ts";
+import type { LabelledTenant } from "../core/telemetry/tenant-labels.ts";
 import { findTenantsThatHold } from "../features/jobs/store/ambiguous-records.ts";
 import { countMatching } from "../features/jobs/store/count-matching.ts";
 import type { AmbiguousCursor } from "../features/jobs/store/list-ambiguous.ts";
-import type { LabelledTenant } from "../telemetry/tenant-labels.ts";
 import { createRepeating, type Repeating } from "./repeat.ts";
 
 /** Counts the ambiguous records of the tenants that have a label of their own. */

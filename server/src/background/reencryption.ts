@@ -1,5 +1,6 @@
 import type { Statements } from "../core/store/batching/administration-pool.ts";
 import { limitLocks } from "../core/store/limit-locks.ts";
+import type { Metrics } from "../core/telemetry/metrics.ts";
 import {
   advanceEncryptionPass,
   beginEncryptionPass,
@@ -9,7 +10,6 @@ import {
 } from "../features/encryption/encryption-pass.ts";
 import type { RecordEncryption } from "../features/encryption/record-encryption.ts";
 import { reencryptPage } from "../features/encryption/reencrypt-records.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
 import { largerBatch, smallerBatch } from "./batch-size.ts";
 import { createRepeating, type Repeating } from "./repeat.ts";
 

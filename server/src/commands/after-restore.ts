@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { renew } from "../background/installation-renewal.ts";
-import { readConfig } from "../config/config.ts";
+import { readConfig } from "../core/config/config.ts";
 import { type InstallationLook, readInstallation } from "../core/store/installation.ts";
 import { readHighestToken } from "../core/store/newest-tokens.ts";
 import { openPool, type Pool } from "../core/store/pool.ts";

@@ -1,4 +1,4 @@
-import { type Config, readConfig } from "../config/config.ts";
+import { type Config, readConfig } from "../core/config/config.ts";
 import { type Diagnosis, diagnoseAlone } from "../doctor/diagnose.ts";
 import type { Finding } from "../doctor/findings.ts";
 import { readArguments } from "./arguments.ts";

@@ -1,4 +1,4 @@
-import { readConfig } from "../config/config.ts";
+import { readConfig } from "../core/config/config.ts";
 import { type Keyring, NO_KEYS, parseKeyring } from "../core/config/keyring.ts";
 import { openPool } from "../core/store/pool.ts";
 import { type PassProgress, readEncryptionPass } from "../features/encryption/encryption-pass.ts";

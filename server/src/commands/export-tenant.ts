@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
-import { type Config, readConfig } from "../config/config.ts";
 import { pepperMark } from "../core/auth/pepper.ts";
+import { type Config, readConfig } from "../core/config/config.ts";
 import { NO_KEYS, parseKeyring } from "../core/config/keyring.ts";
 import { NAMESPACE_PATTERN } from "../core/domain/limits.ts";
 import type { TenantResource } from "../core/domain/tenant.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { type Config, readConfig } from "../config/config.ts";
 import { configuredPeppers, pepperMark } from "../core/auth/pepper.ts";
+import { type Config, readConfig } from "../core/config/config.ts";
 import { openPool } from "../core/store/pool.ts";
 import { readServerFacts } from "../core/store/server-facts.ts";
 import { storeTenant } from "../features/moving/store/import-tenant.ts";

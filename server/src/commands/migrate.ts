@@ -1,4 +1,4 @@
-import { readConfig } from "../config/config.ts";
+import { readConfig } from "../core/config/config.ts";
 import { readArguments } from "./arguments.ts";
 import { CommandError, type Host } from "./host.ts";
 import { requireCitus, requireSchema, runDistribution, runMigrations, runUndistribution } from "./schema.ts";

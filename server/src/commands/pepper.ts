@@ -1,5 +1,5 @@
-import type { Config } from "../config/config.ts";
 import { adoptPepper, configuredPeppers } from "../core/auth/pepper.ts";
+import type { Config } from "../core/config/config.ts";
 import { openPool } from "../core/store/pool.ts";
 import { CommandError } from "./host.ts";
 

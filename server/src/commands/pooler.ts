@@ -1,4 +1,4 @@
-import type { Config } from "../config/config.ts";
+import type { Config } from "../core/config/config.ts";
 import { probePooler } from "../core/store/pooler.ts";
 import { whyPgBouncerSwitchIsMissing } from "../doctor/checks/pooler.ts";
 import { CommandError } from "./host.ts";

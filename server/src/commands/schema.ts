@@ -1,4 +1,4 @@
-import type { Config } from "../config/config.ts";
+import type { Config } from "../core/config/config.ts";
 import { readUnsupportedEngine, type UnsupportedEngine } from "../core/store/engine.ts";
 import { migrate, readCurrentSchema, readSchemaState } from "../core/store/migrate.ts";
 import { MigrationRefused } from "../core/store/migration/rewrites.ts";

@@ -1,4 +1,4 @@
-import type { Config } from "../config/config.ts";
+import type { Config } from "../core/config/config.ts";
 import { openPool, type Pool, type Runner } from "../core/store/pool.ts";
 import { type Pooler, probePooler } from "../core/store/pooler.ts";
 import type { Check, Patient } from "./check.ts";

@@ -3,7 +3,7 @@ import { Code } from "@connectrpc/connect";
 import type { Logger } from "pino";
 import { CATALOGUE, Refusal } from "../core/domain/refusal.ts";
 import type { Principal } from "../core/domain/tenant.ts";
-import type { Metrics } from "../telemetry/metrics.ts";
+import type { Metrics } from "../core/telemetry/metrics.ts";
 import type { Denials } from "./denials.ts";
 import { FailedCall, ProtocolError, REQUEST_ID_HEADER } from "./errors.ts";
 import type { Route } from "./route.ts";

@@ -1,7 +1,7 @@
 import type { Answer } from "../core/calls/call.ts";
 import { CATALOGUE, Refusal } from "../core/domain/refusal.ts";
 import type { Principal } from "../core/domain/tenant.ts";
-import { activeCalls, type CallOutcome, type CallSpan, type Tracing } from "../telemetry/tracing.ts";
+import { activeCalls, type CallOutcome, type CallSpan, type Tracing } from "../core/telemetry/tracing.ts";
 import { FailedCall, ProtocolError } from "./errors.ts";
 import { codeName } from "./observed-call.ts";
 import type { IncomingCall, Pipeline } from "./pipeline.ts";

@@ -1,4 +1,4 @@
-import { readConfig } from "../../../server/src/config/config.ts";
+import { readConfig } from "../../../server/src/core/config/config.ts";
 import { type Diagnosis, diagnoseAlone } from "../../../server/src/doctor/diagnose.ts";
 import { TEST_PEPPER } from "../servers/server.ts";
 

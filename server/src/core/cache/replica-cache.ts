@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
-import type { Metrics } from "../../telemetry/metrics.ts";
 import type { Keyring } from "../config/keyring.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { entryFormat } from "./entry-format.ts";
 import { createMemoryCache } from "./memory.ts";
 import { createRedisCache, type RedisCache } from "./redis.ts";

@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
-import type { Config } from "../../config/config.ts";
-import { isLoopback } from "../../config/formats.ts";
 import type { Authenticator } from "../../core/auth/authenticate.ts";
+import type { Config } from "../../core/config/config.ts";
+import { isLoopback } from "../../core/config/formats.ts";
 import type { IssuerClient } from "../../features/console/issuer-client.ts";
 import type { Sessions } from "../../features/console/sessions.ts";
 import type { Pipeline } from "../pipeline.ts";

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { TLSSocket } from "node:tls";
-import type { Metrics } from "../../telemetry/metrics.ts";
+import type { Metrics } from "../../core/telemetry/metrics.ts";
 import { createHttpPort } from "../http/port.ts";
 import type { Tls } from "../tls.ts";
 

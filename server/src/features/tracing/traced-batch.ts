@@ -1,6 +1,7 @@
 import type { Answer, Call } from "../../core/calls/call.ts";
 import { CODES } from "../../core/claims/batch-errors.ts";
 import { CATALOGUE, Refusal } from "../../core/domain/refusal.ts";
+import { activeCalls, type CallOutcome, type CallSpan, type Tracing } from "../../core/telemetry/tracing.ts";
 import { ErrorReason } from "../../gen/onceward/v1/errors_pb.ts";
 import {
   type BatchRequest,
@@ -9,7 +10,6 @@ import {
   type BatchResponseItem,
   IdempotencyService,
 } from "../../gen/onceward/v1/idempotency_pb.ts";
-import { activeCalls, type CallOutcome, type CallSpan, type Tracing } from "../../telemetry/tracing.ts";
 
 const INTERNAL: CallOutcome = { code: "INTERNAL" };
 

@@ -2,7 +2,7 @@ import { Refusal } from "../../core/domain/refusal.ts";
 import type { AdministrationPool } from "../../core/store/batching/administration-pool.ts";
 import type { Connection, Runner } from "../../core/store/pool.ts";
 import { StatementFailed } from "../../core/store/statement-errors.ts";
-import { activeCalls, type CallSpan, type Tracing } from "../../telemetry/tracing.ts";
+import { activeCalls, type CallSpan, type Tracing } from "../../core/telemetry/tracing.ts";
 
 /**
  * Wraps a pool, or another object that runs statements: each statement that is run for calls is a span of theirs. The time of a

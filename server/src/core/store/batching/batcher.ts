@@ -1,6 +1,6 @@
-import { activeCalls, type CallSpan } from "../../../telemetry/tracing.ts";
 import { type Deadline, isExpired, onlyValue, Rejected, type Settled } from "../../domain/operation.ts";
 import { Refusal } from "../../domain/refusal.ts";
+import { activeCalls, type CallSpan } from "../../telemetry/tracing.ts";
 import { StatementFailed } from "../statement-errors.ts";
 import { type Decision, FairQueue, type TenantLimiter, UNLIMITED } from "./fair-queue.ts";
 import type { Turns } from "./turns.ts";

@@ -1,4 +1,4 @@
-import type { LabelledTenant } from "../../../telemetry/tenant-labels.ts";
+import type { LabelledTenant } from "../../telemetry/tenant-labels.ts";
 import type { Runner } from "../pool.ts";
 
 const readLabelledTenants = {

@@ -21,8 +21,15 @@ import {
 } from "@opentelemetry/resources";
 import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import type { Logger } from "pino";
+import type {
+  CallOutcome,
+  CallSpan,
+  SpanAttributes,
+  SpanIds,
+  Tracing,
+  TracingOptions,
+} from "../../core/telemetry/tracing.ts";
 import { createRareWarning, createReportingExporter } from "./reporting-exporter.ts";
-import type { CallOutcome, CallSpan, SpanAttributes, SpanIds, Tracing, TracingOptions } from "./tracing.ts";
 
 /** Longer headers are no trace context: W3C's `traceparent` has 55 characters, and `tracestate` may be cut at 512. */
 const MAX_HEADER_LENGTH = 512;

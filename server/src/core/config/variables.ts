@@ -1,8 +1,7 @@
 import * as v from "valibot";
-import { parseApiKey } from "../core/auth/api-key.ts";
-import { JWT_ALGORITHMS } from "../core/auth/jwt-algorithms.ts";
-import { parseRedisUrl } from "../core/cache/redis-url.ts";
-import { parseKeyring } from "../core/config/keyring.ts";
+import { parseApiKey } from "../auth/api-key.ts";
+import { JWT_ALGORITHMS } from "../auth/jwt-algorithms.ts";
+import { parseRedisUrl } from "../cache/redis-url.ts";
 import { LOG_LEVELS } from "../telemetry/log.ts";
 import {
   anyText,
@@ -18,6 +17,7 @@ import {
   trustedUrl,
   wholeNumber,
 } from "./formats.ts";
+import { parseKeyring } from "./keyring.ts";
 
 /** A pepper of this many random characters cannot be found by trying. */
 const MIN_PEPPER_LENGTH = 32;

@@ -1,12 +1,17 @@
-import type { Config } from "./config/config.ts";
-import type { Waiters } from "./core/claims/waiters.ts";
-import type { AdministrationPool } from "./core/store/batching/administration-pool.ts";
-import type { Pool } from "./core/store/pool.ts";
-import type { Pipeline } from "./edge/pipeline.ts";
-import { tracePipeline } from "./edge/traced-pipeline.ts";
-import { traceAdministrationPool, tracePool } from "./features/tracing/traced-pool.ts";
-import type { Metrics } from "./telemetry/metrics.ts";
-import { type OpenTracing, recordedCall, type Tracing, type TracingOptions } from "./telemetry/tracing.ts";
+import type { Waiters } from "../../core/claims/waiters.ts";
+import type { Config } from "../../core/config/config.ts";
+import type { AdministrationPool } from "../../core/store/batching/administration-pool.ts";
+import type { Pool } from "../../core/store/pool.ts";
+import type { Metrics } from "../../core/telemetry/metrics.ts";
+import {
+  type OpenTracing,
+  recordedCall,
+  type Tracing,
+  type TracingOptions,
+} from "../../core/telemetry/tracing.ts";
+import type { Pipeline } from "../../edge/pipeline.ts";
+import { tracePipeline } from "../../edge/traced-pipeline.ts";
+import { traceAdministrationPool, tracePool } from "./traced-pool.ts";
 
 /** The tracing of a replica, and functions that wrap its parts. While tracing is off they return the parts themselves. */
 export interface TracedParts {

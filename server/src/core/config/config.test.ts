@@ -1,6 +1,6 @@
 import { safeParse } from "valibot";
 import { describe, expect, test } from "vitest";
-import { formatApiKey, generateApiKey } from "../core/auth/api-key.ts";
+import { formatApiKey, generateApiKey } from "../auth/api-key.ts";
 import { ConfigError, readConfig, redactedConfig } from "./config.ts";
 import { isTracingOn } from "./tracing.ts";
 import { factsOf, VARIABLES, type VariableSchema } from "./variables.ts";

@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { OperationKind } from "../core/domain/operation.ts";
+import type { OperationKind } from "../domain/operation.ts";
 import { type BackgroundMetrics, createBackgroundMetrics } from "./background-metrics.ts";
 import { TenantLabels } from "./tenant-labels.ts";
 import { addWatchedGauges, type WatchedSources } from "./watched-metrics.ts";
