@@ -3,7 +3,7 @@ import { createJwks } from "./core/auth/jwks.ts";
 import { createTokenVerifier, type TokenVerifier } from "./core/auth/jwt.ts";
 import type { Config } from "./core/config/config.ts";
 import { isTrustedUrl } from "./core/config/formats.ts";
-import { openTls, type Tls, type TlsOptions } from "./edge/tls.ts";
+import { openTls, type Tls, type TlsOptions } from "./core/transport/tls.ts";
 import { createIssuerClient, type IssuerClient } from "./features/console/issuer-client.ts";
 
 interface TokensOptions {

@@ -13,15 +13,15 @@ import { createRecordStore } from "../../server/src/core/store/records/record-st
 import { createFindTenants } from "../../server/src/core/store/tenants/tenants.ts";
 import { createLog } from "../../server/src/core/telemetry/log.ts";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
-import { createGrpcServer } from "../../server/src/edge/grpc/server.ts";
+import { createGrpcServer } from "../../server/src/core/transport/grpc/server.ts";
 import {
   createInboundBudget,
   createOutboundTotal,
   createReplyBudget,
-} from "../../server/src/edge/memory-budgets.ts";
-import type { Pipeline } from "../../server/src/edge/pipeline.ts";
-import { readMessage } from "../../server/src/edge/read-message.ts";
-import { routesOf } from "../../server/src/edge/route.ts";
+} from "../../server/src/core/transport/memory-budgets.ts";
+import type { Pipeline } from "../../server/src/core/transport/pipeline.ts";
+import { readMessage } from "../../server/src/core/transport/read-message.ts";
+import { routesOf } from "../../server/src/core/transport/route.ts";
 import { IdempotencyService } from "../../server/src/gen/onceward/v1/idempotency_pb.ts";
 
 /**

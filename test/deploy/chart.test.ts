@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
-import { createManagementServer } from "../../server/src/edge/management/server.ts";
+import { createManagementServer } from "../../server/src/core/transport/management/server.ts";
 import { CHART_DEFECTS } from "../helpers/chart/defects.ts";
 import { containersOf, objectionsTo } from "../helpers/chart/objections.ts";
 import { type KubernetesObject, parseObjects, renderText, valuesFile } from "../helpers/chart/render.ts";

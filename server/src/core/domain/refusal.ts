@@ -77,7 +77,7 @@ interface RefusalDetails {
 }
 
 /**
- * The error of a refused call; `edge/errors.ts` converts it to the transport's error.
+ * The error of a refused call; `core/transport/errors.ts` converts it to the transport's error.
  *
  * `message` is sent to the caller: it must be true for every tenant and must not contain secrets.
  */

@@ -2,9 +2,9 @@ import { create, toBinary, toJson } from "@bufbuild/protobuf";
 import { DurationSchema, TimestampSchema } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { toStatus } from "../../edge/errors.ts";
 import { StatusSchema } from "../../gen/google/rpc/status_pb.ts";
 import { Refusal, type Violation } from "../domain/refusal.ts";
+import { toStatus } from "../transport/errors.ts";
 import { timestamp, Violations } from "./violations.ts";
 
 /** What is found wrong by `check`. */

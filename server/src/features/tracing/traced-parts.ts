@@ -9,8 +9,8 @@ import {
   type Tracing,
   type TracingOptions,
 } from "../../core/telemetry/tracing.ts";
-import type { Pipeline } from "../../edge/pipeline.ts";
-import { tracePipeline } from "../../edge/traced-pipeline.ts";
+import type { Pipeline } from "../../core/transport/pipeline.ts";
+import { tracePipeline } from "./traced-pipeline.ts";
 import { traceAdministrationPool, tracePool } from "./traced-pool.ts";
 
 /** The tracing of a replica, and functions that wrap its parts. While tracing is off they return the parts themselves. */

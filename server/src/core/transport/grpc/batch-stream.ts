@@ -1,0 +1,232 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { constants, type ServerHttp2Stream } from "node:http2";
+import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
+import type { Principal } from "../../domain/tenant.ts";
+import { ProtocolError } from "../errors.ts";
+import {
+  createMessageSplitter,
+  GRPC_HEADERS,
+  type GrpcStatus,
+  grpcStatus,
+  isClosed,
+  MAX_FRAMED_BYTES,
+  OK,
+} from "../grpc-protocol.ts";
+import type { ConnectionInboundBudget, OutboundBudget, Release } from "../memory-budgets.ts";
+import type { Pipeline } from "../pipeline.ts";
+import type { Route } from "../route.ts";
+import { frameAnswer, frameRefusal, readEnvelope } from "./batch-envelopes.ts";
+import { failureStatus } from "./failure-status.ts";
+import { IncomingBatch, StreamHead } from "./incoming-batch.ts";
+
+/** Messages of a stream are not decompressed: their sender would not be authenticated yet. */
+const HEADERS = { ...GRPC_HEADERS, "grpc-accept-encoding": "identity" };
+/** Batches of a stream; further ones are not read, and stay in the windows of HTTP/2. */
+const MAX_IN_FLIGHT = 16;
+/** A client whose stream was silent for so long opens another one when it needs it. */
+const MAX_IDLE_MS = 30_000;
+/**
+ * The time that a client has to end its side after the GOAWAY, so that batches it had sent before are
+ * answered.
+ */
+const LEAVE_MS = 1000;
+
+/** The parts that the BatchStreams of a connection share. */
+export interface BatchConnection {
+  readonly inbound: ConnectionInboundBudget;
+  readonly outbound: OutboundBudget;
+  /** The address of the other end. */
+  readonly peer: string | undefined;
+}
+
+export interface BatchStreamSettings {
+  /** The route of Batch. */
+  readonly route: Route;
+  readonly pipeline: Pipeline;
+  /** How long a message may take to arrive. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * Answers the batches of one stream, in the order in which they complete. It reads no further while too many
+ * batches or answers are in flight. After `#end`, it answers the batches in flight and then ends the stream.
+ */
+export class BatchStream {
+  readonly #stream: ServerHttp2Stream;
+  readonly #headers: IncomingHttpHeaders;
+  readonly #connection: BatchConnection;
+  readonly #settings: BatchStreamSettings;
+  readonly #messages = createMessageSplitter(MAX_FRAMED_BYTES);
+  readonly #timer: NodeJS.Timeout;
+  /** When the last message arrived or was answered. */
+  #activeAtMs = performance.now();
+  #leaveTimer: NodeJS.Timeout | undefined;
+  #inFlight = 0;
+  #inFlightBytes = 0;
+  /** The memory that is reserved for a partial message; a promise while its sender waits for it. */
+  #reservation: Release | Promise<Release> | undefined;
+  /** The status with which the stream ends when no batch is in flight; undefined while it accepts batches. */
+  #status: GrpcStatus | undefined;
+
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    connection: BatchConnection,
+    settings: BatchStreamSettings,
+  ) {
+    this.#stream = stream;
+    this.#headers = headers;
+    this.#connection = connection;
+    this.#settings = settings;
+    this.#timer = setInterval(() => this.#endIfIdle(), settings.timeoutMs).unref();
+    stream.on("close", () => {
+      clearInterval(this.#timer);
+      clearTimeout(this.#leaveTimer);
+      this.#release();
+    });
+    const { pipeline, route } = settings;
+    const authenticated = pipeline.authenticate(route, new StreamHead(stream, headers, connection.peer));
+    authenticated.then((principal) => this.#listen(principal), this.#refuse);
+  }
+
+  /** Ends the stream when the batches that arrive within a second are answered. */
+  leaveSoon(): void {
+    this.#leaveTimer ??= setTimeout(() => this.#end(OK), LEAVE_MS).unref();
+  }
+
+  /** Begins to read; before the caller is authenticated, nothing is read of the stream. */
+  #listen(principal: Principal): void {
+    if (isClosed(this.#stream)) return;
+    this.#stream.on("data", (chunk: Buffer) => {
+      // After #end, the rest is read and dropped, so that its sender gets to the status.
+      if (this.#status !== undefined) return;
+      this.#messages.push(chunk);
+      this.#answerMessages();
+      this.#reserve(principal);
+    });
+    this.#stream.on("drain", () => this.#answerMessages());
+    this.#stream.on("end", () => this.#end(OK));
+  }
+
+  /** Ends the stream with the refusal of its headers, or of a message that there is no memory for. */
+  readonly #refuse = (failure: unknown) => {
+    this.#end(failureStatus(failure));
+    this.#stream.resume();
+  };
+
+  /** Reserves memory for the rest of a partial message, and reads no further until there is enough. */
+  #reserve(principal: Principal): void {
+    const bytes = this.#messages.partialMessageBytes();
+    if (bytes === undefined || this.#reservation !== undefined || this.#status !== undefined) return;
+    try {
+      const reservation = this.#connection.inbound.reserve(principal, bytes);
+      this.#reservation = reservation;
+      if (!(reservation instanceof Promise)) return;
+      this.#stream.pause();
+      reservation.then(this.#reserved, this.#refuse);
+    } catch (error) {
+      this.#refuse(error);
+    }
+  }
+
+  readonly #reserved = (release: Release) => {
+    if (isClosed(this.#stream)) {
+      release();
+      return;
+    }
+    this.#reservation = release;
+    this.#answerMessages();
+  };
+
+  #release(): void {
+    if (typeof this.#reservation === "function") this.#reservation();
+    this.#reservation = undefined;
+  }
+
+  /** Hands complete messages to the pipeline, up to the limits in flight; pauses the stream at a limit. */
+  #answerMessages(): void {
+    try {
+      while (this.#status === undefined && !this.#isBusy()) {
+        const message = this.#messages.next();
+        if (message === undefined) break;
+        this.#release();
+        this.#answerMessage(message);
+      }
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#end(grpcStatus(error.code, error.message));
+    }
+    if (this.#status === undefined && this.#isBusy()) this.#stream.pause();
+    else if (this.#stream.isPaused()) this.#stream.resume();
+  }
+
+  #isBusy(): boolean {
+    return (
+      this.#inFlight >= MAX_IN_FLIGHT ||
+      this.#inFlightBytes >= MAX_MESSAGE_BYTES ||
+      this.#stream.writableLength >= MAX_MESSAGE_BYTES ||
+      this.#reservation instanceof Promise
+    );
+  }
+
+  /** @throws ProtocolError if the message has no id to answer it under. */
+  #answerMessage(message: Buffer): void {
+    const { route, pipeline } = this.#settings;
+    const envelope = readEnvelope(message);
+    const { id } = envelope;
+    this.#activeAtMs = performance.now();
+    this.#inFlight++;
+    this.#inFlightBytes += message.byteLength;
+    const batch = new IncomingBatch(this.#stream, this.#headers, this.#connection.peer, message, envelope);
+    pipeline
+      .answer(route, batch, (reply) =>
+        isClosed(this.#stream) ? undefined : frameAnswer(id, route.method.output, reply),
+      )
+      .then(
+        (answer) => this.#write(message, answer),
+        (error: unknown) => this.#write(message, frameRefusal(id, error)),
+      )
+      .catch(this.#refuse);
+  }
+
+  #write(message: Buffer, answer: Buffer | undefined): void {
+    this.#inFlight--;
+    this.#inFlightBytes -= message.byteLength;
+    if (answer === undefined || isClosed(this.#stream)) return;
+    this.#sendHeaders();
+    const { outbound } = this.#connection;
+    outbound.write(this.#stream, answer);
+    if (outbound.isExhausted()) {
+      this.#stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      return;
+    }
+    this.#activeAtMs = performance.now();
+    this.#endIfAnswered();
+    this.#answerMessages();
+  }
+
+  #endIfIdle(): void {
+    if (this.#inFlight > 0 || this.#isBusy()) return;
+    const idleMs = performance.now() - this.#activeAtMs;
+    const isIncomplete = this.#messages.hasPartialMessage() || this.#status !== undefined;
+    if (isIncomplete && idleMs >= this.#settings.timeoutMs) this.#stream.close(constants.NGHTTP2_CANCEL);
+    else if (idleMs >= MAX_IDLE_MS) this.#end(OK);
+  }
+
+  #end(status: GrpcStatus): void {
+    this.#status ??= status;
+    this.#endIfAnswered();
+  }
+
+  #endIfAnswered(): void {
+    if (this.#status === undefined || this.#inFlight > 0 || isClosed(this.#stream)) return;
+    this.#sendHeaders();
+    this.#stream.end();
+  }
+
+  #sendHeaders(): void {
+    if (this.#stream.headersSent) return;
+    this.#stream.respond(HEADERS, { waitForTrailers: true });
+    this.#stream.on("wantTrailers", () => this.#stream.sendTrailers({ ...this.#status }));
+  }
+}

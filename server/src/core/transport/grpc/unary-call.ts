@@ -1,0 +1,166 @@
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import { constants, type ServerHttp2Stream } from "node:http2";
+import { type Message, toBinary } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import type { Principal } from "../../domain/tenant.ts";
+import { grpcCompression } from "../compression.ts";
+import {
+  createMessageReader,
+  firstOf,
+  forgetWhenClosed,
+  frameMessage,
+  GRPC_HEADERS,
+  grpcStatus,
+  isClosed,
+  MAX_FRAMED_BYTES,
+  OK,
+} from "../grpc-protocol.ts";
+import { type ConnectionInboundBudget, type OutboundBudget, reserveReply } from "../memory-budgets.ts";
+import type { IncomingCall, Pipeline } from "../pipeline.ts";
+import { readBody } from "../read-body.ts";
+import { messageLimits, parseTimeoutMs, type ReceivedMessage } from "../read-message.ts";
+import type { Route } from "../route.ts";
+import { failureStatus } from "./failure-status.ts";
+import type { SlowRequests } from "./session-lifecycle.ts";
+
+/** In the form to which Node would convert an object for each reply. */
+const RAW_HEADERS = Object.entries(GRPC_HEADERS).flat().map(String);
+const WITH_MESSAGE = { waitForTrailers: true, sendDate: false };
+const WITHOUT_MESSAGE = { endStream: true, sendDate: false };
+
+/** The parts that the unary calls of a connection share. */
+export interface UnaryConnection {
+  readonly pipeline: Pipeline;
+  readonly slowRequests: Pick<SlowRequests, "watch">;
+  readonly inbound: ConnectionInboundBudget;
+  readonly outbound: OutboundBudget;
+  readonly replies: ConnectionInboundBudget;
+  /** The address of the other end. */
+  readonly peer: string | undefined;
+}
+
+/** Answers a unary gRPC call, with a message or only with a status. */
+export function answerUnaryCall(
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  route: Route,
+  connection: UnaryConnection,
+): void {
+  forgetWhenClosed(stream);
+  const call = new IncomingGrpcCall(stream, headers, route, connection);
+  const encode = (reply: Message) => encodeReply(stream, route, reply, connection.outbound);
+  connection.pipeline
+    .answer(route, call, encode)
+    .then((reply) => answer(stream, reply))
+    .catch((failure: unknown) => endWithStatus(stream, failureStatus(failure)));
+}
+
+/** Returns undefined, and does not encode the reply, if it can't be sent. */
+function encodeReply(
+  stream: ServerHttp2Stream,
+  { method }: Route,
+  reply: Message,
+  outbound: OutboundBudget,
+): Uint8Array | undefined {
+  if (outbound.isExhausted() || isClosed(stream)) return undefined;
+  const bytes = toBinary(method.output, reply);
+  outbound.countUntilClosed(stream, bytes.byteLength);
+  return bytes;
+}
+
+function answer(stream: ServerHttp2Stream, reply: Uint8Array | undefined): void {
+  if (isClosed(stream)) return;
+  if (reply === undefined) {
+    const unread = "The connection has too many replies that were not read.";
+    endWithStatus(stream, grpcStatus(Code.Unavailable, unread));
+    return;
+  }
+  if (reply.byteLength > MAX_FRAMED_BYTES) {
+    endWithStatus(stream, grpcStatus(Code.ResourceExhausted, `The reply is ${reply.byteLength} bytes.`));
+    return;
+  }
+  stream.respond(RAW_HEADERS, WITH_MESSAGE);
+  stream.on("wantTrailers", sendOk);
+  stream.end(frameMessage(reply));
+}
+
+function sendOk(this: ServerHttp2Stream): void {
+  this.sendTrailers(OK);
+}
+
+/** Ends a stream with the headers of a status and no message; closes it if an answer has begun. */
+export function endWithStatus(stream: ServerHttp2Stream, status: OutgoingHttpHeaders): void {
+  if (isClosed(stream)) return;
+  if (stream.headersSent) {
+    stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    return;
+  }
+  stream.respond({ ...GRPC_HEADERS, ...status }, WITHOUT_MESSAGE);
+  // The rest of the request is read and dropped, so that its sender gets to the answer.
+  stream.resume();
+}
+
+class IncomingGrpcCall implements IncomingCall {
+  readonly #stream: ServerHttp2Stream;
+  readonly #headers: IncomingHttpHeaders;
+  readonly #route: Route;
+  readonly #connection: UnaryConnection;
+  #controller: AbortController | undefined;
+
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    route: Route,
+    connection: UnaryConnection,
+  ) {
+    this.#stream = stream;
+    this.#headers = headers;
+    this.#route = route;
+    this.#connection = connection;
+  }
+
+  /** Browsers do not speak native gRPC. */
+  get sessionCookie(): undefined {
+    return undefined;
+  }
+
+  get peer(): string | undefined {
+    return this.#connection.peer;
+  }
+
+  header(name: string): string | undefined {
+    return firstOf(this.#headers[name]);
+  }
+
+  get timeoutMs(): number | undefined {
+    return parseTimeoutMs(this.header("grpc-timeout"));
+  }
+
+  async receive(principal: Principal): Promise<ReceivedMessage> {
+    const { slowRequests, inbound, outbound, replies } = this.#connection;
+    outbound.admit();
+    await reserveReply(replies, principal, this.#route.method, this.#stream);
+    // The request's time starts here: before, the server did not read it.
+    slowRequests.watch(this.#stream);
+    const reader = createMessageReader(messageLimits(this.#route.method).binary.maxBytes);
+    await readBody(this.#stream, reader, inbound, principal);
+    const { message, compressed } = reader.end();
+    const compression = compressed ? grpcCompression(this.header("grpc-encoding")) : undefined;
+    return { bytes: message, format: "binary", compression };
+  }
+
+  get cancelled(): boolean {
+    return isClosed(this.#stream);
+  }
+
+  /** Created when it is used: few calls wait for anything but the database. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      const controller = new AbortController();
+      if (this.cancelled) controller.abort();
+      else this.#stream.once("close", () => controller.abort());
+      this.#controller = controller;
+    }
+    return this.#controller.signal;
+  }
+}

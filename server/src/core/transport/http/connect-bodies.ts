@@ -1,0 +1,158 @@
+import type { Readable } from "node:stream";
+import type { UniversalServerRequest as ServerRequest } from "@connectrpc/connect/protocol";
+import type { Principal } from "../../domain/tenant.ts";
+import type { Compression } from "../compression.ts";
+import { malformed, tooLarge } from "../errors.ts";
+import { createMessageReader, frameMessage } from "../grpc-protocol.ts";
+import type { ConnectionInboundBudget } from "../memory-budgets.ts";
+import { createByteCollector, type MessageAssembler, readBody } from "../read-body.ts";
+import type { MessageLimits, ReceivedMessage } from "../read-message.ts";
+
+/** A request's message that is not read yet. */
+export interface PendingMessage {
+  /**
+   * Reads the message; called at most once.
+   *
+   * @throws Refusal INVALID_REQUEST if it is too large; OVERLOADED and CANCELLED as `readBody`.
+   * @throws ProtocolError if a gRPC-Web frame is malformed.
+   */
+  receive(
+    limits: MessageLimits,
+    budget: ConnectionInboundBudget,
+    principal: Principal,
+  ): Promise<ReceivedMessage>;
+}
+
+/** A request of Connect, gRPC-Web or JSON, separated from its message. */
+export interface SplitRequest {
+  /** The same request with an empty message, which connect-node can read in every protocol. */
+  readonly empty: ServerRequest;
+  readonly message: PendingMessage;
+}
+
+type Format = ReceivedMessage["format"];
+
+/**
+ * Separates a request from its message, which arrives as `body`. The headers stay as they are, so that
+ * connect-node refuses those that it can't accept.
+ */
+export function splitRequest(request: ServerRequest, body: Readable): SplitRequest {
+  if (request.method === "GET") return splitGet(request);
+  const contentType = request.header.get("content-type") ?? "";
+  const format = contentType.toLowerCase().includes("json") ? "json" : "binary";
+  return contentType.toLowerCase().startsWith("application/grpc-web")
+    ? splitGrpcWeb(request, body, format)
+    : splitConnect(request, body, format);
+}
+
+const EMPTY: Readonly<Record<Format, Buffer>> = { json: Buffer.from("{}"), binary: Buffer.alloc(0) };
+
+/** https://connectrpc.com/docs/protocol#unary-get-request */
+function splitGet(request: ServerRequest): SplitRequest {
+  const url = new URL(request.url);
+  const query = url.searchParams;
+  const format = query.get("encoding") === "json" ? "json" : "binary";
+  const text = query.get("message") ?? "";
+  const isBase64 = query.get("base64") === "1";
+  const compression = knownCompression(query.get("compression"));
+  query.delete("base64");
+  if (compression !== undefined) query.delete("compression");
+  query.set("message", EMPTY[format].toString());
+  return {
+    empty: { ...request, url: url.href },
+    message: {
+      receive: async () => ({ bytes: isBase64 ? fromBase64(text) : Buffer.from(text), format, compression }),
+    },
+  };
+}
+
+function splitConnect(request: ServerRequest, body: Readable, format: Format): SplitRequest {
+  const compression = knownCompression(request.header.get("content-encoding"));
+  return {
+    empty: withBody(request, EMPTY[format], "content-encoding"),
+    message: {
+      async receive(limits, budget, principal) {
+        const { maxBytes } = limits[format];
+        const declaredBytes = declaredLength(request);
+        if (declaredBytes !== undefined && declaredBytes > maxBytes) throw tooLarge(maxBytes, declaredBytes);
+        const assembler = new BodyAssembler(maxBytes, declaredBytes);
+        await readBody(body, assembler, budget, principal);
+        return { bytes: assembler.collected.view(), format, compression };
+      },
+    },
+  };
+}
+
+function splitGrpcWeb(request: ServerRequest, body: Readable, format: Format): SplitRequest {
+  const compression = knownCompression(request.header.get("grpc-encoding"));
+  return {
+    empty: withBody(request, frameMessage(EMPTY[format]), "grpc-encoding"),
+    message: {
+      async receive(limits, budget, principal) {
+        const reader = createMessageReader(limits[format].maxBytes);
+        await readBody(body, reader, budget, principal);
+        const { message, compressed } = reader.end();
+        return { bytes: message, format, compression: compressed ? compression : undefined };
+      },
+    },
+  };
+}
+
+/**
+ * A body without a declared length reserves memory for the largest message only when it exceeds this size.
+ */
+const FREE_BYTES = 16 * 1024;
+
+class BodyAssembler implements MessageAssembler {
+  readonly collected = createByteCollector();
+  readonly #maxBytes: number;
+  readonly #declaredBytes: number | undefined;
+
+  constructor(maxBytes: number, declaredBytes: number | undefined) {
+    this.#maxBytes = maxBytes;
+    this.#declaredBytes = declaredBytes;
+  }
+
+  push(piece: Buffer): void {
+    if (this.collected.byteLength + piece.byteLength > this.#maxBytes)
+      throw tooLarge(this.#maxBytes, undefined);
+    this.collected.push(piece);
+  }
+
+  get incompleteBytes(): number | undefined {
+    const { byteLength } = this.collected;
+    if (this.#declaredBytes !== undefined)
+      return byteLength < this.#declaredBytes ? this.#declaredBytes : undefined;
+    return byteLength <= FREE_BYTES ? undefined : this.#maxBytes;
+  }
+}
+
+function declaredLength({ header }: ServerRequest): number | undefined {
+  const length = header.get("content-length");
+  return length === null ? undefined : Number(length);
+}
+
+/** Returns a compression that connect-node offers; connect-node refuses others. */
+function knownCompression(name: string | null): Compression | undefined {
+  return name === "gzip" || name === "br" ? name : undefined;
+}
+
+function withBody(request: ServerRequest, body: Uint8Array, encodingHeader: string): ServerRequest {
+  const header = new Headers(request.header);
+  header.delete("content-length");
+  if (knownCompression(header.get(encodingHeader)) !== undefined) header.delete(encodingHeader);
+  return { ...request, header, body: only(body) };
+}
+
+async function* only(body: Uint8Array): AsyncIterable<Uint8Array> {
+  yield body;
+}
+
+/** Decodes standard or URL-safe base64, with or without padding. */
+function fromBase64(text: string): Buffer {
+  const standard = text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "");
+  const bytes = Buffer.from(standard, "base64");
+  // Node skips characters that are no base64.
+  if (bytes.toString("base64").replace(/=+$/, "") !== standard) throw malformed("is not base64");
+  return bytes;
+}

@@ -1,0 +1,101 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { TLSSocket } from "node:tls";
+import type { Metrics } from "../../telemetry/metrics.ts";
+import { createHttpPort } from "../http/port.ts";
+import type { Tls } from "../tls.ts";
+
+/**
+ * The port for the platform: `/livez`, `/readyz`, `/metrics`. If clients must present a certificate, only
+ * `/metrics` requires it: probes of a container have none, and learn only whether the replica accepts calls.
+ */
+export interface ManagementServer {
+  /** Listens; resolves with the port. */
+  listen(host: string, port: number): Promise<number>;
+  /** Cuts all connections. */
+  close(): Promise<void>;
+  /** Returns the number of open connections. */
+  connections(): number;
+}
+
+export interface ManagementOptions {
+  readonly metrics: Metrics;
+  /** Returns the reasons why the replica should get no traffic; empty if it should. */
+  readonly unreadyReasons: () => readonly string[];
+  readonly tls: Tls | undefined;
+}
+
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+/** Probes and scrapers are few; a peer that holds connections leaves room for those of other addresses. */
+const MAX_CONNECTIONS = 256;
+const MAX_PER_ADDRESS = 32;
+/** A peer that reads nothing of an answer, or sends nothing, is cut after this: probes and scrapes take milliseconds. */
+const SILENCE_MS = 10_000;
+
+/** @see ManagementServer */
+export function createManagementServer(options: ManagementOptions): ManagementServer {
+  const { metrics, unreadyReasons, tls } = options;
+  const ofTls = {
+    rejectUnauthorized: false,
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+    headersTimeout: SILENCE_MS,
+    requestTimeout: SILENCE_MS,
+    connectionsCheckingInterval: 1000,
+  };
+  const render = createSharedRendering(() => metrics.render());
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
+    switch (request.url) {
+      case "/livez":
+        return reply(response, 200, "text/plain", "ok\n");
+      case "/readyz": {
+        const reasons = unreadyReasons();
+        const body = { ready: reasons.length === 0, reasons };
+        return reply(response, body.ready ? 200 : 503, "application/json", `${JSON.stringify(body)}\n`);
+      }
+      case "/metrics":
+        if (tls?.asksClients && !hasCertificate(request)) {
+          return reply(response, 403, "text/plain", "a client certificate is required\n");
+        }
+        render().then(
+          (text) => reply(response, 200, metrics.contentType, text),
+          () => reply(response, 500, "text/plain", "the metrics could not be collected\n"),
+        );
+        return;
+      default:
+        return reply(response, 404, "text/plain", "/livez, /readyz, /metrics\n");
+    }
+  };
+  const port = createHttpPort(ofTls, tls, answer, { maxPerAddress: MAX_PER_ADDRESS });
+  port.server.maxConnections = MAX_CONNECTIONS;
+  port.server.timeout = SILENCE_MS;
+  return {
+    listen: port.listen,
+    close: () => port.close(0),
+    connections: port.connections,
+  };
+}
+
+/**
+ * Whether the client's certificate is of a configured authority: the handshake accepts others too, but marks
+ * them.
+ */
+function hasCertificate({ socket }: IncomingMessage): boolean {
+  return socket instanceof TLSSocket && socket.authorized;
+}
+
+/** Returns a function that renders at most once at a time, into bytes that all who ask in the meantime share. */
+function createSharedRendering(render: () => Promise<string>): () => Promise<Buffer> {
+  let shared: Promise<Buffer> | undefined;
+  return () => {
+    shared ??= render()
+      .then((text) => Buffer.from(text))
+      .finally(() => {
+        shared = undefined;
+      });
+    return shared;
+  };
+}
+
+function reply(response: ServerResponse, status: number, contentType: string, body: string | Buffer): void {
+  response.writeHead(status, { "content-type": contentType });
+  response.end(body);
+}

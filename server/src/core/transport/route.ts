@@ -1,0 +1,39 @@
+import type { DescMethod, DescMethodUnary, DescService, Message } from "@bufbuild/protobuf";
+import type { Answer, Call, Handlers } from "../calls/call.ts";
+import type { Role } from "../domain/tenant.ts";
+
+/** One unary RPC: its method, the role that may call it, and its handler. */
+export interface Route {
+  readonly method: DescMethodUnary;
+  /** `/package.Service/Method`. */
+  readonly path: string;
+  /** Undefined: any role. */
+  readonly role: Role | undefined;
+  readonly handle: (request: Message, call: Call) => Answer<Message>;
+}
+
+/**
+ * Returns the routes of a service whose RPCs are all for one role, or for any (undefined). A streaming RPC has
+ * no route.
+ */
+export function routesOf<Service extends DescService>(
+  service: Service,
+  role: Role | undefined,
+  handlers: Handlers<Service>,
+): readonly Route[] {
+  return unaryMethods(service).map((method) => {
+    // The type of the handlers has one for each method of the service, from its request to its response.
+    const handle = handlers[method.localName as keyof Handlers<Service>] as unknown as Route["handle"];
+    return { method, path: `/${service.typeName}/${method.name}`, role, handle };
+  });
+}
+
+/** Returns the unary RPCs of a service. */
+export function unaryMethods(service: DescService): readonly DescMethodUnary[] {
+  const methods: readonly DescMethod[] = service.methods;
+  return methods.filter(isUnary);
+}
+
+function isUnary(method: DescMethod): method is DescMethodUnary {
+  return method.methodKind === "unary";
+}
