@@ -1,19 +1,12 @@
 import type { Logger } from "pino";
-import { createAmbiguousCounter } from "./background/ambiguous-counter.ts";
-import { createHeartbeat, type Heartbeat } from "./background/heartbeat.ts";
-import { createJobWorker } from "./background/jobs/worker.ts";
-import { createKeyObserver } from "./background/key-observer.ts";
-import { createKeySampler } from "./background/key-sampler.ts";
-import { createKeyUse, type KeyUse } from "./background/key-use.ts";
-import { createPruners } from "./background/pruner.ts";
-import { createReencryption } from "./background/reencryption.ts";
-import { createRepeating, type Repeating } from "./background/repeat.ts";
-import { createSweeper } from "./background/sweeper.ts";
-import { createTenantLabelsTask } from "./background/tenant-labels.ts";
-import { createUsageFlusher } from "./background/usage-flusher.ts";
-import { createUsageMeter, type UsageMeter } from "./background/usage-meter.ts";
 import { createRecordCounter } from "./core/admission/record-counter.ts";
 import { createStorageTotals, type StorageTotals } from "./core/admission/storage-totals.ts";
+import { createHeartbeat, type Heartbeat } from "./core/background/heartbeat.ts";
+import { createKeyUse, type KeyUse } from "./core/background/key-use.ts";
+import { createPruners } from "./core/background/pruner.ts";
+import { createRepeating, type Repeating } from "./core/background/repeat.ts";
+import { createSweeper } from "./core/background/sweeper.ts";
+import { createTenantLabelsTask } from "./core/background/tenant-labels.ts";
 import type { Config } from "./core/config/config.ts";
 import type { DatabaseClockWatch } from "./core/domain/database-clock.ts";
 import type { AdministrationPool } from "./core/store/batching/administration-pool.ts";
@@ -24,7 +17,14 @@ import type { BackgroundTask } from "./core/telemetry/background-metrics.ts";
 import type { Metrics } from "./core/telemetry/metrics.ts";
 import type { TenantLabels } from "./core/telemetry/tenant-labels.ts";
 import type { RecordEncryption } from "./features/encryption/record-encryption.ts";
+import { createReencryption } from "./features/encryption/reencryption.ts";
 import { createKeyHashes } from "./features/insight/domain/key-hashes.ts";
+import { createKeyObserver } from "./features/insight/key-observer.ts";
+import { createKeySampler } from "./features/insight/key-sampler.ts";
+import { createAmbiguousCounter } from "./features/jobs/ambiguous-counter.ts";
+import { createJobWorker } from "./features/jobs/worker.ts";
+import { createUsageFlusher } from "./features/usage/usage-flusher.ts";
+import { createUsageMeter, type UsageMeter } from "./features/usage/usage-meter.ts";
 
 /** The background tasks of a replica. */
 export interface Background {

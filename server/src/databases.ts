@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { HEARTBEAT_CONNECTIONS } from "./background/heartbeat.ts";
+import { HEARTBEAT_CONNECTIONS } from "./core/background/heartbeat.ts";
 import { type Config, withCurrentUrls } from "./core/config/config.ts";
 import {
   ADMINISTRATION_CONNECTIONS,

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { createDegradedStates, type DegradedStates } from "./background/degraded.ts";
+import { createDegradedStates, type DegradedStates } from "./core/background/degraded.ts";
 import type { ReplicaLoad } from "./core/domain/replica.ts";
 import type { PoolLoad } from "./core/store/pool.ts";
 

@@ -1,11 +1,11 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createJobScheduler } from "../../server/src/background/jobs/scheduler.ts";
-import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
-import { createJobWorker } from "../../server/src/background/jobs/worker.ts";
 import { UNCHECKED_CLOCK } from "../../server/src/core/domain/database-clock.ts";
 import { createLog } from "../../server/src/core/telemetry/log.ts";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
 import { WITHOUT_KEYS } from "../../server/src/features/encryption/record-encryption.ts";
+import { createJobScheduler } from "../../server/src/features/jobs/scheduler.ts";
+import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
+import { createJobWorker } from "../../server/src/features/jobs/worker.ts";
 import { describeAdministration } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { grant, seconds } from "../helpers/calls/verbs.ts";

@@ -1,6 +1,4 @@
 import { expect, onTestFinished, test } from "vitest";
-import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
-import { createJobWorker } from "../../server/src/background/jobs/worker.ts";
 import { UNCHECKED_CLOCK } from "../../server/src/core/domain/database-clock.ts";
 import { recordName } from "../../server/src/core/domain/record.ts";
 import { digestResult } from "../../server/src/core/domain/result-digest.ts";
@@ -13,6 +11,8 @@ import { WITHOUT_KEYS } from "../../server/src/features/encryption/record-encryp
 import type { Resolution } from "../../server/src/features/jobs/resolution.ts";
 import { writeJobResolution } from "../../server/src/features/jobs/store/job-resolution.ts";
 import { findRecordJob, insertRecordJob } from "../../server/src/features/jobs/store/record-jobs.ts";
+import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
+import { createJobWorker } from "../../server/src/features/jobs/worker.ts";
 import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { endLeases } from "../helpers/calls/records.ts";
 import { openStorePool } from "../helpers/database/connections.ts";

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createPruners } from "../../server/src/background/pruner.ts";
+import { createPruners } from "../../server/src/core/background/pruner.ts";
 import { pruneRows } from "../../server/src/core/store/prune.ts";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
 import { openStorePool } from "../helpers/database/connections.ts";

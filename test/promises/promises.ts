@@ -139,13 +139,13 @@ const TENANT_PROTO: readonly Row[] = [
   ],
   [
     "finished jobs are kept for 90 d",
-    "server/src/background/pruner.ts",
+    "server/src/core/background/pruner.ts",
     "JOB_RETENTION_MS = 90 * DAY_MS",
     "test/admin/retention-of-history.test.ts",
   ],
   [
     "it is kept for 400 d",
-    "server/src/background/pruner.ts",
+    "server/src/core/background/pruner.ts",
     "USAGE_RETENTION_MS = 400 * DAY_MS",
     "test/admin/retention-of-history.test.ts",
   ],

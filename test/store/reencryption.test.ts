@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { createReencryption } from "../../server/src/background/reencryption.ts";
 import { type Keyring, NO_KEYS, parseKeyring } from "../../server/src/core/config/keyring.ts";
 import type { Runner } from "../../server/src/core/store/pool.ts";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
@@ -10,6 +9,7 @@ import {
   type RecordEncryption,
 } from "../../server/src/features/encryption/record-encryption.ts";
 import { reencryptPage } from "../../server/src/features/encryption/reencrypt-records.ts";
+import { createReencryption } from "../../server/src/features/encryption/reencryption.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { bytes, complete, grant, lookUp, success } from "../helpers/calls/verbs.ts";
 import { openStorePool } from "../helpers/database/connections.ts";

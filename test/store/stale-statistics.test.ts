@@ -1,8 +1,6 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { createJobScheduler } from "../../server/src/background/jobs/scheduler.ts";
-import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
 import { NO_KEYS, parseKeyring } from "../../server/src/core/config/keyring.ts";
 import type { Deadline } from "../../server/src/core/domain/operation.ts";
 import { digestResult } from "../../server/src/core/domain/result-digest.ts";
@@ -93,6 +91,7 @@ import {
   limitSample,
   listChangedSamples,
 } from "../../server/src/features/insight/store/tombstones.ts";
+import { createJobScheduler } from "../../server/src/features/jobs/scheduler.ts";
 import { findTenantsThatHold } from "../../server/src/features/jobs/store/ambiguous-records.ts";
 import { countMatching } from "../../server/src/features/jobs/store/count-matching.ts";
 import { forgetPage, removePage } from "../../server/src/features/jobs/store/forget-records.ts";
@@ -111,6 +110,7 @@ import {
   previewPage,
   restampPage,
 } from "../../server/src/features/jobs/store/restamp-records.ts";
+import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
 import {
   exportPlainRows,
   exportRecords,

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { renew } from "../background/installation-renewal.ts";
+import { renew } from "../core/background/installation-renewal.ts";
 import { readConfig } from "../core/config/config.ts";
 import { type InstallationLook, readInstallation } from "../core/store/installation.ts";
 import { readHighestToken } from "../core/store/newest-tokens.ts";

@@ -229,7 +229,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "the sweep deletes records whose retention has ended only by a clock that was set",
     replacements: [
       {
-        file: "background/sweeper.ts",
+        file: "core/background/sweeper.ts",
         from: "      databaseClock.latestMs(),\n",
         to: "      undefined,\n",
       },

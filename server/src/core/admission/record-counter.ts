@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { createRepeating, type Repeating } from "../../background/repeat.ts";
+import { createRepeating, type Repeating } from "../background/repeat.ts";
 import type { Runner } from "../store/pool.ts";
 import {
   countRecordsPage,

@@ -1,4 +1,4 @@
-import { createRepeating, type Repeating } from "../../background/repeat.ts";
+import { createRepeating, type Repeating } from "../background/repeat.ts";
 import type { StoredTotals } from "../domain/quotas.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Pool } from "../store/pool.ts";

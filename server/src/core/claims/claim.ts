@@ -1,4 +1,4 @@
-import type { UsageMeter } from "../../background/usage-meter.ts";
+import type { UsageMeter } from "../../features/usage/usage-meter.ts";
 import type { ClaimRequest, ClaimResponse } from "../../gen/onceward/v1/idempotency_pb.ts";
 import type { Admission } from "../admission/admission.ts";
 import type { ReplayCache } from "../cache/replay-cache.ts";

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext, type TlsOptions as NodeTlsOptions, type Server } from "node:tls";
-import { createRepeating } from "../../background/repeat.ts";
+import { createRepeating } from "../background/repeat.ts";
 
 /** The certificate of all ports, from files that are renewed from time to time. */
 export interface Tls {

@@ -1,4 +1,4 @@
-import { HEARTBEAT_CONNECTIONS } from "../../background/heartbeat.ts";
+import { HEARTBEAT_CONNECTIONS } from "../../core/background/heartbeat.ts";
 import { ADMINISTRATION_CONNECTIONS } from "../../core/store/batching/administration-pool.ts";
 import { readServerFacts } from "../../core/store/server-facts.ts";
 import { type ConnectionLimits, readConnectionLimits } from "../../features/doctor/facts/connections.ts";

@@ -1,6 +1,6 @@
-import type { Pool } from "../core/store/pool.ts";
-import { addUsage, type UsageCount } from "../features/usage/store/usage.ts";
-import { createRepeating } from "./repeat.ts";
+import { createRepeating } from "../../core/background/repeat.ts";
+import type { Pool } from "../../core/store/pool.ts";
+import { addUsage, type UsageCount } from "./store/usage.ts";
 import type { UsageMeter } from "./usage-meter.ts";
 
 /** Stores the meter's counts periodically. */

@@ -3,13 +3,13 @@ import { resultBytes } from "../../core/domain/result-bytes.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { withoutValues } from "../../core/store/records/record-row.ts";
 import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
-import type { RecordEncryption } from "../../features/encryption/record-encryption.ts";
-import { isMeant, type ResolveWork, recordsLeftAlone } from "../../features/jobs/record-job.ts";
-import { raiseCacheGeneration } from "../../features/jobs/store/forget-records.ts";
-import { readJobResolution } from "../../features/jobs/store/job-resolution.ts";
-import { findRecords, type RecordFilter, startOf } from "../../features/jobs/store/list-records.ts";
-import type { JobProgress, TakenJob } from "../../features/jobs/store/record-jobs.ts";
-import { lockRecord, resolveOneOfMany } from "../../features/jobs/store/resolve-record.ts";
+import type { RecordEncryption } from "../encryption/record-encryption.ts";
+import { isMeant, type ResolveWork, recordsLeftAlone } from "./record-job.ts";
+import { raiseCacheGeneration } from "./store/forget-records.ts";
+import { readJobResolution } from "./store/job-resolution.ts";
+import { findRecords, type RecordFilter, startOf } from "./store/list-records.ts";
+import type { JobProgress, TakenJob } from "./store/record-jobs.ts";
+import { lockRecord, resolveOneOfMany } from "./store/resolve-record.ts";
 
 /** Maximum records of a batch: each takes two statements, and is locked until the batch ends. */
 const MAX_RESOLVED = 100;

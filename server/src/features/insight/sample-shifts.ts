@@ -1,6 +1,6 @@
-import type { Runner } from "../core/store/pool.ts";
-import type { NamespaceSample } from "../features/insight/store/sample-limits.ts";
-import { listChangedSamples } from "../features/insight/store/tombstones.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import type { NamespaceSample } from "./store/sample-limits.ts";
+import { listChangedSamples } from "./store/tombstones.ts";
 
 /** The samples of namespaces as this replica knows them: at most as old as the last refresh. */
 export interface SampleShifts {

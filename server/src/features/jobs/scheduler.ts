@@ -1,4 +1,4 @@
-import { largerBatch, smallerBatch } from "../batch-size.ts";
+import { largerBatch, smallerBatch } from "../../core/background/batch-size.ts";
 import type { JobSelection } from "./work-batch.ts";
 
 /**

@@ -1,10 +1,10 @@
 import type { Logger } from "pino";
-import type { Config } from "./core/config/config.ts";
-import { NO_KEYS, parseKeyring } from "./core/config/keyring.ts";
-import type { Runner } from "./core/store/pool.ts";
-import type { Metrics } from "./core/telemetry/metrics.ts";
-import { readEncryptionPass } from "./features/encryption/encryption-pass.ts";
-import { createRecordEncryption, type RecordEncryption } from "./features/encryption/record-encryption.ts";
+import type { Config } from "../../core/config/config.ts";
+import { NO_KEYS, parseKeyring } from "../../core/config/keyring.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import type { Metrics } from "../../core/telemetry/metrics.ts";
+import { readEncryptionPass } from "./encryption-pass.ts";
+import { createRecordEncryption, type RecordEncryption } from "./record-encryption.ts";
 
 interface EncryptionOptions {
   readonly metrics: Pick<Metrics, "unreadableRecords">;

@@ -1,12 +1,12 @@
 import type { Logger } from "pino";
+import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
 import type { DatabaseClock } from "../../core/domain/database-clock.ts";
 import { recordName } from "../../core/domain/record.ts";
 import type { Statements } from "../../core/store/batching/administration-pool.ts";
 import type { Metrics } from "../../core/telemetry/metrics.ts";
-import type { RecordEncryption } from "../../features/encryption/record-encryption.ts";
-import { countUnfinishedRecordJobs } from "../../features/jobs/store/record-jobs.ts";
-import { createRepeating, type Repeating } from "../repeat.ts";
+import type { RecordEncryption } from "../encryption/record-encryption.ts";
 import { createJobScheduler } from "./scheduler.ts";
+import { countUnfinishedRecordJobs } from "./store/record-jobs.ts";
 import { workBatch } from "./work-batch.ts";
 
 export interface JobWorkerOptions {

@@ -1,16 +1,16 @@
 import { createHmac } from "node:crypto";
-import { type RecordId, recordName } from "../core/domain/record.ts";
-import type { Runner } from "../core/store/pool.ts";
-import type { SweptNamespace } from "../core/store/records/sweep-records.ts";
-import { createKeyHashes, type KeyHashes } from "../features/insight/domain/key-hashes.ts";
-import { createDepthOf, type SampleSeed } from "../features/insight/domain/key-sample.ts";
-import type { NamespaceSample } from "../features/insight/store/sample-limits.ts";
-import { addTombstones, limitSample } from "../features/insight/store/tombstones.ts";
-import { countLateRepeats, type SampledClaim } from "../features/usage/store/late-repeats.ts";
+import { createRepeating } from "../../core/background/repeat.ts";
+import { type RecordId, recordName } from "../../core/domain/record.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import type { SweptNamespace } from "../../core/store/records/sweep-records.ts";
+import { countLateRepeats, type SampledClaim } from "../usage/store/late-repeats.ts";
+import type { FirstClaims } from "../usage/usage-meter.ts";
+import { createKeyHashes, type KeyHashes } from "./domain/key-hashes.ts";
+import { createDepthOf, type SampleSeed } from "./domain/key-sample.ts";
 import { createEndedKeys, type EndedKeys } from "./ended-keys.ts";
-import { createRepeating } from "./repeat.ts";
 import { createSampleShifts } from "./sample-shifts.ts";
-import type { FirstClaims } from "./usage-meter.ts";
+import type { NamespaceSample } from "./store/sample-limits.ts";
+import { addTombstones, limitSample } from "./store/tombstones.ts";
 
 /**
  * Finds repeats that come after the sweep deleted their record, among a deterministic sample of keys. It stores

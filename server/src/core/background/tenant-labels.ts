@@ -1,6 +1,6 @@
-import type { Runner } from "../core/store/pool.ts";
-import { findLabelledTenants } from "../core/store/tenants/labelled-tenants.ts";
-import { MAX_TENANT_LABELS, type TenantLabels } from "../core/telemetry/tenant-labels.ts";
+import type { Runner } from "../store/pool.ts";
+import { findLabelledTenants } from "../store/tenants/labelled-tenants.ts";
+import { MAX_TENANT_LABELS, type TenantLabels } from "../telemetry/tenant-labels.ts";
 import { createRepeating } from "./repeat.ts";
 
 export interface TenantLabelsTaskOptions {

@@ -1,6 +1,6 @@
-import { renewInstallation } from "../core/store/installation.ts";
-import type { Connection } from "../core/store/pool.ts";
-import { insertAuditEvents } from "../core/store/tenants/audit-events.ts";
+import { renewInstallation } from "../store/installation.ts";
+import type { Connection } from "../store/pool.ts";
+import { insertAuditEvents } from "../store/tenants/audit-events.ts";
 
 /** A renewal of the installation. */
 export interface Renewal {

@@ -1,6 +1,6 @@
-import type { RecordId } from "../core/domain/record.ts";
-import type { SweptKey } from "../core/store/records/sweep-records.ts";
-import type { EndedKey } from "../features/insight/store/tombstones.ts";
+import type { RecordId } from "../../core/domain/record.ts";
+import type { SweptKey } from "../../core/store/records/sweep-records.ts";
+import type { EndedKey } from "./store/tombstones.ts";
 
 /** A sampled key whose tombstone is not stored yet. */
 export type WaitingKey = Omit<EndedKey, "hash"> & RecordId;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { latenessBucket } from "../features/usage/lateness.ts";
+import { latenessBucket } from "./lateness.ts";
 import { createUsageMeter, fingerprintDepth } from "./usage-meter.ts";
 
 const CHARGES = { tenantId: 1, namespace: "charges" };

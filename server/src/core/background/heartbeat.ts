@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
-import type { DatabaseClockWatch } from "../core/domain/database-clock.ts";
-import type { Pool } from "../core/store/pool.ts";
-import { type Beat, type Beaten, beatReplicaRow, removeReplicaRow } from "../core/store/replicas.ts";
+import type { DatabaseClockWatch } from "../domain/database-clock.ts";
+import type { Pool } from "../store/pool.ts";
+import { type Beat, type Beaten, beatReplicaRow, removeReplicaRow } from "../store/replicas.ts";
 import { createRepeating } from "./repeat.ts";
 
 /**

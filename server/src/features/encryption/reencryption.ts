@@ -1,17 +1,17 @@
-import type { Statements } from "../core/store/batching/administration-pool.ts";
-import { limitLocks } from "../core/store/limit-locks.ts";
-import type { Metrics } from "../core/telemetry/metrics.ts";
+import { largerBatch, smallerBatch } from "../../core/background/batch-size.ts";
+import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
+import type { Statements } from "../../core/store/batching/administration-pool.ts";
+import { limitLocks } from "../../core/store/limit-locks.ts";
+import type { Metrics } from "../../core/telemetry/metrics.ts";
 import {
   advanceEncryptionPass,
   beginEncryptionPass,
   type PassPage,
   readEncryptionPass,
   takeEncryptionPage,
-} from "../features/encryption/encryption-pass.ts";
-import type { RecordEncryption } from "../features/encryption/record-encryption.ts";
-import { reencryptPage } from "../features/encryption/reencrypt-records.ts";
-import { largerBatch, smallerBatch } from "./batch-size.ts";
-import { createRepeating, type Repeating } from "./repeat.ts";
+} from "./encryption-pass.ts";
+import type { RecordEncryption } from "./record-encryption.ts";
+import { reencryptPage } from "./reencrypt-records.ts";
 
 export interface ReencryptionOptions {
   readonly pool: Statements;

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
+import type { ObservedClaim } from "../usage/usage-meter.ts";
 import { createObservedKeys, type WaitingNamespace } from "./observed-keys.ts";
-import type { ObservedClaim } from "./usage-meter.ts";
 
 /** The bounds of observed-keys.ts. */
 const MAX_PER_NAMESPACE = 500;

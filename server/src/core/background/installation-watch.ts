@@ -1,9 +1,9 @@
 import type { Logger } from "pino";
-import { type InstallationLook, markOrigin, readInstallation } from "../core/store/installation.ts";
-import { type NewestClaims, sampleNewestClaims } from "../core/store/newest-tokens.ts";
-import type { Connection } from "../core/store/pool.ts";
-import { isTimedOut, isUnreachableNode } from "../core/store/statement-errors.ts";
-import { hasCitus } from "../features/citus/citus-state.ts";
+import { hasCitus } from "../../features/citus/citus-state.ts";
+import { type InstallationLook, markOrigin, readInstallation } from "../store/installation.ts";
+import { type NewestClaims, sampleNewestClaims } from "../store/newest-tokens.ts";
+import type { Connection } from "../store/pool.ts";
+import { isTimedOut, isUnreachableNode } from "../store/statement-errors.ts";
 import { renew } from "./installation-renewal.ts";
 
 /**

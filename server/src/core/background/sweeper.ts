@@ -1,9 +1,9 @@
 import type { Logger } from "pino";
-import type { DatabaseClock } from "../core/domain/database-clock.ts";
-import type { Pool } from "../core/store/pool.ts";
-import { type SweptNamespace, sweepBatch } from "../core/store/records/sweep-records.ts";
-import type { Metrics } from "../core/telemetry/metrics.ts";
-import type { SampleSeed } from "../features/insight/domain/key-sample.ts";
+import type { SampleSeed } from "../../features/insight/domain/key-sample.ts";
+import type { DatabaseClock } from "../domain/database-clock.ts";
+import type { Pool } from "../store/pool.ts";
+import { type SweptNamespace, sweepBatch } from "../store/records/sweep-records.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { largerBatch, smallerBatch } from "./batch-size.ts";
 import { createRepeating, type Repeating } from "./repeat.ts";
 

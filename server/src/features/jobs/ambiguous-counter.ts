@@ -1,9 +1,9 @@
-import type { Runner } from "../core/store/pool.ts";
-import type { LabelledTenant } from "../core/telemetry/tenant-labels.ts";
-import { findTenantsThatHold } from "../features/jobs/store/ambiguous-records.ts";
-import { countMatching } from "../features/jobs/store/count-matching.ts";
-import type { AmbiguousCursor } from "../features/jobs/store/list-ambiguous.ts";
-import { createRepeating, type Repeating } from "./repeat.ts";
+import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import type { LabelledTenant } from "../../core/telemetry/tenant-labels.ts";
+import { findTenantsThatHold } from "./store/ambiguous-records.ts";
+import { countMatching } from "./store/count-matching.ts";
+import type { AmbiguousCursor } from "./store/list-ambiguous.ts";
 
 /** Counts the ambiguous records of the tenants that have a label of their own. */
 export interface AmbiguousCounter extends Repeating {

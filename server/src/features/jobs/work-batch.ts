@@ -2,21 +2,16 @@ import { type DatabaseClock, UNCHECKED_CLOCK } from "../../core/domain/database-
 import type { RecordId } from "../../core/domain/record.ts";
 import { limitLocks } from "../../core/store/limit-locks.ts";
 import type { Pool, Runner } from "../../core/store/pool.ts";
-import { type RecordEncryption, WITHOUT_KEYS } from "../../features/encryption/record-encryption.ts";
-import { removeSamples } from "../../features/insight/store/tombstones.ts";
-import type { RecordJob } from "../../features/jobs/record-job.ts";
-import { changeFor } from "../../features/jobs/retention-change.ts";
-import { forgetPage, raiseCacheGeneration, removePage } from "../../features/jobs/store/forget-records.ts";
-import {
-  advanceRecordJob,
-  type JobProgress,
-  type TakenJob,
-  takeRecordJob,
-} from "../../features/jobs/store/record-jobs.ts";
-import type { PageOutcome, RecordPage } from "../../features/jobs/store/record-page.ts";
-import { removeTenantBatch } from "../../features/jobs/store/remove-tenant.ts";
-import { nextNamespace, restampPage } from "../../features/jobs/store/restamp-records.ts";
+import { type RecordEncryption, WITHOUT_KEYS } from "../encryption/record-encryption.ts";
+import { removeSamples } from "../insight/store/tombstones.ts";
+import type { RecordJob } from "./record-job.ts";
 import { resolveBatch } from "./resolve-batch.ts";
+import { changeFor } from "./retention-change.ts";
+import { forgetPage, raiseCacheGeneration, removePage } from "./store/forget-records.ts";
+import { advanceRecordJob, type JobProgress, type TakenJob, takeRecordJob } from "./store/record-jobs.ts";
+import type { PageOutcome, RecordPage } from "./store/record-page.ts";
+import { removeTenantBatch } from "./store/remove-tenant.ts";
+import { nextNamespace, restampPage } from "./store/restamp-records.ts";
 
 /** A finished batch: its job, and the job's progress. */
 export interface BatchDone {

@@ -1,18 +1,13 @@
-import type { Pool } from "../core/store/pool.ts";
-import type { SweptNamespace } from "../core/store/records/sweep-records.ts";
-import type { KeyHashes } from "../features/insight/domain/key-hashes.ts";
-import { keyStem } from "../features/insight/domain/key-shape.ts";
-import {
-  addObservedKeys,
-  limitKeySample,
-  removeSampledKeys,
-  type SampledKey,
-} from "../features/insight/store/key-samples.ts";
-import type { NamespaceSample } from "../features/insight/store/sample-limits.ts";
+import { createRepeating } from "../../core/background/repeat.ts";
+import type { Pool } from "../../core/store/pool.ts";
+import type { SweptNamespace } from "../../core/store/records/sweep-records.ts";
+import type { ObservedClaim, UsedNamespace } from "../usage/usage-meter.ts";
+import type { KeyHashes } from "./domain/key-hashes.ts";
+import { keyStem } from "./domain/key-shape.ts";
 import { createObservedKeys, type WaitingClaim } from "./observed-keys.ts";
-import { createRepeating } from "./repeat.ts";
 import { createSampleShifts } from "./sample-shifts.ts";
-import type { ObservedClaim, UsedNamespace } from "./usage-meter.ts";
+import { addObservedKeys, limitKeySample, removeSampledKeys, type SampledKey } from "./store/key-samples.ts";
+import type { NamespaceSample } from "./store/sample-limits.ts";
 
 /**
  * Observes how keys are made: the shapes of some, and the first claims of a deterministic sample of

@@ -1,5 +1,5 @@
-import type { Runner } from "../core/store/pool.ts";
-import { storeApiKeyUse } from "../core/store/tenants/api-keys.ts";
+import type { Runner } from "../store/pool.ts";
+import { storeApiKeyUse } from "../store/tenants/api-keys.ts";
 import { createRepeating, type Repeating } from "./repeat.ts";
 
 /** Stores which API keys are in use, to the hour. */

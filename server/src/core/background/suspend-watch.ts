@@ -1,4 +1,4 @@
-import { uptimeMs } from "../core/domain/clock-offset.ts";
+import { uptimeMs } from "../domain/clock-offset.ts";
 
 /** Notices that the machine was suspended. */
 export interface SuspendWatch {

@@ -1,8 +1,8 @@
-import type { DatabaseClock } from "../core/domain/database-clock.ts";
-import type { Runner } from "../core/store/pool.ts";
-import { type PrunedTable, pruneRows } from "../core/store/prune.ts";
-import type { BackgroundTask } from "../core/telemetry/background-metrics.ts";
-import type { Metrics } from "../core/telemetry/metrics.ts";
+import type { DatabaseClock } from "../domain/database-clock.ts";
+import type { Runner } from "../store/pool.ts";
+import { type PrunedTable, pruneRows } from "../store/prune.ts";
+import type { BackgroundTask } from "../telemetry/background-metrics.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { createRepeating, type Repeating } from "./repeat.ts";
 
 export interface PrunerOptions {

@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { DEGRADED_REASONS, type DegradedReason } from "../core/domain/replica.ts";
+import { DEGRADED_REASONS, type DegradedReason } from "../domain/replica.ts";
 
 /** When a degraded state begins and ends. */
 export interface DegradedCondition {

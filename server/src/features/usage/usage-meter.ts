@@ -1,7 +1,7 @@
-import type { ClaimCommand, ClaimOutcome, RecordId } from "../core/domain/record.ts";
-import { latenessBucket } from "../features/usage/lateness.ts";
-import type { RetentionUsage, UsageCount } from "../features/usage/store/usage.ts";
-import type { UsageCounter } from "../features/usage/usage.ts";
+import type { ClaimCommand, ClaimOutcome, RecordId } from "../../core/domain/record.ts";
+import { latenessBucket } from "./lateness.ts";
+import type { RetentionUsage, UsageCount } from "./store/usage.ts";
+import type { UsageCounter } from "./usage.ts";
 
 /** Counts the use of namespaces. Its counts are stored every few seconds. */
 export interface UsageMeter {
