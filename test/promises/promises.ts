@@ -161,11 +161,16 @@ const TENANT_PROTO: readonly Row[] = [
 const ADMIN_PROTO: readonly Row[] = [
   [
     "`page_size` is reduced to at most 1,000",
-    "server/src/admin/pages.ts",
+    "server/src/features/administration/pages.ts",
     "MAX_PAGE_SIZE = 1000",
-    "server/src/admin/pages.test.ts",
+    "server/src/features/administration/pages.test.ts",
   ],
-  ["(default: 50)", "server/src/admin/pages.ts", "DEFAULT_PAGE_SIZE = 50", "server/src/admin/pages.test.ts"],
+  [
+    "(default: 50)",
+    "server/src/features/administration/pages.ts",
+    "DEFAULT_PAGE_SIZE = 50",
+    "server/src/features/administration/pages.test.ts",
+  ],
   [
     "Required, at most 1 KiB; kept in the audit event",
     LIMITS,
@@ -174,19 +179,19 @@ const ADMIN_PROTO: readonly Row[] = [
   ],
   [
     "A page has at most 20 namespaces",
-    "server/src/admin/tenant/key-quality.ts",
+    "server/src/features/insight/rpc/key-quality.ts",
     "MAX_NAMESPACES = 20",
     "test/admin/key-quality.test.ts",
   ],
   [
     "At most 5 records that exist",
-    "server/src/admin/tenant/key-examples.ts",
+    "server/src/features/insight/rpc/key-examples.ts",
     "MAX_EXAMPLES = 5",
     "test/admin/key-quality.test.ts",
   ],
   [
     "From 0.001 to 100,000",
-    "server/src/admin/tenant/retention-advice.ts",
+    "server/src/features/insight/rpc/retention-advice.ts",
     "MAX_PER_MILLION = 100_000",
     "test/admin/retention-advice.test.ts",
   ],

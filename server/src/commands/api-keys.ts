@@ -1,7 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { ApiKeyTerms } from "../admin/api-key-messages.ts";
-import { recordChange } from "../admin/audited-change.ts";
-import { makeApiKey } from "../admin/new-api-key.ts";
 import type { Actor } from "../core/calls/call.ts";
 import { readConfig } from "../core/config/config.ts";
 import { NAMESPACE_PATTERN } from "../core/domain/limits.ts";
@@ -9,6 +6,9 @@ import { NO_QUOTAS } from "../core/domain/quotas.ts";
 import type { TenantResource } from "../core/domain/tenant.ts";
 import { openPool, type Runner } from "../core/store/pool.ts";
 import { insertTenant, lockTenant } from "../core/store/tenants/tenants.ts";
+import type { ApiKeyTerms } from "../features/administration/api-key-messages.ts";
+import { recordChange } from "../features/administration/audited-change.ts";
+import { makeApiKey } from "../features/administration/new-api-key.ts";
 import { readArguments } from "./arguments.ts";
 import { CommandError, type Host } from "./host.ts";
 import { requirePepper } from "./pepper.ts";
