@@ -74,7 +74,7 @@ test.each(["SECURITY.md", "server/README.md"])(
 );
 
 test("every section of a page that doctor's advice names exists", async () => {
-  const findings = await readFile(join(ROOT, "server/src/doctor/findings.ts"), "utf8");
+  const findings = await readFile(join(ROOT, "server/src/features/doctor/findings.ts"), "utf8");
   const named = [...findings.matchAll(/(deploy\/[\w.]+), \\"([^"\\]+)\\"/g)];
   expect(named.length).toBeGreaterThan(0);
   for (const [, file = "", heading = ""] of named) {

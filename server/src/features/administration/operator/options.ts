@@ -1,7 +1,7 @@
 import type { ChangeListener } from "../../../core/auth/authenticate.ts";
 import type { Pool } from "../../../core/store/pool.ts";
 import type { ServerFacts } from "../../../core/store/server-facts.ts";
-import type { Diagnosis } from "../../../doctor/diagnose.ts";
+import type { Diagnosis } from "../../doctor/diagnose.ts";
 import type { PageTokens } from "../pages.ts";
 
 /** The parts that OperatorService needs. */

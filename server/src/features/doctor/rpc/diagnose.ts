@@ -1,13 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import type { Handlers } from "../../../core/calls/call.ts";
-import type { Diagnosis } from "../../../doctor/diagnose.ts";
-import type { Severity } from "../../../doctor/findings.ts";
 import {
   DiagnoseResponseSchema,
   Finding_Severity,
   type OperatorService,
 } from "../../../gen/onceward/v1/operator_pb.ts";
 import type { OperatorOptions } from "../../administration/operator/options.ts";
+import type { Diagnosis } from "../diagnose.ts";
+import type { Severity } from "../findings.ts";
 
 const SEVERITIES: Readonly<Record<Severity, Finding_Severity>> = {
   info: Finding_Severity.INFO,

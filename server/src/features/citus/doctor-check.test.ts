@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { judgeNodeClocks } from "./citus.ts";
+import { judgeNodeClocks } from "./doctor-check.ts";
 
 const clock = (databaseMs: number, endedAtMs = 1_000_100) => [
   { node: "worker-1:5432", reading: { startedAtMs: 1_000_000, endedAtMs, databaseMs } },

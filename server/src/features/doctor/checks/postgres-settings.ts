@@ -1,5 +1,5 @@
-import { type PostgresSettings, readPostgresSettings } from "../../features/doctor/facts/settings.ts";
 import type { Check } from "../check.ts";
+import { type PostgresSettings, readPostgresSettings } from "../facts/settings.ts";
 import type { Observation } from "../findings.ts";
 
 /** The oldest version that the tests run on. */

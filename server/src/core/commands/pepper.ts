@@ -1,6 +1,6 @@
-import { adoptPepper, configuredPeppers } from "../core/auth/pepper.ts";
-import type { Config } from "../core/config/config.ts";
-import { openPool } from "../core/store/pool.ts";
+import { adoptPepper, configuredPeppers } from "../auth/pepper.ts";
+import type { Config } from "../config/config.ts";
+import { openPool } from "../store/pool.ts";
 import { CommandError } from "./host.ts";
 
 /**

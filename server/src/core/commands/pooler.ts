@@ -1,6 +1,6 @@
-import type { Config } from "../core/config/config.ts";
-import { probePooler } from "../core/store/pooler.ts";
-import { whyPgBouncerSwitchIsMissing } from "../doctor/checks/pooler.ts";
+import { whyPgBouncerSwitchIsMissing } from "../../features/doctor/checks/pooler.ts";
+import type { Config } from "../config/config.ts";
+import { probePooler } from "../store/pooler.ts";
 import { CommandError } from "./host.ts";
 
 /**

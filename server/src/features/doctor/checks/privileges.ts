@@ -1,5 +1,5 @@
-import { type Privileges, readPrivileges } from "../../features/doctor/facts/privileges.ts";
 import type { Check } from "../check.ts";
+import { type Privileges, readPrivileges } from "../facts/privileges.ts";
 import type { Observation } from "../findings.ts";
 
 /** Compares the privileges of the service's role with those that the service uses. */

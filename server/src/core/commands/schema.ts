@@ -1,10 +1,10 @@
-import type { Config } from "../core/config/config.ts";
-import { readUnsupportedEngine, type UnsupportedEngine } from "../core/store/engine.ts";
-import { migrate, readCurrentSchema, readSchemaState } from "../core/store/migrate.ts";
-import { MigrationRefused } from "../core/store/migration/rewrites.ts";
-import { DistributionRefused } from "../features/citus/coordinator-session.ts";
-import { distributeRecords, requireCoordinator } from "../features/citus/distribute-records.ts";
-import { undistributeRecords } from "../features/citus/undistribute-records.ts";
+import { DistributionRefused } from "../../features/citus/coordinator-session.ts";
+import { distributeRecords, requireCoordinator } from "../../features/citus/distribute-records.ts";
+import { undistributeRecords } from "../../features/citus/undistribute-records.ts";
+import type { Config } from "../config/config.ts";
+import { readUnsupportedEngine, type UnsupportedEngine } from "../store/engine.ts";
+import { migrate, readCurrentSchema, readSchemaState } from "../store/migrate.ts";
+import { MigrationRefused } from "../store/migration/rewrites.ts";
 import { CommandError } from "./host.ts";
 
 type Databases = Pick<Config, "DATABASE_URL" | "DATABASE_DIRECT_URL">;

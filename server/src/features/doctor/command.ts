@@ -1,8 +1,8 @@
-import { type Config, readConfig } from "../core/config/config.ts";
-import { type Diagnosis, diagnoseAlone } from "../doctor/diagnose.ts";
-import type { Finding } from "../doctor/findings.ts";
-import { readArguments } from "./arguments.ts";
-import { CommandError, type Host } from "./host.ts";
+import { readArguments } from "../../core/commands/arguments.ts";
+import { CommandError, type Host } from "../../core/commands/host.ts";
+import { type Config, readConfig } from "../../core/config/config.ts";
+import { type Diagnosis, diagnoseAlone } from "./diagnose.ts";
+import type { Finding } from "./findings.ts";
 
 /** Exit codes, as those of monitoring plugins (https://nagios-plugins.org/doc/guidelines.html#AEN78). */
 const EXIT = { fine: 0, warnings: 1, errors: 2, notRun: 3 } as const;

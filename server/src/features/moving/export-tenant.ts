@@ -1,26 +1,26 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
-import { pepperMark } from "../core/auth/pepper.ts";
-import { type Config, readConfig } from "../core/config/config.ts";
-import { NO_KEYS, parseKeyring } from "../core/config/keyring.ts";
-import { NAMESPACE_PATTERN } from "../core/domain/limits.ts";
-import type { TenantResource } from "../core/domain/tenant.ts";
-import { openPool, type Pool } from "../core/store/pool.ts";
-import { readServerFacts } from "../core/store/server-facts.ts";
-import { insertAuditEvents } from "../core/store/tenants/audit-events.ts";
-import { lockTenant, updateTenant } from "../core/store/tenants/tenants.ts";
-import { createRecordEncryption, type RecordEncryption } from "../features/encryption/record-encryption.ts";
-import { POLICY_SETTLES_MS } from "../features/jobs/record-job.ts";
+import { pepperMark } from "../../core/auth/pepper.ts";
+import { readArguments } from "../../core/commands/arguments.ts";
+import { CommandError, type Host } from "../../core/commands/host.ts";
+import { requireSchema } from "../../core/commands/schema.ts";
+import { type Config, readConfig } from "../../core/config/config.ts";
+import { NO_KEYS, parseKeyring } from "../../core/config/keyring.ts";
+import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
+import type { TenantResource } from "../../core/domain/tenant.ts";
+import { openPool, type Pool } from "../../core/store/pool.ts";
+import { readServerFacts } from "../../core/store/server-facts.ts";
+import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
+import { lockTenant, updateTenant } from "../../core/store/tenants/tenants.ts";
+import { createRecordEncryption, type RecordEncryption } from "../encryption/record-encryption.ts";
+import { POLICY_SETTLES_MS } from "../jobs/record-job.ts";
 import {
   exportPlainRows,
   exportRecords,
   findMovingTenant,
   type MovingTenant,
-} from "../features/moving/store/export-tenant.ts";
-import { type MovedLine, tenantLineOf } from "../features/moving/store/moved-tenant.ts";
-import { readArguments } from "./arguments.ts";
-import { CommandError, type Host } from "./host.ts";
-import { requireSchema } from "./schema.ts";
+} from "./store/export-tenant.ts";
+import { type MovedLine, tenantLineOf } from "./store/moved-tenant.ts";
 
 /**
  * `export-tenant --tenant NAME`: refuses the tenant's calls with TENANT_MOVING, waits until every replica does

@@ -1,18 +1,18 @@
 import { randomUUID } from "node:crypto";
-import type { Actor } from "../core/calls/call.ts";
-import { readConfig } from "../core/config/config.ts";
-import { NAMESPACE_PATTERN } from "../core/domain/limits.ts";
-import { NO_QUOTAS } from "../core/domain/quotas.ts";
-import type { TenantResource } from "../core/domain/tenant.ts";
-import { openPool, type Runner } from "../core/store/pool.ts";
-import { insertTenant, lockTenant } from "../core/store/tenants/tenants.ts";
-import type { ApiKeyTerms } from "../features/administration/api-key-messages.ts";
-import { recordChange } from "../features/administration/audited-change.ts";
-import { makeApiKey } from "../features/administration/new-api-key.ts";
-import { readArguments } from "./arguments.ts";
-import { CommandError, type Host } from "./host.ts";
-import { requirePepper } from "./pepper.ts";
-import { requireSchema } from "./schema.ts";
+import type { Actor } from "../../../core/calls/call.ts";
+import { readArguments } from "../../../core/commands/arguments.ts";
+import { CommandError, type Host } from "../../../core/commands/host.ts";
+import { requirePepper } from "../../../core/commands/pepper.ts";
+import { requireSchema } from "../../../core/commands/schema.ts";
+import { readConfig } from "../../../core/config/config.ts";
+import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
+import { NO_QUOTAS } from "../../../core/domain/quotas.ts";
+import type { TenantResource } from "../../../core/domain/tenant.ts";
+import { openPool, type Runner } from "../../../core/store/pool.ts";
+import { insertTenant, lockTenant } from "../../../core/store/tenants/tenants.ts";
+import type { ApiKeyTerms } from "../api-key-messages.ts";
+import { recordChange } from "../audited-change.ts";
+import { makeApiKey } from "../new-api-key.ts";
 
 /** `operator-key`: creates an operator's API key directly in the database and prints it, once. */
 export async function operatorKey(host: Host): Promise<void> {

@@ -1,5 +1,5 @@
-import { configuredPeppers, isPepperKnown, pepperMark } from "../../core/auth/pepper.ts";
-import { countKeysUnderOtherPepper } from "../../core/store/pepper-check.ts";
+import { configuredPeppers, isPepperKnown, pepperMark } from "../../../core/auth/pepper.ts";
+import { countKeysUnderOtherPepper } from "../../../core/store/pepper-check.ts";
 import type { Check } from "../check.ts";
 
 /**

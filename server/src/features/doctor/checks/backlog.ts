@@ -1,5 +1,5 @@
-import { type Backlog, readBacklog } from "../../features/doctor/facts/backlog.ts";
 import type { Check } from "../check.ts";
+import { type Backlog, readBacklog } from "../facts/backlog.ts";
 import type { Observation } from "../findings.ts";
 
 /** A sweep that keeps up is at most an interval late; this allows for a burst of records that end together. */

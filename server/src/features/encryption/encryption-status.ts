@@ -1,11 +1,11 @@
-import { readConfig } from "../core/config/config.ts";
-import { type Keyring, NO_KEYS, parseKeyring } from "../core/config/keyring.ts";
-import { openPool } from "../core/store/pool.ts";
-import { type PassProgress, readEncryptionPass } from "../features/encryption/encryption-pass.ts";
-import { countKeyUsage, type KeyUsage } from "../features/encryption/key-usage.ts";
-import { readArguments } from "./arguments.ts";
-import { CommandError, type Host } from "./host.ts";
-import { requireSchema } from "./schema.ts";
+import { readArguments } from "../../core/commands/arguments.ts";
+import { CommandError, type Host } from "../../core/commands/host.ts";
+import { requireSchema } from "../../core/commands/schema.ts";
+import { readConfig } from "../../core/config/config.ts";
+import { type Keyring, NO_KEYS, parseKeyring } from "../../core/config/keyring.ts";
+import { openPool } from "../../core/store/pool.ts";
+import { type PassProgress, readEncryptionPass } from "./encryption-pass.ts";
+import { countKeyUsage, type KeyUsage } from "./key-usage.ts";
 
 /**
  * `encryption-status`: prints how many results and checkpoints are stored under each encryption key and in plain

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { PostgresSettings } from "../../features/doctor/facts/settings.ts";
+import type { PostgresSettings } from "../facts/settings.ts";
 import { judgeSettings } from "./postgres-settings.ts";
 
 const SOUND = {

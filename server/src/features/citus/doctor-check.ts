@@ -1,16 +1,10 @@
 import { clockOffset, isSkewed } from "../../core/domain/clock-offset.ts";
 import { WORKER_SETTINGS } from "../../core/store/pool.ts";
-import {
-  askWorkers,
-  type CitusState,
-  hasCitus,
-  readCitusState,
-  type WorkerAnswer,
-} from "../../features/citus/citus-state.ts";
-import { type NodeClock, readNodeClocks } from "../../features/citus/node-clocks.ts";
-import { hasShardFunctions } from "../../features/citus/shard-functions.ts";
-import type { Check } from "../check.ts";
-import type { Observation } from "../findings.ts";
+import type { Check } from "../doctor/check.ts";
+import type { Observation } from "../doctor/findings.ts";
+import { askWorkers, type CitusState, hasCitus, readCitusState, type WorkerAnswer } from "./citus-state.ts";
+import { type NodeClock, readNodeClocks } from "./node-clocks.ts";
+import { hasShardFunctions } from "./shard-functions.ts";
 
 /** Looks at the nodes of a Citus, if the database has the extension. */
 export const citusCheck: Check = {

@@ -1,6 +1,6 @@
-import type { Pooler } from "../../core/store/pooler.ts";
-import { type PostgresSettings, readPostgresSettings } from "../../features/doctor/facts/settings.ts";
+import type { Pooler } from "../../../core/store/pooler.ts";
 import type { Check } from "../check.ts";
+import { type PostgresSettings, readPostgresSettings } from "../facts/settings.ts";
 import type { Observation } from "../findings.ts";
 
 /** Compares the pooler between the service and Postgres, if there is one, with the configuration. */

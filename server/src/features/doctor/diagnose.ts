@@ -1,9 +1,9 @@
-import type { Config } from "../core/config/config.ts";
-import { openPool, type Pool, type Runner } from "../core/store/pool.ts";
-import { type Pooler, probePooler } from "../core/store/pooler.ts";
+import type { Config } from "../../core/config/config.ts";
+import { openPool, type Pool, type Runner } from "../../core/store/pool.ts";
+import { type Pooler, probePooler } from "../../core/store/pooler.ts";
+import { citusCheck } from "../citus/doctor-check.ts";
 import type { Check, Patient } from "./check.ts";
 import { backlogCheck } from "./checks/backlog.ts";
-import { citusCheck } from "./checks/citus.ts";
 import { clocksCheck } from "./checks/clocks.ts";
 import { connectionsCheck } from "./checks/connections.ts";
 import { engineCheck } from "./checks/engine.ts";

@@ -1,8 +1,8 @@
-import { type ClockOffset, isSkewed } from "../../core/domain/clock-offset.ts";
-import type { LiveReplica } from "../../core/domain/replica.ts";
-import { BEFORE_ALL_REPLICAS, findReplicas } from "../../core/store/replicas.ts";
-import { measureClockOffset } from "../../features/doctor/facts/clock.ts";
+import { type ClockOffset, isSkewed } from "../../../core/domain/clock-offset.ts";
+import type { LiveReplica } from "../../../core/domain/replica.ts";
+import { BEFORE_ALL_REPLICAS, findReplicas } from "../../../core/store/replicas.ts";
 import type { Check } from "../check.ts";
+import { measureClockOffset } from "../facts/clock.ts";
 import type { Observation } from "../findings.ts";
 
 /** More replicas than any installation has. */

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { renew } from "../core/background/installation-renewal.ts";
-import { readConfig } from "../core/config/config.ts";
-import { type InstallationLook, readInstallation } from "../core/store/installation.ts";
-import { readHighestToken } from "../core/store/newest-tokens.ts";
-import { openPool, type Pool } from "../core/store/pool.ts";
-import { readServerFacts } from "../core/store/server-facts.ts";
+import { renew } from "../background/installation-renewal.ts";
+import { readConfig } from "../config/config.ts";
+import { type InstallationLook, readInstallation } from "../store/installation.ts";
+import { readHighestToken } from "../store/newest-tokens.ts";
+import { openPool, type Pool } from "../store/pool.ts";
+import { readServerFacts } from "../store/server-facts.ts";
 import { readArguments } from "./arguments.ts";
 import { CommandError, type Host } from "./host.ts";
 import { requireSchema } from "./schema.ts";

@@ -1,4 +1,4 @@
-import { type RedisFacts, readRedisFacts } from "../../core/cache/redis-facts.ts";
+import { type RedisFacts, readRedisFacts } from "../../../core/cache/redis-facts.ts";
 import type { Check } from "../check.ts";
 import type { Observation } from "../findings.ts";
 

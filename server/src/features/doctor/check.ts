@@ -1,6 +1,6 @@
-import type { Config } from "../core/config/config.ts";
-import type { Runner } from "../core/store/pool.ts";
-import type { Pooler } from "../core/store/pooler.ts";
+import type { Config } from "../../core/config/config.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import type { Pooler } from "../../core/store/pooler.ts";
 import type { Observation } from "./findings.ts";
 
 /** What checks read from. */

@@ -1,9 +1,9 @@
-import { HEARTBEAT_CONNECTIONS } from "../../core/background/heartbeat.ts";
-import { ADMINISTRATION_CONNECTIONS } from "../../core/store/batching/administration-pool.ts";
-import { readServerFacts } from "../../core/store/server-facts.ts";
-import { type ConnectionLimits, readConnectionLimits } from "../../features/doctor/facts/connections.ts";
-import { readPostgresSettings } from "../../features/doctor/facts/settings.ts";
+import { HEARTBEAT_CONNECTIONS } from "../../../core/background/heartbeat.ts";
+import { ADMINISTRATION_CONNECTIONS } from "../../../core/store/batching/administration-pool.ts";
+import { readServerFacts } from "../../../core/store/server-facts.ts";
 import type { Check } from "../check.ts";
+import { type ConnectionLimits, readConnectionLimits } from "../facts/connections.ts";
+import { readPostgresSettings } from "../facts/settings.ts";
 import type { Observation } from "../findings.ts";
 
 /** Compares the connections that all replicas may open with those that Postgres accepts. */

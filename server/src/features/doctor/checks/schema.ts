@@ -1,4 +1,4 @@
-import { readSchemaState } from "../../core/store/migrate.ts";
+import { readSchemaState } from "../../../core/store/migrate.ts";
 import type { Check } from "../check.ts";
 
 /** Compares the database's migrations with this server's. */

@@ -1,4 +1,4 @@
-import { readUnsupportedEngine } from "../../core/store/engine.ts";
+import { readUnsupportedEngine } from "../../../core/store/engine.ts";
 import type { Check } from "../check.ts";
 
 /** Recognises engines that speak Postgres' protocol and break a promise of the service. */

@@ -1,6 +1,6 @@
-import { readPostgresSettings } from "../../features/doctor/facts/settings.ts";
-import { readStandbys, type Standby } from "../../features/doctor/facts/standbys.ts";
 import type { Check } from "../check.ts";
+import { readPostgresSettings } from "../facts/settings.ts";
+import { readStandbys, type Standby } from "../facts/standbys.ts";
 import type { Observation } from "../findings.ts";
 
 /** Looks at whether acknowledged changes survive a failover to a standby. */

@@ -1,20 +1,15 @@
 import { randomUUID } from "node:crypto";
-import { configuredPeppers, pepperMark } from "../core/auth/pepper.ts";
-import { type Config, readConfig } from "../core/config/config.ts";
-import { openPool } from "../core/store/pool.ts";
-import { readServerFacts } from "../core/store/server-facts.ts";
-import { storeTenant } from "../features/moving/store/import-tenant.ts";
-import {
-  MAX_LINE_BYTES,
-  type MovedLine,
-  parseLine,
-  type TenantLine,
-} from "../features/moving/store/moved-tenant.ts";
-import { readArguments } from "./arguments.ts";
+import { configuredPeppers, pepperMark } from "../../core/auth/pepper.ts";
+import { readArguments } from "../../core/commands/arguments.ts";
+import { CommandError, type Host } from "../../core/commands/host.ts";
+import { requirePepper } from "../../core/commands/pepper.ts";
+import { requireSchema } from "../../core/commands/schema.ts";
+import { type Config, readConfig } from "../../core/config/config.ts";
+import { openPool } from "../../core/store/pool.ts";
+import { readServerFacts } from "../../core/store/server-facts.ts";
 import { encryptionOf } from "./export-tenant.ts";
-import { CommandError, type Host } from "./host.ts";
-import { requirePepper } from "./pepper.ts";
-import { requireSchema } from "./schema.ts";
+import { storeTenant } from "./store/import-tenant.ts";
+import { MAX_LINE_BYTES, type MovedLine, parseLine, type TenantLine } from "./store/moved-tenant.ts";
 
 /**
  * `import-tenant [--without-api-keys]`: stores a tenant that `export-tenant` writes to this command's standard

@@ -1,5 +1,5 @@
-import { readTableCounts, type TableCounts } from "../../features/doctor/facts/tables.ts";
 import type { Check } from "../check.ts";
+import { readTableCounts, type TableCounts } from "../facts/tables.ts";
 import type { Observation } from "../findings.ts";
 
 /** Fewer updates say little. */
