@@ -10,6 +10,7 @@ import type { DatabaseClock } from "./core/domain/database-clock.ts";
 import { createRecordTarget } from "./core/domain/record-target.ts";
 import type { AdministrationPool } from "./core/store/batching/administration-pool.ts";
 import { createTenantLimiter } from "./core/store/batching/fair-queue.ts";
+import type { Shards } from "./core/store/batching/shards.ts";
 import type { Pool } from "./core/store/pool.ts";
 import { createRecordStore } from "./core/store/records/record-store.ts";
 import type { Metrics } from "./core/telemetry/metrics.ts";
@@ -20,7 +21,6 @@ import type { OperatorOptions } from "./features/administration/operator/options
 import { createOperatorService } from "./features/administration/operator/service.ts";
 import { createPageTokens } from "./features/administration/pages.ts";
 import { createTenantAdminService } from "./features/administration/tenant/service.ts";
-import type { Shards } from "./features/citus/shards.ts";
 import { diagnose } from "./features/doctor/diagnose.ts";
 import type { RecordEncryption } from "./features/encryption/record-encryption.ts";
 import { traceBatch } from "./features/tracing/traced-batch.ts";

@@ -12,6 +12,7 @@ import { createWaiters } from "./core/claims/waiters.ts";
 import { type Config, redactedConfig, withCurrentUrls } from "./core/config/config.ts";
 import { isSkewed } from "./core/domain/clock-offset.ts";
 import { createDatabaseClockWatch } from "./core/domain/database-clock.ts";
+import type { Shards } from "./core/store/batching/shards.ts";
 import type { Pool } from "./core/store/pool.ts";
 import { findResolved } from "./core/store/records/read-records.ts";
 import { shippedMigrations } from "./core/store/shipped-migrations.ts";
@@ -26,10 +27,11 @@ import { createManagementServer } from "./core/transport/management/server.ts";
 import { createPipeline, type Pipeline } from "./core/transport/pipeline.ts";
 import { configuredIssuer, configuredTls } from "./credentials.ts";
 import { openDatabases } from "./databases.ts";
-import { openShards, type Shards } from "./features/citus/shards.ts";
+import { openShards } from "./features/citus/shards.ts";
 import { openConsole } from "./features/console/open.ts";
 import { createSessions } from "./features/console/sessions.ts";
 import { configuredEncryption, warnOfMissingKey } from "./features/encryption/encryption.ts";
+import { entryFormat } from "./features/encryption/entry-format.ts";
 import { openTracedParts } from "./features/tracing/traced-parts.ts";
 import { type CallersPorts, createCallersPorts, listen } from "./ports.ts";
 import { createLoadMeter, createReplicaDegradedStates, type StateSources } from "./replica-state.ts";
@@ -252,8 +254,7 @@ export function createServer(
       maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
       redisUrl: () => withCurrentUrls(config).REDIS_URL,
       installationId: installation.id(),
-      secret: config.ONCEWARD_API_KEY_PEPPER,
-      keyring: encryption.keyring,
+      format: entryFormat(config.ONCEWARD_API_KEY_PEPPER, encryption.keyring),
       onSettled: waiters.wake,
       metrics: traced.metrics(metrics),
       log,

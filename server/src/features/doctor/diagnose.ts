@@ -1,6 +1,6 @@
 import type { Config } from "../../core/config/config.ts";
 import { openPool, type Pool, type Runner } from "../../core/store/pool.ts";
-import { type Pooler, probePooler } from "../../core/store/pooler.ts";
+import { type Pooler, probePooler, whyPgBouncerSwitchIsMissing } from "../../core/store/pooler.ts";
 import { citusCheck } from "../citus/doctor-check.ts";
 import type { Check, Patient } from "./check.ts";
 import { backlogCheck } from "./checks/backlog.ts";
@@ -8,7 +8,7 @@ import { clocksCheck } from "./checks/clocks.ts";
 import { connectionsCheck } from "./checks/connections.ts";
 import { engineCheck } from "./checks/engine.ts";
 import { pepperCheck } from "./checks/pepper.ts";
-import { poolerCheck, whyPgBouncerSwitchIsMissing } from "./checks/pooler.ts";
+import { poolerCheck } from "./checks/pooler.ts";
 import { postgresSettingsCheck } from "./checks/postgres-settings.ts";
 import { privilegesCheck } from "./checks/privileges.ts";
 import { redisCheck } from "./checks/redis.ts";

@@ -1,7 +1,8 @@
 import { createRepeating } from "../../core/background/repeat.ts";
+import type { UsedNamespace } from "../../core/claims/hooks.ts";
 import type { Pool } from "../../core/store/pool.ts";
 import type { SweptNamespace } from "../../core/store/records/sweep-records.ts";
-import type { ObservedClaim, UsedNamespace } from "../usage/usage-meter.ts";
+import type { ObservedClaim } from "../usage/usage-meter.ts";
 import type { KeyHashes } from "./domain/key-hashes.ts";
 import { keyStem } from "./domain/key-shape.ts";
 import { createObservedKeys, type WaitingClaim } from "./observed-keys.ts";

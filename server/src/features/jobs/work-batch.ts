@@ -2,7 +2,7 @@ import { type DatabaseClock, UNCHECKED_CLOCK } from "../../core/domain/database-
 import type { RecordId } from "../../core/domain/record.ts";
 import { limitLocks } from "../../core/store/limit-locks.ts";
 import type { Pool, Runner } from "../../core/store/pool.ts";
-import { type RecordEncryption, WITHOUT_KEYS } from "../encryption/record-encryption.ts";
+import { PLAIN_VALUES, type RecordValues } from "../../core/store/records/record-values.ts";
 import { removeSamples } from "../insight/store/tombstones.ts";
 import type { RecordJob } from "./record-job.ts";
 import { resolveBatch } from "./resolve-batch.ts";
@@ -25,7 +25,7 @@ type Batch = Omit<BatchDone, "job">;
 
 interface BatchOptions {
   readonly limit: number;
-  readonly encryption: RecordEncryption;
+  readonly encryption: RecordValues;
   readonly databaseClock: Pick<DatabaseClock, "latestMs">;
 }
 
@@ -54,7 +54,7 @@ export interface JobSelection {
 export function workBatch(
   pool: Pick<Pool, "transaction">,
   { afterTenantId, skippedTenantIds, maxRowsOf, onTaken }: JobSelection,
-  encryption: RecordEncryption = WITHOUT_KEYS,
+  encryption: RecordValues = PLAIN_VALUES,
   databaseClock: Pick<DatabaseClock, "latestMs"> = UNCHECKED_CLOCK,
 ): Promise<BatchDone | undefined> {
   return pool.transaction(async (transaction) => {

@@ -3,15 +3,15 @@ import { createRepeating, type Repeating } from "../../core/background/repeat.ts
 import type { DatabaseClock } from "../../core/domain/database-clock.ts";
 import { recordName } from "../../core/domain/record.ts";
 import type { Statements } from "../../core/store/batching/administration-pool.ts";
+import type { RecordValues } from "../../core/store/records/record-values.ts";
 import type { Metrics } from "../../core/telemetry/metrics.ts";
-import type { RecordEncryption } from "../encryption/record-encryption.ts";
 import { createJobScheduler } from "./scheduler.ts";
 import { countUnfinishedRecordJobs } from "./store/record-jobs.ts";
 import { workBatch } from "./work-batch.ts";
 
 export interface JobWorkerOptions {
   readonly pool: Statements;
-  readonly encryption: RecordEncryption;
+  readonly encryption: RecordValues;
   readonly databaseClock: Pick<DatabaseClock, "latestMs">;
   readonly metrics: Metrics;
   readonly log: Logger;

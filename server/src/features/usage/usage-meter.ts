@@ -1,14 +1,11 @@
-import type { ClaimCommand, ClaimOutcome, RecordId } from "../../core/domain/record.ts";
+import type { OperationHooks, UsedNamespace } from "../../core/claims/hooks.ts";
+import type { ClaimOutcome, RecordId } from "../../core/domain/record.ts";
 import { latenessBucket } from "./lateness.ts";
 import type { RetentionUsage, UsageCount } from "./store/usage.ts";
 import type { UsageCounter } from "./usage.ts";
 
 /** Counts the use of namespaces. Its counts are stored every few seconds. */
-export interface UsageMeter {
-  /** Counts a Claim that was answered at a time of the database's clock. */
-  claimed(claim: CountedClaim, outcome: ClaimOutcome, atMs: number): void;
-  /** Counts a Claim that was refused because the key is bound to another fingerprint. */
-  mismatched(of: UsedNamespace): void;
+export interface UsageMeter extends OperationHooks {
   count(of: UsedNamespace, counter: UsageCounter, times?: number): void;
   /** Removes and returns the counts of up to `maxNamespaces` namespaces. */
   take(maxNamespaces: number): readonly UsageCount[];
@@ -27,9 +24,6 @@ export interface ObservedClaim {
   /** When it was granted, in milliseconds since the Unix epoch on the database's clock. */
   readonly atMs: number;
 }
-
-/** What is counted of a claim's command. */
-export type CountedClaim = Pick<ClaimCommand, "id" | "fingerprint" | "retentionInForceS">;
 
 /** Claims that began an operation, as columns. */
 export interface FirstClaims {
@@ -69,11 +63,6 @@ export function fingerprintDepth(fingerprint: Uint8Array): number {
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
   hash ^= hash >>> 16;
   return hash === 0 ? 32 : 31 - Math.clz32(hash & -hash);
-}
-
-export interface UsedNamespace {
-  readonly tenantId: number;
-  readonly namespace: string;
 }
 
 class RetentionTally implements RetentionUsage {

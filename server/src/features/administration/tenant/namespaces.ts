@@ -4,6 +4,7 @@ import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
 import { resolvePolicy } from "../../../core/domain/policy.ts";
 import { MAX_DECLARED_NAMESPACES } from "../../../core/domain/quotas.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
+import { POLICY_SETTLES_MS } from "../../../core/domain/statement-times.ts";
 import type { NamespaceResource, Tenant, TenantResource } from "../../../core/domain/tenant.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
@@ -19,7 +20,7 @@ import {
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { NamespaceSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
 import { removeSamples } from "../../insight/store/tombstones.ts";
-import { POLICY_SETTLES_MS, type RecordJob } from "../../jobs/record-job.ts";
+import type { RecordJob } from "../../jobs/record-job.ts";
 import { type RetentionChanges, retentionChange } from "../../jobs/retention-change.ts";
 import { mayHaveLiveRecords } from "../../jobs/store/restamp-records.ts";
 import { recordChange } from "../audited-change.ts";
