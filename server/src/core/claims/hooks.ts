@@ -18,3 +18,19 @@ export interface OperationHooks {
   /** A record was completed, or an operation was refused because of a newer claim. */
   count(of: UsedNamespace, counter: "completions" | "fenced"): void;
 }
+
+/** Returns hooks that call those of several features, in their order. */
+export function joinHooks(all: readonly Partial<OperationHooks>[]): OperationHooks {
+  const claimed = all.filter((hooks) => hooks.claimed !== undefined);
+  return {
+    claimed(claim, outcome, atMs) {
+      for (const hooks of claimed) hooks.claimed?.(claim, outcome, atMs);
+    },
+    mismatched(of) {
+      for (const hooks of all) hooks.mismatched?.(of);
+    },
+    count(of, counter) {
+      for (const hooks of all) hooks.count?.(of, counter);
+    },
+  };
+}
