@@ -47,7 +47,7 @@ const ENCRYPTED_TESTS = [
  * Tests of test and development tools, and of the published package: run by `npm run check`, not by `npm
  * test`.
  */
-const TOOL_TESTS = ["test/{bench,chaos,demo,embedded,history,insight,packaging,release}/**/*.test.ts"];
+const TOOL_TESTS = ["test/{embedded,packaging,release,tools}/**/*.test.ts"];
 
 /**
  * Tests that run the configurations of `deploy/` with Debian's programs: run by `npm run test:deploy`, not by

@@ -2,7 +2,6 @@ import { rm } from "node:fs/promises";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { distributeRecords } from "../../server/src/store/citus/distribute-records.ts";
 import { migrate } from "../../server/src/store/migrate.ts";
-import { type ChaosPostgres, startChaosPostgres } from "../chaos/postgres.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { describeError } from "../helpers/calls/errors.ts";
 import { granted } from "../helpers/calls/records.ts";
@@ -14,6 +13,7 @@ import { makeDataDir } from "../helpers/processes/data-dir.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
+import { type ChaosPostgres, startChaosPostgres } from "../tools/chaos/postgres.ts";
 
 const SETTINGS = {
   max_prepared_transactions: "120",

@@ -5,7 +5,6 @@ import { setTimeout } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { isMountable } from "../chaos/disk.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { describeError } from "../helpers/calls/errors.ts";
 import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
@@ -20,6 +19,7 @@ import { settingsFor } from "../helpers/processes/serve.ts";
 import { encryptionKeys } from "../helpers/servers/encryption.ts";
 import { startTestServer, TEST_PEPPER } from "../helpers/servers/server.ts";
 import { startServerProcess } from "../helpers/servers/server-process.ts";
+import { isMountable } from "../tools/chaos/disk.ts";
 
 const MAX_CONNECTIONS = 30;
 const postgres = useOwnPostgres({ fsync: "off", max_connections: String(MAX_CONNECTIONS) });

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../server/src/store/migrate.ts";
-import { startStandby } from "../chaos/standby.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { diagnoseDatabase } from "../helpers/doctor/diagnosis.ts";
+import { startStandby } from "../tools/chaos/standby.ts";
 
 const postgres = useOwnPostgres({});
 

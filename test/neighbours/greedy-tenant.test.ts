@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { ClaimRequestSchema } from "../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
-import { callHeaders, openUnaryConnection } from "../bench/unary-connection.ts";
 import { connectAdmin, type TenantAdminClient } from "../helpers/calls/admin.ts";
 import { type ItemRequest, runBatch } from "../helpers/calls/batches.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
@@ -12,6 +11,7 @@ import { readMetrics } from "../helpers/servers/metrics.ts";
 import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
+import { callHeaders, openUnaryConnection } from "../tools/bench/unary-connection.ts";
 
 // A greedy tenant loads each shared resource while another tenant calls. The other tenant must be served
 // before the greedy tenant's requests are done, in a number of statements that does not depend on their
