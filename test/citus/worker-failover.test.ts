@@ -6,6 +6,7 @@ import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.
 import { describeError } from "../helpers/calls/errors.ts";
 import { granted } from "../helpers/calls/records.ts";
 import { success } from "../helpers/calls/verbs.ts";
+import { type ChaosPostgres, startChaosPostgres } from "../helpers/database/chaos-postgres.ts";
 import { addressOf } from "../helpers/database/citus.ts";
 import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
 import { runStatements } from "../helpers/database/statement-runner.ts";
@@ -13,7 +14,6 @@ import { makeDataDir } from "../helpers/processes/data-dir.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
-import { type ChaosPostgres, startChaosPostgres } from "../tools/chaos/postgres.ts";
 
 const SETTINGS = {
   max_prepared_transactions: "120",

@@ -16,10 +16,10 @@ import { makeCertificate, tlsSettings } from "../helpers/network/certificates.ts
 import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
 import { makeDataDir } from "../helpers/processes/data-dir.ts";
 import { settingsFor } from "../helpers/processes/serve.ts";
+import { isMountable } from "../helpers/processes/small-disk.ts";
 import { encryptionKeys } from "../helpers/servers/encryption.ts";
 import { startTestServer, TEST_PEPPER } from "../helpers/servers/server.ts";
 import { startServerProcess } from "../helpers/servers/server-process.ts";
-import { isMountable } from "../tools/chaos/disk.ts";
 
 const MAX_CONNECTIONS = 30;
 const postgres = useOwnPostgres({ fsync: "off", max_connections: String(MAX_CONNECTIONS) });

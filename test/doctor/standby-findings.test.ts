@@ -3,8 +3,8 @@ import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../server/src/store/migrate.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { startStandby } from "../helpers/database/standby.ts";
 import { diagnoseDatabase } from "../helpers/doctor/diagnosis.ts";
-import { startStandby } from "../tools/chaos/standby.ts";
 
 const postgres = useOwnPostgres({});
 

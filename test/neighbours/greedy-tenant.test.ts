@@ -7,11 +7,11 @@ import { type ItemRequest, runBatch } from "../helpers/calls/batches.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { grant, ORDER, seconds } from "../helpers/calls/verbs.ts";
+import { callHeaders, openUnaryConnection } from "../helpers/network/unary-connection.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
-import { callHeaders, openUnaryConnection } from "../tools/bench/unary-connection.ts";
 
 // A greedy tenant loads each shared resource while another tenant calls. The other tenant must be served
 // before the greedy tenant's requests are done, in a number of statements that does not depend on their

@@ -6,10 +6,14 @@ import {
   CompleteRequestSchema,
   Result_Kind,
 } from "@onceward/client/proto";
+import {
+  callHeaders,
+  openUnaryConnection,
+  type UnaryConnection,
+} from "../../helpers/network/unary-connection.ts";
 import type { Station } from "./rig.ts";
 import { FINGERPRINT, KEY_LENGTH, LEASE, shareOf, type Target } from "./target.ts";
 import { countRecords, JSON_TYPE } from "./target-onceward.ts";
-import { callHeaders, openUnaryConnection, type UnaryConnection } from "./unary-connection.ts";
 
 /** Enough that no connection reaches its window or its limit of streams. */
 const CONNECTIONS = 8;

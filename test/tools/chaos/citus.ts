@@ -2,10 +2,10 @@ import { distributeRecords } from "../../../server/src/store/citus/distribute-re
 import { type PlacedShard, readShardMap, shardOf } from "../../../server/src/store/citus/shard-map.ts";
 import { migrate } from "../../../server/src/store/migrate.ts";
 import type { Runner } from "../../../server/src/store/pool.ts";
+import { type ChaosPostgres, startChaosPostgres } from "../../helpers/database/chaos-postgres.ts";
 import { runStatements } from "../../helpers/database/statement-runner.ts";
 import { socketOf } from "../../helpers/network/sockets.ts";
 import { startTcpProxy, type TcpProxy } from "../../helpers/network/tcp-proxy.ts";
-import { type ChaosPostgres, startChaosPostgres } from "./postgres.ts";
 
 /** How replicas reach the shards of a Citus. */
 export type CitusWay = "direct" | "by-coordinator";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { access, readFile, statfs } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { isAlive } from "../../../server/dev/embedded/pid-file.ts";
-import { isMountable, mountDisk } from "./disk.ts";
+import { isMountable, mountDisk } from "../../helpers/processes/small-disk.ts";
 
 const SIZE_MB = 16;
 const canMount = await isMountable();

@@ -1,4 +1,4 @@
-import { createRandom } from "../demo/random.ts";
+import { createRandom } from "../../helpers/random.ts";
 import { type ClockMove, nowMs } from "../history/operation.ts";
 import type { Fault, Scene, Victim } from "./faults/fault.ts";
 import type { ScheduledFault } from "./schedule.ts";

@@ -1,7 +1,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Disk, mountDisk } from "./disk.ts";
-import { type ChaosPostgres, startChaosPostgres } from "./postgres.ts";
+import { type ChaosPostgres, startChaosPostgres } from "../../helpers/database/chaos-postgres.ts";
+import { type Disk, mountDisk } from "../../helpers/processes/small-disk.ts";
 
 let disk: Disk;
 let postgres: ChaosPostgres;

@@ -2,9 +2,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { migrate } from "../../../server/src/store/migrate.ts";
+import { type ChaosPostgres, startChaosPostgres } from "../../helpers/database/chaos-postgres.ts";
 import { useSettableClock } from "../../helpers/database/clock.ts";
 import type { OpenDatabase } from "../../helpers/database/database.ts";
 import { socketOf } from "../../helpers/network/sockets.ts";
+import { type Disk, mountDisk, plainDisk } from "../../helpers/processes/small-disk.ts";
 import {
   createApiKey,
   createTenant,
@@ -12,9 +14,7 @@ import {
   type TestTenant,
 } from "../../helpers/servers/tenants.ts";
 import { type ChaosCitus, type CitusWay, startChaosCitus } from "./citus.ts";
-import { type Disk, mountDisk, plainDisk } from "./disk.ts";
 import { NAMESPACES, TENANTS } from "./load/spaces.ts";
-import { type ChaosPostgres, startChaosPostgres } from "./postgres.ts";
 import { type ChaosRedis, startChaosRedis } from "./redis.ts";
 import { type Replica, startReplica } from "./replica.ts";
 

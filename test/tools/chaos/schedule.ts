@@ -1,4 +1,4 @@
-import { createRandom } from "../demo/random.ts";
+import { createRandom } from "../../helpers/random.ts";
 
 /** A fault of a run: when it begins, after the start, and the seed of its own choices. */
 export interface ScheduledFault {

@@ -1,8 +1,8 @@
 import { parseArgs } from "node:util";
+import { createRandom } from "../../helpers/random.ts";
 import { makePlan } from "./operations.ts";
 import { createProgress } from "./progress.ts";
 import { startProvider } from "./provider.ts";
-import { createRandom } from "./random.ts";
 import { comparison, explanation, faults, summary } from "./report.ts";
 import { deliverAll } from "./run.ts";
 import { startService } from "./service.ts";

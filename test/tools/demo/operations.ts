@@ -1,5 +1,5 @@
 import definitions from "@octokit/webhooks-examples" with { type: "json" };
-import type { Random } from "./random.ts";
+import type { Random } from "../../helpers/random.ts";
 
 /** One webhook event, to be handled once. */
 export interface Operation {

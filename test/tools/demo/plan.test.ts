@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { createRandom } from "../../helpers/random.ts";
 import { makePlan } from "./operations.ts";
-import { createRandom } from "./random.ts";
 import { faults, summary } from "./report.ts";
 import type { Outcome } from "./run.ts";
 

@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Random } from "./random.ts";
+import type { Random } from "../../helpers/random.ts";
 
 /** The effects and calls that the provider counted. */
 export interface ProviderCounts {

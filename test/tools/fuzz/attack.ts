@@ -3,7 +3,7 @@ import type { ConnectionOptions } from "node:tls";
 import type { Addresses } from "../../../server/src/server.ts";
 import { FRAME } from "../../helpers/network/http2-frames.ts";
 import { openSocket, type RawSocket } from "../../helpers/network/raw-socket.ts";
-import type { Random } from "../demo/random.ts";
+import type { Random } from "../../helpers/random.ts";
 import { anyTranscript } from "./corpus.ts";
 import { pick } from "./mutation.ts";
 import { anyMutation } from "./mutations.ts";

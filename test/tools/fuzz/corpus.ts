@@ -17,7 +17,7 @@ import {
   PREFACE,
 } from "../../helpers/network/http2-frames.ts";
 import { frameOf, pathOf } from "../../helpers/network/raw-grpc.ts";
-import type { Random } from "../demo/random.ts";
+import type { Random } from "../../helpers/random.ts";
 import { pick } from "./mutation.ts";
 
 /** The client's side of a valid conversation; a frame is the unit of most mutations. */

@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
+import { createRandom } from "../../helpers/random.ts";
 import type { ServerProcess } from "../../helpers/servers/server-process.ts";
-import { createRandom } from "../demo/random.ts";
 import { type Attack, attack, type Victim } from "./attack.ts";
 import { startBystander } from "./bystander.ts";
 

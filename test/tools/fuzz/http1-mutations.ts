@@ -1,5 +1,5 @@
 import { gzipSync } from "node:zlib";
-import type { Random } from "../demo/random.ts";
+import type { Random } from "../../helpers/random.ts";
 import { anyBytes, FLOOD_FRAMES, type Mutation, pick } from "./mutation.ts";
 
 /** Inserts lines after the request line, among the headers. */

@@ -7,7 +7,7 @@ import {
   PREFACE,
 } from "../../helpers/network/http2-frames.ts";
 import { frameOf, pathOf } from "../../helpers/network/raw-grpc.ts";
-import type { Random } from "../demo/random.ts";
+import type { Random } from "../../helpers/random.ts";
 import { callHeaders } from "./corpus.ts";
 import { anyBytes, FLOOD_FRAMES, type Mutation, pick, withOne } from "./mutation.ts";
 

@@ -1,4 +1,4 @@
-import type { Random } from "../demo/random.ts";
+import type { Random } from "../../helpers/random.ts";
 
 /** Breaks a conversation. */
 export interface Mutation {

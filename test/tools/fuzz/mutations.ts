@@ -1,4 +1,4 @@
-import type { Random } from "../demo/random.ts";
+import type { Random } from "../../helpers/random.ts";
 import type { Transcript } from "./corpus.ts";
 import { http1Mutations } from "./http1-mutations.ts";
 import { http2Mutations } from "./http2-mutations.ts";

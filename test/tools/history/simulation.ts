@@ -1,4 +1,4 @@
-import { createRandom, type Random } from "../demo/random.ts";
+import { createRandom, type Random } from "../../helpers/random.ts";
 import type { Defect } from "./defects.ts";
 import type { Answer, History, NamespacePolicy, Operation, Request } from "./operation.ts";
 import { SimulatedService } from "./simulated-service.ts";

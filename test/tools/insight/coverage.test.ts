@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createRandom } from "../demo/random.ts";
+import { createRandom } from "../../helpers/random.ts";
 import { CONFIDENCE, measureCoverage, SETTINGS } from "./coverage.ts";
 import { simulate, TRAFFIC } from "./traffic.ts";
 

@@ -1,6 +1,6 @@
 import { adviseRetention, CONFIDENCE } from "../../../server/src/domain/insight/advice.ts";
 import { evidenceOf } from "../../../server/src/domain/insight/observations.ts";
-import { createRandom } from "../demo/random.ts";
+import { createRandom } from "../../helpers/random.ts";
 import { type Setting, type Simulated, simulate, type Traffic } from "./traffic.ts";
 
 const HOUR_MS = 3_600_000;

@@ -1,5 +1,5 @@
 import { judgeKeys } from "../../../server/src/domain/insight/key-quality.ts";
-import { createRandom } from "../demo/random.ts";
+import { createRandom } from "../../helpers/random.ts";
 import { DAY_MS, drawClaims, KeyCounts, type KeyTraffic } from "./key-traffic.ts";
 
 /** A month, with a report at the end of each day. */

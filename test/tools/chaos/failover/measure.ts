@@ -1,12 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
+import type { Standing } from "../../../helpers/database/standby.ts";
 import { socketOf } from "../../../helpers/network/sockets.ts";
 import { startTcpProxy } from "../../../helpers/network/tcp-proxy.ts";
-import { createRandom } from "../../demo/random.ts";
+import { createRandom } from "../../../helpers/random.ts";
 import { nameOf, nowMs } from "../../history/operation.ts";
 import { readAll } from "../final.ts";
 import { untilMs } from "../injector.ts";
 import type { Rig } from "../rig.ts";
-import type { Standing } from "../standby.ts";
 import { connectTo, NAMESPACE, startCallers, unlessRefused } from "./callers.ts";
 import { claimAgain } from "./claim-again.ts";
 import { lossesOf, lostForMs } from "./losses.ts";

@@ -1,4 +1,4 @@
-import type { Random } from "../../demo/random.ts";
+import type { Random } from "../../../helpers/random.ts";
 import type { Replica } from "../replica.ts";
 import type { Rig } from "../rig.ts";
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { waitUntil } from "../../../../server/dev/embedded/wait.ts";
+import type { ChaosPostgres } from "../../../helpers/database/chaos-postgres.ts";
 import { WATCHED } from "../load/watch.ts";
-import type { ChaosPostgres } from "../postgres.ts";
 import { type Fault, last, type Scene } from "./fault.ts";
 
 const END_BACKENDS =

@@ -6,7 +6,7 @@ import { TenantAdminService } from "../../../../clients/typescript/src/gen/oncew
 import { RecordJob_State } from "../../../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import type { TenantAdminClient } from "../../../helpers/calls/admin.ts";
 import { seconds, success } from "../../../helpers/calls/verbs.ts";
-import type { Random } from "../../demo/random.ts";
+import type { Random } from "../../../helpers/random.ts";
 import type { Journal } from "../../history/journal.ts";
 import { describeError, marked, nameOfResult } from "../../history/messages.ts";
 import { type AdminRequest, nowMs, type RetentionChange } from "../../history/operation.ts";

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { BatchResponseItem } from "../../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import type { ItemRequest } from "../../../helpers/calls/batches.ts";
 import { fingerprintOf } from "../../../helpers/calls/verbs.ts";
-import type { Random } from "../../demo/random.ts";
+import type { Random } from "../../../helpers/random.ts";
 import type { Calls } from "./calls.ts";
 import type { Sessions } from "./sessions.ts";
 import type { Target } from "./spaces.ts";

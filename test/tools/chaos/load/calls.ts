@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { IdempotencyService } from "../../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import type { IdempotencyClient } from "../../../helpers/calls/clients.ts";
-import type { Random } from "../../demo/random.ts";
+import type { Random } from "../../../helpers/random.ts";
 import type { Journal } from "../../history/journal.ts";
 import { describeError } from "../../history/messages.ts";
 import { nameOf, type RecordName } from "../../history/operation.ts";

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { createRandom } from "../../demo/random.ts";
+import { createRandom } from "../../../helpers/random.ts";
 import { openJournal } from "../../history/journal.ts";
 import { nowMs } from "../../history/operation.ts";
 import { createAdministrator } from "./administrator.ts";

@@ -6,7 +6,7 @@ import { createUnaryTransport } from "../../../../clients/typescript/src/transpo
 import { Replicas } from "../../../../clients/typescript/src/transport/replicas.ts";
 import { SessionManager } from "../../../../clients/typescript/src/transport/session-manager.ts";
 import { fingerprintOf } from "../../../helpers/calls/verbs.ts";
-import type { Random } from "../../demo/random.ts";
+import type { Random } from "../../../helpers/random.ts";
 import type { Journal } from "../../history/journal.ts";
 import { marked } from "../../history/messages.ts";
 import { recordingTransport } from "../../history/recorder.ts";

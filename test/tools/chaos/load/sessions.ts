@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import type { ClaimResponse } from "../../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import { failure, fingerprintOf, seconds, success } from "../../../helpers/calls/verbs.ts";
-import type { Random } from "../../demo/random.ts";
+import type { Random } from "../../../helpers/random.ts";
 import { marked } from "../../history/messages.ts";
 import type { Calls } from "./calls.ts";
 import type { Target } from "./spaces.ts";

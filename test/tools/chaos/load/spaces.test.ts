@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createRandom } from "../../demo/random.ts";
+import { createRandom } from "../../../helpers/random.ts";
 import { NAMESPACES, pickAdministered, pickTarget, SPACES, TENANTS } from "./spaces.ts";
 
 const draw = (seed: number, elapsedMs: number, count: number) => {

@@ -1,14 +1,6 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import {
-  END_HEADERS,
-  END_STREAM,
-  FRAME,
-  frame,
-  headerBlock,
-  openWindows,
-  PREFACE,
-} from "../../helpers/network/http2-frames.ts";
+import { END_HEADERS, END_STREAM, FRAME, frame, headerBlock, openWindows, PREFACE } from "./http2-frames.ts";
 
 /**
  * A gRPC connection that costs as little CPU as possible, so that the server is measured: it writes frames

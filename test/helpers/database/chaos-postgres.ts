@@ -5,7 +5,7 @@ import pg from "pg";
 import { isAlive } from "../../../server/dev/embedded/pid-file.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { waitUntil } from "../../../server/dev/embedded/wait.ts";
-import type { OpenDatabase } from "../../helpers/database/database.ts";
+import type { OpenDatabase } from "./database.ts";
 import { type StandbyOptions, startStandby } from "./standby.ts";
 
 /** A run's own Postgres, which can be killed, frozen and failed over. */
