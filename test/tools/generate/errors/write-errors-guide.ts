@@ -1,18 +1,18 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import type { CatalogueReason } from "@onceward/client";
-import { CATALOGUE } from "../../../server/src/domain/refusal.ts";
+import { CATALOGUE } from "../../../../server/src/domain/refusal.ts";
 import { OWN_REASONS, REMEDIES } from "./remedies.ts";
 
 /** Writes `clients/typescript/guides/errors.md` from `errors.proto` and the remedies; part of `npm run generate`. */
-const PROTO = new URL("../../../proto/onceward/v1/errors.proto", import.meta.url);
-const PAGE = new URL("../../../clients/typescript/guides/errors.md", import.meta.url);
+const PROTO = new URL("../../../../proto/onceward/v1/errors.proto", import.meta.url);
+const PAGE = new URL("../../../../clients/typescript/guides/errors.md", import.meta.url);
 
 /** A value of the enum with the comment above it. */
 const VALUE = /((?: {2}\/\/[^\n]*\n)+) {2}ERROR_REASON_(\w+) = \d+;/g;
 
 const INTRODUCTION = `# Errors and remedies
 
-<!-- npm run generate writes this page from proto/onceward/v1/errors.proto and test/helpers/guides/remedies.ts -->
+<!-- npm run generate writes this page from proto/onceward/v1/errors.proto and test/tools/generate/errors/remedies.ts -->
 
 Every error of the client is an \`OncewardError\`. Branch on its \`reason\`; \`message\` is for people. An error of your own function is
 never wrapped: \`run\` rejects with the same error.

@@ -10,7 +10,7 @@ import { promisify } from "node:util";
  * client: the median of ten runs, in milliseconds. Use an idle machine.
  */
 const run = promisify(execFile);
-const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const RUNS = 10;
 const PROGRAM = `
 const started = performance.now();

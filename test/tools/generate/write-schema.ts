@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { migrate } from "../../../server/src/store/migrate.ts";
-import { dumpSchema, SCHEMA_FILE } from "./schema-dump.ts";
+import { dumpSchema, SCHEMA_FILE } from "../../helpers/database/schema-dump.ts";
 
 /** `npm run schema:dump`: migrates an empty database and writes its schema to a file. */
 const dir = await mkdtemp(join(tmpdir(), "onceward-schema-"));
