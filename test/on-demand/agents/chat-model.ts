@@ -1,6 +1,6 @@
 import { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
-import type { ModelCall } from "./models.ts";
+import type { ModelCall } from "../../adapters/agents/models.ts";
 
 /** A chat model of LangChain with these responses: tool calls, each with an id that no earlier call had, or a text. */
 export class ScriptedChatModel extends BaseChatModel {

@@ -3,7 +3,7 @@ import type { Claim } from "@onceward/client";
 import { claimOf, createAgentRun, type LangChainOptions, langChainTools } from "@onceward/client/agents";
 import { expect, test, vi } from "vitest";
 import { z } from "zod";
-import { type Guarded, useGuards } from "../consumers/fixtures.ts";
+import { type Guarded, useGuards } from "../../adapters/consumers/fixtures.ts";
 
 const newGuard = useGuards();
 const schema = z.object({ order: z.string() });

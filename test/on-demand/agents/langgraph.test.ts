@@ -13,9 +13,9 @@ import { type Claim, createOnceward } from "@onceward/client";
 import { claimOf, type LangChainOptions, langChainTools, threadRuns } from "@onceward/client/agents";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { z } from "zod";
-import { type Guarded, useGuards } from "../consumers/fixtures.ts";
+import type { ModelCall } from "../../adapters/agents/models.ts";
+import { type Guarded, useGuards } from "../../adapters/consumers/fixtures.ts";
 import { ScriptedChatModel } from "./chat-model.ts";
-import type { ModelCall } from "./models.ts";
 
 const newGuard = useGuards();
 const schema = z.object({ order: z.string() });
