@@ -6,6 +6,7 @@ import { defineConfig } from "vitest/config";
 import { findSystemPostgres, packagedBinaries } from "./server/dev/embedded/binaries.ts";
 import { findCitusPostgres } from "./test/helpers/database/citus-binaries.ts";
 import { RunReport } from "./test/helpers/run-report.ts";
+import { SlowFirst } from "./test/helpers/slow-first.ts";
 
 // For the test processes and their child processes.
 process.env.ONCEWARD_TEST_SEED ??= String(randomInt(2 ** 32));
@@ -272,6 +273,7 @@ export default defineConfig({
     reporters: ["default", new RunReport(isCi)],
     // For two cores: a third worker only delays the others.
     maxWorkers: 2,
+    sequence: { sequencer: SlowFirst },
     projects: [
       plainProject("unit", [
         "server/src/**/*.test.ts",
