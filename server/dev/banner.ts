@@ -1,4 +1,4 @@
-import type { Config } from "../src/config/config.ts";
+import type { Config } from "../src/core/config/config.ts";
 import type { Addresses } from "../src/server.ts";
 import type { DevSecrets } from "./secrets.ts";
 

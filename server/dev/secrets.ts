@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { link, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { formatApiKey, generateApiKey } from "../src/auth/api-key.ts";
+import { formatApiKey, generateApiKey } from "../src/core/auth/api-key.ts";
 
 /** The secrets that `npm start` creates once per clone, so that a copied key keeps working. */
 export interface DevSecrets {

@@ -1,10 +1,10 @@
 import type { Logger } from "pino";
-import { createIssuerClient, type IssuerClient } from "./auth/issuer-client.ts";
-import { createJwks } from "./auth/jwks.ts";
-import { createTokenVerifier, type TokenVerifier } from "./auth/jwt.ts";
-import type { Config } from "./config/config.ts";
-import { isTrustedUrl } from "./config/formats.ts";
-import { openTls, type Tls, type TlsOptions } from "./edge/tls.ts";
+import { createJwks } from "./core/auth/jwks.ts";
+import { createTokenVerifier, type TokenVerifier } from "./core/auth/jwt.ts";
+import type { Config } from "./core/config/config.ts";
+import { isTrustedUrl } from "./core/config/formats.ts";
+import { openTls, type Tls, type TlsOptions } from "./core/transport/tls.ts";
+import { createIssuerClient, type IssuerClient } from "./features/console/issuer-client.ts";
 
 interface TokensOptions {
   readonly log: Logger;

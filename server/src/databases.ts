@@ -1,17 +1,17 @@
 import type { Logger } from "pino";
-import { HEARTBEAT_CONNECTIONS } from "./background/heartbeat.ts";
-import { type Config, withCurrentUrls } from "./config/config.ts";
+import { HEARTBEAT_CONNECTIONS } from "./core/background/heartbeat.ts";
+import { type Config, withCurrentUrls } from "./core/config/config.ts";
 import {
   ADMINISTRATION_CONNECTIONS,
   type AdministrationPool,
   createAdministrationPool,
-} from "./store/batching/administration-pool.ts";
-import { nodeUrl } from "./store/citus/direct-route.ts";
-import { joinStatements } from "./store/citus/joined-statements.ts";
-import type { ShardNode } from "./store/citus/shard-map.ts";
-import { MAX_IN_FLIGHT_BY_NODE } from "./store/citus/shard-route.ts";
-import { openPool, type Pool, type PoolObserver, type PoolOptions } from "./store/pool.ts";
-import type { Metrics } from "./telemetry/metrics.ts";
+} from "./core/store/batching/administration-pool.ts";
+import { openPool, type Pool, type PoolObserver, type PoolOptions } from "./core/store/pool.ts";
+import type { Metrics } from "./core/telemetry/metrics.ts";
+import { nodeUrl } from "./features/citus/direct-route.ts";
+import { joinStatements } from "./features/citus/joined-statements.ts";
+import type { ShardNode } from "./features/citus/shard-map.ts";
+import { MAX_IN_FLIGHT_BY_NODE } from "./features/citus/shard-route.ts";
 
 interface DatabasesOptions {
   readonly metrics: Metrics;

@@ -1,14 +1,14 @@
 #!/usr/bin/env node
-import { afterRestore } from "./commands/after-restore.ts";
-import { operatorKey, tenantKey } from "./commands/api-keys.ts";
-import { doctor } from "./commands/doctor.ts";
-import { encryptionStatus } from "./commands/encryption-status.ts";
-import { exportTenant } from "./commands/export-tenant.ts";
-import type { Host } from "./commands/host.ts";
-import { importTenant } from "./commands/import-tenant.ts";
 import { migrateCommand } from "./commands/migrate.ts";
-import { runCommand } from "./commands/process.ts";
 import { serve } from "./commands/serve.ts";
+import { afterRestore } from "./core/commands/after-restore.ts";
+import type { Host } from "./core/commands/host.ts";
+import { runCommand } from "./core/commands/process.ts";
+import { operatorKey, tenantKey } from "./features/administration/commands/api-keys.ts";
+import { doctor } from "./features/doctor/command.ts";
+import { encryptionStatus } from "./features/encryption/encryption-status.ts";
+import { exportTenant } from "./features/moving/export-tenant.ts";
+import { importTenant } from "./features/moving/import-tenant.ts";
 
 const COMMANDS: ReadonlyMap<string, (host: Host) => Promise<void>> = new Map([
   ["serve", serve],

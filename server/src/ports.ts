@@ -1,13 +1,17 @@
 import type { Logger } from "pino";
-import type { Config } from "./config/config.ts";
-import type { Console } from "./edge/console/console.ts";
-import { createGrpcServer } from "./edge/grpc/server.ts";
-import type { OpenApi } from "./edge/http/openapi.ts";
-import { createHttpServer } from "./edge/http/server.ts";
-import { createInboundBudget, createOutboundTotal, createReplyBudget } from "./edge/memory-budgets.ts";
-import type { Pipeline } from "./edge/pipeline.ts";
-import type { Route } from "./edge/route.ts";
-import type { Tls } from "./edge/tls.ts";
+import type { Config } from "./core/config/config.ts";
+import { createGrpcServer } from "./core/transport/grpc/server.ts";
+import type { OpenApi } from "./core/transport/http/openapi.ts";
+import { createHttpServer } from "./core/transport/http/server.ts";
+import {
+  createInboundBudget,
+  createOutboundTotal,
+  createReplyBudget,
+} from "./core/transport/memory-budgets.ts";
+import type { Pipeline } from "./core/transport/pipeline.ts";
+import type { Route } from "./core/transport/route.ts";
+import type { Tls } from "./core/transport/tls.ts";
+import type { Console } from "./features/console/console.ts";
 
 /** What both ports of callers answer with. */
 interface CallersPortsParts {

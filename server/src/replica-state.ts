@@ -1,7 +1,7 @@
 import type { Logger } from "pino";
-import { createDegradedStates, type DegradedStates } from "./background/degraded.ts";
-import type { ReplicaLoad } from "./domain/replica.ts";
-import type { PoolLoad } from "./store/pool.ts";
+import { createDegradedStates, type DegradedStates } from "./core/background/degraded.ts";
+import type { ReplicaLoad } from "./core/domain/replica.ts";
+import type { PoolLoad } from "./core/store/pool.ts";
 
 /** The parts of a replica whose state is reported. */
 export interface StateSources {

@@ -1,39 +1,41 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
-import { createAdmission } from "./admission/admission.ts";
-import { parseApiKey } from "./auth/api-key.ts";
-import { type Authenticator, createAuthenticator } from "./auth/authenticate.ts";
-import { configuredPeppers } from "./auth/pepper.ts";
-import { createSessions } from "./auth/sessions.ts";
-import { createInstallationWatch } from "./background/installation-watch.ts";
-import { createSuspendWatch } from "./background/suspend-watch.ts";
 import { createBackground } from "./background-tasks.ts";
-import { openReplicaCache, type ReplicaCache } from "./cache/replica-cache.ts";
-import { createWaiters } from "./claims/waiters.ts";
-import { type Config, redactedConfig, withCurrentUrls } from "./config/config.ts";
+import { createAdmission } from "./core/admission/admission.ts";
+import { parseApiKey } from "./core/auth/api-key.ts";
+import { type Authenticator, createAuthenticator } from "./core/auth/authenticate.ts";
+import { configuredPeppers } from "./core/auth/pepper.ts";
+import { createInstallationWatch } from "./core/background/installation-watch.ts";
+import { createSuspendWatch } from "./core/background/suspend-watch.ts";
+import { openReplicaCache, type ReplicaCache } from "./core/cache/replica-cache.ts";
+import { createWaiters } from "./core/claims/waiters.ts";
+import { type Config, redactedConfig, withCurrentUrls } from "./core/config/config.ts";
+import { isSkewed } from "./core/domain/clock-offset.ts";
+import { createDatabaseClockWatch } from "./core/domain/database-clock.ts";
+import type { Shards } from "./core/store/batching/shards.ts";
+import type { Pool } from "./core/store/pool.ts";
+import { findResolved } from "./core/store/records/read-records.ts";
+import { shippedMigrations } from "./core/store/shipped-migrations.ts";
+import { ensureTenant } from "./core/store/tenants/tenants.ts";
+import type { BackgroundTask } from "./core/telemetry/background-metrics.ts";
+import { createMetrics } from "./core/telemetry/metrics.ts";
+import { TenantLabels } from "./core/telemetry/tenant-labels.ts";
+import type { OpenTracing } from "./core/telemetry/tracing.ts";
+import { createDenials } from "./core/transport/denials.ts";
+import { openOpenApi } from "./core/transport/http/openapi.ts";
+import { createManagementServer } from "./core/transport/management/server.ts";
+import { createPipeline, type Pipeline } from "./core/transport/pipeline.ts";
 import { configuredIssuer, configuredTls } from "./credentials.ts";
 import { openDatabases } from "./databases.ts";
-import { isSkewed } from "./domain/clock-offset.ts";
-import { createDatabaseClockWatch } from "./domain/database-clock.ts";
-import { openConsole } from "./edge/console/open.ts";
-import { createDenials } from "./edge/denials.ts";
-import { openOpenApi } from "./edge/http/openapi.ts";
-import { createManagementServer } from "./edge/management/server.ts";
-import { createPipeline, type Pipeline } from "./edge/pipeline.ts";
-import { configuredEncryption, warnOfMissingKey } from "./encryption.ts";
+import { openShards } from "./features/citus/shards.ts";
+import { openConsole } from "./features/console/open.ts";
+import { createSessions } from "./features/console/sessions.ts";
+import { configuredEncryption, warnOfMissingKey } from "./features/encryption/encryption.ts";
+import { entryFormat } from "./features/encryption/entry-format.ts";
+import { openTracedParts } from "./features/tracing/traced-parts.ts";
 import { type CallersPorts, createCallersPorts, listen } from "./ports.ts";
 import { createLoadMeter, createReplicaDegradedStates, type StateSources } from "./replica-state.ts";
 import { createRoutes } from "./routes.ts";
-import { openShards, type Shards } from "./store/citus/shards.ts";
-import type { Pool } from "./store/pool.ts";
-import { findResolved } from "./store/records/read-records.ts";
-import { shippedMigrations } from "./store/shipped-migrations.ts";
-import { ensureTenant } from "./store/tenants/tenants.ts";
-import type { BackgroundTask } from "./telemetry/background-metrics.ts";
-import { createMetrics } from "./telemetry/metrics.ts";
-import { TenantLabels } from "./telemetry/tenant-labels.ts";
-import type { OpenTracing } from "./telemetry/tracing.ts";
-import { openTracedParts } from "./traced-parts.ts";
 import { VERSION } from "./version.ts";
 
 /** The time for the last spans to be exported, if calls took the whole time of the drain. */
@@ -252,8 +254,7 @@ export function createServer(
       maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
       redisUrl: () => withCurrentUrls(config).REDIS_URL,
       installationId: installation.id(),
-      secret: config.ONCEWARD_API_KEY_PEPPER,
-      keyring: encryption.keyring,
+      format: entryFormat(config.ONCEWARD_API_KEY_PEPPER, encryption.keyring),
       onSettled: waiters.wake,
       metrics: traced.metrics(metrics),
       log,

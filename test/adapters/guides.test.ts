@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { formatApiKey, generateApiKey } from "../../server/src/auth/api-key.ts";
+import { formatApiKey, generateApiKey } from "../../server/src/core/auth/api-key.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { GUIDE_PROGRAMS, programOf } from "../helpers/guides/programs.ts";
 import { typeErrors } from "../helpers/packages/packed-client.ts";

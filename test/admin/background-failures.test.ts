@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseApiKey } from "../../server/src/auth/api-key.ts";
+import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { complete, ORDER } from "../helpers/calls/verbs.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { parseApiKey } from "../../server/src/auth/api-key.ts";
+import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
 import {
   FILLING,
   fillAllFields,

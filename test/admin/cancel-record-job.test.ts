@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { RecordJob_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
-import type { Pool } from "../../server/src/store/pool.ts";
+import type { Pool } from "../../server/src/core/store/pool.ts";
+import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
 import { type AdministeredTenant, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { grant, seconds } from "../helpers/calls/verbs.ts";

@@ -4,8 +4,8 @@ import { IdempotencyService } from "../../clients/typescript/src/gen/onceward/v1
 import { IdentityService } from "../../clients/typescript/src/gen/onceward/v1/identity_pb.ts";
 import { OperatorService } from "../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
-import { parseApiKey } from "../../server/src/auth/api-key.ts";
-import { unaryMethods } from "../../server/src/edge/route.ts";
+import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
+import { unaryMethods } from "../../server/src/core/transport/route.ts";
 import { type Names, nobodys, someAffairs } from "../helpers/attacks/affairs.ts";
 import {
   ADMINISTRATORS_REQUESTS,

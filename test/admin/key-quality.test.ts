@@ -1,11 +1,11 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import { KeyDefect, type KeyQuality } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
-import { createKeyObserver } from "../../server/src/background/key-observer.ts";
-import type { ObservedClaim } from "../../server/src/background/usage-meter.ts";
-import { createKeyHashes } from "../../server/src/domain/insight/key-hashes.ts";
-import { latenessBucket } from "../../server/src/domain/insight/lateness.ts";
-import type { SweptNamespace } from "../../server/src/store/records/sweep-records.ts";
+import type { SweptNamespace } from "../../server/src/core/store/records/sweep-records.ts";
+import { createKeyHashes } from "../../server/src/features/insight/domain/key-hashes.ts";
+import { createKeyObserver } from "../../server/src/features/insight/key-observer.ts";
+import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
+import type { ObservedClaim } from "../../server/src/features/usage/usage-meter.ts";
 import { type AdministeredTenant, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { FORGET } from "../helpers/calls/resolutions.ts";

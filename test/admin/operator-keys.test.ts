@@ -1,7 +1,7 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import { ApiKey_Role } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { formatApiKey, generateApiKey, parseApiKey } from "../../server/src/auth/api-key.ts";
+import { formatApiKey, generateApiKey, parseApiKey } from "../../server/src/core/auth/api-key.ts";
 import { connectOperator, describeAdministration } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { readPages } from "../helpers/calls/pages.ts";

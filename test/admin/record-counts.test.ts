@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MAX_COUNTED } from "../../server/src/store/records/count-records.ts";
+import { MAX_COUNTED } from "../../server/src/features/administration/store/count-records.ts";
 import { connectAdmin, describeAdministration, type TenantAdminClient } from "../helpers/calls/admin.ts";
 import type { IdempotencyClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { createAuthenticator } from "../../server/src/auth/authenticate.ts";
-import type { Deadline } from "../../server/src/domain/operation.ts";
-import type { Statement } from "../../server/src/store/pool.ts";
+import { createAuthenticator } from "../../server/src/core/auth/authenticate.ts";
+import type { Deadline } from "../../server/src/core/domain/operation.ts";
+import type { Statement } from "../../server/src/core/store/pool.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import { createTestDatabase } from "../helpers/database/database.ts";
 import { TEST_PEPPER } from "../helpers/servers/server.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { RetentionCandidate } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
-import { latenessBucket } from "../../server/src/domain/insight/lateness.ts";
+import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
 import { type AdministeredTenant, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { ageRecords } from "../helpers/calls/records.ts";

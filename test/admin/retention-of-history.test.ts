@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createPruners } from "../../server/src/background/pruner.ts";
-import { pruneRows } from "../../server/src/store/prune.ts";
-import { createMetrics } from "../../server/src/telemetry/metrics.ts";
+import { createPruners } from "../../server/src/core/background/pruner.ts";
+import { pruneRows } from "../../server/src/core/store/prune.ts";
+import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";

@@ -1,6 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
-import { countRecordsPage, FROM_THE_START, takeCount } from "../../server/src/store/tenants/tenant-totals.ts";
+import {
+  countRecordsPage,
+  FROM_THE_START,
+  takeCount,
+} from "../../server/src/core/store/tenants/tenant-totals.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { ageRecords } from "../helpers/calls/records.ts";

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { GetUsageRequest_Grouping } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import type { UsageHour } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import { createUsageFlusher } from "../../server/src/background/usage-flusher.ts";
-import { createUsageMeter } from "../../server/src/background/usage-meter.ts";
-import { openPool } from "../../server/src/store/pool.ts";
+import { openPool } from "../../server/src/core/store/pool.ts";
+import { createUsageFlusher } from "../../server/src/features/usage/usage-flusher.ts";
+import { createUsageMeter } from "../../server/src/features/usage/usage-meter.ts";
 import {
   type AdministeredTenant,
   type AdminWorld,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { WORKER_SETTINGS } from "../../server/src/store/pool.ts";
+import { WORKER_SETTINGS } from "../../server/src/core/store/pool.ts";
 import { addNodes, addressOf } from "../helpers/database/citus.ts";
 import { createEmptyNodes } from "../helpers/database/database.ts";
 import { runStatements } from "../helpers/database/statement-runner.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, onTestFailed, onTestFinished, test } from "vitest";
-import { migrate } from "../../server/src/store/migrate.ts";
+import { migrate } from "../../server/src/core/store/migrate.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { granted } from "../helpers/calls/records.ts";
 import { startLoad } from "../helpers/calls/steady-load.ts";

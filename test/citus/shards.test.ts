@@ -1,15 +1,16 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type Deadline, Rejected } from "../../server/src/domain/operation.ts";
-import { digestResult } from "../../server/src/domain/result-digest.ts";
-import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
-import { nodeUrl } from "../../server/src/store/citus/direct-route.ts";
-import { distributeRecords } from "../../server/src/store/citus/distribute-records.ts";
-import { joinStatements } from "../../server/src/store/citus/joined-statements.ts";
-import type { ShardNode } from "../../server/src/store/citus/shard-map.ts";
-import { openShards, type Shards } from "../../server/src/store/citus/shards.ts";
-import { openPool, type Pool, type Statement } from "../../server/src/store/pool.ts";
-import { findResolved } from "../../server/src/store/records/read-records.ts";
-import { createRecordStore, type RecordStore } from "../../server/src/store/records/record-store.ts";
+import { type Deadline, Rejected } from "../../server/src/core/domain/operation.ts";
+import { digestResult } from "../../server/src/core/domain/result-digest.ts";
+import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
+import type { Shards } from "../../server/src/core/store/batching/shards.ts";
+import { openPool, type Pool, type Statement } from "../../server/src/core/store/pool.ts";
+import { findResolved } from "../../server/src/core/store/records/read-records.ts";
+import { createRecordStore, type RecordStore } from "../../server/src/core/store/records/record-store.ts";
+import { nodeUrl } from "../../server/src/features/citus/direct-route.ts";
+import { distributeRecords } from "../../server/src/features/citus/distribute-records.ts";
+import { joinStatements } from "../../server/src/features/citus/joined-statements.ts";
+import type { ShardNode } from "../../server/src/features/citus/shard-map.ts";
+import { openShards } from "../../server/src/features/citus/shards.ts";
 import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { createTestDatabase, openDatabase, type TestDatabase } from "../helpers/database/database.ts";
 

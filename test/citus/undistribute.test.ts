@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { distributeRecords } from "../../server/src/store/citus/distribute-records.ts";
-import { undistributeRecords } from "../../server/src/store/citus/undistribute-records.ts";
+import { distributeRecords } from "../../server/src/features/citus/distribute-records.ts";
+import { undistributeRecords } from "../../server/src/features/citus/undistribute-records.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { describeError } from "../helpers/calls/errors.ts";
 import { success } from "../helpers/calls/verbs.ts";

@@ -1,7 +1,7 @@
 import { rm } from "node:fs/promises";
 import { expect, inject, onTestFinished, test } from "vitest";
-import { distributeRecords } from "../../server/src/store/citus/distribute-records.ts";
-import { migrate } from "../../server/src/store/migrate.ts";
+import { migrate } from "../../server/src/core/store/migrate.ts";
+import { distributeRecords } from "../../server/src/features/citus/distribute-records.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { describeError } from "../helpers/calls/errors.ts";
 import { granted } from "../helpers/calls/records.ts";

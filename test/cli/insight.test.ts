@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { latenessBucket } from "../../server/src/domain/insight/lateness.ts";
+import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
 import { awaitYoungHour } from "../helpers/database/time.ts";
 import { useCliWorld } from "../helpers/processes/cli-world.ts";
 

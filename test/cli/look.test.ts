@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { MAX_COUNTED } from "../../server/src/store/records/count-records.ts";
+import { MAX_COUNTED } from "../../server/src/features/administration/store/count-records.ts";
 import { endLeases } from "../helpers/calls/records.ts";
 import { useCliWorld } from "../helpers/processes/cli-world.ts";
 import { partsOf } from "../helpers/servers/tenants.ts";

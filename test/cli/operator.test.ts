@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import { expect, test } from "vitest";
-import { parseApiKey } from "../../server/src/auth/api-key.ts";
+import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
 import { cliFor } from "../helpers/processes/cli.ts";
 import { useCliWorld } from "../helpers/processes/cli-world.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseApiKey } from "../../server/src/auth/api-key.ts";
+import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
 import { connectOperator } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";

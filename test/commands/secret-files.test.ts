@@ -3,8 +3,13 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { beforeEach, expect, test } from "vitest";
-import { formatApiKey, generateApiKey } from "../../server/src/auth/api-key.ts";
-import { ConfigError, readConfig, redactedConfig, withCurrentUrls } from "../../server/src/config/config.ts";
+import { formatApiKey, generateApiKey } from "../../server/src/core/auth/api-key.ts";
+import {
+  ConfigError,
+  readConfig,
+  redactedConfig,
+  withCurrentUrls,
+} from "../../server/src/core/config/config.ts";
 import { createWorkplace, runCommand, type Workplace } from "../helpers/processes/command.ts";
 
 const run = promisify(execFile);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { NUMBERS_PER_DRAWING } from "../../server/src/store/citus/token-stock.ts";
+import { NUMBERS_PER_DRAWING } from "../../server/src/features/citus/token-stock.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { connectCrowd } from "../helpers/calls/crowd.ts";
 import { describeError } from "../helpers/calls/errors.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { formatApiKey, generateApiKey, parseApiKey } from "../../server/src/auth/api-key.ts";
+import { formatApiKey, generateApiKey, parseApiKey } from "../../server/src/core/auth/api-key.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";

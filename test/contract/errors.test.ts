@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { CATALOGUE } from "../../server/src/domain/refusal.ts";
+import { CATALOGUE } from "../../server/src/core/domain/refusal.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { errorOf, type SeenError } from "../helpers/calls/errors.ts";
 import { complete, fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";

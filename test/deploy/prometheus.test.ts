@@ -25,7 +25,7 @@ const PANELS = PANEL_EXPRESSIONS.map(({ where, expr }) => ({
   expr: Object.entries(VARIABLES).reduce((text, [name, value]) => text.replaceAll(name, value), expr),
 }));
 
-/** A metric that replicas without TLS, as those here, do not have; `server/src/edge/tls.test.ts` reads it. */
+/** A metric that replicas without TLS, as those here, do not have; `server/src/core/transport/tls.test.ts` reads it. */
 const OF_TLS = "onceward_tls_expires_in_seconds";
 
 /**

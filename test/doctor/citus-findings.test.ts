@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { distributeRecords } from "../../server/src/store/citus/distribute-records.ts";
+import { distributeRecords } from "../../server/src/features/citus/distribute-records.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { diagnoseDatabase } from "../helpers/doctor/diagnosis.ts";
 

@@ -1,6 +1,6 @@
 import { beforeAll, expect, onTestFinished, test } from "vitest";
-import { pepperMark } from "../../server/src/auth/pepper.ts";
-import { migrate } from "../../server/src/store/migrate.ts";
+import { pepperMark } from "../../server/src/core/auth/pepper.ts";
+import { migrate } from "../../server/src/core/store/migrate.ts";
 import { openConnection } from "../helpers/database/connections.ts";
 import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
 import { NAMED_COCKROACH } from "../helpers/database/other-engine.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, inject, onTestFinished, test, vi } from "vitest";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
-import { migrate } from "../../server/src/store/migrate.ts";
+import { migrate } from "../../server/src/core/store/migrate.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { connectCrowd } from "../helpers/calls/crowd.ts";
 import { expectReplays, startLoad } from "../helpers/calls/steady-load.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { formatApiKey, generateApiKey } from "../../server/src/auth/api-key.ts";
+import { formatApiKey, generateApiKey } from "../../server/src/core/auth/api-key.ts";
 import { connectOperator, type OperatorClient } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { ORDER } from "../helpers/calls/verbs.ts";

@@ -1,6 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
-import { FINDINGS, findingOf } from "../../server/src/doctor/findings.ts";
+import { FINDINGS, findingOf } from "../../server/src/features/doctor/findings.ts";
 
 const RUNBOOK = new URL("../../deploy/runbook.md", import.meta.url);
 const TESTS = new URL("../doctor/", import.meta.url);

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
-import { CATALOGUE } from "../../server/src/domain/refusal.ts";
+import { CATALOGUE } from "../../server/src/core/domain/refusal.ts";
 import { ErrorReasonSchema } from "../../server/src/gen/onceward/v1/errors_pb.ts";
 
 const PROTO = fileURLToPath(new URL("../../proto/onceward/v1/errors.proto", import.meta.url));

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { MIGRATIONS_DIR, shippedMigrations } from "../../server/src/store/shipped-migrations.ts";
+import { MIGRATIONS_DIR, shippedMigrations } from "../../server/src/core/store/shipped-migrations.ts";
 import { objectionsToMigration } from "../helpers/migrations/rules.ts";
 
 /**

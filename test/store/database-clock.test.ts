@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { restampPage } from "../../server/src/store/records/restamp-records.ts";
+import { restampPage } from "../../server/src/features/jobs/store/restamp-records.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { ageRecords } from "../helpers/calls/records.ts";
 import { complete, ORDER, success } from "../helpers/calls/verbs.ts";

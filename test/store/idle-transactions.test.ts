@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { limitLocks } from "../../server/src/store/limit-locks.ts";
-import type { Runner } from "../../server/src/store/pool.ts";
+import { limitLocks } from "../../server/src/core/store/limit-locks.ts";
+import type { Runner } from "../../server/src/core/store/pool.ts";
 import { openConnection, openStorePool } from "../helpers/database/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { createKeySampler, type KeySampler } from "../../server/src/background/key-sampler.ts";
-import type { FirstClaims } from "../../server/src/background/usage-meter.ts";
-import { createDepthOf } from "../../server/src/domain/insight/key-sample.ts";
-import { latenessBucket } from "../../server/src/domain/insight/lateness.ts";
-import type { Runner } from "../../server/src/store/pool.ts";
+import type { Runner } from "../../server/src/core/store/pool.ts";
+import { createDepthOf } from "../../server/src/features/insight/domain/key-sample.ts";
+import { createKeySampler, type KeySampler } from "../../server/src/features/insight/key-sampler.ts";
+import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
+import type { FirstClaims } from "../../server/src/features/usage/usage-meter.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { ageRecords } from "../helpers/calls/records.ts";
 import { complete, grant, ORDER } from "../helpers/calls/verbs.ts";

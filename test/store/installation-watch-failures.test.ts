@@ -1,8 +1,8 @@
 import pg from "pg";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createInstallationWatch } from "../../server/src/background/installation-watch.ts";
-import { classify } from "../../server/src/store/statement-errors.ts";
-import { createLog } from "../../server/src/telemetry/log.ts";
+import { createInstallationWatch } from "../../server/src/core/background/installation-watch.ts";
+import { classify } from "../../server/src/core/store/statement-errors.ts";
+import { createLog } from "../../server/src/core/telemetry/log.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { grant, ORDER } from "../helpers/calls/verbs.ts";

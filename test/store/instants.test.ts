@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import pg from "pg";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { laterMs } from "../../server/src/domain/record.ts";
-import { timestamp } from "../../server/src/messages/violations.ts";
-import { bigintArray } from "../../server/src/store/sql-arrays.ts";
+import { laterMs } from "../../server/src/core/domain/record.ts";
+import { timestamp } from "../../server/src/core/messages/violations.ts";
+import { bigintArray } from "../../server/src/core/store/sql-arrays.ts";
 
 let connection: pg.Client;
 

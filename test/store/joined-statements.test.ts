@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { joinStatements } from "../../server/src/store/citus/joined-statements.ts";
-import type { ShardStatement } from "../../server/src/store/citus/shard-statement.ts";
-import { openPool, type Pool } from "../../server/src/store/pool.ts";
+import { openPool, type Pool } from "../../server/src/core/store/pool.ts";
+import { joinStatements } from "../../server/src/features/citus/joined-statements.ts";
+import type { ShardStatement } from "../../server/src/features/citus/shard-statement.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 
 let database: TestDatabase;

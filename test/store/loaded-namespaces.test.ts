@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { Deadline } from "../../server/src/domain/operation.ts";
-import { policyFor, type Tenant } from "../../server/src/domain/tenant.ts";
-import type { Statement } from "../../server/src/store/pool.ts";
-import { createFindTenants } from "../../server/src/store/tenants/tenants.ts";
+import type { Deadline } from "../../server/src/core/domain/operation.ts";
+import { policyFor, type Tenant } from "../../server/src/core/domain/tenant.ts";
+import type { Statement } from "../../server/src/core/store/pool.ts";
+import { createFindTenants } from "../../server/src/core/store/tenants/tenants.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import { createTestDatabase } from "../helpers/database/database.ts";
 import { createTenant, type PolicyColumns, setNamespacePolicy } from "../helpers/servers/tenants.ts";

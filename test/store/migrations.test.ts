@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
 import { migrateCommand } from "../../server/src/commands/migrate.ts";
-import { migrate, readSchemaState } from "../../server/src/store/migrate.ts";
+import { migrate, readSchemaState } from "../../server/src/core/store/migrate.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { complete, grant, ORDER, success } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";

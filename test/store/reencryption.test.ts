@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { createReencryption } from "../../server/src/background/reencryption.ts";
-import { type Keyring, NO_KEYS, parseKeyring } from "../../server/src/store/encryption/keyring.ts";
-import type { Runner } from "../../server/src/store/pool.ts";
-import { readEncryptionPass } from "../../server/src/store/records/encryption-pass.ts";
-import { countKeyUsage } from "../../server/src/store/records/key-usage.ts";
+import { type Keyring, NO_KEYS, parseKeyring } from "../../server/src/core/config/keyring.ts";
+import type { Runner } from "../../server/src/core/store/pool.ts";
+import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
+import { readEncryptionPass } from "../../server/src/features/encryption/encryption-pass.ts";
+import { countKeyUsage } from "../../server/src/features/encryption/key-usage.ts";
 import {
   createRecordEncryption,
   type RecordEncryption,
-} from "../../server/src/store/records/record-encryption.ts";
-import { reencryptPage } from "../../server/src/store/records/reencrypt-records.ts";
-import { createMetrics } from "../../server/src/telemetry/metrics.ts";
+} from "../../server/src/features/encryption/record-encryption.ts";
+import { reencryptPage } from "../../server/src/features/encryption/reencrypt-records.ts";
+import { createReencryption } from "../../server/src/features/encryption/reencryption.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { bytes, complete, grant, lookUp, success } from "../helpers/calls/verbs.ts";
 import { openStorePool } from "../helpers/database/connections.ts";

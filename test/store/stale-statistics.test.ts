@@ -1,71 +1,23 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { createJobScheduler } from "../../server/src/background/jobs/scheduler.ts";
-import { workBatch } from "../../server/src/background/jobs/work-batch.ts";
-import type { Deadline } from "../../server/src/domain/operation.ts";
-import { digestResult } from "../../server/src/domain/result-digest.ts";
-import { USAGE_COUNTERS } from "../../server/src/domain/usage.ts";
-import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
-import { endSessions, findSessions, storeSession } from "../../server/src/store/console-sessions.ts";
-import { readBacklog } from "../../server/src/store/diagnosis/backlog.ts";
-import { measureClockOffset } from "../../server/src/store/diagnosis/clock.ts";
-import { readConnectionLimits } from "../../server/src/store/diagnosis/connections.ts";
-import { readPrivileges } from "../../server/src/store/diagnosis/privileges.ts";
-import { readPostgresSettings } from "../../server/src/store/diagnosis/settings.ts";
-import { readStandbys } from "../../server/src/store/diagnosis/standbys.ts";
-import { readTableCounts } from "../../server/src/store/diagnosis/tables.ts";
-import { NO_KEYS, parseKeyring } from "../../server/src/store/encryption/keyring.ts";
-import { readExamples } from "../../server/src/store/insight/key-examples.ts";
+import { NO_KEYS, parseKeyring } from "../../server/src/core/config/keyring.ts";
+import type { Deadline } from "../../server/src/core/domain/operation.ts";
+import { digestResult } from "../../server/src/core/domain/result-digest.ts";
+import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
+import { readHighestToken, sampleNewestClaims } from "../../server/src/core/store/newest-tokens.ts";
 import {
-  findObservedNamespaces,
-  findPromptFingerprints,
-  findReturnedKeys,
-  readKeyObservations,
-} from "../../server/src/store/insight/key-observations.ts";
-import {
-  addObservedKeys,
-  limitKeySample,
-  removeSampledKeys,
-} from "../../server/src/store/insight/key-samples.ts";
-import { countLateRepeats } from "../../server/src/store/insight/late-repeats.ts";
-import { readObservations } from "../../server/src/store/insight/observations.ts";
-import { addTombstones, limitSample, listChangedSamples } from "../../server/src/store/insight/tombstones.ts";
-import { readHighestToken, sampleNewestClaims } from "../../server/src/store/newest-tokens.ts";
-import { countKeysUnderOtherPepper, findPepperMark, storeMark } from "../../server/src/store/pepper-check.ts";
-import { openPool, type Pool } from "../../server/src/store/pool.ts";
-import { pruneRows } from "../../server/src/store/prune.ts";
-import { countMatching } from "../../server/src/store/records/count-matching.ts";
-import { countRecords } from "../../server/src/store/records/count-records.ts";
-import {
-  advanceEncryptionPass,
-  beginEncryptionPass,
-  takeEncryptionPage,
-} from "../../server/src/store/records/encryption-pass.ts";
-import { findKey } from "../../server/src/store/records/find-key.ts";
-import { forgetPage, removePage } from "../../server/src/store/records/forget-records.ts";
-import { countKeyUsage } from "../../server/src/store/records/key-usage.ts";
-import { findAmbiguous } from "../../server/src/store/records/list-ambiguous.ts";
-import { findNamespacesInUse } from "../../server/src/store/records/list-namespaces-in-use.ts";
-import { findRecords } from "../../server/src/store/records/list-records.ts";
-import { findResolved } from "../../server/src/store/records/read-records.ts";
-import {
-  createRecordEncryption,
-  type RecordEncryption,
-  WITHOUT_KEYS,
-} from "../../server/src/store/records/record-encryption.ts";
-import { createRecordStore } from "../../server/src/store/records/record-store.ts";
-import { reencryptPage } from "../../server/src/store/records/reencrypt-records.ts";
-import {
-  MAX_EXAMINED_FOR_LIFE,
-  mayHaveLiveRecords,
-  nextNamespace,
-  previewPage,
-  restampPage,
-} from "../../server/src/store/records/restamp-records.ts";
-import { sweepBatch } from "../../server/src/store/records/sweep-records.ts";
-import { BEFORE_ALL_REPLICAS, beatReplicaRow, findReplicas } from "../../server/src/store/replicas.ts";
-import { findTenantsThatHold } from "../../server/src/store/tenants/ambiguous-records.ts";
+  countKeysUnderOtherPepper,
+  findPepperMark,
+  storeMark,
+} from "../../server/src/core/store/pepper-check.ts";
+import { openPool, type Pool } from "../../server/src/core/store/pool.ts";
+import { pruneRows } from "../../server/src/core/store/prune.ts";
+import { findResolved } from "../../server/src/core/store/records/read-records.ts";
+import { createRecordStore } from "../../server/src/core/store/records/record-store.ts";
+import { PLAIN_VALUES, type RecordValues } from "../../server/src/core/store/records/record-values.ts";
+import { sweepBatch } from "../../server/src/core/store/records/sweep-records.ts";
+import { BEFORE_ALL_REPLICAS, beatReplicaRow, findReplicas } from "../../server/src/core/store/replicas.ts";
 import {
   ensureApiKey,
   findApiKeys,
@@ -73,39 +25,99 @@ import {
   revokeApiKeys,
   storeApiKeyUse,
   storeKeyDigest,
-} from "../../server/src/store/tenants/api-keys.ts";
-import { insertAuditEvents } from "../../server/src/store/tenants/audit-events.ts";
-import {
-  exportPlainRows,
-  exportRecords,
-  findMovingTenant,
-} from "../../server/src/store/tenants/export-tenant.ts";
-import { findLabelledTenants } from "../../server/src/store/tenants/labelled-tenants.ts";
-import { findAuditEvents } from "../../server/src/store/tenants/list-audit-events.ts";
-import { countNamespaces, listNamespaceResources } from "../../server/src/store/tenants/namespaces.ts";
-import {
-  countUnfinishedJobsOf,
-  countUnfinishedRecordJobs,
-  listRecordJobs,
-} from "../../server/src/store/tenants/record-jobs.ts";
-import { removeTenantBatch } from "../../server/src/store/tenants/remove-tenant.ts";
+} from "../../server/src/core/store/tenants/api-keys.ts";
+import { insertAuditEvents } from "../../server/src/core/store/tenants/audit-events.ts";
+import { findLabelledTenants } from "../../server/src/core/store/tenants/labelled-tenants.ts";
 import {
   addTotals,
   countRecordsPage,
   FROM_THE_START,
   storeCountedTotals,
   takeCount,
-} from "../../server/src/store/tenants/tenant-totals.ts";
-import { findTenantUse } from "../../server/src/store/tenants/tenant-use.ts";
+} from "../../server/src/core/store/tenants/tenant-totals.ts";
 import {
   createFindTenants,
   ensureTenant,
   findTenantIds,
   findTenantResource,
   listTenantResources,
-} from "../../server/src/store/tenants/tenants.ts";
-import { addUsage, readUsage } from "../../server/src/store/tenants/usage.ts";
-import { sumUsage } from "../../server/src/store/tenants/usage-sums.ts";
+} from "../../server/src/core/store/tenants/tenants.ts";
+import { countRecords } from "../../server/src/features/administration/store/count-records.ts";
+import { findKey } from "../../server/src/features/administration/store/find-key.ts";
+import { findAuditEvents } from "../../server/src/features/administration/store/list-audit-events.ts";
+import { findNamespacesInUse } from "../../server/src/features/administration/store/list-namespaces-in-use.ts";
+import {
+  countNamespaces,
+  listNamespaceResources,
+} from "../../server/src/features/administration/store/namespaces.ts";
+import {
+  endSessions,
+  findSessions,
+  storeSession,
+} from "../../server/src/features/console/store/console-sessions.ts";
+import { readBacklog } from "../../server/src/features/doctor/facts/backlog.ts";
+import { measureClockOffset } from "../../server/src/features/doctor/facts/clock.ts";
+import { readConnectionLimits } from "../../server/src/features/doctor/facts/connections.ts";
+import { readPrivileges } from "../../server/src/features/doctor/facts/privileges.ts";
+import { readPostgresSettings } from "../../server/src/features/doctor/facts/settings.ts";
+import { readStandbys } from "../../server/src/features/doctor/facts/standbys.ts";
+import { readTableCounts } from "../../server/src/features/doctor/facts/tables.ts";
+import {
+  advanceEncryptionPass,
+  beginEncryptionPass,
+  takeEncryptionPage,
+} from "../../server/src/features/encryption/encryption-pass.ts";
+import { countKeyUsage } from "../../server/src/features/encryption/key-usage.ts";
+import { createRecordEncryption } from "../../server/src/features/encryption/record-encryption.ts";
+import { reencryptPage } from "../../server/src/features/encryption/reencrypt-records.ts";
+import { readExamples } from "../../server/src/features/insight/store/key-examples.ts";
+import {
+  findObservedNamespaces,
+  findPromptFingerprints,
+  findReturnedKeys,
+  readKeyObservations,
+} from "../../server/src/features/insight/store/key-observations.ts";
+import {
+  addObservedKeys,
+  limitKeySample,
+  removeSampledKeys,
+} from "../../server/src/features/insight/store/key-samples.ts";
+import { readObservations } from "../../server/src/features/insight/store/observations.ts";
+import {
+  addTombstones,
+  limitSample,
+  listChangedSamples,
+} from "../../server/src/features/insight/store/tombstones.ts";
+import { createJobScheduler } from "../../server/src/features/jobs/scheduler.ts";
+import { findTenantsThatHold } from "../../server/src/features/jobs/store/ambiguous-records.ts";
+import { countMatching } from "../../server/src/features/jobs/store/count-matching.ts";
+import { forgetPage, removePage } from "../../server/src/features/jobs/store/forget-records.ts";
+import { findAmbiguous } from "../../server/src/features/jobs/store/list-ambiguous.ts";
+import { findRecords } from "../../server/src/features/jobs/store/list-records.ts";
+import {
+  countUnfinishedJobsOf,
+  countUnfinishedRecordJobs,
+  listRecordJobs,
+} from "../../server/src/features/jobs/store/record-jobs.ts";
+import { removeTenantBatch } from "../../server/src/features/jobs/store/remove-tenant.ts";
+import {
+  MAX_EXAMINED_FOR_LIFE,
+  mayHaveLiveRecords,
+  nextNamespace,
+  previewPage,
+  restampPage,
+} from "../../server/src/features/jobs/store/restamp-records.ts";
+import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
+import {
+  exportPlainRows,
+  exportRecords,
+  findMovingTenant,
+} from "../../server/src/features/moving/store/export-tenant.ts";
+import { countLateRepeats } from "../../server/src/features/usage/store/late-repeats.ts";
+import { findTenantUse } from "../../server/src/features/usage/store/tenant-use.ts";
+import { addUsage, readUsage } from "../../server/src/features/usage/store/usage.ts";
+import { sumUsage } from "../../server/src/features/usage/store/usage-sums.ts";
+import { USAGE_COUNTERS } from "../../server/src/features/usage/usage.ts";
 import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { CROWDED_TENANT, crowdedKey, fillTables, LARGE_KEYS } from "../helpers/database/crowded-tables.ts";
 import {
@@ -208,7 +220,7 @@ const FILTER = {
 } as const;
 
 /** The rows name keys that do not exist. */
-const READS_ALL: RecordEncryption = { ...WITHOUT_KEYS, openRow: (row) => row };
+const READS_ALL: RecordValues = { ...PLAIN_VALUES, openRow: (row) => row };
 
 /** A position among the ambiguous records. */
 const AMONG_AMBIGUOUS = { since: "2000-01-01 00:00:00+00", namespace: "", key: "" };
@@ -684,7 +696,7 @@ describe.each(TESTED_STATISTICS)("with statistics %s", (age) => {
 });
 
 test("every statement of the store on more than one row is tested", async () => {
-  const folder = new URL("../../server/src/store/", import.meta.url);
+  const folder = new URL("../../server/src/", import.meta.url);
   const files = (await readdir(folder, { recursive: true })).filter((file) => /(?<!\.test)\.ts$/.test(file));
   const sources = await Promise.all(files.map((file) => readFile(new URL(file, folder), "utf8")));
   const names = sources.flatMap((source) => [...source.matchAll(/name: "(\w+)"/g)].map(([, name]) => name));

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Deadline, Rejected } from "../../server/src/domain/operation.ts";
-import type { Result } from "../../server/src/domain/record.ts";
-import { digestResult } from "../../server/src/domain/result-digest.ts";
-import { UNLIMITED } from "../../server/src/store/batching/fair-queue.ts";
-import { passedStatement } from "../../server/src/store/citus/passed-statement.ts";
-import { shardStatement } from "../../server/src/store/citus/shard-statement.ts";
-import { withConnection } from "../../server/src/store/connection.ts";
-import { openPool, type Pool, type Statement } from "../../server/src/store/pool.ts";
-import { findResolved } from "../../server/src/store/records/read-records.ts";
-import { createRecordStore, type RecordStore } from "../../server/src/store/records/record-store.ts";
+import { type Deadline, Rejected } from "../../server/src/core/domain/operation.ts";
+import type { Result } from "../../server/src/core/domain/record.ts";
+import { digestResult } from "../../server/src/core/domain/result-digest.ts";
+import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
+import { withConnection } from "../../server/src/core/store/connection.ts";
+import { openPool, type Pool, type Statement } from "../../server/src/core/store/pool.ts";
+import { findResolved } from "../../server/src/core/store/records/read-records.ts";
+import { createRecordStore, type RecordStore } from "../../server/src/core/store/records/record-store.ts";
+import { passedStatement } from "../../server/src/features/citus/passed-statement.ts";
+import { shardStatement } from "../../server/src/features/citus/shard-statement.ts";
 import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 

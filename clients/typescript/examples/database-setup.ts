@@ -1,5 +1,5 @@
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { ensureDatabase } from "../../../server/src/store/databases.ts";
+import { ensureDatabase } from "../../../server/src/core/store/databases.ts";
 
 const DATABASE = "example";
 

@@ -2,7 +2,7 @@ import { chmod, mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promi
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { ensureDatabase } from "../../../server/src/store/databases.ts";
+import { ensureDatabase } from "../../../server/src/core/store/databases.ts";
 import { run } from "../commands.ts";
 
 /** Entries of the client that need no framework. */

@@ -1,7 +1,8 @@
-import { readConfig } from "../config/config.ts";
-import { readArguments } from "./arguments.ts";
-import { CommandError, type Host } from "./host.ts";
-import { requireCitus, requireSchema, runDistribution, runMigrations, runUndistribution } from "./schema.ts";
+import { readArguments } from "../core/commands/arguments.ts";
+import { CommandError, type Host } from "../core/commands/host.ts";
+import { requireSchema, runMigrations } from "../core/commands/schema.ts";
+import { readConfig } from "../core/config/config.ts";
+import { requireCitus, runDistribution, runUndistribution } from "../features/citus/commands.ts";
 
 /**
  * `migrate [--check]`: brings the schema up to date, or only checks it (exit code 1 if it is not). `migrate --citus` also

@@ -1,12 +1,12 @@
-import { type Config, readConfig } from "../config/config.ts";
-import { isTracingOn } from "../config/tracing.ts";
+import type { Host } from "../core/commands/host.ts";
+import { requirePepper } from "../core/commands/pepper.ts";
+import { requirePgBouncerSwitch } from "../core/commands/pooler.ts";
+import { requireSchema } from "../core/commands/schema.ts";
+import { type Config, readConfig } from "../core/config/config.ts";
+import { isTracingOn } from "../core/config/tracing.ts";
+import { createLog } from "../core/telemetry/log.ts";
+import type { OpenTracing } from "../core/telemetry/tracing.ts";
 import { type Addresses, createServer } from "../server.ts";
-import { createLog } from "../telemetry/log.ts";
-import type { OpenTracing } from "../telemetry/tracing.ts";
-import type { Host } from "./host.ts";
-import { requirePepper } from "./pepper.ts";
-import { requirePgBouncerSwitch } from "./pooler.ts";
-import { requireSchema } from "./schema.ts";
 
 /** `serve`: runs a replica until a stop is requested. Never changes the schema. */
 export async function serve(host: Host): Promise<void> {
@@ -20,7 +20,7 @@ export async function serve(host: Host): Promise<void> {
 /** Returns the function that opens tracing. The SDK is loaded only if tracing is on: it takes memory. */
 async function importTracing(config: Config): Promise<OpenTracing | undefined> {
   if (!isTracingOn(config)) return undefined;
-  const { openTracing } = await import("../telemetry/opentelemetry.ts");
+  const { openTracing } = await import("../features/tracing/opentelemetry.ts");
   return openTracing;
 }
 

@@ -4,7 +4,7 @@ import { IdentityService } from "../../../clients/typescript/src/gen/onceward/v1
 import { OperatorService } from "../../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { Result_Kind } from "../../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
-import { unaryMethods } from "../../../server/src/edge/route.ts";
+import { unaryMethods } from "../../../server/src/core/transport/route.ts";
 import type { Addresses } from "../../../server/src/server.ts";
 import { connectAdmin } from "../calls/admin.ts";
 import { connectClient, type TransportName } from "../calls/clients.ts";

@@ -7,7 +7,7 @@ import {
   type TenantAdminService,
 } from "../../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { ApiKey_Role } from "../../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
-import type { UnaryMethods } from "../../../server/src/calls/call.ts";
+import type { UnaryMethods } from "../../../server/src/core/calls/call.ts";
 import { FORGET, RELEASE } from "../calls/resolutions.ts";
 import { bytes, success } from "../calls/verbs.ts";
 import type { Names } from "./affairs.ts";

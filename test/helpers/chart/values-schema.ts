@@ -1,4 +1,4 @@
-import { SECRETS } from "../../../server/src/config/variables.ts";
+import { SECRETS } from "../../../server/src/core/config/variables.ts";
 import { configSchema } from "./config-schema.ts";
 import { flag, type JsonSchema, map, matching, part, parts, text, textMap, whole } from "./json-schema.ts";
 import type { ChartValue } from "./values.ts";

@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { withConnection } from "../../../server/src/store/connection.ts";
+import { withConnection } from "../../../server/src/core/store/connection.ts";
 import { makeDataDir } from "../processes/data-dir.ts";
 import { runStatements } from "./statement-runner.ts";
 

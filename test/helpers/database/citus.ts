@@ -1,6 +1,6 @@
 import pg from "pg";
-import { distributeRecords } from "../../../server/src/store/citus/distribute-records.ts";
-import { migrate } from "../../../server/src/store/migrate.ts";
+import { migrate } from "../../../server/src/core/store/migrate.ts";
+import { distributeRecords } from "../../../server/src/features/citus/distribute-records.ts";
 import { runStatements } from "./statement-runner.ts";
 
 /** Enough for statements of one shard and of several, on both workers. Citus' default of 32 takes longer. */

@@ -1,5 +1,5 @@
-import { type JobSelection, workBatch } from "../../../server/src/background/jobs/work-batch.ts";
-import { openPool } from "../../../server/src/store/pool.ts";
+import { openPool } from "../../../server/src/core/store/pool.ts";
+import { type JobSelection, workBatch } from "../../../server/src/features/jobs/work-batch.ts";
 import type { TestDatabase } from "./database.ts";
 
 const BATCH_RECORDS = 3;

@@ -2,8 +2,8 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { ensureDatabase } from "../../../server/src/store/databases.ts";
-import { migrate } from "../../../server/src/store/migrate.ts";
+import { ensureDatabase } from "../../../server/src/core/store/databases.ts";
+import { migrate } from "../../../server/src/core/store/migrate.ts";
 import { makeDataDir } from "../processes/data-dir.ts";
 import { TEMPLATE_DATABASE } from "./database.ts";
 

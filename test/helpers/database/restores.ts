@@ -6,8 +6,8 @@ import pg from "pg";
 import { inject, onTestFinished } from "vitest";
 import { findSystemPostgres } from "../../../server/dev/embedded/binaries.ts";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { ensureDatabase } from "../../../server/src/store/databases.ts";
-import { migrate } from "../../../server/src/store/migrate.ts";
+import { ensureDatabase } from "../../../server/src/core/store/databases.ts";
+import { migrate } from "../../../server/src/core/store/migrate.ts";
 import { makeDataDir } from "../processes/data-dir.ts";
 import { createTestDatabase, type OpenDatabase, openDatabase } from "./database.ts";
 

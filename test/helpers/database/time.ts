@@ -8,8 +8,8 @@ import {
   timestampMs,
 } from "@bufbuild/protobuf/wkt";
 import { expect } from "vitest";
-import { openPool } from "../../../server/src/store/pool.ts";
-import { sweepBatch } from "../../../server/src/store/records/sweep-records.ts";
+import { openPool } from "../../../server/src/core/store/pool.ts";
+import { sweepBatch } from "../../../server/src/core/store/records/sweep-records.ts";
 import type { TestTenant } from "../servers/tenants.ts";
 import type { TestDatabase } from "./database.ts";
 

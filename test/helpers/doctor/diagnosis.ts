@@ -1,5 +1,5 @@
-import { readConfig } from "../../../server/src/config/config.ts";
-import { type Diagnosis, diagnoseAlone } from "../../../server/src/doctor/diagnose.ts";
+import { readConfig } from "../../../server/src/core/config/config.ts";
+import { type Diagnosis, diagnoseAlone } from "../../../server/src/features/doctor/diagnose.ts";
 import { TEST_PEPPER } from "../servers/server.ts";
 
 /** Examines a database as `onceward-server doctor` does. `env` overrides the configuration. */

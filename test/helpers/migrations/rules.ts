@@ -1,4 +1,4 @@
-import { splitStatements, withoutComments } from "../../../server/src/store/migration/sql-text.ts";
+import { splitStatements, withoutComments } from "../../../server/src/core/store/migration/sql-text.ts";
 
 /** The tables that grow with calls, and not only with tenants and namespaces. */
 const LARGE_TABLES = [

@@ -1,6 +1,6 @@
-import { type Config, readConfig } from "../../../server/src/config/config.ts";
+import { type Config, readConfig } from "../../../server/src/core/config/config.ts";
+import { createLog, type LogLevel } from "../../../server/src/core/telemetry/log.ts";
 import { type Addresses, createServer, type ServerTuning } from "../../../server/src/server.ts";
-import { createLog, type LogLevel } from "../../../server/src/telemetry/log.ts";
 
 /** The pepper in the digests of test tenants' keys. */
 export const TEST_PEPPER = "a pepper that only tests have, 0123456789";

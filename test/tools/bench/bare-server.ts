@@ -1,28 +1,28 @@
-import { openReplicaCache } from "../../../server/src/cache/replica-cache.ts";
-import type { Call } from "../../../server/src/calls/call.ts";
-import { createIdempotencyService } from "../../../server/src/claims/service.ts";
-import { createWaiters } from "../../../server/src/claims/waiters.ts";
-import { readConfig } from "../../../server/src/config/config.ts";
-import type { Principal } from "../../../server/src/domain/tenant.ts";
-import { createGrpcServer } from "../../../server/src/edge/grpc/server.ts";
+import { signedFormat } from "../../../server/src/core/cache/entry-format.ts";
+import { openReplicaCache } from "../../../server/src/core/cache/replica-cache.ts";
+import type { Call } from "../../../server/src/core/calls/call.ts";
+import { createIdempotencyService } from "../../../server/src/core/claims/service.ts";
+import { createWaiters } from "../../../server/src/core/claims/waiters.ts";
+import { readConfig } from "../../../server/src/core/config/config.ts";
+import type { Principal } from "../../../server/src/core/domain/tenant.ts";
+import { UNLIMITED } from "../../../server/src/core/store/batching/fair-queue.ts";
+import { readInstallation } from "../../../server/src/core/store/installation.ts";
+import { openPool } from "../../../server/src/core/store/pool.ts";
+import { findResolved } from "../../../server/src/core/store/records/read-records.ts";
+import { createRecordStore } from "../../../server/src/core/store/records/record-store.ts";
+import { createFindTenants } from "../../../server/src/core/store/tenants/tenants.ts";
+import { createLog } from "../../../server/src/core/telemetry/log.ts";
+import { createMetrics } from "../../../server/src/core/telemetry/metrics.ts";
+import { createGrpcServer } from "../../../server/src/core/transport/grpc/server.ts";
 import {
   createInboundBudget,
   createOutboundTotal,
   createReplyBudget,
-} from "../../../server/src/edge/memory-budgets.ts";
-import type { Pipeline } from "../../../server/src/edge/pipeline.ts";
-import { readMessage } from "../../../server/src/edge/read-message.ts";
-import { routesOf } from "../../../server/src/edge/route.ts";
+} from "../../../server/src/core/transport/memory-budgets.ts";
+import type { Pipeline } from "../../../server/src/core/transport/pipeline.ts";
+import { readMessage } from "../../../server/src/core/transport/read-message.ts";
+import { routesOf } from "../../../server/src/core/transport/route.ts";
 import { IdempotencyService } from "../../../server/src/gen/onceward/v1/idempotency_pb.ts";
-import { UNLIMITED } from "../../../server/src/store/batching/fair-queue.ts";
-import { NO_KEYS } from "../../../server/src/store/encryption/keyring.ts";
-import { readInstallation } from "../../../server/src/store/installation.ts";
-import { openPool } from "../../../server/src/store/pool.ts";
-import { findResolved } from "../../../server/src/store/records/read-records.ts";
-import { createRecordStore } from "../../../server/src/store/records/record-store.ts";
-import { createFindTenants } from "../../../server/src/store/tenants/tenants.ts";
-import { createLog } from "../../../server/src/telemetry/log.ts";
-import { createMetrics } from "../../../server/src/telemetry/metrics.ts";
 
 /**
  * The service without its pipeline, for comparison: the same transport, handlers, caches and statements, but
@@ -65,8 +65,7 @@ const replicaCache = openReplicaCache({
   maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
   redisUrl: () => config.REDIS_URL,
   installationId: (await readInstallation(pool))?.id ?? "",
-  secret: config.ONCEWARD_API_KEY_PEPPER,
-  keyring: NO_KEYS,
+  format: signedFormat(config.ONCEWARD_API_KEY_PEPPER),
   onSettled: waiters.wake,
   metrics: createMetrics("bare"),
   log,
@@ -96,15 +95,7 @@ const idempotency = createIdempotencyService({
   },
   onClaim: () => {},
   onOperation: () => {},
-  usage: {
-    claimed: () => {},
-    mismatched: () => {},
-    count: () => {},
-    take: () => [],
-    size: () => 0,
-    takeFirstClaims: () => ({ ids: [], atMs: [], retentionsS: [] }),
-    takeObserved: () => [],
-  },
+  usage: { claimed: () => {}, mismatched: () => {}, count: () => {} },
 });
 
 const straight: Pipeline = {

@@ -2,9 +2,9 @@ import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { distributeRecords } from "../../../server/src/store/citus/distribute-records.ts";
-import { ensureDatabase } from "../../../server/src/store/databases.ts";
-import { migrate } from "../../../server/src/store/migrate.ts";
+import { ensureDatabase } from "../../../server/src/core/store/databases.ts";
+import { migrate } from "../../../server/src/core/store/migrate.ts";
+import { distributeRecords } from "../../../server/src/features/citus/distribute-records.ts";
 import { runStatements } from "../../helpers/database/statement-runner.ts";
 
 /** A Citus with Postgres' durable defaults; connections between its nodes use sockets. */

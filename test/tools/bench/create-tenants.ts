@@ -1,4 +1,4 @@
-import { digestSecret, formatApiKey, generateApiKey } from "../../../server/src/auth/api-key.ts";
+import { digestSecret, formatApiKey, generateApiKey } from "../../../server/src/core/auth/api-key.ts";
 import { TEST_PEPPER } from "../../helpers/servers/server.ts";
 import type { BenchDatabase } from "./database.ts";
 

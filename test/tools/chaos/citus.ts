@@ -1,7 +1,7 @@
-import { distributeRecords } from "../../../server/src/store/citus/distribute-records.ts";
-import { type PlacedShard, readShardMap, shardOf } from "../../../server/src/store/citus/shard-map.ts";
-import { migrate } from "../../../server/src/store/migrate.ts";
-import type { Runner } from "../../../server/src/store/pool.ts";
+import { migrate } from "../../../server/src/core/store/migrate.ts";
+import type { Runner } from "../../../server/src/core/store/pool.ts";
+import { distributeRecords } from "../../../server/src/features/citus/distribute-records.ts";
+import { type PlacedShard, readShardMap, shardOf } from "../../../server/src/features/citus/shard-map.ts";
 import { type ChaosPostgres, startChaosPostgres } from "../../helpers/database/chaos-postgres.ts";
 import { runStatements } from "../../helpers/database/statement-runner.ts";
 import { socketOf } from "../../helpers/network/sockets.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { migrate } from "../../../server/src/store/migrate.ts";
+import { migrate } from "../../../server/src/core/store/migrate.ts";
 import { type Certificate, makeCertificate, tlsSettings } from "../../helpers/network/certificates.ts";
 import { startServerProcess } from "../../helpers/servers/server-process.ts";
 import { withStallProbe } from "../../helpers/servers/stalls.ts";

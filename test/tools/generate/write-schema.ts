@@ -2,7 +2,7 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { migrate } from "../../../server/src/store/migrate.ts";
+import { migrate } from "../../../server/src/core/store/migrate.ts";
 import { dumpSchema, SCHEMA_FILE } from "../../helpers/database/schema-dump.ts";
 
 /** `npm run schema:dump`: migrates an empty database and writes its schema to a file. */

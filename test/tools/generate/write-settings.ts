@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
-import { fileVariable } from "../../../server/src/config/secret-files.ts";
-import { factsOf, VARIABLES } from "../../../server/src/config/variables.ts";
+import { fileVariable } from "../../../server/src/core/config/secret-files.ts";
+import { factsOf, VARIABLES } from "../../../server/src/core/config/variables.ts";
 
 /** Writes the table of settings into `server/README.md`; part of `npm run generate`. */
 const README = new URL("../../../server/README.md", import.meta.url);

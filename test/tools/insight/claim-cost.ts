@@ -1,6 +1,6 @@
 import { createHash, createHmac } from "node:crypto";
-import { createUsageMeter, type UsageMeter } from "../../../server/src/background/usage-meter.ts";
-import { createDepthOf } from "../../../server/src/domain/insight/key-sample.ts";
+import { createDepthOf } from "../../../server/src/features/insight/domain/key-sample.ts";
+import { createUsageMeter, type UsageMeter } from "../../../server/src/features/usage/usage-meter.ts";
 
 /*
  * `node --conditions=@onceward/source test/tools/insight/claim-cost.ts`: prints what counting a granted claim costs on its way, and

@@ -1,5 +1,5 @@
-import { adviseRetention, CONFIDENCE } from "../../../server/src/domain/insight/advice.ts";
-import { evidenceOf } from "../../../server/src/domain/insight/observations.ts";
+import { adviseRetention, CONFIDENCE } from "../../../server/src/features/insight/domain/advice.ts";
+import { evidenceOf } from "../../../server/src/features/insight/domain/observations.ts";
 import { createRandom } from "../../helpers/random.ts";
 import { type Setting, type Simulated, simulate, type Traffic } from "./traffic.ts";
 

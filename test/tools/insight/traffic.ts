@@ -1,9 +1,9 @@
-import { latenessBucket } from "../../../server/src/domain/insight/lateness.ts";
 import type {
   ClaimsOfDay,
   LateOfDay,
   Observations,
-} from "../../../server/src/domain/insight/observations.ts";
+} from "../../../server/src/features/insight/domain/observations.ts";
+import { latenessBucket } from "../../../server/src/features/usage/lateness.ts";
 
 /** Returns a number from 0 up to, not including, 1. */
 export type Random = () => number;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { formatApiKey, generateApiKey } from "../../../server/src/auth/api-key.ts";
+import { formatApiKey, generateApiKey } from "../../../server/src/core/auth/api-key.ts";
 import { connectAdmin } from "../../helpers/calls/admin.ts";
 import {
   browse,

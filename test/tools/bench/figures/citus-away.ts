@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { OncewardError } from "@onceward/client";
-import { readShardMap, shardOf } from "../../../../server/src/store/citus/shard-map.ts";
+import { readShardMap, shardOf } from "../../../../server/src/features/citus/shard-map.ts";
 import type { BenchDatabase } from "../database.ts";
 import type { Bench } from "../figure.ts";
 import type { Finding } from "../finding.ts";

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { Cluster } from "ioredis";
-import { connectRedis, type RedisConnection } from "../../../../server/src/cache/redis-connection.ts";
-import { createRedisSetter, type Setting } from "../../../../server/src/cache/redis-setter.ts";
-import { parseRedisUrl } from "../../../../server/src/cache/redis-url.ts";
+import { connectRedis, type RedisConnection } from "../../../../server/src/core/cache/redis-connection.ts";
+import { createRedisSetter, type Setting } from "../../../../server/src/core/cache/redis-setter.ts";
+import { parseRedisUrl } from "../../../../server/src/core/cache/redis-url.ts";
 import type { Bench, Figure } from "../figure.ts";
 import type { Finding } from "../finding.ts";
 import { startCluster, startServer } from "../redis-cluster.ts";

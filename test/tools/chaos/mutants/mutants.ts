@@ -19,7 +19,7 @@ export interface Replacement {
   readonly to: string;
 }
 
-const CLAIM = "store/records/claim-statements.ts";
+const CLAIM = "core/store/records/claim-statements.ts";
 const CLAIMABLE = `r.state = 0 /* forgotten */
      or r.expires_at <= least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
      or ((r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
@@ -49,7 +49,7 @@ export const MUTANTS: readonly Mutant[] = [
     replacements: [
       { file: CLAIM, from: "and r.lease_expires_at <= excluded.claimed_at\n", to: "\n" },
       {
-        file: "domain/record.ts",
+        file: "core/domain/record.ts",
         from: `    case "inProgress":
       // The caller's own claim`,
         to: `    case "inProgress":
@@ -64,12 +64,12 @@ export const MUTANTS: readonly Mutant[] = [
     defect: "a superseded token completes",
     replacements: [
       {
-        file: "store/records/complete-records.ts",
+        file: "core/store/records/complete-records.ts",
         from: "    and r.fencing_token = i.fencing_token\n",
         to: "",
       },
       {
-        file: "store/records/complete-records.ts",
+        file: "core/store/records/complete-records.ts",
         from: "applied ? completed(record)",
         to: `applied ? completed(record) : record?.phase.kind === "completed"
         ? { kind: "completed", completedAtMs: record.phase.completedAtMs, expiresAtMs: record.expiresAtMs,
@@ -97,7 +97,7 @@ export const MUTANTS: readonly Mutant[] = [
     defect: "a copy is found by every tenant that asks for the same key",
     replacements: [
       {
-        file: "cache/replay-cache.ts",
+        file: "core/cache/replay-cache.ts",
         from: "{ scope }: CacheEpoch)",
         to: '_: CacheEpoch, scope = "")',
       },
@@ -109,7 +109,7 @@ export const MUTANTS: readonly Mutant[] = [
     defect: "a cached IN_PROGRESS is answered after the key's completion",
     replacements: [
       {
-        file: "claims/claim.ts",
+        file: "core/claims/claim.ts",
         from: "mapSettled(commands, (command, index) => replayOf(completions[index], command));",
         to: `mapSettled(commands, (command, index) => {
         const hint = hints.get(recordName(command.id));
@@ -118,7 +118,7 @@ export const MUTANTS: readonly Mutant[] = [
       });`,
       },
       {
-        file: "claims/claim.ts",
+        file: "core/claims/claim.ts",
         from: "    replayCache.countAnswer(id, ",
         to: `    if (outcome.kind === "inProgress") {
       hints.set(recordName(id), { outcome, untilMs: performance.now() + outcome.leaseRemainingMs });
@@ -126,7 +126,7 @@ export const MUTANTS: readonly Mutant[] = [
     replayCache.countAnswer(id, `,
       },
       {
-        file: "claims/claim.ts",
+        file: "core/claims/claim.ts",
         from: `  cachedCompletionOf,
 } from "../domain/record.ts";`,
         to: `  cachedCompletionOf,
@@ -142,7 +142,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "a copy that is written late is found although its record was forgotten",
     replacements: [
       {
-        file: "store/tenants/tenants.ts",
+        file: "core/store/tenants/tenants.ts",
         from: "generation: cache_generation }",
         to: "generation: 0 }",
       },
@@ -189,11 +189,11 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "a namespace and a key are joined with a character that both may hold",
     replacements: [
       {
-        file: "domain/record.ts",
+        file: "core/domain/record.ts",
         from: "id.namespace.length}:",
         to: '""}',
       },
-      { file: "domain/record.ts", from: "{id.namespace}$", to: "{id.namespace}.$" },
+      { file: "core/domain/record.ts", from: "{id.namespace}$", to: "{id.namespace}.$" },
     ],
     faults: [],
   },
@@ -202,22 +202,22 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "the sweep deletes records before their retention ends",
     replacements: [
       {
-        file: "store/records/sweep-records.ts",
+        file: "core/store/records/sweep-records.ts",
         from: "         where r.sweep_at <= least(now(), to_timestamp($2::float8 / 1000))\n         order by r.sweep_at\n         limit $1::int + 1) due`,",
         to: "         where r.claimed_at <= now() - interval '3 seconds'\n         order by r.sweep_at\n         limit $1::int + 1) due`,",
       },
       {
-        file: "store/records/sweep-records.ts",
+        file: "core/store/records/sweep-records.ts",
         from: "r.expires_at <= least(now(), to_timestamp($4::float8 / 1000)) - interval '2 minutes'",
         to: "coalesce($4::float8, 0) is not null",
       },
       {
-        file: "store/records/sweep-records.ts",
+        file: "core/store/records/sweep-records.ts",
         from: "r.expires_at <= least(now(), to_timestamp($3::float8 / 1000)) - interval '2 minutes'",
         to: "coalesce($3::float8, 0) is not null",
       },
       {
-        file: "store/records/sweep-records.ts",
+        file: "core/store/records/sweep-records.ts",
         from: "and r.expires_at > least(now(), to_timestamp($2::float8 / 1000)) - interval '2 minutes'",
         to: "and false",
       },
@@ -229,7 +229,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "the sweep deletes records whose retention has ended only by a clock that was set",
     replacements: [
       {
-        file: "background/sweeper.ts",
+        file: "core/background/sweeper.ts",
         from: "      databaseClock.latestMs(),\n",
         to: "      undefined,\n",
       },
@@ -241,7 +241,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "two items of a batch get each other's answers",
     replacements: [
       {
-        file: "claims/batch.ts",
+        file: "core/claims/batch.ts",
         from: "return create(BatchResponseSchema, { items: replies });",
         to: `if (replies.length > 1) replies.push(...replies.splice(0, 1));
     return create(BatchResponseSchema, { items: replies });`,
@@ -254,7 +254,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "a cached copy is replayed without comparing the fingerprint",
     replacements: [
       {
-        file: "claims/claim.ts",
+        file: "core/claims/claim.ts",
         from: "completion && answerFromCompletion(completion, command);",
         to: "copy && answerFromCompletion(completion, { ...command, fingerprint: undefined });",
       },
@@ -266,7 +266,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     defect: "a commit is acknowledged before it is written, and Postgres crashes",
     replacements: [
       {
-        file: "store/pool.ts",
+        file: "core/store/pool.ts",
         from: "const PLANNER_SETTINGS = {\n",
         to: 'const PLANNER_SETTINGS = {\n  synchronous_commit: "off",\n',
       },

@@ -1,6 +1,6 @@
-import { createKeySampler } from "../../../../server/src/background/key-sampler.ts";
-import type { Pool, Runner } from "../../../../server/src/store/pool.ts";
-import { sweepBatch } from "../../../../server/src/store/records/sweep-records.ts";
+import type { Pool, Runner } from "../../../../server/src/core/store/pool.ts";
+import { sweepBatch } from "../../../../server/src/core/store/records/sweep-records.ts";
+import { createKeySampler } from "../../../../server/src/features/insight/key-sampler.ts";
 
 /** The times of a tenant's rows, by table. */
 const TIMES = {

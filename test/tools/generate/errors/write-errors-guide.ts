@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import type { CatalogueReason } from "@onceward/client";
-import { CATALOGUE } from "../../../../server/src/domain/refusal.ts";
+import { CATALOGUE } from "../../../../server/src/core/domain/refusal.ts";
 import { OWN_REASONS, REMEDIES } from "./remedies.ts";
 
 /** Writes `clients/typescript/guides/errors.md` from `errors.proto` and the remedies; part of `npm run generate`. */

@@ -1,6 +1,6 @@
 import type { DescService, FileRegistry } from "@bufbuild/protobuf";
-import { MAX_TIMEOUT_MS } from "../../../../server/src/edge/read-message.ts";
-import { unaryMethods } from "../../../../server/src/edge/route.ts";
+import { MAX_TIMEOUT_MS } from "../../../../server/src/core/transport/read-message.ts";
+import { unaryMethods } from "../../../../server/src/core/transport/route.ts";
 import { commentOf } from "./comments.ts";
 import { errorResponses, errorSchemas } from "./errors.ts";
 import { pathsOf } from "./operations.ts";

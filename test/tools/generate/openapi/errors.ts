@@ -1,7 +1,7 @@
 import type { DescEnum } from "@bufbuild/protobuf";
 import { codeToHttpStatus, codeToString } from "@connectrpc/connect/protocol-connect";
-import { CODES } from "../../../../server/src/claims/batch-errors.ts";
-import { CATALOGUE, type Reason } from "../../../../server/src/domain/refusal.ts";
+import { CODES } from "../../../../server/src/core/claims/batch-errors.ts";
+import { CATALOGUE, type Reason } from "../../../../server/src/core/domain/refusal.ts";
 import { commentOf } from "./comments.ts";
 import { type JsonSchema, schemaRef } from "./json-schema.ts";
 

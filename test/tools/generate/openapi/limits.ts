@@ -15,7 +15,7 @@ import {
   MAX_REASON_BYTES,
   MAX_RELEASE_REASON_BYTES,
   NAMESPACE_PATTERN,
-} from "../../../../server/src/domain/limits.ts";
+} from "../../../../server/src/core/domain/limits.ts";
 import type { JsonSchema } from "./json-schema.ts";
 
 /** The limits of a field that the server checks and a proto file cannot express, and whether a request needs the field. */

@@ -1,7 +1,7 @@
 import type { DescMethodUnary, DescService } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { CATALOGUE, type Reason } from "../../../../server/src/domain/refusal.ts";
-import { unaryMethods } from "../../../../server/src/edge/route.ts";
+import { CATALOGUE, type Reason } from "../../../../server/src/core/domain/refusal.ts";
+import { unaryMethods } from "../../../../server/src/core/transport/route.ts";
 import { commentOf, firstSentence } from "./comments.ts";
 import { statusOf } from "./errors.ts";
 import { EXAMPLES } from "./examples.ts";

@@ -1,0 +1,257 @@
+import type { ClaimRequest, ClaimResponse } from "../../gen/onceward/v1/idempotency_pb.ts";
+import type { Admission } from "../admission/admission.ts";
+import type { ReplayCache } from "../cache/replay-cache.ts";
+import {
+  expiredInQueue,
+  isOutdated,
+  loadPolicies,
+  statementDeadline,
+  withCurrentPrincipal,
+  withPolicies,
+} from "../calls/authority.ts";
+import type { Answer, BatchHandler, Call } from "../calls/call.ts";
+import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../domain/operation.ts";
+import {
+  answerFromCompletion,
+  type CachedCompletion,
+  type ClaimCommand,
+  type ClaimOutcome,
+  cachedCompletionOf,
+} from "../domain/record.ts";
+import { isRefusal, reasonName } from "../domain/refusal.ts";
+import { cacheEpochOf } from "../domain/tenant.ts";
+import type { RecordStore } from "../store/records/record-store.ts";
+import { decideUntil, waitEndMs } from "./claim-waiting.ts";
+import { type AdmitRecord, claimWithinQuota } from "./claim-within-quota.ts";
+import { counted, type OnOperation } from "./counted.ts";
+import type { OperationHooks } from "./hooks.ts";
+import { claimResponse, type ParsedClaim, parseClaim } from "./messages.ts";
+import type { Waiters } from "./waiters.ts";
+
+/** Answers claims: from cached completions where there are any, and else from Postgres, which alone grants. */
+export interface Claims {
+  /** Answers one claim, which may wait for its record. */
+  claim(request: ClaimRequest, call: Call): Answer<ClaimResponse>;
+  /** Answers claims that do not wait, as if each arrived right after the one before it. */
+  readonly claimAll: BatchHandler<ClaimRequest, ClaimResponse>;
+}
+
+export interface ClaimsOptions {
+  readonly records: Pick<RecordStore, "claim" | "read">;
+  readonly admission: Admission;
+  readonly replayCache: ReplayCache;
+  readonly waiters: Waiters;
+  /** Receives the outcome of every claim that was answered, for the metrics. */
+  readonly onClaim: (tenantId: number, outcome: ClaimOutcome["kind"]) => void;
+  readonly onOperation: OnOperation;
+  readonly usage: OperationHooks;
+}
+
+/** @see Claims */
+export function createClaims(options: ClaimsOptions): Claims {
+  const { admission, waiters, onOperation } = options;
+  const decide = createDecide(options);
+  const answer = createAnswer(options);
+
+  function claim(request: ClaimRequest, call: Call): Answer<ClaimResponse> {
+    const refuse = (error: unknown) => end(request, [new Rejected(error)], call);
+    if (isOutdated(call)) return call.again().then((current) => claim(request, current), refuse);
+    let loading: Promise<void> | undefined;
+    try {
+      admission.admitOperation(call.principal);
+      loading = loadPolicies([request.namespace], call);
+    } catch (error) {
+      return refuse(error);
+    }
+    if (loading === undefined) return claimWithPolicy(request, call);
+    const continueClaim = () => (isOutdated(call) ? claim(request, call) : claimWithPolicy(request, call));
+    return loading.then(continueClaim, refuse);
+  }
+
+  function claimWithPolicy(request: ClaimRequest, call: Call): Answer<ClaimResponse> {
+    let parsed: ParsedClaim;
+    try {
+      parsed = parseClaim(request, call.principal);
+    } catch (error) {
+      return end(request, [new Rejected(error)], call);
+    }
+    const outcomes = decide([parsed.command], call, admission.admitRecord);
+    return outcomes instanceof Promise
+      ? answerDecided(request, parsed, call, outcomes)
+      : end(request, answer([parsed.command], call, outcomes), call);
+  }
+
+  /** Reports the outcome of a single claim, and returns its response or throws its error. */
+  function end(
+    request: ClaimRequest,
+    settled: readonly Settled<ClaimResponse>[],
+    call: Call,
+    decidedAtMs = performance.now(),
+  ): ClaimResponse {
+    const [only] = settled;
+    const outcome = only instanceof Rejected ? reasonName(only.error) : outcomeName(only as ClaimResponse);
+    onOperation("claim", outcome, decidedAtMs - call.receivedAtMs, request, call);
+    return onlyValue(settled);
+  }
+
+  async function answerDecided(
+    request: ClaimRequest,
+    { command, waitMs }: ParsedClaim,
+    call: Call,
+    outcomes: Promise<readonly Settled<ClaimOutcome>[]>,
+  ): Promise<ClaimResponse> {
+    const untilMs = waitMs > 0 ? waitEndMs(call, waitMs) : 0;
+    const [outcome] = (await outcomes) as [Settled<ClaimOutcome>];
+    const first = { command, call, outcome };
+    const isFinal =
+      outcome instanceof Rejected ? !expiredInQueue(outcome, call) : outcome.kind !== "inProgress";
+    if (isFinal) return end(request, answer([command], call, [outcome]), call);
+    const decidedAtMs = performance.now();
+    let settled: readonly Settled<ClaimResponse>[];
+    try {
+      const last = await decideUntil(untilMs, request, first, { waiters, admission, decide });
+      settled = answer([last.command], last.call, [last.outcome]);
+    } catch (error) {
+      settled = [new Rejected(error)];
+    }
+    return end(request, settled, call, decidedAtMs);
+  }
+
+  return {
+    claim,
+    claimAll: counted({
+      kind: "claim",
+      onOperation,
+      outcomeOf: outcomeName,
+      handle: withCurrentPrincipal((requests, call) => {
+        const admitted = mapSettled(requests, (request) => {
+          admission.admitOperation(call.principal);
+          return request;
+        });
+        return withPolicies(admitted, call, () => {
+          const commands = mapSettled(admitted, (request) => parseClaim(request, call.principal).command);
+          const outcomes = decide(commands, call, admission.admitRecord);
+          return outcomes instanceof Promise
+            ? outcomes.then((decided) => answer(commands, call, decided))
+            : answer(commands, call, outcomes);
+        });
+      }),
+    }),
+  };
+}
+
+/** Returns a claim's outcome as metrics name it. */
+function outcomeName({ outcome }: ClaimResponse): string {
+  switch (outcome.case) {
+    case "claimed":
+      return outcome.value.attempt > 1 ? "reclaimed" : "claimed";
+    case "inProgress":
+      return "in_progress";
+    case "completed":
+    case "ambiguous":
+      return outcome.case;
+    case undefined:
+      throw new Error("the response of a claim has no outcome");
+  }
+}
+
+/** Decides claims, at once if there is a cached completion for each; `admit` admits those that reach Postgres. */
+type Decide = (
+  commands: readonly Settled<ClaimCommand>[],
+  call: Call,
+  admit: AdmitRecord,
+) => Answer<readonly Settled<ClaimOutcome>[]>;
+
+function createDecide({ records, admission, replayCache }: ClaimsOptions): Decide {
+  function findCompletions(
+    commands: readonly Settled<ClaimCommand>[],
+    call: Call,
+  ): Answer<readonly (CachedCompletion | undefined)[]> {
+    const epoch = cacheEpochOf(call.principal);
+    let isAsync = false;
+    const found = commands.map((command) => {
+      if (command instanceof Rejected || epoch === undefined) return undefined;
+      const completion = replayCache.find(command.id, epoch);
+      isAsync ||= completion instanceof Promise;
+      return completion;
+    });
+    return isAsync ? Promise.all(found) : (found as readonly (CachedCompletion | undefined)[]);
+  }
+
+  /** Executes those claims together that have no replay. */
+  async function execute(
+    commands: readonly Settled<ClaimCommand>[],
+    replays: readonly Settled<ClaimOutcome | undefined>[],
+    call: Call,
+    admit: AdmitRecord,
+  ): Promise<readonly Settled<ClaimOutcome>[]> {
+    const withoutReplay = commands.filter((_, index) => replays[index] === undefined);
+    const executed = await mapTogether(withoutReplay, async (commands) => {
+      const outcomes = admission.countsRecords(call.principal)
+        ? await claimWithinQuota({ records, admission, admit }, commands, call)
+        : await records.claim(commands, statementDeadline(call));
+      return mapSettled(outcomes, (outcome, index) =>
+        keepCompletion(commands[index] as ClaimCommand, call, outcome),
+      );
+    });
+    let next = 0;
+    return replays.map((replay) => replay ?? (executed[next++] as Settled<ClaimOutcome>));
+  }
+
+  /** Caches the record of an outcome that Postgres decided, if the record is completed. */
+  function keepCompletion({ id }: ClaimCommand, { principal }: Call, outcome: ClaimOutcome): ClaimOutcome {
+    replayCache.countAnswer(id, outcome.kind === "completed");
+    // The epoch of when the call arrived: a record that was read then must not be found under a later generation.
+    const epoch = cacheEpochOf(principal);
+    const completion = outcome.kind === "completed" && outcome.record && cachedCompletionOf(outcome.record);
+    if (completion && epoch) replayCache.keep(id, completion, epoch);
+    return outcome;
+  }
+
+  return (commands, call, admit) => {
+    const decideWith = (completions: readonly (CachedCompletion | undefined)[]) => {
+      const replays = mapSettled(commands, (command, index) => replayOf(completions[index], command));
+      return replays.includes(undefined)
+        ? execute(commands, replays, call, admit)
+        : (replays as readonly Settled<ClaimOutcome>[]);
+    };
+    const completions = findCompletions(commands, call);
+    return completions instanceof Promise ? completions.then(decideWith) : decideWith(completions);
+  };
+}
+
+/** Returns the outcome that a cached completion gives; undefined if there is none. */
+function replayOf(completion: CachedCompletion | undefined, command: ClaimCommand): ClaimOutcome | undefined {
+  return completion && answerFromCompletion(completion, command);
+}
+
+/** Counts the outcomes of claims, and returns their responses. */
+function createAnswer({ onClaim, usage }: ClaimsOptions) {
+  return (
+    commands: readonly Settled<ClaimCommand>[],
+    call: Call,
+    outcomes: readonly Settled<ClaimOutcome>[],
+  ): readonly Settled<ClaimResponse>[] => {
+    const { principal } = call;
+    const tenantId = principal.role === "OPERATOR" ? 0 : principal.tenant.id;
+    const nowMs = databaseNowMs(call);
+    commands.forEach((command, index) => {
+      if (command instanceof Rejected) return;
+      const outcome = outcomes[index] as Settled<ClaimOutcome>;
+      if (!(outcome instanceof Rejected)) {
+        onClaim(tenantId, outcome.kind);
+        usage.claimed(command, outcome, nowMs);
+      } else if (isRefusal(outcome.error, "FINGERPRINT_MISMATCH")) usage.mismatched(command.id);
+    });
+    return mapSettled(outcomes, (outcome) => claimResponse(outcome, nowMs));
+  };
+}
+
+/**
+ * Returns the time of the database's clock, in milliseconds since the Unix epoch and to some milliseconds: as read with the
+ * tenant, plus the time since then. NaN for an operator.
+ */
+export function databaseNowMs({ principal }: Call): number {
+  const epoch = cacheEpochOf(principal);
+  return epoch === undefined ? Number.NaN : epoch.databaseTimeMs + performance.now() - epoch.askedAtMs;
+}

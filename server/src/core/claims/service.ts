@@ -1,0 +1,174 @@
+import type { IdempotencyService } from "../../gen/onceward/v1/idempotency_pb.ts";
+import { statementDeadline, withCurrentPrincipal, withPolicies } from "../calls/authority.ts";
+import type { BatchHandler, Call, Handlers } from "../calls/call.ts";
+import {
+  type Deadline,
+  mapSettled,
+  mapTogether,
+  onlyValue,
+  Rejected,
+  type Settled,
+} from "../domain/operation.ts";
+import { type RecordId, recordName } from "../domain/record.ts";
+import { isRefusal } from "../domain/refusal.ts";
+import type { CompleteCommand, Completion } from "../domain/settlement.ts";
+import { cacheEpochOf, type Principal } from "../domain/tenant.ts";
+import type { RecordStore } from "../store/records/record-store.ts";
+import { type BatchHandlers, createBatch } from "./batch.ts";
+import { type ClaimsOptions, createClaims, databaseNowMs } from "./claim.ts";
+import { counted } from "./counted.ts";
+import {
+  completeResponse,
+  extendLeaseResponse,
+  lookupResponse,
+  parseComplete,
+  parseExtendLease,
+  parseLookup,
+  parseRelease,
+  releaseResponse,
+} from "./messages.ts";
+
+export interface IdempotencyOptions extends ClaimsOptions {
+  readonly records: RecordStore;
+  /** Wakes the calls that wait for a record, on every replica, after it was settled here. */
+  readonly onSettled: (name: string) => void;
+}
+
+/** Returns IdempotencyService. `idempotency.proto` describes each RPC. */
+export function createIdempotencyService(options: IdempotencyOptions): Handlers<typeof IdempotencyService> {
+  const { claim, claimAll } = createClaims(options);
+  const settlements = createSettlements(options);
+  return {
+    claim,
+    complete: single(settlements.complete),
+    release: single(settlements.release),
+    extendLease: single(settlements.extendLease),
+    lookup: single(settlements.lookup),
+    batch: createBatch({ claim: claimAll, ...settlements }),
+  };
+}
+
+function createSettlements(options: IdempotencyOptions): Omit<BatchHandlers, "claim"> {
+  const { records, admission, replayCache, onSettled, onOperation, usage } = options;
+
+  /** Counts the refusals of superseded claims. */
+  function countFenced<Value>(
+    commands: readonly { readonly id: RecordId }[],
+    settled: readonly Settled<Value>[],
+  ): readonly Settled<Value>[] {
+    for (const [index, { id }] of commands.entries()) {
+      const each = settled[index];
+      if (each instanceof Rejected && isRefusal(each.error, "CLAIM_SUPERSEDED")) usage.count(id, "fenced");
+    }
+    return settled;
+  }
+
+  function onCompleted({ id, result }: CompleteCommand, completion: Completion, { principal }: Call): void {
+    if (!completion.alreadyCompleted) {
+      usage.count(id, "completions");
+      admission.resultAdded(principal, result);
+    }
+    // Cached before waiters are woken, so that their claims are answered from the cache.
+    const epoch = cacheEpochOf(principal);
+    if (completion.copy && epoch) replayCache.keep(id, completion.copy, epoch);
+    onSettled(recordName(id));
+  }
+
+  return {
+    complete: counted({
+      kind: "complete",
+      onOperation,
+      outcomeOf: ({ alreadyCompleted }) => (alreadyCompleted ? "repeated" : "completed"),
+      handle: forAll({
+        admit: admission.countOperation,
+        needsPolicy: true,
+        parse: parseComplete,
+        run: async (commands, deadline) => countFenced(commands, await records.complete(commands, deadline)),
+        answer(completion, command, call) {
+          onCompleted(command, completion, call);
+          return completeResponse(completion);
+        },
+      }),
+    }),
+    release: counted({
+      kind: "release",
+      onOperation,
+      outcomeOf: () => "released",
+      handle: forAll({
+        admit: admission.countOperation,
+        needsPolicy: false,
+        parse: parseRelease,
+        run: async (commands, deadline) => countFenced(commands, await records.release(commands, deadline)),
+        answer(release, { id }) {
+          onSettled(recordName(id));
+          return releaseResponse(release);
+        },
+      }),
+    }),
+    extendLease: counted({
+      kind: "extend_lease",
+      onOperation,
+      outcomeOf: () => "extended",
+      handle: forAll({
+        admit: admission.countOperation,
+        needsPolicy: true,
+        parse: parseExtendLease,
+        run: async (commands, deadline) =>
+          countFenced(commands, await records.extendLease(commands, deadline)),
+        answer: extendLeaseResponse,
+      }),
+    }),
+    lookup: counted({
+      kind: "lookup",
+      onOperation,
+      outcomeOf: ({ record }) => (record === undefined ? "not_found" : "found"),
+      handle: forAll({
+        admit: admission.admitOperation,
+        needsPolicy: false,
+        parse: parseLookup,
+        run: records.read,
+        answer: (record, _, call) => lookupResponse(record, databaseNowMs(call)),
+      }),
+    }),
+  };
+}
+
+/** The steps of an RPC, in their order. `run` executes all requests at once; the others take one request each. */
+interface Steps<Request, Command, Outcome, Response> {
+  readonly admit: (principal: Principal) => void;
+  /** Whether `parse` needs the policies of the requests' namespaces. */
+  readonly needsPolicy: boolean;
+  readonly parse: (request: Request, principal: Principal) => Command;
+  readonly run: (commands: readonly Command[], deadline: Deadline) => Promise<readonly Settled<Outcome>[]>;
+  readonly answer: (outcome: Outcome, command: Command, call: Call) => Response;
+}
+
+/** Returns a handler of many requests that takes each through the steps. */
+function forAll<Request extends { readonly namespace: string }, Command, Outcome, Response>(
+  steps: Steps<Request, Command, Outcome, Response>,
+): BatchHandler<Request, Response> {
+  async function execute(
+    requests: readonly Settled<Request>[],
+    call: Call,
+  ): Promise<readonly Settled<Response>[]> {
+    const commands = mapSettled(requests, (request) => steps.parse(request, call.principal));
+    const outcomes = await mapTogether(commands, (values) => steps.run(values, statementDeadline(call)));
+    return mapSettled(outcomes, (outcome, index) => steps.answer(outcome, commands[index] as Command, call));
+  }
+
+  return withCurrentPrincipal((requests, call) => {
+    const admitted = mapSettled(requests, (request) => {
+      steps.admit(call.principal);
+      return request;
+    });
+    if (!steps.needsPolicy) return execute(admitted, call);
+    return withPolicies(admitted, call, () => execute(admitted, call));
+  });
+}
+
+/** Returns a handler of single requests. */
+function single<Request, Response>(
+  handleAll: BatchHandler<Request, Response>,
+): (request: Request, call: Call) => Promise<Response> {
+  return async (request, call) => onlyValue(await handleAll([request], call));
+}

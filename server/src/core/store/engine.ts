@@ -1,0 +1,58 @@
+import { withConnection } from "./connection.ts";
+import type { Runner } from "./pool.ts";
+
+/** Limit for the question; an engine that does not answer it in time answers nothing else. */
+const QUERY_TIMEOUT_MS = 10_000;
+
+/** A database that speaks Postgres' protocol and breaks a promise of the service. */
+export interface UnsupportedEngine {
+  readonly name: string;
+  /** One sentence: what breaks. */
+  readonly reason: string;
+}
+
+interface KnownEngine {
+  /** Matches what `version()` of the engine returns. */
+  readonly version: RegExp;
+  readonly reason: string;
+}
+
+/** Engines that answer `version()` by their own name: server/decisions/0017-other-engines.md. */
+const UNSUPPORTED: Readonly<Record<string, KnownEngine>> = {
+  CockroachDB: {
+    // "CockroachDB CCL v24.1.0 (…)".
+    version: /^CockroachDB /,
+    reason:
+      "now() is the clock of the node that a client is connected to, so a lease can be granted while it is held.",
+  },
+  YugabyteDB: {
+    // "PostgreSQL 11.2-YB-2.20.1.0-b0 on …".
+    version: /-YB-\d/,
+    reason: "Each connection takes values of a sequence in advance, so fencing tokens can fall.",
+  },
+};
+
+/** Returns the engine that a text of `version()` names; undefined if it is none that is known to be unsupported. */
+export function unsupportedEngineOf(version: string): UnsupportedEngine | undefined {
+  const found = Object.entries(UNSUPPORTED).find(([, engine]) => engine.version.test(version));
+  return found && { name: found[0], reason: found[1].reason };
+}
+
+/** Asks the database for its engine, on a connection of its own; undefined if it may be used. */
+export function readUnsupportedEngine(databaseUrl: string): Promise<UnsupportedEngine | undefined> {
+  const config = { connectionString: databaseUrl, query_timeout: QUERY_TIMEOUT_MS };
+  return withConnection(config, async (client) => {
+    const { rows } = await client.query<{ version: string }>("select version() as version");
+    return unsupportedEngineOf(rows[0]?.version ?? "");
+  });
+}
+
+const readExtension = {
+  name: "read_citus_extension",
+  text: "select extversion as version from pg_extension where extname = 'citus'",
+};
+
+/** Returns whether the database has the extension citus. */
+export async function hasCitus(runner: Runner): Promise<boolean> {
+  return (await runner.run(readExtension, [])).length > 0;
+}

@@ -1,0 +1,113 @@
+import type { Runner, Statement } from "./pool.ts";
+
+/*
+ * Each statement deletes up to $2 rows that are older than $1 milliseconds, the oldest first, and skips rows
+ * that another replica is deleting. $3 is the latest time that it may take for now, in milliseconds since the Unix
+ * epoch: the database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null.
+ */
+const NOW = "least(now(), to_timestamp($3::float8 / 1000))";
+
+const pruneAuditEvents = {
+  name: "prune_audit_events",
+  // The function reads the clock by itself.
+  text: `select prune_audit_events($1::float8 * interval '1 millisecond' + (now() - ${NOW}), $2::int) as pruned`,
+};
+
+/** Returns the text that deletes a table's oldest rows by a time; `now` is the present on the same scale. */
+function deleteOldest(table: string, time: string, now = NOW): string {
+  return `
+with pruned as (
+  delete from ${table} where ctid = any (array(
+    select p.ctid
+      from ${table} p
+     where ${time} < ${now} - $1::float8 * interval '1 millisecond'
+     order by ${time}
+     limit $2::int
+       for update skip locked))
+  returning 1
+)
+select count(*)::int as pruned from pruned`;
+}
+
+/** As `deleteOldest`, by the expression that is indexed of hours and days. */
+function deleteOldestInUtc(table: string, column: string): string {
+  return deleteOldest(table, `timezone('utc', p.${column})`, `timezone('utc', ${NOW})`);
+}
+
+const pruneUsageHours = {
+  name: "prune_usage_hours",
+  text: deleteOldestInUtc("usage_hours", "hour"),
+};
+
+const pruneInsightHours = {
+  name: "prune_insight_hours",
+  text: deleteOldestInUtc("insight_hours", "hour"),
+};
+
+const pruneInsightLateHours = {
+  name: "prune_insight_late_hours",
+  text: deleteOldestInUtc("insight_late_hours", "hour"),
+};
+
+/** Each tombstone has a time of its own. */
+const pruneTombstones = {
+  name: "prune_insight_tombstones",
+  text: deleteOldest("insight_tombstones", "p.keep_until"),
+};
+
+const pruneInsightKeyDays = {
+  name: "prune_insight_key_days",
+  text: deleteOldestInUtc("insight_key_days", "day"),
+};
+
+const pruneSampledKeys = {
+  name: "prune_insight_sampled_keys",
+  text: deleteOldest("insight_sampled_keys", "p.claimed_at"),
+};
+
+const pruneRecordJobs = {
+  name: "prune_record_jobs",
+  text: deleteOldest("record_jobs", "p.finished_at"),
+};
+
+/** Each session has a time of its own. */
+const pruneConsoleSessions = {
+  name: "prune_console_sessions",
+  text: deleteOldest("console_sessions", "p.ends_at"),
+};
+
+const STATEMENTS = {
+  audit_events: pruneAuditEvents,
+  usage_hours: pruneUsageHours,
+  insight_hours: pruneInsightHours,
+  insight_late_hours: pruneInsightLateHours,
+  insight_tombstones: pruneTombstones,
+  insight_key_days: pruneInsightKeyDays,
+  insight_sampled_keys: pruneSampledKeys,
+  record_jobs: pruneRecordJobs,
+  console_sessions: pruneConsoleSessions,
+} as const satisfies Readonly<Record<string, Statement>>;
+
+/** A table whose rows have a retention. Of record jobs, only finished ones are deleted. */
+export type PrunedTable = keyof typeof STATEMENTS;
+
+/**
+ * Deletes up to `maxRows` rows that are older than a retention. Returns their number: if fewer, no more are
+ * left.
+ *
+ * @param latestMs as DatabaseClock.
+ */
+export async function pruneRows(
+  runner: Runner,
+  table: PrunedTable,
+  retentionMs: number,
+  maxRows: number,
+  latestMs?: number,
+): Promise<number> {
+  const [row] = await runner.run<{ pruned: number }>(STATEMENTS[table], [
+    retentionMs,
+    maxRows,
+    latestMs ?? null,
+  ]);
+  return row?.pruned ?? 0;
+}

@@ -1,0 +1,183 @@
+import type pg from "pg";
+import { type Deadline, mapSettled, Rejected, type Settled } from "../../domain/operation.ts";
+import { type Contended, type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
+import { Refusal } from "../../domain/refusal.ts";
+import type { TenantLimiter } from "../batching/fair-queue.ts";
+import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-batcher.ts";
+import type { Runner, Statement } from "../pool.ts";
+import { type Readings, recordsOf } from "./read-records.ts";
+import type { OpenRow, RecordRow } from "./record-row.ts";
+import type { RecordValues } from "./record-values.ts";
+
+/** What the operations that write records share. */
+export interface WriteParts {
+  readonly readings: Readings;
+  readonly values: RecordValues;
+  readonly limiter: TenantLimiter;
+}
+
+/** The outcome of a write: the written values, or the record that prevented it. */
+export type WriteOutcome<Written = LiveRecord> =
+  | { readonly applied: true; readonly record: Written }
+  /** Undefined: there is no record. */
+  | { readonly applied: false; readonly record: LiveRecord | undefined };
+
+/** One kind of operation that writes records. */
+export interface BatchedWriteOptions<Op, Row, Written> {
+  readonly statement: Statement;
+  /** Returns the statement's parameters: one array per column. */
+  readonly parametersOf: (ops: readonly Op[]) => readonly unknown[];
+  /** Returns what each operation wrote, from the statement's rows; undefined if it wrote nothing. */
+  readonly readWritten: (rows: readonly Row[], ops: readonly Op[]) => readonly Settled<Written | undefined>[];
+  /** Writes a single operation by a separate statement. Unset: `statement` writes it. */
+  readonly writeOne?: (op: Op, run: Runner["run"]) => Promise<Written | undefined>;
+  readonly bytesOf?: (op: Op) => number;
+  /**
+   * Returns the record that a duplicate finds: an operation on the same key that was queued behind the one
+   * that wrote it. Unset: duplicates wait for a later statement.
+   */
+  readonly recordForDuplicate?: (written: Written) => LiveRecord;
+  readonly maxInFlight: number;
+  readonly limiter: TenantLimiter;
+}
+
+/** Writes operations of one kind, each once, and reads the records of those that wrote nothing. */
+export type BatchedWrite<Op, Written> = (
+  ops: readonly Op[],
+  deadline: Deadline,
+) => Promise<readonly Settled<WriteOutcome<Written>>[]>;
+
+/**
+ * Gathers operations of one kind from all callers into statements. A statement returns only what it wrote,
+ * because nearly all operations write; the records of the others are read after it.
+ */
+export function createBatchedWrite<
+  Op extends { readonly id: RecordId },
+  Row extends pg.QueryResultRow,
+  Written = LiveRecord,
+>(
+  database: RecordsDatabase,
+  readings: Readings,
+  options: BatchedWriteOptions<Op, Row, Written>,
+): BatchedWrite<Op, Written> {
+  const {
+    statement,
+    parametersOf,
+    readWritten,
+    writeOne,
+    bytesOf,
+    recordForDuplicate,
+    maxInFlight,
+    limiter,
+  } = options;
+  const writes = createShardedBatcher<Op, WriteOutcome<Written> | undefined>(database, {
+    statement: statement.name,
+    keyOf: (op) => op.id.key,
+    nameOf: (op) => recordName(op.id),
+    tenantOf: (op) => op.id.tenantId,
+    limiter,
+    maxInFlight,
+    ...(bytesOf && { bytesOf }),
+    ...(recordForDuplicate && {
+      rowForDuplicate: (outcome) =>
+        outcome?.applied ? { applied: false, record: recordForDuplicate(outcome.record) } : outcome,
+    }),
+    async execute(run, ops) {
+      const [only] = ops;
+      const written =
+        only !== undefined && ops.length === 1 && writeOne !== undefined
+          ? [await writeOne(only, run)]
+          : readWritten(await run<Row>(statement, parametersOf(ops), ops.length), ops);
+      return mapSettled(written, (record) => (record === undefined ? undefined : { applied: true, record }));
+    },
+  });
+  return async (ops, deadline) => {
+    const outcomes = await writes.submitAll(ops, deadline);
+    const notWritten = indexesOf(outcomes, (outcome) => outcome === undefined);
+    if (notWritten.length === 0) return outcomes as readonly Settled<WriteOutcome<Written>>[];
+    const found = mapSettled(
+      await readings.submitAll(
+        notWritten.map((index) => (ops[index] as Op).id),
+        deadline,
+      ),
+      (record): WriteOutcome<Written> => ({ applied: false, record }),
+    );
+    return withReplaced(outcomes, notWritten, found) as readonly Settled<WriteOutcome<Written>>[];
+  };
+}
+
+/** Parses the rows of a statement that returns the records that it wrote. `openRow`: as for `parseRecord`. */
+export function readWrittenRecords(
+  rows: readonly RecordRow[],
+  ops: readonly { readonly id: RecordId }[],
+  openRow?: OpenRow,
+): readonly Settled<LiveRecord | undefined>[] {
+  return recordsOf(
+    ops.map(({ id }) => id),
+    rows,
+    openRow,
+  );
+}
+
+/**
+ * Maximum attempts at a write that found a record that it could have written. Each attempt is a new statement
+ * with a new snapshot. Only a key that changes hands more often than once a millisecond is contended at each
+ * of them.
+ */
+const MAX_ATTEMPTS = 8;
+const CONTENDED_RETRY_AFTER_MS = 50;
+
+/**
+ * Writes operations until each has an outcome: the answer, the error that `answer` throws, or
+ * RECORD_CONTENDED after MAX_ATTEMPTS.
+ *
+ * @param answer returns an operation's answer, or `contended` if the record that it found could have been
+ *   written.
+ * @param retry writes the operations that were contended.
+ */
+export async function writeAll<Op, Answer extends { readonly kind: string }, Written>(
+  write: BatchedWrite<Op, Written>,
+  ops: readonly Op[],
+  deadline: Deadline,
+  answer: (outcome: WriteOutcome<Written>, op: Op) => Answer | Contended,
+  retry: BatchedWrite<Op, Written> = write,
+  attempts = MAX_ATTEMPTS,
+): Promise<readonly Settled<Exclude<Answer, Contended>>[]> {
+  const outcomes = await write(ops, deadline);
+  const settled = mapSettled(outcomes, (outcome, index) => answer(outcome, ops[index] as Op));
+  const contended = indexesOf(settled, (each) => !(each instanceof Rejected) && each.kind === "contended");
+  if (contended.length === 0) return settled as Settled<Exclude<Answer, Contended>>[];
+  const rest = contended.map((index) => ops[index] as Op);
+  const retried =
+    attempts === 1
+      ? rest.map(() => new Rejected(tooContended()))
+      : await writeAll(retry, rest, deadline, answer, retry, attempts - 1);
+  return withReplaced(settled, contended, retried) as Settled<Exclude<Answer, Contended>>[];
+}
+
+function indexesOf<Item>(items: readonly Item[], matches: (item: Item) => boolean): number[] {
+  const indexes: number[] = [];
+  items.forEach((item, index) => {
+    if (matches(item)) indexes.push(index);
+  });
+  return indexes;
+}
+
+/** Returns a copy of `items` with those at `indexes` replaced by `others`, in order. */
+function withReplaced<Item>(
+  items: readonly Item[],
+  indexes: readonly number[],
+  others: readonly Item[],
+): Item[] {
+  const all = [...items];
+  indexes.forEach((index, i) => {
+    all[index] = others[i] as Item;
+  });
+  return all;
+}
+
+function tooContended(): Refusal {
+  return new Refusal("RECORD_CONTENDED", "The key changed hands at each of several attempts.", {
+    retryAfterMs: CONTENDED_RETRY_AFTER_MS,
+  });
+}

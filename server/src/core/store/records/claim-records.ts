@@ -1,0 +1,146 @@
+import { clockMoved, type DatabaseClock } from "../../domain/database-clock.ts";
+import { awaitLate, type Deadline, mapSettled, type Settled } from "../../domain/operation.ts";
+import {
+  answerClaim,
+  type ClaimCommand,
+  type ClaimOutcome,
+  claimed,
+  type LiveRecord,
+  laterMs,
+  type Result,
+  unfinishedPhase,
+} from "../../domain/record.ts";
+import { createReplyRoom, type ReplyRoom } from "../../domain/reply-room.ts";
+import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
+import { createBatchedWrite, readWrittenRecords, type WriteParts, writeAll } from "./batched-writes.ts";
+import {
+  claimArrays,
+  claimParameters,
+  claimRecord,
+  claimRecords,
+  type Grant,
+  type GrantedRow,
+  takeOverParameters,
+  takeOverRecords,
+} from "./claim-statements.ts";
+import type { FillResult } from "./large-results.ts";
+import type { RecordRow } from "./record-row.ts";
+
+/**
+ * While one statement commits, another runs and a third is on its way. More would only make batches smaller.
+ */
+const MAX_IN_FLIGHT = 3;
+const MAX_TAKE_OVERS_IN_FLIGHT = 1;
+
+/** Claims each key. Each claim settles separately, at the index of its command. */
+export type ClaimRecords = (
+  commands: readonly ClaimCommand[],
+  deadline: Deadline,
+) => Promise<readonly Settled<ClaimOutcome>[]>;
+
+interface ClaimParts extends WriteParts {
+  readonly fillResult: FillResult;
+  readonly databaseClock: DatabaseClock;
+}
+
+/**
+ * Returns a function that claims records, batched over all its callers. It refuses claims as `answerClaim`
+ * does.
+ */
+export function createClaimRecords(
+  database: RecordsDatabase,
+  { readings, fillResult, values, limiter, databaseClock }: ClaimParts,
+): ClaimRecords {
+  const insert = createBatchedWrite<ClaimCommand, GrantedRow>(database, readings, {
+    statement: claimRecords,
+    parametersOf: claimArrays,
+    async writeOne(command, run) {
+      const [grant] = await run<Grant>(claimRecord, claimParameters(command));
+      return grant && newRecord(command, BigInt(grant.drawnToken) + 1n, grant);
+    },
+    readWritten: readGranted,
+    recordForDuplicate: (granted) => granted,
+    maxInFlight: MAX_IN_FLIGHT,
+    limiter,
+  });
+  const takeOver = createBatchedWrite<ClaimCommand, RecordRow>(database, readings, {
+    statement: takeOverRecords,
+    parametersOf: (commands) => takeOverParameters(commands, databaseClock.latestMs()),
+    readWritten: (rows, commands) => readWrittenRecords(rows, commands, values.openRow),
+    recordForDuplicate: (granted) => granted,
+    maxInFlight: MAX_TAKE_OVERS_IN_FLIGHT,
+    limiter,
+  });
+  /** A record that has ended only by a clock that moved is not taken over, however often that is tried. */
+  const takeOverInTime: typeof takeOver = async (commands, deadline) =>
+    mapSettled(await takeOver(commands, deadline), (outcome) => {
+      if (!outcome.applied && outcome.record === undefined && databaseClock.hasMoved()) throw clockMoved();
+      return outcome;
+    });
+  return async (commands, deadline) => {
+    const outcomes = await writeAll(
+      insert,
+      commands,
+      deadline,
+      ({ applied, record }, command) => (applied ? claimed(record, false) : answerClaim(record, command)),
+      takeOverInTime,
+    );
+    let room: ReplyRoom | undefined;
+    return await awaitLate(outcomes, (outcome) => {
+      if (outcome.kind !== "completed" || outcome.record === undefined) return undefined;
+      room ??= createReplyRoom();
+      const filling = fillResult(outcome.record, deadline, room);
+      return filling?.then((record) => ({ ...outcome, record, result: resultOf(record) }));
+    });
+  };
+}
+
+function resultOf({ phase }: LiveRecord): Result | undefined {
+  return phase.kind === "completed" ? phase.result : undefined;
+}
+
+/**
+ * Returns the record that each command was granted, at its index; undefined for a command that was not
+ * granted.
+ */
+function readGranted(
+  [row]: readonly GrantedRow[],
+  commands: readonly ClaimCommand[],
+): readonly (LiveRecord | undefined)[] {
+  if (row === undefined) throw new Error("claim_records returned no row");
+  const { granted } = row;
+  const drawnToken = BigInt(granted.drawnToken);
+  if (granted.ordinals === null)
+    return commands.map((command, index) => newRecord(command, drawnToken + BigInt(index + 1), granted));
+  const records: (LiveRecord | undefined)[] = commands.map(() => undefined);
+  for (const ordinal of granted.ordinals) {
+    const command = commands[ordinal - 1];
+    if (command === undefined) throw new Error(`claim_records granted an unknown command, ${ordinal}`);
+    records[ordinal - 1] = newRecord(command, drawnToken + BigInt(ordinal), granted);
+  }
+  return records;
+}
+
+/** Returns the record that a statement inserted for a command. */
+function newRecord(
+  { id, claimId, owner, fingerprint, leaseMs, keyRetentionS, onLeaseExpiry }: ClaimCommand,
+  fencingToken: bigint,
+  { grantedAtMs, answeredAtMs }: Grant,
+): LiveRecord {
+  const leaseExpiresAtMs = laterMs(grantedAtMs, leaseMs);
+  return {
+    id,
+    phase: unfinishedPhase(leaseExpiresAtMs > grantedAtMs, onLeaseExpiry),
+    fencingToken,
+    attempt: 1,
+    claimId,
+    owner,
+    fingerprint,
+    firstClaimedAtMs: grantedAtMs,
+    claimedAtMs: grantedAtMs,
+    leaseExpiresAtMs,
+    leaseRemainingMs: leaseExpiresAtMs - answeredAtMs,
+    expiresAtMs: laterMs(grantedAtMs, Math.max(keyRetentionS * 1000, leaseMs)),
+    checkpoint: undefined,
+  };
+}

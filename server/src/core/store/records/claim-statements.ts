@@ -1,0 +1,291 @@
+import type { ClaimCommand } from "../../domain/record.ts";
+import { booleanArray, byteaArray, intArray, textArray } from "../sql-arrays.ts";
+import { RECORD_COLUMNS } from "./record-row.ts";
+
+/*
+ * The statements of a claim, each whole: `explain (generic_plan)` accepts them as they are. All three take
+ * the same twelve parameters, as values or as arrays, and insert the same columns (statements.test.ts). A
+ * take-over has one more.
+ * README.md says how statements on records are written.
+ */
+
+/**
+ * Claims the keys that are not in use, of many commands: the unique constraint decides. An existing row is
+ * neither locked nor changed, and a row that another transaction is inserting is waited for.
+ *
+ * The sequence is read once. Ordinals count from 1, and `drawn.token + ordinal` lies below the next number
+ * that the sequence gives out, so a token tells which command it belongs to
+ * (server/decisions/0001-one-statement-decides.md). Everything that was granted is returned in one row and
+ * one column, because a row for each costs time for its columns in Postgres and here. It lists ordinals, and
+ * not even those if all commands were granted: a new record follows from its command and the time.
+ *
+ * Arrays that are unnested side by side in a select list take one pass. A function in `from` for all of them
+ * would first materialize each array's rows.
+ */
+export const claimRecords = {
+  name: "claim_records",
+  text: `
+with drawn as materialized (
+  select nextval('fencing_tokens') as token
+), input as materialized (
+  select *
+    from (select unnest($1::int[]) as tenant_id, unnest($2::text[]) as namespace, unnest($3::text[]) as key,
+                 unnest($4::bytea[]) as fingerprint, unnest($5::text[]) as claim_id, unnest($6::text[]) as owner,
+                 unnest($7::boolean[]) as accepts_ambiguous, unnest($8::boolean[]) as holds_on_lease_expiry,
+                 unnest($9::int[]) as lease_ms, unnest($10::int[]) as key_retention_s,
+                 unnest($11::int[]) as result_retention_s, unnest($12::int[]) as failure_retention_s,
+                 generate_subscripts($1::int[], 1) as ordinal) as i
+   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
+), applied as (
+  insert into records as r (
+    tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
+    key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
+    expires_at, sweep_at, claim_id, owner, fingerprint)
+  select i.tenant_id, i.namespace, i.key, (select token from drawn) + i.ordinal, 1 /* in progress */, 1,
+         i.holds_on_lease_expiry, i.accepts_ambiguous, i.lease_ms,
+         i.key_retention_s, i.result_retention_s, i.failure_retention_s,
+         now(), now(), now() + i.lease_ms * interval '1 millisecond',
+         now() + greatest(i.key_retention_s * 1000::bigint, i.lease_ms) * interval '1 millisecond',
+         now() + (least(i.key_retention_s, i.result_retention_s, i.failure_retention_s) * 1000::bigint
+                  + i.lease_ms + 120000 /* fencing margin */) * interval '1 millisecond',
+         i.claim_id, i.owner, i.fingerprint
+    from input i
+  on conflict (tenant_id, namespace, key) do nothing
+  returning fencing_token - (select token from drawn) as ordinal
+)
+select json_build_object(
+         'drawnToken', (select token from drawn)::text,
+         'grantedAtMs', date_part('epoch', now()) * 1000,
+         'answeredAtMs', date_part('epoch', clock_timestamp()) * 1000,
+         'ordinals', case when count(*) < cardinality($1::int[]) then coalesce(array_agg(a.ordinal), '{}') end
+       ) as granted
+  from applied a`,
+  columns: "granted json",
+};
+
+/**
+ * Claims one key that is not in use. Without arrays and sorting it costs Postgres a third less than
+ * `claim_records`.
+ */
+export const claimRecord = {
+  name: "claim_record",
+  text: `
+with granted as (
+  insert into records as r (
+    tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
+    key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
+    expires_at, sweep_at, claim_id, owner, fingerprint)
+  values ($1::int, $2::text, $3::text, nextval('fencing_tokens'), 1 /* in progress */, 1,
+         $8::boolean, $7::boolean, $9::int,
+         $10::int, $11::int, $12::int,
+         now(), now(), now() + $9::int * interval '1 millisecond',
+         now() + greatest($10::int * 1000::bigint, $9::int) * interval '1 millisecond',
+         now() + (least($10::int, $11::int, $12::int) * 1000::bigint
+                  + $9::int + 120000 /* fencing margin */) * interval '1 millisecond',
+         $5::text, $6::text, $4::bytea)
+  on conflict (tenant_id, namespace, key) do nothing
+  returning r.fencing_token, r.claimed_at
+)
+select (g.fencing_token - 1)::text as "drawnToken",
+       date_part('epoch', g.claimed_at) * 1000 as "grantedAtMs",
+       date_part('epoch', clock_timestamp()) * 1000 as "answeredAtMs"
+  from granted g`,
+  columns: `"drawnToken" text, "grantedAtMs" float8, "answeredAtMs" float8`,
+};
+
+/**
+ * Claims keys whose records were free when they were read; decides again, under the row's lock. A row may be
+ * taken over if it is forgotten or its retention has ended: a new life, attempt 1. Unless the fingerprints
+ * differ, it may also be taken over if it was released or its lease has run out: the same life, attempt + 1.
+ * A key without a row is inserted.
+ *
+ * A retention that ends later than $13, in milliseconds since the Unix epoch, has not ended, whatever now() is: the
+ * database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null.
+ *
+ * `ended` has the rows of lives that have ended, as they were before this statement: a statistic, and no part of the
+ * decision. An object finds them by their names, because a join of both would compare each row with each other row.
+ *
+ * The conditions compare with excluded.claimed_at rather than now(), because Citus allows only immutable
+ * functions there. Hence also jsonb_object, whose values are texts.
+ *
+ * The attempt that ends is appended to the row's past ones (read-attempts.ts), unless an administrator's
+ * resolution has done so: then the last one has the row's token.
+ */
+export const takeOverRecords = {
+  name: "take_over_records",
+  text: `
+with drawn as materialized (
+  select nextval('fencing_tokens') as token
+), input as materialized (
+  select *
+    from (select unnest($1::int[]) as tenant_id, unnest($2::text[]) as namespace, unnest($3::text[]) as key,
+                 unnest($4::bytea[]) as fingerprint, unnest($5::text[]) as claim_id, unnest($6::text[]) as owner,
+                 unnest($7::boolean[]) as accepts_ambiguous, unnest($8::boolean[]) as holds_on_lease_expiry,
+                 unnest($9::int[]) as lease_ms, unnest($10::int[]) as key_retention_s,
+                 unnest($11::int[]) as result_retention_s, unnest($12::int[]) as failure_retention_s,
+                 generate_subscripts($1::int[], 1) as ordinal) as i
+   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
+), ended as materialized (
+  select jsonb_build_array(was.tenant_id, was.namespace, was.key)::text as name,
+         date_part('epoch', was.first_claimed_at) * 1000 as first_claimed_at_ms
+    from input i
+    join records was
+      on was.tenant_id = i.tenant_id
+     and was.namespace = i.namespace
+     and was.key = i.key
+     and was.key >= i.key
+     and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
+   where was.state <> 0 /* forgotten */
+     and was.expires_at <= least(now(), to_timestamp($13::float8 / 1000))
+), applied as (
+  insert into records as r (
+    tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
+    key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
+    expires_at, sweep_at, claim_id, owner, fingerprint)
+  select i.tenant_id, i.namespace, i.key, (select token from drawn) + i.ordinal, 1 /* in progress */, 1,
+         i.holds_on_lease_expiry, i.accepts_ambiguous, i.lease_ms,
+         i.key_retention_s, i.result_retention_s, i.failure_retention_s,
+         now(), now(), now() + i.lease_ms * interval '1 millisecond',
+         now() + greatest(i.key_retention_s * 1000::bigint, i.lease_ms) * interval '1 millisecond',
+         now() + (least(i.key_retention_s, i.result_retention_s, i.failure_retention_s) * 1000::bigint
+                  + i.lease_ms + 120000 /* fencing margin */) * interval '1 millisecond',
+         i.claim_id, i.owner, i.fingerprint
+    from input i
+  on conflict (tenant_id, namespace, key) do update set
+    fencing_token = greatest(excluded.fencing_token, r.fencing_token + 1),
+    state = 1 /* in progress */,
+    attempt = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+                   then r.attempt + 1 else 1 end,
+    holds_on_lease_expiry = excluded.holds_on_lease_expiry,
+    accepts_ambiguous = excluded.accepts_ambiguous,
+    lease_ms = excluded.lease_ms,
+    key_retention_s = excluded.key_retention_s,
+    result_retention_s = excluded.result_retention_s,
+    failure_retention_s = excluded.failure_retention_s,
+    first_claimed_at = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+                            then r.first_claimed_at else excluded.first_claimed_at end,
+    claimed_at = excluded.claimed_at,
+    lease_expires_at = excluded.lease_expires_at,
+    settled_at = null,
+    expires_at = excluded.expires_at,
+    result_expires_at = null,
+    claim_id = excluded.claim_id,
+    owner = excluded.owner,
+    fingerprint = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+                       then coalesce(r.fingerprint, excluded.fingerprint) else excluded.fingerprint end,
+    checkpoint_name = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+                           then r.checkpoint_name end,
+    checkpoint_state = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+                            then r.checkpoint_state end,
+    past_attempts = case
+      when r.state = 0 /* forgotten */ or r.expires_at <= least(excluded.claimed_at, to_timestamp($13::float8 / 1000)) then null
+      when r.past_attempts -> -1 ->> 'token' = r.fencing_token::text then r.past_attempts
+      else case when jsonb_array_length(r.past_attempts) >= 16 then r.past_attempts - 0
+                else coalesce(r.past_attempts, '[]') end
+           || jsonb_strip_nulls(jsonb_object(
+                array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason'],
+                array[r.attempt::text, r.fencing_token::text, r.owner,
+                      (date_part('epoch', r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
+                      (date_part('epoch', coalesce(r.settled_at, excluded.claimed_at) - to_timestamp(0)) * 1000)::text,
+                      case when r.state = 3 /* released */ then 'released' else 'superseded' end,
+                      left(r.release_reason, 128)])) end,
+    checkpoint_key_id = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+                             then r.checkpoint_key_id end,
+    release_reason = null,
+    result_key_id = null,
+    result_kind = null,
+    result_digest = null,
+    result_payload = null,
+    result_content_type = null,
+    result_metadata = null
+  where r.state = 0 /* forgotten */
+     or r.expires_at <= least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+     or ((r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
+         and (r.state = 3 /* released */
+              or (r.state = 1 /* in progress */
+                  and r.lease_expires_at <= excluded.claimed_at
+                  and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))
+  returning r.*
+)
+select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
+       r.fencing_token::text as fencing_token,
+       encode(r.fingerprint, 'hex') as fingerprint,
+       date_part('epoch', now()) * 1000 as now_ms,
+       date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
+       date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
+       date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
+       date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
+       date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
+       date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
+       date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
+       r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
+       encode(r.result_digest, 'hex') as result_digest,
+       r.checkpoint_state, r.result_metadata, null::bytea as result_payload,
+       r.checkpoint_key_id,
+       ((select jsonb_object_agg(e.name, e.first_claimed_at_ms) from ended e)
+          ->> jsonb_build_array(r.tenant_id, r.namespace, r.key)::text)::float8 as ended_first_claimed_at_ms
+  from applied r`,
+  columns: `${RECORD_COLUMNS}, checkpoint_key_id smallint, ended_first_claimed_at_ms float8`,
+};
+
+/** Returns the parameters of `claim_record`. */
+export function claimParameters(command: ClaimCommand): readonly unknown[] {
+  return [
+    command.id.tenantId,
+    command.id.namespace,
+    command.id.key,
+    command.fingerprint,
+    command.claimId,
+    command.owner,
+    command.acceptAmbiguous,
+    command.onLeaseExpiry === "HOLD",
+    command.leaseMs,
+    command.keyRetentionS,
+    command.resultRetentionS,
+    command.failureRetentionS,
+  ];
+}
+
+/** Returns the parameters of `claim_records`: the same as arrays. */
+export function claimArrays(commands: readonly ClaimCommand[]): readonly Buffer[] {
+  return [
+    intArray(commands.map((command) => command.id.tenantId)),
+    textArray(commands.map((command) => command.id.namespace)),
+    textArray(commands.map((command) => command.id.key)),
+    byteaArray(commands.map((command) => command.fingerprint)),
+    textArray(commands.map((command) => command.claimId)),
+    textArray(commands.map((command) => command.owner)),
+    booleanArray(commands.map((command) => command.acceptAmbiguous)),
+    booleanArray(commands.map((command) => command.onLeaseExpiry === "HOLD")),
+    intArray(commands.map((command) => command.leaseMs)),
+    intArray(commands.map((command) => command.keyRetentionS)),
+    intArray(commands.map((command) => command.resultRetentionS)),
+    intArray(commands.map((command) => command.failureRetentionS)),
+  ];
+}
+
+/** Returns the parameters of `take_over_records`. `latestMs`: as DatabaseClock. */
+export function takeOverParameters(
+  commands: readonly ClaimCommand[],
+  latestMs: number | undefined,
+): readonly unknown[] {
+  return [...claimArrays(commands), latestMs ?? null];
+}
+
+/**
+ * When a claim statement ran, and the number that it drew from the sequence. Also the row of `claim_record`.
+ */
+export interface Grant {
+  /** The command with ordinal n got the token `drawnToken + n`. */
+  readonly drawnToken: string;
+  readonly grantedAtMs: number;
+  readonly answeredAtMs: number;
+}
+
+/** The row of `claim_records`. */
+export interface GrantedRow {
+  readonly granted: Grant & {
+    /** The commands that were granted, counted from 1. Null: all of them. */
+    readonly ordinals: readonly number[] | null;
+  };
+}

@@ -1,0 +1,166 @@
+import type { Deadline, Settled } from "../../domain/operation.ts";
+import { type CachedCompletion, laterMs } from "../../domain/record.ts";
+import { resultBytes } from "../../domain/result-bytes.ts";
+import { answerComplete, type CompleteCommand, type Completion, completed } from "../../domain/settlement.ts";
+import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
+import { bigintArray, byteaArray, intArray, smallintArray, textArray } from "../sql-arrays.ts";
+import { createBatchedWrite, type WriteParts, writeAll } from "./batched-writes.ts";
+import { withoutLargeResult } from "./large-results.ts";
+import { idColumns } from "./record-ids.ts";
+import { RESULT_KIND } from "./record-row.ts";
+
+/**
+ * Completes many claims, each only if its token is the row's and the claim is still in progress, even if its
+ * lease has run out. Retention starts now, with the periods stamped at the claim, the key's perhaps shortened
+ * by the command. `sweep_at` stays, so that the update touches no index (heap-only tuple).
+ *
+ * Everything that was completed is returned in one row and one column, as in `claim_records`.
+ */
+const completeRecords = {
+  name: "complete_records",
+  text: `
+with input as materialized (
+  select *
+    from (select unnest($1::int[]) as tenant_id, unnest($2::text[]) as namespace, unnest($3::text[]) as key,
+                 unnest($4::bigint[]) as fencing_token, unnest($5::smallint[]) as result_kind,
+                 unnest($6::bytea[]) as result_digest, unnest($7::bytea[]) as result_payload,
+                 unnest($8::text[]) as result_content_type, unnest($9::text[]) as result_metadata,
+                 unnest($10::int[]) as key_retention_s, $11::smallint as result_key_id,
+                 generate_subscripts($1::int[], 1) as ordinal) as i
+   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
+), applied as (
+  update records as r set
+    state = 2 /* completed */,
+    settled_at = now(),
+    expires_at = now() + coalesce(i.key_retention_s, r.key_retention_s) * interval '1 second',
+    result_expires_at = now() + least(
+      coalesce(i.key_retention_s, r.key_retention_s),
+      case when i.result_kind = 1 /* success */ then r.result_retention_s else r.failure_retention_s end)
+      * interval '1 second',
+    result_kind = i.result_kind,
+    result_digest = i.result_digest,
+    result_payload = i.result_payload,
+    result_content_type = i.result_content_type,
+    result_key_id = i.result_key_id,
+    result_metadata = i.result_metadata
+  from input i
+  where r.tenant_id = i.tenant_id
+    and r.namespace = i.namespace
+    and r.key = i.key
+    and r.key >= i.key
+    and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
+    and r.fencing_token = i.fencing_token
+    and r.state = 1 /* in progress */
+    and r.expires_at > now()
+  returning i.ordinal, r.first_claimed_at, r.fingerprint,
+    coalesce(i.key_retention_s, r.key_retention_s) as key_retention_s,
+    least(
+      coalesce(i.key_retention_s, r.key_retention_s),
+      case when i.result_kind = 1 /* success */ then r.result_retention_s else r.failure_retention_s end)
+      as result_retention_s
+)
+select json_build_object(
+         'completedAtMs', date_part('epoch', now()) * 1000,
+         'ordinals', json_agg(a.ordinal),
+         'firstClaimedAtMs', json_agg(date_part('epoch', a.first_claimed_at) * 1000),
+         'keyRetentionsS', json_agg(a.key_retention_s),
+         'resultRetentionsS', json_agg(a.result_retention_s),
+         'fingerprints', json_agg(encode(a.fingerprint, 'hex'))
+       ) as completed
+  from applied a`,
+  columns: "completed json",
+};
+
+/** The row of `complete_records`. */
+interface CompletedRow {
+  readonly completed: CompletedClaims;
+}
+
+/** Arrays in the same order. Null: no claim was completed. */
+interface CompletedClaims {
+  readonly completedAtMs: number;
+  /** The commands that completed their claims, counted from 1. */
+  readonly ordinals: readonly number[] | null;
+  readonly firstClaimedAtMs: readonly number[] | null;
+  readonly keyRetentionsS: readonly number[] | null;
+  readonly resultRetentionsS: readonly number[] | null;
+  /** In hexadecimal digits. */
+  readonly fingerprints: readonly (string | null)[] | null;
+}
+
+/** While one statement commits, another runs and a third is on its way, as for claims. */
+const MAX_IN_FLIGHT = 3;
+
+/** Stores the result of each claim. Each completion settles separately, at the index of its command. */
+export type CompleteRecords = (
+  commands: readonly CompleteCommand[],
+  deadline: Deadline,
+) => Promise<readonly Settled<Completion>[]>;
+
+/**
+ * Returns a function that completes claims, batched over all its callers. It refuses commands as
+ * `answerComplete` does.
+ */
+export function createCompleteRecords(
+  database: RecordsDatabase,
+  { readings, values, limiter }: WriteParts,
+): CompleteRecords {
+  const complete = createBatchedWrite<CompleteCommand, CompletedRow, CachedCompletion>(database, readings, {
+    statement: completeRecords,
+    parametersOf(commands) {
+      const stored = commands.map(({ id, result, resultDigest: digest }) =>
+        values.storedResult(id, {
+          digest,
+          payload: result.payload,
+          metadata: result.metadataJson || undefined,
+        }),
+      );
+      return [
+        ...idColumns(commands.map((command) => command.id)),
+        bigintArray(commands.map((command) => command.fencingToken)),
+        smallintArray(commands.map((command) => RESULT_KIND[command.result.kind])),
+        byteaArray(stored.map(({ digest }) => digest)),
+        byteaArray(stored.map(({ payload }) => payload)),
+        textArray(commands.map((command) => command.result.contentType || undefined)),
+        textArray(stored.map(({ metadata }) => metadata)),
+        intArray(commands.map((command) => command.keyRetentionS)),
+        values.keyId,
+      ];
+    },
+    bytesOf: (command) => resultBytes(command.result),
+    readWritten: readCompleted,
+    maxInFlight: MAX_IN_FLIGHT,
+    limiter,
+  });
+  return (commands, deadline) =>
+    writeAll(complete, commands, deadline, ({ applied, record }, command) =>
+      applied ? completed(record) : answerComplete(record && withoutLargeResult(record), command),
+    );
+}
+
+/**
+ * Returns the completion that each command stored, at its index; undefined for a command that stored nothing.
+ */
+function readCompleted(
+  [row]: readonly CompletedRow[],
+  commands: readonly CompleteCommand[],
+): readonly (CachedCompletion | undefined)[] {
+  if (row === undefined) throw new Error("complete_records returned no row");
+  const { completedAtMs, ordinals, firstClaimedAtMs, keyRetentionsS, resultRetentionsS, fingerprints } =
+    row.completed;
+  const completions: (CachedCompletion | undefined)[] = commands.map(() => undefined);
+  for (const [i, ordinal] of (ordinals ?? []).entries()) {
+    const command = commands[ordinal - 1];
+    if (command === undefined) throw new Error(`complete_records completed an unknown command, ${ordinal}`);
+    const fingerprint = fingerprints?.[i];
+    completions[ordinal - 1] = {
+      fingerprint: fingerprint ? Buffer.from(fingerprint, "hex") : undefined,
+      firstClaimedAtMs: firstClaimedAtMs?.[i] as number,
+      completedAtMs,
+      resultExpiresAtMs: laterMs(completedAtMs, (resultRetentionsS?.[i] as number) * 1000),
+      expiresAtMs: laterMs(completedAtMs, (keyRetentionsS?.[i] as number) * 1000),
+      result: command.result,
+    };
+  }
+  return completions;
+}

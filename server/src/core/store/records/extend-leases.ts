@@ -1,0 +1,97 @@
+import type { Deadline, Settled } from "../../domain/operation.ts";
+import { answerExtendLease, type ExtendLeaseCommand, type LeaseExtension } from "../../domain/settlement.ts";
+import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
+import { bigintArray, byteaArray, intArray, textArray } from "../sql-arrays.ts";
+import { createBatchedWrite, readWrittenRecords, type WriteParts, writeAll } from "./batched-writes.ts";
+import { idColumns } from "./record-ids.ts";
+import { RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
+
+/**
+ * Extends many leases, each only if its token is the row's and the claim is still in progress, even if its
+ * lease has run out. A lease is never shortened, and a key is never forgotten before its lease ends.
+ */
+const extendLeases = {
+  name: "extend_leases",
+  text: `
+with input as materialized (
+  select *
+    from unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::int[], $6::text[], $7::bytea[])
+           as i (tenant_id, namespace, key, fencing_token, lease_ms, checkpoint_name, checkpoint_state)
+   order by i.tenant_id, i.namespace collate "C", i.key collate "C"
+), applied as (
+  update records as r set
+    lease_expires_at = greatest(r.lease_expires_at,
+                                now() + coalesce(i.lease_ms, r.lease_ms) * interval '1 millisecond'),
+    expires_at = greatest(r.expires_at, now() + coalesce(i.lease_ms, r.lease_ms) * interval '1 millisecond'),
+    checkpoint_name = coalesce(i.checkpoint_name, r.checkpoint_name),
+    checkpoint_state = case when i.checkpoint_name is null then r.checkpoint_state else i.checkpoint_state end,
+    checkpoint_key_id = case when i.checkpoint_name is null then r.checkpoint_key_id else $8::smallint end
+  from input i
+  where r.tenant_id = i.tenant_id
+    and r.namespace = i.namespace
+    and r.key = i.key
+    and r.key >= i.key
+    and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
+    and r.fencing_token = i.fencing_token
+    and r.state = 1 /* in progress */
+    and r.expires_at > now()
+  returning r.*
+)
+select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
+       r.fencing_token::text as fencing_token,
+       encode(r.fingerprint, 'hex') as fingerprint,
+       date_part('epoch', now()) * 1000 as now_ms,
+       date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
+       date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
+       date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
+       date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
+       date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
+       date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
+       date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
+       r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
+       encode(r.result_digest, 'hex') as result_digest,
+       r.checkpoint_state, r.result_metadata, null::bytea as result_payload
+  from applied r`,
+  columns: RECORD_COLUMNS,
+};
+
+const MAX_IN_FLIGHT = 1;
+
+/** Extends leases and saves checkpoints. Each extension settles separately, at the index of its command. */
+export type ExtendLeases = (
+  commands: readonly ExtendLeaseCommand[],
+  deadline: Deadline,
+) => Promise<readonly Settled<LeaseExtension>[]>;
+
+/**
+ * Returns a function that extends leases, batched over all its callers. It refuses commands as
+ * `answerExtendLease` does.
+ */
+export function createExtendLeases(
+  database: RecordsDatabase,
+  { readings, values, limiter }: WriteParts,
+): ExtendLeases {
+  const extend = createBatchedWrite<ExtendLeaseCommand, RecordRow>(database, readings, {
+    statement: extendLeases,
+    parametersOf: (commands) => [
+      ...idColumns(commands.map((command) => command.id)),
+      bigintArray(commands.map((command) => command.fencingToken)),
+      intArray(commands.map((command) => command.leaseMs)),
+      textArray(commands.map((command) => command.checkpoint?.name)),
+      byteaArray(
+        commands.map(({ id, checkpoint }) => checkpoint && values.storedState(id, checkpoint.state)),
+      ),
+      values.keyId,
+    ],
+    bytesOf: (command) => command.checkpoint?.state.byteLength ?? 0,
+    readWritten: (rows, commands) => readWrittenRecords(rows, commands),
+    maxInFlight: MAX_IN_FLIGHT,
+    limiter,
+  });
+  return (commands, deadline) =>
+    writeAll(extend, commands, deadline, ({ applied, record }, command) => {
+      if (!applied) return answerExtendLease(record, command);
+      const { leaseExpiresAtMs, leaseRemainingMs, expiresAtMs } = record;
+      return { kind: "extended" as const, leaseExpiresAtMs, leaseRemainingMs, expiresAtMs };
+    });
+}

@@ -1,0 +1,170 @@
+import { awaitLate, type Deadline, mapSettled, type Settled } from "../../domain/operation.ts";
+import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
+import { Refusal } from "../../domain/refusal.ts";
+import { createReplyRoom } from "../../domain/reply-room.ts";
+import type { Batcher } from "../batching/batcher.ts";
+import type { TenantLimiter } from "../batching/fair-queue.ts";
+import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-batcher.ts";
+import type { Runner } from "../pool.ts";
+import { type FillResult, keepForReply } from "./large-results.ts";
+import { idColumns, nameOfRow } from "./record-ids.ts";
+import { type OpenRow, parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
+import type { RecordValues } from "./record-values.ts";
+
+/**
+ * Reads the rows of many keys. A result larger than MAX_INLINE_RESULT_BYTES is not returned, only its size.
+ */
+const readRecords = {
+  name: "read_records",
+  text: `
+select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
+       r.fencing_token::text as fencing_token,
+       encode(r.fingerprint, 'hex') as fingerprint,
+       date_part('epoch', now()) * 1000 as now_ms,
+       date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
+       date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
+       date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
+       date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
+       date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
+       date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
+       date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
+       r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
+       encode(r.result_digest, 'hex') as result_digest,
+       r.checkpoint_state,
+       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= 65536
+            then r.result_metadata end as result_metadata,
+       case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= 65536
+            then r.result_payload end as result_payload,
+       octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) as result_bytes,
+       r.result_key_id, r.checkpoint_key_id
+  from unnest($1::int[], $2::text[], $3::text[]) as i (tenant_id, namespace, key)
+  join records r
+    on r.tenant_id = i.tenant_id
+   and r.namespace = i.namespace
+   and r.key = i.key
+   and r.key >= i.key
+   and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)`,
+  columns: `${RECORD_COLUMNS}, result_bytes int, result_key_id smallint, checkpoint_key_id smallint`,
+};
+
+const MAX_IN_FLIGHT = 1;
+
+/** Reads records without large results; undefined if the key is unknown or forgotten. */
+export type Readings = Batcher<RecordId, LiveRecord | undefined>;
+
+/** Gathers the reads of all callers, and of operations that wrote nothing, into statements. */
+export function createReadings(
+  database: RecordsDatabase,
+  values: RecordValues,
+  limiter: TenantLimiter,
+): Readings {
+  return createShardedBatcher<RecordId, LiveRecord | undefined>(database, {
+    statement: readRecords.name,
+    keyOf: (id) => id.key,
+    nameOf: recordName,
+    tenantOf: (id) => id.tenantId,
+    limiter,
+    rowForDuplicate: (record) => record,
+    createRowConverter() {
+      const keep = keepForReply();
+      return (record) => record && keep(record);
+    },
+    maxInFlight: MAX_IN_FLIGHT,
+    async execute(run, ids) {
+      return recordsOf(ids, await run<RecordRow>(readRecords, idColumns(ids), ids.length), values.openRow);
+    },
+  });
+}
+
+/**
+ * Returns the record of each id, from rows in any order; undefined if it has no row or is forgotten. A row that
+ * cannot be decrypted rejects only its own id.
+ */
+export function recordsOf(
+  ids: readonly RecordId[],
+  rows: readonly RecordRow[],
+  openRow?: OpenRow,
+): readonly Settled<LiveRecord | undefined>[] {
+  const records = new Map(
+    mapSettled(rows, (row) => parseRecord(row, openRow)).map((record, i) => [
+      nameOfRow(rows[i] as RecordRow),
+      record,
+    ]),
+  );
+  return ids.map((id) => records.get(recordName(id)));
+}
+
+/** Reads records, each at the index of its id; undefined if the key is unknown or forgotten. */
+export type ReadRecords = (
+  ids: readonly RecordId[],
+  deadline: Deadline,
+) => Promise<readonly Settled<LiveRecord | undefined>[]>;
+
+/** Returns a function that reads records with all results, batched over all its callers. */
+export function createReadRecords(readings: Readings, fillResult: FillResult): ReadRecords {
+  return async (ids, deadline) => {
+    const room = createReplyRoom();
+    return await awaitLate(
+      await readings.submitAll(ids, deadline),
+      (record) => record && fillResult(record, deadline, room),
+    );
+  };
+}
+
+/**
+ * Lists the keys whose claims are resolved: all but those in progress. Nearly all keys in question are in progress, so
+ * only the others are returned.
+ */
+const findResolvedRecords = {
+  name: "find_resolved_records",
+  text: `
+with in_progress as materialized (
+  select i.ordinal
+    from unnest($1::int[], $2::text[], $3::text[]) with ordinality as i (tenant_id, namespace, key, ordinal)
+    join records r
+      on r.tenant_id = i.tenant_id
+     and r.namespace = i.namespace
+     and r.key = i.key
+     and r.key >= i.key
+     and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
+   where r.state = 1 /* in progress */
+     and r.lease_expires_at > now()
+     and r.expires_at > now()
+)
+select resolved.ordinal::int - 1 as index
+  from (select generate_subscripts($1::int[], 1)::bigint as ordinal
+        except
+        select ordinal from in_progress) resolved`,
+  columns: "index int",
+};
+
+/**
+ * Returns the indexes of the ids that are not in progress under a running lease. Runs one statement; while a node of Citus
+ * is away, one for each shard, and leaves out the ids on that node.
+ */
+export async function findResolved(
+  { pool, shards }: RecordsDatabase,
+  ids: readonly RecordId[],
+): Promise<ReadonlySet<number>> {
+  if (shards === undefined || shards.awayNodes() === 0) return new Set(await resolvedAmong(pool.run, ids));
+  const byShard = Map.groupBy(ids.keys(), (index) => shards.of((ids[index] as RecordId).key));
+  const found = await Promise.allSettled(
+    Array.from(byShard, async ([shard, indexes]) => {
+      const own = indexes.map((index) => ids[index] as RecordId);
+      return (await resolvedAmong(shards.runnerOn(shard), own)).map((index) => indexes[index] as number);
+    }),
+  );
+  return new Set(found.flatMap((each) => valueUnlessAway(each)));
+}
+
+async function resolvedAmong(run: Runner["run"], ids: readonly RecordId[]): Promise<readonly number[]> {
+  const rows = await run<{ readonly index: number }>(findResolvedRecords, idColumns(ids));
+  return rows.map(({ index }) => index);
+}
+
+/** Returns what was found on a shard; nothing if its node is away. @throws any other error. */
+function valueUnlessAway(found: PromiseSettledResult<readonly number[]>): readonly number[] {
+  if (found.status === "fulfilled") return found.value;
+  if (found.reason instanceof Refusal) return [];
+  throw found.reason;
+}

@@ -1,0 +1,261 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { ServerHttp2Stream } from "node:http2";
+import {
+  create,
+  type DescFile,
+  type DescMethodUnary,
+  type DescService,
+  fromBinary,
+  type MessageInitShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import { nestedTypes } from "@bufbuild/protobuf/reflect";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { Code } from "@connectrpc/connect";
+import { file_google_rpc_error_details } from "../../../gen/google/rpc/error_details_pb.ts";
+import {
+  ServerReflection,
+  type ServerReflectionRequest,
+  ServerReflectionRequestSchema,
+  ServerReflectionResponseSchema,
+} from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
+import { FailedCall, ProtocolError, REQUEST_ID_HEADER, toStatus } from "../errors.ts";
+import {
+  createMessageSplitter,
+  frameMessage,
+  GRPC_HEADERS,
+  type GrpcStatus,
+  grpcStatus,
+  isClosed,
+  OK,
+} from "../grpc-protocol.ts";
+import type { OutboundBudget } from "../memory-budgets.ts";
+import type { Pipeline } from "../pipeline.ts";
+import type { Route } from "../route.ts";
+import { StreamHead } from "./incoming-batch.ts";
+import { endWithStatus } from "./unary-call.ts";
+
+/** A request is the name of a service, a type or a file. */
+const MAX_REQUEST_BYTES = 4096;
+/** A client resolves all types of the service with a dozen. */
+const MAX_REQUESTS = 1000;
+/** Of a connection. A client needs one. */
+const MAX_STREAMS = 8;
+/** With so many bytes of answers unread, no further request of the stream is read. */
+const MAX_UNREAD_BYTES = 64 * 1024;
+
+type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"]>;
+
+/** The files of services, by their names and by the symbols that they define. */
+export interface Descriptors {
+  readonly services: readonly string[];
+  /** Returns a file and its imports, imports first; undefined if there is no such file. */
+  byFile(name: string): readonly DescFile[] | undefined;
+  /** Returns the file that defines a service, a method, a type or an extension, with its imports. */
+  bySymbol(name: string): readonly DescFile[] | undefined;
+}
+
+/** Collects the files of the services, and of the details of errors. */
+export function collectDescriptors(services: readonly DescService[]): Descriptors {
+  const files = new Map<string, DescFile>();
+  const symbols = new Map<string, DescFile>();
+  const add = (file: DescFile) => {
+    if (files.has(file.proto.name)) return;
+    for (const dependency of file.dependencies) add(dependency);
+    files.set(file.proto.name, file);
+    for (const desc of [...nestedTypes(file)]) {
+      symbols.set(desc.typeName, file);
+      if (desc.kind === "service")
+        for (const { name } of desc.methods) symbols.set(`${desc.typeName}.${name}`, file);
+    }
+  };
+  for (const { file } of services) add(file);
+  add(file_google_rpc_error_details);
+  const withImports = (file: DescFile | undefined) => file && [...importsFirst(file, new Set())];
+  return {
+    services: [...new Set(services.map(({ typeName }) => typeName))],
+    byFile: (name) => withImports(files.get(name)),
+    bySymbol: (name) => withImports(symbols.get(name)),
+  };
+}
+
+function importsFirst(file: DescFile, found: Set<DescFile>): ReadonlySet<DescFile> {
+  for (const dependency of file.dependencies) importsFirst(dependency, found);
+  return found.add(file);
+}
+
+/** The parts that the reflection streams of a connection share. */
+export interface ReflectionConnection {
+  readonly pipeline: Pipeline;
+  readonly outbound: OutboundBudget;
+  readonly peer: string | undefined;
+  readonly streams: Set<ServerHttp2Stream>;
+}
+
+/** Reflection as calls of the pipeline see it. It reads no message and has no handler: `answerReflection` has. */
+const ROUTE: Route = {
+  method: ServerReflection.method.serverReflectionInfo as unknown as DescMethodUnary,
+  path: "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+  role: undefined,
+  handle: () => {
+    throw new Error("a reflection stream is answered message by message");
+  },
+};
+
+/**
+ * Answers a stream of grpc.reflection.v1 or v1alpha, whose messages are the same, for a caller with a credential of any
+ * role: an answer is thousands of times as long as its request. Requests are answered one after the other, and none is
+ * read while answers are unread.
+ *
+ * @see https://github.com/grpc/grpc/blob/master/doc/server-reflection.md
+ */
+export function answerReflection(
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  descriptors: Descriptors,
+  connection: ReflectionConnection,
+): void {
+  const { pipeline, peer, streams } = connection;
+  if (streams.size >= MAX_STREAMS) {
+    endWithStatus(
+      stream,
+      grpcStatus(Code.ResourceExhausted, "The connection has too many reflection streams."),
+    );
+    return;
+  }
+  streams.add(stream);
+  stream.once("close", () => streams.delete(stream));
+  pipeline.authenticate(ROUTE, new StreamHead(stream, headers, peer)).then(
+    () => {
+      if (!isClosed(stream)) listen(stream, descriptors, connection.outbound);
+    },
+    (failure: unknown) => endWithStatus(stream, statusOfRefusal(failure)),
+  );
+}
+
+/** Returns the status of a caller that the pipeline refused. */
+function statusOfRefusal(failure: unknown): GrpcStatus {
+  if (!(failure instanceof FailedCall) || failure.error instanceof ProtocolError)
+    return grpcStatus(Code.Internal, "The caller could not be authenticated.");
+  const { error, requestId } = failure;
+  const status = toStatus(error, requestId);
+  return { [REQUEST_ID_HEADER]: requestId, ...grpcStatus(status.code, status.message, status) };
+}
+
+function listen(stream: ServerHttp2Stream, descriptors: Descriptors, outbound: OutboundBudget): void {
+  const messages = createMessageSplitter(MAX_REQUEST_BYTES);
+  const sent = new Set<DescFile>();
+  let requests = 0;
+  let status: GrpcStatus | undefined;
+  let isEnded = false;
+
+  const end = (with_: GrpcStatus) => {
+    if (status !== undefined) return;
+    status = with_;
+    stream.end();
+  };
+  const answerMessages = () => {
+    while (status === undefined && stream.writableLength < MAX_UNREAD_BYTES) {
+      const message = messages.next();
+      if (message === undefined) {
+        if (isEnded) end(OK);
+        break;
+      }
+      if (++requests > MAX_REQUESTS || outbound.isExhausted()) {
+        end(
+          grpcStatus(
+            Code.ResourceExhausted,
+            `A stream has at most ${MAX_REQUESTS} requests, whose answers are read.`,
+          ),
+        );
+        break;
+      }
+      outbound.write(stream, answerTo(message, descriptors, sent));
+    }
+    if (status === undefined && stream.writableLength >= MAX_UNREAD_BYTES) stream.pause();
+    else if (stream.isPaused()) stream.resume();
+  };
+  const orEnd = (work: () => void) => {
+    try {
+      work();
+    } catch (error) {
+      const known = error instanceof ProtocolError ? error : undefined;
+      end(
+        grpcStatus(
+          known?.code ?? Code.InvalidArgument,
+          known?.message ?? "A request is not a valid message.",
+        ),
+      );
+    }
+  };
+
+  stream.respond(GRPC_HEADERS, { waitForTrailers: true });
+  stream.on("wantTrailers", () => stream.sendTrailers(status ?? OK));
+  stream.on("drain", () => orEnd(answerMessages));
+  stream.on("data", (chunk: Buffer) => {
+    // After the end, the rest is read and dropped, so that its sender gets to the status.
+    if (status !== undefined) return;
+    orEnd(() => {
+      messages.push(chunk);
+      answerMessages();
+    });
+  });
+  stream.on("end", () => {
+    isEnded = true;
+    orEnd(answerMessages);
+  });
+}
+
+function answerTo(message: Buffer, descriptors: Descriptors, sent: Set<DescFile>): Buffer {
+  const request = fromBinary(ServerReflectionRequestSchema, message);
+  const response = create(ServerReflectionResponseSchema, {
+    validHost: request.host,
+    originalRequest: request,
+    messageResponse: answerOf(request, descriptors, sent),
+  });
+  return frameMessage(toBinary(ServerReflectionResponseSchema, response));
+}
+
+function answerOf(
+  { messageRequest }: ServerReflectionRequest,
+  descriptors: Descriptors,
+  sent: Set<DescFile>,
+): Answer {
+  switch (messageRequest.case) {
+    case "listServices":
+      return {
+        case: "listServicesResponse",
+        value: { service: descriptors.services.map((name) => ({ name })) },
+      };
+    case "fileByFilename":
+      return filesOf(descriptors.byFile(messageRequest.value), sent);
+    case "fileContainingSymbol":
+      return filesOf(descriptors.bySymbol(messageRequest.value), sent);
+    case "allExtensionNumbersOfType":
+      if (descriptors.bySymbol(messageRequest.value) === undefined) return notFound();
+      return {
+        case: "allExtensionNumbersResponse",
+        value: { baseTypeName: messageRequest.value, extensionNumber: [] },
+      };
+    case "fileContainingExtension":
+    case undefined:
+      return notFound();
+    default:
+      return messageRequest satisfies never;
+  }
+}
+
+/** Returns the file and those of its imports that the stream has not got yet. */
+function filesOf(files: readonly DescFile[] | undefined, sent: Set<DescFile>): Answer {
+  const asked = files?.at(-1);
+  if (files === undefined || asked === undefined) return notFound();
+  const missing = files.filter((file) => file === asked || !sent.has(file));
+  for (const file of missing) sent.add(file);
+  const fileDescriptorProto = missing.map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
+  return { case: "fileDescriptorResponse", value: { fileDescriptorProto } };
+}
+
+function notFound(): Answer {
+  const errorMessage = "The server has no such service, type, file or extension.";
+  return { case: "errorResponse", value: { errorCode: Code.NotFound, errorMessage } };
+}

@@ -1,0 +1,175 @@
+import { once } from "node:events";
+import http2, { type ClientHttp2Session, type ClientHttp2Stream, type IncomingHttpHeaders } from "node:http2";
+import { buffer } from "node:stream/consumers";
+import { gzipSync } from "node:zlib";
+import { Code } from "@connectrpc/connect";
+import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
+import { Refusal } from "../../domain/refusal.ts";
+import { FailedCall } from "../errors.ts";
+import { frameMessage } from "../grpc-protocol.ts";
+import { createInboundBudget, createOutboundTotal, createReplyBudget } from "../memory-budgets.ts";
+import { routesOf } from "../route.ts";
+import { createGrpcServer } from "./server.ts";
+
+const REQUEST_TIMEOUT_MS = 1000;
+const CHECK = "/grpc.health.v1.Health/Check";
+const WATCH = "/grpc.health.v1.Health/Watch";
+/** A HealthCheckRequest for the whole server, and responses. */
+const [REQUEST, SERVING, SERVICE_UNKNOWN] = [Buffer.alloc(0), Buffer.of(0x08, 1), Buffer.of(0x08, 3)];
+
+let session: ClientHttp2Session;
+
+/** Starts a server whose own services have no handlers, and connects to it. */
+beforeEach(async () => {
+  const server = createGrpcServer({
+    routes: routesOf(IdempotencyService, "CALLER", {} as never),
+    pipeline: {
+      answer: () => Promise.reject(new Error("no test calls a service of ours")),
+      callsInFlight: () => 0,
+      authenticate: (route) =>
+        Promise.reject(
+          route.path.startsWith("/grpc.reflection")
+            ? new FailedCall(new Refusal("CREDENTIAL_MISSING", "none"), "request-1")
+            : new Error("no test authenticates for a service of ours"),
+        ),
+    },
+    inboundBudget: createInboundBudget(),
+    outboundTotal: createOutboundTotal(),
+    replyBudget: createReplyBudget(),
+    connectionAgeMs: 60_000,
+    requestTimeoutMs: REQUEST_TIMEOUT_MS,
+    maxPerAddress: 10,
+    tls: undefined,
+  });
+  const port = await server.listen("127.0.0.1", 0);
+  server.setServing(true);
+  session = http2.connect(`http://127.0.0.1:${port}`);
+  onTestFinished(async () => {
+    session.destroy();
+    await server.close(0);
+  });
+});
+
+function open(path: string, headers: IncomingHttpHeaders = {}): ClientHttp2Stream {
+  return session.request({
+    ":method": "POST",
+    ":path": path,
+    "content-type": "application/grpc",
+    ...headers,
+  });
+}
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly grpcStatus: Code;
+  readonly message: Buffer;
+}
+
+/** Sends a message; resolves with the answer to it. */
+async function call(path: string, message: Buffer, headers: IncomingHttpHeaders = {}): Promise<Answer> {
+  const stream = open(path, headers);
+  let trailers: IncomingHttpHeaders = {};
+  stream.on("trailers", (received) => {
+    trailers = received;
+  });
+  stream.end(message);
+  const [response] = (await once(stream, "response")) as [IncomingHttpHeaders & { ":status"?: number }];
+  const body = await buffer(stream);
+  return {
+    status: response[":status"],
+    grpcStatus: Number(trailers["grpc-status"] ?? response["grpc-status"]),
+    message: body.subarray(5),
+  };
+}
+
+test("a connection has 2,000 concurrent streams", async () => {
+  if (session.remoteSettings.maxConcurrentStreams !== 2000) await once(session, "remoteSettings");
+  expect(session.remoteSettings.maxConcurrentStreams).toBe(2000);
+});
+
+test("health is answered without a credential", async () => {
+  const answer = await call(CHECK, frameMessage(REQUEST));
+  expect(answer).toEqual({ status: 200, grpcStatus: 0, message: SERVING });
+});
+
+test.each(["/grpc.health.v1.Health/Heal", "/onceward.v1.IdempotencyService/Nothing", "/"])(
+  "a call of %s, which does not exist, is UNIMPLEMENTED",
+  async (path) => {
+    expect(await call(path, frameMessage(REQUEST))).toMatchObject({ grpcStatus: Code.Unimplemented });
+  },
+);
+
+test.each(["application/json", "application/grpc-web", "application/grpc+json"])(
+  "a request with the content type %s is answered 415",
+  async (contentType) => {
+    const answer = await call(CHECK, frameMessage(REQUEST), { "content-type": contentType });
+    expect(answer.status).toBe(415);
+  },
+);
+
+test("health decompresses nothing: it reads messages that are not compressed, and refuses the others", async () => {
+  const headers = { "grpc-encoding": "gzip" };
+  expect(await call(CHECK, frameMessage(REQUEST), headers)).toMatchObject({ message: SERVING });
+  const compressed = frameMessage(gzipSync(REQUEST));
+  compressed[0] = 1;
+  expect(await call(CHECK, compressed, headers)).toMatchObject({ grpcStatus: Code.Unimplemented });
+});
+
+test("a request of health that is too long, or is not a message, is refused", async () => {
+  expect(await call(CHECK, frameMessage(Buffer.alloc(1025)))).toMatchObject({
+    grpcStatus: Code.InvalidArgument,
+  });
+  expect(await call(CHECK, frameMessage(Buffer.of(0xff)))).toMatchObject({
+    grpcStatus: Code.InvalidArgument,
+  });
+  expect(await call(CHECK, Buffer.alloc(0))).toMatchObject({ grpcStatus: Code.Unimplemented });
+});
+
+test("a watch of an unknown service is answered SERVICE_UNKNOWN, and stays open", async () => {
+  const watch = open(WATCH);
+  watch.on("error", () => {});
+  watch.end(frameMessage(Buffer.from("\n\x07unknown")));
+  expect((await once(watch, "data"))[0]).toEqual(frameMessage(SERVICE_UNKNOWN));
+  expect(watch.closed).toBe(false);
+});
+
+test("a connection has at most 16 watches, and a watch that ends makes room for another", async () => {
+  const watches = Array.from({ length: 16 }, () => open(WATCH).on("error", () => {}));
+  for (const watch of watches) watch.end(frameMessage(REQUEST));
+  await Promise.all(watches.map((watch) => once(watch, "data")));
+  expect(await call(WATCH, frameMessage(REQUEST))).toMatchObject({ grpcStatus: Code.ResourceExhausted });
+  const [first] = watches;
+  first?.close(http2.constants.NGHTTP2_CANCEL);
+  const another = () => {
+    const watch = open(WATCH).on("error", () => {});
+    watch.end(frameMessage(REQUEST));
+    return once(watch, "response").then(([headers]) => headers["grpc-status"]);
+  };
+  await expect.poll(another).toBeUndefined();
+});
+
+test("reflection is refused without a credential, before anything of it is read", async () => {
+  for (const version of ["v1", "v1alpha"]) {
+    const path = `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`;
+    expect(await call(path, frameMessage(Buffer.alloc(0)))).toMatchObject({
+      grpcStatus: Code.Unauthenticated,
+    });
+  }
+});
+
+test.each(["Claim", "BatchStream"])(
+  "an error that no refusal explains ends the call %s, not the process",
+  async (method) => {
+    const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    const stream = open(`/onceward.v1.IdempotencyService/${method}`);
+    stream.end(frameMessage(new Uint8Array()));
+    const statuses: unknown[] = [];
+    for (const event of ["response", "trailers"])
+      stream.on(event, (headers: IncomingHttpHeaders) => statuses.push(headers["grpc-status"]));
+    stream.resume();
+    await once(stream, "close");
+    expect(statuses.filter((status) => status !== undefined)).toEqual([String(Code.Internal)]);
+    expect(warned).toHaveBeenCalledOnce();
+  },
+);

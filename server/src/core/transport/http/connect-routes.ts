@@ -1,0 +1,157 @@
+import type { Readable, Writable } from "node:stream";
+import {
+  type ConnectRouter,
+  createConnectRouter,
+  createContextKey,
+  createContextValues,
+  type HandlerContext,
+} from "@connectrpc/connect";
+import type {
+  UniversalServerRequest as ServerRequest,
+  UniversalServerResponse as ServerResponse,
+} from "@connectrpc/connect/protocol";
+import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
+import type { Principal } from "../../domain/tenant.ts";
+import { REPLY_COMPRESSIONS } from "../compression.ts";
+import { toConnectError } from "../errors.ts";
+import { type ConnectionInboundBudget, type OutboundBudget, reserveReply } from "../memory-budgets.ts";
+import type { IncomingCall, Pipeline } from "../pipeline.ts";
+import { messageLimits, parseTimeoutMs, type ReceivedMessage, TIMEOUT_HEADER } from "../read-message.ts";
+import type { Route } from "../route.ts";
+import { type PendingMessage, splitRequest } from "./connect-bodies.ts";
+import type { PageSite } from "./web-page.ts";
+
+/** Answers a request, whose body is a separate argument; rejects only if the caller has left. */
+export type ConnectHandler = (
+  request: ServerRequest,
+  body: Readable,
+  arrived: ArrivedRequest,
+) => Promise<ServerResponse>;
+
+/** The parts that the requests of a connection share. */
+export interface HttpConnection {
+  readonly inbound: ConnectionInboundBudget;
+  readonly outbound: OutboundBudget;
+  readonly replies: ConnectionInboundBudget;
+  /** The address of the other end. */
+  readonly peer: string | undefined;
+}
+
+/** One request of a connection. */
+interface ArrivedRequest extends HttpConnection {
+  readonly response: Writable;
+}
+
+interface Arrival extends ArrivedRequest {
+  readonly message: PendingMessage;
+}
+
+const ARRIVAL = createContextKey<Arrival | undefined>(undefined);
+
+/**
+ * Returns the handlers of Connect, gRPC-Web and JSON by path. Without a `site`, no cookie is looked at.
+ *
+ * connect-node would decompress and parse a message before the pipeline has authenticated its sender. So it
+ * gets each request with an empty message, and the pipeline reads the message. connect-node recognises the
+ * protocols and answers in them.
+ */
+export function createConnectHandlers(
+  routes: readonly Route[],
+  pipeline: Pipeline,
+  site: PageSite | undefined,
+): ReadonlyMap<string, ConnectHandler> {
+  const router = createConnectRouter({
+    // Native gRPC has a separate port.
+    grpc: false,
+    acceptCompression: REPLY_COMPRESSIONS,
+    writeMaxBytes: 2 * MAX_MESSAGE_BYTES,
+  });
+  addRoutes(router, routes, pipeline, site);
+  return new Map(
+    router.handlers.map((handle) => [
+      handle.requestPath,
+      (request: ServerRequest, body: Readable, arrived: ArrivedRequest) => {
+        const { empty, message } = splitRequest(request, body);
+        const contextValues = createContextValues().set(ARRIVAL, { ...arrived, message });
+        return handle({ ...empty, contextValues });
+      },
+    ]),
+  );
+}
+
+function addRoutes(
+  router: ConnectRouter,
+  routes: readonly Route[],
+  pipeline: Pipeline,
+  site: PageSite | undefined,
+): void {
+  for (const route of routes) {
+    router.rpc(route.method, async (_empty: unknown, context: HandlerContext) => {
+      try {
+        return await pipeline.answer(route, new IncomingConnectCall(route, context, site), unencoded);
+      } catch (error) {
+        throw toConnectError(error);
+      }
+    });
+  }
+}
+
+/** Returns the reply: connect-node encodes it in the request's protocol. */
+function unencoded<Reply>(reply: Reply): Reply {
+  return reply;
+}
+
+class IncomingConnectCall implements IncomingCall {
+  readonly #route: Route;
+  readonly #context: HandlerContext;
+  readonly #site: PageSite | undefined;
+
+  constructor(route: Route, context: HandlerContext, site: PageSite | undefined) {
+    this.#route = route;
+    this.#context = context;
+    this.#site = site;
+  }
+
+  get peer(): string | undefined {
+    return this.#context.values.get(ARRIVAL)?.peer;
+  }
+
+  header(name: string): string | undefined {
+    return this.#context.requestHeader.get(name) ?? undefined;
+  }
+
+  /**
+   * The console's page sends a header that no form and no link can send, from its own origin. It administers: it makes no
+   * claims.
+   */
+  get sessionCookie(): string | undefined {
+    const { protocolName, requestMethod } = this.#context;
+    const isOfPage =
+      protocolName === "connect" &&
+      requestMethod === "POST" &&
+      this.header("connect-protocol-version") === "1" &&
+      this.#route.role !== "CALLER";
+    return isOfPage ? this.#site?.sessionCookie((name) => this.header(name)) : undefined;
+  }
+
+  get timeoutMs(): number | undefined {
+    return parseTimeoutMs(this.header(TIMEOUT_HEADER));
+  }
+
+  async receive(principal: Principal): Promise<ReceivedMessage> {
+    const arrival = this.#context.values.get(ARRIVAL);
+    if (arrival === undefined) throw new Error("a request did not pass splitRequest");
+    const { message, inbound, outbound, replies, response } = arrival;
+    outbound.admit();
+    await reserveReply(replies, principal, this.#route.method, response);
+    return message.receive(messageLimits(this.#route.method), inbound, principal);
+  }
+
+  get cancelled(): boolean {
+    return this.#context.signal.aborted;
+  }
+
+  get signal(): AbortSignal {
+    return this.#context.signal;
+  }
+}

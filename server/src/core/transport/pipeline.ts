@@ -1,0 +1,318 @@
+import type { Message } from "@bufbuild/protobuf";
+import { BatchRequestSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
+import type { Admission } from "../admission/admission.ts";
+import type { Authenticator } from "../auth/authenticate.ts";
+import type { Answer, Call } from "../calls/call.ts";
+import type { Deadline } from "../domain/operation.ts";
+import { Refusal } from "../domain/refusal.ts";
+import { type Principal, requireServed } from "../domain/tenant.ts";
+import { countedAddress } from "./connections.ts";
+import { BUDGET_SHARE } from "./memory-limit.ts";
+import {
+  type CallHead,
+  type CallObserverOptions,
+  createCallObserver,
+  type ObservedCall,
+} from "./observed-call.ts";
+import { type ReceivedMessage, readMessage } from "./read-message.ts";
+import type { Route } from "./route.ts";
+import { createTurnShares } from "./turn-shares.ts";
+
+/** A call as a transport hands it to the pipeline. */
+export interface IncomingCall extends CallHead {
+  /** The caller's timeout; undefined if it sent none. @throws Refusal if the header is malformed. */
+  readonly timeoutMs: number | undefined;
+  /**
+   * Reads the message. The pipeline calls it once, after authentication and authorisation; nothing is spent
+   * on the message before.
+   *
+   * @throws Refusal; ProtocolError if the bytes are no message of the transport's protocol.
+   */
+  receive(principal: Principal): Answer<ReceivedMessage>;
+  /** Aborts when the caller leaves. */
+  readonly signal: AbortSignal;
+}
+
+/** The steps that all calls go through, over every transport. */
+export interface Pipeline {
+  /**
+   * Answers a call whose headers have arrived, with its reply as `encode` makes it for the transport. It
+   * rejects only with FailedCall: the Refusal that the caller may see, or the transport's ProtocolError.
+   */
+  answer<Reply>(route: Route, incoming: IncomingCall, encode: (reply: Message) => Reply): Promise<Reply>;
+  /**
+   * Authenticates and authorises the headers of a stream that brings calls of a route. Rejects as `answer`
+   * does.
+   */
+  authenticate(route: Route, head: CallHead): Promise<Principal>;
+  /** Returns the number of calls that have arrived and are not answered yet. */
+  callsInFlight(): number;
+}
+
+export interface PipelineOptions extends CallObserverOptions {
+  readonly authenticator: Pick<Authenticator, "authenticate" | "authenticateSession" | "cachedPrincipal">;
+  readonly admission: Pick<Admission, "startCall" | "countMessage" | "admitBatch">;
+  /** The timeout of calls that send none. */
+  readonly defaultTimeoutMs: number;
+}
+
+/**
+ * Calls whose credentials are looked up in the database at once. When a replica stops, all its calls, 10,000
+ * waiting ones among them, come to another replica together, before that has loaded their key. Until then, up
+ * to 64 KiB of each message lie unread in its stream's window, for the milliseconds that a lookup takes.
+ */
+const MAX_CREDENTIAL_LOOKUPS = 16_384;
+/** Complete messages of a process that are not answered yet. */
+const MAX_IN_FLIGHT_BYTES = 128 * 1024 * 1024;
+/** Smaller messages, such as those of a wait or of a few claims, are not counted. */
+const MIN_COUNTED_BYTES = 16 * 1024;
+const OVERLOADED_RETRY_AFTER_MS = 200;
+/**
+ * Refused calls of one tenant that are answered in a turn of the event loop: one or two milliseconds. A refusal waits for
+ * nothing else, so that a tenant that repeats refused calls at once would take most of the processor.
+ */
+const MAX_REFUSED_PER_TURN = 8;
+/** The key of operators among those of tenants: operators share one tenant's part. */
+const OPERATORS = -1;
+/**
+ * A message may take half a minute to arrive. If it took longer than this, its caller is authenticated once
+ * more.
+ */
+const MAX_AUTHENTICATION_AGE_MS = 500;
+
+/**
+ * Creates the pipeline of all calls: request id, log, metrics, authentication, authorisation, admission,
+ * deadline, handler, errors.
+ */
+export function createPipeline(options: PipelineOptions): Pipeline {
+  const { authenticator, admission, defaultTimeoutMs } = options;
+  const observe = createCallObserver(options);
+  let credentialLookups = 0;
+  let callsInFlight = 0;
+  const inFlight = createInFlightBytes();
+  const refusals = createTurnShares<number | string>(MAX_REFUSED_PER_TURN);
+
+  /** Returns the caller, at once if memory knows the credential. */
+  function authenticate(observed: ObservedCall, head: CallHead, deadline: Deadline): Answer<Principal> {
+    const credential = head.header("authorization");
+    const verified = authenticator.cachedPrincipal(credential);
+    if (verified !== undefined) return authorize(verified, observed);
+    if (credentialLookups >= MAX_CREDENTIAL_LOOKUPS) throw tooManyLookups();
+    credentialLookups++;
+    const lookup = lookUp(authenticator, head, deadline).finally(() => {
+      credentialLookups--;
+    });
+    return beforeTimeout(deadline, lookup).then((principal) => authorize(principal, observed));
+  }
+
+  async function handle(observed: ObservedCall, incoming: IncomingCall): Promise<Message> {
+    const timeoutMs = incoming.timeoutMs ?? defaultTimeoutMs;
+    const deadline = new CallDeadline(incoming, performance.now() + timeoutMs);
+    if (timeoutMs <= 0) throw tooLate("when the call arrived");
+    const authenticating = authenticate(observed, incoming, deadline);
+    let principal = authenticating instanceof Promise ? await authenticating : authenticating;
+    const leave = admission.startCall(principal);
+    let answer: Answer<Message> | undefined;
+    try {
+      const authenticatedAtMs = performance.now();
+      const receiving = incoming.receive(principal);
+      const received = receiving instanceof Promise ? await receiving : receiving;
+      const receivedAtMs = performance.now();
+      observed.receivedAtMs = receivedAtMs;
+      if (receivedAtMs >= deadline.atMs) throw tooLate("when the message had arrived");
+      if (receivedAtMs - authenticatedAtMs > MAX_AUTHENTICATION_AGE_MS)
+        principal = await authenticate(observed, incoming, deadline);
+      const call = new AuthenticatedCall(authenticator, observed, incoming, deadline, principal);
+      answer = inFlight(received.bytes.byteLength, () => answerCall(observed.route, received, call));
+    } finally {
+      // The work of a call may last longer than its deadline; the call counts until the work has ended.
+      if (leave !== undefined) {
+        if (answer instanceof Promise) answer.then(leave, leave);
+        else leave();
+      }
+    }
+    return answer instanceof Promise ? beforeTimeout(deadline, answer) : answer;
+  }
+
+  function answerCall(route: Route, received: ReceivedMessage, call: Call): Answer<Message> {
+    const count = route.method.input === BatchRequestSchema ? admission.admitBatch : admission.countMessage;
+    const message = readMessage(route.method, received, (bytes) => count(call.principal, bytes));
+    return message instanceof Promise
+      ? message.then((request) => route.handle(request, call))
+      : route.handle(message, call);
+  }
+
+  return {
+    async answer(route, incoming, encode) {
+      const observed = observe(route, incoming);
+      callsInFlight++;
+      try {
+        const reply = encode(await handle(observed, incoming));
+        observed.answered();
+        return reply;
+      } catch (error) {
+        await new Promise<void>((resolve) => refusals.run(partyOf(observed, incoming), resolve));
+        throw observed.failed(error);
+      } finally {
+        callsInFlight--;
+      }
+    },
+
+    callsInFlight: () => callsInFlight,
+
+    async authenticate(route, head) {
+      const observed = observe(route, head);
+      const deadline = new CallDeadline(head, performance.now() + defaultTimeoutMs);
+      try {
+        return await authenticate(observed, head, deadline);
+      } catch (error) {
+        throw observed.failed(error);
+      }
+    },
+  };
+}
+
+/** Returns a function that does the work of a message, and counts the bytes of a large one until the work has ended. */
+function createInFlightBytes() {
+  let inFlightBytes = 0;
+  return <Reply>(byteLength: number, work: () => Answer<Reply>): Answer<Reply> => {
+    if (byteLength <= MIN_COUNTED_BYTES) return work();
+    if (inFlightBytes + byteLength > MAX_IN_FLIGHT_BYTES * BUDGET_SHARE) throw tooManyBytes();
+    inFlightBytes += byteLength;
+    const end = () => {
+      inFlightBytes -= byteLength;
+    };
+    const answer = (async () => work())();
+    answer.then(end, end);
+    return answer;
+  };
+}
+
+/** Returns the party that refusals are counted for: the tenant, or while the caller is not known, its address. */
+function partyOf({ principal }: ObservedCall, { peer }: CallHead): number | string {
+  if (principal === undefined) return countedAddress(peer ?? "");
+  return principal.role === "OPERATOR" ? OPERATORS : principal.tenant.id;
+}
+
+/** Returns the principal of the `authorization` header, or without one, of the session's cookie. */
+function lookUp(
+  authenticator: PipelineOptions["authenticator"],
+  head: CallHead,
+  deadline: Deadline,
+): Promise<Principal> {
+  const credential = head.header("authorization");
+  const cookie = credential === undefined ? head.sessionCookie : undefined;
+  return cookie === undefined
+    ? authenticator.authenticate(credential, deadline)
+    : authenticator.authenticateSession(cookie, deadline);
+}
+
+/**
+ * Returns the caller, which is the actor of the call's denials from now on.
+ *
+ * @throws Refusal TENANT_MOVING, TENANT_SUSPENDED, ROLE_DENIED.
+ */
+function authorize(principal: Principal, observed: ObservedCall): Principal {
+  const { role } = observed.route;
+  observed.principal = principal;
+  if (principal.role !== "OPERATOR") requireServed(principal.tenant);
+  if (role !== undefined && principal.role !== role)
+    throw new Refusal("ROLE_DENIED", `This RPC is for the role ${role}.`);
+  return principal;
+}
+
+class CallDeadline implements Deadline {
+  readonly #head: CallHead;
+  readonly atMs: number;
+  constructor(head: CallHead, atMs: number) {
+    this.#head = head;
+    this.atMs = atMs;
+  }
+  get cancelled(): boolean {
+    return this.#head.cancelled;
+  }
+}
+
+class AuthenticatedCall implements Call {
+  readonly #authenticator: PipelineOptions["authenticator"];
+  readonly #observed: ObservedCall;
+  readonly #incoming: IncomingCall;
+  readonly #deadline: Deadline;
+  readonly principal: Principal;
+  constructor(
+    authenticator: PipelineOptions["authenticator"],
+    observed: ObservedCall,
+    incoming: IncomingCall,
+    deadline: Deadline,
+    principal: Principal,
+  ) {
+    this.#authenticator = authenticator;
+    this.#observed = observed;
+    this.#incoming = incoming;
+    this.#deadline = deadline;
+    this.principal = principal;
+  }
+  /**
+   * Does not count as a credential lookup: all waiting calls may be authenticated once more, however many
+   * they are.
+   */
+  async again(): Promise<Call> {
+    const found = await lookUp(this.#authenticator, this.#incoming, this.#deadline);
+    const principal = authorize(found, this.#observed);
+    return new AuthenticatedCall(
+      this.#authenticator,
+      this.#observed,
+      this.#incoming,
+      this.#deadline,
+      principal,
+    );
+  }
+  refusalOf(error: unknown): Refusal {
+    return this.#observed.toRefusal(error);
+  }
+  get receivedAtMs(): number {
+    return this.#observed.receivedAtMs;
+  }
+  get requestId(): string {
+    return this.#observed.requestId;
+  }
+  get atMs(): number {
+    return this.#deadline.atMs;
+  }
+  get cancelled(): boolean {
+    return this.#incoming.cancelled;
+  }
+  get signal(): AbortSignal {
+    return this.#incoming.signal;
+  }
+}
+
+function tooManyLookups(): Refusal {
+  return overloaded("This replica has more callers to look up than it accepts.");
+}
+
+function tooManyBytes(): Refusal {
+  return overloaded("This replica has more large messages in flight than it accepts.");
+}
+
+function overloaded(message: string): Refusal {
+  return new Refusal("OVERLOADED", message, { retryAfterMs: OVERLOADED_RETRY_AFTER_MS });
+}
+
+/** Returns the refusal of a call that had no effect. */
+function tooLate(when: string): Refusal {
+  return new Refusal("DEADLINE_EXCEEDED", `The deadline had passed ${when}.`);
+}
+
+/** Rejects at the deadline. The work continues: a write that was sent may still have its effect. */
+function beforeTimeout<Reply>({ atMs }: Deadline, work: Promise<Reply>): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      const metadata = { effect: "unknown" };
+      reject(
+        new Refusal("DEADLINE_EXCEEDED", "The deadline passed while the call was in progress.", { metadata }),
+      );
+    }, atMs - performance.now());
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

@@ -1,0 +1,38 @@
+import { isOutdated } from "../../core/calls/authority.ts";
+import type { Actor } from "../../core/calls/call.ts";
+import type { Principal } from "../../core/domain/tenant.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import { insertAuditEvents, type Snapshot } from "../../core/store/tenants/audit-events.ts";
+
+/** The parts of an audit event that describe a change. */
+export interface Change {
+  /** The RPC's name. */
+  readonly action: string;
+  /** The changed resource, such as "namespace charges". */
+  readonly target: string;
+  /** The tenant that the change concerns; undefined: the caller's own tenant, or none for an operator. */
+  readonly tenant?: { readonly id: number; readonly name: string };
+  readonly reason?: string;
+  readonly before?: Snapshot;
+  readonly after?: Snapshot;
+}
+
+/**
+ * Stores the audit event of a change, in the transaction of the change. If the call's principal has expired, the call is
+ * authorized again first: a refusal rolls the transaction back.
+ *
+ * @throws Refusal as for a new call.
+ */
+export async function recordChange(transaction: Runner, by: Actor, change: Change): Promise<void> {
+  const { principal } = isOutdated(by) ? await by.again() : by;
+  const { action, target, tenant = tenantOf(principal), reason = "", before, after } = change;
+  const { actor } = principal;
+  const { requestId } = by;
+  await insertAuditEvents(transaction, [
+    { tenant, actor, action, target, denial: undefined, reason, before, after, requestId, calls: 1 },
+  ]);
+}
+
+function tenantOf(principal: Principal): { readonly id: number; readonly name: string } | undefined {
+  return principal.role === "OPERATOR" ? undefined : principal.tenant;
+}

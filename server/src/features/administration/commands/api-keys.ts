@@ -1,0 +1,99 @@
+import { randomUUID } from "node:crypto";
+import type { Actor } from "../../../core/calls/call.ts";
+import { readArguments } from "../../../core/commands/arguments.ts";
+import { CommandError, type Host } from "../../../core/commands/host.ts";
+import { requirePepper } from "../../../core/commands/pepper.ts";
+import { requireSchema } from "../../../core/commands/schema.ts";
+import { readConfig } from "../../../core/config/config.ts";
+import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
+import { NO_QUOTAS } from "../../../core/domain/quotas.ts";
+import type { TenantResource } from "../../../core/domain/tenant.ts";
+import { openPool, type Runner } from "../../../core/store/pool.ts";
+import { insertTenant, lockTenant } from "../../../core/store/tenants/tenants.ts";
+import type { ApiKeyTerms } from "../api-key-messages.ts";
+import { recordChange } from "../audited-change.ts";
+import { makeApiKey } from "../new-api-key.ts";
+
+/** `operator-key`: creates an operator's API key directly in the database and prints it, once. */
+export async function operatorKey(host: Host): Promise<void> {
+  readArguments(host.args, {});
+  await printNewKey(host, { action: "CreateOperatorApiKey", role: "OPERATOR", tenant: undefined });
+}
+
+/**
+ * `tenant-key --tenant NAME [--role caller|admin]`: creates an API key of a tenant directly in the database,
+ * and the tenant if it does not exist, and prints the key, once.
+ */
+export async function tenantKey(host: Host): Promise<void> {
+  const { tenant = "", role } = readArguments(host.args, {
+    tenant: { type: "string" },
+    role: { type: "string", default: "caller" },
+  });
+  if (!NAMESPACE_PATTERN.test(tenant))
+    throw new CommandError(`--tenant must match ${NAMESPACE_PATTERN.source}`);
+  if (role !== "caller" && role !== "admin") throw new CommandError("--role must be caller or admin");
+  const action = "CreateTenantApiKey";
+  await printNewKey(host, { action, role: role === "admin" ? "TENANT_ADMIN" : "CALLER", tenant });
+}
+
+interface NewKey {
+  /** The RPC with the same effect, for the audit. */
+  readonly action: string;
+  readonly role: ApiKeyTerms["role"];
+  /** The tenant's name; undefined: an operator's key. */
+  readonly tenant: string | undefined;
+}
+
+async function printNewKey(host: Host, { action, role, tenant: name }: NewKey): Promise<void> {
+  const config = readConfig(host.env);
+  await requireSchema(config);
+  await requirePepper(config);
+  const pool = openPool({
+    databaseUrl: config.DATABASE_URL,
+    size: 1,
+    throughPgBouncer: config.ONCEWARD_PGBOUNCER,
+  });
+  const terms = { role, label: "made by the server's CLI", namespaces: undefined, expiresAtMs: undefined };
+  try {
+    const { secret } = await pool.transaction(async (transaction) => {
+      const tenant = name === undefined ? undefined : await ensureTenant(transaction, name);
+      return makeApiKey(transaction, COMMAND, {
+        action,
+        tenant,
+        terms,
+        pepper: config.ONCEWARD_API_KEY_PEPPER,
+      });
+    });
+    host.print(secret);
+  } finally {
+    await pool.close();
+  }
+}
+
+/** The actor of commands in the audit. Commands need no credential but the database's. */
+const COMMAND: Actor = {
+  principal: { role: "OPERATOR", actor: "onceward-server", goodUntilMs: Number.POSITIVE_INFINITY },
+  requestId: randomUUID(),
+  again() {
+    throw new Error("a command is not authorised again");
+  },
+};
+
+/** Locks the tenant of that name, or creates it. */
+async function ensureTenant(transaction: Runner, name: string): Promise<TenantResource> {
+  const made = await insertTenant(transaction, { name, policy: {}, bounds: {}, quotas: NO_QUOTAS });
+  if (made !== undefined) {
+    await recordChange(transaction, COMMAND, {
+      action: "CreateTenant",
+      target: `tenant ${name}`,
+      tenant: made,
+    });
+    return made;
+  }
+  const tenant = await lockTenant(transaction, name);
+  if (tenant === undefined || tenant.state === "DELETING") {
+    throw new CommandError(`tenant ${name} is being deleted`);
+  }
+  if (tenant.state === "MOVING") throw new CommandError(`tenant ${name} is moving to another installation`);
+  return tenant;
+}

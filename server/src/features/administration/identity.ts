@@ -1,0 +1,31 @@
+import { create } from "@bufbuild/protobuf";
+import type { Handlers } from "../../core/calls/call.ts";
+import { timestamp } from "../../core/messages/violations.ts";
+import {
+  type IdentityService,
+  WhoAmIResponse_Kind as Kind,
+  WhoAmIResponseSchema,
+} from "../../gen/onceward/v1/identity_pb.ts";
+import { ROLE_MESSAGES } from "./api-key-messages.ts";
+
+const KINDS = { API_KEY: Kind.API_KEY, TOKEN: Kind.TOKEN } as const;
+
+/** Returns IdentityService. `identity.proto` describes its RPC. */
+export function createIdentityService(): Handlers<typeof IdentityService> {
+  return {
+    whoAmI(_, { principal }) {
+      const { role, actor, credential } = principal;
+      return create(WhoAmIResponseSchema, {
+        kind: credential === undefined ? Kind.ANONYMOUS : KINDS[credential.kind],
+        actor,
+        role: ROLE_MESSAGES[role],
+        allNamespaces: principal.role !== "OPERATOR" && principal.namespaces === undefined,
+        ...(principal.role !== "OPERATOR" && {
+          tenant: principal.tenant.name,
+          namespaces: [...(principal.namespaces ?? [])].sort(),
+        }),
+        ...(credential?.expiresAtMs !== undefined && { expiresAt: timestamp(credential.expiresAtMs) }),
+      });
+    },
+  };
+}

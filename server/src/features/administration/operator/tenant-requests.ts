@@ -1,0 +1,86 @@
+import { MAX_REASON_BYTES, NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
+import { boundsInForce } from "../../../core/domain/policy-bounds.ts";
+import { Refusal } from "../../../core/domain/refusal.ts";
+import { requireServed, type TenantResource } from "../../../core/domain/tenant.ts";
+import { Violations } from "../../../core/messages/violations.ts";
+import type { Runner } from "../../../core/store/pool.ts";
+import type { Snapshot } from "../../../core/store/tenants/audit-events.ts";
+import { lockTenant } from "../../../core/store/tenants/tenants.ts";
+import type { CreateTenantRequest } from "../../../gen/onceward/v1/operator_pb.ts";
+import { checkBounds, parseLimits, parsePolicy } from "../policy-messages.ts";
+
+/** Parses a request for a tenant. @throws Refusal INVALID_REQUEST with every violation. */
+export function parseNewTenant({
+  tenant,
+}: CreateTenantRequest): Pick<TenantResource, "name" | "policy" | "bounds" | "quotas"> {
+  const violations = new Violations();
+  const name = tenant?.name ?? "";
+  checkName("tenant.name", name, violations);
+  const limits = parseLimits(tenant ?? {}, violations);
+  checkBounds(limits.bounds, violations);
+  const policy = parsePolicy(tenant?.policy, boundsInForce(limits.bounds), violations);
+  violations.throwIfAny();
+  return { name, policy, ...limits };
+}
+
+/** Adds a violation for a name that no tenant can have. */
+export function checkName(field: string, name: string, violations: Violations): void {
+  if (!NAMESPACE_PATTERN.test(name)) violations.add(field, `must match ${NAMESPACE_PATTERN.source}`);
+}
+
+/** @throws Refusal INVALID_REQUEST for a name that no tenant can have, or a reason that is too long. */
+export function checkNameAndReason({
+  name,
+  reason,
+}: {
+  readonly name: string;
+  readonly reason: string;
+}): void {
+  const violations = new Violations();
+  checkName("name", name, violations);
+  violations.prose("reason", reason, { maxBytes: MAX_REASON_BYTES });
+  violations.throwIfAny();
+}
+
+/**
+ * Returns the tenant of that name, and locks it until the transaction ends.
+ *
+ * @throws Refusal TENANT_NOT_FOUND.
+ */
+export async function lockTenantByName(transaction: Runner, name: string): Promise<TenantResource> {
+  const tenant = await lockTenant(transaction, name);
+  if (tenant === undefined) throw tenantNotFound();
+  return tenant;
+}
+
+/**
+ * Returns the same as `lockTenantByName`, for a tenant that is not being deleted.
+ *
+ * @throws Refusal TENANT_NOT_FOUND, also for a tenant that is being deleted.
+ */
+export async function lockKeptTenant(transaction: Runner, name: string): Promise<TenantResource> {
+  const tenant = await lockTenantByName(transaction, name);
+  if (tenant.state === "DELETING") throw tenantNotFound();
+  return tenant;
+}
+
+/**
+ * Returns the same as `lockKeptTenant`, for a tenant whose data may change: the export of a moving one may have been written
+ * already, so that a change would be lost.
+ *
+ * @throws Refusal TENANT_NOT_FOUND, TENANT_MOVING.
+ */
+export async function lockChangeableTenant(transaction: Runner, name: string): Promise<TenantResource> {
+  const tenant = await lockKeptTenant(transaction, name);
+  requireServed({ moving: tenant.state === "MOVING", suspended: false });
+  return tenant;
+}
+
+export function tenantNotFound(): Refusal {
+  return new Refusal("TENANT_NOT_FOUND", "There is no such tenant, or it is being deleted.");
+}
+
+/** Returns a tenant's limits as audit events show them. */
+export function limitsSnapshot({ bounds, quotas }: Pick<TenantResource, "bounds" | "quotas">): Snapshot {
+  return { policyBounds: { ...bounds }, quotas: { ...quotas } };
+}

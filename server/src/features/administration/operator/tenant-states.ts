@@ -1,0 +1,114 @@
+import { create } from "@bufbuild/protobuf";
+import type { Call, Handlers } from "../../../core/calls/call.ts";
+import { POLICY_SETTLES_MS } from "../../../core/domain/statement-times.ts";
+import type { TenantResource } from "../../../core/domain/tenant.ts";
+import { Violations } from "../../../core/messages/violations.ts";
+import { revokeApiKeys } from "../../../core/store/tenants/api-keys.ts";
+import { updateTenant } from "../../../core/store/tenants/tenants.ts";
+import {
+  DeleteTenantResponseSchema,
+  type OperatorService,
+  ResumeTenantResponseSchema,
+  SuspendTenantResponseSchema,
+} from "../../../gen/onceward/v1/operator_pb.ts";
+import { insertRecordJob } from "../../jobs/store/record-jobs.ts";
+import { recordChange } from "../audited-change.ts";
+import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
+import type { OperatorOptions } from "./options.ts";
+import { checkNameAndReason, lockKeptTenant, lockTenantByName } from "./tenant-requests.ts";
+
+type Methods = "suspendTenant" | "resumeTenant" | "deleteTenant";
+
+/** Returns the RPCs that suspend a tenant, resume it, and delete it. */
+export function createTenantStateHandlers({
+  pool,
+  changes,
+}: OperatorOptions): Pick<Handlers<typeof OperatorService>, Methods> {
+  async function changeState(
+    action: string,
+    state: "ACTIVE" | "SUSPENDED",
+    request: { readonly name: string; readonly reason: string; readonly notImported?: boolean },
+    call: Call,
+  ): Promise<TenantResource> {
+    checkNameAndReason(request);
+    const tenant = await pool.transaction(async (transaction) => {
+      const was = await lockKeptTenant(transaction, request.name);
+      if (was.state === state) return was;
+      if (was.state === "MOVING") checkMoving(state, request);
+      await recordChange(transaction, call, {
+        action,
+        target: `tenant ${was.name}`,
+        tenant: was,
+        reason: request.reason,
+        before: { state: was.state },
+        after: { state },
+      });
+      return updateTenant(transaction, { ...was, state });
+    });
+    changes.tenantChanged(tenant.id);
+    return tenant;
+  }
+
+  return {
+    async suspendTenant(request, call) {
+      const tenant = await changeState("SuspendTenant", "SUSPENDED", request, call);
+      return create(SuspendTenantResponseSchema, { tenant: tenantMessage(tenant) });
+    },
+
+    async resumeTenant(request, call) {
+      const tenant = await changeState("ResumeTenant", "ACTIVE", request, call);
+      return create(ResumeTenantResponseSchema, { tenant: tenantMessage(tenant) });
+    },
+
+    async deleteTenant(request, call) {
+      checkNameAndReason(request);
+      const tenant = await pool.transaction(async (transaction) => {
+        const was = await lockTenantByName(transaction, request.name);
+        // A repeated call has the etag from before the deletion.
+        if (was.state === "DELETING") return was;
+        checkEtag(request.etag, tenantEtag(was));
+        await revokeApiKeys(transaction, was.id);
+        // The job is delayed because the tenant can still claim until every replica refuses it.
+        const job = await insertRecordJob(transaction, {
+          tenantId: was.id,
+          namespace: undefined,
+          work: { kind: "DELETE" },
+          delayMs: POLICY_SETTLES_MS,
+        });
+        await recordChange(transaction, call, {
+          action: "DeleteTenant",
+          target: `tenant ${was.name}`,
+          tenant: was,
+          reason: request.reason,
+          before: { state: was.state },
+          after: { state: "DELETING", recordJob: String(job.id) },
+        });
+        return updateTenant(transaction, { ...was, state: "DELETING" });
+      });
+      changes.tenantChanged(tenant.id);
+      return create(DeleteTenantResponseSchema, { tenant: tenantMessage(tenant) });
+    },
+  };
+}
+
+/**
+ * Checks a change of a moving tenant. Suspending it would end its move, and a later resumption would need no
+ * confirmation.
+ *
+ * @throws Refusal INVALID_REQUEST.
+ */
+function checkMoving(
+  state: "ACTIVE" | "SUSPENDED",
+  { notImported = false }: { readonly notImported?: boolean },
+): void {
+  const violations = new Violations();
+  if (state === "SUSPENDED") {
+    violations.add("name", "names a tenant that is moving: its calls are refused already");
+  } else if (!notImported) {
+    violations.add(
+      "not_imported",
+      "must be true for a tenant that is moving: if another installation has imported it, both would grant the same keys",
+    );
+  }
+  violations.throwIfAny();
+}

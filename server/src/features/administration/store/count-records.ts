@@ -1,0 +1,85 @@
+import type { Runner } from "../../../core/store/pool.ts";
+
+/** Counts of a range of a namespace's records. */
+export interface RecordCounts {
+  readonly inProgress: number;
+  readonly lapsed: number;
+  readonly completed: number;
+  readonly released: number;
+  readonly ambiguous: number;
+  /**
+   * When the lease of the longest ambiguous record expired, in milliseconds since the Unix epoch; undefined: none is
+   * ambiguous.
+   */
+  readonly oldestAmbiguousSinceMs: number | undefined;
+}
+
+/** A range of a namespace's records, in the order of their keys. */
+export interface CountRange {
+  readonly tenantId: number;
+  readonly namespace: string;
+  /** The range begins behind this key. Empty: with the first record. */
+  readonly afterKey: string;
+}
+
+/** Rows that one statement examines: some tens of milliseconds. The text of the statement holds the number. */
+export const MAX_COUNTED = 20_000;
+
+/** Counts rows in the order of the primary key. A forgotten row, or one whose retention has ended, is not counted. */
+const countStates = {
+  name: "count_records_by_state",
+  text: `
+with examined as materialized (
+  select r.key, r.lease_expires_at,
+         case when r.expires_at <= now() or r.state = 0 /* forgotten */ then 'ended'
+              when r.state = 2 /* completed */ then 'completed'
+              when r.state = 3 /* released */ then 'released'
+              when r.lease_expires_at > now() then 'inProgress'
+              when r.holds_on_lease_expiry then 'ambiguous'
+              else 'lapsed' end as phase
+    from records r
+   where r.tenant_id = $1::int
+     and r.namespace = $2::text
+     and (r.namespace, r.key) > ($2::text, $3::text)
+   order by r.namespace, r.key
+   limit 20000
+)
+select count(*)::int as examined,
+       max(key) as last_key,
+       (count(*) filter (where phase = 'inProgress'))::int as in_progress,
+       (count(*) filter (where phase = 'lapsed'))::int as lapsed,
+       (count(*) filter (where phase = 'completed'))::int as completed,
+       (count(*) filter (where phase = 'released'))::int as released,
+       (count(*) filter (where phase = 'ambiguous'))::int as ambiguous,
+       date_part('epoch', min(lease_expires_at) filter (where phase = 'ambiguous')) * 1000 as oldest_ambiguous_ms
+  from examined`,
+};
+
+interface Row {
+  readonly examined: number;
+  readonly last_key: string | null;
+  readonly in_progress: number;
+  readonly lapsed: number;
+  readonly completed: number;
+  readonly released: number;
+  readonly ambiguous: number;
+  readonly oldest_ambiguous_ms: number | null;
+}
+
+/** Counts at most MAX_COUNTED records. `next` is the key behind which the next range begins; undefined: none is left. */
+export async function countRecords(
+  runner: Runner,
+  { tenantId, namespace, afterKey }: CountRange,
+): Promise<{ readonly counts: RecordCounts; readonly next: string | undefined }> {
+  const [row] = await runner.run<Row>(countStates, [tenantId, namespace, afterKey]);
+  if (row === undefined) throw new Error("a count returned no row");
+  const counts = {
+    inProgress: row.in_progress,
+    lapsed: row.lapsed,
+    completed: row.completed,
+    released: row.released,
+    ambiguous: row.ambiguous,
+    oldestAmbiguousSinceMs: row.oldest_ambiguous_ms ?? undefined,
+  };
+  return { counts, next: row.examined === MAX_COUNTED ? (row.last_key ?? undefined) : undefined };
+}

@@ -1,0 +1,68 @@
+import type { LiveRecord } from "../../../core/domain/record.ts";
+import type { Runner } from "../../../core/store/pool.ts";
+import { parseRecord, type RecordRow } from "../../../core/store/records/record-row.ts";
+import { textArray } from "../../../core/store/sql-arrays.ts";
+import { findNamespacesInUse } from "./list-namespaces-in-use.ts";
+
+/** The records with a key that one statement found. */
+export interface FoundOfKey {
+  /** By namespace. Without payloads, results' metadata and the states of checkpoints. */
+  readonly records: readonly LiveRecord[];
+  /** The next search begins behind this namespace; undefined: there are no more. */
+  readonly next: string | undefined;
+}
+
+/** Maximum namespaces that one statement examines: some tens of milliseconds. */
+export const MAX_EXAMINED_NAMESPACES = 2000;
+
+/**
+ * Finds the record with a key in each of these namespaces by one look at the primary key. The namespaces come from a
+ * statement of their own, because Citus does not read records for a function in a statement on records.
+ */
+const lookAtKey = {
+  name: "look_at_key",
+  text: `
+select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
+       r.fencing_token::text as fencing_token,
+       encode(r.fingerprint, 'hex') as fingerprint,
+       date_part('epoch', now()) * 1000 as now_ms,
+       date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
+       date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
+       date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
+       date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
+       date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
+       date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
+       date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
+       r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
+       encode(r.result_digest, 'hex') as result_digest,
+       null::bytea as checkpoint_state, null::text as result_metadata, null::bytea as result_payload
+  from unnest($2::text[]) as i (namespace)
+  join records r
+    on r.tenant_id = $1::int
+   and r.namespace = i.namespace
+   and r.key = $3::text
+ where r.state <> 0 /* forgotten */
+   and r.expires_at > now()
+ order by r.namespace
+ limit $4::int`,
+};
+
+/**
+ * Returns the records of a tenant with exactly this key, up to `limit`, in the first MAX_EXAMINED_NAMESPACES namespaces behind
+ * `afterNamespace`.
+ */
+export async function findKey(
+  runner: Runner,
+  { tenantId, key }: { readonly tenantId: number; readonly key: string },
+  afterNamespace: string,
+  limit: number,
+): Promise<FoundOfKey> {
+  const namespaces = await findNamespacesInUse(runner, tenantId, afterNamespace, MAX_EXAMINED_NAMESPACES);
+  if (namespaces.length === 0) return { records: [], next: undefined };
+  const names = textArray(namespaces.map(({ name }) => name));
+  const rows = await runner.run<RecordRow>(lookAtKey, [tenantId, names, key, limit]);
+  const records = rows.map((row) => parseRecord(row)).filter((record) => record !== undefined);
+  if (rows.length === limit) return { records, next: rows.at(-1)?.namespace };
+  const wasFull = namespaces.length === MAX_EXAMINED_NAMESPACES;
+  return { records, next: wasFull ? namespaces.at(-1)?.name : undefined };
+}

@@ -1,0 +1,106 @@
+import type { NamespaceResource } from "../../../core/domain/tenant.ts";
+import type { Runner } from "../../../core/store/pool.ts";
+import { type FieldRow, POLICY_COLUMNS, placeholders } from "../../../core/store/tenants/policy-columns.ts";
+
+const POLICY = POLICY_COLUMNS.names.join(", ");
+
+const COLUMNS = `
+  tenant_id, name, date_part('epoch', created_at) * 1000 as created_at_ms, version, ${POLICY}`;
+
+type Row = FieldRow & {
+  readonly tenant_id: number;
+  readonly name: string;
+  readonly created_at_ms: number;
+  readonly version: number;
+};
+
+const readNamespace = {
+  name: "read_namespace",
+  text: `select ${COLUMNS} from namespaces where tenant_id = $1::int and name = $2::text`,
+};
+
+/** Returns a declared namespace; undefined if it was never declared. */
+export async function findNamespaceResource(
+  runner: Runner,
+  tenantId: number,
+  name: string,
+): Promise<NamespaceResource | undefined> {
+  const [row] = await runner.run<Row>(readNamespace, [tenantId, name]);
+  return row && parse(row);
+}
+
+const listNamespaceRows = {
+  name: "list_namespaces",
+  text: `
+select ${COLUMNS}
+  from namespaces
+ where tenant_id = $1::int
+   and name > $2::text
+ order by name
+ limit $3::int`,
+};
+
+/** Returns at most `limit` of a tenant's namespaces, by name, whose names come after `afterName`. */
+export async function listNamespaceResources(
+  runner: Runner,
+  tenantId: number,
+  afterName: string,
+  limit: number,
+): Promise<readonly NamespaceResource[]> {
+  return (await runner.run<Row>(listNamespaceRows, [tenantId, afterName, limit])).map(parse);
+}
+
+const putNamespaceRow = {
+  name: "put_namespace",
+  text: `
+insert into namespaces as n (tenant_id, name, ${POLICY})
+values ($1::int, $2::text, ${placeholders(POLICY_COLUMNS.types, 3)})
+on conflict (tenant_id, name) do update set
+  (${POLICY}) = (${POLICY_COLUMNS.names.map((column) => `excluded.${column}`).join(", ")}),
+  version = n.version + 1
+returning ${COLUMNS}`,
+};
+
+/** Declares a namespace, or stores its new policy. The transaction has locked its tenant. */
+export async function putNamespace(
+  transaction: Runner,
+  { tenantId, name, policy }: Pick<NamespaceResource, "tenantId" | "name" | "policy">,
+): Promise<NamespaceResource> {
+  const parameters = [tenantId, name, ...POLICY_COLUMNS.parameters(policy)];
+  const [row] = await transaction.run<Row>(putNamespaceRow, parameters);
+  if (row === undefined) throw new Error("a namespace was neither created nor changed");
+  return parse(row);
+}
+
+const countNamespaceRows = {
+  name: "count_namespaces",
+  text: `
+select count(*)::int as declared
+  from (select from namespaces where tenant_id = $1::int limit $2::int) counted`,
+};
+
+/** Counts the namespaces that a tenant has declared, up to `upTo`. */
+export async function countNamespaces(runner: Runner, tenantId: number, upTo: number): Promise<number> {
+  const [row] = await runner.run<{ declared: number }>(countNamespaceRows, [tenantId, upTo]);
+  return row?.declared ?? 0;
+}
+
+const deleteNamespaceRow = {
+  name: "delete_namespace",
+  text: `delete from namespaces where tenant_id = $1::int and name = $2::text`,
+};
+
+/** Deletes the namespace's policy; its records follow the tenant's. */
+export async function deleteNamespace(transaction: Runner, tenantId: number, name: string): Promise<void> {
+  await transaction.run(deleteNamespaceRow, [tenantId, name]);
+}
+
+function parse(row: Row): NamespaceResource {
+  return {
+    tenantId: row.tenant_id,
+    name: row.name,
+    policy: POLICY_COLUMNS.parse(row),
+    createdAtMs: row.created_at_ms,
+    version: row.version,
+  };
+}

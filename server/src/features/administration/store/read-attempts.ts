@@ -1,0 +1,65 @@
+import type { Attempt } from "../../../core/domain/attempt.ts";
+import type { RecordId } from "../../../core/domain/record.ts";
+import type { Runner } from "../../../core/store/pool.ts";
+
+const readPastAttempts = {
+  name: "read_past_attempts",
+  text: `
+select r.past_attempts
+  from records r
+ where r.tenant_id = $1::int and r.namespace = $2::text and r.key = $3::text`,
+};
+
+/**
+ * An attempt as `records.past_attempts` keeps it: texts, because the only function that makes a JSON object
+ * and is immutable makes one of texts. Times are milliseconds since the Unix epoch. A field without a value
+ * is missing.
+ */
+interface StoredAttempt {
+  readonly attempt: string;
+  readonly token: string;
+  readonly owner: string;
+  readonly claimed: string;
+  readonly checkpoint?: string;
+  readonly ended: string;
+  readonly ending: "superseded" | "released" | "resolved";
+  readonly reason?: string;
+}
+
+/**
+ * Returns the ended attempts that a key's row keeps, oldest first: those that the take-overs and resolutions
+ * of this server version ended. Most rows keep none.
+ */
+export async function readAttempts(
+  runner: Runner,
+  { tenantId, namespace, key }: RecordId,
+): Promise<readonly Attempt[]> {
+  const [row] = await runner.run<{ past_attempts: readonly StoredAttempt[] | null }>(readPastAttempts, [
+    tenantId,
+    namespace,
+    key,
+  ]);
+  return (row?.past_attempts ?? []).map(parse);
+}
+
+function parse({
+  attempt,
+  token,
+  owner,
+  claimed,
+  checkpoint,
+  ended,
+  ending,
+  reason,
+}: StoredAttempt): Attempt {
+  return {
+    number: Number(attempt),
+    fencingToken: BigInt(token),
+    owner,
+    claimedAtMs: Number(claimed),
+    checkpoint: checkpoint ?? "",
+    ending,
+    endedAtMs: Number(ended),
+    reason: reason ?? "",
+  };
+}

@@ -1,0 +1,111 @@
+import { createHash } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import { resolvePolicy } from "../../core/domain/policy.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
+import type { NamespaceResource, TenantResource, TenantState } from "../../core/domain/tenant.ts";
+import { timestamp } from "../../core/messages/violations.ts";
+import {
+  type Namespace,
+  NamespaceSchema,
+  RecordJob_Kind,
+  RecordJob_State,
+  type RecordJob as RecordJobMessage,
+  RecordJobSchema,
+  type Tenant,
+  Tenant_State,
+  TenantSchema,
+} from "../../gen/onceward/v1/tenant_pb.ts";
+import { type RecordJob, recordsLeftAlone } from "../jobs/record-job.ts";
+import { BOUND_MESSAGES, POLICY_MESSAGES, QUOTA_MESSAGES } from "./policy-messages.ts";
+
+const TENANT_STATES: Readonly<Record<TenantState, Tenant_State>> = {
+  ACTIVE: Tenant_State.ACTIVE,
+  SUSPENDED: Tenant_State.SUSPENDED,
+  MOVING: Tenant_State.MOVING,
+  DELETING: Tenant_State.DELETING,
+};
+
+/** Returns a tenant as its administrators and operators see it. */
+export function tenantMessage(tenant: TenantResource): Tenant {
+  return create(TenantSchema, {
+    name: tenant.name,
+    state: TENANT_STATES[tenant.state],
+    policy: POLICY_MESSAGES.write(tenant.policy),
+    effectivePolicy: POLICY_MESSAGES.write(resolvePolicy(tenant.policy)),
+    policyBounds: BOUND_MESSAGES.write(tenant.bounds),
+    quotas: QUOTA_MESSAGES.write(tenant.quotas),
+    createdAt: timestamp(tenant.createdAtMs),
+    etag: tenantEtag(tenant),
+  });
+}
+
+/** Returns a declared namespace, with the policy in force. */
+export function namespaceMessage(namespace: NamespaceResource, tenant: TenantResource): Namespace {
+  return create(NamespaceSchema, {
+    name: namespace.name,
+    policy: POLICY_MESSAGES.write(namespace.policy),
+    effectivePolicy: POLICY_MESSAGES.write(resolvePolicy(tenant.policy, namespace.policy)),
+    createdAt: timestamp(namespace.createdAtMs),
+    etag: namespaceEtag(namespace),
+  });
+}
+
+/** Returns the etag of a tenant's state. It covers the id, so that no two tenants ever share one. */
+export function tenantEtag({ id, version }: TenantResource): string {
+  return digest(["tenant", id, version]);
+}
+
+/** Returns the etag of a namespace's state. */
+export function namespaceEtag({ tenantId, name, version }: NamespaceResource): string {
+  return digest(["namespace", tenantId, name, version]);
+}
+
+function digest(parts: readonly (string | number)[]): string {
+  return createHash("sha256").update(JSON.stringify(parts)).digest("base64url").slice(0, 22);
+}
+
+/**
+ * Checks the etag of a request. An empty one matches every state.
+ *
+ * @throws Refusal ETAG_MISMATCH: the same for an old etag, another resource's and an invented one.
+ */
+export function checkEtag(sent: string, current: string | undefined): void {
+  if (sent === "" || sent === current) return;
+  throw new Refusal("ETAG_MISMATCH", "The etag is not the resource's current one; read the resource again.");
+}
+
+const JOB_STATES: Readonly<Record<RecordJob["state"], RecordJob_State>> = {
+  WAITING: RecordJob_State.WAITING,
+  RUNNING: RecordJob_State.RUNNING,
+  DONE: RecordJob_State.DONE,
+  CANCELLED: RecordJob_State.CANCELLED,
+};
+
+/** The deletion of a tenant is never shown: its administrators have no access any more. */
+const JOB_KINDS: Readonly<Record<RecordJob["work"]["kind"], RecordJob_Kind>> = {
+  RESTAMP: RecordJob_Kind.RESTAMP,
+  FORGET: RecordJob_Kind.FORGET,
+  DELETE: RecordJob_Kind.FORGET,
+  RESOLVE: RecordJob_Kind.RESOLVE,
+};
+
+/** Returns a background change of records, with its progress. */
+export function recordJobMessage(job: RecordJob): RecordJobMessage {
+  const { work } = job;
+  const leftAlone =
+    work.kind === "RESOLVE" && job.state === "DONE" ? recordsLeftAlone(work, job.recordsChanged) : 0;
+  return create(RecordJobSchema, {
+    id: job.id,
+    kind: JOB_KINDS[work.kind],
+    namespace: job.namespace ?? "",
+    state: JOB_STATES[job.state],
+    recordsExamined: BigInt(job.recordsExamined),
+    recordsChanged: BigInt(job.recordsChanged),
+    recordsForgotten: BigInt(job.recordsForgotten),
+    recordsMatching: BigInt(work.kind === "RESOLVE" ? work.matching : 0),
+    recordsLeftAlone: BigInt(leftAlone),
+    createdAt: timestamp(job.createdAtMs),
+    startsAt: timestamp(job.startsAtMs),
+    ...(job.finishedAtMs !== undefined && { finishedAt: timestamp(job.finishedAtMs) }),
+  });
+}

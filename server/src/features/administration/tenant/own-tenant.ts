@@ -1,0 +1,40 @@
+import type { Call } from "../../../core/calls/call.ts";
+import { credentialInvalid, Refusal } from "../../../core/domain/refusal.ts";
+import type { Tenant, TenantResource } from "../../../core/domain/tenant.ts";
+import type { Runner } from "../../../core/store/pool.ts";
+import { lockTenant } from "../../../core/store/tenants/tenants.ts";
+
+/**
+ * Returns the tenant that a caller administers as a whole.
+ *
+ * @throws Refusal NAMESPACE_DENIED for a credential that is limited to namespaces.
+ */
+export function administeredTenant({ principal }: Call): Tenant {
+  if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
+  if (principal.namespaces !== undefined) {
+    throw new Refusal(
+      "NAMESPACE_DENIED",
+      "The credential is limited to namespaces; this RPC concerns the whole tenant.",
+    );
+  }
+  return principal.tenant;
+}
+
+/** Returns the tenant of a caller who may administer this namespace. @throws Refusal NAMESPACE_DENIED. */
+export function administeredNamespace({ principal }: Call, namespace: string): Tenant {
+  if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
+  if (principal.namespaces !== undefined && !principal.namespaces.has(namespace)) {
+    throw new Refusal("NAMESPACE_DENIED", "The credential is limited to other namespaces.", {
+      metadata: { namespace },
+    });
+  }
+  return principal.tenant;
+}
+
+/** Returns the caller's tenant, and locks it until the transaction ends. */
+export async function lockOwnTenant(transaction: Runner, { id }: Tenant): Promise<TenantResource> {
+  const tenant = await lockTenant(transaction, id);
+  // The tenant was just deleted, and its credentials with it.
+  if (tenant === undefined) throw credentialInvalid();
+  return tenant;
+}

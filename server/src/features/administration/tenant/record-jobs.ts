@@ -1,0 +1,112 @@
+import { create } from "@bufbuild/protobuf";
+import type { Admission } from "../../../core/admission/admission.ts";
+import type { Call, Handlers } from "../../../core/calls/call.ts";
+import { Refusal } from "../../../core/domain/refusal.ts";
+import type { TenantResource } from "../../../core/domain/tenant.ts";
+import { Violations } from "../../../core/messages/violations.ts";
+import type { Runner } from "../../../core/store/pool.ts";
+import type { Snapshot } from "../../../core/store/tenants/audit-events.ts";
+import {
+  CancelRecordJobResponseSchema,
+  GetRecordJobResponseSchema,
+  ListRecordJobsResponseSchema,
+  type TenantAdminService,
+} from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import { RecordJobSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
+import type { RecordJob } from "../../jobs/record-job.ts";
+import {
+  cancelRecordJob,
+  countUnfinishedJobsOf,
+  findRecordJob,
+  insertRecordJob,
+  listRecordJobs,
+  lockRecordJob,
+  type NewRecordJob,
+} from "../../jobs/store/record-jobs.ts";
+import { recordChange } from "../audited-change.ts";
+import { pageSize, replyPage } from "../pages.ts";
+import { recordJobMessage } from "../tenant-messages.ts";
+import type { TenantAdminOptions } from "./options.ts";
+import { administeredTenant } from "./own-tenant.ts";
+
+/** Returns the RPCs for background changes of records. */
+export function createRecordJobHandlers({
+  pool,
+  pageTokens,
+}: TenantAdminOptions): Pick<
+  Handlers<typeof TenantAdminService>,
+  "getRecordJob" | "listRecordJobs" | "cancelRecordJob"
+> {
+  return {
+    async getRecordJob({ id }, call) {
+      const found = await findRecordJob(pool.of(call), tenantIdOf(call), id);
+      return create(GetRecordJobResponseSchema, { job: recordJobMessage(visibleJob(found, call)) });
+    },
+
+    async cancelRecordJob({ id }, call) {
+      const job = await pool.of(call).transaction(async (transaction) => {
+        const was = visibleJob(await lockRecordJob(transaction, tenantIdOf(call), id), call);
+        if (was.finishedAtMs !== undefined) return was;
+        const became = await cancelRecordJob(transaction, was.id);
+        await recordChange(transaction, call, {
+          action: "CancelRecordJob",
+          target: `record job ${was.id}`,
+          before: jobSnapshot(was),
+          after: jobSnapshot(became),
+        });
+        return became;
+      });
+      return create(CancelRecordJobResponseSchema, { job: recordJobMessage(job) });
+    },
+
+    async listRecordJobs(request, call) {
+      const own = administeredTenant(call);
+      const violations = new Violations();
+      const scope = [own.id, "ListRecordJobs"];
+      const limit = pageSize(request.pageSize, violations);
+      const [beforeId] = pageTokens.read(scope, request.pageToken, violations) ?? [];
+      violations.throwIfAny();
+
+      const found = await listRecordJobs(pool.of(call), own.id, beforeId, limit + 1);
+      const { messages, last } = replyPage(found, limit, RecordJobSchema, recordJobMessage);
+      return create(ListRecordJobsResponseSchema, {
+        jobs: messages,
+        ...(last && { nextPageToken: pageTokens.write(scope, [String(last.id)]) }),
+      });
+    },
+  };
+}
+
+/**
+ * Creates a job for a tenant that the transaction has locked.
+ *
+ * @throws Refusal QUOTA_RECORD_JOBS if too many of the tenant's jobs are unfinished.
+ */
+export async function newRecordJob(
+  transaction: Runner,
+  admission: Pick<Admission, "admitRecordJob">,
+  tenant: TenantResource,
+  job: Omit<NewRecordJob, "tenantId">,
+): Promise<RecordJob> {
+  admission.admitRecordJob(tenant, await countUnfinishedJobsOf(transaction, tenant.id));
+  return insertRecordJob(transaction, { ...job, tenantId: tenant.id });
+}
+
+function tenantIdOf({ principal }: Call): number {
+  if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
+  return principal.tenant.id;
+}
+
+/** Returns a job that the caller may see. @throws Refusal RECORD_JOB_NOT_FOUND. */
+function visibleJob(job: RecordJob | undefined, { principal }: Call): RecordJob {
+  const namespaces = principal.role === "OPERATOR" ? undefined : principal.namespaces;
+  const isVisible = namespaces === undefined || namespaces.has(job?.namespace ?? "");
+  if (job === undefined || !isVisible) {
+    throw new Refusal("RECORD_JOB_NOT_FOUND", "The tenant has no such record job.");
+  }
+  return job;
+}
+
+function jobSnapshot({ state, work, namespace, recordsChanged }: RecordJob): Snapshot {
+  return { kind: work.kind, ...(namespace !== undefined && { namespace }), state, recordsChanged };
+}

@@ -1,0 +1,108 @@
+import { type Runner, WORKER_SETTINGS } from "../../core/store/pool.ts";
+import { askWorkers, type CitusState, readCitusNodes, readCitusState } from "./citus-state.ts";
+import { DistributionRefused, onCitus, refuse, whyNoCoordinator } from "./coordinator-session.ts";
+import {
+  CREATE_SHARD_GUARD,
+  CREATE_SHARD_RUNNER,
+  DISTRIBUTE_SHARD_GUARD,
+  DISTRIBUTE_SHARD_RUNNER,
+} from "./shard-functions.ts";
+
+/**
+ * Citus' own default. It limits the number of workers, and another number means to distribute all records again.
+ */
+const DEFAULT_SHARDS = 32;
+
+/**
+ * Checks that a database, which may be empty, is that of a coordinator whose nodes reach each other. Migrations must
+ * not run before: the tables of a worker come from its coordinator.
+ *
+ * @throws DistributionRefused if it is not.
+ */
+export function requireCoordinator(databaseUrl: string): Promise<void> {
+  return onCitus(databaseUrl, async (runner) => {
+    refuse(whyNoCoordinator(await readCitusNodes(runner)));
+  });
+}
+
+/**
+ * Distributes the records of a migrated database over the workers of a Citus by their keys, and gives the workers'
+ * databases the settings of the service's sessions. The other tables stay on the coordinator. May be repeated: a
+ * repeat gives the settings to workers that were added in between.
+ *
+ * Replicas may serve meanwhile: Citus copies existing records while they change, by logical replication. If the
+ * connection breaks, Postgres finishes or undoes the copy, and a repeat does what is missing.
+ *
+ * @returns a sentence for each thing that was done or found.
+ * @throws DistributionRefused if this cannot be done.
+ */
+export function distributeRecords(
+  databaseUrl: string,
+  { shards = DEFAULT_SHARDS }: { readonly shards?: number } = {},
+): Promise<readonly string[]> {
+  return onCitus(databaseUrl, async (runner) => {
+    const state = await readCitusState(runner);
+    refuse(whyRefused(state));
+    // Replicas may write to the shards as soon as there are some.
+    await setUpWorkers(runner);
+    await runner.run({ name: "create_shard_guard", text: CREATE_SHARD_GUARD }, []);
+    await runner.run({ name: "distribute_shard_guard", text: DISTRIBUTE_SHARD_GUARD }, []);
+    const done =
+      state.distributedBy === null
+        ? await distribute(runner, state, shards)
+        : "The records are already distributed by key.";
+    await runner.run({ name: "create_shard_runner", text: CREATE_SHARD_RUNNER }, []);
+    await runner.run({ name: "distribute_shard_runner", text: DISTRIBUTE_SHARD_RUNNER }, []);
+    return [
+      done,
+      `The databases of ${state.workers.length} workers have the settings of the service's sessions.`,
+    ];
+  });
+}
+
+/** Returns why the records of a database with Citus cannot be distributed; undefined: they can. */
+export function whyRefused(state: CitusState): string | undefined {
+  const reason = whyNoCoordinator(state);
+  if (reason !== undefined) return reason;
+  if (state.distributedBy === "key") return undefined;
+  if (state.distributedBy !== null) {
+    return `The records are distributed by ${state.distributedBy}. Run: onceward-server migrate --undistribute`;
+  }
+  if (state.foreignKeys.length > 0) {
+    return `Foreign keys from or to the records must be dropped first: ${state.foreignKeys.join(", ")}.`;
+  }
+  if (state.hasRecords && state.walLevel !== "logical") {
+    return "Existing records are copied by logical replication. Set wal_level = logical on the coordinator and restart it.";
+  }
+  return undefined;
+}
+
+/** Distributes the records. An empty table needs no copy, and so no `wal_level` of logical replication. */
+async function distribute(
+  runner: Runner,
+  { hasRecords, workers }: CitusState,
+  shards: number,
+): Promise<string> {
+  const way = hasRecords ? "create_distributed_table_concurrently" : "create_distributed_table";
+  const text = `select ${way}('records', 'key', shard_count => $1::int)`;
+  await runner.run({ name: "distribute_records", text }, [shards]);
+  return `Distributed the records by key: ${shards} shards on ${workers.length} workers.`;
+}
+
+/**
+ * Stores the settings in the workers' databases, because Citus runs statements there in sessions of its own, without
+ * the settings of the session on the coordinator.
+ */
+async function setUpWorkers(runner: Runner): Promise<void> {
+  const [database] = await runner.run<{ name: string }>(
+    { name: "read_database_name", text: "select quote_ident(current_database()) as name" },
+    [],
+  );
+  for (const [name, value] of Object.entries(WORKER_SETTINGS)) {
+    const answers = await askWorkers(runner, `alter database ${database?.name} set ${name} = '${value}'`);
+    const failed = answers.find(({ success }) => !success);
+    if (failed !== undefined) {
+      throw new DistributionRefused(`Worker ${failed.node} refused the setting ${name}: ${failed.result}`);
+    }
+  }
+}

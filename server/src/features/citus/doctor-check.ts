@@ -1,0 +1,88 @@
+import { clockOffset, isSkewed } from "../../core/domain/clock-offset.ts";
+import { hasCitus } from "../../core/store/engine.ts";
+import { WORKER_SETTINGS } from "../../core/store/pool.ts";
+import type { Check } from "../doctor/check.ts";
+import type { Observation } from "../doctor/findings.ts";
+import { askWorkers, type CitusState, readCitusState, type WorkerAnswer } from "./citus-state.ts";
+import { type NodeClock, readNodeClocks } from "./node-clocks.ts";
+import { hasShardFunctions } from "./shard-functions.ts";
+
+/** Looks at the nodes of a Citus, if the database has the extension. */
+export const citusCheck: Check = {
+  name: "citus",
+  needsPostgres: true,
+  async examine({ runner }) {
+    if (!(await hasCitus(runner))) return [];
+    const state = await readCitusState(runner);
+    const nodes = judgeNodes(state);
+    if (nodes.length > 0 || state.distributedBy === null) return nodes;
+    const workers = judgeWorkers(await askWorkers(runner, READ_WORKER_SETTINGS));
+    if (workers.length > 0) return workers;
+    return [
+      ...judgeFunctions(await hasShardFunctions(runner)),
+      ...judgeNodeClocks(await readNodeClocks(runner)),
+    ];
+  },
+};
+
+const READ_WORKER_SETTINGS = `
+select json_object_agg(name, setting)
+  from pg_settings
+ where name in (${Object.keys(WORKER_SETTINGS)
+   .map((name) => `'${name}'`)
+   .join(", ")})`;
+
+/** Returns what is wrong with the nodes and with the distribution of the records. */
+export function judgeNodes(state: CitusState): readonly Observation[] {
+  if (state.unreachable.length > 0) {
+    const summary = `Not all nodes of Citus reach each other. Not reached: ${state.unreachable.join(", ")}.`;
+    return [{ id: "citus_node_unreachable", summary }];
+  }
+  if (state.distributedBy !== "key" && state.workers.length > 0) {
+    const how =
+      state.distributedBy === null
+        ? "are all on the coordinator"
+        : `are distributed by ${state.distributedBy}`;
+    return [{ id: "citus_records_not_distributed", summary: `Citus has workers, and the records ${how}.` }];
+  }
+  return [];
+}
+
+/** Returns which workers lack settings of the service's sessions. */
+export function judgeWorkers(answers: readonly WorkerAnswer[]): readonly Observation[] {
+  return answers.flatMap(({ node, success, result }): Observation[] => {
+    if (!success) {
+      return [{ id: "citus_node_unreachable", summary: `Worker ${node} does not answer: ${result}.` }];
+    }
+    const settings = JSON.parse(result) as Readonly<Record<string, string>>;
+    const lacking = Object.entries(WORKER_SETTINGS).filter(
+      ([name, value]) => settings[name] !== String(value),
+    );
+    if (lacking.length === 0) return [];
+    const names = lacking.map(([name]) => name).join(", ");
+    return [
+      {
+        id: "citus_worker_settings_missing",
+        summary: `The database of worker ${node} lacks the settings ${names}.`,
+      },
+    ];
+  });
+}
+
+function judgeFunctions(found: boolean): readonly Observation[] {
+  if (found) return [];
+  const summary = "Citus lacks the functions with which a statement runs on one shard.";
+  return [{ id: "citus_functions_missing", summary }];
+}
+
+/** Returns the workers whose clocks differ too much from the coordinator's. */
+export function judgeNodeClocks(clocks: readonly NodeClock[]): readonly Observation[] {
+  return clocks.flatMap(({ node, reading }): Observation[] => {
+    const offset = clockOffset(reading);
+    if (!isSkewed(offset)) return [];
+    const seconds = (Math.abs(offset.aheadMs) / 1000).toFixed(1);
+    const direction = offset.aheadMs > 0 ? "behind" : "ahead of";
+    const summary = `The clock of worker ${node} is ${seconds} s ${direction} the coordinator's.`;
+    return [{ id: "citus_clock_skewed", summary }];
+  });
+}

@@ -1,0 +1,33 @@
+import type { Runner } from "../../core/store/pool.ts";
+import { askWorkers, readCitusState } from "./citus-state.ts";
+import { DistributionRefused, onCitus, refuse, whyNoCoordinator } from "./coordinator-session.ts";
+import { DROP_SHARD_RUNNER, WAIT_FOR_HELD_SHARDS } from "./shard-functions.ts";
+
+/**
+ * Copies all records back to the coordinator.
+ *
+ * Replicas may serve meanwhile. `undistribute_table` makes statements wait that Citus plans, and does not see those on
+ * the tables of shards. So the latter end before: without `onceward_run_on_shard`, replicas send statements that Citus plans.
+ * If the command is cut off, a repeat does what is missing, and `distributeRecords` goes back.
+ *
+ * @returns a sentence for each thing that was done or found.
+ * @throws DistributionRefused if this cannot be done.
+ */
+export function undistributeRecords(databaseUrl: string): Promise<readonly string[]> {
+  return onCitus(databaseUrl, async (runner) => {
+    const state = await readCitusState(runner);
+    refuse(whyNoCoordinator(state));
+    if (state.distributedBy === null) return ["The records are on the coordinator already."];
+    await endStatementsOnShards(runner);
+    await runner.run({ name: "undistribute_records", text: "select undistribute_table('records')" }, []);
+    return ["Copied all records back to the coordinator."];
+  });
+}
+
+/** Lets no statement on the table of a shard begin, and waits for those that run. */
+async function endStatementsOnShards(runner: Runner): Promise<void> {
+  await runner.run({ name: "drop_shard_runner", text: DROP_SHARD_RUNNER }, []);
+  for (const { node, success, result } of await askWorkers(runner, WAIT_FOR_HELD_SHARDS)) {
+    if (!success) throw new DistributionRefused(`Worker ${node} did not end its statements: ${result}`);
+  }
+}

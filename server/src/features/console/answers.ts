@@ -1,0 +1,75 @@
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { codeToHttpStatus, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
+import type { Logger } from "pino";
+import { Refusal } from "../../core/domain/refusal.ts";
+import { FailedCall, toConnectError } from "../../core/transport/errors.ts";
+import type { ReadHeader } from "../../core/transport/http/web-page.ts";
+
+/** Returns the reader of a request's headers. */
+export function headersOf(request: IncomingMessage): ReadHeader {
+  return (name) => {
+    const value = request.headers[name];
+    return Array.isArray(value) ? value.join(", ") : value;
+  };
+}
+
+/** Answers without a body. */
+export function answerEmpty(response: ServerResponse, status: number, headers: Headers = {}): void {
+  response.writeHead(status, { "cache-control": "no-store", ...headers });
+  response.end();
+}
+
+/** Answers with JSON. */
+export function answerJson(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { "cache-control": "no-store", "content-type": "application/json" });
+  response.end(JSON.stringify(body));
+}
+
+type Headers = Readonly<Record<string, string | readonly string[]>>;
+
+/** Answers with an error as the Connect protocol writes it. A defect is logged under its request id. */
+export function answerError(response: ServerResponse, error: unknown, log: Logger): void {
+  const failed = failureOf(error, log);
+  const shown = toConnectError(failed);
+  const connectError = shown instanceof ConnectError ? shown : new ConnectError("internal", Code.Internal);
+  const { retryAfterMs = 0 } = failed.error instanceof Refusal ? failed.error : {};
+  response.writeHead(codeToHttpStatus(connectError.code), {
+    ...Object.fromEntries(connectError.metadata),
+    "cache-control": "no-store",
+    "content-type": "application/json",
+    ...(retryAfterMs > 0 && { "retry-after": String(Math.ceil(retryAfterMs / 1000)) }),
+  });
+  response.end(errorToJsonBytes(connectError, undefined));
+}
+
+function failureOf(error: unknown, log: Logger): FailedCall {
+  if (error instanceof FailedCall) return error;
+  const requestId = randomUUID();
+  if (error instanceof Refusal) return new FailedCall(error, requestId);
+  log.error({ err: error, requestId }, "a request of the console failed by a defect");
+  const metadata = { request_id: requestId };
+  return new FailedCall(
+    new Refusal("INTERNAL", "An internal error; the server's log has it.", { metadata, cause: error }),
+    requestId,
+  );
+}
+
+/** Reads a small body. @throws Refusal INVALID_REQUEST if it is larger than `maxBytes`. */
+export async function readSmallBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  // The connection stays open for the answer.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    bytes += (chunk as Buffer).byteLength;
+    if (bytes > maxBytes) throw invalidRequest("body", `must be at most ${maxBytes} bytes`);
+    chunks.push(chunk as Buffer);
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Returns the refusal of a request with one malformed part. */
+export function invalidRequest(field: string, description: string): Refusal {
+  return new Refusal("INVALID_REQUEST", `${field} ${description}`, { violations: [{ field, description }] });
+}

@@ -1,0 +1,205 @@
+import type { ClientAuth, Configuration, ServerMetadata } from "openid-client";
+import { boundedFetch } from "../../core/auth/bounded-fetch.ts";
+import type { TokenVerifier, VerifiedIdentity } from "../../core/auth/jwt.ts";
+import { credentialInvalid, Refusal } from "../../core/domain/refusal.ts";
+
+/**
+ * Signs people in at the issuer of tokens, by the code flow of OpenID Connect with PKCE, state and nonce:
+ * https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowAuth
+ */
+export interface IssuerClient {
+  readonly issuer: string;
+  /**
+   * Begins a sign-in. Returns the address to which the browser is sent, and the secrets that the browser brings back.
+   *
+   * @throws Refusal ISSUER_UNAVAILABLE if the issuer's endpoints are not known and the issuer does not answer.
+   */
+  begin(redirectUri: string): Promise<{ readonly url: string; readonly secrets: SignInSecrets }>;
+  /**
+   * Ends a sign-in whose browser came back to `currentUrl`. Returns the identity that the issuer's ID token proves.
+   *
+   * @throws Refusal CREDENTIAL_INVALID if the issuer, or its answer, does not sign the person in; ISSUER_UNAVAILABLE if
+   *   the issuer does not answer.
+   */
+  finish(currentUrl: URL, secrets: SignInSecrets): Promise<VerifiedIdentity>;
+}
+
+/** Random texts that bind the issuer's answer to one browser and one sign-in. */
+export interface SignInSecrets {
+  readonly state: string;
+  readonly nonce: string;
+  readonly codeVerifier: string;
+}
+
+export interface IssuerClientOptions {
+  /** The issuer's identifier: a trusted URL. */
+  readonly issuer: string;
+  readonly clientId: string;
+  /** Undefined: a public client. */
+  readonly clientSecret: string | undefined;
+  /** Separated by spaces. */
+  readonly scopes: string;
+  /** Whether a URL's connection is protected. */
+  readonly isTrustedUrl: (url: string) => boolean;
+  /** Verifies ID tokens, whose audience is the client. */
+  readonly idTokens: TokenVerifier;
+  /** Called with the error of each request that the issuer did not answer as it must. */
+  readonly onFailed: (error: unknown) => void;
+  /** Called with the code of an error for which a sign-in was refused. Contains no text of a token. */
+  readonly onRefused: (why: string) => void;
+  /** The shortest time between two requests for the issuer's endpoints while they fail. */
+  readonly cooldownMs: number;
+}
+
+const TIMEOUT_S = 5;
+/** Metadata and tokens take some kilobytes. */
+const MAX_RESPONSE_BYTES = 256 * 1024;
+/** Longer than every registered error; a stranger can put any text into the address of a callback. */
+const MAX_CODE_LENGTH = 64;
+/** Endpoints that the issuer has changed are known after this time. */
+const MAX_DISCOVERY_AGE_MS = 3_600_000;
+
+/** A request that the issuer did not answer. */
+class NoAnswer extends Error {
+  override readonly name = "NoAnswer";
+}
+
+/** The issuer's metadata, as the last request for them ended. */
+interface Discovery {
+  readonly configuration: Promise<Configuration>;
+  /** From then on they are requested again, in `performance.now()` milliseconds. */
+  staleAtMs: number;
+}
+
+/** @see IssuerClient */
+export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
+  const { issuer, idTokens, cooldownMs } = options;
+  let discovery: Discovery | undefined;
+
+  /** Shares one request among concurrent sign-ins. */
+  async function configured(): Promise<Configuration> {
+    const nowMs = performance.now();
+    if (discovery === undefined || nowMs >= discovery.staleAtMs) {
+      const started: Discovery = {
+        configuration: discover(options),
+        staleAtMs: nowMs + MAX_DISCOVERY_AGE_MS,
+      };
+      started.configuration.catch((error: unknown) => {
+        started.staleAtMs = performance.now() + cooldownMs;
+        options.onFailed(error);
+      });
+      discovery = started;
+    }
+    try {
+      return await discovery.configuration;
+    } catch (error) {
+      throw unavailable(cooldownMs, error);
+    }
+  }
+
+  return {
+    issuer,
+    async begin(redirectUri) {
+      const configuration = await configured();
+      const client = await import("openid-client");
+      const secrets = {
+        state: client.randomState(),
+        nonce: client.randomNonce(),
+        codeVerifier: client.randomPKCECodeVerifier(),
+      };
+      const url = client.buildAuthorizationUrl(configuration, {
+        redirect_uri: redirectUri,
+        scope: options.scopes,
+        state: secrets.state,
+        nonce: secrets.nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(secrets.codeVerifier),
+        code_challenge_method: "S256",
+      });
+      return { url: url.href, secrets };
+    },
+    async finish(currentUrl, { state, nonce, codeVerifier }) {
+      const configuration = await configured();
+      const client = await import("openid-client");
+      let idToken: string | undefined;
+      try {
+        const tokens = await client.authorizationCodeGrant(configuration, currentUrl, {
+          expectedState: state,
+          expectedNonce: nonce,
+          pkceCodeVerifier: codeVerifier,
+          idTokenExpected: true,
+        });
+        idToken = tokens.id_token;
+      } catch (error) {
+        if (!isUnanswered(error)) {
+          options.onRefused(codeOf(error));
+          throw credentialInvalid(error);
+        }
+        options.onFailed(error);
+        throw unavailable(cooldownMs, error);
+      }
+      if (idToken === undefined) throw credentialInvalid();
+      return await idTokens.verify(idToken);
+    },
+  };
+}
+
+/** @throws if the issuer's metadata do not arrive, are not those of the issuer, or name endpoints that are not trusted. */
+async function discover(options: IssuerClientOptions): Promise<Configuration> {
+  const { issuer, clientId, clientSecret, isTrustedUrl } = options;
+  const client = await import("openid-client");
+  const configuration = await client.discovery(
+    new URL(issuer),
+    clientId,
+    undefined,
+    clientSecret === undefined ? client.None() : secretAuth(client, clientSecret),
+    {
+      timeout: TIMEOUT_S,
+      [client.customFetch]: fetchOfIssuer,
+      execute: issuer.startsWith("http:") ? [client.allowInsecureRequests] : [],
+    },
+  );
+  const { authorization_endpoint = "", token_endpoint = "" } = configuration.serverMetadata();
+  for (const endpoint of [authorization_endpoint, token_endpoint])
+    if (!isTrustedUrl(endpoint)) throw new Error("the issuer's metadata name an endpoint without TLS");
+  return configuration;
+}
+
+/** Issuers that say nothing accept the header: https://openid.net/specs/openid-connect-discovery-1_0.html */
+function secretAuth(
+  client: Pick<typeof import("openid-client"), "ClientSecretBasic" | "ClientSecretPost">,
+  secret: string,
+): ClientAuth {
+  const [basic, post] = [client.ClientSecretBasic(secret), client.ClientSecretPost(secret)];
+  return (server: ServerMetadata, ...rest) => {
+    const { token_endpoint_auth_methods_supported: methods = ["client_secret_basic"] } = server;
+    const auth = methods.includes("client_secret_basic") ? basic : post;
+    auth(server, ...rest);
+  };
+}
+
+/** openid-client sets a timeout, and follows no redirect. */
+async function fetchOfIssuer(url: string, request: object): Promise<Response> {
+  let response: Response;
+  try {
+    response = await boundedFetch(url, request, MAX_RESPONSE_BYTES);
+  } catch (cause) {
+    throw new NoAnswer("the issuer does not answer", { cause });
+  }
+  if (response.status >= 500) throw new NoAnswer(`the issuer answered with status ${response.status}`);
+  return response;
+}
+
+function isUnanswered(error: unknown): boolean {
+  return error instanceof Error && (error instanceof NoAnswer || isUnanswered(error.cause));
+}
+
+/** Returns the issuer's error, such as `invalid_client` or `access_denied`, or the code of openid-client. */
+function codeOf(error: unknown): string {
+  const { error: answered, code } = error as { readonly error?: unknown; readonly code?: unknown };
+  const found = answered ?? code;
+  return typeof found === "string" ? found.slice(0, MAX_CODE_LENGTH) : "unknown";
+}
+
+function unavailable(retryAfterMs: number, cause: unknown): Refusal {
+  return new Refusal("ISSUER_UNAVAILABLE", "The issuer does not answer.", { retryAfterMs, cause });
+}

@@ -1,0 +1,162 @@
+import { hkdfSync, randomUUID } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { EncryptJWT, jwtDecrypt } from "jose";
+import type { Logger } from "pino";
+import * as v from "valibot";
+import type { Authenticator } from "../../core/auth/authenticate.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
+import { requireServed } from "../../core/domain/tenant.ts";
+import { answerEmpty, headersOf } from "./answers.ts";
+import type { Attempts } from "./attempts.ts";
+import type { IssuerClient, SignInSecrets } from "./issuer-client.ts";
+import { HOME, returnPath } from "./return-path.ts";
+import type { Sessions } from "./sessions.ts";
+import type { ConsoleSite } from "./site.ts";
+
+/** The endpoints between which a browser visits the issuer. */
+export interface IssuerSignIn {
+  readonly issuer: string;
+  /** `GET /console/api/oidc/start?return=PATH`: sends the browser to the issuer. */
+  start(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  /** `GET /console/api/oidc/callback`: signs in with the issuer's answer, and sends the browser to PATH. */
+  callback(request: IncomingMessage, response: ServerResponse): Promise<void>;
+}
+
+export interface IssuerSignInOptions {
+  readonly site: ConsoleSite;
+  readonly sessions: Pick<Sessions, "start">;
+  readonly issuer: IssuerClient;
+  readonly authenticator: Pick<Authenticator, "authenticateIdentity">;
+  readonly attempts: Attempts;
+  /** The secret that keys the encryption of cookies; the same on every replica. */
+  readonly pepper: string;
+  readonly log: Logger;
+}
+
+/** The time that a person has to sign in at the issuer. */
+const MAX_AGE_S = 600;
+const TIMEOUT_MS = 10_000;
+const CALLBACK = "/console/api/oidc/callback";
+
+/** A sign-in that has begun: in a cookie, so that it may end on another replica. */
+const STARTED = v.object({
+  state: v.string(),
+  nonce: v.string(),
+  codeVerifier: v.string(),
+  returnPath: v.string(),
+});
+type Started = SignInSecrets & { readonly returnPath: string };
+
+/** Why a sign-in failed, as `/console/sign-in?error=` says it: a reason of the catalogue, or one of these. */
+type Failure = Refusal["reason"] | "SIGN_IN_EXPIRED";
+
+/** @see IssuerSignIn */
+export function createIssuerSignIn(options: IssuerSignInOptions): IssuerSignIn {
+  const { site, sessions, issuer, authenticator, attempts, log } = options;
+  const sealed = createSealedSignIns(options.pepper);
+
+  function redirectToError(response: ServerResponse, failure: Failure, path: string): void {
+    const query = new URLSearchParams({ error: failure, ...(path !== HOME && { return: path }) });
+    redirect(response, `/console/sign-in?${query}`, [site.setCookie("sign-in", undefined)]);
+  }
+
+  /** Returns the reason of an error for the page; logs a defect. */
+  function failureOf(error: unknown): Failure {
+    if (error instanceof Refusal) return error.reason;
+    log.error({ err: error }, "a sign-in at the issuer failed by a defect");
+    return "INTERNAL";
+  }
+
+  async function finish(request: IncomingMessage, started: Started): Promise<string> {
+    const header = headersOf(request);
+    const identity = await issuer.finish(urlOf(request, site), started);
+    const deadline = { atMs: performance.now() + TIMEOUT_MS, cancelled: false };
+    const principal = await authenticator.authenticateIdentity(identity, deadline);
+    if (principal.role !== "OPERATOR") requireServed(principal.tenant);
+    attempts.countSignIn(principal.actor);
+    const namespaces = principal.role === "OPERATOR" ? undefined : principal.namespaces;
+    return await sessions.start({
+      principal,
+      credential: {
+        kind: "TOKEN",
+        actor: principal.actor,
+        issuer: issuer.issuer,
+        role: principal.role,
+        namespaces: namespaces && [...namespaces],
+      },
+      replaced: site.readCookie("session", header),
+      requestId: randomUUID(),
+    });
+  }
+
+  return {
+    issuer: issuer.issuer,
+    async start(request, response) {
+      const url = urlOf(request, site);
+      const path = returnPath(url.searchParams.get("return"));
+      if (!site.canSignIn) return redirectToError(response, "INVALID_REQUEST", path);
+      try {
+        const begun = await issuer.begin(`${url.origin}${CALLBACK}`);
+        const cookie = await sealed.seal({ ...begun.secrets, returnPath: path });
+        redirect(response, begun.url, [site.setCookie("sign-in", cookie, MAX_AGE_S)]);
+      } catch (error) {
+        redirectToError(response, failureOf(error), path);
+      }
+    },
+    async callback(request, response) {
+      const cookie = site.readCookie("sign-in", headersOf(request));
+      const started = site.canSignIn && cookie ? await sealed.open(cookie) : undefined;
+      // The issuer is asked only for a browser that has begun a sign-in here.
+      if (started === undefined) return redirectToError(response, "SIGN_IN_EXPIRED", HOME);
+      const { returnPath: path } = started;
+      try {
+        const session = await attempts.run(request.socket.remoteAddress, () => finish(request, started));
+        redirect(response, path, [site.setCookie("session", session), site.setCookie("sign-in", undefined)]);
+      } catch (error) {
+        redirectToError(response, failureOf(error), path);
+      }
+    },
+  };
+}
+
+function redirect(response: ServerResponse, location: string, cookies: readonly string[]): void {
+  answerEmpty(response, 302, { location, "set-cookie": cookies });
+}
+
+/** Returns the address of a request as the browser knows it. */
+function urlOf(request: IncomingMessage, site: ConsoleSite): URL {
+  const [path = "", query = ""] = (request.url ?? "").split(/\?(.*)/s, 2);
+  const url = new URL(path, site.originOf(headersOf(request)));
+  url.search = query;
+  return url;
+}
+
+/**
+ * Seals sign-ins that have begun: encrypted, so that the browser keeps no secret that it could use, and valid for
+ * MAX_AGE_S.
+ */
+function createSealedSignIns(pepper: string) {
+  const key = new Uint8Array(hkdfSync("sha256", pepper, "", "onceward console sign-in", 32));
+  const alg = { alg: "dir", enc: "A256GCM" };
+  return {
+    seal: (started: Started): Promise<string> =>
+      new EncryptJWT({ ...started })
+        .setProtectedHeader(alg)
+        .setIssuedAt()
+        .setExpirationTime(`${MAX_AGE_S}s`)
+        .encrypt(key),
+    /** Returns undefined if the text was not sealed here, or has expired. */
+    async open(text: string): Promise<Started | undefined> {
+      try {
+        const { payload } = await jwtDecrypt(text, key, {
+          keyManagementAlgorithms: [alg.alg],
+          contentEncryptionAlgorithms: [alg.enc],
+          requiredClaims: ["exp"],
+        });
+        return v.parse(STARTED, payload);
+      } catch {
+        return undefined;
+      }
+    },
+  };
+}

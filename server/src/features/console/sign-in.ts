@@ -1,0 +1,144 @@
+import { randomUUID } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import * as v from "valibot";
+import { digestSecret, formatApiKey, parseApiKey } from "../../core/auth/api-key.ts";
+import { credentialInvalid, Refusal } from "../../core/domain/refusal.ts";
+import { REQUEST_ID_HEADER } from "../../core/transport/errors.ts";
+import type { CallHead } from "../../core/transport/observed-call.ts";
+import type { Pipeline } from "../../core/transport/pipeline.ts";
+import type { Route } from "../../core/transport/route.ts";
+import { IdentityService } from "../../gen/onceward/v1/identity_pb.ts";
+import { answerEmpty, headersOf, invalidRequest, readSmallBody } from "./answers.ts";
+import type { Attempts } from "./attempts.ts";
+import type { Sessions } from "./sessions.ts";
+import type { ConsoleSite } from "./site.ts";
+import type { EndedSessions } from "./store/console-sessions.ts";
+
+/** The endpoints that begin and end sessions. They reject with the errors that their caller may see. */
+export interface SignIn {
+  /** `POST /console/api/session`: signs in with an API key. */
+  withKey(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  /** `DELETE /console/api/session` and `DELETE /console/api/sessions`. */
+  out(request: IncomingMessage, response: ServerResponse, which: EndedSessions): Promise<void>;
+}
+
+export interface SignInOptions {
+  readonly site: ConsoleSite;
+  readonly sessions: Pick<Sessions, "start" | "end">;
+  readonly pipeline: Pick<Pipeline, "authenticate">;
+  readonly attempts: Attempts;
+  /** As AuthenticatorOptions. */
+  readonly pepper: string;
+}
+
+/** Several times the length of a body with an API key. */
+const MAX_BODY_BYTES = 1024;
+const BODY = v.object({ apiKey: v.string() });
+
+/** How signing in shows in metrics and, if it is denied, in the audit. */
+const ROUTE: Pick<Route, "method" | "path" | "role"> = {
+  method: { ...IdentityService.method.whoAmI, name: "SignIn" },
+  path: "/console/api/session",
+  role: undefined,
+};
+
+/** @see SignIn */
+export function createSignIn({ site, sessions, pipeline, attempts, pepper }: SignInOptions): SignIn {
+  /** @throws Refusal unless a script of the page itself has sent the request. */
+  function requireOwnPage(request: IncomingMessage): void {
+    if (!site.canSignIn) throw invalidRequest("connection", UNPROTECTED);
+    if (!site.isSameOrigin(headersOf(request)))
+      throw invalidRequest("origin", "must be that of the console: ONCEWARD_CONSOLE_ORIGIN names it");
+  }
+
+  async function start(request: IncomingMessage, text: string): Promise<string> {
+    const apiKey = parseApiKey(text);
+    if (apiKey === undefined) throw credentialInvalid();
+    const requestId = randomUUID();
+    const head = new KeyHead(request, `Bearer ${formatApiKey(apiKey)}`, requestId);
+    const principal = await pipeline.authenticate(SIGN_IN, head);
+    attempts.countSignIn(principal.actor);
+    return await sessions.start({
+      principal,
+      credential: {
+        kind: "API_KEY",
+        actor: apiKey.id,
+        keyDigest: digestSecret(apiKey.secret, pepper),
+      },
+      replaced: site.readCookie("session", headersOf(request)),
+      requestId,
+    });
+  }
+
+  return {
+    async withKey(request, response) {
+      requireOwnPage(request);
+      const { "content-type": type = "" } = request.headers;
+      if (!/^application\/json(;|$)/i.test(type))
+        throw invalidRequest("content-type", "must be application/json");
+      // Before the attempt: bodies that arrive slowly must not take the places of others' attempts.
+      const text = await readKey(request);
+      const cookie = await attempts.run(request.socket.remoteAddress, () => start(request, text));
+      answerEmpty(response, 204, { "set-cookie": site.setCookie("session", cookie) });
+    },
+    async out(request, response, which) {
+      requireOwnPage(request);
+      const cookie = site.readCookie("session", headersOf(request)) ?? "";
+      // Not an attempt to sign in: failed sign-ins from the same address must not refuse a sign-out.
+      const ended = await sessions.end(cookie, which, randomUUID());
+      // Without a session, there is nothing to end, but it is not known whose other sessions were meant.
+      if (!ended && which === "all") throw credentialInvalid();
+      answerEmpty(response, 204, { "set-cookie": site.setCookie("session", undefined) });
+    },
+  };
+}
+
+const UNPROTECTED =
+  "must be protected: the console signs in over TLS, on a loopback address, or with ONCEWARD_CONSOLE_ORIGIN behind a balancer";
+
+const SIGN_IN: Route = {
+  ...ROUTE,
+  handle: () => {
+    throw new Refusal("INTERNAL", "signing in has no message");
+  },
+};
+
+/** @throws Refusal INVALID_REQUEST. */
+async function readKey(request: IncomingMessage): Promise<string> {
+  const body = await readSmallBody(request, MAX_BODY_BYTES);
+  try {
+    return v.parse(BODY, JSON.parse(body.toString())).apiKey;
+  } catch {
+    throw invalidRequest("apiKey", "must be a text in a JSON object");
+  }
+}
+
+/** A sign-in with an API key, as the pipeline sees it: a call with this key in its header. */
+class KeyHead implements CallHead {
+  readonly #request: IncomingMessage;
+  readonly #authorization: string;
+  readonly #requestId: string;
+
+  constructor(request: IncomingMessage, authorization: string, requestId: string) {
+    this.#request = request;
+    this.#authorization = authorization;
+    this.#requestId = requestId;
+  }
+
+  get peer(): string | undefined {
+    return this.#request.socket.remoteAddress;
+  }
+
+  header(name: string): string | undefined {
+    if (name === "authorization") return this.#authorization;
+    return name === REQUEST_ID_HEADER ? this.#requestId : undefined;
+  }
+
+  get sessionCookie(): undefined {
+    return undefined;
+  }
+
+  get cancelled(): boolean {
+    return this.#request.destroyed && !this.#request.complete;
+  }
+}

@@ -1,0 +1,41 @@
+import { type ClockOffset, isSkewed } from "../../../core/domain/clock-offset.ts";
+import type { LiveReplica } from "../../../core/domain/replica.ts";
+import { BEFORE_ALL_REPLICAS, findReplicas } from "../../../core/store/replicas.ts";
+import type { Check } from "../check.ts";
+import { measureClockOffset } from "../facts/clock.ts";
+import type { Observation } from "../findings.ts";
+
+/** More replicas than any installation has. */
+const MAX_REPLICAS = 1000;
+
+/** Compares this process' clock with the database's, and reads what the replicas found about theirs. */
+export const clocksCheck: Check = {
+  name: "clocks",
+  needsPostgres: true,
+  examine: async ({ runner }) => [
+    ...judgeClock(await measureClockOffset(runner)),
+    ...(await findReplicas(runner, BEFORE_ALL_REPLICAS, MAX_REPLICAS)).flatMap(judgeReplica),
+  ],
+};
+
+/** Returns whether this process' clock differs too much from the database's. */
+export function judgeClock(offset: ClockOffset): readonly Observation[] {
+  if (!isSkewed(offset)) return [];
+  const seconds = (Math.abs(offset.aheadMs) / 1000).toFixed(1);
+  const direction = offset.aheadMs > 0 ? "ahead of" : "behind";
+  return [
+    { id: "clock_skewed", summary: `This machine's clock is ${seconds} s ${direction} the database's.` },
+  ];
+}
+
+function judgeReplica({ id, degraded }: LiveReplica): readonly Observation[] {
+  const skewed: Observation = {
+    id: "clock_skewed",
+    summary: `The clock of replica ${id} differs from the database's by more than 2 s.`,
+  };
+  const moved: Observation = {
+    id: "database_clock_moved",
+    summary: `Replica ${id} saw the database's clock move by more than 1 s, or does not agree with another replica.`,
+  };
+  return [skewed, moved].filter((observation) => degraded.includes(observation.id));
+}

@@ -1,0 +1,38 @@
+import { create } from "@bufbuild/protobuf";
+import type { Handlers } from "../../../core/calls/call.ts";
+import {
+  DiagnoseResponseSchema,
+  Finding_Severity,
+  type OperatorService,
+} from "../../../gen/onceward/v1/operator_pb.ts";
+import type { OperatorOptions } from "../../administration/operator/options.ts";
+import type { Diagnosis } from "../diagnose.ts";
+import type { Severity } from "../findings.ts";
+
+const SEVERITIES: Readonly<Record<Severity, Finding_Severity>> = {
+  info: Finding_Severity.INFO,
+  warning: Finding_Severity.WARNING,
+  error: Finding_Severity.ERROR,
+};
+
+/** Returns the RPC that examines the service's surroundings. */
+export function createDiagnoseHandlers({
+  diagnose,
+}: OperatorOptions): Pick<Handlers<typeof OperatorService>, "diagnose"> {
+  // Calls share an examination, so that their number costs nothing.
+  let inFlight: Promise<Diagnosis> | undefined;
+
+  return {
+    async diagnose() {
+      inFlight ??= diagnose().finally(() => {
+        inFlight = undefined;
+      });
+      const { findings, passed, skipped } = await inFlight;
+      return create(DiagnoseResponseSchema, {
+        findings: findings.map((finding) => ({ ...finding, severity: SEVERITIES[finding.severity] })),
+        passed: [...passed],
+        skipped: [...skipped],
+      });
+    },
+  };
+}

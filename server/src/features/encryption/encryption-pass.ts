@@ -1,0 +1,137 @@
+import type { Runner } from "../../core/store/pool.ts";
+
+/** The last record that a pass examined. */
+export interface PassPosition {
+  readonly tenantId: number;
+  readonly namespace: string;
+  readonly key: string;
+}
+
+/** What a page of a pass did. */
+export interface PassPage {
+  readonly examined: number;
+  readonly changed: number;
+  /** Records that another statement changed in between. */
+  readonly skipped: number;
+  readonly unreadable: number;
+  /** Where the next page begins; undefined: the pass is finished. */
+  readonly after: PassPosition | undefined;
+}
+
+/** How far the pass of an installation has come. */
+export interface PassProgress {
+  /** The key that it encrypts under; null: it decrypts. */
+  readonly keyId: number | null;
+  readonly finished: boolean;
+  readonly examined: number;
+  readonly changed: number;
+  readonly skipped: number;
+  readonly unreadable: number;
+  readonly startedAt: Date;
+}
+
+const beginPass = {
+  name: "begin_encryption_pass",
+  text: `
+insert into encryption_pass as p (key_id)
+values ($1::smallint)
+on conflict (is_only) do update set
+  key_id = excluded.key_id,
+  after_tenant_id = 0,
+  after_namespace = '',
+  after_key = '',
+  started_at = now(),
+  finished_at = null,
+  records_examined = 0,
+  records_changed = 0,
+  records_skipped = 0,
+  records_unreadable = 0,
+  next_page_at = now()
+ where p.key_id is distinct from excluded.key_id`,
+};
+
+/**
+ * Begins a pass that encrypts all records under a key, or decrypts them; not if the last pass was for the same
+ * key. Replicas with another current key then leave the pass alone: the replica that was started last decides.
+ */
+export async function beginEncryptionPass(runner: Runner, keyId: number | null): Promise<void> {
+  await runner.run(beginPass, [keyId]);
+}
+
+const takePage = {
+  name: "take_encryption_page",
+  text: `
+select p.after_tenant_id as "tenantId", p.after_namespace as namespace, p.after_key as key
+  from encryption_pass p
+ where p.key_id is not distinct from $1::smallint
+   and p.next_page_at <= now()
+   for update skip locked`,
+};
+
+/**
+ * Takes the next page, for as long as the transaction lasts.
+ *
+ * @returns undefined if no page is due, another replica has taken it, or the pass is for another key.
+ */
+export async function takeEncryptionPage(
+  transaction: Runner,
+  keyId: number | null,
+): Promise<PassPosition | undefined> {
+  const [position] = await transaction.run<PassPosition & Record<string, unknown>>(takePage, [keyId]);
+  return position;
+}
+
+/**
+ * A finished pass that changed records is followed by another one, because replicas that were started with the
+ * other order of keys may have written behind it.
+ */
+const advancePass = {
+  name: "advance_encryption_pass",
+  text: `
+update encryption_pass p set
+  after_tenant_id = $1::int,
+  after_namespace = $2::text,
+  after_key = $3::text,
+  started_at = case when p.finished_at is null then p.started_at else now() end,
+  finished_at = case when $4::boolean then now() end,
+  records_examined = case when p.finished_at is null then p.records_examined else 0 end + $5::int,
+  records_changed = case when p.finished_at is null then p.records_changed else 0 end + $6::int,
+  records_skipped = case when p.finished_at is null then p.records_skipped else 0 end + $7::int,
+  records_unreadable = case when p.finished_at is null then p.records_unreadable else 0 end + $8::int,
+  next_page_at = now() + case
+    when not $4::boolean then $9::float8 * interval '1 second'
+    when $6::int + $7::int > 0 or (p.finished_at is null and p.records_changed + p.records_skipped > 0)
+      then interval '1 minute'
+    else interval '1 day' end`,
+};
+
+const FROM_THE_START: PassPosition = { tenantId: 0, namespace: "", key: "" };
+
+/** Stores what a page did. The next one is due after `pauseS` seconds. */
+export async function advanceEncryptionPass(
+  transaction: Runner,
+  { examined, changed, skipped, unreadable, after = FROM_THE_START }: PassPage,
+  pauseS: number,
+): Promise<void> {
+  const { tenantId, namespace, key } = after;
+  const isFinished = after === FROM_THE_START;
+  await transaction.run(advancePass, [
+    ...[tenantId, namespace, key, isFinished],
+    ...[examined, changed, skipped, unreadable, pauseS],
+  ]);
+}
+
+const readPass = {
+  name: "read_encryption_pass",
+  text: `
+select p.key_id as "keyId", p.finished_at is not null as finished, p.records_examined::float8 as examined,
+       p.records_changed::float8 as changed, p.records_skipped::float8 as skipped,
+       p.records_unreadable::float8 as unreadable, p.started_at as "startedAt"
+  from encryption_pass p`,
+};
+
+/** Returns the installation's newest pass; undefined if no server with keys has ever used the database. */
+export async function readEncryptionPass(runner: Runner): Promise<PassProgress | undefined> {
+  const [progress] = await runner.run<PassProgress & Record<string, unknown>>(readPass, []);
+  return progress;
+}

@@ -1,0 +1,76 @@
+import type pg from "pg";
+import type { Runner } from "../../core/store/pool.ts";
+import type { PassPosition } from "./encryption-pass.ts";
+
+/** How many values are stored under a key. */
+export interface KeyUsage {
+  /** Null: in plain form. */
+  readonly keyId: number | null;
+  readonly results: number;
+  readonly checkpoints: number;
+}
+
+/** Records per statement: some tens of milliseconds. */
+const PAGE_RECORDS = 5000;
+
+const countPage = {
+  name: "count_key_usage",
+  text: `
+with examined as materialized (
+  select r.tenant_id, r.namespace, r.key, r.result_key_id, r.checkpoint_key_id,
+         (r.result_digest is not null)::int as results, (r.checkpoint_state is not null)::int as checkpoints
+    from records r
+   where (r.tenant_id, r.namespace, r.key) > ($1::int, $2::text collate "C", $3::text collate "C")
+   order by r.tenant_id, r.namespace, r.key
+   limit $4::int
+), last as (
+  select p.tenant_id, p.namespace, p.key from examined p order by p.tenant_id desc, p.namespace desc, p.key desc limit 1
+), counted as (
+  select v.key_id as "keyId", sum(v.results) as results, sum(v.checkpoints) as checkpoints
+    from (select p.result_key_id as key_id, p.results, 0 as checkpoints from examined p where p.results > 0
+          union all
+          select p.checkpoint_key_id, 0, p.checkpoints from examined p where p.checkpoints > 0) v
+   group by v.key_id
+)
+select (select count(*) from examined)::int as examined,
+       (select coalesce(json_agg(c), '[]') from counted c) as usages,
+       l.tenant_id as "tenantId", l.namespace, l.key
+  from last l`,
+};
+
+interface PageRow extends PassPosition {
+  readonly examined: number;
+  readonly usages: readonly KeyUsage[];
+}
+
+/**
+ * Counts the stored values of all records by the key that encrypts them, in the order of their ids, plain form
+ * first. Runs a statement for every PAGE_RECORDS records.
+ */
+export async function countKeyUsage(runner: Runner): Promise<readonly KeyUsage[]> {
+  const byKey = new Map<number | null, KeyUsage>();
+  let after: PassPosition | undefined = { tenantId: 0, namespace: "", key: "" };
+  while (after !== undefined) {
+    const page = await readPage(runner, after);
+    for (const usage of page?.usages ?? []) byKey.set(usage.keyId, sumOf(byKey.get(usage.keyId), usage));
+    after = page?.examined === PAGE_RECORDS ? page : undefined;
+  }
+  return [...byKey.values()].sort((a, b) => (a.keyId ?? 0) - (b.keyId ?? 0));
+}
+
+async function readPage(
+  runner: Runner,
+  { tenantId, namespace, key }: PassPosition,
+): Promise<PageRow | undefined> {
+  const parameters = [tenantId, namespace, key, PAGE_RECORDS];
+  const [page] = await runner.run<PageRow & pg.QueryResultRow>(countPage, parameters);
+  return page;
+}
+
+function sumOf(one: KeyUsage | undefined, { keyId, results, checkpoints }: KeyUsage): KeyUsage {
+  return {
+    keyId,
+    results: (one?.results ?? 0) + results,
+    checkpoints: (one?.checkpoints ?? 0) + checkpoints,
+  };
+}

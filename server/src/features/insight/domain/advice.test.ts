@@ -1,0 +1,187 @@
+import { describe, expect, test } from "vitest";
+import { latenessBucket } from "../../usage/lateness.ts";
+import { type AdviceOptions, adviseRetention, type Candidate } from "./advice.ts";
+import type { ClaimsOfDay, LateOfDay, Observations } from "./observations.ts";
+
+const DAY_MS = 86_400_000;
+const DAY_S = 86_400;
+const OPTIONS: AdviceOptions = {
+  retentionS: DAY_S,
+  minRetentionS: 60,
+  maxRetentionS: 400 * DAY_S,
+  targetShare: 1e-3,
+};
+
+function claimsOf(day: number, fields: Partial<ClaimsOfDay> = {}): ClaimsOfDay {
+  return { dayMs: day * DAY_MS, retentionS: DAY_S, claims: 1000, firstClaims: 900, repeats: [], ...fields };
+}
+
+/** 30 days of 1000 claims. */
+function observed(fields: Partial<Observations> = {}, days = 30): Observations {
+  return {
+    nowMs: days * DAY_MS,
+    sinceMs: 0,
+    sampledSinceMs: DAY_MS,
+    shift: 0,
+    claims: Array.from({ length: days }, (_, day) => claimsOf(day)),
+    late: [],
+    ...fields,
+  };
+}
+
+function lateOf(day: number, latenessS: number, repeats: number, shift = 0): LateOfDay {
+  const count = { bucket: latenessBucket(latenessS * 1000), repeats, squares: repeats };
+  return { dayMs: day * DAY_MS, retentionS: DAY_S, shift, repeats: [count] };
+}
+
+function candidate(observations: Observations, retentionS: number, options = OPTIONS): Candidate {
+  const found = adviseRetention(observations, options).candidates.find(
+    (each) => each.retentionS === retentionS,
+  );
+  if (found === undefined) throw new Error(`${retentionS} s is no candidate`);
+  return found;
+}
+
+function late(observations: Observations, retentionS: number) {
+  const { evidence } = candidate(observations, retentionS);
+  if (evidence.kind !== "late") throw new Error("the data was insufficient");
+  return evidence.late;
+}
+
+describe("candidates", () => {
+  test("are halves, multiples and round durations within the bounds, with the records that they keep", () => {
+    const { candidates } = adviseRetention(observed(), { ...OPTIONS, maxRetentionS: 3 * DAY_S });
+    expect(candidates.map(({ retentionS }) => retentionS / 3600)).toEqual([1, 6, 12, 24, 48, 72]);
+    // 900 operations a day.
+    expect(candidates.map(({ rows }) => Math.round(rows ?? 0))).toEqual([38, 225, 450, 900, 1800, 2700]);
+  });
+
+  test("contain the retention in force also if it is beyond bounds that were set later", () => {
+    const { candidates } = adviseRetention(observed(), { ...OPTIONS, maxRetentionS: 3600 });
+    expect(candidates.at(-1)?.retentionS).toBe(DAY_S);
+  });
+});
+
+describe("late repeats", () => {
+  test("of a shorter retention are those that were recognised later, known to a bucket", () => {
+    const repeats = [
+      { bucket: latenessBucket(3_600_000), repeats: 5 },
+      { bucket: latenessBucket(8 * 3_600_000), repeats: 3 },
+    ];
+    const observations = observed({
+      claims: Array.from({ length: 30 }, (_, day) => claimsOf(day, { repeats: day === 3 ? repeats : [] })),
+    });
+    expect(late(observations, 6 * 3600)).toMatchObject({
+      perMonth: 3,
+      perMonthInterval: { low: 3, high: 3 },
+      daysWithLate: 1,
+      daysObserved: 30,
+      claims: 30_000,
+    });
+    // The five are in the bucket that an hour divides.
+    expect(late(observations, 3600)).toMatchObject({ perMonth: 8, perMonthInterval: { low: 3, high: 8 } });
+    expect(late(observations, DAY_S)).toMatchObject({ perMonth: 0, perMonthInterval: { low: 0, high: 0 } });
+  });
+
+  test("that were recognised under a shorter retention are not late under a longer one", () => {
+    const repeats = [{ bucket: latenessBucket(2 * DAY_MS), repeats: 5 }];
+    const observations = observed({
+      claims: Array.from({ length: 30 }, (_, day) => claimsOf(day, { retentionS: DAY_S, repeats })),
+    });
+    expect(late(observations, DAY_S).perMonth).toBe(0);
+    expect(late(observations, DAY_S / 2).perMonth).toBe(150);
+  });
+
+  test("that were all seen are counted, and sampled ones have the interval of their sample", () => {
+    const exact = late(observed({ late: [lateOf(5, 2 * DAY_S, 10)] }), DAY_S);
+    expect(exact).toMatchObject({ perMonth: 10, perMonthInterval: { low: 10, high: 10 } });
+    const sampled = late(observed({ shift: 3, late: [lateOf(5, 2 * DAY_S, 10, 3)] }), DAY_S);
+    expect(sampled.perMonth).toBe(80);
+    // Garwood's limits of 10 events, times 8.
+    expect(sampled.perMonthInterval.low).toBeCloseTo(8 * 4.7954, 2);
+    expect(sampled.perMonthInterval.high).toBeCloseTo(8 * 18.3904, 2);
+  });
+
+  test("that a sample does not show are bounded", () => {
+    const { perMonth, perMonthInterval } = late(observed({ shift: 3 }), DAY_S);
+    expect([perMonth, perMonthInterval.low]).toEqual([0, 0]);
+    expect(perMonthInterval.high).toBeCloseTo(8 * 3.6889, 2);
+  });
+
+  test("of a longer retention count from when keys of that age are sampled", () => {
+    const observations = observed({ late: [lateOf(2, 2.5 * DAY_S, 7), lateOf(20, 2.5 * DAY_S, 1)] });
+    expect(late(observations, 2 * DAY_S)).toMatchObject({ daysObserved: 28, perMonth: (8 * 30) / 28 });
+    expect(late(observations, 3 * DAY_S)).toMatchObject({ daysObserved: 27, perMonth: 0 });
+  });
+
+  test("in one day widen the bound of the long term, although they do not widen the interval", () => {
+    const steady = late(
+      observed({ late: Array.from({ length: 30 }, (_, day) => lateOf(day, 2 * DAY_S, 1)) }),
+      DAY_S,
+    );
+    const redrive = late(observed({ late: [lateOf(9, 2 * DAY_S, 30)] }), DAY_S);
+    expect([steady.perMonth, redrive.perMonth]).toEqual([30, 30]);
+    expect([steady.daysWithLate, redrive.daysWithLate]).toEqual([30, 1]);
+    expect(redrive.shareBound).toBeGreaterThan(3 * steady.shareBound);
+  });
+});
+
+describe("the recommendation", () => {
+  const recommendation = (observations: Observations, targetShare = 1e-3) =>
+    adviseRetention(observations, { ...OPTIONS, targetShare }).recommendation;
+
+  test("is the shortest retention whose bound is at most the target", () => {
+    const repeats = [{ bucket: latenessBucket(8 * 3_600_000), repeats: 20 }];
+    const claims = Array.from({ length: 30 }, (_, day) => claimsOf(day, { repeats }));
+    expect(recommendation(observed({ claims }))).toEqual({ kind: "retention", retentionS: DAY_S / 2 });
+    expect(recommendation(observed())).toEqual({ kind: "retention", retentionS: 3600 });
+  });
+
+  test("says how many claims are missing, as order statistics need them", () => {
+    // At most one in 10,000 with 95 %: 29,956 observations.
+    expect(recommendation(observed(), 1e-4)).toEqual({ kind: "retention", retentionS: 3600 });
+    const fewer = observed({}, 29);
+    expect(recommendation(fewer, 1e-4)).toEqual({
+      kind: "insufficient",
+      missing: { missingDays: 0, missingClaims: 956 },
+    });
+    expect(recommendation(observed(), 1e-6)).toMatchObject({
+      missing: { missingClaims: 2_995_731 - 30_000 },
+    });
+    // One key in four is observed.
+    expect(recommendation(observed({ shift: 2 }), 1e-4)).toMatchObject({
+      missing: { missingClaims: 4 * 29_956 - 30_000 },
+    });
+  });
+
+  test("says how many days are missing", () => {
+    expect(recommendation(observed({}, 4))).toMatchObject({
+      kind: "insufficient",
+      missing: { missingDays: 3 },
+    });
+    expect(candidate(observed({}, 8), 2 * DAY_S).evidence).toMatchObject({
+      kind: "insufficient",
+      missing: { missingDays: 1 },
+    });
+    expect(candidate(observed({ sampledSinceMs: undefined }), 2 * DAY_S).evidence).toMatchObject({
+      missing: { missingDays: 7 },
+    });
+  });
+
+  test("is insufficient without any claim", () => {
+    const nothing = { sinceMs: undefined, sampledSinceMs: undefined, claims: [] };
+    expect(recommendation(observed(nothing))).toEqual({
+      kind: "insufficient",
+      missing: { missingDays: 7, missingClaims: 2995 },
+    });
+  });
+
+  test("is none if more repeats are late than the target allows with every retention", () => {
+    const always = observed({
+      late: Array.from({ length: 30 }, (_, day) => lateOf(day, 300 * DAY_S, 50)),
+    });
+    expect(recommendation(always)).toMatchObject({ kind: "insufficient" });
+    const all = Array.from({ length: 200 }, (_, day) => lateOf(day, 300 * DAY_S, 50));
+    expect(recommendation(observed({ late: all }, 200))).toEqual({ kind: "none" });
+  });
+});

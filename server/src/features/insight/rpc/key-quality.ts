@@ -1,0 +1,112 @@
+import { create } from "@bufbuild/protobuf";
+import type { Handlers } from "../../../core/calls/call.ts";
+import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
+import { timestamp, Violations } from "../../../core/messages/violations.ts";
+import type { Runner } from "../../../core/store/pool.ts";
+import {
+  GetKeyQualityResponseSchema,
+  type KeyExample,
+  KeyExampleSchema,
+  type KeyQuality,
+  KeyQualitySchema,
+  type TenantAdminService,
+} from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import { pageSize, replyPage } from "../../administration/pages.ts";
+import type { TenantAdminOptions } from "../../administration/tenant/options.ts";
+import { administeredNamespace, administeredTenant } from "../../administration/tenant/own-tenant.ts";
+import { createKeyHashes, type KeyHashes } from "../domain/key-hashes.ts";
+import { type Finding, judgeKeys } from "../domain/key-quality.ts";
+import type { ExampleRecord } from "../store/key-examples.ts";
+import { findObservedNamespaces, readKeyObservations } from "../store/key-observations.ts";
+import { ADVICE, DEFECTS } from "./key-defects.ts";
+import { findExamples } from "./key-examples.ts";
+
+/** Namespaces of a page: each takes some statements. */
+const MAX_NAMESPACES = 20;
+
+/** Returns the RPC for the quality of keys. */
+export function createKeyQualityHandlers({
+  pool,
+  pageTokens,
+  pepper,
+}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "getKeyQuality"> {
+  const hashes = createKeyHashes(pepper);
+  return {
+    async getKeyQuality(request, call) {
+      const { namespace } = request;
+      const violations = new Violations();
+      if (namespace !== "" && !NAMESPACE_PATTERN.test(namespace)) {
+        violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
+      }
+      const limit = Math.min(MAX_NAMESPACES, pageSize(request.pageSize, violations));
+      const { id } = namespace === "" ? administeredTenant(call) : administeredNamespace(call, namespace);
+      const scope = [id, "GetKeyQuality", namespace];
+      const [lastName = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
+      violations.throwIfAny();
+
+      const runner = pool.of(call);
+      const names =
+        namespace === "" ? await findObservedNamespaces(runner, id, lastName, limit + 1) : [namespace];
+      const items: KeyQuality[] = [];
+      for (const name of names.slice(0, limit)) {
+        items.push(await qualityOf(runner, { tenantId: id, namespace: name }, hashes));
+      }
+      const page = replyPage(items, limit, KeyQualitySchema, (item) => item);
+      const last = page.last ?? (names.length > limit ? page.messages.at(-1) : undefined);
+      return create(GetKeyQualityResponseSchema, {
+        namespaces: page.messages,
+        ...(last && { nextPageToken: pageTokens.write(scope, [last.namespace]) }),
+      });
+    },
+  };
+}
+
+async function qualityOf(
+  runner: Runner,
+  of: { readonly tenantId: number; readonly namespace: string },
+  hashes: KeyHashes,
+): Promise<KeyQuality> {
+  const { sinceMs, ...seen } = await readKeyObservations(runner, of.tenantId, of.namespace);
+  const findings = judgeKeys(seen);
+  const kinds = findings.flatMap(({ kind, verdict }) => (verdict === "suspected" ? [kind] : []));
+  const examples = await findExamples(runner, of, { kinds, hashes });
+  const suspicions = findings.flatMap((finding) =>
+    finding.verdict === "suspected" ? [suspicionOf(finding, examples.get(finding.kind) ?? [])] : [],
+  );
+  const undecided = findings.flatMap((finding) => {
+    if (finding.verdict !== "insufficient") return [];
+    const { missingDays, missingClaims } = finding.missing;
+    const insufficient = { missingDays, missingClaims: BigInt(missingClaims) };
+    return [{ defect: DEFECTS[finding.kind], insufficient }];
+  });
+  return create(KeyQualitySchema, {
+    namespace: of.namespace,
+    ...(sinceMs !== undefined && { observedSince: timestamp(sinceMs) }),
+    claims: BigInt(seen.claims),
+    suspicions,
+    undecided,
+  });
+}
+
+function suspicionOf(
+  { kind, evidence }: Extract<Finding, { verdict: "suspected" }>,
+  examples: readonly ExampleRecord[],
+) {
+  return {
+    defect: DEFECTS[kind],
+    evidence: evidence.map(({ measure, count, of, interval }) => ({
+      ...{ measure, count, of },
+      ...{ shareLow: interval.low, shareHigh: interval.high },
+    })),
+    examples: examples.map(exampleMessage),
+    advice: ADVICE[kind],
+  };
+}
+
+function exampleMessage({ key, fingerprint, firstClaimedAtMs }: ExampleRecord): KeyExample {
+  return create(KeyExampleSchema, {
+    key,
+    firstClaimedAt: timestamp(firstClaimedAtMs),
+    ...(fingerprint && { fingerprint }),
+  });
+}

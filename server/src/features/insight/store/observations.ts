@@ -1,0 +1,135 @@
+import type { Runner } from "../../../core/store/pool.ts";
+import type { BucketCount, Observations, SampledCount } from "../domain/observations.ts";
+
+/** Sums a namespace's hours by day and retention. `$3` is the number of days. */
+const readClaimDays = {
+  name: "read_claim_days",
+  text: `
+with hours as materialized (
+  select date_trunc('day', h.hour at time zone 'utc') as day, h.retention_s, h.claims, h.first_claims,
+         h.buckets, h.repeats
+    from insight_hours h
+   where h.tenant_id = $1::int
+     and h.namespace = $2::text
+     and h.hour >= (date_trunc('day', now() at time zone 'utc') - $3::int * interval '1 day') at time zone 'utc'
+), totals as (
+  select day, retention_s, sum(claims)::float8 as claims, sum(first_claims)::float8 as first_claims
+    from hours
+   group by day, retention_s
+), histograms as (
+  select day, retention_s, json_agg(json_build_array(bucket, repeats) order by bucket) as repeats
+    from (select h.day, h.retention_s, e.bucket, sum(e.repeats) as repeats
+            from hours h, unnest(h.buckets, h.repeats) as e (bucket, repeats)
+           group by h.day, h.retention_s, e.bucket) sums
+   group by day, retention_s
+)
+select date_part('epoch', t.day) * 1000 as day_ms, t.retention_s, t.claims, t.first_claims, g.repeats
+  from totals t
+  left join histograms g on g.day = t.day and g.retention_s = t.retention_s
+ order by t.day, t.retention_s`,
+};
+
+const readLateDays = {
+  name: "read_late_days",
+  text: `
+select date_part('epoch', day) * 1000 as day_ms, retention_s, shift,
+       json_agg(json_build_array(bucket, repeats, squares) order by bucket) as repeats
+  from (select date_trunc('day', h.hour at time zone 'utc') as day, h.retention_s, h.shift, e.bucket,
+               sum(e.repeats) as repeats, sum(e.squares) as squares
+          from insight_late_hours h, unnest(h.buckets, h.repeats, h.squares) as e (bucket, repeats, squares)
+         where h.tenant_id = $1::int
+           and h.namespace = $2::text
+           and h.hour >= (date_trunc('day', now() at time zone 'utc') - $3::int * interval '1 day') at time zone 'utc'
+         group by 1, 2, 3, 4) sums
+ group by day, retention_s, shift
+ order by day, retention_s, shift`,
+};
+
+/** The sample, when counting began, and the mean size of some records. */
+const readSample = {
+  name: "read_sample",
+  text: `
+select date_part('epoch', now()) * 1000 as now_ms,
+       (select date_part('epoch', h.hour) * 1000
+          from insight_hours h
+         where h.tenant_id = $1::int
+           and h.namespace = $2::text
+           and h.hour >= (date_trunc('day', now() at time zone 'utc') - $3::int * interval '1 day') at time zone 'utc'
+         order by h.hour
+         limit 1) as since_ms,
+       (select json_build_array(n.shift, date_part('epoch', n.since) * 1000)
+          from insight_samples n
+         where n.tenant_id = $1::int
+           and n.namespace = $2::text) as sample,
+       (select avg(s.bytes)::float8
+          from (select pg_column_size(r.*) as bytes
+                  from records r
+                 where r.tenant_id = $1::int
+                   and r.namespace = $2::text
+                 limit 200) s) as mean_bytes`,
+};
+
+/** Long enough for a quarter's habits; short enough to follow a change of the callers. */
+const DAYS = 90;
+
+interface ClaimDayRow {
+  readonly day_ms: number;
+  readonly retention_s: number;
+  readonly claims: number;
+  readonly first_claims: number;
+  readonly repeats: readonly (readonly [bucket: number, repeats: number])[] | null;
+}
+
+interface LateDayRow {
+  readonly day_ms: number;
+  readonly retention_s: number;
+  readonly shift: number;
+  readonly repeats: readonly (readonly [bucket: number, repeats: number, squares: number])[];
+}
+
+interface SampleRow {
+  readonly now_ms: number;
+  readonly since_ms: number | null;
+  readonly sample: readonly [shift: number, sinceMs: number] | null;
+  readonly mean_bytes: number | null;
+}
+
+/** What was seen of a namespace in the last 90 days. */
+export interface StoredObservations extends Observations {
+  /** Mean size of a record's row, of some of the namespace's records; undefined: it has none. */
+  readonly meanRecordBytes: number | undefined;
+}
+
+/** Returns what was seen of a namespace. */
+export async function readObservations(
+  runner: Runner,
+  tenantId: number,
+  namespace: string,
+): Promise<StoredObservations> {
+  const parameters = [tenantId, namespace, DAYS];
+  const [sample] = await runner.run<SampleRow>(readSample, parameters);
+  if (sample === undefined) throw new Error("read_sample returned no row");
+  const claims = await runner.run<ClaimDayRow>(readClaimDays, parameters);
+  const late = await runner.run<LateDayRow>(readLateDays, parameters);
+  const [shift, sampledSinceMs] = sample.sample ?? [0, undefined];
+  return {
+    nowMs: sample.now_ms,
+    sinceMs: sample.since_ms ?? undefined,
+    sampledSinceMs,
+    shift,
+    meanRecordBytes: sample.mean_bytes ?? undefined,
+    claims: claims.map((row) => ({
+      dayMs: row.day_ms,
+      retentionS: row.retention_s,
+      claims: row.claims,
+      firstClaims: row.first_claims,
+      repeats: (row.repeats ?? []).map(([bucket, repeats]): BucketCount => ({ bucket, repeats })),
+    })),
+    late: late.map((row) => ({
+      dayMs: row.day_ms,
+      retentionS: row.retention_s,
+      shift: row.shift,
+      repeats: row.repeats.map(([bucket, repeats, squares]): SampledCount => ({ bucket, repeats, squares })),
+    })),
+  };
+}

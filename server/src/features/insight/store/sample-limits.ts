@@ -1,0 +1,108 @@
+import type { Runner } from "../../../core/store/pool.ts";
+
+/** A deterministic sample of a namespace. */
+export interface NamespaceSample {
+  readonly tenantId: number;
+  readonly namespace: string;
+  /** One in 2^shift is sampled. */
+  readonly shift: number;
+  /** At least the number of its rows. */
+  readonly held: number;
+}
+
+/** A sample as statements return it. */
+export interface SampleRow {
+  readonly tenant_id: number;
+  readonly namespace: string;
+  readonly shift: number;
+  readonly held: number;
+}
+
+/** Returns the sample of a row. */
+export function parseSample({ tenant_id: tenantId, namespace, shift, held }: SampleRow): NamespaceSample {
+  return { tenantId, namespace, shift, held };
+}
+
+/** A table of samples, and the one of their rows. */
+interface SampleTables {
+  readonly samples: "insight_samples" | "insight_key_samples";
+  readonly rows: "insight_tombstones" | "insight_sampled_keys";
+}
+
+/**
+ * Halves a namespace's sample until it has at most `maxHeld` rows, and deletes the others. Returns the sample;
+ * undefined if there was nothing to do.
+ */
+export type LimitSample = (
+  runner: Runner,
+  of: Pick<NamespaceSample, "tenantId" | "namespace">,
+  maxHeld: number,
+) => Promise<NamespaceSample | undefined>;
+
+/** Rows per statement: some tens of milliseconds. */
+const PURGE_ROWS = 5000;
+
+/** Returns the function that limits the samples of two tables. */
+export function createLimit({ samples, rows }: SampleTables): LimitSample {
+  // Halves the sample if it exceeds a maximum once it is counted, which a deleted row does not do.
+  const thinSample = {
+    name: `thin_${samples}`,
+    text: `
+with counted as materialized (
+  select n.shift, (select count(*)
+                     from ${rows} t
+                    where t.tenant_id = $1::int and t.namespace = $2::text and t.depth >= n.shift)::int as held,
+         (select count(*)
+            from ${rows} t
+           where t.tenant_id = $1::int and t.namespace = $2::text and t.depth > n.shift)::int as halved
+    from ${samples} n
+   where n.tenant_id = $1::int
+     and n.namespace = $2::text
+     and n.held > $3::int
+     for update
+)
+update ${samples} n set
+  shift = n.shift + case when c.held > $3::int then 1 else 0 end,
+  held = case when c.held > $3::int then c.halved else c.held end,
+  changed_at = clock_timestamp()
+  from counted c
+ where n.tenant_id = $1::int
+   and n.namespace = $2::text
+returning n.tenant_id, n.namespace, n.shift, n.held`,
+  };
+  // Deletes some of the rows that are no longer sampled.
+  const purgeRows = {
+    name: `purge_${rows}`,
+    text: `
+with purged as (
+  delete from ${rows} where ctid = any (array(
+    select t.ctid
+      from ${rows} t
+     where t.tenant_id = $1::int
+       and t.namespace = $2::text
+       and t.depth < $3::smallint
+     limit $4::int
+       for update skip locked))
+  returning 1
+)
+select count(*)::int as purged from purged`,
+  };
+
+  return async (runner, { tenantId, namespace }, maxHeld) => {
+    let sample: NamespaceSample | undefined;
+    for (;;) {
+      const [row] = await runner.run<SampleRow>(thinSample, [tenantId, namespace, maxHeld]);
+      if (row === undefined) break;
+      sample = parseSample(row);
+      if (sample.held <= maxHeld) break;
+    }
+    if (sample === undefined || sample.shift === 0) return sample;
+    for (let purged = PURGE_ROWS; purged === PURGE_ROWS; ) {
+      const [row] = await runner.run<{ purged: number }>(purgeRows, [
+        ...[tenantId, namespace, sample.shift, PURGE_ROWS],
+      ]);
+      purged = row?.purged ?? 0;
+    }
+    return sample;
+  };
+}

@@ -1,0 +1,97 @@
+import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import type { LabelledTenant } from "../../core/telemetry/tenant-labels.ts";
+import { findTenantsThatHold } from "./store/ambiguous-records.ts";
+import { countMatching } from "./store/count-matching.ts";
+import type { AmbiguousCursor } from "./store/list-ambiguous.ts";
+
+/** Counts the ambiguous records of the tenants that have a label of their own. */
+export interface AmbiguousCounter extends Repeating {
+  /** Returns the last complete counts, by the tenant's label. A tenant without the policy HOLD has none. */
+  counts(): ReadonlyMap<string, number>;
+}
+
+export interface AmbiguousCounterOptions {
+  readonly pool: Runner;
+  /** Returns the tenants to count. */
+  readonly tenants: () => readonly LabelledTenant[];
+  readonly onFailed: (error: unknown) => void;
+}
+
+const INTERVAL_MS = 10_000;
+const FIRST_DELAY_MS = 1000;
+/** A tenant's records are counted during at most a twentieth of the time. */
+const PAUSE_PER_MS = 20;
+
+const ALL_AMBIGUOUS = { namespace: undefined, owner: "", checkpoint: "", leaseExpiredBeforeMs: undefined };
+
+interface Count {
+  readonly tenant: LabelledTenant;
+  records: number;
+  /** The records up to this position are counted; undefined: none is. */
+  behind: AmbiguousCursor | undefined;
+}
+
+/** Every replica counts by itself: a tenant's ambiguous records page by page, one tenant after another. */
+export function createAmbiguousCounter({
+  pool,
+  tenants,
+  onFailed,
+}: AmbiguousCounterOptions): AmbiguousCounter {
+  let counts: ReadonlyMap<string, number> = new Map();
+  let counted = new Map<string, number>();
+  let queue: LabelledTenant[] = [];
+  let count: Count | undefined;
+  let nextAtMs = 0;
+  let workedMs = 0;
+
+  async function beginRound(): Promise<void> {
+    const all = tenants();
+    const holding = new Set(
+      await findTenantsThatHold(
+        pool,
+        all.map(({ id }) => id),
+      ),
+    );
+    queue = all.filter(({ id }) => holding.has(id));
+    counted = new Map();
+    workedMs = 0;
+  }
+
+  /** Counts one page. Returns whether the round has more. */
+  async function countPage(): Promise<boolean> {
+    if (count === undefined && queue.length === 0) {
+      if (performance.now() < nextAtMs) return false;
+      await beginRound();
+    }
+    const next = count === undefined ? queue.shift() : undefined;
+    if (next !== undefined) count = { tenant: next, records: 0, behind: undefined };
+    if (count !== undefined) await countNextPage(count);
+    if (count !== undefined || queue.length > 0) return true;
+    counts = counted;
+    nextAtMs = performance.now() + PAUSE_PER_MS * workedMs;
+    return false;
+  }
+
+  async function countNextPage(current: Count): Promise<void> {
+    const startedAtMs = performance.now();
+    const range = { ...ALL_AMBIGUOUS, tenantId: current.tenant.id };
+    const { matching, next } = await countMatching(pool, range, current.behind);
+    workedMs += performance.now() - startedAtMs;
+    current.records += matching;
+    if (next !== undefined) {
+      current.behind = next;
+      return;
+    }
+    counted.set(current.tenant.name, current.records);
+    count = undefined;
+  }
+
+  const repeating = createRepeating({
+    intervalMs: INTERVAL_MS,
+    firstDelayMs: FIRST_DELAY_MS,
+    work: countPage,
+    onFailed,
+  });
+  return { ...repeating, counts: () => counts };
+}

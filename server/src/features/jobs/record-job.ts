@@ -1,0 +1,81 @@
+import type { LiveRecord } from "../../core/domain/record.ts";
+import type { RetentionChanges } from "./retention-change.ts";
+
+/** What a record job does to a tenant's records. */
+export type RecordJobWork =
+  /** Changes the retention of records. */
+  | { readonly kind: "RESTAMP"; readonly changes: RetentionChanges }
+  /** Forgets the records that were claimed before the job was created. */
+  | { readonly kind: "FORGET" }
+  /** Deletes all records, and then the tenant. */
+  | { readonly kind: "DELETE" }
+  | ResolveWork;
+
+/** Which ambiguous records are meant. */
+export interface AmbiguousFilter {
+  /** Those whose lease expired before this time, in milliseconds since the Unix epoch. */
+  readonly leaseExpiredBeforeMs: number;
+  /** Empty: any. */
+  readonly owner: string;
+  /** The name of the last checkpoint. Empty: any, or none. */
+  readonly checkpoint: string;
+}
+
+/**
+ * Resolves the ambiguous records that match. No record begins to match after the job was created: its lease
+ * would have to expire before `leaseExpiredBeforeMs`, which has passed.
+ */
+export interface ResolveWork {
+  readonly kind: "RESOLVE";
+  readonly which: AmbiguousFilter;
+  /** The matching records that were counted before the job was created. */
+  readonly matching: number;
+  /** The parts of the audit events of the job's start and end. */
+  readonly audit: {
+    readonly tenantName: string;
+    readonly actor: string;
+    readonly requestId: string;
+    readonly target: string;
+    readonly reason: string;
+  };
+}
+
+/** Whether a record that the transaction has locked is one of those that are to be resolved. */
+export function isMeant(
+  record: LiveRecord,
+  { leaseExpiredBeforeMs, owner, checkpoint }: AmbiguousFilter,
+): boolean {
+  return (
+    record.phase.kind === "ambiguous" &&
+    record.leaseExpiresAtMs < leaseExpiredBeforeMs &&
+    (owner === "" || record.owner === owner) &&
+    (checkpoint === "" || record.checkpoint?.name === checkpoint)
+  );
+}
+
+/** Returns how many of the counted records a finished job has not changed. */
+export function recordsLeftAlone({ matching }: ResolveWork, changed: number): number {
+  return Math.max(0, matching - changed);
+}
+
+/** A change of many records in the background. Times are milliseconds since the Unix epoch. */
+export interface RecordJob {
+  readonly id: bigint;
+  readonly tenantId: number;
+  /** Undefined: all namespaces of the tenant. */
+  readonly namespace: string | undefined;
+  readonly work: RecordJobWork;
+  readonly state: "WAITING" | "RUNNING" | "DONE" | "CANCELLED";
+  readonly recordsExamined: number;
+  readonly recordsChanged: number;
+  /** How many of the changed records are forgotten. */
+  readonly recordsForgotten: number;
+  readonly createdAtMs: number;
+  readonly startsAtMs: number;
+  readonly finishedAtMs: number | undefined;
+  /**
+   * The last examined record; of a job that resolves, where the next search begins. Undefined: nothing was
+   * examined yet.
+   */
+  readonly after: { readonly namespace: string; readonly key: string } | undefined;
+}

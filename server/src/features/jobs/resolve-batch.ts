@@ -1,0 +1,102 @@
+import type { RecordId } from "../../core/domain/record.ts";
+import { resultBytes } from "../../core/domain/result-bytes.ts";
+import type { Runner } from "../../core/store/pool.ts";
+import { withoutValues } from "../../core/store/records/record-row.ts";
+import type { RecordValues } from "../../core/store/records/record-values.ts";
+import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
+import { isMeant, type ResolveWork, recordsLeftAlone } from "./record-job.ts";
+import { raiseCacheGeneration } from "./store/forget-records.ts";
+import { readJobResolution } from "./store/job-resolution.ts";
+import { findRecords, type RecordFilter, startOf } from "./store/list-records.ts";
+import type { JobProgress, TakenJob } from "./store/record-jobs.ts";
+import { lockRecord, resolveOneOfMany } from "./store/resolve-record.ts";
+
+/** Maximum records of a batch: each takes two statements, and is locked until the batch ends. */
+const MAX_RESOLVED = 100;
+/** Maximum bytes of results of a batch, so that a batch with large results is as short as others. */
+const MAX_RESULT_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Resolves the next matching records in the order of their keys, each as ResolveRecord does, if it still
+ * matches once it is locked. The last batch stores the audit event of the job's end.
+ */
+export async function resolveBatch(
+  transaction: Runner,
+  job: TakenJob,
+  work: ResolveWork,
+  { limit, encryption }: { readonly limit: number; readonly encryption: RecordValues },
+): Promise<{ readonly progress: JobProgress; readonly settled: readonly RecordId[] }> {
+  const { tenantId } = job;
+  if (job.resolution === undefined) throw new Error(`record job ${job.id} has no resolution`);
+  const resolution = readJobResolution(job.resolution, tenantId, encryption);
+  const filter = filterOf(job, work);
+  const bytes = resolution.kind === "complete" ? resultBytes(resolution.result) : 0;
+  const fitting = Math.max(1, Math.floor(MAX_RESULT_BYTES / Math.max(1, bytes)));
+  const found = await findRecords(
+    transaction,
+    filter,
+    job.after ?? startOf(filter),
+    Math.min(limit, MAX_RESOLVED, fitting),
+  );
+  const settled: RecordId[] = [];
+  for (const { id } of found.records) {
+    const record = await lockRecord(transaction, id, withoutValues);
+    if (record === undefined || !isMeant(record, work.which)) continue;
+    const { reason } = work.audit;
+    await resolveOneOfMany(transaction, { id, resolution, reason, fencingToken: undefined }, encryption);
+    settled.push(id);
+  }
+  const isForgetting = resolution.kind === "forget";
+  if (isForgetting && settled.length > 0) await raiseCacheGeneration(transaction, tenantId);
+  const progress = {
+    after: found.next,
+    examined: found.records.length,
+    changed: settled.length,
+    forgotten: isForgetting ? settled.length : 0,
+    finished: found.next === undefined,
+  };
+  if (progress.finished) await recordEnd(transaction, job, work, job.recordsChanged + settled.length);
+  return { progress, settled };
+}
+
+function filterOf({ tenantId, namespace }: TakenJob, { which }: ResolveWork): RecordFilter {
+  return {
+    ...which,
+    tenantId,
+    namespace,
+    state: "ambiguous",
+    keyPrefix: "",
+    key: "",
+    claimedAfterMs: undefined,
+    claimedBeforeMs: undefined,
+    fingerprint: undefined,
+  };
+}
+
+/** Stores the audit event of a job's end, by the author of its start. */
+async function recordEnd(
+  transaction: Runner,
+  { id, tenantId }: TakenJob,
+  work: ResolveWork,
+  recordsChanged: number,
+): Promise<void> {
+  const { tenantName, actor, requestId, target, reason } = work.audit;
+  await insertAuditEvents(transaction, [
+    {
+      tenant: { id: tenantId, name: tenantName },
+      actor,
+      action: "ResolveAmbiguousRecords",
+      target,
+      denial: undefined,
+      reason,
+      before: undefined,
+      after: {
+        recordJob: String(id),
+        recordsChanged,
+        recordsLeftAlone: recordsLeftAlone(work, recordsChanged),
+      },
+      requestId,
+      calls: 1,
+    },
+  ]);
+}

@@ -1,0 +1,34 @@
+import type { Policy } from "../../core/domain/policy.ts";
+
+/** How long keys and results are kept, in seconds. */
+export type Retention = Pick<Policy, "keyRetentionS" | "resultRetentionS" | "failureRetentionS">;
+
+/** The retention of a policy before and after its change. */
+export interface RetentionChange {
+  readonly was: Retention;
+  readonly becomes: Retention;
+}
+
+/** The changes of retention in a tenant's namespaces. */
+export interface RetentionChanges {
+  readonly byNamespace: Readonly<Record<string, RetentionChange>>;
+  /** The change for all other namespaces; undefined: none. */
+  readonly others: RetentionChange | undefined;
+}
+
+/** Returns the change for a namespace; undefined: none. */
+export function changeFor(
+  { byNamespace, others }: RetentionChanges,
+  namespace: string,
+): RetentionChange | undefined {
+  return Object.hasOwn(byNamespace, namespace) ? byNamespace[namespace] : others;
+}
+
+/** Returns the change of retention from one policy to another. */
+export function retentionChange(was: Policy, becomes: Policy): RetentionChange {
+  return { was: retentionOf(was), becomes: retentionOf(becomes) };
+}
+
+function retentionOf({ keyRetentionS, resultRetentionS, failureRetentionS }: Policy): Retention {
+  return { keyRetentionS, resultRetentionS, failureRetentionS };
+}

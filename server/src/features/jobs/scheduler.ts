@@ -1,0 +1,85 @@
+import { largerBatch, smallerBatch } from "../../core/background/batch-size.ts";
+import type { JobSelection } from "./work-batch.ts";
+
+/**
+ * Decides which tenant's job a replica works on next: tenants take turns, and one whose job failed is skipped
+ * for a while.
+ */
+export interface JobScheduler {
+  next(nowMs: number): JobSelection;
+  /** Notes that a batch of the job that was taken last succeeded. */
+  succeeded(): void;
+  /** Notes that it failed. Returns false if no job was taken, so that no job failed. */
+  failed(nowMs: number): boolean;
+}
+
+/** Maximum rows per transaction: few, so that locks are short and claims run in between. */
+const MAX_BATCH_ROWS = 500;
+/** Pause after the first failure in a row. It doubles with each further one. */
+const FIRST_PAUSE_MS = 1000;
+const MAX_PAUSE_MS = 60_000;
+/**
+ * Maximum tenants whose failures are remembered. With more, the oldest is forgotten, and retried before its
+ * pause ends.
+ */
+const MAX_FAILING = 1000;
+
+interface FailingTenant {
+  readonly pauseMs: number;
+  readonly pausedUntilMs: number;
+  /**
+   * Smaller after each failure, larger after each success: a batch that takes too long for a statement is
+   * done in parts.
+   */
+  readonly maxRows: number;
+}
+
+/** @see JobScheduler */
+export function createJobScheduler(): JobScheduler {
+  const failing = new Map<number, FailingTenant>();
+  let lastTenantId = 0;
+  let takenTenantId: number | undefined;
+
+  return {
+    next(nowMs) {
+      takenTenantId = undefined;
+      return {
+        afterTenantId: lastTenantId,
+        skippedTenantIds: [...failing].flatMap(([id, { pausedUntilMs }]) =>
+          pausedUntilMs > nowMs ? [id] : [],
+        ),
+        maxRowsOf: (tenantId) => failing.get(tenantId)?.maxRows ?? MAX_BATCH_ROWS,
+        onTaken(tenantId) {
+          takenTenantId = tenantId;
+          lastTenantId = tenantId;
+        },
+      };
+    },
+
+    succeeded() {
+      const before = takenTenantId === undefined ? undefined : failing.get(takenTenantId);
+      if (takenTenantId === undefined || before === undefined) return;
+      const maxRows = largerBatch(before.maxRows, MAX_BATCH_ROWS);
+      if (maxRows === MAX_BATCH_ROWS) failing.delete(takenTenantId);
+      else failing.set(takenTenantId, { pauseMs: 0, pausedUntilMs: 0, maxRows });
+    },
+
+    failed(nowMs) {
+      if (takenTenantId === undefined) return false;
+      const before = failing.get(takenTenantId) ?? { pauseMs: 0, maxRows: MAX_BATCH_ROWS };
+      const pauseMs = Math.min(MAX_PAUSE_MS, Math.max(FIRST_PAUSE_MS, before.pauseMs * 2));
+      // Deleted first, so that the tenant becomes the newest of the map.
+      failing.delete(takenTenantId);
+      failing.set(takenTenantId, {
+        pauseMs,
+        pausedUntilMs: nowMs + pauseMs,
+        maxRows: smallerBatch(before.maxRows),
+      });
+      if (failing.size > MAX_FAILING) {
+        const [oldest] = failing.keys();
+        if (oldest !== undefined) failing.delete(oldest);
+      }
+      return true;
+    },
+  };
+}

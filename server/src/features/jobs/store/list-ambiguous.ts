@@ -1,0 +1,121 @@
+import type { LiveRecord } from "../../../core/domain/record.ts";
+import type { Runner } from "../../../core/store/pool.ts";
+import { parseRecord, type RecordRow } from "../../../core/store/records/record-row.ts";
+import type { RecordFilter } from "./list-records.ts";
+
+/**
+ * A position in a tenant's ambiguous records, which are ordered by the end of their lease, then by namespace and
+ * key: the position of a record.
+ */
+export interface AmbiguousCursor {
+  /** When the lease ended, as Postgres writes it, because milliseconds would make several instants equal. */
+  readonly since: string;
+  readonly namespace: string;
+  readonly key: string;
+}
+
+/** The position before all ambiguous records. */
+export const BEFORE_ALL_AMBIGUOUS: AmbiguousCursor = { since: "-infinity", namespace: "", key: "" };
+
+/** The ambiguous records that one statement found. */
+export interface FoundAmbiguous {
+  /** Each with its position. Without payloads, results' metadata and the states of checkpoints. */
+  readonly found: readonly { readonly record: LiveRecord; readonly at: AmbiguousCursor }[];
+  /** The next search begins behind this position; undefined: there are no more records. */
+  readonly next: AmbiguousCursor | undefined;
+}
+
+/** Maximum rows that one statement examines, as of `look_at_records`. */
+export const MAX_EXAMINED_AMBIGUOUS = 5000;
+
+/**
+ * Examines a range of the index of ambiguous records, and returns the rows that match the filter. The last
+ * examined row is returned even if it does not match, so that the next search can begin behind it.
+ */
+const lookAtAmbiguousRecords = {
+  name: "look_at_ambiguous_records",
+  text: `
+with examined as materialized (
+  select r.expires_at > now()
+           and ($5::text is null or r.namespace = $5::text)
+           and starts_with(r.key, $6::text)
+           and r.claimed_at >= coalesce(to_timestamp($7::float8 / 1000), '-infinity')
+           and r.claimed_at < coalesce(to_timestamp($8::float8 / 1000), 'infinity')
+           and ($11::text = '' or r.owner = $11::text)
+           and ($12::bytea is null or r.fingerprint = $12::bytea) as wanted,
+         r.ambiguous_from,
+         r.ambiguous_from::text as since,
+         r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
+         r.fencing_token::text as fencing_token,
+         encode(r.fingerprint, 'hex') as fingerprint,
+         date_part('epoch', now()) * 1000 as now_ms,
+         date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
+         date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
+         date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
+         date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
+         date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
+         date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
+         date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
+         r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
+         encode(r.result_digest, 'hex') as result_digest,
+         null::bytea as checkpoint_state, null::text as result_metadata, null::bytea as result_payload
+    from records r
+   where r.tenant_id = $1::int
+     and r.ambiguous_from <= now()
+     and r.ambiguous_from < coalesce(to_timestamp($9::float8 / 1000), 'infinity')
+     and (r.ambiguous_from, r.namespace, r.key) > ($2::timestamptz, $3::text, $4::text)
+   order by r.ambiguous_from, r.namespace, r.key
+   limit 5000
+)
+(select *, (select count(*) from examined)::int as rows_examined
+   from examined where wanted order by ambiguous_from, namespace, key limit $10::int)
+union all
+(select *, (select count(*) from examined)::int
+   from (select * from examined order by ambiguous_from desc, namespace desc, key desc limit 1) last
+  where not wanted)
+order by ambiguous_from, namespace, key`,
+};
+
+interface ExaminedRow extends RecordRow {
+  readonly wanted: boolean;
+  readonly since: string;
+  readonly rows_examined: number;
+}
+
+/**
+ * Returns the first ambiguous records behind a position that match, the oldest first, up to `limit`, among at
+ * most MAX_EXAMINED_AMBIGUOUS rows.
+ */
+export async function findAmbiguous(
+  runner: Runner,
+  filter: Omit<RecordFilter, "state" | "checkpoint" | "key">,
+  behind: AmbiguousCursor,
+  limit: number,
+): Promise<FoundAmbiguous> {
+  const rows = await runner.run<ExaminedRow>(lookAtAmbiguousRecords, [
+    filter.tenantId,
+    behind.since,
+    behind.namespace,
+    behind.key,
+    filter.namespace ?? null,
+    filter.keyPrefix,
+    filter.claimedAfterMs ?? null,
+    filter.claimedBeforeMs ?? null,
+    filter.leaseExpiredBeforeMs ?? null,
+    limit,
+    filter.owner,
+    filter.fingerprint ?? null,
+  ]);
+  const wanted = rows.filter((row) => row.wanted);
+  const found = wanted.flatMap((row) => {
+    const record = parseRecord(row);
+    return record === undefined ? [] : [{ record, at: cursorAt(row) }];
+  });
+  const wasFull = wanted.length === limit || rows[0]?.rows_examined === MAX_EXAMINED_AMBIGUOUS;
+  const last = wanted.length === limit ? wanted.at(-1) : rows.at(-1);
+  return { found, next: wasFull && last !== undefined ? cursorAt(last) : undefined };
+}
+
+function cursorAt({ since, namespace, key }: ExaminedRow): AmbiguousCursor {
+  return { since, namespace, key };
+}

@@ -1,0 +1,180 @@
+import type { LiveRecord } from "../../../core/domain/record.ts";
+import type { Runner } from "../../../core/store/pool.ts";
+import { parseRecord, type RecordRow, STATE } from "../../../core/store/records/record-row.ts";
+
+/** A position in a tenant's records, which are ordered by namespace, then key, both by bytes. */
+export interface RecordCursor {
+  readonly namespace: string;
+  readonly key: string;
+}
+
+/** Which of a tenant's records to list. Times are milliseconds since the Unix epoch. */
+export interface RecordFilter {
+  readonly tenantId: number;
+  /** Undefined: any. */
+  readonly namespace: string | undefined;
+  readonly state: "inProgress" | "completed" | "released" | "ambiguous" | undefined;
+  /** Empty: any. */
+  readonly keyPrefix: string;
+  /** The exact key. Empty: any. With it, no other field but the namespace is set. */
+  readonly key: string;
+  readonly claimedAfterMs: number | undefined;
+  readonly claimedBeforeMs: number | undefined;
+  /** Empty: any. */
+  readonly owner: string;
+  /** Undefined: any. */
+  readonly fingerprint: Uint8Array | undefined;
+  readonly leaseExpiredBeforeMs: number | undefined;
+  /** The name of the last checkpoint. Empty: any. */
+  readonly checkpoint: string;
+}
+
+/** The records that one statement found. */
+export interface FoundRecords {
+  /** Without payloads, results' metadata and the states of checkpoints. */
+  readonly records: readonly LiveRecord[];
+  /** Where the next search begins; undefined: there are no more records. */
+  readonly next: RecordCursor | undefined;
+}
+
+/** Maximum rows that one statement examines: some tens of milliseconds, even if none of them matches. */
+export const MAX_EXAMINED = 5000;
+
+/** The numbers by which a filter names states: those of STATE, and one for a state that no row holds. */
+export const FILTER_STATE = { ...STATE, ambiguous: 4 } as const;
+
+/**
+ * Examines a range of the primary key, and returns the rows that match the filter. A forgotten row, or one
+ * whose retention has ended, is no record. The last examined row is returned even if it does not match, so
+ * that the next search can begin behind it.
+ */
+const lookAtRecords = {
+  name: "look_at_records",
+  text: `
+with examined as materialized (
+  select r.state <> 0 /* forgotten */
+           and r.expires_at > now()
+           and starts_with(r.key, $6::text)
+           and r.claimed_at >= coalesce(to_timestamp($7::float8 / 1000), '-infinity')
+           and r.claimed_at < coalesce(to_timestamp($8::float8 / 1000), 'infinity')
+           and ($11::text = '' or r.owner = $11::text)
+           and ($12::bytea is null or r.fingerprint = $12::bytea)
+           and r.lease_expires_at < coalesce(to_timestamp($13::float8 / 1000), 'infinity')
+           and ($14::text = '' or coalesce(r.checkpoint_name, '') = $14::text)
+           and coalesce($9::int, derived.state) = derived.state as wanted,
+         r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
+         r.fencing_token::text as fencing_token,
+         encode(r.fingerprint, 'hex') as fingerprint,
+         date_part('epoch', now()) * 1000 as now_ms,
+         date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
+         date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
+         date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
+         date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
+         date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
+         date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
+         date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
+         r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
+         encode(r.result_digest, 'hex') as result_digest,
+         null::bytea as checkpoint_state, null::text as result_metadata, null::bytea as result_payload
+    from records r
+   cross join lateral (
+     select case when r.state = 1 /* in progress */ and r.holds_on_lease_expiry and r.lease_expires_at <= now()
+                 then 4 /* ambiguous */ else r.state end as state
+   ) derived
+   where r.tenant_id = $1::int
+     and (r.namespace, r.key) >= ($2::text, $3::text)
+     and (r.namespace, r.key) < ($4::text, $5::text)
+   order by r.namespace, r.key
+   limit 5000
+)
+(select *, (select count(*) from examined)::int as rows_examined
+   from examined where wanted order by namespace, key limit $10::int)
+union all
+(select *, (select count(*) from examined)::int
+   from (select * from examined order by namespace desc, key desc limit 1) last where not wanted)
+order by namespace, key`,
+};
+
+interface ExaminedRow extends RecordRow {
+  readonly wanted: boolean;
+  readonly rows_examined: number;
+}
+
+/**
+ * Returns the first records from a position on that match, up to `limit`, among at most MAX_EXAMINED rows.
+ */
+export async function findRecords(
+  runner: Runner,
+  filter: RecordFilter,
+  from: RecordCursor,
+  limit: number,
+): Promise<FoundRecords> {
+  const until = endOf(filter);
+  const rows = await runner.run<ExaminedRow>(lookAtRecords, [
+    filter.tenantId,
+    from.namespace,
+    from.key,
+    until.namespace,
+    until.key,
+    filter.keyPrefix,
+    filter.claimedAfterMs ?? null,
+    filter.claimedBeforeMs ?? null,
+    filter.state === undefined ? null : FILTER_STATE[filter.state],
+    limit,
+    filter.owner,
+    filter.fingerprint ?? null,
+    filter.leaseExpiredBeforeMs ?? null,
+    filter.checkpoint,
+  ]);
+  const wanted = rows.filter((row) => row.wanted);
+  const records = wanted.map((row) => parseRecord(row)).filter((record) => record !== undefined);
+  const wasFull = wanted.length === limit || rows[0]?.rows_examined === MAX_EXAMINED;
+  const last = wanted.length === limit ? wanted.at(-1) : rows.at(-1);
+  return { records, next: wasFull && last !== undefined ? cursorBehind(last) : undefined };
+}
+
+/** The fields of a filter that limit the range of keys. */
+type KeyRange = Pick<RecordFilter, "namespace" | "keyPrefix" | "key">;
+
+/** Returns the position of the first record that may match. */
+export function startOf({ namespace, keyPrefix, key }: KeyRange): RecordCursor {
+  return namespace === undefined ? { namespace: "", key: "" } : { namespace, key: key || keyPrefix };
+}
+
+/**
+ * Lower than every character that a key or a namespace may contain: sorts between a text and all longer ones.
+ */
+const LOWEST = "\u0001";
+/** Higher than every namespace. */
+const HIGHEST = "~";
+
+/** Returns the first position behind a record. */
+export function cursorBehind({ namespace, key }: RecordCursor): RecordCursor {
+  return { namespace, key: key + LOWEST };
+}
+
+/** Returns the first position behind every record that may match. */
+export function endOf({ namespace, keyPrefix, key }: KeyRange): RecordCursor {
+  if (namespace === undefined) return { namespace: HIGHEST, key: "" };
+  if (key !== "") return cursorBehind({ namespace, key });
+  const behind = behindPrefix(keyPrefix);
+  return behind === undefined ? { namespace: namespace + LOWEST, key: "" } : { namespace, key: behind };
+}
+
+const LAST_CODE_POINT = 0x10ffff;
+const FIRST_SURROGATE = 0xd800;
+const BEHIND_SURROGATES = 0xe000;
+
+/**
+ * Returns the lowest text above all that begin with a prefix, if there is one. UTF-8 sorts as code points.
+ */
+function behindPrefix(prefix: string): string | undefined {
+  const points = Array.from(prefix, (character) => character.codePointAt(0) ?? 0);
+  for (;;) {
+    const last = points.pop();
+    if (last === undefined) return undefined;
+    if (last === LAST_CODE_POINT) continue;
+    const next = last + 1 === FIRST_SURROGATE ? BEHIND_SURROGATES : last + 1;
+    return String.fromCodePoint(...points, next);
+  }
+}

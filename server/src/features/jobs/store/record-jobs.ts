@@ -1,0 +1,261 @@
+import type { Runner } from "../../../core/store/pool.ts";
+import { intArray } from "../../../core/store/sql-arrays.ts";
+import type { RecordJob, RecordJobWork } from "../record-job.ts";
+
+const COLUMNS = `
+  j.id, j.tenant_id, j.namespace, j.kind, j.terms, j.after_namespace, j.after_key, j.starts_at <= now() as started,
+  j.records_examined, j.records_changed, j.records_forgotten, j.cancelled,
+  date_part('epoch', j.created_at) * 1000 as created_at_ms,
+  date_part('epoch', j.starts_at) * 1000 as starts_at_ms,
+  date_part('epoch', j.finished_at) * 1000 as finished_at_ms`;
+
+interface Row {
+  readonly id: string;
+  readonly tenant_id: number;
+  readonly namespace: string | null;
+  readonly kind: RecordJobWork["kind"];
+  /** The work without its kind. */
+  readonly terms: object;
+  readonly after_namespace: string | null;
+  readonly after_key: string | null;
+  readonly started: boolean;
+  readonly records_examined: string;
+  readonly records_changed: string;
+  readonly records_forgotten: string;
+  readonly cancelled: boolean;
+  readonly created_at_ms: number;
+  readonly starts_at_ms: number;
+  readonly finished_at_ms: number | null;
+}
+
+const insertJob = {
+  name: "insert_record_job",
+  text: `
+insert into record_jobs as j (tenant_id, namespace, kind, terms, starts_at, resolution)
+values ($1::int, $2::text, $3::text, $4::jsonb, now() + $5::int * interval '1 millisecond', $6::text)
+returning ${COLUMNS}`,
+};
+
+/** A job that is to be created. */
+export type NewRecordJob = Pick<RecordJob, "tenantId" | "namespace" | "work"> & {
+  readonly delayMs: number;
+  /** As `writeJobResolution` returns it; required for a job that resolves. */
+  readonly resolution?: string;
+};
+
+/** Creates a job that begins after a delay, in the transaction of the change that it continues. */
+export async function insertRecordJob(transaction: Runner, job: NewRecordJob): Promise<RecordJob> {
+  const { kind, ...terms } = job.work;
+  const [row] = await transaction.run<Row>(insertJob, [
+    job.tenantId,
+    job.namespace ?? null,
+    kind,
+    JSON.stringify(terms),
+    job.delayMs,
+    job.resolution ?? null,
+  ]);
+  if (row === undefined) throw new Error("no job was created");
+  return parse(row);
+}
+
+const takeJob = {
+  name: "take_record_job",
+  text: `
+select ${COLUMNS}, j.resolution
+  from record_jobs j
+ where j.finished_at is null
+   and j.starts_at <= now()
+   and j.tenant_id > $1::int
+   and j.tenant_id <> all ($2::int[])
+   and not exists (select 1 from record_jobs earlier
+                    where earlier.tenant_id = j.tenant_id and earlier.id < j.id and earlier.finished_at is null
+                   offset 0)
+ order by j.tenant_id, j.id
+ limit 1
+   for update skip locked`,
+};
+
+/** A job that a worker has taken. */
+export interface TakenJob extends RecordJob {
+  /** For `readJobResolution`. Undefined unless the job resolves. */
+  readonly resolution: string | undefined;
+}
+
+/**
+ * Locks a due job until the transaction ends, and returns it; undefined if there is none. The job is of the first tenant after
+ * `afterTenantId`, or else of the first tenant of all, but of none of `besides`, and no other transaction has locked it. If the
+ * caller dies, its transaction ends. Jobs of one tenant are taken in the order of their creation.
+ */
+export async function takeRecordJob(
+  transaction: Runner,
+  afterTenantId: number,
+  besides: readonly number[],
+): Promise<TakenJob | undefined> {
+  for (const after of afterTenantId === 0 ? [0] : [afterTenantId, 0]) {
+    const [row] = await transaction.run<Row & { readonly resolution: string | null }>(takeJob, [
+      after,
+      intArray(besides),
+    ]);
+    if (row !== undefined) return { ...parse(row), resolution: row.resolution ?? undefined };
+  }
+  return undefined;
+}
+
+const advanceJob = {
+  name: "advance_record_job",
+  text: `
+update record_jobs set
+  after_namespace = $2::text,
+  after_key = $3::text,
+  records_examined = records_examined + $4::int,
+  records_changed = records_changed + $5::int,
+  records_forgotten = records_forgotten + $6::int,
+  finished_at = case when $7::boolean then now() end,
+  resolution = case when not $7::boolean then resolution end
+where id = $1::bigint`,
+};
+
+/** The work of one batch of a job. */
+export interface JobProgress {
+  /** As RecordJob.after. */
+  readonly after: { readonly namespace: string; readonly key: string } | undefined;
+  readonly examined: number;
+  readonly changed: number;
+  readonly forgotten: number;
+  readonly finished: boolean;
+}
+
+/** Adds the progress of a batch, in the batch's transaction. */
+export async function advanceRecordJob(
+  transaction: Runner,
+  id: bigint,
+  progress: JobProgress,
+): Promise<void> {
+  const { after, examined, changed, forgotten, finished } = progress;
+  const cursor = [after?.namespace ?? null, after?.key ?? null];
+  await transaction.run(advanceJob, [String(id), ...cursor, examined, changed, forgotten, finished]);
+}
+
+const lockJob = {
+  name: "lock_record_job",
+  text: `
+select ${COLUMNS}
+  from record_jobs j
+ where j.tenant_id = $1::int
+   and j.id = $2::bigint
+   and j.kind <> 'DELETE'
+   for update`,
+};
+
+/**
+ * Locks a tenant's job until the transaction ends: a batch of the job that runs is waited for, and no other
+ * one begins. Returns undefined if the tenant has no such job; the deletion of a tenant is none of its jobs.
+ */
+export async function lockRecordJob(
+  transaction: Runner,
+  tenantId: number,
+  id: bigint,
+): Promise<RecordJob | undefined> {
+  const [row] = await transaction.run<Row>(lockJob, [tenantId, String(id)]);
+  return row && parse(row);
+}
+
+const cancelJob = {
+  name: "cancel_record_job",
+  text: `
+update record_jobs j set
+  cancelled = true,
+  finished_at = now(),
+  resolution = null
+where j.id = $1::bigint
+returning ${COLUMNS}`,
+};
+
+/** Ends an unfinished job that the transaction has locked. */
+export async function cancelRecordJob(transaction: Runner, id: bigint): Promise<RecordJob> {
+  const [row] = await transaction.run<Row>(cancelJob, [String(id)]);
+  if (row === undefined) throw new Error("a locked job has disappeared");
+  return parse(row);
+}
+
+const readJob = {
+  name: "read_record_job",
+  text: `select ${COLUMNS} from record_jobs j where j.tenant_id = $1::int and j.id = $2::bigint`,
+};
+
+/** Returns a tenant's job; undefined if the tenant has no such job. */
+export async function findRecordJob(
+  runner: Runner,
+  tenantId: number,
+  id: bigint,
+): Promise<RecordJob | undefined> {
+  const [row] = await runner.run<Row>(readJob, [tenantId, String(id)]);
+  return row && parse(row);
+}
+
+const listJobs = {
+  name: "list_record_jobs",
+  text: `
+select ${COLUMNS}
+  from record_jobs j
+ where j.tenant_id = $1::int
+   and ($2::bigint is null or j.id < $2::bigint)
+ order by j.id desc
+ limit $3::int`,
+};
+
+/** Returns at most `limit` of a tenant's jobs, newest first, whose ids are below `beforeId`. */
+export async function listRecordJobs(
+  runner: Runner,
+  tenantId: number,
+  beforeId: string | undefined,
+  limit: number,
+): Promise<readonly RecordJob[]> {
+  return (await runner.run<Row>(listJobs, [tenantId, beforeId ?? null, limit])).map(parse);
+}
+
+const countTenantJobs = {
+  name: "count_unfinished_jobs_of_tenant",
+  text: `select count(*)::int as unfinished from record_jobs where tenant_id = $1::int and finished_at is null`,
+};
+
+/** Counts a tenant's unfinished jobs. */
+export async function countUnfinishedJobsOf(runner: Runner, tenantId: number): Promise<number> {
+  const [row] = await runner.run<{ unfinished: number }>(countTenantJobs, [tenantId]);
+  return row?.unfinished ?? 0;
+}
+
+const countJobs = {
+  name: "count_record_jobs",
+  text: `select count(*)::int as unfinished from record_jobs where finished_at is null`,
+};
+
+/** Counts the unfinished jobs of all tenants. */
+export async function countUnfinishedRecordJobs(runner: Runner): Promise<number> {
+  const [row] = await runner.run<{ unfinished: number }>(countJobs, []);
+  return row?.unfinished ?? 0;
+}
+
+function parse(row: Row): RecordJob {
+  const { after_namespace: namespace, after_key: key } = row;
+  return {
+    id: BigInt(row.id),
+    tenantId: row.tenant_id,
+    namespace: row.namespace ?? undefined,
+    work: { kind: row.kind, ...row.terms } as RecordJobWork,
+    state: stateOf(row),
+    recordsExamined: Number(row.records_examined),
+    recordsChanged: Number(row.records_changed),
+    recordsForgotten: Number(row.records_forgotten),
+    createdAtMs: row.created_at_ms,
+    startsAtMs: row.starts_at_ms,
+    finishedAtMs: row.finished_at_ms ?? undefined,
+    after: namespace === null || key === null ? undefined : { namespace, key },
+  };
+}
+
+function stateOf({ cancelled, finished_at_ms: finishedAtMs, started }: Row): RecordJob["state"] {
+  if (cancelled) return "CANCELLED";
+  if (finishedAtMs !== null) return "DONE";
+  return started ? "RUNNING" : "WAITING";
+}

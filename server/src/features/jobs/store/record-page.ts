@@ -1,0 +1,45 @@
+import type { Runner, Statement } from "../../../core/store/pool.ts";
+
+/** A page of the records of one namespace, ordered by key. */
+export interface RecordPage {
+  readonly tenantId: number;
+  readonly namespace: string;
+  /** The page begins behind this key. Empty: with the first record. */
+  readonly afterKey: string;
+  readonly limit: number;
+}
+
+/** What a statement did to a page, or would do. */
+export interface PageOutcome {
+  /** If fewer than the page's limit, the namespace has no more records. */
+  readonly examined: number;
+  readonly lastKey: string | undefined;
+  readonly changed: number;
+  /** How many of the changed records are forgotten. */
+  readonly forgotten: number;
+}
+
+/** What statements on a page return. */
+interface PageRow {
+  readonly examined: number;
+  readonly last_key: string | null;
+  readonly changed: number;
+  /** Unset: all changed records are forgotten. */
+  readonly forgotten?: number;
+}
+
+/**
+ * Runs a statement whose parameters 1 to 4 name a page: tenant, namespace, key before it, maximum number of
+ * records.
+ */
+export async function runOnPage(
+  runner: Runner,
+  statement: Statement,
+  { tenantId, namespace, afterKey, limit }: RecordPage,
+  parameters: readonly unknown[] = [],
+): Promise<PageOutcome> {
+  const [row] = await runner.run<PageRow>(statement, [tenantId, namespace, afterKey, limit, ...parameters]);
+  if (row === undefined) throw new Error(`${statement.name} returned no row`);
+  const { examined, last_key: lastKey, changed, forgotten = changed } = row;
+  return { examined, lastKey: lastKey ?? undefined, changed, forgotten };
+}

@@ -1,0 +1,199 @@
+import type { Runner } from "../../../core/store/pool.ts";
+import type { RetentionChange } from "../retention-change.ts";
+import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
+
+/*
+ * The only statements on records that are assembled, because they need a row's new retention 20 times. SQL
+ * cannot name it once for `set` and `where` of an update: `from` cannot refer to the updated row, and a query
+ * that computes it before the update would need `for update`, which Citus allows for a single key only.
+ *
+ * Citus accepts a sum of a time and an interval in an update only outside of `case`, and only if no operand is a column or
+ * a `case`: hence `coalesce(…, null)`, which changes no value. A `case` may not contain now(), so the moment is joined.
+ *
+ * Parameters behind the page's: the old retention of key, result and failure ($5 to $7), and the new one ($8
+ * to $10), in seconds. `restamp_records` also has the latest time that it may take for now ($11), in milliseconds since
+ * the Unix epoch: the database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null.
+ */
+
+/**
+ * A record whose retention is as long as the old policy's, or longer, gets the new policy's. A shorter one
+ * was asked for by the request and stays, unless the new policy's is still shorter.
+ */
+function restamped(stampedS: string, oldS: string, newS: string): string {
+  return `case when ${stampedS} >= ${oldS} then ${newS} else least(${stampedS}, ${newS}) end`;
+}
+
+/**
+ * A completion may have shortened the retention of its key, so it follows from the times of a completed
+ * record.
+ */
+const STAMPED_KEY_S = `
+  case when r.state = 2 /* completed */
+       then date_part('epoch', r.expires_at - r.settled_at)::int else r.key_retention_s end`;
+const NEW_KEY_S = `(${restamped(STAMPED_KEY_S, "$5::int", "$8::int")})`;
+const NEW_RESULT_S = `least(${NEW_KEY_S}, ${restamped("r.result_retention_s", "$6::int", "$9::int")})`;
+const NEW_FAILURE_S = `least(${NEW_KEY_S}, ${restamped("r.failure_retention_s", "$7::int", "$10::int")})`;
+
+/** Returns when the record ends, or a number of seconds after that. */
+function endsAt(afterS: 0 | 120): string {
+  return `greatest(
+    coalesce(case when r.state = 2 /* completed */ then r.settled_at else r.claimed_at end, null)
+      + coalesce(${NEW_KEY_S} + ${afterS}, null) * interval '1 second',
+    coalesce(case when r.state = 1 /* in progress */ then r.lease_expires_at end, null)
+      + ${afterS} * interval '1 second')`;
+}
+const NEW_EXPIRES_AT = endsAt(0);
+/** A result whose retention has ended stays expired, because the sweep may have dropped it. */
+const NEW_RESULT_EXPIRES_AT = `
+  coalesce(case when r.state <> 2 /* completed */ then null
+                when r.result_expires_at <= m.now then r.result_expires_at
+                else r.settled_at end, null)
+    + coalesce(case when r.result_expires_at <= m.now then 0
+                    when r.result_kind = 1 /* success */ then ${NEW_RESULT_S}
+                    else ${NEW_FAILURE_S} end, null) * interval '1 second'`;
+
+/** Selects the live records of the page whose retention changes. */
+const CHANGES = `
+      r.tenant_id = p.tenant_id
+  and r.namespace = p.namespace
+  and r.key = p.key
+  and r.key >= p.key
+  and (p.tenant_id % 1, p.tenant_id % -1) = (0, 0)
+  and r.state <> 0 /* forgotten */
+  and r.expires_at > m.now
+  and ((${NEW_EXPIRES_AT}, ${NEW_RESULT_EXPIRES_AT}) is distinct from (r.expires_at, r.result_expires_at)
+       or (r.state <> 2 /* completed */
+           and (${NEW_RESULT_S}, ${NEW_FAILURE_S}) is distinct from (r.result_retention_s, r.failure_retention_s)))`;
+
+const restampRecords = {
+  name: "restamp_records",
+  text: `
+with page as materialized (
+  select tenant_id, namespace, key
+    from records
+   where tenant_id = $1::int
+     and namespace = $2::text
+     and key > $3::text
+   order by key
+   limit $4::int
+), moment as materialized (
+  select least(now(), to_timestamp($11::float8 / 1000)) as now
+), changed as (
+  update records r set
+    key_retention_s = ${NEW_KEY_S},
+    result_retention_s = ${NEW_RESULT_S},
+    failure_retention_s = ${NEW_FAILURE_S},
+    expires_at = ${NEW_EXPIRES_AT},
+    result_expires_at = ${NEW_RESULT_EXPIRES_AT},
+    sweep_at = least(r.sweep_at, ${endsAt(120)}, ${NEW_RESULT_EXPIRES_AT})
+  from page p cross join moment m
+  where ${CHANGES}
+  returning r.expires_at
+)
+select (select count(*) from page)::int as examined, (select max(key) from page) as last_key,
+       count(*)::int as changed, (count(*) filter (where expires_at <= (select now from moment)))::int as forgotten
+  from changed`,
+};
+
+const previewRestamp = {
+  name: "preview_restamp",
+  text: `
+with page as materialized (
+  select tenant_id, namespace, key
+    from records
+   where tenant_id = $1::int
+     and namespace = $2::text
+     and key > $3::text
+   order by key
+   limit $4::int
+), moment as materialized (
+  select now() as now
+), changed as (
+  select ${NEW_EXPIRES_AT} as expires_at
+    from page p cross join moment m cross join records r
+   where ${CHANGES}
+)
+select (select count(*) from page)::int as examined, (select max(key) from page) as last_key,
+       count(*)::int as changed, (count(*) filter (where expires_at <= now()))::int as forgotten
+  from changed`,
+};
+
+/**
+ * Changes the retention of a page of records from that of an old policy to that of a new one.
+ *
+ * @param latestMs as DatabaseClock.
+ */
+export function restampPage(
+  runner: Runner,
+  page: RecordPage,
+  change: RetentionChange,
+  latestMs?: number,
+): Promise<PageOutcome> {
+  return runOnPage(runner, restampRecords, page, [...changeParameters(change), latestMs ?? null]);
+}
+
+/** Returns what `restampPage` would do. */
+export function previewPage(runner: Runner, page: RecordPage, change: RetentionChange): Promise<PageOutcome> {
+  return runOnPage(runner, previewRestamp, page, changeParameters(change));
+}
+
+function changeParameters({ was, becomes }: RetentionChange): readonly number[] {
+  return [was, becomes].flatMap((retention) => [
+    retention.keyRetentionS,
+    retention.resultRetentionS,
+    retention.failureRetentionS,
+  ]);
+}
+
+const findNextNamespace = {
+  name: "find_next_namespace",
+  text: `
+select namespace
+  from records
+ where tenant_id = $1::int
+   and namespace > $2::text
+ order by namespace
+ limit 1`,
+};
+
+/** Returns the tenant's first namespace behind a name that has rows, if there is one. */
+export async function nextNamespace(
+  runner: Runner,
+  tenantId: number,
+  afterNamespace: string,
+): Promise<string | undefined> {
+  const [row] = await runner.run<{ namespace: string }>(findNextNamespace, [tenantId, afterNamespace]);
+  return row?.namespace;
+}
+
+/** Rows that are examined for a live record: some milliseconds, under the tenant's lock. */
+export const MAX_EXAMINED_FOR_LIFE = 1000;
+
+const findLiveRecord = {
+  name: "find_live_record",
+  text: `
+with examined as materialized (
+  select state <> 0 /* forgotten */ and expires_at > now() as is_live
+    from records
+   where tenant_id = $1::int
+     and namespace = $2::text
+   order by key
+   limit $3::int
+)
+select coalesce(bool_or(is_live), false) or count(*) = $3::int as may_have_live
+  from examined`,
+};
+
+/**
+ * Returns false if a namespace has no live record. Returns true if it has one among its first MAX_EXAMINED_FOR_LIFE rows, or
+ * at least so many rows: those of ended records stay until the sweep deletes them.
+ */
+export async function mayHaveLiveRecords(
+  runner: Runner,
+  tenantId: number,
+  namespace: string,
+): Promise<boolean> {
+  const parameters = [tenantId, namespace, MAX_EXAMINED_FOR_LIFE];
+  const [row] = await runner.run<{ may_have_live: boolean }>(findLiveRecord, parameters);
+  return row?.may_have_live === true;
+}

@@ -1,0 +1,143 @@
+import { type DatabaseClock, UNCHECKED_CLOCK } from "../../core/domain/database-clock.ts";
+import type { RecordId } from "../../core/domain/record.ts";
+import { limitLocks } from "../../core/store/limit-locks.ts";
+import type { Pool, Runner } from "../../core/store/pool.ts";
+import { PLAIN_VALUES, type RecordValues } from "../../core/store/records/record-values.ts";
+import { removeSamples } from "../insight/store/tombstones.ts";
+import type { RecordJob } from "./record-job.ts";
+import { resolveBatch } from "./resolve-batch.ts";
+import { changeFor } from "./retention-change.ts";
+import { forgetPage, raiseCacheGeneration, removePage } from "./store/forget-records.ts";
+import { advanceRecordJob, type JobProgress, type TakenJob, takeRecordJob } from "./store/record-jobs.ts";
+import type { PageOutcome, RecordPage } from "./store/record-page.ts";
+import { removeTenantBatch } from "./store/remove-tenant.ts";
+import { nextNamespace, restampPage } from "./store/restamp-records.ts";
+
+/** A finished batch: its job, and the job's progress. */
+export interface BatchDone {
+  readonly job: RecordJob;
+  readonly progress: JobProgress;
+  /** The records that were resolved: calls may wait for them. */
+  readonly settled: readonly RecordId[];
+}
+
+type Batch = Omit<BatchDone, "job">;
+
+interface BatchOptions {
+  readonly limit: number;
+  readonly encryption: RecordValues;
+  readonly databaseClock: Pick<DatabaseClock, "latestMs">;
+}
+
+const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, lastKey: undefined };
+
+/**
+ * Selects the job to work on: the first one of the tenants behind `afterTenantId`, or else the first of all
+ * tenants.
+ */
+export interface JobSelection {
+  /** The tenant whose job was taken last; 0: none. */
+  readonly afterTenantId: number;
+  readonly skippedTenantIds: readonly number[];
+  /** Returns the maximum rows of a tenant's batch. */
+  readonly maxRowsOf: (tenantId: number) => number;
+  /** Called with the tenant whose job was taken, before the batch begins. */
+  onTaken(tenantId: number): void;
+}
+
+/**
+ * Takes a job that is due, changes one page of its records, and stores the job's progress, all in one
+ * transaction: if the replica dies, the page is as before and another replica continues the job.
+ *
+ * @returns undefined if no job is due, or other workers have taken all that are.
+ */
+export function workBatch(
+  pool: Pick<Pool, "transaction">,
+  { afterTenantId, skippedTenantIds, maxRowsOf, onTaken }: JobSelection,
+  encryption: RecordValues = PLAIN_VALUES,
+  databaseClock: Pick<DatabaseClock, "latestMs"> = UNCHECKED_CLOCK,
+): Promise<BatchDone | undefined> {
+  return pool.transaction(async (transaction) => {
+    const job = await takeRecordJob(transaction, afterTenantId, skippedTenantIds);
+    if (job === undefined) return undefined;
+    onTaken(job.tenantId);
+    // No claim waits for the rows of a deleted tenant.
+    if (job.work.kind !== "DELETE") await limitLocks(transaction);
+    const batch = await change(transaction, job, {
+      limit: maxRowsOf(job.tenantId),
+      encryption,
+      databaseClock,
+    });
+    await advanceRecordJob(transaction, job.id, batch.progress);
+    return { job, ...batch };
+  });
+}
+
+async function change(transaction: Runner, job: TakenJob, options: BatchOptions): Promise<Batch> {
+  const { work, tenantId } = job;
+  if (work.kind === "RESOLVE") return resolveBatch(transaction, job, work, options);
+  const progress = await advance(transaction, job, options);
+  // Cached copies of the changed records must not be found any more.
+  if (progress.changed > 0) await raiseCacheGeneration(transaction, tenantId);
+  return { progress, settled: [] };
+}
+
+/**
+ * Changes the page behind the last one, in the same namespace or, at its end, moves on to the next namespace.
+ */
+async function advance(transaction: Runner, job: RecordJob, options: BatchOptions): Promise<JobProgress> {
+  const { limit } = options;
+  const { tenantId } = job;
+  const namespace = job.after?.namespace ?? job.namespace ?? (await nextNamespace(transaction, tenantId, ""));
+  if (namespace === undefined) {
+    return { ...NOTHING, after: undefined, finished: await finish(transaction, job, limit) };
+  }
+
+  const page = { tenantId, namespace, afterKey: job.after?.key ?? "", limit };
+  const { lastKey = page.afterKey, ...done } = await changePage(transaction, job, page, options);
+  if (done.examined === limit) return { ...done, after: { namespace, key: lastKey }, finished: false };
+
+  const next =
+    job.namespace === undefined ? await nextNamespace(transaction, tenantId, namespace) : undefined;
+  if (next === undefined) {
+    return {
+      ...done,
+      after: { namespace, key: lastKey },
+      finished: await finish(transaction, job, limit - done.examined),
+    };
+  }
+  return { ...done, after: { namespace: next, key: "" }, finished: false };
+}
+
+/** Does the rest of a job whose records were all examined. Returns whether the job is finished. */
+async function finish(
+  transaction: Runner,
+  { work, tenantId, namespace }: RecordJob,
+  limit: number,
+): Promise<boolean> {
+  // Records that ended before the job began have left tombstones.
+  if (work.kind === "FORGET" && namespace !== undefined)
+    await removeSamples(transaction, tenantId, namespace);
+  return work.kind !== "DELETE" || removeTenantBatch(transaction, tenantId, limit);
+}
+
+async function changePage(
+  transaction: Runner,
+  job: RecordJob,
+  page: RecordPage,
+  { databaseClock }: BatchOptions,
+): Promise<PageOutcome> {
+  switch (job.work.kind) {
+    case "RESTAMP": {
+      const change = changeFor(job.work.changes, page.namespace);
+      if (change === undefined) return NOTHING;
+      return restampPage(transaction, page, change, databaseClock.latestMs());
+    }
+    case "FORGET":
+      return forgetPage(transaction, page, job.createdAtMs);
+    case "DELETE":
+      return removePage(transaction, page);
+    case "RESOLVE":
+      throw new Error("a job that resolves has batches of its own");
+  }
+}

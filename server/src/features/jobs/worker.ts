@@ -1,0 +1,66 @@
+import type { Logger } from "pino";
+import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
+import type { DatabaseClock } from "../../core/domain/database-clock.ts";
+import { recordName } from "../../core/domain/record.ts";
+import type { Statements } from "../../core/store/batching/administration-pool.ts";
+import type { RecordValues } from "../../core/store/records/record-values.ts";
+import type { Metrics } from "../../core/telemetry/metrics.ts";
+import { createJobScheduler } from "./scheduler.ts";
+import { countUnfinishedRecordJobs } from "./store/record-jobs.ts";
+import { workBatch } from "./work-batch.ts";
+
+export interface JobWorkerOptions {
+  readonly pool: Statements;
+  readonly encryption: RecordValues;
+  readonly databaseClock: Pick<DatabaseClock, "latestMs">;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  readonly onFailed: (error: unknown) => void;
+  /** Wakes the calls that wait for a record, on every replica. */
+  readonly onSettled: (name: string) => void;
+  readonly intervalMs?: number;
+}
+
+/** Delay between two looks for a job. */
+const INTERVAL_MS = 2000;
+/** Maximum delay between two looks that fail. */
+const MAX_BACKOFF_MS = 30_000;
+
+/**
+ * Works on record jobs, changes of many records, in the background, one batch at a time and tenants in turn.
+ * Every replica does so without a leader: a worker owns a job only for the length of a transaction.
+ */
+export function createJobWorker(options: JobWorkerOptions): Repeating {
+  const { pool, encryption, databaseClock, metrics, log, onFailed, onSettled } = options;
+  const { intervalMs = INTERVAL_MS } = options;
+  const scheduler = createJobScheduler();
+
+  async function work(): Promise<boolean> {
+    try {
+      return await workOnce();
+    } catch (error) {
+      // Without a job the database is unavailable: the next look comes after the interval.
+      if (!scheduler.failed(performance.now())) throw error;
+      onFailed(error);
+      return true;
+    }
+  }
+
+  async function workOnce(): Promise<boolean> {
+    const done = await workBatch(pool, scheduler.next(performance.now()), encryption, databaseClock);
+    if (done === undefined) {
+      metrics.jobsUnfinished.set(await countUnfinishedRecordJobs(pool));
+      return false;
+    }
+    scheduler.succeeded();
+    const { job, progress, settled } = done;
+    for (const id of settled) onSettled(recordName(id));
+    const kind = job.work.kind.toLowerCase();
+    metrics.jobRecords.inc({ kind, action: "examined" }, progress.examined);
+    metrics.jobRecords.inc({ kind, action: "changed" }, progress.changed);
+    if (progress.finished) log.info({ job: String(job.id), kind }, "record job finished");
+    return true;
+  }
+
+  return createRepeating({ intervalMs, maxBackoffMs: MAX_BACKOFF_MS, work, onFailed });
+}

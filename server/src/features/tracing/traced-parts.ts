@@ -1,0 +1,93 @@
+import type { Waiters } from "../../core/claims/waiters.ts";
+import type { Config } from "../../core/config/config.ts";
+import type { AdministrationPool } from "../../core/store/batching/administration-pool.ts";
+import type { Pool } from "../../core/store/pool.ts";
+import type { Metrics } from "../../core/telemetry/metrics.ts";
+import {
+  type OpenTracing,
+  recordedCall,
+  type Tracing,
+  type TracingOptions,
+} from "../../core/telemetry/tracing.ts";
+import type { Pipeline } from "../../core/transport/pipeline.ts";
+import { tracePipeline } from "./traced-pipeline.ts";
+import { traceAdministrationPool, tracePool } from "./traced-pool.ts";
+
+/** The tracing of a replica, and functions that wrap its parts. While tracing is off they return the parts themselves. */
+export interface TracedParts {
+  /** Undefined while tracing is off. */
+  readonly tracing: Tracing | undefined;
+  pipeline(pipeline: Pipeline): Pipeline;
+  pool(pool: Pool): Pool;
+  administrationPool(pool: AdministrationPool): AdministrationPool;
+  /** The span of a waiting call has an event when each of its waits begins and ends. */
+  waiters(waiters: Waiters): Waiters;
+  /** The span of a call has an event for each of its lookups of cached completions. */
+  metrics(metrics: Metrics): Metrics;
+}
+
+/** Opens tracing; or, if there is none to open, returns the parts of a replica without tracing. */
+export function openTracedParts(
+  openTracing: OpenTracing | undefined,
+  config: Config,
+  options: Omit<TracingOptions, "database">,
+): TracedParts {
+  if (openTracing === undefined) return UNTRACED;
+  const tracing = openTracing({ ...options, database: databaseAttributes(config.DATABASE_URL) });
+  return {
+    tracing,
+    pipeline: (pipeline) => tracePipeline(pipeline, tracing),
+    pool: (pool) => tracePool(pool, tracing),
+    administrationPool: (pool) => traceAdministrationPool(pool, tracing),
+    waiters: traceWaiters,
+    metrics: traceCacheLookups,
+  };
+}
+
+const UNTRACED: TracedParts = {
+  tracing: undefined,
+  pipeline: (pipeline) => pipeline,
+  pool: (pool) => pool,
+  administrationPool: (pool) => pool,
+  waiters: (waiters) => waiters,
+  metrics: (metrics) => metrics,
+};
+
+/** Returns host, port and name of the database, as far as its URL has them: without user and password. */
+function databaseAttributes(databaseUrl: string): TracingOptions["database"] {
+  // Without a host, as with `?host=/run/postgresql`, it is no URL of the URL standard.
+  const { hostname = "", port = "", pathname = "" } = URL.parse(databaseUrl) ?? {};
+  return {
+    ...(hostname !== "" && { "server.address": hostname }),
+    ...(port !== "" && { "server.port": Number(port) }),
+    ...(pathname.length > 1 && { "db.namespace": pathname.slice(1) }),
+  };
+}
+
+function traceWaiters(waiters: Waiters): Waiters {
+  return {
+    ...waiters,
+    async wait(...parameters) {
+      const call = recordedCall();
+      call?.addEvent("onceward.wait.started");
+      try {
+        await waiters.wait(...parameters);
+      } finally {
+        call?.addEvent("onceward.wait.ended");
+      }
+    },
+  };
+}
+
+function traceCacheLookups(metrics: Metrics): Metrics {
+  return {
+    ...metrics,
+    countCacheLookup(layer, result) {
+      metrics.countCacheLookup(layer, result);
+      recordedCall()?.addEvent("onceward.cache", {
+        "onceward.cache.layer": layer,
+        "onceward.cache.result": result,
+      });
+    },
+  };
+}

@@ -1,0 +1,188 @@
+import { describe, expect, test } from "vitest";
+import { latenessBucket } from "./lateness.ts";
+import { createUsageMeter, fingerprintDepth } from "./usage-meter.ts";
+
+const CHARGES = { tenantId: 1, namespace: "charges" };
+const CHARGE = { id: { ...CHARGES, key: "order-1" }, fingerprint: undefined, retentionInForceS: 60 };
+const CLAIMED = {
+  kind: "claimed",
+  repeated: false,
+  fencingToken: 1n,
+  leaseExpiresAtMs: 0,
+  leaseRemainingMs: 0,
+  checkpoint: undefined,
+  expiresAtMs: 0,
+  firstClaimedAtMs: 1000,
+  answeredAtMs: undefined,
+} as const;
+const IN_PROGRESS = { ...CLAIMED, kind: "inProgress", owner: "", attempt: 1 } as const;
+
+describe("a usage meter", () => {
+  test("counts claims by outcome, and outcomes add up to claims", () => {
+    const meter = createUsageMeter(() => {});
+    meter.claimed(CHARGE, { ...CLAIMED, attempt: 1 }, 1000);
+    meter.claimed(CHARGE, { ...CLAIMED, attempt: 2 }, 1000);
+    meter.claimed(CHARGE, IN_PROGRESS, 1000);
+    meter.mismatched(CHARGES);
+    const [{ counters } = { counters: undefined }] = meter.take(1000);
+    expect(counters).toMatchObject({ claims: 4, granted: 2, reclaims: 1, in_progress: 1, mismatches: 1 });
+  });
+
+  test("observes the first 50 keys of a namespace and flush, then those of sampled fingerprints, each once", () => {
+    const meter = createUsageMeter(() => {}, {
+      isSampled: () => false,
+      onFull: () => {},
+      fingerprintShiftOf: ({ namespace }) => (namespace === "charges" ? 2 : undefined),
+    });
+    const fingerprints = Array.from(
+      { length: 2000 },
+      (_, n) => new Uint8Array(new Uint32Array([n + 2]).buffer),
+    );
+    expect(fingerprintDepth(fingerprints[50] ?? new Uint8Array())).toBeLessThan(2);
+    const claimAll = (namespace: string) => {
+      for (const fingerprint of fingerprints) {
+        const claimed = { ...CLAIMED, attempt: 1 };
+        meter.claimed({ ...CHARGE, id: { ...CHARGE.id, namespace }, fingerprint }, claimed, 1000);
+        meter.claimed({ ...CHARGE, id: { ...CHARGE.id, namespace }, fingerprint }, IN_PROGRESS, 1000);
+      }
+    };
+    const expected = fingerprints.filter((each, n) => n < 50 || fingerprintDepth(each) >= 2);
+    expect(expected.length).toBeLessThan(700);
+    claimAll("charges");
+    claimAll("not-observed");
+    expect(meter.takeObserved().map(({ fingerprint }) => fingerprint)).toEqual(expected);
+    expect(meter.takeObserved()).toEqual([]);
+    // Without a flush, the first 50 are used up.
+    claimAll("charges");
+    expect(meter.takeObserved()).toHaveLength(
+      fingerprints.filter((each) => fingerprintDepth(each) >= 2).length,
+    );
+    meter.take(10);
+    claimAll("charges");
+    expect(meter.takeObserved()).toHaveLength(expected.length);
+  });
+
+  test("counts tenants and namespaces separately", () => {
+    const meter = createUsageMeter(() => {});
+    meter.count(CHARGES, "fenced");
+    meter.count({ tenantId: 2, namespace: "charges" }, "fenced", 2);
+    meter.count({ tenantId: 1, namespace: "refunds" }, "fenced", 3);
+    expect(
+      meter.take(1000).map(({ tenantId, namespace, counters }) => [tenantId, namespace, counters.fenced]),
+    ).toEqual([
+      [1, "charges", 1],
+      [1, "refunds", 3],
+      [2, "charges", 2],
+    ]);
+  });
+
+  test("returns up to the requested number of namespaces, each once", () => {
+    const meter = createUsageMeter(() => {});
+    for (const tenantId of [1, 2, 3])
+      for (const namespace of ["a", "b", "c"]) meter.count({ tenantId, namespace }, "swept");
+    const taken = [];
+    for (let takes = 0; takes < 3; takes++) taken.push(meter.take(4));
+    expect(taken.map((each) => each.length)).toEqual([4, 4, 1]);
+    expect(new Set(taken.flat().map(({ tenantId, namespace }) => `${tenantId} ${namespace}`)).size).toBe(9);
+    expect([meter.size(), meter.take(4)]).toEqual([0, []]);
+  });
+
+  test("drops counts of further namespaces while it holds its maximum, and reports each", () => {
+    let dropped = 0;
+    const meter = createUsageMeter(() => dropped++, undefined, 2);
+    for (const namespace of ["a", "b", "c", "a"]) meter.count({ tenantId: 1, namespace }, "swept");
+    expect(dropped).toBe(1);
+    expect(meter.take(10).map(({ namespace, counters }) => [namespace, counters.swept])).toEqual([
+      ["a", 2],
+      ["b", 1],
+    ]);
+    meter.count({ tenantId: 1, namespace: "c" }, "swept");
+    expect([dropped, meter.size()]).toEqual([1, 1]);
+  });
+
+  test("returns counts once", () => {
+    const meter = createUsageMeter(() => {});
+    meter.count(CHARGES, "swept", 5);
+    expect(meter.take(1000)).toHaveLength(1);
+    expect(meter.take(1000)).toEqual([]);
+  });
+
+  test("counts repeats by how late they arrive after the first claim, which is no repeat", () => {
+    const meter = createUsageMeter(() => {});
+    meter.claimed(CHARGE, { ...CLAIMED, attempt: 1 }, 1000);
+    meter.claimed(CHARGE, IN_PROGRESS, 1500);
+    meter.claimed(CHARGE, { ...CLAIMED, attempt: 2 }, 1000 + 1_800_000);
+    expect(retentionsOf(meter)).toMatchObject([
+      {
+        retentionS: 60,
+        claims: 3,
+        firstClaims: 1,
+        repeats: new Map([
+          [latenessBucket(500), 1],
+          [latenessBucket(1_800_000), 1],
+        ]),
+      },
+    ]);
+  });
+
+  test("counts claims by the retention in force, and further retentions of a flush under the last one", () => {
+    const meter = createUsageMeter(() => {});
+    for (const retentionInForceS of [60, 120, 60, 1, 2, 3, 4])
+      meter.claimed({ ...CHARGE, retentionInForceS }, { ...CLAIMED, attempt: 1 }, 1000);
+    expect(retentionsOf(meter)?.map(({ retentionS, claims }) => [retentionS, claims])).toEqual([
+      [60, 2],
+      [120, 1],
+      [1, 1],
+      [2, 3],
+    ]);
+  });
+
+  test("counts a claim that replaced an ended record by how late it came", () => {
+    const meter = createUsageMeter(() => {});
+    meter.claimed(
+      CHARGE,
+      { ...CLAIMED, attempt: 1, firstClaimedAtMs: 91_000, endedFirstClaimedAtMs: 1000 },
+      0,
+    );
+    expect(retentionsOf(meter)).toMatchObject([
+      { firstClaims: 1, repeats: new Map(), late: new Map([[latenessBucket(90_000), 1]]) },
+    ]);
+  });
+});
+
+describe("first claims", () => {
+  const CLAIM = { ...CLAIMED, attempt: 1 } as const;
+
+  test("are kept for sampled namespaces alone, and returned once", () => {
+    const sampling = {
+      isSampled: ({ namespace }: { namespace: string }) => namespace === "mail",
+      onFull() {},
+    };
+    const meter = createUsageMeter(() => {}, sampling);
+    const MAIL = {
+      id: { tenantId: 1, namespace: "mail", key: "m-1" },
+      fingerprint: undefined,
+      retentionInForceS: 7,
+    };
+    meter.claimed(CHARGE, CLAIM, 1000);
+    meter.claimed(MAIL, CLAIM, 1000);
+    meter.claimed(MAIL, IN_PROGRESS, 1000);
+    meter.claimed(MAIL, { ...CLAIM, repeated: true }, 1000);
+    expect(meter.takeFirstClaims()).toEqual({ ids: [MAIL.id], atMs: [1000], retentionsS: [7] });
+    expect(meter.takeFirstClaims().ids).toEqual([]);
+  });
+
+  test("are asked for when many of them wait", async () => {
+    let meter = createUsageMeter(() => {});
+    const taken = new Promise<number>((resolve) => {
+      const onFull = () => resolve(meter.takeFirstClaims().ids.length);
+      meter = createUsageMeter(() => {}, { isSampled: () => true, onFull });
+    });
+    for (let i = 0; i < 5000; i++) meter.claimed(CHARGE, CLAIM, 1000);
+    expect(await taken).toBe(5000);
+  });
+});
+
+function retentionsOf(meter: ReturnType<typeof createUsageMeter>) {
+  return meter.take(1000)[0]?.retentions;
+}
