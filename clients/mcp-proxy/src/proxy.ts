@@ -7,7 +7,7 @@ import type {
 } from "@modelcontextprotocol/sdk/types.js";
 import type { AgentRunner } from "@onceward/client/agents";
 import { OutcomeUnknownError } from "@onceward/client/agents";
-import { messageOf } from "../failure.ts";
+import { messageOf } from "./failure.ts";
 import { type CallParams, errorResult, Guard, type ToolResult } from "./guard.ts";
 import { HostTransport } from "./host-transport.ts";
 import type { ProxyPolicy, ToolPolicy } from "./policy.ts";

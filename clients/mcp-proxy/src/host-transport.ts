@@ -1,8 +1,8 @@
 import type { Readable, Writable } from "node:stream";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
-import { messageOf } from "../failure.ts";
 import { parseExact } from "./exact-json.ts";
+import { messageOf } from "./failure.ts";
 
 /** A message of a host that is longer is skipped. 10 MiB, as the protocol's SDK has it. */
 const MAX_MESSAGE_BYTES = 10 * 1024 * 1024;
