@@ -1,5 +1,5 @@
 import type { PolicyBounds, Quotas } from "@onceward/client/admin";
-import { type Field, parseBytes, parseCount, parseFlag, unsetBy } from "./arguments.ts";
+import { type Field, parseByteCount, parseCount, parseFlag, unsetBy } from "./arguments.ts";
 import { parseDuration } from "./times.ts";
 
 export type BoundsInit = Partial<Omit<PolicyBounds, "$typeName" | "$unknown">>;
@@ -58,7 +58,7 @@ export const BOUNDS_FIELDS: readonly Field<BoundsInit>[] = [
     flags: "--max-result-bytes <bytes>",
     path: "max_result_bytes",
     description: `the largest result it may set, 1 to 1MiB, or "${NONE}"`,
-    parse: unsetBy(NONE, (text) => ({ maxResultBytes: parseBytes(text) })),
+    parse: unsetBy(NONE, (text) => ({ maxResultBytes: parseByteCount(text) })),
   },
 ];
 
@@ -80,7 +80,7 @@ export const QUOTA_FIELDS: readonly Field<QuotasInit>[] = [
   bigintQuota("liveRecords", parseCount, "live_records", "--live-records <count>", "records stored"),
   bigintQuota(
     "storedBytes",
-    parseBytes,
+    parseByteCount,
     "stored_bytes",
     "--stored-bytes <bytes>",
     "bytes of results and checkpoints, such as 5GiB",
