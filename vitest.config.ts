@@ -118,7 +118,6 @@ if (citusPostgres === undefined && process.argv.includes("--project=citus")) {
   );
 }
 
-const GENERATED_CODE = fileURLToPath(new URL("clients/typescript/src/gen/", import.meta.url));
 const CLIENT_SOURCE = fileURLToPath(new URL("clients/typescript/src/", import.meta.url));
 
 /** The client's source: tests need no build. */
@@ -129,7 +128,7 @@ const shared = {
       { find: /^@onceward\/client\/(.*)$/, replacement: `${CLIENT_SOURCE}$1.ts` },
       { find: "#sha256", replacement: `${CLIENT_SOURCE}wire/sha256-node.ts` },
       // As clients/console/vite.config.ts.
-      { find: /^@onceward\/gen\/(.*)$/, replacement: `${GENERATED_CODE}$1` },
+      { find: /^@onceward\/(decode|gen)\/(.*)$/, replacement: `${CLIENT_SOURCE}$1/$2` },
     ],
   },
 };

@@ -27,10 +27,11 @@ function saved(etag: string, changes: object = {}): SavedPolicy {
 describe("The form of a policy", () => {
   test("is written as the command line writes values, and empty for what is inherited", () => {
     expect(policyText(POLICY)).toEqual({
-      ...{ keyRetention: "3d", resultRetention: "", failureRetention: "", defaultLease: "", maxLease: "" },
+      ...{ keyRetention: "72h", resultRetention: "", failureRetention: "", defaultLease: "", maxLease: "" },
       ...{ onLeaseExpiry: "hold", maxResultBytes: "4KiB", requireFingerprint: "false" },
     });
     expect(fieldWords("keyRetention", "15m")).toBe("15 min");
+    expect(fieldWords("keyRetention", "72h")).toBe("3 d");
     expect(fieldWords("maxResultBytes", "4KiB")).toBe("4 KiB");
     expect(fieldWords("maxResultBytes", "5000")).toBe("5,000 B");
     expect(fieldWords("onLeaseExpiry", "hold")).toBe("Hold");
@@ -68,7 +69,7 @@ describe("The form of a policy", () => {
     expect(followed.typed).toMatchObject({ keyRetention: "7d", maxLease: "1h" });
     expect(followed.saved.etag).toBe("b");
     expect(followed.news).toEqual([
-      { field: "keyRetention", before: "3d", now: "1d", typed: "7d" },
+      { field: "keyRetention", before: "72h", now: "1d", typed: "7d" },
       { field: "maxLease", before: "", now: "1h", typed: undefined },
     ]);
     expect(changedFields(followed)).toEqual(["keyRetention"]);

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { formatDuration } from "../../format/duration.ts";
-import { formatBytes, formatCount } from "../../format/quantity.ts";
+import { formatCount, formatSize } from "../../format/quantity.ts";
 import { formatAbsolute } from "../../format/time.ts";
 
 /** A value that a change set, altered or removed. */
@@ -58,7 +58,7 @@ function valueWords(name: string, value: JsonValue): string {
   if (typeof value !== "number" || IDENTIFIER.test(name)) return textOf(value);
   if (name.endsWith("Ms")) return formatDuration(value);
   if (name.endsWith("S")) return formatDuration(value * SECOND_MS);
-  return name.endsWith("Bytes") ? formatBytes(value) : formatCount(value);
+  return name.endsWith("Bytes") ? formatSize(value) : formatCount(value);
 }
 
 function textOf(value: JsonValue): string {

@@ -1,6 +1,6 @@
-import type { Duration } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import type { Replica } from "@onceward/gen/onceward/v1/operator_pb.ts";
-import { durationMs, formatDuration } from "../../format/duration.ts";
+import { formatDuration } from "../../format/duration.ts";
 import { formatNoun } from "../../format/quantity.ts";
 
 /** What a degraded state means, in the words of the runbook. */

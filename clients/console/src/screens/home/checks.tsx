@@ -198,7 +198,7 @@ function inSentence(title: string): string {
 /** One check that fails does not hide the others. */
 function unanswered(error: unknown): Finding {
   const { message, reason, requestId } = readFailure(error);
-  const details = [reason, requestId === "" ? "" : `request ${requestId}`].filter((part) => part !== "");
+  const details = [reason, requestId && `request ${requestId}`].filter((part) => part);
   const detail = details.length === 0 ? message : `${message} (${details.join(", ")})`;
   return { tone: "quiet", word: NOT_ANSWERED, detail };
 }

@@ -1,5 +1,4 @@
-import { type InsufficientData, KeyDefect } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { formatNoun } from "../../format/quantity.ts";
+import { KeyDefect } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 
 /** Each defect in a few words. */
 const DEFECT_TITLES: Readonly<Record<KeyDefect, string>> = {
@@ -36,16 +35,6 @@ export function defectTitle(defect: KeyDefect): string {
 /** Returns what a measure counts; one of a newer server keeps its name. */
 export function measureWords(measure: string): string {
   return MEASURES[measure] ?? measure.replaceAll("_", " ");
-}
-
-/** Returns what has to be observed before something can be said. */
-export function missingWords(insufficient: InsufficientData | undefined): string {
-  const { missingDays = 0, missingClaims = 0n } = insufficient ?? {};
-  const parts = [
-    ...(missingDays > 0 ? [formatNoun(missingDays, "more day", "more days")] : []),
-    ...(missingClaims > 0n ? [formatNoun(missingClaims, "more claim", "more claims")] : []),
-  ];
-  return parts.length === 0 ? "more data is needed" : `needs ${parts.join(" and ")}`;
 }
 
 /** Where an interval and its estimate are in a picture of a given width, in its units. */

@@ -1,8 +1,8 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import type {
   GetRetentionAdviceResponse,
   RetentionCandidate,
 } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { durationMs } from "../../format/duration.ts";
 
 /** What is known about repeats that come later than a retention. */
 export type Evidence =

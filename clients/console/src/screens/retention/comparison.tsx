@@ -1,5 +1,5 @@
 import { formatDuration } from "../../format/duration.ts";
-import { formatBytes, formatEstimate } from "../../format/quantity.ts";
+import { formatEstimate, formatSize } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import { type Advice, type Proposal, proposalOf } from "./candidates.ts";
 import { formatLate } from "./words.ts";
@@ -70,9 +70,9 @@ function rowsOf(today: Proposal, proposed: Proposal): readonly Row[] {
     },
     {
       name: "Their size, without indexes",
-      today: formatBytes(today.bytes),
-      proposed: formatBytes(proposed.bytes),
-      difference: signed(proposed.bytes - today.bytes, formatBytes),
+      today: formatSize(today.bytes),
+      proposed: formatSize(proposed.bytes),
+      difference: signed(proposed.bytes - today.bytes, formatSize),
     },
   ];
 }

@@ -1,7 +1,8 @@
 import { useQuery } from "@connectrpc/connect-query";
+import { formatDurationMs } from "@onceward/decode/durations.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { Link, useSearchParams } from "wouter";
-import { formatDuration, parseDuration, writeDuration } from "../../format/duration.ts";
+import { formatDuration, parseDuration } from "../../format/duration.ts";
 import { SelectField } from "../../parts/field.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
@@ -90,7 +91,7 @@ function useProposal(retentionMs: number): readonly [number, (ms: number) => voi
       (before) => {
         const after = new URLSearchParams(before);
         if (ms === retentionMs) after.delete("to");
-        else after.set("to", writeDuration(ms));
+        else after.set("to", formatDurationMs(ms));
         return after;
       },
       { replace: true },

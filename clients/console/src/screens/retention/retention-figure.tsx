@@ -7,7 +7,7 @@ import { Figure, type Frame } from "../../charts/figure.tsx";
 import { decadeTicks, durationTicks, logScale } from "../../charts/scales.ts";
 import { ThresholdLine } from "../../charts/threshold-line.tsx";
 import { formatDuration } from "../../format/duration.ts";
-import { formatBytes, formatCount, formatEstimate } from "../../format/quantity.ts";
+import { formatCount, formatEstimate, formatSize } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import type { Advice } from "./candidates.ts";
 import { Curve } from "./curve.tsx";
@@ -133,7 +133,7 @@ function CandidateTable({ advice: { candidates, retentionMs: inForceMs } }: { re
             evidence.kind === "late" ? `below ${formatEstimate(evidence.maxPerMillion)}` : "",
         },
         { heading: "Records", kind: "number", cell: ({ records }) => formatEstimate(records) },
-        { heading: "Size", kind: "number", cell: ({ bytes }) => formatBytes(bytes) },
+        { heading: "Size", kind: "number", cell: ({ bytes }) => formatSize(bytes) },
         {
           heading: "Missing",
           cell: ({ evidence }) =>

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { UsageHourSchema } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { describe, expect, it } from "vitest";
-import { durationOf } from "../../format/duration.ts";
 import type { Advice, Evidence } from "./candidates.ts";
 import { daysCovered, survivalOf } from "./survival.ts";
 
@@ -11,7 +11,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 function hour(buckets: readonly (readonly [upToMs: number | undefined, repeats: number])[]) {
   return create(UsageHourSchema, {
     repeatLateness: buckets.map(([upToMs, repeats]) => ({
-      ...(upToMs === undefined ? {} : { upTo: durationOf(upToMs) }),
+      ...(upToMs === undefined ? {} : { upTo: durationFromMs(upToMs) }),
       repeats: BigInt(repeats),
     })),
   });

@@ -1,5 +1,5 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { UsageHour } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { durationMs } from "../../format/duration.ts";
 import type { Advice } from "./candidates.ts";
 
 /** How many repeats a month come later than a time after the first claim of their key. */

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { PolicyBoundsSchema, QuotasSchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { expect, it } from "vitest";
 import { changedPaths, followLimits, LIMIT_FIELDS, limitTexts, parseLimits } from "./limit-fields.ts";
@@ -25,7 +26,7 @@ it("limits are written as they are typed, and read as they were", () => {
   expect(problems).toEqual({});
   expect(create(QuotasSchema, quotas)).toEqual(LIMITS.quotas);
   expect(policyBounds).toEqual({
-    maxKeyRetention: { seconds: 30n * 86_400n, nanos: 0 },
+    maxKeyRetention: durationFromMs(30 * 86_400_000),
     maxResultBytes: 1500,
   });
 });

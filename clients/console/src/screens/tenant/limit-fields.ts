@@ -1,5 +1,9 @@
+import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
+import { formatBytes } from "@onceward/decode/bytes.ts";
+import { formatDurationMs } from "@onceward/decode/durations.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { durationMs, durationOf, parseDuration, writeDuration } from "../../format/duration.ts";
+import { parseDuration } from "../../format/duration.ts";
+import { parseSize } from "../../format/quantity.ts";
 
 /** A limit that the operator sets. */
 export interface LimitField {
@@ -67,8 +71,8 @@ export function limitTexts(tenant: Pick<Tenant, "policyBounds" | "quotas">): Lim
 
 function textOf({ kind }: LimitField, value: unknown): string {
   if (value === undefined || value === false) return "";
-  if (kind === "duration") return writeDuration(durationMs(value as Parameters<typeof durationMs>[0]));
-  return kind === "bytes" ? writeBytes(Number(value)) : String(value);
+  if (kind === "duration") return formatDurationMs(durationMs(value as Parameters<typeof durationMs>[0]));
+  return kind === "bytes" ? formatBytes(Number(value)) : String(value);
 }
 
 /** Limits for a request: some fields of PolicyBounds and Quotas, by their names. */
@@ -104,9 +108,9 @@ function parseLimit({ kind, isBig }: LimitField, text: string): unknown {
   if (kind === "flag") return text === "true";
   if (kind === "duration") {
     const ms = parseDuration(text);
-    return ms === undefined ? undefined : durationOf(ms);
+    return ms === undefined ? undefined : durationFromMs(ms);
   }
-  const value = kind === "bytes" ? parseBytes(text) : parseCount(text);
+  const value = kind === "bytes" ? parseSize(text) : parseCount(text);
   return value === undefined || isBig !== true ? value : BigInt(value);
 }
 
@@ -150,26 +154,9 @@ export function followLimits(saved: LimitTexts, typed: LimitTexts, latest: Limit
 function canonical(kind: LimitField["kind"], text: string): string {
   const trimmed = text.trim();
   const ms = kind === "duration" ? parseDuration(trimmed) : undefined;
-  if (ms !== undefined) return writeDuration(ms);
-  const count = kind === "bytes" ? parseBytes(trimmed) : kind === "count" ? parseCount(trimmed) : undefined;
+  if (ms !== undefined) return formatDurationMs(ms);
+  const count = kind === "bytes" ? parseSize(trimmed) : kind === "count" ? parseCount(trimmed) : undefined;
   return count === undefined ? trimmed : String(count);
-}
-
-const BYTE_UNITS = ["", "KiB", "MiB", "GiB", "TiB"] as const;
-const BYTE_STEP = 1_024;
-
-function parseBytes(text: string): number | undefined {
-  const match = /^(\d{1,15})\s*([a-z]{0,3})$/i.exec(text);
-  const unit = (match?.[2] ?? "").toLowerCase();
-  const power = unit === "b" ? 0 : BYTE_UNITS.findIndex((name) => name.toLowerCase() === unit);
-  const bytes = Number(match?.[1]) * BYTE_STEP ** power;
-  return match === null || power < 0 || !Number.isSafeInteger(bytes) ? undefined : bytes;
-}
-
-function writeBytes(bytes: number): string {
-  const powers = BYTE_UNITS.map((_, power) => power).filter((power) => bytes % BYTE_STEP ** power === 0);
-  const power = bytes === 0 ? 0 : (powers.at(-1) ?? 0);
-  return `${bytes / BYTE_STEP ** power}${BYTE_UNITS[power]}`;
 }
 
 /** As the command line: digits, also with separators as the console shows them. */
