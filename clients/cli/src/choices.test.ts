@@ -22,7 +22,7 @@ test.each(["in_progress", "in-progress", "IN_PROGRESS", "In Progress", "STATE_IN
 );
 
 test.each(["progress", "not_completed", "unspecified", "STATE_", "", "toString"])(
-  "%j is no choice, and the message names the choices",
+  "%j is not a choice, and the message names the choices",
   (text) => {
     expect(() => parse(text)).toThrow(InvalidArgumentError);
     expect(() => parse(text)).toThrow("in_progress, completed, released, ambiguous");

@@ -74,7 +74,7 @@ export class HostTransport implements Transport {
   }
 }
 
-/** Returns the value itself, not the schema's copy, which may leave out what it does not know. @throws ZodError. */
+/** Returns the value itself, not the schema's copy, which may skip what it does not know. @throws ZodError. */
 function checked(value: unknown): JSONRPCMessage {
   JSONRPCMessageSchema.parse(value);
   return value as JSONRPCMessage;

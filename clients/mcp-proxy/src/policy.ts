@@ -15,7 +15,7 @@ export type CallName =
 export interface ToolPolicy {
   readonly namespace: string;
   readonly name: CallName;
-  /** Arguments that differ between repeats of one call, as JSON Pointers: not part of the fingerprint. */
+  /** Arguments that differ between duplicates of one call, as JSON Pointers: not part of the fingerprint. */
   readonly ignore: readonly string[];
   readonly onCrash: "hold" | "policy";
   /** Whether a result with `isError` is stored, or the next call runs the tool again. */

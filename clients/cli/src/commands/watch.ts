@@ -43,7 +43,7 @@ export function watchCommand(host: Host): Command {
     );
 }
 
-/** Prints a snapshot. A service that is away ends the command only if this is the one look. */
+/** Prints a snapshot. An unreachable service ends the command only if this is the one look. */
 async function look(session: Session<TenantAdmin>, namespace: string, isOnly: boolean): Promise<void> {
   const { host, output, requestId } = session;
   try {
