@@ -120,7 +120,7 @@ describeInBrowser("The screen Audit", () => {
     await expect.poll(() => rows.count()).toBe(50);
     const cut = await download(page, "JSON lines");
     expect(cut.text.trimEnd().split("\n")).toHaveLength(10_000);
-    await page.getByText(/^Saved the newest 10,000 events\. Older ones were left out/).waitFor();
+    await page.getByText(/^Saved the newest 10,000 events\. Older ones were skipped/).waitFor();
     await page.getByRole("link", { name: "Next page" }).click();
     await expect.poll(() => rows.count()).toBe(50);
     await page.getByRole("link", { name: "First page" }).waitFor();

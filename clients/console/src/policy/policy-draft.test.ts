@@ -63,12 +63,12 @@ describe("The form of a policy", () => {
     expect(fieldOfPath("namespace.name")).toBeUndefined();
   });
 
-  test("keeps what was typed when another person saved, and tells both values", () => {
+  test("keeps what was typed when another person saved, and shows both values", () => {
     const draft = typeField(startDraft(saved("a")), "keyRetention", "7d");
     const followed = followSaved(draft, saved("b", { keyRetention: "1d", maxLease: "1h" }));
     expect(followed.typed).toMatchObject({ keyRetention: "7d", maxLease: "1h" });
     expect(followed.saved.etag).toBe("b");
-    expect(followed.news).toEqual([
+    expect(followed.savedByOthers).toEqual([
       { field: "keyRetention", before: "72h", now: "1d", typed: "7d" },
       { field: "maxLease", before: "", now: "1h", typed: undefined },
     ]);
@@ -76,7 +76,7 @@ describe("The form of a policy", () => {
   });
 
   test("follows a newer state silently where nothing is left to save", () => {
-    expect(followSaved(startDraft(saved("a")), saved("b", { maxLease: "1h" })).news).toEqual([]);
+    expect(followSaved(startDraft(saved("a")), saved("b", { maxLease: "1h" })).savedByOthers).toEqual([]);
     const same = typeField(startDraft(saved("a")), "keyRetention", "168h");
     expect(followSaved(same, saved("b", { keyRetention: "7d" }))).toEqual(
       startDraft(saved("b", { keyRetention: "7d" })),

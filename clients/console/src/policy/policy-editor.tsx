@@ -14,9 +14,9 @@ import {
 } from "./policy-draft.ts";
 import styles from "./policy-editor.module.css";
 import { FIELD_NAMES, type PolicyField, type PolicyInit, type PolicyText } from "./policy-fields.ts";
-import { NewsPanel } from "./policy-news.tsx";
 import { PolicyReview } from "./policy-review.tsx";
 import { PolicyRow } from "./policy-row.tsx";
+import { SavedByOthersPanel } from "./saved-by-others.tsx";
 
 /** A change of a policy, for the RPC of its resource. */
 export interface PolicyChange {
@@ -52,7 +52,7 @@ const CHANGED_MEANWHILE = new Set(["ETAG_MISMATCH", "NAMESPACE_NOT_FOUND"]);
 
 /**
  * A form over the fields of a policy: own values beside the inherited ones. The server checks a change before it is
- * confirmed, and refuses it if another person saved first; then both values are told, and what was typed stays.
+ * confirmed, and refuses it if another person saved first; then both values are shown, and what was typed stays.
  */
 export function PolicyEditor(props: PolicyEditorProps) {
   const { subject, saved, inForce, tenantOwn, retentionHref, action, mayBeUnchanged = false } = props;
@@ -68,7 +68,10 @@ export function PolicyEditor(props: PolicyEditorProps) {
           void form.review();
         }}
       >
-        <NewsPanel news={draft.news} hide={() => setDraft({ ...draft, news: [] })} />
+        <SavedByOthersPanel
+          savedByOthers={draft.savedByOthers}
+          hide={() => setDraft({ ...draft, savedByOthers: [] })}
+        />
         <div className={styles.head} aria-hidden="true">
           <span>Field</span>
           <span>Own value</span>

@@ -1,20 +1,20 @@
 import { DataTable } from "../parts/data-table.tsx";
-import type { PolicyNews } from "./policy-draft.ts";
+import type { SavedByOther } from "./policy-draft.ts";
 import styles from "./policy-editor.module.css";
 import { fieldWords, POLICY_FIELDS } from "./policy-fields.ts";
 
-/** Tells which fields another person saved while the form was open: the value before, theirs, and the typed one. */
-export function NewsPanel({
-  news,
+/** Shows which fields another person saved while the form was open: the value before, theirs, and the typed one. */
+export function SavedByOthersPanel({
+  savedByOthers,
   hide,
 }: {
-  readonly news: readonly PolicyNews[];
+  readonly savedByOthers: readonly SavedByOther[];
   readonly hide: () => void;
 }) {
   return (
     <div role="alert">
-      {news.length > 0 && (
-        <div className={styles.news}>
+      {savedByOthers.length > 0 && (
+        <div className={styles.savedByOthers}>
           <DataTable
             caption="This policy was changed while you edited it. Nothing that you typed is lost: compare, and save again."
             columns={[
@@ -26,7 +26,7 @@ export function NewsPanel({
                 cell: ({ field, typed }) => (typed === undefined ? "not changed" : fieldWords(field, typed)),
               },
             ]}
-            rows={news}
+            rows={savedByOthers}
             rowKey={({ field }) => field}
           />
           <button type="button" onClick={hide}>

@@ -8,7 +8,7 @@ const DEFECT_TITLES: Readonly<Record<KeyDefect, string>> = {
   [KeyDefect.ATTEMPT_IN_KEY]: "The number of the attempt in the key",
   [KeyDefect.UUID_PER_CLAIM]: "A new UUID for each claim",
   [KeyDefect.NO_FINGERPRINTS]: "Claims without a fingerprint",
-  [KeyDefect.REPEATS_AFTER_EXPIRY]: "Repeats after the end of the record",
+  [KeyDefect.REPEATS_AFTER_EXPIRY]: "Duplicates after the end of the record",
 };
 
 /** What was counted, as KeyEvidence names it, in words. */
@@ -24,7 +24,7 @@ const MEASURES: Readonly<Record<string, string>> = {
   random_uuid: "Keys that contain a random UUID",
   uuid_made_at_claim: "Keys that contain a UUID made within a second of the claim",
   without_fingerprint: "Claims without a fingerprint",
-  repeats_after_expiry: "Repeats that came after the end of their record",
+  repeats_after_expiry: "Duplicates that came after the end of their record",
 };
 
 /** Returns a defect's title; one of a newer server has the first. */

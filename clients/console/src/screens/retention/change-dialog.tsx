@@ -93,7 +93,7 @@ interface Circumstances extends Pick<ChangeDialogProps, "namespace" | "change" |
   readonly seen: Namespace | undefined;
 }
 
-/** Returns the function that makes the change, and leads to its job. A conflict is reported and is no error. */
+/** Returns the function that makes the change, and leads to its job. A conflict is reported and is not an error. */
 function useChange(
   request: ReturnType<typeof requestFor>,
   { namespace, change, seen, report }: Circumstances,

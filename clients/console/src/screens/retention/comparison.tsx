@@ -11,14 +11,14 @@ interface Row {
   readonly difference: string;
 }
 
-/** What the proposed retention changes: late repeats, records and bytes. */
+/** What the proposed retention changes: late duplicates, records and bytes. */
 export function Comparison({ advice, proposal }: { readonly advice: Advice; readonly proposal: Proposal }) {
   const today = proposalOf(advice, advice.retentionMs);
   if (today === undefined) return undefined;
   const bound =
     proposal.evidenceOfMs === proposal.retentionMs || proposal.evidence === undefined
       ? ""
-      : ` Late repeats of the proposal are at most those of ${formatDuration(proposal.evidenceOfMs)}.`;
+      : ` Late duplicates of the proposal are at most those of ${formatDuration(proposal.evidenceOfMs)}.`;
   return (
     <DataTable
       caption={`What the line changes.${bound}`}
@@ -45,13 +45,13 @@ export function Comparison({ advice, proposal }: { readonly advice: Advice; read
 function rowsOf(today: Proposal, proposed: Proposal): readonly Row[] {
   return [
     {
-      name: "Late repeats a month (interval of 95 %)",
+      name: "Late duplicates a month (interval of 95 %)",
       today: formatLate(today.evidence),
       proposed: formatLate(proposed.evidence),
       difference: lateDifference(today, proposed),
     },
     {
-      name: "Days with a late repeat",
+      name: "Days with a late duplicate",
       today: describeDays(today),
       proposed: describeDays(proposed),
       difference: "",

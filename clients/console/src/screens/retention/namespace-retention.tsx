@@ -17,7 +17,7 @@ import { RetentionFigure } from "./retention-figure.tsx";
 import { judge } from "./verdict.ts";
 import { describeVerdict, nameVerdict } from "./words.ts";
 
-/** The accepted numbers of late repeats in a million claims that the screen offers; the first is the service's default. */
+/** The accepted numbers of late duplicates in a million claims that the screen offers; the first is the service's default. */
 const TARGETS = ["1", "10", "100", "1000", "10000"];
 
 /** The retention of one namespace: the evidence, a line that can be moved, and the change. */
@@ -63,7 +63,7 @@ function Evidence({ namespace, advice }: { readonly namespace: string; readonly 
       </p>
       {advice.observedSince === undefined || proposal === undefined ? (
         <Empty command={`onceward advice ${namespace}`}>
-          No claim was counted in this namespace, so nothing is known about its repeats.
+          No claim was counted in this namespace, so nothing is known about its duplicates.
         </Empty>
       ) : (
         <>
@@ -115,7 +115,7 @@ function TargetField() {
   return (
     <div className={styles.target}>
       <SelectField
-        label="Accepted late repeats in a million claims"
+        label="Accepted late duplicates in a million claims"
         help="The advice names the shortest retention that keeps this, with a confidence of 95 %."
         value={parameters.get("target") ?? TARGETS[0]}
         onChange={(event) => change(event.target.value)}

@@ -62,7 +62,7 @@ export function PolicyChange({ namespace, retentionMs, proposedMs, propose }: Po
   );
 }
 
-/** Tells whether the retention is the namespace's own, the tenant's or the service's default. */
+/** Returns whether the retention is the namespace's own, the tenant's or the service's default. */
 function Origin({
   declared,
   retentionMs,

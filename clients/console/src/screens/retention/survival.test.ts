@@ -31,7 +31,7 @@ const counts = { low: 0, high: 60, daysWithLate: 1, daysObserved: 28, claims: 1,
 const SIXTY_LATE: Evidence = { kind: "late", perMonth: 60, ...counts };
 
 describe("the survival curve", () => {
-  it("falls by the repeats of each bucket of all hours, to those later than the retention", () => {
+  it("falls by the duplicates of each bucket of all hours, to those later than the retention", () => {
     const hours = [
       hour([
         [MINUTE_MS, 3],
@@ -50,7 +50,7 @@ describe("the survival curve", () => {
     ]);
   });
 
-  it("leaves out recognised repeats that are later than the retention: the estimate has them", () => {
+  it("skips recognised duplicates that are later than the retention: the estimate has them", () => {
     const points = survivalOf([hour([[27 * HOUR_MS, 5]])], 30, adviceWith(SIXTY_LATE));
     expect(points[0]).toEqual({ afterMs: 1_000, perMonth: 60 });
   });

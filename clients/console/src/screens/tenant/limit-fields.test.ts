@@ -45,7 +45,7 @@ it("what can't be read has a problem, and only the fields that are sent are read
   });
 });
 
-it("the same value in another form is no change", () => {
+it("the same value in another form is not a change", () => {
   const same = {
     ...TEXTS,
     "quotas.stored_bytes": "5120 MiB",
@@ -56,19 +56,19 @@ it("the same value in another form is no change", () => {
   expect(changedPaths(TEXTS, { ...TEXTS, "quotas.dry_run": "" })).toEqual(["quotas.dry_run"]);
 });
 
-it("a change of another person is told, and what was typed stays", () => {
+it("a change of another person is shown, and what was typed stays", () => {
   const typed = { ...TEXTS, "quotas.operations_per_second": "900" };
   const latest = { ...TEXTS, "quotas.operations_per_second": "100", "quotas.weight": "3" };
   const followed = followLimits(TEXTS, typed, latest);
   expect(followed.typed).toEqual({ ...latest, "quotas.operations_per_second": "900" });
-  expect(followed.news).toEqual([
+  expect(followed.savedByOthers).toEqual([
     { path: "quotas.operations_per_second", before: "500", now: "100", typed: "900" },
     { path: "quotas.weight", before: "", now: "3", typed: undefined },
   ]);
 });
 
-it("the form's own change is no news", () => {
+it("the form's own change is not shown as another's", () => {
   const typed = { ...TEXTS, "quotas.operations_per_second": "0900" };
   const latest = { ...TEXTS, "quotas.operations_per_second": "900" };
-  expect(followLimits(TEXTS, typed, latest)).toEqual({ typed: latest, news: [] });
+  expect(followLimits(TEXTS, typed, latest)).toEqual({ typed: latest, savedByOthers: [] });
 });

@@ -123,7 +123,7 @@ export function changedPaths(saved: LimitTexts, typed: LimitTexts): readonly str
 }
 
 /** A limit that another person changed while a form was open. */
-export interface LimitNews {
+export interface LimitSavedByOther {
   readonly path: string;
   readonly before: string;
   readonly now: string;
@@ -133,22 +133,22 @@ export interface LimitNews {
 
 /**
  * Returns what others changed, and the form over their values: what was typed stays. A form that differs in nothing any more
- * has no news: it was saved.
+ * has nothing to show: it was saved.
  */
 export function followLimits(saved: LimitTexts, typed: LimitTexts, latest: LimitTexts) {
   const touched = changedPaths(saved, typed);
   const merged: Record<string, string> = { ...latest };
   for (const path of touched) merged[path] = typed[path] ?? "";
-  if (changedPaths(latest, merged).length === 0) return { typed: latest, news: [] };
-  const news = changedPaths(saved, latest).map(
-    (path): LimitNews => ({
+  if (changedPaths(latest, merged).length === 0) return { typed: latest, savedByOthers: [] };
+  const savedByOthers = changedPaths(saved, latest).map(
+    (path): LimitSavedByOther => ({
       path,
       before: saved[path] ?? "",
       now: latest[path] ?? "",
       typed: touched.includes(path) ? typed[path] : undefined,
     }),
   );
-  return { typed: merged as LimitTexts, news };
+  return { typed: merged as LimitTexts, savedByOthers };
 }
 
 function canonical(kind: LimitField["kind"], text: string): string {

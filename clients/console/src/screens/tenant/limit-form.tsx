@@ -3,7 +3,7 @@ import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FailureText } from "../../parts/list-states.tsx";
-import { LIMIT_FIELDS, type LimitField, type LimitNews } from "./limit-fields.ts";
+import { LIMIT_FIELDS, type LimitField, type LimitSavedByOther } from "./limit-fields.ts";
 import { LimitReview } from "./limit-review.tsx";
 import styles from "./tenant.module.css";
 import { useLimitForm } from "./use-limit-form.ts";
@@ -17,7 +17,7 @@ interface LimitFormProps {
 /** A form over a tenant's quotas and bounds. Before they are saved, it says what they do to the present use. */
 export function LimitForm({ tenant, usage }: LimitFormProps) {
   const form = useLimitForm(tenant);
-  const { texts, changed, problems, failure, news, isWaiting, after } = form;
+  const { texts, changed, problems, failure, savedByOthers, isWaiting, after } = form;
   const fields = (group: LimitField["group"]) => (
     <div className={styles.fields}>
       {LIMIT_FIELDS.filter((field) => field.group === group).map((field) => (
@@ -41,7 +41,7 @@ export function LimitForm({ tenant, usage }: LimitFormProps) {
         }}
       >
         <h2>Quotas</h2>
-        <News news={news} hide={form.hideNews} />
+        <SavedByOthers savedByOthers={savedByOthers} hide={form.hideSavedByOthers} />
         {fields("quotas")}
         <h2>Bounds of the tenant's policies</h2>
         {fields("policyBounds")}
@@ -110,12 +110,18 @@ function LimitInput({ field: { label, help, kind }, text, problem, type }: Limit
   );
 }
 
-function News({ news, hide }: { readonly news: readonly LimitNews[]; readonly hide: () => void }) {
+function SavedByOthers({
+  savedByOthers,
+  hide,
+}: {
+  readonly savedByOthers: readonly LimitSavedByOther[];
+  readonly hide: () => void;
+}) {
   const words = (text: string) => (text === "" ? "not set" : text);
   return (
     <div role="alert">
-      {news.length > 0 && (
-        <div className={styles.news}>
+      {savedByOthers.length > 0 && (
+        <div className={styles.savedByOthers}>
           <DataTable
             caption="The limits were changed while you edited them. Nothing that you typed is lost: compare, and save again."
             columns={[
@@ -127,7 +133,7 @@ function News({ news, hide }: { readonly news: readonly LimitNews[]; readonly hi
               { heading: "Saved now", cell: ({ now }) => words(now) },
               { heading: "Yours", cell: ({ typed }) => (typed === undefined ? "not changed" : words(typed)) },
             ]}
-            rows={news}
+            rows={savedByOthers}
             rowKey={({ path }) => path}
           />
           <button type="button" onClick={hide}>
