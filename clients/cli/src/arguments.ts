@@ -8,6 +8,15 @@ export function parseCount(text: string): number {
   throw new InvalidArgumentError("It must be a whole number.");
 }
 
+/** The largest value of an int32, as which the contract has most numbers. */
+const MAX_INT32 = 2 ** 31 - 1;
+
+/** Returns the number if a field of the type int32 can have it. @throws InvalidArgumentError. */
+export function checkInt32(value: number): number {
+  if (value <= MAX_INT32) return value;
+  throw new InvalidArgumentError(`It must be at most ${MAX_INT32}.`);
+}
+
 /** Parses the largest number of items in a list. @throws InvalidArgumentError. */
 export function parseLimit(text: string): number {
   const limit = parseCount(text);

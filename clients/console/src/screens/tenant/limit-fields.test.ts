@@ -32,9 +32,16 @@ it("limits are written as they are typed, and read as they were", () => {
 });
 
 it("what can't be read has a problem, and only the fields that are sent are read", () => {
-  const texts = { ...TEXTS, "quotas.burst": "many", "quotas.weight": "1.5", "policy_bounds.max_lease": "1" };
+  const texts = {
+    ...TEXTS,
+    "quotas.burst": "many",
+    "quotas.declared_namespaces": "2147483648",
+    "quotas.weight": "1.5",
+    "policy_bounds.max_lease": "1",
+  };
   expect(Object.keys(parseLimits(texts, ALL).problems)).toEqual([
     "quotas.burst",
+    "quotas.declared_namespaces",
     "quotas.weight",
     "policy_bounds.max_lease",
   ]);

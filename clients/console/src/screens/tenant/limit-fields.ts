@@ -104,6 +104,9 @@ const EXAMPLES: Readonly<Record<LimitField["kind"], string>> = {
   flag: "true, or empty.",
 };
 
+/** The largest value of a field that is not a bigint. */
+const MAX_INT32 = 2 ** 31 - 1;
+
 function parseLimit({ kind, isBig }: LimitField, text: string): unknown {
   if (kind === "flag") return text === "true";
   if (kind === "duration") {
@@ -111,7 +114,9 @@ function parseLimit({ kind, isBig }: LimitField, text: string): unknown {
     return ms === undefined ? undefined : durationFromMs(ms);
   }
   const value = kind === "bytes" ? parseSize(text) : parseCount(text);
-  return value === undefined || isBig !== true ? value : BigInt(value);
+  if (value === undefined) return undefined;
+  if (isBig === true) return BigInt(value);
+  return value > MAX_INT32 ? undefined : value;
 }
 
 /** Returns the paths whose value differs from the saved one. */
