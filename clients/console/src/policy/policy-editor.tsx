@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { FailureText } from "../parts/list-states.tsx";
 import { useNotice } from "../parts/notice.tsx";
+import { SavedByOthers, type SavedField } from "../parts/saved-by-others.tsx";
 import { type Failure, readFailure } from "../session/failure.ts";
 import {
   changedFields,
@@ -8,15 +9,22 @@ import {
   followSaved,
   type PolicyDraft,
   readDraft,
+  type SavedByOther,
   type SavedPolicy,
   startDraft,
   typeField,
 } from "./policy-draft.ts";
 import styles from "./policy-editor.module.css";
-import { FIELD_NAMES, type PolicyField, type PolicyInit, type PolicyText } from "./policy-fields.ts";
+import {
+  FIELD_NAMES,
+  fieldWords,
+  POLICY_FIELDS,
+  type PolicyField,
+  type PolicyInit,
+  type PolicyText,
+} from "./policy-fields.ts";
 import { PolicyReview } from "./policy-review.tsx";
 import { PolicyRow } from "./policy-row.tsx";
-import { SavedByOthersPanel } from "./saved-by-others.tsx";
 
 /** A change of a policy, for the RPC of its resource. */
 export interface PolicyChange {
@@ -68,8 +76,9 @@ export function PolicyEditor(props: PolicyEditorProps) {
           void form.review();
         }}
       >
-        <SavedByOthersPanel
-          savedByOthers={draft.savedByOthers}
+        <SavedByOthers
+          event="This policy was changed while you edited it."
+          fields={draft.savedByOthers.map(inWords)}
           hide={() => setDraft({ ...draft, savedByOthers: [] })}
         />
         <div className={styles.head} aria-hidden="true">
@@ -183,5 +192,14 @@ function usePolicyForm({ subject, saved, send, reload }: PolicyEditorProps) {
   return {
     ...{ draft, setDraft, problems, failure, waiting, after, review, save },
     closeReview: () => setAfter(undefined),
+  };
+}
+
+function inWords({ field, before, now, typed }: SavedByOther): SavedField {
+  return {
+    name: POLICY_FIELDS[field].label,
+    before: fieldWords(field, before),
+    now: fieldWords(field, now),
+    typed: typed === undefined ? undefined : fieldWords(field, typed),
   };
 }

@@ -1,8 +1,8 @@
 import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FailureText } from "../../parts/list-states.tsx";
+import { SavedByOthers, type SavedField } from "../../parts/saved-by-others.tsx";
 import { LIMIT_FIELDS, type LimitField, type LimitSavedByOther } from "./limit-fields.ts";
 import { LimitReview } from "./limit-review.tsx";
 import styles from "./tenant.module.css";
@@ -41,7 +41,11 @@ export function LimitForm({ tenant, usage }: LimitFormProps) {
         }}
       >
         <h2>Quotas</h2>
-        <SavedByOthers savedByOthers={savedByOthers} hide={form.hideSavedByOthers} />
+        <SavedByOthers
+          event="The limits were changed while you edited them."
+          fields={savedByOthers.map(inWords)}
+          hide={form.hideSavedByOthers}
+        />
         {fields("quotas")}
         <h2>Bounds of the tenant's policies</h2>
         {fields("policyBounds")}
@@ -110,37 +114,13 @@ function LimitInput({ field: { label, help, kind }, text, problem, type }: Limit
   );
 }
 
-function SavedByOthers({
-  savedByOthers,
-  hide,
-}: {
-  readonly savedByOthers: readonly LimitSavedByOther[];
-  readonly hide: () => void;
-}) {
+function inWords({ path, before, now, typed }: LimitSavedByOther): SavedField {
   const words = (text: string) => (text === "" ? "not set" : text);
-  return (
-    <div role="alert">
-      {savedByOthers.length > 0 && (
-        <div className={styles.savedByOthers}>
-          <DataTable
-            caption="The limits were changed while you edited them. Nothing that you typed is lost: compare, and save again."
-            columns={[
-              {
-                heading: "Limit",
-                cell: ({ path }) => LIMIT_FIELDS.find((field) => field.path === path)?.label,
-              },
-              { heading: "When you began", cell: ({ before }) => words(before) },
-              { heading: "Saved now", cell: ({ now }) => words(now) },
-              { heading: "Yours", cell: ({ typed }) => (typed === undefined ? "not changed" : words(typed)) },
-            ]}
-            rows={savedByOthers}
-            rowKey={({ path }) => path}
-          />
-          <button type="button" onClick={hide}>
-            I have read it
-          </button>
-        </div>
-      )}
-    </div>
-  );
+  const name = LIMIT_FIELDS.find((field) => field.path === path)?.label ?? path;
+  return {
+    name,
+    before: words(before),
+    now: words(now),
+    typed: typed === undefined ? undefined : words(typed),
+  };
 }
