@@ -93,7 +93,7 @@ describeInBrowser("The screen Audit", () => {
     await screenshot(page, "audit-narrow");
   });
 
-  test("an operator sees all tenants or one, and is told when a file is cut", async () => {
+  test("an operator sees all tenants or one, and learns when a file is cut", async () => {
     const { operatorKey, tenant } = seedOfRun();
     const operator = connectOperator(server, operatorKey);
     await operator.createTenant({ tenant: { name: "other" } });

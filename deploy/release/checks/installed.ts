@@ -10,7 +10,8 @@ const ENTRIES = ["", "/admin", "/http", "/inbox", "/testing", "/web", "/webhooks
 
 /**
  * Installs the tarballs into a project outside the repository and uses them: the client is imported, the command line and
- * the proxy print their version, and the server migrates an empty Postgres and contains the console's page. Returns what did not work.
+ * the proxy print their version, and the server migrates an empty Postgres and contains the console's page. Returns what
+ * did not work.
  *
  * @throws Error if npm cannot install them.
  */

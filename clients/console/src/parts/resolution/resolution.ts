@@ -26,7 +26,7 @@ export interface ResultProblems {
   readonly contentType: string | undefined;
 }
 
-/** Checks a result before it is sent: JSON that cannot be parsed would be replayed to every repeat of the key. */
+/** Checks a result before it is sent: JSON that cannot be parsed would be replayed to every duplicate of the key. */
 export function checkResult({ text, contentType }: ResultDraft): ResultProblems {
   return {
     text: bytesProblem(text, MAX_PAYLOAD_BYTES) ?? jsonProblem(text, contentType),
