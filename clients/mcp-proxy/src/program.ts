@@ -42,8 +42,8 @@ Examples:
   onceward-mcp-proxy --policy tools.json --url https://mcp.example/mcp --header-env Authorization=MCP_AUTHORIZATION`;
 
 /** Runs the proxy until the host or the server closes. Resolves with the exit code; never rejects. */
-export async function runProgram(process: Host): Promise<number> {
-  const host: Host = { ...process, warn: (text) => process.warn(printable(text)) };
+export async function runProgram(terminal: Host): Promise<number> {
+  const host: Host = { ...terminal, warn: (text) => terminal.warn(printable(text)) };
   try {
     await createProgram(host).parseAsync(host.args, { from: "user" });
     return EXIT.ok;
