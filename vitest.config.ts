@@ -135,7 +135,6 @@ if (!hasOnDemand && process.argv.includes("--project=on demand")) {
   process.stderr.write("Tests with large packages are skipped: `npm run install:on-demand` installs them.\n");
 }
 
-const GENERATED_CODE = fileURLToPath(new URL("clients/typescript/src/gen/", import.meta.url));
 const CLIENT_SOURCE = fileURLToPath(new URL("clients/typescript/src/", import.meta.url));
 
 /** The client's source: tests need no build. */
@@ -146,7 +145,7 @@ const shared = {
       { find: /^@onceward\/client\/(.*)$/, replacement: `${CLIENT_SOURCE}$1.ts` },
       { find: "#sha256", replacement: `${CLIENT_SOURCE}wire/sha256-node.ts` },
       // As clients/console/vite.config.ts.
-      { find: /^@onceward\/gen\/(.*)$/, replacement: `${GENERATED_CODE}$1` },
+      { find: /^@onceward\/(decode|gen)\/(.*)$/, replacement: `${CLIENT_SOURCE}$1/$2` },
     ],
   },
 };

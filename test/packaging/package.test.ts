@@ -89,6 +89,14 @@ test("a CommonJS program requires the client, with its types, on every Node that
   }
 });
 
+test("no CommonJS file names the folders that it was built from", async () => {
+  const home = join(packed().project, "node_modules/@onceward/client/dist/cjs");
+  const files = (await readdir(home, { recursive: true })).filter((name) => name.endsWith(".cjs"));
+  expect(files.length).toBeGreaterThan(20);
+  for (const file of files)
+    expect(await readFile(join(home, file), "utf8"), file).not.toContain("node_modules/");
+});
+
 /** A program that makes a call, and prints its error. */
 const REQUIRED = `
 process.emitWarning = () => {};

@@ -15,12 +15,10 @@ step("types of the console's tests", "tsc", ["-p", "test/console"]);
 step("types of the published client", "tsc", ["-p", "clients/typescript/tsconfig.build.json", "--noEmit"]);
 // With the client's source, which has not been built.
 const source = ["--customConditions", "@onceward/source", "--rootDir", "clients"];
-step("types of the published command", "tsc", [
-  "-p",
-  "clients/cli/tsconfig.build.json",
-  "--noEmit",
-  ...source,
-]);
+for (const program of ["cli", "mcp-proxy"]) {
+  const project = `clients/${program}/tsconfig.build.json`;
+  step(`types of the published ${program}`, "tsc", ["-p", project, "--noEmit", ...source]);
+}
 step("unused code and dependencies", "knip", []);
 step("proto lint", "buf", ["lint"]);
 step("proto compatibility", "buf", ["breaking", "proto", "--against", previousProto()]);

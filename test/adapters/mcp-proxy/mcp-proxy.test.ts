@@ -7,14 +7,14 @@ import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
-import { cliWith } from "../helpers/processes/cli.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { runProgram } from "../../../clients/mcp-proxy/src/program.ts";
+import { CHILD_ENVIRONMENT } from "../../helpers/processes/child-environment.ts";
+import { createTenant } from "../../helpers/servers/tenants.ts";
+import { useServer } from "../../helpers/servers/use-server.ts";
 
 const { database, server } = useServer();
-const MAIN = fileURLToPath(new URL("../../clients/cli/src/main.ts", import.meta.url));
-const UPSTREAM = fileURLToPath(new URL("mcp-upstream.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../../../clients/mcp-proxy/src/main.ts", import.meta.url));
+const UPSTREAM = fileURLToPath(new URL("bank.ts", import.meta.url));
 
 /** What the bank over HTTP asks for. */
 const BANK_AUTHORIZATION = "Bearer bank";
@@ -40,7 +40,6 @@ async function newBank(kind: "stdio" | "http") {
   const { apiKey } = await createTenant(database);
   const env = {
     ...CHILD_ENVIRONMENT,
-    XDG_CONFIG_HOME: dir,
     ONCEWARD_ADDRESS: `http://127.0.0.1:${server.grpcPort}`,
     ONCEWARD_API_KEY: apiKey,
     BANK_AUTHORIZATION,
@@ -55,7 +54,7 @@ async function newBank(kind: "stdio" | "http") {
   async function connect() {
     const transport = new StdioClientTransport({
       command: process.execPath,
-      args: ["--conditions=@onceward/source", MAIN, "mcp-proxy", "--policy", policyFile, ...upstream],
+      args: ["--conditions=@onceward/source", MAIN, "--policy", policyFile, ...upstream],
       env,
       stderr: "ignore",
     });
@@ -159,17 +158,65 @@ test("a call is named by the run and the step in _meta, with progress; a failed 
   expect(await bank.effects()).toEqual(["count", "count", "decline 7", "decline 7"]);
 });
 
+/** Runs a command that ends before it reaches a server. */
+async function runHere(args: readonly string[], env: Readonly<Record<string, string>>) {
+  const printed = { stdout: "", stderr: "" };
+  const exit = await runProgram({
+    args,
+    env,
+    write: (text) => {
+      printed.stdout += text;
+    },
+    warn: (text) => {
+      printed.stderr += text;
+    },
+  });
+  return { exit, ...printed };
+}
+
 test("a wrong command says what is wrong", async () => {
-  const cli = cliWith({ ONCEWARD_ADDRESS: "http://127.0.0.1:1", ONCEWARD_API_KEY: "key" });
+  const env = { ONCEWARD_ADDRESS: "http://127.0.0.1:1", ONCEWARD_API_KEY: "key" };
   const cases: [string[], RegExp][] = [
     [["--policy", "/nonexistent", "--", "server"], /The policy can't be read/],
     [["--policy", "/nonexistent"], /either a server's command after --, or its --url/],
+    [
+      ["--policy", "p", "--url", "http://a", "--", "server"],
+      /either a server's command after --, or its --url/,
+    ],
     [["--policy", "p", "--url", "ftp://a"], /It must be an http or https URL/],
     [["--policy", "p", "--url", "http://a", "--header-env", "A=ONCEWARD_NONE"], /ONCEWARD_NONE is not set/],
+    [["--", "server"], /^onceward: required option '--policy <file>' not specified/],
   ];
   for (const [args, error] of cases) {
-    const { exit, stderr } = await cli("mcp-proxy", ...args);
+    const { exit, stderr } = await runHere(args, env);
     expect(stderr).toMatch(error);
     expect(exit).toBe(2);
   }
+});
+
+test("help and the version go to standard output", async () => {
+  const help = await runHere(["--help"], {});
+  expect(help).toMatchObject({ exit: 0, stderr: "" });
+  expect(help.stdout).toContain("--api-key-file");
+  expect(await runHere(["--version"], {})).toMatchObject({ exit: 0, stdout: expect.stringMatching(/^\d/) });
+});
+
+test("the address and the API key come from options or the environment, and are required", async () => {
+  const dir = await mkdtemp(join(tmpdir(), "ow-mcp-"));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const [policyFile, keyFile] = [join(dir, "policy.json"), join(dir, "key")];
+  await writeFile(policyFile, JSON.stringify(policy));
+  const args = ["--policy", policyFile, "--", "/nonexistent"];
+  const address = "http://127.0.0.1:1";
+  expect((await runHere(args, { ONCEWARD_API_KEY: "key" })).stderr).toContain("No address");
+  expect((await runHere(args, { ONCEWARD_ADDRESS: address })).stderr).toContain("No API key");
+  const options = ["--address", address, "--api-key-file", keyFile, ...args];
+  expect((await runHere(options, {})).stderr).toContain("The API key can't be read");
+  await writeFile(keyFile, "\n");
+  expect((await runHere(options, {})).stderr).toContain(`${keyFile} is empty`);
+  await writeFile(keyFile, "not\u0000a key");
+  expect(await runHere(options, {})).toMatchObject({ exit: 2, stderr: expect.stringContaining("apiKey") });
+  await writeFile(keyFile, "key\n");
+  // The server's command is run, and does not exist.
+  expect(await runHere(options, {})).toMatchObject({ exit: 1, stderr: expect.stringContaining("ENOENT") });
 });

@@ -1,7 +1,5 @@
-import { UsageError } from "../failure.ts";
+import { UsageError } from "./failure.ts";
 
-/** Large enough for hundreds of tools. */
-export const MAX_POLICY_BYTES = 1024 * 1024;
 const MAX_TOOLS = 1000;
 const MAX_POINTERS = 16;
 /** Longer than most tools run. */
@@ -17,7 +15,7 @@ export type CallName =
 export interface ToolPolicy {
   readonly namespace: string;
   readonly name: CallName;
-  /** Arguments that differ between repeats of one call, as JSON Pointers: not part of the fingerprint. */
+  /** Arguments that differ between duplicates of one call, as JSON Pointers: not part of the fingerprint. */
   readonly ignore: readonly string[];
   readonly onCrash: "hold" | "policy";
   /** Whether a result with `isError` is stored, or the next call runs the tool again. */
@@ -32,8 +30,6 @@ export type ProxyPolicy = ReadonlyMap<string, ToolPolicy>;
 
 /** Parses a policy file. @throws UsageError that names the field and the limit. */
 export function parsePolicy(text: string): ProxyPolicy {
-  if (Buffer.byteLength(text) > MAX_POLICY_BYTES)
-    throw new UsageError(`The policy must have at most ${MAX_POLICY_BYTES} bytes.`);
   let file: unknown;
   try {
     file = JSON.parse(text);

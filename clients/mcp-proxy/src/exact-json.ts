@@ -1,4 +1,4 @@
-import { UsageError } from "../failure.ts";
+import { UsageError } from "./failure.ts";
 
 /** JSON's source text (https://github.com/tc39/proposal-json-parse-with-source), which Node has since 22. */
 interface JsonWithSource {
@@ -25,7 +25,7 @@ export class ExactNumber {
 
 /** @throws UsageError if this Node can't keep the source text of numbers. */
 export function checkExactNumbers(): void {
-  if (SourceJson.rawJSON === undefined) throw new UsageError("mcp-proxy needs Node 22 or later.");
+  if (SourceJson.rawJSON === undefined) throw new UsageError("onceward-mcp-proxy needs Node 22 or later.");
 }
 
 /** Returns the value of a JSON text; numbers that JavaScript would change are {@link ExactNumber}s. @throws SyntaxError. */

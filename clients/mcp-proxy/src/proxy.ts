@@ -7,12 +7,13 @@ import type {
 } from "@modelcontextprotocol/sdk/types.js";
 import type { AgentRunner } from "@onceward/client/agents";
 import { OutcomeUnknownError } from "@onceward/client/agents";
-import { messageOf } from "../failure.ts";
+import { messageOf } from "./failure.ts";
 import { type CallParams, errorResult, Guard, type ToolResult } from "./guard.ts";
 import { HostTransport } from "./host-transport.ts";
 import type { ProxyPolicy, ToolPolicy } from "./policy.ts";
 import { checkTools } from "./tool-check.ts";
 import { connectUpstream, type UpstreamAddress } from "./upstream.ts";
+import { UpstreamRequests } from "./upstream-requests.ts";
 
 /** More guarded calls at once are refused. */
 const MAX_GUARDED_CALLS = 256;
@@ -24,12 +25,6 @@ const INTERNAL_ERROR = -32603;
 const LIST_TIMEOUT_MS = 60_000;
 /** The method of the calls that are guarded. */
 const TOOL_CALL = "tools/call";
-
-/** A request of the proxy that the upstream server has not answered. */
-interface Pending {
-  readonly resolve: (answer: JSONRPCMessage) => void;
-  readonly reject: (error: Error) => void;
-}
 
 /** What the proxy runs with. */
 export interface ProxyOptions {
@@ -61,11 +56,7 @@ class McpProxy {
   readonly #policy: ProxyPolicy;
   readonly #guard: Guard;
   readonly #warn: (text: string) => void;
-  /** Begins the ids of the proxy's own requests. No host has one that begins so. */
-  readonly #prefix = `onceward-${crypto.randomUUID()}-`;
-  #requests = 0;
-  /** By the proxy's ids. */
-  readonly #pending = new Map<string, Pending>();
+  readonly #requests = new UpstreamRequests((message) => this.#upstream.send(message));
   /** The guarded calls, by the host's ids. */
   readonly #cancels = new Map<RequestId, GuardedCall>();
   readonly #calls = new Set<Promise<void>>();
@@ -86,7 +77,7 @@ class McpProxy {
         resolve();
       };
     });
-    this.#upstream = connectUpstream(upstream, (id) => this.#fail(id, "the answer broke off"));
+    this.#upstream = connectUpstream(upstream, (id) => this.#requests.fail(id, "the answer broke off"));
   }
 
   async run(): Promise<void> {
@@ -96,7 +87,7 @@ class McpProxy {
     this.#upstream.onmessage = (message) => this.#fromUpstream(message);
     this.#upstream.onerror = (error) => this.#warn(`onceward: from the server: ${error.message}\n`);
     this.#upstream.onclose = () => {
-      for (const id of this.#pending.keys()) this.#fail(id, "the server closed");
+      this.#requests.failAll("the server closed");
       this.#end();
     };
     await this.#upstream.start();
@@ -161,7 +152,7 @@ class McpProxy {
   /** Compares the policy with the server's tools once; ends the proxy if they differ. Resolves with whether they agree. */
   #checkTools(): Promise<boolean> {
     this.#checked ??= checkTools(this.#policy, (params) =>
-      this.#ask({ method: "tools/list", params }, LIST_TIMEOUT_MS),
+      this.#requests.ask({ method: "tools/list", params }, LIST_TIMEOUT_MS),
     ).then(
       (line) => {
         this.#warn(line);
@@ -184,12 +175,7 @@ class McpProxy {
   #fromUpstream(message: JSONRPCMessage): void {
     if (!("method" in message) && message.id !== undefined) {
       if ("result" in message && message.id === this.#initializeId) this.#noteVersion(message.result);
-      if (`${message.id}`.startsWith(this.#prefix)) {
-        // A second answer to a call, or a late one, is dropped: the first one is what is stored.
-        this.#pending.get(`${message.id}`)?.resolve(message);
-        this.#pending.delete(`${message.id}`);
-        return;
-      }
+      if (this.#requests.answer(message.id, message)) return;
     }
     this.#toHost(message);
   }
@@ -211,7 +197,7 @@ class McpProxy {
     const { upstreamId } = call;
     if (upstreamId === undefined) return true;
     void this.#toUpstream({ ...message, params: { ...message.params, requestId: upstreamId } });
-    this.#fail(upstreamId, "the host cancelled the call");
+    this.#requests.fail(upstreamId, "the host cancelled the call");
     return true;
   }
 
@@ -246,7 +232,9 @@ class McpProxy {
     let refusal: JSONRPCMessage | undefined;
     try {
       const result = await this.#guard.call(params, policy, call.controller.signal, async () => {
-        const answer = await this.#ask({ method, params }, policy.timeoutMs, call);
+        const answer = await this.#requests.ask({ method, params }, policy.timeoutMs, (upstreamId) => {
+          call.upstreamId = upstreamId;
+        });
         if ("result" in answer) return finished(answer.result);
         refusal = { ...answer, id } as JSONRPCMessage;
         throw new Error("The server answered with an error.");
@@ -256,33 +244,6 @@ class McpProxy {
       const message = `onceward: ${messageOf(error)}`;
       return refusal ?? { jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message } };
     }
-  }
-
-  /** Sends a request upstream, with an id of its own. Resolves with its answer. @throws OutcomeUnknownError if there is none. */
-  async #ask(
-    request: Pick<JSONRPCRequest, "method" | "params">,
-    timeoutMs: number,
-    call?: GuardedCall,
-  ): Promise<JSONRPCMessage> {
-    const id = `${this.#prefix}${++this.#requests}`;
-    if (call !== undefined) call.upstreamId = id;
-    const answered = new Promise<JSONRPCMessage>((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject });
-    });
-    const timer = setTimeout(() => this.#fail(id, `no answer in ${timeoutMs} ms`), timeoutMs);
-    try {
-      this.#upstream
-        .send({ jsonrpc: "2.0", id, ...request })
-        .catch((error) => this.#fail(id, messageOf(error)));
-      return await answered;
-    } finally {
-      clearTimeout(timer);
-      this.#pending.delete(id);
-    }
-  }
-
-  #fail(id: RequestId, why: string): void {
-    this.#pending.get(`${id}`)?.reject(new OutcomeUnknownError(`The outcome is unknown: ${why}.`));
   }
 
   /** Sends a message upstream. Never rejects. */

@@ -1,8 +1,8 @@
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
-import { messageOf, UsageError } from "../failure.ts";
+import { messageOf, UsageError } from "./failure.ts";
 import type { ProxyPolicy } from "./policy.ts";
 
-/** More pages than any server has that tells its tools in sensible pages. */
+/** More pages than a server needs for its tools. */
 const MAX_PAGES = 100;
 
 /**

@@ -2,7 +2,7 @@ import { appendFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 /**
- * A server of Model Context Protocol that does not follow it: `mcp-raw-upstream.ts LEDGER`. It has the tools `refund` and
+ * A server of Model Context Protocol that does not follow it: `lax-server.ts LEDGER`. It has the tools `refund` and
  * `Other`, takes methods in any case, and keeps each line that it reads in the ledger. A call's argument `mode` says how it
  * answers: `task` with the handle of a task, `twice` with two answers, `never` not at all.
  */

@@ -44,8 +44,7 @@ test.each<[unknown, string]>([
   expect(() => parse(policy)).toThrow(message);
 });
 
-test("a policy that is too large, or no JSON, is refused", () => {
-  expect(() => parsePolicy(" ".repeat(1024 * 1024 + 1))).toThrow("at most 1048576 bytes");
+test("a policy that is not JSON is refused", () => {
   expect(() => parsePolicy("{")).toThrow("The policy must be JSON");
 });
 

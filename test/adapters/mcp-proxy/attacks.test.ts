@@ -6,15 +6,15 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
-import { useServer } from "../helpers/servers/use-server.ts";
+import { CHILD_ENVIRONMENT } from "../../helpers/processes/child-environment.ts";
+import { createTenant } from "../../helpers/servers/tenants.ts";
+import { useServer } from "../../helpers/servers/use-server.ts";
 
-/** What hosts and servers that don't follow the protocol send through `onceward mcp-proxy`. */
+/** What hosts and servers that don't follow the protocol send through the proxy. */
 
 const { database, server } = useServer();
-const MAIN = fileURLToPath(new URL("../../clients/cli/src/main.ts", import.meta.url));
-const UPSTREAM = fileURLToPath(new URL("mcp-raw-upstream.ts", import.meta.url));
+const MAIN = fileURLToPath(new URL("../../../clients/mcp-proxy/src/main.ts", import.meta.url));
+const UPSTREAM = fileURLToPath(new URL("lax-server.ts", import.meta.url));
 
 interface Answer {
   readonly id?: number;
@@ -30,11 +30,10 @@ async function newHost(tool = "refund") {
   const policy = join(dir, "policy.json");
   await writeFile(policy, JSON.stringify({ namespace: "mcp-tools", tools: { [tool]: { key: ["/order"] } } }));
   const { apiKey } = await createTenant(database);
-  const args = ["mcp-proxy", "--policy", policy, "--", process.execPath, UPSTREAM, ledger];
+  const args = ["--policy", policy, "--", process.execPath, UPSTREAM, ledger];
   const child = spawn(process.execPath, ["--conditions=@onceward/source", MAIN, ...args], {
     env: {
       ...CHILD_ENVIRONMENT,
-      XDG_CONFIG_HOME: dir,
       ONCEWARD_ADDRESS: `http://127.0.0.1:${server.grpcPort}`,
       ONCEWARD_API_KEY: apiKey,
     },

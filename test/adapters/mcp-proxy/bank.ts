@@ -8,7 +8,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { z } from "zod";
 
 /**
- * A server of Model Context Protocol as a process: `mcp-upstream.ts LEDGER stdio`, or `http`, which prints its URL and asks for
+ * A server of Model Context Protocol as a process: `bank.ts LEDGER stdio`, or `http`, which prints its URL and asks for
  * the credential of the variable BANK_AUTHORIZATION. Each effect is a line of the ledger.
  */
 const [ledger = "", transport] = process.argv.slice(2);

@@ -1,8 +1,8 @@
 import type { Readable, Writable } from "node:stream";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
-import { messageOf } from "../failure.ts";
 import { parseExact } from "./exact-json.ts";
+import { messageOf } from "./failure.ts";
 
 /** A message of a host that is longer is skipped. 10 MiB, as the protocol's SDK has it. */
 const MAX_MESSAGE_BYTES = 10 * 1024 * 1024;
@@ -74,7 +74,7 @@ export class HostTransport implements Transport {
   }
 }
 
-/** Returns the value itself, not the schema's copy, which may leave out what it does not know. @throws ZodError. */
+/** Returns the value itself, not the schema's copy, which may skip what it does not know. @throws ZodError. */
 function checked(value: unknown): JSONRPCMessage {
   JSONRPCMessageSchema.parse(value);
   return value as JSONRPCMessage;
