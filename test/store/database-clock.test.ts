@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { restampPage } from "../../server/src/features/jobs/store/restamp-records.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { ageRecords } from "../helpers/calls/records.ts";
-import { complete, ORDER, success } from "../helpers/calls/verbs.ts";
+import { complete, grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
 import { setClockAhead, useSettableClock } from "../helpers/database/clock.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
@@ -43,8 +43,11 @@ async function untilMovedBy(minutes: number): Promise<void> {
   await expect.poll(moved, PATIENCE).toBeCloseTo(minutes * 60, -1);
 }
 
-async function newCaller() {
-  const tenant = await createTenant(database, { key_retention_s: RETENTION_S });
+async function newCaller(resultRetentionS = RETENTION_S) {
+  const tenant = await createTenant(database, {
+    key_retention_s: RETENTION_S,
+    result_retention_s: resultRetentionS,
+  });
   return { tenant, client: connectClient(server, tenant.apiKey) };
 }
 
@@ -74,6 +77,35 @@ test.each([
     expect(outcome).toMatchObject({ case: "completed" });
   },
 );
+
+test("no operation says that a record is missing whose retention has ended only by a clock that is ahead", async () => {
+  const { client } = await newCaller();
+  const { fencingToken } = await grant(client);
+  const claim = { ...ORDER, fencingToken };
+  const unknown = { ...claim, key: "never claimed" };
+  await setClockAhead(database, 15);
+  const operations = {
+    complete: () => client.complete({ ...claim, result: success("paid") }),
+    release: () => client.release(claim),
+    extendLease: () => client.extendLease(claim),
+    lookup: () => client.lookup(ORDER),
+  };
+  for (const [name, operate] of Object.entries(operations))
+    await expect(operate(), name).rejects.toMatchObject({ code: Code.Unavailable });
+  await expect(client.release(unknown)).rejects.toMatchObject({ code: Code.NotFound });
+  expect((await client.lookup({ ...ORDER, key: unknown.key })).record).toBeUndefined();
+
+  await setClockAhead(database, 0);
+  expect((await operations.complete()).alreadyCompleted).toBe(false);
+});
+
+test("a result whose retention has ended only by a clock that is ahead is replayed", async () => {
+  const { client } = await newCaller(60);
+  await complete(client, success("paid"));
+  await setClockAhead(database, 5);
+  const { result, resultExpired } = await lookUp(client);
+  expect({ result, resultExpired }).toMatchObject({ result: success("paid"), resultExpired: false });
+});
 
 test("a key whose retention has ended by the clock's earlier course is granted while the clock is ahead", async () => {
   const { tenant, client } = await newCaller();

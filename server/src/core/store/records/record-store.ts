@@ -37,7 +37,7 @@ export function createRecordStore(
 ): RecordStore {
   const database: RecordsDatabase = { pool, shards };
   const fillResult = createFillResult(database, encryption, limiter);
-  const readings = createReadings(database, encryption, limiter);
+  const readings = createReadings(database, encryption, limiter, databaseClock);
   return {
     claim: createClaimRecords(database, { readings, fillResult, encryption, limiter, databaseClock }),
     complete: createCompleteRecords(database, { readings, encryption, limiter }),
