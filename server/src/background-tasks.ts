@@ -151,8 +151,11 @@ export function createBackground(options: BackgroundOptions): Background {
       await Promise.all([shards, labels, sweeper, ...scans].map((task) => task.stop()));
     },
     async finish() {
-      await Promise.all([usageFlusher.stop(), sampler.stop(), observer.stop(), keyUse.stop(), totals.stop()]);
-      await heartbeat.stop();
+      await Promise.all([
+        // The last flush of usage writes the replica's row, which the heartbeat removes.
+        usageFlusher.stop().then(heartbeat.stop),
+        ...[sampler, observer, keyUse, totals].map((task) => task.stop()),
+      ]);
     },
   };
 }

@@ -30,8 +30,8 @@ export interface Databases {
   readonly heartbeatPool: Pool;
   /** Opens a pool for the statements of shards on a node of Citus. Its opener closes it. */
   openNode(node: ShardNode): Pool;
-  /** Closes the three pools. */
-  close(): Promise<void>;
+  /** Closes the three pools, as Pool.close. */
+  close(limitMs?: number): Promise<void>;
 }
 
 /** Opens the pools of a replica. They connect at their first statement. */
@@ -67,8 +67,8 @@ export function openDatabases(config: Config, { metrics, log, onConnected }: Dat
           observer,
         ),
       ),
-    async close() {
-      await Promise.all([pool.close(), administrationPool.close(), heartbeatPool.close()]);
+    async close(limitMs) {
+      await Promise.all([pool, administrationPool, heartbeatPool].map((each) => each.close(limitMs)));
     },
   };
 }

@@ -5,6 +5,7 @@ import { createAdmission } from "./core/admission/admission.ts";
 import { parseApiKey } from "./core/auth/api-key.ts";
 import { type Authenticator, createAuthenticator } from "./core/auth/authenticate.ts";
 import { configuredPeppers } from "./core/auth/pepper.ts";
+import { endsWithin } from "./core/background/ends-within.ts";
 import { createInstallationWatch } from "./core/background/installation-watch.ts";
 import { createSuspendWatch } from "./core/background/suspend-watch.ts";
 import { openReplicaCache, type ReplicaCache } from "./core/cache/replica-cache.ts";
@@ -12,6 +13,7 @@ import { createWaiters } from "./core/claims/waiters.ts";
 import { type Config, redactedConfig, withCurrentUrls } from "./core/config/config.ts";
 import { isSkewed } from "./core/domain/clock-offset.ts";
 import { createDatabaseClockWatch } from "./core/domain/database-clock.ts";
+import { STATEMENT_TIMEOUT_MS } from "./core/domain/statement-times.ts";
 import type { Pool } from "./core/store/pool.ts";
 import { findResolved } from "./core/store/records/read-records.ts";
 import { shippedMigrations } from "./core/store/shipped-migrations.ts";
@@ -38,6 +40,11 @@ import { VERSION } from "./version.ts";
 
 /** The time for the last spans to be exported, if calls took the whole time of the drain. */
 const MIN_EXPORT_MS = 1000;
+/**
+ * The time in which a stopping replica stores its last counts and audit events and removes its row: as long as Postgres lets one
+ * statement run. A database that does not answer then delays the stop by this, and by no statement's own limit.
+ */
+const STORE_MS = STATEMENT_TIMEOUT_MS;
 
 /** A replica of the service. */
 export interface OncewardServer {
@@ -45,7 +52,7 @@ export interface OncewardServer {
   start(): Promise<Addresses>;
   /**
    * Drains: reports NOT_SERVING, waits until balancers notice, wakes waiting calls with UNAVAILABLE, sends
-   * GOAWAY, lets other calls finish, and closes. Every acknowledged claim is in Postgres already.
+   * GOAWAY, lets other calls finish, stores its last counts, and closes. Every acknowledged claim is in Postgres already.
    */
   stop(): Promise<void>;
 }
@@ -73,6 +80,8 @@ export interface ServerTuning {
   readonly degradedLookMs?: number;
   /** How often the replica stores that it is live. */
   readonly heartbeatMs?: number;
+  /** How long a stopping replica may take to store its last counts. */
+  readonly storeMs?: number;
   /** Another directory with the console's page. */
   readonly consoleDir?: string;
 }
@@ -326,15 +335,24 @@ export function createServer(
       waiters.drain();
       const graceMs = config.ONCEWARD_DRAIN_TIMEOUT;
       const graceEndsAtMs = performance.now() + graceMs;
-      await Promise.all([ports?.grpc.close(graceMs), ports?.http.close(graceMs), background.stopWork()]);
+      const working = background.stopWork();
+      await Promise.all([ports?.grpc.close(graceMs), ports?.http.close(graceMs)]);
       replicaCache?.close();
       degraded.stop();
       suspendWatch.stop();
-      await Promise.all([background.finish(), denials.settled()]);
-      await Promise.all([databases.close(), shards?.close()]);
-      await management.close();
-      await tls?.stop();
-      await traced.tracing?.close(Math.max(graceEndsAtMs - performance.now(), MIN_EXPORT_MS));
+      const storeEndsAtMs = performance.now() + (tuning.storeMs ?? STORE_MS);
+      const leftMs = (endsAtMs: number) => Math.max(0, endsAtMs - performance.now());
+      const stored = working.then(() => Promise.all([background.finish(), denials.settled()]));
+      await endsWithin(leftMs(storeEndsAtMs), stored);
+      await Promise.all([
+        // What is not stored by now fails with its connection.
+        databases.close(leftMs(storeEndsAtMs)),
+        shards?.close(leftMs(storeEndsAtMs)),
+        management.close(),
+        tls?.stop(),
+        traced.tracing?.close(Math.max(leftMs(graceEndsAtMs), MIN_EXPORT_MS)),
+      ]);
+      await stored;
       log.info("stopped");
     },
   };

@@ -29,8 +29,8 @@ export interface Shards {
   refresh(): Promise<void>;
   /** Returns the number of nodes that did not answer their last statement. */
   awayNodes(): number;
-  /** Closes the connections to the nodes. */
-  close(): Promise<void>;
+  /** Closes the connections to the nodes, as Pool.close. */
+  close(limitMs?: number): Promise<void>;
 }
 
 export interface ShardsOptions {
@@ -171,7 +171,7 @@ function createShards(
       for (const id of pausedUntilMs.keys()) if (await isBack(id)) pausedUntilMs.delete(id);
     },
     awayNodes: () => pausedUntilMs.size,
-    close: () => route.close(),
+    close: (limitMs) => route.close(limitMs),
   };
 }
 
