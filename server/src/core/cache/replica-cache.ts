@@ -27,8 +27,7 @@ export interface ReplicaCache {
 
 export interface ReplicaCacheOptions {
   readonly maxBytes: number;
-  /** Undefined: the cache uses memory only. */
-  /** Returns the URL with the credentials for the next connection; undefined: there is no Redis. */
+  /** Returns the URL with the credentials for the next connection; undefined: the cache uses memory only. */
   readonly redisUrl: () => string | undefined;
   /** The current id; `moveTo` changes it. */
   readonly installationId: string;

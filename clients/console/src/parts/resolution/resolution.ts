@@ -87,7 +87,7 @@ export const RESOLUTIONS: Readonly<
   complete: {
     verb: "Complete",
     done: "completed",
-    meaning: "The effect happened, or failed for good. Every repeat of the key gets the result below.",
+    meaning: "The effect happened, or failed and is not to be repeated. Every repeat of the key gets the result below.",
   },
   release: {
     verb: "Release",

@@ -15,7 +15,7 @@ const DEGRADED: ReadonlyMap<string, DegradedWords> = new Map([
   [
     "database_away",
     {
-      title: "Database away",
+      title: "Database unreachable",
       meaning:
         "Postgres does not answer this replica. Its calls are refused until it does, except some repeats.",
       runbook: "deploy/runbook.md#the-database-is-unreachable",
@@ -73,7 +73,7 @@ const DEGRADED: ReadonlyMap<string, DegradedWords> = new Map([
   [
     "shards_away",
     {
-      title: "Shards away",
+      title: "Shards unreachable",
       meaning: "A node of Citus does not answer. Calls for the keys that it holds are refused until it does.",
       runbook: "deploy/runbook.md#shards-are-unreachable",
     },
