@@ -99,6 +99,7 @@ export function createRoutes(parts: ServiceParts): readonly Route[] {
     ...administration,
     admission,
     encryption: parts.encryption,
+    databaseClock: parts.databaseClock,
     onSettled,
   });
   const operator = createOperatorService({

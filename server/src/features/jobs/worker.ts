@@ -12,7 +12,7 @@ import { workBatch } from "./work-batch.ts";
 export interface JobWorkerOptions {
   readonly pool: Statements;
   readonly encryption: RecordEncryption;
-  readonly databaseClock: Pick<DatabaseClock, "latestMs">;
+  readonly databaseClock: DatabaseClock;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly onFailed: (error: unknown) => void;

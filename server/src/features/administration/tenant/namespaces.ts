@@ -46,6 +46,7 @@ export function createNamespaceHandlers({
   pageTokens,
   changes: listener,
   admission,
+  databaseClock,
 }: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, Methods> {
   return {
     async getNamespace({ name }, call) {
@@ -102,7 +103,9 @@ export function createNamespaceHandlers({
       const own = parseName(request.name, "name", call);
       const job = await pool
         .of(call)
-        .transaction((transaction) => removePolicy(transaction, call, { admission, own, request }));
+        .transaction((transaction) =>
+          removePolicy(transaction, call, { admission, databaseClock, own, request }),
+        );
       listener.tenantChanged(own.id);
       return create(DeleteNamespaceResponseSchema, job && { job: recordJobMessage(job) });
     },
@@ -173,15 +176,19 @@ async function removePolicy(
   call: Call,
   {
     admission,
+    databaseClock,
     own,
     request: { name, etag, force },
-  }: Pick<PolicyChange, "admission" | "own"> & { readonly request: DeleteNamespaceRequest },
+  }: Pick<TenantAdminOptions, "admission" | "databaseClock"> & {
+    readonly own: Tenant;
+    readonly request: DeleteNamespaceRequest;
+  },
 ): Promise<RecordJob | undefined> {
   const tenant = await lockOwnTenant(transaction, own);
   const was = await findNamespaceResource(transaction, own.id, name);
   if (was === undefined) throw notFound();
   checkEtag(etag, namespaceEtag(was));
-  const mayBeLive = await mayHaveLiveRecords(transaction, own.id, name);
+  const mayBeLive = await mayHaveLiveRecords(transaction, own.id, name, databaseClock.latestMs());
   if (mayBeLive && !force) {
     throw new Refusal(
       "NAMESPACE_NOT_EMPTY",
