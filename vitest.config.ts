@@ -1,9 +1,12 @@
 import { randomInt } from "node:crypto";
+import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import type { Plugin } from "vitest/config";
 import { defineConfig } from "vitest/config";
 import { findSystemPostgres, packagedBinaries } from "./server/dev/embedded/binaries.ts";
 import { findCitusPostgres } from "./test/helpers/database/citus-binaries.ts";
 import { RunReport } from "./test/helpers/run-report.ts";
+import { SlowFirst } from "./test/helpers/slow-first.ts";
 
 // For the test processes and their child processes.
 process.env.ONCEWARD_TEST_SEED ??= String(randomInt(2 ** 32));
@@ -28,7 +31,7 @@ const OLDEST_POSTGRES_TESTS = [
   "test/store/{migrations,plans,schema,sql-arrays,stale-statistics,sweep}.test.ts",
 ];
 /**
- * The packages of the majors between the oldest and the newest supported Postgres, by the name of their
+ * The packages, of test/on-demand, of the majors between the oldest and the newest supported Postgres, by the name of their
  * project. An error of a major alone shows in its plans, in its planner's answers and in what a statement may
  * contain: these tests plan every statement, run those of calls, and run the migrations.
  */
@@ -47,7 +50,7 @@ const ENCRYPTED_TESTS = [
  * Tests of test and development tools, and of the published package: run by `npm run check`, not by `npm
  * test`.
  */
-const TOOL_TESTS = ["test/{bench,chaos,demo,embedded,history,insight,packaging,release}/**/*.test.ts"];
+const TOOL_TESTS = ["test/{embedded,packaging,release,tools}/**/*.test.ts"];
 
 /**
  * Tests that run the configurations of `deploy/` with Debian's programs: run by `npm run test:deploy`, not by
@@ -63,6 +66,12 @@ const CONSOLE_TESTS = ["test/console/**/*.test.ts"];
  * by `npm run test:optional`, not by `npm test`. Each file says why it is left out if its tool is missing.
  */
 const OPTIONAL_TESTS = ["test/optional/**/*.test.ts"];
+
+/**
+ * Tests that need packages of several hundred megabytes, which `npm ci` does not install: run by `npm run
+ * test:on-demand`, not by `npm test`.
+ */
+const ON_DEMAND_TESTS = ["test/on-demand/**/*.test.ts"];
 
 /** Tests with brokers that need Java: run by `npm run test:brokers`, not by `npm test`. */
 const BROKERS_TESTS = ["test/brokers/**/*.test.ts"];
@@ -118,7 +127,14 @@ if (citusPostgres === undefined && process.argv.includes("--project=citus")) {
   );
 }
 
-const GENERATED_CODE = fileURLToPath(new URL("clients/typescript/src/gen/", import.meta.url));
+const ON_DEMAND_MANIFEST = fileURLToPath(new URL("test/on-demand/package.json", import.meta.url));
+const hasOnDemand = existsSync(new URL("test/on-demand/node_modules/", import.meta.url));
+/** Returns the tests if the packages that they need are installed; otherwise none. */
+const ifOnDemand = (tests: string[]) => (hasOnDemand ? tests : []);
+if (!hasOnDemand && process.argv.includes("--project=on demand")) {
+  process.stderr.write("Tests with large packages are skipped: `npm run install:on-demand` installs them.\n");
+}
+
 const CLIENT_SOURCE = fileURLToPath(new URL("clients/typescript/src/", import.meta.url));
 
 /** The client's source: tests need no build. */
@@ -129,16 +145,16 @@ const shared = {
       { find: /^@onceward\/client\/(.*)$/, replacement: `${CLIENT_SOURCE}$1.ts` },
       { find: "#sha256", replacement: `${CLIENT_SOURCE}wire/sha256-node.ts` },
       // As clients/console/vite.config.ts.
-      { find: /^@onceward\/gen\/(.*)$/, replacement: `${GENERATED_CODE}$1` },
+      { find: /^@onceward\/(decode|gen)\/(.*)$/, replacement: `${CLIENT_SOURCE}$1/$2` },
     ],
   },
 };
 
 /**
  * Packages with two supported majors, or with a first release that is still supported: in the project "older
- * majors", a test's import of the name gets the older one.
+ * majors", a test's import of the name gets the older one. The files of Express and Fastify run on both majors by themselves.
  */
-const OLDER_MAJORS = {
+const OLDER_MAJORS: Readonly<Record<string, string>> = {
   "@grpc/grpc-js": "grpc-js112",
   "@langchain/core/tools": "langchain-core0/tools",
   "@nats-io/jetstream": "nats-jetstream30",
@@ -149,15 +165,12 @@ const OLDER_MAJORS = {
   "ai/test": "ai5/test",
   amqplib: "amqplib0",
   bullmq: "bullmq5",
-  express: "express4",
-  fastify: "fastify4",
-  kafkajs: "kafkajs20",
 };
 const OLDER_MAJORS_TESTS = [
   "test/adapters/{agents,temporal}/*.test.ts",
-  "test/adapters/http/{express,fastify}.test.ts",
-  "test/adapters/consumers/{bullmq,kafkajs,nats,rabbitmq}.test.ts",
+  "test/adapters/consumers/{bullmq,nats,rabbitmq}.test.ts",
   "test/adapters/rpc/grpc.test.ts",
+  "test/on-demand/agents/*.test.ts",
 ];
 
 /**
@@ -176,10 +189,15 @@ const BOUNDS = {
   expect: { poll: { timeout: 30_000, interval: 20 } },
 };
 
-/** Returns aliases that replace each package by another one; only the whole name matches. */
-function aliasesOf(names: Readonly<Record<string, string>>) {
-  return Object.entries(names).map(([name, replacement]) => ({ find: new RegExp(`^${name}$`), replacement }));
-}
+/** Resolves the name of each package to an older major, from the folder that has them. */
+const olderMajors: Plugin = {
+  name: "older-majors",
+  enforce: "pre",
+  async resolveId(name, _importer, options) {
+    const older = OLDER_MAJORS[name];
+    return older && (await this.resolve(older, ON_DEMAND_MANIFEST, { ...options, skipSelf: true }));
+  },
+};
 
 interface DatabaseProject {
   readonly name: string;
@@ -238,7 +256,8 @@ function serviceProject(name: string, binaries = "") {
 function otherPostgres(major: string | undefined) {
   if (major === undefined) return [];
   const packageName = MIDDLE_POSTGRES[`postgres ${major}` as keyof typeof MIDDLE_POSTGRES];
-  const binaries = major === "15" ? system15 : packageName && packagedBinaries(packageName);
+  const binaries =
+    major === "15" ? system15 : packageName && packagedBinaries(packageName, ON_DEMAND_MANIFEST);
   if (binaries === undefined)
     throw new Error("ONCEWARD_TEST_POSTGRES is not 15, 16 or 17, or 15 is not installed");
   return [serviceProject("another postgres", binaries)];
@@ -253,6 +272,7 @@ export default defineConfig({
     reporters: ["default", new RunReport(isCi)],
     // For two cores: a third worker only delays the others.
     maxWorkers: 2,
+    sequence: { sequencer: SlowFirst },
     projects: [
       plainProject("unit", [
         "server/src/**/*.test.ts",
@@ -266,6 +286,12 @@ export default defineConfig({
         globalSetup: [POSTGRES_SETUP, REDIS_SETUP, PROGRAMS_SETUP],
       }),
       databaseProject({ name: "optional", include: OPTIONAL_TESTS, globalSetup: [POSTGRES_SETUP] }),
+      databaseProject({
+        name: "on demand",
+        include: ifOnDemand(ON_DEMAND_TESTS),
+        exclude: ["**/node_modules/**"],
+        globalSetup: [POSTGRES_SETUP],
+      }),
       databaseProject({
         name: "brokers",
         include: BROKERS_TESTS,
@@ -287,17 +313,17 @@ export default defineConfig({
       {
         ...databaseProject({
           name: "older majors",
-          include: OLDER_MAJORS_TESTS,
+          include: ifOnDemand(OLDER_MAJORS_TESTS),
           globalSetup: [POSTGRES_SETUP, REDIS_SETUP, RABBITMQ_SETUP, NATS_SETUP],
         }),
-        resolve: { alias: [...shared.resolve.alias, ...aliasesOf(OLDER_MAJORS)] },
+        plugins: [olderMajors],
       },
       ...Object.entries(MIDDLE_POSTGRES).map(([name, packageName]) =>
         databaseProject({
           name,
-          include: MIDDLE_POSTGRES_TESTS,
+          include: ifOnDemand(MIDDLE_POSTGRES_TESTS),
           globalSetup: [POSTGRES_SETUP],
-          binaries: packagedBinaries(packageName),
+          ...(hasOnDemand && { binaries: packagedBinaries(packageName, ON_DEMAND_MANIFEST) }),
           between: true,
         }),
       ),

@@ -29,7 +29,7 @@ export const SKIPS: readonly AllowedSkip[] = [
     when: () => !isInstalled("go", "version") && !isInstalled("helm", "version"),
   },
   {
-    file: "test/chaos/disk.test.ts",
+    file: "test/tools/chaos/disk.test.ts",
     reason: "A disk of its own needs the right to mount, which most containers lack.",
     when: cannotMount,
   },

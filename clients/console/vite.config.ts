@@ -3,7 +3,7 @@ import { defineConfig } from "vite";
 import { compressFiles } from "./build/compress-files.ts";
 
 const BUILD_DIR = fileURLToPath(new URL("../../server/console/", import.meta.url));
-const GENERATED_CODE = fileURLToPath(new URL("../typescript/src/gen/", import.meta.url));
+const CLIENT_SOURCE = fileURLToPath(new URL("../typescript/src/", import.meta.url));
 /** The HTTP port of `npm start`. */
 const SERVER = "http://localhost:8080";
 
@@ -16,7 +16,9 @@ export default defineConfig(({ command }) => {
   if (command === "build") process.env.NODE_ENV = "production";
   return {
     base: "/console/",
-    resolve: { alias: { "@onceward/gen": GENERATED_CODE } },
+    resolve: {
+      alias: { "@onceward/decode": `${CLIENT_SOURCE}decode`, "@onceward/gen": `${CLIENT_SOURCE}gen` },
+    },
     build: {
       outDir: BUILD_DIR,
       emptyOutDir: true,

@@ -32,6 +32,8 @@ const bundle = await rolldown({
   ),
   external: [/^node:/, ...external],
   platform: "node",
+  // Its comments name each module's path on the machine that builds.
+  experimental: { attachDebugInfo: "none" },
 });
 await bundle.write({
   dir: join(DIST, "cjs"),

@@ -5,9 +5,9 @@ import { digestResult } from "../../server/src/core/domain/result-digest.ts";
 import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
 import type { Pool, Statement } from "../../server/src/core/store/pool.ts";
 import { createRecordStore } from "../../server/src/core/store/records/record-store.ts";
+import { PLAIN_VALUES } from "../../server/src/core/store/records/record-values.ts";
 import { createLog } from "../../server/src/core/telemetry/log.ts";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
-import { WITHOUT_KEYS } from "../../server/src/features/encryption/record-encryption.ts";
 import type { Resolution } from "../../server/src/features/jobs/resolution.ts";
 import { writeJobResolution } from "../../server/src/features/jobs/store/job-resolution.ts";
 import { findRecordJob, insertRecordJob } from "../../server/src/features/jobs/store/record-jobs.ts";
@@ -50,7 +50,7 @@ async function withJob(count: number, resolution: Resolution = { kind: "release"
     tenantId: tenant.id,
     namespace: "charges",
     work: { kind: "RESOLVE", which, matching: count, audit },
-    resolution: writeJobResolution(resolution, tenant.id, WITHOUT_KEYS),
+    resolution: writeJobResolution(resolution, tenant.id, PLAIN_VALUES),
     delayMs: 0,
   });
   const job = async () => findRecordJob(pool, tenant.id, id);
@@ -66,7 +66,7 @@ async function withJob(count: number, resolution: Resolution = { kind: "release"
 test("a job resolves no record while the database's clock is not trusted, and all of them afterwards", async () => {
   const { pool, job, states } = await withJob(3);
   const moved = { latestMs: () => Date.now(), hasMoved: () => true };
-  await expect(workBatch(pool, anyTurn(10), WITHOUT_KEYS, moved)).rejects.toThrow("clock was set");
+  await expect(workBatch(pool, anyTurn(10), PLAIN_VALUES, moved)).rejects.toThrow("clock was set");
   expect(await job()).toMatchObject({ recordsExamined: 0 });
   while ((await workBatch(pool, anyTurn(10)))?.progress.finished === false);
   expect(await states()).toEqual([[3, 3]]);
@@ -193,7 +193,7 @@ test("a job whose batches fail changes nothing, is retried, and resolves each re
   const worker = createJobWorker({
     databaseClock: UNCHECKED_CLOCK,
     pool,
-    encryption: WITHOUT_KEYS,
+    encryption: PLAIN_VALUES,
     metrics: createMetrics("0.0.0"),
     log: createLog("silent", { write: () => true }),
     onFailed: (error) => failures.push(error),

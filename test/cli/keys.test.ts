@@ -101,7 +101,7 @@ test("a process of the command line ends as the command does, and prints the sam
   expect(await cli.asProcess("tenant", "nothing")).toMatchObject({ exit: 2, stdout: "" });
 });
 
-test("usage is shown by hour, with how late repeats came", async () => {
+test("usage is shown by hour, with how late duplicates came", async () => {
   await awaitYoungHour();
   const { cli, caller } = await world().tenantWithCli();
   for (let repeat = 0; repeat < 3; repeat++) await caller.claim(CLAIM);
@@ -111,7 +111,7 @@ test("usage is shown by hour, with how late repeats came", async () => {
   const { exit, stdout } = await show();
   expect(exit).toBe(0);
   expect(stdout).toMatch(/ charges +3 +1 +0 +2 /);
-  expect(stdout).toContain("How late repeats came in charges");
+  expect(stdout).toContain("How late duplicates came in charges");
   expect(stdout).toMatch(/A key retention of \w+ covers 100 % of them\./);
   expect((await cli("usage", "show", "--by-hour")).stdout).toMatch(/ all +3 +1 +0 +2 .*\n$/);
 });

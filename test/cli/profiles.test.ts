@@ -152,7 +152,7 @@ test("completion offers the tenant's namespaces, declared or not, and profiles",
   expect(await offered("--profile", "t")).toEqual(["test", ""]);
 });
 
-test("completion is silent if the service is away, does not answer, or refuses the key", async () => {
+test("completion is silent if the service is unreachable, does not answer, or refuses the key", async () => {
   const proxy = await startTcpProxy(world().server.grpcPort);
   onTestFinished(() => proxy.close());
   proxy.setMode("swallow");

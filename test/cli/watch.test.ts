@@ -41,7 +41,7 @@ test("watch --once prints usage, ambiguous records and unfinished jobs of the te
   );
 });
 
-test("watch looks again until Ctrl-C, also while the service is away", async () => {
+test("watch looks again until Ctrl-C, also while the service is unreachable", async () => {
   const { adminKey } = await withAmbiguous();
   const proxy = await startTcpProxy(world().server.grpcPort);
   onTestFinished(() => proxy.close());

@@ -36,7 +36,7 @@ describeInBrowser("The screen Fleet", () => {
     );
     const degraded = page.getByRole("list", { name: "Degraded states" }).getByRole("listitem");
     expect(await degraded.innerText()).toMatch(
-      /Redis bypassed redis_bypassed[\s\S]*repeats cost more[\s\S]*On 00000000-[\s\S]*runbook\.md#redis-is-bypassed/,
+      /Redis bypassed redis_bypassed[\s\S]*duplicates cost more[\s\S]*On 00000000-[\s\S]*runbook\.md#redis-is-bypassed/,
     );
 
     const lists: string[] = [];

@@ -72,7 +72,7 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
     expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe("Namespaces");
   });
 
-  test("a change of another person is told with both values, and what was typed stays", async () => {
+  test("a change of another person is shown with both values, and what was typed stays", async () => {
     const { adminKey } = seedOfRun();
     const admin = connectAdmin(server, adminKey);
     // 409: what the API answers for an old etag.

@@ -10,7 +10,7 @@ import { createWorkplace, type Workplace } from "../helpers/processes/command.ts
 import { startDev } from "../helpers/processes/dev.ts";
 
 const run = promisify(execFile);
-const TRAFFIC = fileURLToPath(new URL("../demo/traffic/main.ts", import.meta.url));
+const TRAFFIC = fileURLToPath(new URL("../tools/demo/traffic/main.ts", import.meta.url));
 /** The least that shows a retention that is too short, and workers that died. */
 const SHORT_RUN = ["--seed", "24", "--days", "9", "--operations", "100", "--live", "1"];
 const LIMIT_MS = 240_000;

@@ -22,7 +22,7 @@ describeInBrowser("The screen Retention", () => {
     const page = await openConsole(server, { key: adminKey, path: "/retention" });
     const row = page.getByRole("row").filter({ hasText: "webhooks" });
     expect(await row.innerText()).toMatch(
-      /1 d.*Too short.*repeats a month come after their key was forgotten/s,
+      /1 d.*Too short.*duplicates a month come after their key was forgotten/s,
     );
     await page.getByRole("link", { name: "webhooks" }).click();
     await untilLoaded(page);
@@ -35,7 +35,7 @@ describeInBrowser("The screen Retention", () => {
     expect(await shownMs()).toBeGreaterThan(todayMs);
     await page.keyboard.press("Home");
     expect(await shownMs()).toBeLessThan(todayMs);
-    const picture = await page.getByRole("group", { name: /Repeats later than/ }).boundingBox();
+    const picture = await page.getByRole("group", { name: /Duplicates later than/ }).boundingBox();
     if (picture === null) throw new Error("the picture has no place");
     await page.mouse.move(picture.x + picture.width / 3, picture.y + 60);
     await page.mouse.down();

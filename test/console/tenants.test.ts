@@ -132,7 +132,7 @@ describeInBrowser("The screens Tenants and Tenant", () => {
     expect(tenant?.quotas).toMatchObject({ liveRecords: 10n, burst: 77 });
     await page.getByText(/ of 10, /).waitFor();
     await page.getByText("Used up").waitFor();
-    // The form's own change is no news.
+    // The form's own change is not shown as another's.
     expect(await page.getByText("The limits were changed while you edited them.").count()).toBe(0);
     await expectAccessible(page);
     await screenshot(page, "tenant");

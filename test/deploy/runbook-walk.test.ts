@@ -5,7 +5,6 @@ import { setTimeout } from "node:timers/promises";
 import { promisify } from "node:util";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
-import { isMountable } from "../chaos/disk.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { describeError } from "../helpers/calls/errors.ts";
 import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
@@ -17,6 +16,7 @@ import { makeCertificate, tlsSettings } from "../helpers/network/certificates.ts
 import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
 import { makeDataDir } from "../helpers/processes/data-dir.ts";
 import { settingsFor } from "../helpers/processes/serve.ts";
+import { isMountable } from "../helpers/processes/small-disk.ts";
 import { encryptionKeys } from "../helpers/servers/encryption.ts";
 import { startTestServer, TEST_PEPPER } from "../helpers/servers/server.ts";
 import { startServerProcess } from "../helpers/servers/server-process.ts";

@@ -2,8 +2,8 @@ import { join } from "node:path";
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { migrate } from "../../server/src/core/store/migrate.ts";
-import { startStandby } from "../chaos/standby.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { startStandby } from "../helpers/database/standby.ts";
 import { diagnoseDatabase } from "../helpers/doctor/diagnosis.ts";
 
 const postgres = useOwnPostgres({});

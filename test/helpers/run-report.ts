@@ -2,8 +2,11 @@ import { relative } from "node:path";
 import type { Reporter, TestCase, TestModule, Vitest } from "vitest/node";
 import { SKIPS } from "../skips.ts";
 
+/** What `slow-first.ts` lists. */
+const SLOW_MS = 10_000;
+
 /**
- * Reports what the list of results does not say: a failed run's seed, and skipped tests. In continuous integration
+ * Reports what the list of results does not say: the slowest files, a failed run's seed, and skipped tests. In continuous integration
  * (`CI=true`) a skipped test that `test/skips.ts` does not list fails the run: a missing program must not look like
  * success.
  */
@@ -20,6 +23,12 @@ export class RunReport implements Reporter {
   }
 
   onTestRunEnd(modules: readonly TestModule[]): void {
+    const durations = modules.map((module) => ({
+      file: relative(this.#root, module.moduleId),
+      ms: module.diagnostic().duration,
+    }));
+    const slowest = slowestFiles(durations);
+    if (slowest.length > 0) print(`Files that took more than ${SLOW_MS / 1000} s: ${slowest.join(", ")}.`);
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
     if (modules.some((module) => !module.ok())) {
       print(`Random values of this run repeat with ONCEWARD_TEST_SEED=${process.env.ONCEWARD_TEST_SEED}.`);
@@ -35,6 +44,12 @@ export class RunReport implements Reporter {
   #pathOf(test: TestCase): string {
     return relative(this.#root, test.module.moduleId);
   }
+}
+
+/** Returns the files that took longer than `SLOW_MS`, the longest first, each with its seconds. */
+export function slowestFiles(durations: readonly { readonly file: string; readonly ms: number }[]): string[] {
+  const slow = durations.filter(({ ms }) => ms > SLOW_MS).sort((a, b) => b.ms - a.ms);
+  return slow.map(({ file, ms }) => `${file} ${Math.round(ms / 1000)} s`);
 }
 
 /** Whether a test may be skipped on this machine. */

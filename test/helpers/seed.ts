@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { createRandom, type Random } from "../demo/random.ts";
+import { createRandom, type Random } from "./random.ts";
 
 /**
  * The seed of all random values on which the outcome of a test can depend: `ONCEWARD_TEST_SEED`, which

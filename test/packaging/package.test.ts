@@ -6,30 +6,13 @@ import { gzipSync } from "node:zlib";
 import { rolldown } from "rolldown";
 import { expect, test } from "vitest";
 import { publishProblems, typeProblems } from "../../deploy/release/checks/package-problems.ts";
-import {
-  findNodes,
-  linkPackages,
-  type Manifest,
-  typeErrors,
-  usePackedClient,
-} from "../helpers/packages/packed-client.ts";
+import { entriesOf, expectEveryEntryWorks, importsOf } from "../helpers/packages/entries.ts";
+import { findNodes, linkPackages, typeErrors, usePackedClient } from "../helpers/packages/packed-client.ts";
 
 const run = promisify(execFile);
 const LOAD_TIMEOUT_MS = 30_000;
 
 const packed = usePackedClient();
-
-/** The oldest major of each framework that has several, by the name under which the repository has it. */
-const OLDEST_MAJORS = {
-  "@nats-io/jetstream": "nats-jetstream30",
-  "@temporalio/activity": "temporal-activity1",
-  "@temporalio/common": "temporal-common1",
-  amqplib: "amqplib0",
-  bullmq: "bullmq5",
-  express: "express4",
-  "@types/express": "@types/express4",
-  fastify: "fastify4",
-};
 
 test("publint finds no problem in the package", async () => {
   expect(await publishProblems(packed().tarball)).toEqual([]);
@@ -70,7 +53,7 @@ const IMPORT = /^(?!\s*\*).*\bfrom "((?!\.|#|node:)(?:@[^/"]+\/)?[^/"]+)/gm;
 test("entries without a framework type-check without Node's types and with an old library", async () => {
   const { project } = packed();
   const entries = ["", "/web", "/http", "/webhooks", "/inbox"];
-  await writeFile(join(project, "bare.ts"), imports(entries));
+  await writeFile(join(project, "bare.ts"), importsOf(entries));
   expect(await typeErrors(project, "bare.ts", ["--types", ""])).toEqual([]);
 });
 
@@ -82,7 +65,7 @@ test.each([
   async (module, moduleResolution) => {
     const { manifest, project } = packed();
     await linkPackages(project, [...Object.keys(manifest.peerDependencies), "@types/express", "@types/node"]);
-    await writeFile(join(project, "lean.ts"), imports(entriesOf(manifest)));
+    await writeFile(join(project, "lean.ts"), importsOf(entriesOf(manifest)));
     const options = ["--lib", "es2023,esnext.disposable", "--types", "node"];
     const modules = ["--module", module, "--moduleResolution", moduleResolution];
     const errors = await typeErrors(project, "lean.ts", [...options, ...modules]);
@@ -104,6 +87,14 @@ test("a CommonJS program requires the client, with its types, on every Node that
     const { stdout, stderr } = await run(node, ["plain.cjs"], { cwd: project, timeout: LOAD_TIMEOUT_MS });
     expect([version, stdout, stderr]).toEqual([version, "function GUARD_OFF\n", ""]);
   }
+});
+
+test("no CommonJS file names the folders that it was built from", async () => {
+  const home = join(packed().project, "node_modules/@onceward/client/dist/cjs");
+  const files = (await readdir(home, { recursive: true })).filter((name) => name.endsWith(".cjs"));
+  expect(files.length).toBeGreaterThan(20);
+  for (const file of files)
+    expect(await readFile(join(home, file), "utf8"), file).not.toContain("node_modules/");
 });
 
 /** A program that makes a call, and prints its error. */
@@ -147,37 +138,6 @@ await import("@onceward/client");
 console.log(JSON.stringify(modules));
 `;
 
-test.each([
-  ["newest", {}],
-  ["oldest", OLDEST_MAJORS],
-])(
-  "beside the %s majors of frameworks, every entry type-checks, and loads on every Node that is here",
-  async (_, aliases) => {
-    const { manifest, project } = packed();
-    const entries = entriesOf(manifest);
-    await linkPackages(project, [...Object.keys(manifest.peerDependencies), "@types/node"], aliases);
-    await writeFile(join(project, "every.ts"), imports(entries));
-    const errors = await typeErrors(project, "every.ts", ["--types", "node"]);
-    // Those of the frameworks' own declarations are theirs.
-    expect(errors.filter((line) => /^every\.ts|@onceward\/client/.test(line))).toEqual([]);
-
-    await writeFile(join(project, "every.js"), imports(entries));
-    for (const node of (await findNodes()).values()) {
-      expect(await run(node, ["every.js"], { cwd: project, timeout: LOAD_TIMEOUT_MS })).toEqual({
-        stdout: "",
-        stderr: "",
-      });
-    }
-  },
-);
-
-/** Returns the entries that are code, such as "/http"; "" is the root. */
-function entriesOf({ exports }: Manifest): readonly string[] {
-  const code = Object.entries(exports).filter(([, target]) => typeof target !== "string");
-  return code.map(([entry]) => entry.slice(1));
-}
-
-function imports(entries: readonly string[]): string {
-  const lines = entries.map((entry, index) => `export * as entry${index} from "@onceward/client${entry}";`);
-  return `${lines.join("\n")}\n`;
-}
+test("beside the newest majors of frameworks, every entry type-checks, and loads on every Node that is here", async () => {
+  await expectEveryEntryWorks(packed());
+});

@@ -6,10 +6,16 @@ interface LockedPackage {
   readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
 
-const text = await readFile(new URL("../../package-lock.json", import.meta.url), "utf8");
-const packages: Readonly<Record<string, LockedPackage>> = JSON.parse(text).packages;
+type Lockfile = Readonly<Record<string, LockedPackage>>;
 
-test("the lockfile contains no address of a registry: each machine uses its own", () => {
+const lockfiles = await Promise.all(
+  ["package-lock.json", "test/on-demand/package-lock.json"].map(async (path): Promise<[string, Lockfile]> => {
+    const text = await readFile(new URL(`../../${path}`, import.meta.url), "utf8");
+    return [path, JSON.parse(text).packages];
+  }),
+);
+
+test.each(lockfiles)("%s contains no address of a registry: each machine uses its own", (_, packages) => {
   const addresses = Object.values(packages).flatMap(({ resolved = "" }) =>
     resolved.includes(":") ? [resolved] : [],
   );
@@ -18,11 +24,14 @@ test("the lockfile contains no address of a registry: each machine uses its own"
 
 // npm omits a platform's package that the registry does not have yet, and npm ci then refuses the lockfile on
 // all machines.
-test("the packages of every platform are locked, not only those of the machine that wrote the lockfile", () => {
-  const missing = Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
-    Object.keys(optionalDependencies).filter(
-      (name) => !(`${path}/node_modules/${name}` in packages) && !(`node_modules/${name}` in packages),
-    ),
-  );
-  expect(missing).toEqual([]);
-});
+test.each(lockfiles)(
+  "%s locks the packages of every platform, not only of the machine that wrote it",
+  (_, packages) => {
+    const missing = Object.entries(packages).flatMap(([path, { optionalDependencies = {} }]) =>
+      Object.keys(optionalDependencies).filter(
+        (name) => !(`${path}/node_modules/${name}` in packages) && !(`node_modules/${name}` in packages),
+      ),
+    );
+    expect(missing).toEqual([]);
+  },
+);

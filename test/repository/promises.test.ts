@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { changedTenfold, normalised } from "../promises/promise.ts";
-import { PROMISES } from "../promises/promises.ts";
+import { changedTenfold, normalised } from "../tools/promises/promise.ts";
+import { PROMISES } from "../tools/promises/promises.ts";
 
 const root = new URL("../../", import.meta.url);
 const read = (path: string) => readFileSync(new URL(path, root), "utf8");

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
-import { fuzz, MAX_RSS_MB } from "../fuzz/fuzz.ts";
 import { startTarget } from "../helpers/attacks/hostility.ts";
 import { makeCertificate } from "../helpers/network/certificates.ts";
+import { fuzz, MAX_RSS_MB } from "../tools/fuzz/fuzz.ts";
 
 /** `npm run fuzz` runs longer, with any seed. */
 const SEED = 1;

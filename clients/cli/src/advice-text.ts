@@ -1,7 +1,7 @@
-import type {
-  GetRetentionAdviceResponse,
-  InsufficientData,
-  RetentionCandidate,
+import {
+  describeInsufficientData,
+  type GetRetentionAdviceResponse,
+  type RetentionCandidate,
 } from "@onceward/client/admin";
 import type { Column } from "./output.ts";
 import { renderTable } from "./table.ts";
@@ -47,7 +47,7 @@ function candidateRow(
   const label = retention === current ? `${retention} (now)` : retention;
   const cost = [round(records), bytes === 0 ? "-" : formatBytes(bytes)];
   if (evidence.case !== "late") {
-    const missing = evidence.case === undefined ? "" : describeMissing(evidence.value);
+    const missing = evidence.case === undefined ? "" : describeInsufficientData(evidence.value);
     return [label, "-", "-", "-", "-", ...cost, missing];
   }
   const { perMonth, perMonthLow, perMonthHigh, daysWithLate, daysObserved, maxPerMillion } = evidence.value;
@@ -75,21 +75,12 @@ function describeRecommendation({
       return `${retention} is enough for ${target}${now}.`;
     }
     case "insufficient":
-      return `For ${target}: ${describeMissing(recommendation.value)}.`;
+      return `For ${target}: ${describeInsufficientData(recommendation.value)}.`;
     case "none":
       return `No retention of these is enough for ${target}.`;
     case undefined:
       return "The service gave an answer that this version does not know.";
   }
-}
-
-/** Returns what data is missing for a statement. */
-export function describeMissing({ missingDays, missingClaims }: InsufficientData): string {
-  const parts = [
-    ...(missingDays > 0 ? [`${missingDays} more ${missingDays === 1 ? "day" : "days"}`] : []),
-    ...(missingClaims > 0n ? [`${missingClaims.toLocaleString("en")} more claims`] : []),
-  ];
-  return parts.length === 0 ? "needs more data" : `needs ${parts.join(" and ")}`;
 }
 
 /** Returns a number with three significant digits, and whole from 100 on. */

@@ -1,3 +1,4 @@
+import { parseBytes } from "@onceward/client/admin";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { choiceParser } from "./choices.ts";
 
@@ -5,6 +6,15 @@ import { choiceParser } from "./choices.ts";
 export function parseCount(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
   throw new InvalidArgumentError("It must be a whole number.");
+}
+
+/** The largest value of an int32, as which the contract has most numbers. */
+const MAX_INT32 = 2 ** 31 - 1;
+
+/** Returns the number if a field of the type int32 can have it. @throws InvalidArgumentError. */
+export function checkInt32(value: number): number {
+  if (value <= MAX_INT32) return value;
+  throw new InvalidArgumentError(`It must be at most ${MAX_INT32}.`);
 }
 
 /** Parses the largest number of items in a list. @throws InvalidArgumentError. */
@@ -26,20 +36,10 @@ export function parseId(text: string): bigint {
   throw new InvalidArgumentError("It must be a positive whole number.");
 }
 
-/** The units of bytes, in lower case. */
-const BYTES: Readonly<Record<string, number>> = {
-  "": 1,
-  kib: 2 ** 10,
-  mib: 2 ** 20,
-  gib: 2 ** 30,
-  tib: 2 ** 40,
-};
-
 /** Parses a number of bytes, such as 65536 or 64KiB. @throws InvalidArgumentError. */
-export function parseBytes(text: string): number {
-  const [, count = "", unit = ""] = /^(\d{1,15})((?:[kmgt]ib)?)$/i.exec(text) ?? [];
-  const bytes = Number(count) * (BYTES[unit.toLowerCase()] ?? 1);
-  if (count !== "" && Number.isSafeInteger(bytes)) return bytes;
+export function parseByteCount(text: string): number {
+  const bytes = parseBytes(text);
+  if (bytes !== undefined) return bytes;
   throw new InvalidArgumentError("It must be a number of bytes such as 65536, 64KiB or 5GiB.");
 }
 

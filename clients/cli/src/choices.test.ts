@@ -1,7 +1,7 @@
 import { Record_State } from "@onceward/client/proto";
 import { InvalidArgumentError } from "commander";
 import { expect, test } from "vitest";
-import { parseBytes, parseFlag } from "./arguments.ts";
+import { parseByteCount, parseFlag } from "./arguments.ts";
 import { choiceParser, choicesOf } from "./choices.ts";
 import { enumName } from "./output.ts";
 
@@ -22,7 +22,7 @@ test.each(["in_progress", "in-progress", "IN_PROGRESS", "In Progress", "STATE_IN
 );
 
 test.each(["progress", "not_completed", "unspecified", "STATE_", "", "toString"])(
-  "%j is no choice, and the message names the choices",
+  "%j is not a choice, and the message names the choices",
   (text) => {
     expect(() => parse(text)).toThrow(InvalidArgumentError);
     expect(() => parse(text)).toThrow("in_progress, completed, released, ambiguous");
@@ -35,7 +35,7 @@ test("flags are case-insensitive", () => {
 });
 
 test("bytes are a number, or one with a binary unit", () => {
-  expect(["512", "64KiB", "64kib", "1MiB", "5GiB"].map(parseBytes)).toEqual([
+  expect(["512", "64KiB", "64kib", "1MiB", "5GiB"].map(parseByteCount)).toEqual([
     512,
     65_536,
     65_536,
@@ -43,6 +43,6 @@ test("bytes are a number, or one with a binary unit", () => {
     5 * 2 ** 30,
   ]);
   for (const wrong of ["64KB", "1.5MiB", "-1", "", "9999999999TiB"]) {
-    expect(() => parseBytes(wrong)).toThrow(InvalidArgumentError);
+    expect(() => parseByteCount(wrong)).toThrow(InvalidArgumentError);
   }
 });

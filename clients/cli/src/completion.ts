@@ -1,7 +1,7 @@
 import type { Argument, Command, Option } from "commander";
 import type { GlobalOptions } from "./credentials.ts";
 
-/** The names that only the service or the stored profiles know. Each resolves with none if it can't tell. */
+/** The names that only the service or the stored profiles know. Each resolves with none if it can't find out. */
 export interface NameSources {
   /** @param globals the global options with values before the cursor. */
   namespaces(globals: GlobalOptions): Promise<readonly string[]>;

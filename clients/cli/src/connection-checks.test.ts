@@ -17,7 +17,7 @@ test.each([
   expect(found).toMatchObject({ check: "clock", result, detail: expect.stringContaining(detail) });
 });
 
-test("a slow call alone is no difference of clocks", () => {
+test("a slow call alone is not a difference of clocks", () => {
   expect(judgeClock(SENT_MS + 10, SENT_MS, SENT_MS + 30_000).result).toBe("ok");
 });
 

@@ -72,8 +72,8 @@ export function exitCodeOf(error: unknown): ExitCode {
   if (!(error instanceof ServiceFailure)) return EXIT.refused;
   const { reason, code } = error.cause;
   if (reason.endsWith("_NOT_FOUND")) return EXIT.notFound;
-  const isAway = code === Code.Unavailable || code === Code.DeadlineExceeded || reason === "NO_ANSWER";
-  return isAway ? EXIT.unavailable : EXIT.refused;
+  const isUnreachable = code === Code.Unavailable || code === Code.DeadlineExceeded || reason === "NO_ANSWER";
+  return isUnreachable ? EXIT.unavailable : EXIT.refused;
 }
 
 /**

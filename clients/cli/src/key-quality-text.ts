@@ -1,6 +1,11 @@
-import { KeyDefect, type KeyEvidence, type KeyQuality, type KeySuspicion } from "@onceward/client/admin";
-import { describeMissing } from "./advice-text.ts";
-import type { Column } from "./output.ts";
+import {
+  describeInsufficientData,
+  KeyDefect,
+  type KeyEvidence,
+  type KeyQuality,
+  type KeySuspicion,
+} from "@onceward/client/admin";
+import { type Column, enumName } from "./output.ts";
 import { formatMoment } from "./times.ts";
 
 /** The columns of a list of namespaces. */
@@ -30,7 +35,7 @@ export function describeQuality({
     ...undecided.map(({ defect, insufficient }) =>
       insufficient === undefined
         ? ""
-        : `Not known yet: ${defectName(defect)} (${describeMissing(insufficient)}).\n`,
+        : `Not known yet: ${defectName(defect)} (${describeInsufficientData(insufficient)}).\n`,
     ),
   ].join("\n");
 }
@@ -54,16 +59,7 @@ function percent(share: number): string {
   return `${Number((100 * share).toPrecision(3))} %`;
 }
 
-const DEFECT_NAMES: Readonly<Record<KeyDefect, string>> = {
-  [KeyDefect.UNSPECIFIED]: "an unknown defect",
-  [KeyDefect.NEW_KEY_PER_RETRY]: "new key per retry",
-  [KeyDefect.TIME_IN_KEY]: "time in key",
-  [KeyDefect.ATTEMPT_IN_KEY]: "attempt in key",
-  [KeyDefect.UUID_PER_CLAIM]: "uuid per claim",
-  [KeyDefect.NO_FINGERPRINTS]: "no fingerprints",
-  [KeyDefect.REPEATS_AFTER_EXPIRY]: "repeats after expiry",
-};
-
+/** Returns the contract's name of a defect as words, such as "time in key"; its number if it is a newer service's. */
 function defectName(defect: KeyDefect): string {
-  return DEFECT_NAMES[defect] ?? "a defect that this version does not know";
+  return enumName(KeyDefect, defect).replaceAll("_", " ");
 }

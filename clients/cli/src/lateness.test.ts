@@ -21,9 +21,9 @@ function chartOf(...hours: ReturnType<typeof usage>[]): string {
   return [...sumLateness(hours)].map(([name, buckets]) => describeLateness(name, buckets)).join("");
 }
 
-test("hours are summed by namespace, and the chart says which retention covers the repeats", () => {
+test("hours are summed by namespace, and the chart says which retention covers the duplicates", () => {
   expect(chartOf(usage("charges", 900, 2, 0), usage("mail", 0, 0, 0), usage("charges", 90, 8, 0))).toBe(`
-How late repeats came in charges, since their key was first claimed:
+How late duplicates came in charges, since their key was first claimed:
   ≤ 1m   990  ██████████████████████████████
   ≤ 24h   10  █
 A key retention of 1m covers 99 % of them.
@@ -31,15 +31,15 @@ A key retention of 24h covers 100 % of them.
 `);
 });
 
-test("no retention is named for repeats beyond the last limit", () => {
+test("no retention is named for duplicates beyond the last limit", () => {
   expect(chartOf(usage("charges", 1, 0, 1))).toBe(`
-How late repeats came in charges, since their key was first claimed:
+How late duplicates came in charges, since their key was first claimed:
   ≤ 1m   1  ██████████████████████████████
   ≤ 24h  0
   later  1  ██████████████████████████████
 `);
 });
 
-test("without repeats there is no chart", () => {
+test("without duplicates there is no chart", () => {
   expect(chartOf(usage("charges", 0, 0, 0))).toBe("");
 });

@@ -2,11 +2,11 @@ import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import type { LatenessBucket, UsageHour } from "@onceward/client/admin";
 import { formatDuration } from "./times.ts";
 
-/** The number of repeats that came at most `upTo` after the first claim, and later than the previous bucket's. */
+/** The number of duplicates that came at most `upTo` after the first claim, and later than the previous bucket's. */
 export type Bucket = Pick<LatenessBucket, "upTo" | "repeats">;
 
 const BAR_WIDTH = 30;
-/** The chart names the shortest retention that covers this percentage of repeats, and the one that covers all. */
+/** The chart names the shortest retention that covers this percentage of duplicates, and the one that covers all. */
 const MOST_PERCENT = 99;
 
 /** Returns the buckets of each namespace, summed over its hours. */
@@ -21,7 +21,7 @@ export function sumLateness(hours: readonly UsageHour[]): ReadonlyMap<string, re
 }
 
 /**
- * Returns a chart of how late a namespace's repeats came, and the retention that covers them; empty without repeats.
+ * Returns a chart of how late a namespace's duplicates came, and the retention that covers them; empty without duplicates.
  */
 export function describeLateness(namespace: string, buckets: readonly Bucket[]): string {
   const total = buckets.reduce((sum, { repeats }) => sum + repeats, 0n);
@@ -36,12 +36,12 @@ export function describeLateness(namespace: string, buckets: readonly Bucket[]):
     const bar = "█".repeat(Math.ceil((Number(repeats) / Number(most)) * BAR_WIDTH));
     return `  ${labels[index]?.padEnd(labelWidth)}  ${`${repeats}`.padStart(countWidth)}  ${bar}`.trimEnd();
   });
-  const title = `How late repeats came in ${namespace}, since their key was first claimed:`;
+  const title = `How late duplicates came in ${namespace}, since their key was first claimed:`;
   return `\n${[title, ...lines, ...retentionHints(buckets, total)].join("\n")}\n`;
 }
 
 /**
- * Returns the shortest retention that covers most repeats, and the one that covers all. A repeat after its key was
+ * Returns the shortest retention that covers most duplicates, and the one that covers all. A duplicate after its key was
  * forgotten is a new operation, and is in no bucket.
  */
 function retentionHints(buckets: readonly Bucket[], total: bigint): string[] {
@@ -72,7 +72,7 @@ const LINES_MS = [
   ...[3, 7, 30, 90].map((days) => days * DAY_MS),
 ];
 
-/** Returns the sums of the buckets of each line, up to the last line with repeats. */
+/** Returns the sums of the buckets of each line, up to the last line with duplicates. */
 function sum(buckets: readonly LatenessBucket[]): readonly Bucket[] {
   const byLimit = new Map<number, Bucket>();
   for (const { upTo, repeats } of buckets) {

@@ -1,5 +1,5 @@
 import type { PolicyBounds, Quotas } from "@onceward/client/admin";
-import { type Field, parseBytes, parseCount, parseFlag, unsetBy } from "./arguments.ts";
+import { checkInt32, type Field, parseByteCount, parseCount, parseFlag, unsetBy } from "./arguments.ts";
 import { parseDuration } from "./times.ts";
 
 export type BoundsInit = Partial<Omit<PolicyBounds, "$typeName" | "$unknown">>;
@@ -24,7 +24,7 @@ function quota(
   flags: string,
   description: string,
 ): Field<QuotasInit> {
-  const parse = unsetBy(NONE, (text): QuotasInit => ({ [name]: parseCount(text) }));
+  const parse = unsetBy(NONE, (text): QuotasInit => ({ [name]: checkInt32(parseCount(text)) }));
   return { flags, path, parse, description: `${description}, or "${NONE}"` };
 }
 
@@ -58,7 +58,7 @@ export const BOUNDS_FIELDS: readonly Field<BoundsInit>[] = [
     flags: "--max-result-bytes <bytes>",
     path: "max_result_bytes",
     description: `the largest result it may set, 1 to 1MiB, or "${NONE}"`,
-    parse: unsetBy(NONE, (text) => ({ maxResultBytes: parseBytes(text) })),
+    parse: unsetBy(NONE, (text) => ({ maxResultBytes: checkInt32(parseByteCount(text)) })),
   },
 ];
 
@@ -80,7 +80,7 @@ export const QUOTA_FIELDS: readonly Field<QuotasInit>[] = [
   bigintQuota("liveRecords", parseCount, "live_records", "--live-records <count>", "records stored"),
   bigintQuota(
     "storedBytes",
-    parseBytes,
+    parseByteCount,
     "stored_bytes",
     "--stored-bytes <bytes>",
     "bytes of results and checkpoints, such as 5GiB",

@@ -31,7 +31,7 @@ export class Output {
     this.values(listed, columns, (item) => asJson(schema, item));
   }
 
-  /** Prints a list of values that are no messages of the contract, as `list` does. */
+  /** Prints a list of values that are not messages of the contract, as `list` does. */
   values<Item>(
     { items, hasMore }: Listed<Item>,
     columns: readonly Column<Item>[],
@@ -56,7 +56,7 @@ export class Output {
     this.#host.write(this.isJson ? `${printableJson(value)}\n` : text());
   }
 
-  /** Prints a value that is no message of the contract: as JSON, or the text. */
+  /** Prints a value that is not a message of the contract: as JSON, or the text. */
   value(value: unknown, text: () => string): void {
     this.#host.write(this.isJson ? stringify(value) : text());
   }

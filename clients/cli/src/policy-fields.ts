@@ -1,6 +1,6 @@
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { type Policy, Policy_OnLeaseExpiry } from "@onceward/client/admin";
-import { type Field, parseBytes, parseFlag, unsetBy } from "./arguments.ts";
+import { checkInt32, type Field, parseByteCount, parseFlag, unsetBy } from "./arguments.ts";
 import { choiceParser, choicesOf } from "./choices.ts";
 import { enumName } from "./output.ts";
 import { formatDuration, parseDuration } from "./times.ts";
@@ -62,7 +62,7 @@ export const POLICY_FIELDS: readonly Field<PolicyInit>[] = [
     flags: "--max-result-bytes <bytes>",
     path: "max_result_bytes",
     description: `the largest result, 1 to 1MiB, or "${INHERIT}"`,
-    parse: unsetBy(INHERIT, (text) => ({ maxResultBytes: parseBytes(text) })),
+    parse: unsetBy(INHERIT, (text) => ({ maxResultBytes: checkInt32(parseByteCount(text)) })),
   },
   {
     flags: "--require-fingerprint <true|false>",

@@ -39,9 +39,9 @@ export async function readProfiles(host: Host): Promise<Profiles> {
     throw new UsageError(`${file} can't be read: ${error.code}.`);
   });
   if (text === undefined) return { current: undefined, byName: {} };
-  const kept = parse(text);
-  if (kept === undefined) throw new UsageError(`${file} was not written by this program; remove it.`);
-  return kept;
+  const stored = parse(text);
+  if (stored === undefined) throw new UsageError(`${file} was not written by this program; remove it.`);
+  return stored;
 }
 
 /** Returns the profile's keys with their roles; "any" is the key for commands whose role has no key of its own. */

@@ -6,7 +6,6 @@ import { doctorCommand } from "./commands/connection-doctor.ts";
 import { jobCommands } from "./commands/jobs.ts";
 import { keyCommands } from "./commands/keys.ts";
 import { lookupCommand } from "./commands/lookup.ts";
-import { mcpProxyCommand } from "./commands/mcp-proxy.ts";
 import { namespaceCommands } from "./commands/namespaces.ts";
 import { operatorCommands } from "./commands/operator.ts";
 import { profileCommands } from "./commands/profile.ts";
@@ -90,7 +89,6 @@ export function createProgram(host: Host): Command {
     whoAmICommand(host),
     doctorCommand(host),
     operatorCommands(host),
-    mcpProxyCommand(host),
     completionCommand(host),
   ]) {
     program.addCommand(command);

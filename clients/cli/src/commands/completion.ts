@@ -29,7 +29,7 @@ export function completionCommand(host: Host): Command {
     .action((shell: Shell) => host.write(completionScript(shell)));
 }
 
-/** Returns the command that completion scripts run. It prints nothing if it can't tell, and never fails. */
+/** Returns the command that completion scripts run. It prints nothing if it can't find out, and never fails. */
 export function completionWordsCommand(host: Host, program: () => Command): Command {
   return command(
     `${WORDS_COMMAND} [words...]`,

@@ -124,7 +124,7 @@ async function checkClock(accepted: readonly Accepted[]): Promise<Check> {
     const { serverTime } = await onceward.api.lookup(request, CALL);
     const answeredMs = Date.now();
     if (serverTime === undefined)
-      return { check, result: "skipped", detail: "the service does not tell its time" };
+      return { check, result: "skipped", detail: "the service does not send its time" };
     return judgeClock(timestampMs(serverTime), sentMs, answeredMs);
   } catch (error) {
     return failedCall(check, error);

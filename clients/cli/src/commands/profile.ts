@@ -50,10 +50,10 @@ export function profileCommands(host: Host): Command {
     command("remove <profile>", "Removes a profile and its keys.", "profile remove staging").action(
       async (name: string) => {
         const { current, byName } = await findProfile(host, name);
-        const { [name]: _, ...kept } = byName;
+        const { [name]: _, ...others } = byName;
         await writeProfiles(host, {
           current: current === name ? undefined : current,
-          byName: kept,
+          byName: others,
         });
         host.write(`Removed profile ${name}.\n`);
       },
@@ -89,7 +89,7 @@ function setCommand(host: Host): Command {
         byName: { ...byName, [name]: profile },
       });
       const use = current === name ? "; it is in use" : `; onceward profile use ${name} takes it into use`;
-      host.write(`Kept profile ${name} in ${profilesFile(host)}${use}.\n`);
+      host.write(`Saved profile ${name} in ${profilesFile(host)}${use}.\n`);
     });
 }
 

@@ -42,7 +42,7 @@ export function usageCommands(host: Host): Command {
     withLimit(
       command(
         "show",
-        "Shows claims by hour and namespace, and how late repeats came, which retention has to cover.",
+        "Shows claims by hour and namespace, and how late duplicates came, which retention has to cover.",
         "usage show",
         "usage show --namespace charges --after 7d",
         "usage show --by-hour",
@@ -52,7 +52,7 @@ export function usageCommands(host: Host): Command {
       .option("--namespace <name>", "only this namespace")
       .option("--after <time>", "from this hour on; default: 24 hours ago", parsePast)
       .option("--before <time>", "up to this time", parsePast)
-      .option("--by-hour", "the sums of each hour, without how late repeats came")
+      .option("--by-hour", "the sums of each hour, without how late duplicates came")
       .action(
         asAdmin(async ({ client, call, output }, options: UsageOptions) => {
           const { limit, namespace = "", after, before, byHour } = options;

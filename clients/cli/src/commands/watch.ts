@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createTenantAdmin, type TenantAdmin } from "@onceward/client/admin";
+import { createTenantAdmin, parseDurationMs, type TenantAdmin } from "@onceward/client/admin";
 import { type Command, InvalidArgumentError } from "commander";
 import { describeFailure, EXIT, exitCodeOf, failureJson } from "../failure.ts";
 import type { Host } from "../host.ts";
 import { asFailure, type Session, sessions } from "../session.ts";
 import { describeSnapshot, readSnapshot, snapshotJson } from "../snapshot.ts";
-import { readDurationMs } from "../times.ts";
 import { command } from "./group.ts";
 
 interface WatchOptions {
@@ -44,7 +43,7 @@ export function watchCommand(host: Host): Command {
     );
 }
 
-/** Prints a snapshot. A service that is away ends the command only if this is the one look. */
+/** Prints a snapshot. An unreachable service ends the command only if this is the one look. */
 async function look(session: Session<TenantAdmin>, namespace: string, isOnly: boolean): Promise<void> {
   const { host, output, requestId } = session;
   try {
@@ -58,7 +57,7 @@ async function look(session: Session<TenantAdmin>, namespace: string, isOnly: bo
 }
 
 function parseInterval(text: string): number {
-  const ms = readDurationMs(text) ?? 0;
+  const ms = parseDurationMs(text) ?? 0;
   if (ms >= MIN_INTERVAL_MS && ms <= MAX_INTERVAL_MS) return ms;
   throw new InvalidArgumentError("It must be a duration from 1s to 1h.");
 }

@@ -58,7 +58,7 @@ const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Round durations, the more telling ones first: a narrow chart leaves out the later ones. */
+/** Round durations, the more telling ones first: a narrow chart skips the later ones. */
 const TICKS_MS = [
   DAY_MS,
   HOUR_MS,

@@ -18,7 +18,7 @@ function octal(text: string): string {
 }
 
 /**
- * Returns a command with options; those without a value are left out. An argument that could be taken for an option
+ * Returns a command with options; those without a value are skipped. An argument that could be taken for an option
  * comes after `--`.
  */
 export function commandLine(

@@ -16,7 +16,7 @@ describe("parseMoment", () => {
     expect(parseMoment("2026-11-23T07:05:09.5+01:00", NOW)).toEqual(new Date("2026-11-23T06:05:09.5Z"));
   });
 
-  it("refuses what is no time", () => {
+  it("refuses what is not a time", () => {
     for (const text of [
       "",
       "soon",

@@ -21,7 +21,7 @@ describe("payloads", () => {
     expect(readPayload(bytesOf(markup))).toEqual({ form: "text", text: markup, hiddenBytes: 0 });
   });
 
-  it("that are no text are shown as hexadecimal bytes", () => {
+  it("that are not text are shown as hexadecimal bytes", () => {
     const { form, text } = readPayload(Uint8Array.from({ length: 17 }, (_, index) => index + 240));
     expect(form).toBe("hex");
     expect(text).toBe("000000  f0 f1 f2 f3 f4 f5 f6 f7 f8 f9 fa fb fc fd fe ff\n000010  00");

@@ -28,7 +28,7 @@ export function formatHex(bytes: Uint8Array): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** `cut`: the last character may be incomplete, which `stream` leaves out. */
+/** `cut`: the last character may be incomplete, which `stream` skips. */
 function decodeText(bytes: Uint8Array, cut: boolean): string | undefined {
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: cut });

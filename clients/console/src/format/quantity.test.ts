@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { formatBytes, formatCount, formatEstimate, formatNoun, formatShare } from "./quantity.ts";
+import { formatCount, formatEstimate, formatNoun, formatShare, formatSize, parseSize } from "./quantity.ts";
 
 describe("quantities", () => {
   it("keep every digit of an int64", () => {
@@ -13,9 +13,15 @@ describe("quantities", () => {
   });
 
   it("show sizes in binary units", () => {
-    expect(formatBytes(1_023)).toBe("1,023 B");
-    expect(formatBytes(1_536)).toBe("1.50 KiB");
-    expect(formatBytes(10n ** 12n)).toBe("931 GiB");
+    expect(formatSize(1_023)).toBe("1,023 B");
+    expect(formatSize(1_536)).toBe("1.50 KiB");
+    expect(formatSize(10n ** 12n)).toBe("931 GiB");
+  });
+
+  it("are read as the command line reads bytes, and with a space", () => {
+    expect(parseSize(" 64 kib ")).toBe(65_536);
+    expect(parseSize("1500 B")).toBe(1_500);
+    for (const text of ["", "B", "1.5KiB", "5GB", "-1"]) expect(parseSize(text), text).toBeUndefined();
   });
 
   it("agree with their noun", () => {

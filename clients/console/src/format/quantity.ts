@@ -1,3 +1,5 @@
+import { parseBytes } from "@onceward/decode/bytes.ts";
+
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const SHORT = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumSignificantDigits: 3 });
@@ -21,7 +23,7 @@ export function formatShare(share: number): string {
 }
 
 /** Returns a size in binary units with three digits, such as "1.5 KiB". */
-export function formatBytes(bytes: number | bigint): string {
+export function formatSize(bytes: number | bigint): string {
   let value = Number(bytes);
   let unit = 0;
   while (Math.abs(value) >= BYTE_STEP && unit < BYTE_UNITS.length - 1) {
@@ -30,6 +32,16 @@ export function formatBytes(bytes: number | bigint): string {
   }
   const text = unit === 0 ? WHOLE.format(value) : value.toFixed(value < 10 ? 2 : value < 100 ? 1 : 0);
   return `${text} ${BYTE_UNITS[unit]}`;
+}
+
+/** Returns the bytes of a text such as "65536", "64KiB" or "64 kib"; undefined for any other text. */
+export function parseSize(text: string): number | undefined {
+  return parseBytes(
+    text
+      .trim()
+      .replace(/\s+/, "")
+      .replace(/(\d)b$/i, "$1"),
+  );
 }
 
 /** Returns a count with its noun: `one` for exactly 1, else `many`. */

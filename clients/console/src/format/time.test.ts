@@ -8,7 +8,7 @@ describe("times", () => {
     expect(formatAbsolute(midnight, "Asia/Kolkata")).toBe("2026-11-23 05:36:07 GMT+5:30");
   });
 
-  it("of an hour leave out what an axis or a heading says", () => {
+  it("of an hour skip what an axis or a heading says", () => {
     const hour = new Date("2026-11-23T18:00:00Z");
     expect(formatHour(hour, "UTC")).toBe("11-23 18:00");
     expect(formatZone(hour, "Asia/Kolkata")).toBe("GMT+5:30");

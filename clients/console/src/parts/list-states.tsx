@@ -49,7 +49,7 @@ export function ErrorState({ error, retry }: { readonly error: unknown; readonly
 
 /** Writes what a failure says. */
 export function FailureText({ failure }: { readonly failure: Failure }) {
-  const { message, reason, requestId, violations, retryAfterMs } = failure;
+  const { message, reason, requestId, violations, retryDelayMs } = failure;
   return (
     <>
       <p>
@@ -60,7 +60,7 @@ export function FailureText({ failure }: { readonly failure: Failure }) {
             (<code>{reason}</code>)
           </>
         )}
-        {retryAfterMs !== undefined && ` A retry can succeed in ${formatDuration(retryAfterMs)}.`}
+        {retryDelayMs !== undefined && ` A retry can succeed in ${formatDuration(retryDelayMs)}.`}
       </p>
       {violations.length > 0 && (
         <ul>
@@ -71,7 +71,7 @@ export function FailureText({ failure }: { readonly failure: Failure }) {
           ))}
         </ul>
       )}
-      {requestId !== "" && (
+      {requestId !== undefined && (
         <p className={styles.request}>
           Request <code>{requestId}</code>
         </p>

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { readPayload } from "../format/payload.ts";
-import { formatBytes } from "../format/quantity.ts";
+import { formatSize } from "../format/quantity.ts";
 import { CopyButton } from "./copy-button.tsx";
 import styles from "./payload.module.css";
 
@@ -17,7 +17,7 @@ interface PayloadProps {
  */
 export function Payload({ bytes, name, contentType = "" }: PayloadProps) {
   const [isShown, setShown] = useState(false);
-  const about = [formatBytes(bytes.length), contentType].filter((part) => part !== "").join(", ");
+  const about = [formatSize(bytes.length), contentType].filter((part) => part !== "").join(", ");
   if (bytes.length === 0) return <span>Empty</span>;
   return (
     <div>
@@ -40,7 +40,7 @@ function PayloadText({ bytes, name }: { readonly bytes: Uint8Array; readonly nam
       </pre>
       <p>
         {form === "hex" && "Not text: shown as hexadecimal bytes. "}
-        {hiddenBytes > 0 && `${formatBytes(hiddenBytes)} more are not shown. `}
+        {hiddenBytes > 0 && `${formatSize(hiddenBytes)} more are not shown. `}
         <CopyButton text={text} label={`Copy ${name}`} />
       </p>
     </>

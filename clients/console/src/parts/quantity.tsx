@@ -1,6 +1,6 @@
-import type { Duration } from "@bufbuild/protobuf/wkt";
-import { durationMs, formatDuration } from "../format/duration.ts";
-import { formatBytes, formatCount } from "../format/quantity.ts";
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
+import { formatDuration } from "../format/duration.ts";
+import { formatCount, formatSize } from "../format/quantity.ts";
 import styles from "./quantity.module.css";
 
 /** Shows a whole number, exactly, with its unit if it has one. */
@@ -17,7 +17,7 @@ export function Quantity({ value, unit }: { readonly value: number | bigint; rea
 export function Bytes({ value }: { readonly value: number | bigint }) {
   return (
     <span className={styles.number} title={`${formatCount(value)} bytes`}>
-      {formatBytes(value)}
+      {formatSize(value)}
     </span>
   );
 }

@@ -1,7 +1,7 @@
 import { CopyButton } from "./copy-button.tsx";
 
 /**
- * Names a section of the repository's runbook, such as "deploy/runbook.md#redis_evicts_nothing". It is no link: the server
+ * Names a section of the repository's runbook, such as "deploy/runbook.md#redis_evicts_nothing". It is not a link: the server
  * does not know where the repository is, and the page opens no other origin.
  */
 export function Runbook({ section }: { readonly section: string }) {

@@ -34,7 +34,7 @@ export function TimeField({ label, name, value }: TimeFieldProps) {
   );
 }
 
-/** Returns the time of a filter, for a request; undefined without one. A malformed one in the address is left out. */
+/** Returns the time of a filter, for a request; undefined without one. A malformed one in the address is skipped. */
 export function timestampOf(filter: string): Timestamp | undefined {
   const at = parseMoment(filter, new Date());
   return at === undefined ? undefined : timestampFromDate(at);

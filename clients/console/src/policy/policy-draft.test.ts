@@ -27,10 +27,11 @@ function saved(etag: string, changes: object = {}): SavedPolicy {
 describe("The form of a policy", () => {
   test("is written as the command line writes values, and empty for what is inherited", () => {
     expect(policyText(POLICY)).toEqual({
-      ...{ keyRetention: "3d", resultRetention: "", failureRetention: "", defaultLease: "", maxLease: "" },
+      ...{ keyRetention: "72h", resultRetention: "", failureRetention: "", defaultLease: "", maxLease: "" },
       ...{ onLeaseExpiry: "hold", maxResultBytes: "4KiB", requireFingerprint: "false" },
     });
     expect(fieldWords("keyRetention", "15m")).toBe("15 min");
+    expect(fieldWords("keyRetention", "72h")).toBe("3 d");
     expect(fieldWords("maxResultBytes", "4KiB")).toBe("4 KiB");
     expect(fieldWords("maxResultBytes", "5000")).toBe("5,000 B");
     expect(fieldWords("onLeaseExpiry", "hold")).toBe("Hold");
@@ -62,20 +63,20 @@ describe("The form of a policy", () => {
     expect(fieldOfPath("namespace.name")).toBeUndefined();
   });
 
-  test("keeps what was typed when another person saved, and tells both values", () => {
+  test("keeps what was typed when another person saved, and shows both values", () => {
     const draft = typeField(startDraft(saved("a")), "keyRetention", "7d");
     const followed = followSaved(draft, saved("b", { keyRetention: "1d", maxLease: "1h" }));
     expect(followed.typed).toMatchObject({ keyRetention: "7d", maxLease: "1h" });
     expect(followed.saved.etag).toBe("b");
-    expect(followed.news).toEqual([
-      { field: "keyRetention", before: "3d", now: "1d", typed: "7d" },
+    expect(followed.savedByOthers).toEqual([
+      { field: "keyRetention", before: "72h", now: "1d", typed: "7d" },
       { field: "maxLease", before: "", now: "1h", typed: undefined },
     ]);
     expect(changedFields(followed)).toEqual(["keyRetention"]);
   });
 
   test("follows a newer state silently where nothing is left to save", () => {
-    expect(followSaved(startDraft(saved("a")), saved("b", { maxLease: "1h" })).news).toEqual([]);
+    expect(followSaved(startDraft(saved("a")), saved("b", { maxLease: "1h" })).savedByOthers).toEqual([]);
     const same = typeField(startDraft(saved("a")), "keyRetention", "168h");
     expect(followSaved(same, saved("b", { keyRetention: "7d" }))).toEqual(
       startDraft(saved("b", { keyRetention: "7d" })),

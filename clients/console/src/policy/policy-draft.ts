@@ -22,11 +22,11 @@ export interface PolicyDraft {
   readonly saved: SavedPolicy;
   readonly typed: PolicyText;
   /** What others saved after the form began, until it is acknowledged. */
-  readonly news: readonly PolicyNews[];
+  readonly savedByOthers: readonly SavedByOther[];
 }
 
 /** A field that another person changed while this form was open. */
-export interface PolicyNews {
+export interface SavedByOther {
   readonly field: PolicyField;
   readonly before: string;
   readonly now: string;
@@ -36,7 +36,7 @@ export interface PolicyNews {
 
 /** Returns a form with nothing changed. */
 export function startDraft(saved: SavedPolicy): PolicyDraft {
-  return { saved, typed: saved.own, news: [] };
+  return { saved, typed: saved.own, savedByOthers: [] };
 }
 
 /** Returns the form with a field typed. */
@@ -50,23 +50,25 @@ export function changedFields({ saved, typed }: PolicyDraft): readonly PolicyFie
 }
 
 /**
- * Returns the form over a newer state of the policy. What was typed stays; the other fields take their new values. `news`
- * has the fields that another person changed, if anything was typed.
+ * Returns the form over a newer state of the policy. What was typed stays; the other fields take their new values.
+ * `savedByOthers` has the fields that another person changed, if anything was typed.
  */
 export function followSaved(draft: PolicyDraft, latest: SavedPolicy): PolicyDraft {
   if (latest.etag === draft.saved.etag) return draft;
   const touched = new Set(changedFields(draft));
   const typed = { ...latest.own };
   for (const field of touched) typed[field as keyof typeof typed] = draft.typed[field];
-  const remaining = { saved: latest, typed, news: [] };
+  const remaining = { saved: latest, typed, savedByOthers: [] };
   if (changedFields(remaining).length === 0) return startDraft(latest);
-  const news = FIELD_NAMES.filter((field) => draft.saved.own[field] !== latest.own[field]).map((field) => ({
-    field,
-    before: draft.saved.own[field],
-    now: latest.own[field],
-    typed: isChanged(field, latest.own, typed) ? canonicalText(field, typed[field]) : undefined,
-  }));
-  return { ...remaining, news };
+  const savedByOthers = FIELD_NAMES.filter((field) => draft.saved.own[field] !== latest.own[field]).map(
+    (field) => ({
+      field,
+      before: draft.saved.own[field],
+      now: latest.own[field],
+      typed: isChanged(field, latest.own, typed) ? canonicalText(field, typed[field]) : undefined,
+    }),
+  );
+  return { ...remaining, savedByOthers };
 }
 
 /** What a form asks the server to change, or why it can't be asked. */

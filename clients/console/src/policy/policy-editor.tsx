@@ -1,6 +1,7 @@
 import { useState } from "react";
 import { FailureText } from "../parts/list-states.tsx";
 import { useNotice } from "../parts/notice.tsx";
+import { SavedByOthers, type SavedField } from "../parts/saved-by-others.tsx";
 import { type Failure, readFailure } from "../session/failure.ts";
 import {
   changedFields,
@@ -8,13 +9,20 @@ import {
   followSaved,
   type PolicyDraft,
   readDraft,
+  type SavedByOther,
   type SavedPolicy,
   startDraft,
   typeField,
 } from "./policy-draft.ts";
 import styles from "./policy-editor.module.css";
-import { FIELD_NAMES, type PolicyField, type PolicyInit, type PolicyText } from "./policy-fields.ts";
-import { NewsPanel } from "./policy-news.tsx";
+import {
+  FIELD_NAMES,
+  fieldWords,
+  POLICY_FIELDS,
+  type PolicyField,
+  type PolicyInit,
+  type PolicyText,
+} from "./policy-fields.ts";
 import { PolicyReview } from "./policy-review.tsx";
 import { PolicyRow } from "./policy-row.tsx";
 
@@ -52,7 +60,7 @@ const CHANGED_MEANWHILE = new Set(["ETAG_MISMATCH", "NAMESPACE_NOT_FOUND"]);
 
 /**
  * A form over the fields of a policy: own values beside the inherited ones. The server checks a change before it is
- * confirmed, and refuses it if another person saved first; then both values are told, and what was typed stays.
+ * confirmed, and refuses it if another person saved first; then both values are shown, and what was typed stays.
  */
 export function PolicyEditor(props: PolicyEditorProps) {
   const { subject, saved, inForce, tenantOwn, retentionHref, action, mayBeUnchanged = false } = props;
@@ -68,7 +76,11 @@ export function PolicyEditor(props: PolicyEditorProps) {
           void form.review();
         }}
       >
-        <NewsPanel news={draft.news} hide={() => setDraft({ ...draft, news: [] })} />
+        <SavedByOthers
+          event="This policy was changed while you edited it."
+          fields={draft.savedByOthers.map(inWords)}
+          hide={() => setDraft({ ...draft, savedByOthers: [] })}
+        />
         <div className={styles.head} aria-hidden="true">
           <span>Field</span>
           <span>Own value</span>
@@ -180,5 +192,14 @@ function usePolicyForm({ subject, saved, send, reload }: PolicyEditorProps) {
   return {
     ...{ draft, setDraft, problems, failure, waiting, after, review, save },
     closeReview: () => setAfter(undefined),
+  };
+}
+
+function inWords({ field, before, now, typed }: SavedByOther): SavedField {
+  return {
+    name: POLICY_FIELDS[field].label,
+    before: fieldWords(field, before),
+    now: fieldWords(field, now),
+    typed: typed === undefined ? undefined : fieldWords(field, typed),
   };
 }

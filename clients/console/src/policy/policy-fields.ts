@@ -1,7 +1,9 @@
-import type { Duration } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
+import { formatBytes } from "@onceward/decode/bytes.ts";
+import { formatDurationMs } from "@onceward/decode/durations.ts";
 import { type Policy, Policy_OnLeaseExpiry } from "@onceward/gen/onceward/v1/policy_pb.ts";
-import { durationMs, durationOf, parseDuration, writeDuration } from "../format/duration.ts";
-import { formatBytes, formatCount } from "../format/quantity.ts";
+import { formatExactly, parseDuration } from "../format/duration.ts";
+import { formatCount, formatSize, parseSize } from "../format/quantity.ts";
 
 /** A field of a policy, as messages name it. */
 export type PolicyField = keyof PolicyText;
@@ -82,7 +84,7 @@ export const RETENTION_FIELDS: ReadonlySet<PolicyField> = new Set([
 
 /** What a tenant inherits: the service's defaults, as the contract names them (policy.proto). */
 export const SERVICE_DEFAULTS: PolicyText = {
-  keyRetention: "3d",
+  keyRetention: "72h",
   resultRetention: "",
   failureRetention: "",
   defaultLease: "30s",
@@ -93,8 +95,8 @@ export const SERVICE_DEFAULTS: PolicyText = {
 };
 
 const KIB = 1_024;
-const MIB = KIB * KIB;
-const BYTE_UNITS: Readonly<Record<string, number>> = { "": 1, b: 1, kib: KIB, mib: MIB };
+/** The contract's limit (policy.proto). */
+const MAX_RESULT_BYTES = 1_024 * KIB;
 
 /** Returns the fields that a policy sets, as a person types them. */
 export function policyText(policy: Policy | undefined): PolicyText {
@@ -111,7 +113,7 @@ export function policyText(policy: Policy | undefined): PolicyText {
         : expiry === Policy_OnLeaseExpiry.RECLAIM
           ? "reclaim"
           : "",
-    maxResultBytes: policy?.maxResultBytes === undefined ? "" : writeBytes(policy.maxResultBytes),
+    maxResultBytes: policy?.maxResultBytes === undefined ? "" : formatBytes(policy.maxResultBytes),
     requireFingerprint: policy?.requireFingerprint === undefined ? "" : String(policy.requireFingerprint),
   };
 }
@@ -131,8 +133,8 @@ export function parseField(field: PolicyField, text: string): PolicyInit | undef
     case "requireFingerprint":
       return { requireFingerprint: value === "true" };
     case "maxResultBytes": {
-      const bytes = parseBytes(value);
-      return bytes === undefined ? undefined : { maxResultBytes: bytes };
+      const bytes = parseSize(value);
+      return bytes === undefined || bytes > MAX_RESULT_BYTES ? undefined : { maxResultBytes: bytes };
     }
     case "keyRetention":
     case "resultRetention":
@@ -140,7 +142,7 @@ export function parseField(field: PolicyField, text: string): PolicyInit | undef
     case "defaultLease":
     case "maxLease": {
       const ms = parseDuration(value);
-      return ms === undefined ? undefined : { [field]: durationOf(ms) };
+      return ms === undefined ? undefined : { [field]: durationFromMs(ms) };
     }
     default:
       return field satisfies never;
@@ -150,7 +152,7 @@ export function parseField(field: PolicyField, text: string): PolicyInit | undef
 /** Returns what to type instead of a text that `parseField` does not read. */
 export function fieldProblem(field: PolicyField): string {
   return field === "maxResultBytes"
-    ? "A whole number of bytes, such as 65536, 64KiB or 1MiB."
+    ? "A whole number of bytes, such as 65536 or 64KiB, at most 1MiB."
     : "A whole number with a unit, such as 90s, 15m, 72h or 30d.";
 }
 
@@ -158,12 +160,12 @@ export function fieldProblem(field: PolicyField): string {
 export function canonicalText(field: PolicyField, text: string): string {
   const trimmed = text.trim();
   if (field === "maxResultBytes") {
-    const bytes = parseBytes(trimmed);
-    return bytes === undefined ? trimmed : writeBytes(bytes);
+    const bytes = parseSize(trimmed);
+    return bytes === undefined ? trimmed : formatBytes(bytes);
   }
   if (POLICY_FIELDS[field].choices !== undefined) return trimmed;
   const ms = parseDuration(trimmed);
-  return ms === undefined ? trimmed : writeDuration(ms);
+  return ms === undefined ? trimmed : formatDurationMs(ms);
 }
 
 /** Returns a field's text in words, such as "3 d" or "Required". */
@@ -171,24 +173,15 @@ export function fieldWords(field: PolicyField, text: string): string {
   if (text === "") return "inherited";
   const words = POLICY_FIELDS[field].choices?.[text];
   if (words !== undefined) return words;
-  if (field !== "maxResultBytes") return text.replace(/(\d)m$/, "$1 min").replace(/(\d)([a-z]+)$/, "$1 $2");
-  const bytes = parseBytes(text);
+  if (field !== "maxResultBytes") {
+    const ms = parseDuration(text);
+    return ms === undefined ? text : formatExactly(ms);
+  }
+  const bytes = parseSize(text);
   if (bytes === undefined) return text;
-  return bytes % KIB === 0 ? formatBytes(bytes).replace(/\.0+ /, " ") : `${formatCount(bytes)} B`;
+  return bytes % KIB === 0 ? formatSize(bytes).replace(/\.0+ /, " ") : `${formatCount(bytes)} B`;
 }
 
 function durationTextOf(duration: Duration | undefined): string {
-  return duration === undefined ? "" : writeDuration(durationMs(duration));
-}
-
-function writeBytes(bytes: number): string {
-  if (bytes > 0 && bytes % MIB === 0) return `${bytes / MIB}MiB`;
-  if (bytes > 0 && bytes % KIB === 0) return `${bytes / KIB}KiB`;
-  return String(bytes);
-}
-
-function parseBytes(text: string): number | undefined {
-  const match = /^(\d{1,9})\s*([a-z]{0,3})$/.exec(text.toLowerCase());
-  const unit = BYTE_UNITS[match?.[2] ?? "none"];
-  return match === null || unit === undefined ? undefined : Number(match[1]) * unit;
+  return duration === undefined ? "" : formatDurationMs(durationMs(duration));
 }

@@ -56,7 +56,7 @@ export function PolicyReview(props: PolicyReviewProps) {
       {effect.some(({ field }) => RETENTION_FIELDS.has(field)) && (
         <p>
           Records that exist keep their retention. <Link href={retentionHref}>The screen Retention</Link>{" "}
-          shows how many repeats would come too late, and changes existing records, too.
+          shows how many duplicates would come too late, and changes existing records, too.
         </p>
       )}
     </ConfirmDialog>

@@ -24,9 +24,9 @@ export function describeSignInError(reason: string | null): string | undefined {
 
 /** Returns why an API key was refused. */
 export function describeRefusal(error: unknown): string {
-  const { reason, message, retryAfterMs, requestId } = readFailure(error);
+  const { reason, message, retryDelayMs, requestId } = readFailure(error);
   if (reason === "CREDENTIAL_INVALID") return "This key is unknown, expired or revoked.";
   if (reason === "TENANT_SUSPENDED") return REASONS.TENANT_SUSPENDED ?? message;
-  if (retryAfterMs !== undefined) return `${message} Try again in ${formatDuration(retryAfterMs)}.`;
-  return requestId === "" ? message : `${message} (request ${requestId})`;
+  if (retryDelayMs !== undefined) return `${message} Try again in ${formatDuration(retryDelayMs)}.`;
+  return requestId === undefined ? message : `${message} (request ${requestId})`;
 }

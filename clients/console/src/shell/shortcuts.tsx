@@ -54,7 +54,7 @@ export function ShortcutProvider({ children }: { readonly children: ReactNode })
   );
 }
 
-/** Tells whether the key belongs to a field, a dialog or the browser itself. */
+/** Returns whether the key belongs to a field, a dialog or the browser itself. */
 function isForPage(event: KeyboardEvent): boolean {
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return true;
   if (document.querySelector("dialog[open]") !== null) return true;

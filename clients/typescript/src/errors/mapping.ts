@@ -1,18 +1,10 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import {
-  BadRequestSchema,
-  ErrorInfoSchema,
-  RequestInfoSchema,
-  RetryInfoSchema,
-} from "../gen/google/rpc/error_details_pb.ts";
+import { readServiceError } from "../decode/service-error.ts";
 import { ErrorReasonSchema } from "../gen/onceward/v1/errors_pb.ts";
 import type { BatchItemError } from "../gen/onceward/v1/idempotency_pb.ts";
 import { CODE, isConnectError } from "./connect-error.ts";
 import { errorOf } from "./error-of.ts";
 import { type ClaimRef, OncewardError } from "./errors.ts";
-
-/** The `domain` of every google.rpc.ErrorInfo that Onceward sends. */
-const DOMAIN = "onceward";
 
 /** From the descriptor, which every bundle has: the enum itself would repeat its names. */
 const REASON_NAMES: ReadonlyMap<number, string> = new Map(
@@ -25,22 +17,11 @@ const CATALOGUE: ReadonlySet<string> = new Set(REASON_NAMES.values());
 export function errorFromCall(cause: unknown): OncewardError {
   if (cause instanceof OncewardError) return cause;
   if (!isConnectError(cause)) return errorFromElsewhere(cause);
-  const error = cause;
-  const [info] = error.findDetails(ErrorInfoSchema);
-  if (info?.domain !== DOMAIN) {
-    return new OncewardError("NO_ANSWER", error.message, { code: error.code, cause });
-  }
-  const [retry] = error.findDetails(RetryInfoSchema);
-  const [requestInfo] = error.findDetails(RequestInfoSchema);
-  const [badRequest] = error.findDetails(BadRequestSchema);
-  return errorOf(info.reason, error.rawMessage, {
-    code: error.code,
-    metadata: info.metadata,
-    violations: badRequest?.fieldViolations.map(({ field, description }) => ({ field, description })),
-    retryDelayMs: retry?.retryDelay && durationMs(retry.retryDelay),
-    requestId: requestInfo?.requestId,
-    cause,
-  });
+  const { code } = cause;
+  const answered = readServiceError(cause);
+  if (answered === undefined) return new OncewardError("NO_ANSWER", cause.message, { code, cause });
+  const { reason, ...details } = answered;
+  return errorOf(reason, cause.rawMessage, { ...details, code, cause });
 }
 
 /** Returns the error of a call that failed with no error of Connect's, as `ConnectError.from` would understand it. */

@@ -15,7 +15,7 @@ export interface ResultDraft {
 /** What a form begins with. */
 export const EMPTY_RESULT: ResultDraft = { outcome: "success", contentType: "application/json", text: "" };
 
-/** More than a person types; the policy of a namespace can allow less, which the server tells. */
+/** More than a person types; the policy of a namespace can allow less, which the server enforces. */
 const MAX_PAYLOAD_BYTES = 1_024 * 1_024;
 /** The contract's. */
 const MAX_CONTENT_TYPE_BYTES = 255;
@@ -26,7 +26,7 @@ export interface ResultProblems {
   readonly contentType: string | undefined;
 }
 
-/** Checks a result before it is sent: JSON that cannot be parsed would be replayed to every repeat of the key. */
+/** Checks a result before it is sent: JSON that cannot be parsed would be replayed to every duplicate of the key. */
 export function checkResult({ text, contentType }: ResultDraft): ResultProblems {
   return {
     text: bytesProblem(text, MAX_PAYLOAD_BYTES) ?? jsonProblem(text, contentType),
@@ -34,7 +34,7 @@ export function checkResult({ text, contentType }: ResultDraft): ResultProblems 
   };
 }
 
-/** Tells whether a resolution can be sent. */
+/** Returns whether a resolution can be sent. */
 export function isResolvable(kind: ResolutionKind, draft: ResultDraft): boolean {
   return kind !== "complete" || Object.values(checkResult(draft)).every((problem) => problem === undefined);
 }
@@ -87,7 +87,7 @@ export const RESOLUTIONS: Readonly<
   complete: {
     verb: "Complete",
     done: "completed",
-    meaning: "The effect happened, or failed and is not to be repeated. Every repeat of the key gets the result below.",
+    meaning: "The effect happened, or failed permanently. Every duplicate of the key gets the result below.",
   },
   release: {
     verb: "Release",
@@ -98,7 +98,7 @@ export const RESOLUTIONS: Readonly<
     verb: "Forget",
     done: "forgotten",
     meaning:
-      "The record is removed, as if its key had never been claimed: a repeat is a new operation. This cannot be undone.",
+      "The record is removed, as if its key had never been claimed: a duplicate is a new operation. This cannot be undone.",
   },
 };
 

@@ -32,7 +32,7 @@ export function ResultFields({ draft, change }: ResultFieldsProps) {
       </div>
       <TextArea
         label="Result"
-        help="Replayed byte for byte to every repeat. Can be empty."
+        help="Replayed byte for byte to every duplicate. Can be empty."
         problem={problems.text}
         rows={5}
         spellCheck={false}

@@ -38,7 +38,7 @@ export default function Ambiguous() {
   return (
     <Screen
       title="Ambiguous records"
-      lead="Their lease ended, and it is unknown whether the effect happened. Find out, then decide. The oldest come first."
+      lead="Their lease ended, and it is unknown whether the effect happened. Check whether it did, then resolve them. The oldest come first."
       actions={
         <button type="button" onClick={() => setBulk(true)}>
           Resolve all matching…

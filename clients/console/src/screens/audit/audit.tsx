@@ -84,7 +84,7 @@ function Events({ filters }: { readonly filters: Filters }) {
     const isFiltered = token !== "" || FILTERS.some((name) => filters[name] !== "");
     return (
       <>
-        <Empty command={command}>{isFiltered ? "No more events match." : "No event is kept."}</Empty>
+        <Empty command={command}>{isFiltered ? "No more events match." : "No events."}</Empty>
         <Pager nextPageToken="" />
       </>
     );

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { differences } from "./difference.ts";
 
-it("only values that differ are told, with their units", () => {
+it("only values that differ are shown, with their units", () => {
   expect(
     differences(
       { keyRetentionS: 259_200, maxLeaseMs: 900_000, maxResultBytes: 1024, onLeaseExpiry: "HOLD" },
@@ -22,7 +22,7 @@ it("only values that differ are told, with their units", () => {
   ]);
 });
 
-it("values inside of others are told with both names; null and an empty object are no value", () => {
+it("values inside of others are shown with both names; null and an empty object are not values", () => {
   const quotas = { liveRecords: 1_000, dryRun: false };
   expect(differences({ quotas, policyBounds: {} }, { quotas: { dryRun: true, liveRecords: null } })).toEqual([
     { label: "Quotas: live records", before: "1,000", after: undefined },

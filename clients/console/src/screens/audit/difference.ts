@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { formatDuration } from "../../format/duration.ts";
-import { formatBytes, formatCount } from "../../format/quantity.ts";
+import { formatCount, formatSize } from "../../format/quantity.ts";
 import { formatAbsolute } from "../../format/time.ts";
 
 /** A value that a change set, altered or removed. */
@@ -15,7 +15,7 @@ export interface Difference {
 
 /**
  * Returns the values in which an event's `before` and `after` differ, in the order in which they have them. Values that
- * stay are left out.
+ * stay are skipped.
  */
 export function differences(
   before: JsonObject | undefined,
@@ -31,7 +31,7 @@ export function differences(
 
 const PATH_SEPARATOR = ".";
 
-/** Returns every value below an object by its path, in words; empty objects have none, and null is no value. */
+/** Returns every value below an object by its path, in words; empty objects have none, and null is not a value. */
 function flatten(values: JsonObject, prefix = ""): Map<string, string> {
   const found = new Map<string, string>();
   for (const [name, value] of Object.entries(values)) {
@@ -58,7 +58,7 @@ function valueWords(name: string, value: JsonValue): string {
   if (typeof value !== "number" || IDENTIFIER.test(name)) return textOf(value);
   if (name.endsWith("Ms")) return formatDuration(value);
   if (name.endsWith("S")) return formatDuration(value * SECOND_MS);
-  return name.endsWith("Bytes") ? formatBytes(value) : formatCount(value);
+  return name.endsWith("Bytes") ? formatSize(value) : formatCount(value);
 }
 
 function textOf(value: JsonValue): string {
@@ -67,7 +67,7 @@ function textOf(value: JsonValue): string {
   return JSON.stringify(value);
 }
 
-/** Returns "Quotas: live records" for "quotas.liveRecords"; the units that the value shows are left out. */
+/** Returns "Quotas: live records" for "quotas.liveRecords"; the units that the value shows are skipped. */
 function labelOf(path: string): string {
   const words = path
     .split(PATH_SEPARATOR)

@@ -39,7 +39,7 @@ export function ExportButtons({ filters }: { readonly filters: Filters }) {
       download(`onceward-audit.${format}`, new Blob([exportText(format, events)], { type: TYPES[format] }));
       notify(
         isCut
-          ? `Saved the newest ${formatCount(MAX_EXPORTED)} events. Older ones were left out: set "Before" to the last time in the file for them.`
+          ? `Saved the newest ${formatCount(MAX_EXPORTED)} events. Older ones were skipped: set "Before" to the last time in the file for them.`
           : `Saved ${formatNoun(events.length, "event", "events")}.`,
       );
     } catch (thrown) {

@@ -24,7 +24,7 @@ it("cells are quoted as RFC 4180 says, and lines end with CRLF", () => {
 });
 
 it.each(["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])(
-  "a cell that begins as %j is no formula",
+  "a cell that begins as %j is not a formula",
   (cell) => {
     expect(csvLine([cell]).replace(/^"/, "")).toMatch(/^'/);
   },

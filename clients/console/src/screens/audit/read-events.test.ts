@@ -27,7 +27,7 @@ it("all pages are read, also an empty one before others", async () => {
   expect([sparse.events.length, sparse.isCut, calls]).toEqual([0, false, 3]);
 });
 
-it("reading ends at the limit, and tells that older events are left out", async () => {
+it("reading ends at the limit, and shows that older events are skipped", async () => {
   const whole = await readEvents(pagesOf(MAX_EXPORTED, 1_000), () => {});
   expect([whole.events.length, whole.isCut]).toEqual([MAX_EXPORTED, false]);
   const counts: number[] = [];

@@ -9,7 +9,7 @@ export const MAX_EXPORTED = 10_000;
 /** The events of an export. */
 export interface ReadEvents {
   readonly events: readonly AuditEvent[];
-  /** Whether older events that match were left out. */
+  /** Whether older events that match were skipped. */
   readonly isCut: boolean;
 }
 

@@ -13,7 +13,7 @@ it("one version of all replicas is one sentence, several are counted, the most f
   );
 });
 
-it("a degraded state is told once, with its replicas", () => {
+it("a degraded state is shown once, with its replicas", () => {
   const states = degradedStates([
     { id: "a", degraded: ["sweep_behind", "redis_bypassed"] },
     { id: "b", degraded: ["redis_bypassed"] },

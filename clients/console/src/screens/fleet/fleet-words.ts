@@ -1,6 +1,6 @@
-import type { Duration } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import type { Replica } from "@onceward/gen/onceward/v1/operator_pb.ts";
-import { durationMs, formatDuration } from "../../format/duration.ts";
+import { formatDuration } from "../../format/duration.ts";
 import { formatNoun } from "../../format/quantity.ts";
 
 /** What a degraded state means, in the words of the runbook. */
@@ -17,7 +17,7 @@ const DEGRADED: ReadonlyMap<string, DegradedWords> = new Map([
     {
       title: "Database unreachable",
       meaning:
-        "Postgres does not answer this replica. Its calls are refused until it does, except some repeats.",
+        "Postgres does not answer this replica. Its calls are refused until it does, except some duplicates.",
       runbook: "deploy/runbook.md#the-database-is-unreachable",
     },
   ],
@@ -25,7 +25,7 @@ const DEGRADED: ReadonlyMap<string, DegradedWords> = new Map([
     "redis_bypassed",
     {
       title: "Redis bypassed",
-      meaning: "Redis fails or is slow. The replica uses its memory and Postgres: repeats cost more.",
+      meaning: "Redis fails or is slow. The replica uses its memory and Postgres: duplicates cost more.",
       runbook: "deploy/runbook.md#redis-is-bypassed",
     },
   ],

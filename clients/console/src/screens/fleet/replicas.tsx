@@ -51,7 +51,7 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
   );
 }
 
-/** A replica of an older version tells no load. */
+/** A replica of an older version does not send its load. */
 const LOAD_COLUMNS: readonly Column<Replica>[] = [
   load("Operations a second", ({ operationsPerSecond }) => formatEstimate(operationsPerSecond)),
   load("Calls in flight", ({ callsInFlight }) => <Quantity value={callsInFlight} />),

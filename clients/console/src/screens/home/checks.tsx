@@ -38,7 +38,7 @@ interface Finding {
 export const NOT_ANSWERED = "Not answered";
 
 const LIVE_MS = 10_000;
-/** The server stops counting a second before, and answers how many there are at least: Home is no place to wait for more. */
+/** The server stops counting a second before, and answers how many there are at least: Home is not the place to wait for more. */
 const COUNT_TIMEOUT_MS = 3_000;
 const NONE: Finding = { tone: "good", word: "None", detail: "" };
 
@@ -162,7 +162,7 @@ export function useRetentionCheck(namespace: string): Check {
           <Link href={`/retention/${name}`}>{name}</Link>
         </Fragment>
       ))}
-      {": repeats come after their key was forgotten, and take effect a second time."}
+      {": duplicates come after their key was forgotten, and take effect a second time."}
       {scope}
     </>
   );
@@ -198,7 +198,7 @@ function inSentence(title: string): string {
 /** One check that fails does not hide the others. */
 function unanswered(error: unknown): Finding {
   const { message, reason, requestId } = readFailure(error);
-  const details = [reason, requestId === "" ? "" : `request ${requestId}`].filter((part) => part !== "");
+  const details = [reason, requestId && `request ${requestId}`].filter((part) => part);
   const detail = details.length === 0 ? message : `${message} (${details.join(", ")})`;
   return { tone: "quiet", word: NOT_ANSWERED, detail };
 }

@@ -21,7 +21,7 @@ describe("the hours of Home", () => {
     expect(totalOf(hours, "granted")).toBe(12);
   });
 
-  it("leave out rows of other hours", () => {
+  it("skip rows of other hours", () => {
     const hours = sumByHour([row(24, "charges", 9), row(-1, "charges", 9)], CURRENT);
     expect(totalOf(hours, "granted")).toBe(0);
   });

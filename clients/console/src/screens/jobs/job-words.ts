@@ -35,7 +35,7 @@ export function stateOf({ state }: Pick<RecordJob, "state">): {
   }
 }
 
-/** Tells whether a job can still change records. */
+/** Returns whether a job can still change records. */
 export function isUnfinished({ state }: Pick<RecordJob, "state">): boolean {
   return state === RecordJob_State.WAITING || state === RecordJob_State.RUNNING;
 }

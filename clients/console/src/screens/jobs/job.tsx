@@ -42,7 +42,7 @@ function Content({ id }: { readonly id: bigint }) {
     { refetchInterval: ({ state }) => isRunning(state.data) && live },
   );
   if (reply.error !== null && readFailure(reply.error).code === Code.NotFound) {
-    return <Empty command="onceward retention jobs">There is no such job, or it is no longer kept.</Empty>;
+    return <Empty command="onceward retention jobs">There is no such job, or it is no longer stored.</Empty>;
   }
   const job = reply.data?.job;
   if (job === undefined) {

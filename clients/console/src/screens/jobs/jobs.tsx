@@ -57,9 +57,7 @@ function JobList() {
   }
   const { jobs, nextPageToken } = list.data;
   if (jobs.length === 0 && token === "") {
-    return (
-      <Empty command={COMMAND}>No job is kept. A job begins when a change concerns existing records.</Empty>
-    );
+    return <Empty command={COMMAND}>No jobs. A job begins when a change concerns existing records.</Empty>;
   }
   const unfinished = jobs.filter(isUnfinished).length;
   return (

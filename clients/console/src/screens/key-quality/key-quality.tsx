@@ -19,7 +19,7 @@ export default function KeyQualityScreen() {
   return (
     <Screen
       title="Key quality"
-      lead="Signs of keys that are not made once for an operation and kept for its retries, from the claims of the last 30 days. A suspicion is no proof, and nothing is refused because of it."
+      lead="Signs of keys that are not made once for an operation and kept for its retries, from the claims of the last 30 days. A suspicion is not proof, and nothing is refused because of it."
     >
       <FilterBar>
         <TextField label="Namespace" name="namespace" defaultValue={namespace} placeholder="all" />

@@ -1,5 +1,4 @@
-import { type InsufficientData, KeyDefect } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { formatNoun } from "../../format/quantity.ts";
+import { KeyDefect } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 
 /** Each defect in a few words. */
 const DEFECT_TITLES: Readonly<Record<KeyDefect, string>> = {
@@ -9,7 +8,7 @@ const DEFECT_TITLES: Readonly<Record<KeyDefect, string>> = {
   [KeyDefect.ATTEMPT_IN_KEY]: "The number of the attempt in the key",
   [KeyDefect.UUID_PER_CLAIM]: "A new UUID for each claim",
   [KeyDefect.NO_FINGERPRINTS]: "Claims without a fingerprint",
-  [KeyDefect.REPEATS_AFTER_EXPIRY]: "Repeats after the end of the record",
+  [KeyDefect.REPEATS_AFTER_EXPIRY]: "Duplicates after the end of the record",
 };
 
 /** What was counted, as KeyEvidence names it, in words. */
@@ -25,7 +24,7 @@ const MEASURES: Readonly<Record<string, string>> = {
   random_uuid: "Keys that contain a random UUID",
   uuid_made_at_claim: "Keys that contain a UUID made within a second of the claim",
   without_fingerprint: "Claims without a fingerprint",
-  repeats_after_expiry: "Repeats that came after the end of their record",
+  repeats_after_expiry: "Duplicates that came after the end of their record",
 };
 
 /** Returns a defect's title; one of a newer server has the first. */
@@ -36,16 +35,6 @@ export function defectTitle(defect: KeyDefect): string {
 /** Returns what a measure counts; one of a newer server keeps its name. */
 export function measureWords(measure: string): string {
   return MEASURES[measure] ?? measure.replaceAll("_", " ");
-}
-
-/** Returns what has to be observed before something can be said. */
-export function missingWords(insufficient: InsufficientData | undefined): string {
-  const { missingDays = 0, missingClaims = 0n } = insufficient ?? {};
-  const parts = [
-    ...(missingDays > 0 ? [formatNoun(missingDays, "more day", "more days")] : []),
-    ...(missingClaims > 0n ? [formatNoun(missingClaims, "more claim", "more claims")] : []),
-  ];
-  return parts.length === 0 ? "more data is needed" : `needs ${parts.join(" and ")}`;
 }
 
 /** Where an interval and its estimate are in a picture of a given width, in its units. */

@@ -1,6 +1,7 @@
+import { describeInsufficientData } from "@onceward/decode/insufficient-data.ts";
 import type { UndecidedKeyDefect } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import styles from "./key-quality.module.css";
-import { defectTitle, missingWords } from "./quality-words.ts";
+import { defectTitle } from "./quality-words.ts";
 
 /** Lists the defects that can be neither suspected nor ruled out, and what is missing. */
 export function Undecided({ undecided }: { readonly undecided: readonly UndecidedKeyDefect[] }) {
@@ -9,7 +10,8 @@ export function Undecided({ undecided }: { readonly undecided: readonly Undecide
     <ul className={styles.plain}>
       {undecided.map(({ defect, insufficient }) => (
         <li key={defect}>
-          {defectTitle(defect)}: <span className={styles.quiet}>{missingWords(insufficient)}</span>
+          {defectTitle(defect)}:{" "}
+          <span className={styles.quiet}>{insufficient && describeInsufficientData(insufficient)}</span>
         </li>
       ))}
     </ul>

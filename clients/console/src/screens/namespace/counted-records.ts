@@ -15,7 +15,7 @@ export function countOf(answer: CountRecordsResponse): CountedRecords {
   return { count, ambiguous, isLowerBound: nextPageToken !== "" };
 }
 
-/** Tells whether a namespace is known to have no record. */
+/** Returns whether a namespace is known to have no record. */
 export function isEmpty({ count, isLowerBound }: CountedRecords): boolean {
   return count === 0n && !isLowerBound;
 }

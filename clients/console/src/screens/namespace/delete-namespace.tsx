@@ -78,8 +78,8 @@ function RecordsNote({ records, force, setForce }: RecordsNoteProps) {
       <label className={styles.force}>
         <input type="checkbox" checked={force} onChange={(event) => setForce(event.target.checked)} />
         <span>
-          Forget the records, as if their keys had never been claimed: a repeat of any of them does its effect
-          a second time.
+          Forget the records, as if their keys had never been claimed: a duplicate of any of them does its
+          effect a second time.
         </span>
       </label>
     </>

@@ -1,6 +1,6 @@
 const NAMESPACE_PATTERN = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 
-/** Tells whether a text can be the name of a namespace (record.proto). */
+/** Returns whether a text can be the name of a namespace (record.proto). */
 export function isNamespaceName(text: string): boolean {
   return NAMESPACE_PATTERN.test(text);
 }

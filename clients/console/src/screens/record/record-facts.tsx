@@ -9,7 +9,7 @@ import { leaseOf } from "../../parts/record-lease.ts";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 
-/** The fields of a record; those that are not set are left out. */
+/** The fields of a record; those that are not set are skipped. */
 export function RecordFacts({ record }: { readonly record: Record }) {
   const { namespace, owner, fencingToken, attempt, releaseReason, checkpoint } = record;
   return (

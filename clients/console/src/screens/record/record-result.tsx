@@ -15,7 +15,7 @@ export function RecordResult({ record: { state, result, resultExpired } }: { rea
       {result === undefined && (
         <p>
           {resultExpired
-            ? "The retention of the result has ended. The key is still remembered: a repeat is refused without a result."
+            ? "The retention of the result has ended. The key is still remembered: a duplicate is refused without a result."
             : "There is no result."}
         </p>
       )}

@@ -5,14 +5,14 @@ import { leaseOf } from "../../parts/record-lease.ts";
 export function situationOf(record: Record, now: Date): string {
   switch (leaseOf(record, now)) {
     case "held":
-      return "A caller holds the claim. Other claims of the key are told to wait until it is settled, or its lease ends.";
+      return "A caller holds the claim. Other claims of the key wait until it is settled, or its lease ends.";
     case "lapsed":
       return "The lease ended without an answer. The next claim takes the key over.";
     case "ambiguous":
       return "The lease ended, and it is unknown whether the effect happened. Claims are refused until a person decides: find out, then complete or release it.";
     case "settled":
       return record.state === Record_State.COMPLETED
-        ? "The operation is done. Every repeat gets the result while it is kept."
+        ? "The operation is done. Every duplicate gets the result while it is kept."
         : "The claim was given up unfinished. The next claim gets the key.";
   }
 }

@@ -28,7 +28,7 @@ describe("A record's timeline", () => {
       ["Lost to the next claim, after its lease", 4],
       ["Claimed", 5],
       ["Lease ends, unless the holder extends it", 5],
-      ["Key is forgotten: a repeat is a new operation", undefined],
+      ["Key is forgotten: a duplicate is a new operation", undefined],
     ]);
     expect(events.map(({ isDue }) => isDue)).toEqual([false, false, false, true, true]);
     expect(events[0]).toMatchObject({ owner: "worker-1", checkpoint: "" });

@@ -20,7 +20,7 @@ export interface TimelineEvent {
   readonly attempt: number | undefined;
   /** The owner of a claim; "": it named none; undefined: no claim. */
   readonly owner: string | undefined;
-  /** How long the attempt held the claim, in milliseconds; undefined: it holds it, or it is no ending. */
+  /** How long the attempt held the claim, in milliseconds; undefined: it holds it, or the event is not an ending. */
   readonly heldMs: number | undefined;
   /** The last checkpoint when an attempt ended, or so far. */
   readonly checkpoint: string;
@@ -98,7 +98,7 @@ function retentionEvents({ resultExpiresAt, expiresAt }: Record): readonly Timel
       dueOf("record", {
         at: expiresAt,
         tone: "quiet",
-        what: "Key is forgotten: a repeat is a new operation",
+        what: "Key is forgotten: a duplicate is a new operation",
       }),
   ].filter((event) => event !== undefined);
 }

@@ -1,14 +1,14 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import type {
   GetRetentionAdviceResponse,
   RetentionCandidate,
 } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { durationMs } from "../../format/duration.ts";
 
-/** What is known about repeats that come later than a retention. */
+/** What is known about duplicates that come later than a retention. */
 export type Evidence =
   | {
       readonly kind: "late";
-      /** Late repeats in 30 days, as estimated, and the interval of 95 %. */
+      /** Late duplicates in 30 days, as estimated, and the interval of 95 %. */
       readonly perMonth: number;
       readonly low: number;
       readonly high: number;
@@ -105,7 +105,7 @@ export interface Proposal {
   readonly records: number;
   readonly bytes: number;
   readonly evidence: Evidence | undefined;
-  /** Which candidate the evidence is of; a longer retention has at most as many late repeats as a shorter one. */
+  /** Which candidate the evidence is of; a longer retention has at most as many late duplicates as a shorter one. */
   readonly evidenceOfMs: number;
 }
 

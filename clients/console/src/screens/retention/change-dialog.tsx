@@ -1,10 +1,11 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import { createQueryOptions, useMutation, useQuery, useTransport } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Namespace, RetentionEffect } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSearchParams } from "wouter";
-import { durationMs, formatDuration } from "../../format/duration.ts";
+import { formatDuration } from "../../format/duration.ts";
 import { formatCount } from "../../format/quantity.ts";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
@@ -92,7 +93,7 @@ interface Circumstances extends Pick<ChangeDialogProps, "namespace" | "change" |
   readonly seen: Namespace | undefined;
 }
 
-/** Returns the function that makes the change, and leads to its job. A conflict is reported and is no error. */
+/** Returns the function that makes the change, and leads to its job. A conflict is reported and is not an error. */
 function useChange(
   request: ReturnType<typeof requestFor>,
   { namespace, change, seen, report }: Circumstances,

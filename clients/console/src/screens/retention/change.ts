@@ -1,7 +1,9 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
+import { formatDurationMs } from "@onceward/decode/durations.ts";
 import type { Policy } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import type { UpdateNamespaceRequestSchema } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { durationMs, durationOf, formatDuration, writeDuration } from "../../format/duration.ts";
+import { formatDuration } from "../../format/duration.ts";
 
 /** A change of a namespace's key retention. */
 export type Change =
@@ -15,7 +17,7 @@ export function requestFor(
   change: Change,
   etag: string,
 ): MessageInitShape<typeof UpdateNamespaceRequestSchema> {
-  const policy = change.kind === "set" ? { keyRetention: durationOf(change.retentionMs) } : {};
+  const policy = change.kind === "set" ? { keyRetention: durationFromMs(change.retentionMs) } : {};
   return {
     namespace: { name: namespace, policy, etag },
     updateMask: { paths: ["policy.key_retention"] },
@@ -25,7 +27,7 @@ export function requestFor(
 
 /** Returns the command line that previews a change. */
 export function commandFor(namespace: string, change: Change): string {
-  const value = change.kind === "set" ? writeDuration(change.retentionMs) : "inherit";
+  const value = change.kind === "set" ? formatDurationMs(change.retentionMs) : "inherit";
   return `onceward retention set ${namespace} --key ${value} --dry-run`;
 }
 

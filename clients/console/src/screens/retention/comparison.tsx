@@ -1,5 +1,5 @@
 import { formatDuration } from "../../format/duration.ts";
-import { formatBytes, formatEstimate } from "../../format/quantity.ts";
+import { formatEstimate, formatSize } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import { type Advice, type Proposal, proposalOf } from "./candidates.ts";
 import { formatLate } from "./words.ts";
@@ -11,14 +11,14 @@ interface Row {
   readonly difference: string;
 }
 
-/** What the proposed retention changes: late repeats, records and bytes. */
+/** What the proposed retention changes: late duplicates, records and bytes. */
 export function Comparison({ advice, proposal }: { readonly advice: Advice; readonly proposal: Proposal }) {
   const today = proposalOf(advice, advice.retentionMs);
   if (today === undefined) return undefined;
   const bound =
     proposal.evidenceOfMs === proposal.retentionMs || proposal.evidence === undefined
       ? ""
-      : ` Late repeats of the proposal are at most those of ${formatDuration(proposal.evidenceOfMs)}.`;
+      : ` Late duplicates of the proposal are at most those of ${formatDuration(proposal.evidenceOfMs)}.`;
   return (
     <DataTable
       caption={`What the line changes.${bound}`}
@@ -45,13 +45,13 @@ export function Comparison({ advice, proposal }: { readonly advice: Advice; read
 function rowsOf(today: Proposal, proposed: Proposal): readonly Row[] {
   return [
     {
-      name: "Late repeats a month (interval of 95 %)",
+      name: "Late duplicates a month (interval of 95 %)",
       today: formatLate(today.evidence),
       proposed: formatLate(proposed.evidence),
       difference: lateDifference(today, proposed),
     },
     {
-      name: "Days with a late repeat",
+      name: "Days with a late duplicate",
       today: describeDays(today),
       proposed: describeDays(proposed),
       difference: "",
@@ -70,9 +70,9 @@ function rowsOf(today: Proposal, proposed: Proposal): readonly Row[] {
     },
     {
       name: "Their size, without indexes",
-      today: formatBytes(today.bytes),
-      proposed: formatBytes(proposed.bytes),
-      difference: signed(proposed.bytes - today.bytes, formatBytes),
+      today: formatSize(today.bytes),
+      proposed: formatSize(proposed.bytes),
+      difference: signed(proposed.bytes - today.bytes, formatSize),
     },
   ];
 }

@@ -17,7 +17,7 @@ interface CurveProps {
 }
 
 /**
- * Draws the survival curve: solid for recognised repeats up to today's retention, then dots with their intervals for
+ * Draws the survival curve: solid for recognised duplicates up to today's retention, then dots with their intervals for
  * longer retentions, and the time that was not observed long enough.
  */
 export function Curve({ frame, x, y, points, advice }: CurveProps) {

@@ -1,7 +1,8 @@
 import { useQuery } from "@connectrpc/connect-query";
+import { formatDurationMs } from "@onceward/decode/durations.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { Link, useSearchParams } from "wouter";
-import { formatDuration, parseDuration, writeDuration } from "../../format/duration.ts";
+import { formatDuration, parseDuration } from "../../format/duration.ts";
 import { SelectField } from "../../parts/field.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
@@ -16,7 +17,7 @@ import { RetentionFigure } from "./retention-figure.tsx";
 import { judge } from "./verdict.ts";
 import { describeVerdict, nameVerdict } from "./words.ts";
 
-/** The accepted numbers of late repeats in a million claims that the screen offers; the first is the service's default. */
+/** The accepted numbers of late duplicates in a million claims that the screen offers; the first is the service's default. */
 const TARGETS = ["1", "10", "100", "1000", "10000"];
 
 /** The retention of one namespace: the evidence, a line that can be moved, and the change. */
@@ -62,7 +63,7 @@ function Evidence({ namespace, advice }: { readonly namespace: string; readonly 
       </p>
       {advice.observedSince === undefined || proposal === undefined ? (
         <Empty command={`onceward advice ${namespace}`}>
-          No claim was counted in this namespace, so nothing is known about its repeats.
+          No claim was counted in this namespace, so nothing is known about its duplicates.
         </Empty>
       ) : (
         <>
@@ -90,7 +91,7 @@ function useProposal(retentionMs: number): readonly [number, (ms: number) => voi
       (before) => {
         const after = new URLSearchParams(before);
         if (ms === retentionMs) after.delete("to");
-        else after.set("to", writeDuration(ms));
+        else after.set("to", formatDurationMs(ms));
         return after;
       },
       { replace: true },
@@ -114,7 +115,7 @@ function TargetField() {
   return (
     <div className={styles.target}>
       <SelectField
-        label="Accepted late repeats in a million claims"
+        label="Accepted late duplicates in a million claims"
         help="The advice names the shortest retention that keeps this, with a confidence of 95 %."
         value={parameters.get("target") ?? TARGETS[0]}
         onChange={(event) => change(event.target.value)}

@@ -22,7 +22,7 @@ export function RetentionOverview() {
   return (
     <Screen
       title="Retention"
-      lead="How long keys are remembered, and how many repeats come later: each of those would take effect a second time."
+      lead="How long keys are remembered, and how many duplicates come later: each of those would take effect a second time."
     >
       <NamespaceForm />
       <DeclaredNamespaces />

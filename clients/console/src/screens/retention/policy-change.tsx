@@ -1,9 +1,10 @@
 import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
+import { formatDurationMs } from "@onceward/decode/durations.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Namespace } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { type FormEvent, useState } from "react";
-import { formatDuration, parseDuration, writeDuration } from "../../format/duration.ts";
+import { formatDuration, parseDuration } from "../../format/duration.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { ErrorState } from "../../parts/list-states.tsx";
@@ -61,7 +62,7 @@ export function PolicyChange({ namespace, retentionMs, proposedMs, propose }: Po
   );
 }
 
-/** Tells whether the retention is the namespace's own, the tenant's or the service's default. */
+/** Returns whether the retention is the namespace's own, the tenant's or the service's default. */
 function Origin({
   declared,
   retentionMs,
@@ -105,7 +106,7 @@ interface ProposalFormProps {
 }
 
 function ProposalForm({ proposedMs, retentionMs, propose, preview, isOwn }: ProposalFormProps) {
-  const [text, setText] = useState(writeDuration(proposedMs));
+  const [text, setText] = useState(formatDurationMs(proposedMs));
   const ms = parseDuration(text);
   const problem = ms === undefined || ms === 0 ? "A whole number and a unit: 90m, 72h or 7d." : undefined;
   function submit(event: FormEvent): void {

@@ -7,7 +7,7 @@ import { Figure, type Frame } from "../../charts/figure.tsx";
 import { decadeTicks, durationTicks, logScale } from "../../charts/scales.ts";
 import { ThresholdLine } from "../../charts/threshold-line.tsx";
 import { formatDuration } from "../../format/duration.ts";
-import { formatBytes, formatCount, formatEstimate } from "../../format/quantity.ts";
+import { formatCount, formatEstimate, formatSize } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import type { Advice } from "./candidates.ts";
 import { Curve } from "./curve.tsx";
@@ -34,7 +34,7 @@ interface RetentionFigureProps {
   readonly propose: (ms: number) => void;
 }
 
-/** The picture of a namespace's retention: how many repeats come later than a time, and where retention cuts them off. */
+/** The picture of a namespace's retention: how many duplicates come later than a time, and where retention cuts them off. */
 export function RetentionFigure({ namespace, advice, proposedMs, propose }: RetentionFigureProps) {
   // Whole hours: the request stays the same while the screen is open.
   const [now] = useState(() => new Date(Math.ceil(Date.now() / HOUR_MS) * HOUR_MS));
@@ -47,9 +47,9 @@ export function RetentionFigure({ namespace, advice, proposedMs, propose }: Rete
   const points = survivalOf(usage.data?.hours ?? [], daysCovered(after, advice.observedSince, now), advice);
   return (
     <Figure
-      title="Repeats later than a time after the first claim, a month"
-      caption="Right of the line, a repeat takes effect a second time. Drag the line, or use the arrow keys."
-      legend="Solid: recognised repeats of 30 days. Dots: estimates for longer retentions, with their interval of 95 %. Grey: not observed long enough."
+      title="Duplicates later than a time after the first claim, a month"
+      caption="Right of the line, a duplicate takes effect a second time. Drag the line, or use the arrow keys."
+      legend="Solid: recognised duplicates of 30 days. Dots: estimates for longer retentions, with their interval of 95 %. Grey: not observed long enough."
       height={HEIGHT}
       use="operate"
       table={<CandidateTable advice={advice} />}
@@ -90,7 +90,7 @@ function Picture({ frame, advice, proposedMs, propose, points }: PictureProps) {
         scale={y}
         ticks={[LEAST_PER_MONTH, ...decades]}
         format={(value) => (value === LEAST_PER_MONTH ? "0" : formatCount(value))}
-        label="repeats a month"
+        label="duplicates a month"
       />
       <BottomAxis
         frame={frame}
@@ -116,7 +116,7 @@ function Picture({ frame, advice, proposedMs, propose, points }: PictureProps) {
 function CandidateTable({ advice: { candidates, retentionMs: inForceMs } }: { readonly advice: Advice }) {
   return (
     <DataTable
-      caption="Retentions, and the repeats that would come later. Intervals hold with 95 %."
+      caption="Retentions, and the duplicates that would come later. Intervals hold with 95 %."
       rows={candidates}
       rowKey={({ retentionMs }) => `${retentionMs}`}
       columns={[
@@ -133,7 +133,7 @@ function CandidateTable({ advice: { candidates, retentionMs: inForceMs } }: { re
             evidence.kind === "late" ? `below ${formatEstimate(evidence.maxPerMillion)}` : "",
         },
         { heading: "Records", kind: "number", cell: ({ records }) => formatEstimate(records) },
-        { heading: "Size", kind: "number", cell: ({ bytes }) => formatBytes(bytes) },
+        { heading: "Size", kind: "number", cell: ({ bytes }) => formatSize(bytes) },
         {
           heading: "Missing",
           cell: ({ evidence }) =>

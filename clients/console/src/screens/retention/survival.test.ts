@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { UsageHourSchema } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { describe, expect, it } from "vitest";
-import { durationOf } from "../../format/duration.ts";
 import type { Advice, Evidence } from "./candidates.ts";
 import { daysCovered, survivalOf } from "./survival.ts";
 
@@ -11,7 +11,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 function hour(buckets: readonly (readonly [upToMs: number | undefined, repeats: number])[]) {
   return create(UsageHourSchema, {
     repeatLateness: buckets.map(([upToMs, repeats]) => ({
-      ...(upToMs === undefined ? {} : { upTo: durationOf(upToMs) }),
+      ...(upToMs === undefined ? {} : { upTo: durationFromMs(upToMs) }),
       repeats: BigInt(repeats),
     })),
   });
@@ -31,7 +31,7 @@ const counts = { low: 0, high: 60, daysWithLate: 1, daysObserved: 28, claims: 1,
 const SIXTY_LATE: Evidence = { kind: "late", perMonth: 60, ...counts };
 
 describe("the survival curve", () => {
-  it("falls by the repeats of each bucket of all hours, to those later than the retention", () => {
+  it("falls by the duplicates of each bucket of all hours, to those later than the retention", () => {
     const hours = [
       hour([
         [MINUTE_MS, 3],
@@ -50,7 +50,7 @@ describe("the survival curve", () => {
     ]);
   });
 
-  it("leaves out recognised repeats that are later than the retention: the estimate has them", () => {
+  it("skips recognised duplicates that are later than the retention: the estimate has them", () => {
     const points = survivalOf([hour([[27 * HOUR_MS, 5]])], 30, adviceWith(SIXTY_LATE));
     expect(points[0]).toEqual({ afterMs: 1_000, perMonth: 60 });
   });

@@ -1,8 +1,8 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { UsageHour } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { durationMs } from "../../format/duration.ts";
 import type { Advice } from "./candidates.ts";
 
-/** How many repeats a month come later than a time after the first claim of their key. */
+/** How many duplicates a month come later than a time after the first claim of their key. */
 export interface SurvivalPoint {
   readonly afterMs: number;
   readonly perMonth: number;
@@ -14,9 +14,9 @@ const DAYS_PER_MONTH = 30;
 export const SHORTEST_MS = 1_000;
 
 /**
- * Returns how many repeats a month came later than each time up to the retention in force: the recognised repeats of
+ * Returns how many duplicates a month came later than each time up to the retention in force: the recognised duplicates of
  * `hours`, which cover `days` days, and those later than the retention, which the advice estimates. Each point holds until the
- * next one. Recognised repeats later than the retention, from when it was longer, are part of the estimate.
+ * next one. Recognised duplicates later than the retention, from when it was longer, are part of the estimate.
  */
 export function survivalOf(
   hours: readonly UsageHour[],

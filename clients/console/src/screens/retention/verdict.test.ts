@@ -20,14 +20,14 @@ function advice(hours: number, candidates: readonly Candidate[], recommendation:
 }
 
 describe("the verdict on a retention", () => {
-  it("is 'too short' as soon as more late repeats were seen than the target accepts, and names a better one", () => {
+  it("is 'too short' as soon as more late duplicates were seen than the target accepts, and names a better one", () => {
     const candidates = [candidate(6, late(61)), candidate(24, late(60.5)), candidate(72, late(0))];
     expect(judge(advice(6, candidates, NONE_KNOWN))).toMatchObject({
       kind: "too short",
       perMonth: 61,
       better: { retentionMs: 72 * HOUR_MS },
     });
-    // An estimate of 0 with an interval above it is no evidence of none.
+    // An estimate of 0 with an interval above it is not evidence of none.
     expect(
       judge(advice(6, [candidate(6, late(61)), candidate(72, late(0, 4))], { kind: "none" })),
     ).toMatchObject({
@@ -36,12 +36,12 @@ describe("the verdict on a retention", () => {
     });
   });
 
-  it("accepts late repeats up to the target", () => {
+  it("accepts late duplicates up to the target", () => {
     const given = { ...advice(6, [candidate(6, late(61))], NONE_KNOWN), target: 100_000 };
     expect(judge(given)).toMatchObject({ kind: "unproven", claims: 2_993_565n });
   });
 
-  it("follows the recommendation where no late repeat was seen", () => {
+  it("follows the recommendation where no late duplicate was seen", () => {
     const candidates = [candidate(6, late(0)), candidate(24, late(0))];
     const recommended = (hours: number): Recommendation => ({
       kind: "retention",

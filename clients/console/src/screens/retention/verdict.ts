@@ -3,7 +3,7 @@ import type { Advice, Candidate, Evidence } from "./candidates.ts";
 /** What the evidence says about the retention in force. */
 export type Verdict =
   | { readonly kind: "no claims" }
-  /** Later repeats were seen than the target accepts. `better`: the shortest retention that the evidence speaks for. */
+  /** Later duplicates were seen than the target accepts. `better`: the shortest retention that the evidence speaks for. */
   | { readonly kind: "too short"; readonly perMonth: number; readonly better: Candidate | undefined }
   /** A shorter retention is long enough, too. */
   | { readonly kind: "longer than needed"; readonly enoughMs: number }
@@ -48,7 +48,7 @@ function isAboveTarget(
   return late > 0 && late * MILLION > target * claims;
 }
 
-/** Returns the recommended retention, or else the shortest longer one without a late repeat in the observed days. */
+/** Returns the recommended retention, or else the shortest longer one without a late duplicate in the observed days. */
 function betterThan({ retentionMs, recommendation, candidates }: Advice): Candidate | undefined {
   const longer = candidates.filter((candidate) => candidate.retentionMs > retentionMs);
   if (recommendation.kind === "retention") {

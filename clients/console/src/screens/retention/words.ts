@@ -27,7 +27,7 @@ export function describeVerdict(verdict: Verdict): string {
   switch (verdict.kind) {
     case "too short": {
       const { perMonth, better } = verdict;
-      const late = `About ${formatEstimate(perMonth)} repeats a month come after their key was forgotten.`;
+      const late = `About ${formatEstimate(perMonth)} duplicates a month come after their key was forgotten.`;
       if (better === undefined) return `${late} No longer retention was observed that has none.`;
       const days = better.evidence.kind === "late" ? Math.floor(better.evidence.daysObserved) : 0;
       const retention = formatDuration(better.retentionMs);

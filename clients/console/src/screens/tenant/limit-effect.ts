@@ -1,7 +1,8 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { Policy, PolicyBounds, Quotas } from "@onceward/gen/onceward/v1/policy_pb.ts";
-import { durationMs, formatDuration } from "../../format/duration.ts";
-import { formatBytes } from "../../format/quantity.ts";
+import { formatDuration } from "../../format/duration.ts";
+import { formatSize } from "../../format/quantity.ts";
 import { amountWords, type Fullness, fullness, MEASURED, type MeasuredQuota, quotaUse } from "./quota-use.ts";
 
 /** What new limits do to the present use of one quota. */
@@ -81,7 +82,7 @@ export function beyondBounds(
   }
   const { maxResultBytes: largest } = policy;
   if (largest !== undefined && maxResultBytes !== undefined && largest > maxResultBytes) {
-    found.push(`The largest result of ${formatBytes(largest)} is larger than the new bound.`);
+    found.push(`The largest result of ${formatSize(largest)} is larger than the new bound.`);
   }
   return found;
 }

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { PolicyBoundsSchema, QuotasSchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { expect, it } from "vitest";
 import { changedPaths, followLimits, LIMIT_FIELDS, limitTexts, parseLimits } from "./limit-fields.ts";
@@ -25,15 +26,22 @@ it("limits are written as they are typed, and read as they were", () => {
   expect(problems).toEqual({});
   expect(create(QuotasSchema, quotas)).toEqual(LIMITS.quotas);
   expect(policyBounds).toEqual({
-    maxKeyRetention: { seconds: 30n * 86_400n, nanos: 0 },
+    maxKeyRetention: durationFromMs(30 * 86_400_000),
     maxResultBytes: 1500,
   });
 });
 
 it("what can't be read has a problem, and only the fields that are sent are read", () => {
-  const texts = { ...TEXTS, "quotas.burst": "many", "quotas.weight": "1.5", "policy_bounds.max_lease": "1" };
+  const texts = {
+    ...TEXTS,
+    "quotas.burst": "many",
+    "quotas.declared_namespaces": "2147483648",
+    "quotas.weight": "1.5",
+    "policy_bounds.max_lease": "1",
+  };
   expect(Object.keys(parseLimits(texts, ALL).problems)).toEqual([
     "quotas.burst",
+    "quotas.declared_namespaces",
     "quotas.weight",
     "policy_bounds.max_lease",
   ]);
@@ -44,7 +52,7 @@ it("what can't be read has a problem, and only the fields that are sent are read
   });
 });
 
-it("the same value in another form is no change", () => {
+it("the same value in another form is not a change", () => {
   const same = {
     ...TEXTS,
     "quotas.stored_bytes": "5120 MiB",
@@ -55,19 +63,19 @@ it("the same value in another form is no change", () => {
   expect(changedPaths(TEXTS, { ...TEXTS, "quotas.dry_run": "" })).toEqual(["quotas.dry_run"]);
 });
 
-it("a change of another person is told, and what was typed stays", () => {
+it("a change of another person is shown, and what was typed stays", () => {
   const typed = { ...TEXTS, "quotas.operations_per_second": "900" };
   const latest = { ...TEXTS, "quotas.operations_per_second": "100", "quotas.weight": "3" };
   const followed = followLimits(TEXTS, typed, latest);
   expect(followed.typed).toEqual({ ...latest, "quotas.operations_per_second": "900" });
-  expect(followed.news).toEqual([
+  expect(followed.savedByOthers).toEqual([
     { path: "quotas.operations_per_second", before: "500", now: "100", typed: "900" },
     { path: "quotas.weight", before: "", now: "3", typed: undefined },
   ]);
 });
 
-it("the form's own change is no news", () => {
+it("the form's own change is not shown as another's", () => {
   const typed = { ...TEXTS, "quotas.operations_per_second": "0900" };
   const latest = { ...TEXTS, "quotas.operations_per_second": "900" };
-  expect(followLimits(TEXTS, typed, latest)).toEqual({ typed: latest, news: [] });
+  expect(followLimits(TEXTS, typed, latest)).toEqual({ typed: latest, savedByOthers: [] });
 });

@@ -1,5 +1,9 @@
+import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
+import { formatBytes } from "@onceward/decode/bytes.ts";
+import { formatDurationMs } from "@onceward/decode/durations.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { durationMs, durationOf, parseDuration, writeDuration } from "../../format/duration.ts";
+import { parseDuration } from "../../format/duration.ts";
+import { parseSize } from "../../format/quantity.ts";
 
 /** A limit that the operator sets. */
 export interface LimitField {
@@ -67,8 +71,8 @@ export function limitTexts(tenant: Pick<Tenant, "policyBounds" | "quotas">): Lim
 
 function textOf({ kind }: LimitField, value: unknown): string {
   if (value === undefined || value === false) return "";
-  if (kind === "duration") return writeDuration(durationMs(value as Parameters<typeof durationMs>[0]));
-  return kind === "bytes" ? writeBytes(Number(value)) : String(value);
+  if (kind === "duration") return formatDurationMs(durationMs(value as Parameters<typeof durationMs>[0]));
+  return kind === "bytes" ? formatBytes(Number(value)) : String(value);
 }
 
 /** Limits for a request: some fields of PolicyBounds and Quotas, by their names. */
@@ -100,14 +104,19 @@ const EXAMPLES: Readonly<Record<LimitField["kind"], string>> = {
   flag: "true, or empty.",
 };
 
+/** The largest value of a field that is not a bigint. */
+const MAX_INT32 = 2 ** 31 - 1;
+
 function parseLimit({ kind, isBig }: LimitField, text: string): unknown {
   if (kind === "flag") return text === "true";
   if (kind === "duration") {
     const ms = parseDuration(text);
-    return ms === undefined ? undefined : durationOf(ms);
+    return ms === undefined ? undefined : durationFromMs(ms);
   }
-  const value = kind === "bytes" ? parseBytes(text) : parseCount(text);
-  return value === undefined || isBig !== true ? value : BigInt(value);
+  const value = kind === "bytes" ? parseSize(text) : parseCount(text);
+  if (value === undefined) return undefined;
+  if (isBig === true) return BigInt(value);
+  return value > MAX_INT32 ? undefined : value;
 }
 
 /** Returns the paths whose value differs from the saved one. */
@@ -119,7 +128,7 @@ export function changedPaths(saved: LimitTexts, typed: LimitTexts): readonly str
 }
 
 /** A limit that another person changed while a form was open. */
-export interface LimitNews {
+export interface LimitSavedByOther {
   readonly path: string;
   readonly before: string;
   readonly now: string;
@@ -129,47 +138,30 @@ export interface LimitNews {
 
 /**
  * Returns what others changed, and the form over their values: what was typed stays. A form that differs in nothing any more
- * has no news: it was saved.
+ * has nothing to show: it was saved.
  */
 export function followLimits(saved: LimitTexts, typed: LimitTexts, latest: LimitTexts) {
   const touched = changedPaths(saved, typed);
   const merged: Record<string, string> = { ...latest };
   for (const path of touched) merged[path] = typed[path] ?? "";
-  if (changedPaths(latest, merged).length === 0) return { typed: latest, news: [] };
-  const news = changedPaths(saved, latest).map(
-    (path): LimitNews => ({
+  if (changedPaths(latest, merged).length === 0) return { typed: latest, savedByOthers: [] };
+  const savedByOthers = changedPaths(saved, latest).map(
+    (path): LimitSavedByOther => ({
       path,
       before: saved[path] ?? "",
       now: latest[path] ?? "",
       typed: touched.includes(path) ? typed[path] : undefined,
     }),
   );
-  return { typed: merged as LimitTexts, news };
+  return { typed: merged as LimitTexts, savedByOthers };
 }
 
 function canonical(kind: LimitField["kind"], text: string): string {
   const trimmed = text.trim();
   const ms = kind === "duration" ? parseDuration(trimmed) : undefined;
-  if (ms !== undefined) return writeDuration(ms);
-  const count = kind === "bytes" ? parseBytes(trimmed) : kind === "count" ? parseCount(trimmed) : undefined;
+  if (ms !== undefined) return formatDurationMs(ms);
+  const count = kind === "bytes" ? parseSize(trimmed) : kind === "count" ? parseCount(trimmed) : undefined;
   return count === undefined ? trimmed : String(count);
-}
-
-const BYTE_UNITS = ["", "KiB", "MiB", "GiB", "TiB"] as const;
-const BYTE_STEP = 1_024;
-
-function parseBytes(text: string): number | undefined {
-  const match = /^(\d{1,15})\s*([a-z]{0,3})$/i.exec(text);
-  const unit = (match?.[2] ?? "").toLowerCase();
-  const power = unit === "b" ? 0 : BYTE_UNITS.findIndex((name) => name.toLowerCase() === unit);
-  const bytes = Number(match?.[1]) * BYTE_STEP ** power;
-  return match === null || power < 0 || !Number.isSafeInteger(bytes) ? undefined : bytes;
-}
-
-function writeBytes(bytes: number): string {
-  const powers = BYTE_UNITS.map((_, power) => power).filter((power) => bytes % BYTE_STEP ** power === 0);
-  const power = bytes === 0 ? 0 : (powers.at(-1) ?? 0);
-  return `${bytes / BYTE_STEP ** power}${BYTE_UNITS[power]}`;
 }
 
 /** As the command line: digits, also with separators as the console shows them. */

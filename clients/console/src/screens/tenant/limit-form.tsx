@@ -1,9 +1,9 @@
 import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FailureText } from "../../parts/list-states.tsx";
-import { LIMIT_FIELDS, type LimitField, type LimitNews } from "./limit-fields.ts";
+import { SavedByOthers, type SavedField } from "../../parts/saved-by-others.tsx";
+import { LIMIT_FIELDS, type LimitField, type LimitSavedByOther } from "./limit-fields.ts";
 import { LimitReview } from "./limit-review.tsx";
 import styles from "./tenant.module.css";
 import { useLimitForm } from "./use-limit-form.ts";
@@ -17,7 +17,7 @@ interface LimitFormProps {
 /** A form over a tenant's quotas and bounds. Before they are saved, it says what they do to the present use. */
 export function LimitForm({ tenant, usage }: LimitFormProps) {
   const form = useLimitForm(tenant);
-  const { texts, changed, problems, failure, news, isWaiting, after } = form;
+  const { texts, changed, problems, failure, savedByOthers, isWaiting, after } = form;
   const fields = (group: LimitField["group"]) => (
     <div className={styles.fields}>
       {LIMIT_FIELDS.filter((field) => field.group === group).map((field) => (
@@ -41,7 +41,11 @@ export function LimitForm({ tenant, usage }: LimitFormProps) {
         }}
       >
         <h2>Quotas</h2>
-        <News news={news} hide={form.hideNews} />
+        <SavedByOthers
+          event="The limits were changed while you edited them."
+          fields={savedByOthers.map(inWords)}
+          hide={form.hideSavedByOthers}
+        />
         {fields("quotas")}
         <h2>Bounds of the tenant's policies</h2>
         {fields("policyBounds")}
@@ -110,31 +114,13 @@ function LimitInput({ field: { label, help, kind }, text, problem, type }: Limit
   );
 }
 
-function News({ news, hide }: { readonly news: readonly LimitNews[]; readonly hide: () => void }) {
+function inWords({ path, before, now, typed }: LimitSavedByOther): SavedField {
   const words = (text: string) => (text === "" ? "not set" : text);
-  return (
-    <div role="alert">
-      {news.length > 0 && (
-        <div className={styles.news}>
-          <DataTable
-            caption="The limits were changed while you edited them. Nothing that you typed is lost: compare, and save again."
-            columns={[
-              {
-                heading: "Limit",
-                cell: ({ path }) => LIMIT_FIELDS.find((field) => field.path === path)?.label,
-              },
-              { heading: "When you began", cell: ({ before }) => words(before) },
-              { heading: "Saved now", cell: ({ now }) => words(now) },
-              { heading: "Yours", cell: ({ typed }) => (typed === undefined ? "not changed" : words(typed)) },
-            ]}
-            rows={news}
-            rowKey={({ path }) => path}
-          />
-          <button type="button" onClick={hide}>
-            I have read it
-          </button>
-        </div>
-      )}
-    </div>
-  );
+  const name = LIMIT_FIELDS.find((field) => field.path === path)?.label ?? path;
+  return {
+    name,
+    before: words(before),
+    now: words(now),
+    typed: typed === undefined ? undefined : words(typed),
+  };
 }

@@ -1,7 +1,7 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { Quotas } from "@onceward/gen/onceward/v1/policy_pb.ts";
-import { formatBytes, formatCount, formatEstimate } from "../../format/quantity.ts";
+import { formatCount, formatEstimate, formatSize } from "../../format/quantity.ts";
 import type { StateTone } from "../../parts/state-mark.tsx";
 
 /** The quotas whose use is known, in the order of the screens. */
@@ -77,7 +77,7 @@ export const FULLNESS_MARKS: Readonly<Record<Fullness, { readonly tone: StateTon
 export function amountWords(quota: MeasuredQuota, amount: number): string {
   switch (quota) {
     case "storedBytes":
-      return formatBytes(amount);
+      return formatSize(amount);
     case "operationsPerSecond":
       return `${formatEstimate(amount)} a second`;
     case "liveRecords":

@@ -52,7 +52,7 @@ const WORDS: Readonly<Record<Change, ChangeWords>> = {
   delete: {
     action: "Delete",
     effect:
-      "The tenant's calls are refused permanently, and its records are removed in the background. This can't be undone: every key is forgotten, so a repeat does its effect a second time.",
+      "The tenant's calls are refused permanently, and its records are removed in the background. This can't be undone: every key is forgotten, so a duplicate does its effect a second time.",
     done: "Deleted",
   },
 };

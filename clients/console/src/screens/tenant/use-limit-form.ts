@@ -11,7 +11,7 @@ import { type Failure, readFailure } from "../../session/failure.ts";
 import {
   changedPaths,
   followLimits,
-  type LimitNews,
+  type LimitSavedByOther,
   type LimitTexts,
   limitTexts,
   parseLimits,
@@ -22,12 +22,12 @@ interface Draft {
   readonly saved: LimitTexts;
   readonly typed: LimitTexts;
   /** What others changed since the form began. */
-  readonly news: readonly LimitNews[];
+  readonly savedByOthers: readonly LimitSavedByOther[];
 }
 
 function startDraft(tenant: Tenant): Draft {
   const saved = limitTexts(tenant);
-  return { etag: tenant.etag, saved, typed: saved, news: [] };
+  return { etag: tenant.etag, saved, typed: saved, savedByOthers: [] };
 }
 
 /** Returns the form over a newer state of the tenant. */
@@ -97,10 +97,20 @@ export function useLimitForm(tenant: Tenant) {
   }
 
   return {
-    ...{ texts: draft.typed, news: draft.news, changed, problems, failure, isWaiting, after, review, save },
+    ...{
+      texts: draft.typed,
+      savedByOthers: draft.savedByOthers,
+      changed,
+      problems,
+      failure,
+      isWaiting,
+      after,
+      review,
+      save,
+    },
     type: (path: string, text: string) => setDraft({ ...draft, typed: { ...draft.typed, [path]: text } }),
-    undo: () => setDraft({ ...draft, typed: draft.saved, news: [] }),
-    hideNews: () => setDraft({ ...draft, news: [] }),
+    undo: () => setDraft({ ...draft, typed: draft.saved, savedByOthers: [] }),
+    hideSavedByOthers: () => setDraft({ ...draft, savedByOthers: [] }),
     closeReview: () => setAfter(undefined),
   };
 }

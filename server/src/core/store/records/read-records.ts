@@ -1,4 +1,3 @@
-import type { RecordEncryption } from "../../../features/encryption/record-encryption.ts";
 import type { DatabaseClock } from "../../domain/database-clock.ts";
 import { awaitLate, type Deadline, mapSettled, type Settled } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
@@ -11,6 +10,7 @@ import type { Runner } from "../pool.ts";
 import { type FillResult, keepForReply } from "./large-results.ts";
 import { idColumns, nameOfRow } from "./record-ids.ts";
 import { type OpenRow, parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
+import type { RecordValues } from "./record-values.ts";
 
 /**
  * Reads the rows of many keys. A result larger than MAX_INLINE_RESULT_BYTES is not returned, only its size.
@@ -59,7 +59,7 @@ export type Readings = Batcher<RecordId, LiveRecord | undefined>;
  */
 export function createReadings(
   database: RecordsDatabase,
-  encryption: RecordEncryption,
+  values: RecordValues,
   limiter: TenantLimiter,
   databaseClock: Pick<DatabaseClock, "latestMs">,
 ): Readings {
@@ -79,7 +79,7 @@ export function createReadings(
       return recordsOf(
         ids,
         await run<RecordRow>(readRecords, idColumns(ids), ids.length),
-        encryption.openRow,
+        values.openRow,
         databaseClock.latestMs(),
       );
     },

@@ -4,7 +4,9 @@ import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
 import { resolvePolicy } from "../../../core/domain/policy.ts";
 import { MAX_DECLARED_NAMESPACES } from "../../../core/domain/quotas.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
+import { POLICY_SETTLES_MS } from "../../../core/domain/statement-times.ts";
 import type { NamespaceResource, Tenant, TenantResource } from "../../../core/domain/tenant.ts";
+import type { ForgetKeys } from "../../../core/feature.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { findTenantResource } from "../../../core/store/tenants/tenants.ts";
@@ -18,8 +20,7 @@ import {
   UpdateNamespaceResponseSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { NamespaceSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
-import { removeSamples } from "../../insight/store/tombstones.ts";
-import { POLICY_SETTLES_MS, type RecordJob } from "../../jobs/record-job.ts";
+import type { RecordJob } from "../../jobs/record-job.ts";
 import { type RetentionChanges, retentionChange } from "../../jobs/retention-change.ts";
 import { mayHaveLiveRecords } from "../../jobs/store/restamp-records.ts";
 import { recordChange } from "../audited-change.ts";
@@ -38,6 +39,10 @@ import { applyPolicyUpdate, type PolicyUpdate, parsePolicyUpdate, policySnapshot
 import { newRecordJob } from "./record-jobs.ts";
 import { retentionEffect } from "./retention-effect.ts";
 
+interface NamespaceOptions extends TenantAdminOptions {
+  readonly forgetKeys: ForgetKeys;
+}
+
 type Methods = "getNamespace" | "listNamespaces" | "updateNamespace" | "deleteNamespace";
 
 /** Returns the RPCs for namespaces and their policies. */
@@ -47,7 +52,8 @@ export function createNamespaceHandlers({
   changes: listener,
   admission,
   databaseClock,
-}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, Methods> {
+  forgetKeys,
+}: NamespaceOptions): Pick<Handlers<typeof TenantAdminService>, Methods> {
   return {
     async getNamespace({ name }, call) {
       const own = parseName(name, "name", call);
@@ -104,7 +110,7 @@ export function createNamespaceHandlers({
       const job = await pool
         .of(call)
         .transaction((transaction) =>
-          removePolicy(transaction, call, { admission, databaseClock, own, request }),
+          removePolicy(transaction, call, { admission, databaseClock, forgetKeys, own, request }),
         );
       listener.tenantChanged(own.id);
       return create(DeleteNamespaceResponseSchema, job && { job: recordJobMessage(job) });
@@ -177,9 +183,10 @@ async function removePolicy(
   {
     admission,
     databaseClock,
+    forgetKeys,
     own,
     request: { name, etag, force },
-  }: Pick<TenantAdminOptions, "admission" | "databaseClock"> & {
+  }: Pick<NamespaceOptions, "admission" | "databaseClock" | "forgetKeys"> & {
     readonly own: Tenant;
     readonly request: DeleteNamespaceRequest;
   },
@@ -196,7 +203,7 @@ async function removePolicy(
     );
   }
   await deleteNamespace(transaction, own.id, name);
-  await removeSamples(transaction, own.id, name);
+  await forgetKeys(transaction, own.id, name);
   const job = mayBeLive
     ? await newRecordJob(transaction, admission, tenant, {
         namespace: name,

@@ -164,7 +164,7 @@ function recommend(assessed: readonly Assessed[], targetShare: number): Recommen
 
 /**
  * A day that was not seen may bring this many times what the largest one that was seen did. With 1, the bound
- * covers 94 % of rare redrives in the simulation (test/insight/README.md).
+ * covers 94 % of rare redrives in the simulation (test/tools/insight/README.md).
  */
 const LARGER_DAY = 3;
 

@@ -1,0 +1,23 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { ErrorInfoSchema } from "@onceward/gen/google/rpc/error_details_pb.ts";
+import { expect, test } from "vitest";
+import { readFailure } from "./failure.ts";
+
+const errorOf = (domain: string) =>
+  new ConnectError("busy", Code.Unavailable, { "x-request-id": "request-1" }, [
+    { desc: ErrorInfoSchema, value: { reason: "OVERLOADED", domain } },
+  ]);
+
+test("a failure has the service's reason, and the request id of the headers", () => {
+  expect(readFailure(errorOf("onceward"))).toMatchObject({
+    code: Code.Unavailable,
+    reason: "OVERLOADED",
+    message: "busy",
+    requestId: "request-1",
+  });
+});
+
+test("the reason of a proxy is not the service's, and a failure without an answer has no request id", () => {
+  expect(readFailure(errorOf("proxy.example"))).toMatchObject({ reason: "", violations: [] });
+  expect(readFailure(new TypeError("Failed to fetch"))).toMatchObject({ requestId: undefined, reason: "" });
+});

@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import { parsePolicy, valueAt } from "./policy.ts";
+
+const tool = { key: ["/orderId"] };
+const parse = (policy: unknown) => parsePolicy(JSON.stringify(policy));
+
+test("a policy names the guarded tools, and has defaults", () => {
+  const byRun = { namespace: "own", run: { id: "/run", step: "/step" }, onCrash: "policy", timeoutMs: 1000 };
+  const policy = parse({ namespace: "mcp-tools", tools: { refund: tool, pay: byRun } });
+  expect(policy.get("refund")).toEqual({
+    namespace: "mcp-tools",
+    name: { by: "arguments", pointers: ["/orderId"] },
+    ignore: [],
+    onCrash: "hold",
+    onToolError: "release",
+    leaseMs: undefined,
+    timeoutMs: 300_000,
+  });
+  expect(policy.get("pay")).toMatchObject({
+    namespace: "own",
+    name: { by: "run", id: "/run", step: "/step" },
+    onCrash: "policy",
+    timeoutMs: 1000,
+  });
+});
+
+test.each<[unknown, string]>([
+  [[], "the policy must be an object"],
+  [{ namespace: "a", tools: {} }, "tools must have 1-1000 members"],
+  [{ namespace: "a", tools: { refund: {} } }, 'tools.refund must have either "key"'],
+  [{ namespace: "a", tools: { refund: { ...tool, keys: 1 } } }, "tools.refund has the unknown member keys"],
+  [{ tools: { refund: tool } }, "tools.refund.namespace must be set"],
+  [{ namespace: "a", tools: { refund: { key: [] } } }, "tools.refund.key must be an array of 1-16"],
+  [{ namespace: "a", tools: { refund: { key: ["id"] } } }, "tools.refund.key[0] must be a JSON Pointer"],
+  [
+    { namespace: "a", tools: { refund: { ...tool, onCrash: "x" } } },
+    'tools.refund.onCrash must be "hold" or',
+  ],
+  [
+    { namespace: "a", tools: { refund: { ...tool, leaseMs: 1 } } },
+    "tools.refund.leaseMs must be a whole number",
+  ],
+])("the policy %j is refused by name", (policy, message) => {
+  expect(() => parse(policy)).toThrow(message);
+});
+
+test("a policy that is not JSON is refused", () => {
+  expect(() => parsePolicy("{")).toThrow("The policy must be JSON");
+});
+
+test("a JSON Pointer finds members and elements, and none that are inherited", () => {
+  const value = { a: [{ "b/c": 1 }] };
+  expect(valueAt(value, "/a/0/b~1c")).toBe(1);
+  expect(valueAt(value, "/a/1")).toBeUndefined();
+  expect(valueAt(value, "/constructor")).toBeUndefined();
+});

@@ -1,0 +1,124 @@
+import { UsageError } from "./failure.ts";
+
+const MAX_TOOLS = 1000;
+const MAX_POINTERS = 16;
+/** Longer than most tools run. */
+const DEFAULT_TIMEOUT_MS = 300_000;
+const MAX_TIMEOUT_MS = 24 * 3_600_000;
+
+/** How the proxy names the calls of a tool: by arguments, or by the run and the step that the host puts into `_meta`. */
+export type CallName =
+  | { readonly by: "arguments"; readonly pointers: readonly string[] }
+  | { readonly by: "run"; readonly id: string; readonly step: string };
+
+/** How the proxy guards one tool. */
+export interface ToolPolicy {
+  readonly namespace: string;
+  readonly name: CallName;
+  /** Arguments that differ between duplicates of one call, as JSON Pointers: not part of the fingerprint. */
+  readonly ignore: readonly string[];
+  readonly onCrash: "hold" | "policy";
+  /** Whether a result with `isError` is stored, or the next call runs the tool again. */
+  readonly onToolError: "release" | "store";
+  readonly leaseMs: number | undefined;
+  /** How long the upstream server may take, in milliseconds. Then the outcome is unknown. */
+  readonly timeoutMs: number;
+}
+
+/** The guarded tools by their names. All other tools pass through. */
+export type ProxyPolicy = ReadonlyMap<string, ToolPolicy>;
+
+/** Parses a policy file. @throws UsageError that names the field and the limit. */
+export function parsePolicy(text: string): ProxyPolicy {
+  let file: unknown;
+  try {
+    file = JSON.parse(text);
+  } catch (error) {
+    throw new UsageError(`The policy must be JSON: ${error instanceof Error ? error.message : error}.`);
+  }
+  const top = members(file, "the policy", ["namespace", "tools"]);
+  const namespace = top.namespace === undefined ? undefined : nonEmpty(top.namespace, "namespace");
+  const tools = Object.entries(members(top.tools, "tools"));
+  if (tools.length === 0 || tools.length > MAX_TOOLS)
+    throw new UsageError(`tools must have 1-${MAX_TOOLS} members: the names of the guarded tools.`);
+  return new Map(tools.map(([tool, value]) => [tool, parseTool(`tools.${tool}`, value, namespace)]));
+}
+
+const FIELDS = ["namespace", "key", "run", "ignore", "onCrash", "onToolError", "leaseMs", "timeoutMs"];
+
+function parseTool(path: string, value: unknown, shared: string | undefined): ToolPolicy {
+  const fields = members(value, path, FIELDS);
+  const namespace = fields.namespace ?? shared;
+  if (namespace === undefined) throw new UsageError(`${path}.namespace must be set, here or for all tools.`);
+  return {
+    namespace: nonEmpty(namespace, `${path}.namespace`),
+    name: parseName(path, fields),
+    ignore: fields.ignore === undefined ? [] : pointers(fields.ignore, `${path}.ignore`),
+    onCrash: choice(fields.onCrash, `${path}.onCrash`, ["hold", "policy"]),
+    onToolError: choice(fields.onToolError, `${path}.onToolError`, ["release", "store"]),
+    leaseMs: fields.leaseMs === undefined ? undefined : duration(fields.leaseMs, `${path}.leaseMs`),
+    timeoutMs: duration(fields.timeoutMs ?? DEFAULT_TIMEOUT_MS, `${path}.timeoutMs`),
+  };
+}
+
+function parseName(path: string, { key, run }: Members): CallName {
+  if ((key === undefined) === (run === undefined))
+    throw new UsageError(`${path} must have either "key", the arguments that name a call, or "run".`);
+  if (key !== undefined) return { by: "arguments", pointers: pointers(key, `${path}.key`) };
+  const { id, step } = members(run, `${path}.run`, ["id", "step"]);
+  return { by: "run", id: pointer(id, `${path}.run.id`), step: pointer(step, `${path}.run.step`) };
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+function members(value: unknown, path: string, known?: readonly string[]): Members {
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw new UsageError(`${path} must be an object.`);
+  const unknown = Object.keys(value).find((name) => known !== undefined && !known.includes(name));
+  if (unknown !== undefined)
+    throw new UsageError(`${path} has the unknown member ${unknown}; it may have ${known?.join(", ")}.`);
+  return value as Members;
+}
+
+function nonEmpty(value: unknown, path: string): string {
+  if (typeof value === "string" && value !== "") return value;
+  throw new UsageError(`${path} must be a text.`);
+}
+
+function pointers(value: unknown, path: string): readonly string[] {
+  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_POINTERS)
+    throw new UsageError(`${path} must be an array of 1-${MAX_POINTERS} JSON Pointers.`);
+  return value.map((each, index) => pointer(each, `${path}[${index}]`));
+}
+
+function pointer(value: unknown, path: string): string {
+  if (typeof value === "string" && /^(?:\/(?:[^~/]|~[01])*)+$/.test(value)) return value;
+  throw new UsageError(`${path} must be a JSON Pointer, such as /orderId.`);
+}
+
+function choice<Value extends string>(
+  value: unknown,
+  path: string,
+  [first, second]: readonly [Value, Value],
+) {
+  if (value === undefined) return first;
+  if (value === first || value === second) return value as Value;
+  throw new UsageError(`${path} must be "${first}" or "${second}".`);
+}
+
+function duration(value: unknown, path: string): number {
+  if (Number.isSafeInteger(value) && (value as number) >= 1000 && (value as number) <= MAX_TIMEOUT_MS)
+    return value as number;
+  throw new UsageError(`${path} must be a whole number of milliseconds, 1000-${MAX_TIMEOUT_MS}.`);
+}
+
+/** Returns the value at a JSON Pointer (RFC 6901); undefined if there is none. */
+export function valueAt(value: unknown, path: string): unknown {
+  let at = value;
+  for (const part of path.slice(1).split("/")) {
+    const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (typeof at !== "object" || at === null || !Object.hasOwn(at, name)) return undefined;
+    at = Reflect.get(at, name);
+  }
+  return at;
+}

@@ -1,0 +1,284 @@
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import type {
+  JSONRPCMessage,
+  JSONRPCNotification,
+  JSONRPCRequest,
+  RequestId,
+} from "@modelcontextprotocol/sdk/types.js";
+import type { AgentRunner } from "@onceward/client/agents";
+import { OutcomeUnknownError } from "@onceward/client/agents";
+import { messageOf } from "./failure.ts";
+import { type CallParams, errorResult, Guard, type ToolResult } from "./guard.ts";
+import { HostTransport } from "./host-transport.ts";
+import type { ProxyPolicy, ToolPolicy } from "./policy.ts";
+import { checkTools } from "./tool-check.ts";
+import { connectUpstream, type UpstreamAddress } from "./upstream.ts";
+import { UpstreamRequests } from "./upstream-requests.ts";
+
+/** More guarded calls at once are refused. */
+const MAX_GUARDED_CALLS = 256;
+/** JSON-RPC's codes (https://www.jsonrpc.org/specification#error_object). */
+const INVALID_REQUEST = -32600;
+const METHOD_NOT_FOUND = -32601;
+const INTERNAL_ERROR = -32603;
+/** How long the server may take to list its tools, in milliseconds. */
+const LIST_TIMEOUT_MS = 60_000;
+/** The method of the calls that are guarded. */
+const TOOL_CALL = "tools/call";
+
+/** What the proxy runs with. */
+export interface ProxyOptions {
+  readonly onceward: AgentRunner;
+  readonly policy: ProxyPolicy;
+  readonly upstream: UpstreamAddress;
+  /** Writes a line for people. */
+  readonly warn: (text: string) => void;
+}
+
+/**
+ * Passes the messages of Model Context Protocol between a host, on standard input and output, and an upstream server, both
+ * ways and unchanged; only calls of guarded tools wait for their claim, and all calls of tools until the policy is compared
+ * with the server's tools. Resolves when the host has closed standard input and the guarded calls have ended, or when the
+ * upstream server has closed.
+ *
+ * A guarded call has an id of the proxy's own at the server, so that no other answer can be taken for its answer.
+ *
+ * @throws UsageError if the server does not have a tool of the policy; the error of a server that can't be started.
+ */
+export async function runProxy(options: ProxyOptions): Promise<void> {
+  const proxy = new McpProxy(options);
+  await proxy.run();
+}
+
+class McpProxy {
+  readonly #host: Transport = new HostTransport(process.stdin, process.stdout);
+  readonly #upstream: Transport;
+  readonly #policy: ProxyPolicy;
+  readonly #guard: Guard;
+  readonly #warn: (text: string) => void;
+  readonly #requests = new UpstreamRequests((message) => this.#upstream.send(message));
+  /** The guarded calls, by the host's ids. */
+  readonly #cancels = new Map<RequestId, GuardedCall>();
+  readonly #calls = new Set<Promise<void>>();
+  readonly #ended: Promise<void>;
+  #end: () => void = () => {};
+  #isEnding = false;
+  #initializeId: RequestId | undefined;
+  #checked: Promise<boolean> | undefined;
+  #refusal: unknown;
+
+  constructor({ onceward, policy, upstream, warn }: ProxyOptions) {
+    this.#policy = policy;
+    this.#guard = new Guard(onceward, policy);
+    this.#warn = warn;
+    this.#ended = new Promise((resolve) => {
+      this.#end = () => {
+        this.#isEnding = true;
+        resolve();
+      };
+    });
+    this.#upstream = connectUpstream(upstream, (id) => this.#requests.fail(id, "the answer broke off"));
+  }
+
+  async run(): Promise<void> {
+    this.#host.onmessage = (message) => this.#fromHost(message);
+    this.#host.onerror = (error) => this.#warn(`onceward: from the host: ${error.message}\n`);
+    this.#host.onclose = () => this.#end();
+    this.#upstream.onmessage = (message) => this.#fromUpstream(message);
+    this.#upstream.onerror = (error) => this.#warn(`onceward: from the server: ${error.message}\n`);
+    this.#upstream.onclose = () => {
+      this.#requests.failAll("the server closed");
+      this.#end();
+    };
+    await this.#upstream.start();
+    await this.#host.start();
+    await this.#ended;
+    // An effect that has begun is stored, although nobody waits for it any more.
+    await Promise.allSettled(this.#calls);
+    await this.#host.close();
+    await this.#upstream.close();
+    if (this.#refusal !== undefined) throw this.#refusal;
+  }
+
+  #fromHost(message: JSONRPCMessage): void {
+    if ("method" in message) this.#fromHostMethod(message);
+    else void this.#toUpstream(message);
+  }
+
+  #fromHostMethod(message: JSONRPCRequest | JSONRPCNotification): void {
+    const { method } = message;
+    if (method === "initialize" && "id" in message) this.#initializeId = message.id;
+    if (method === "notifications/cancelled" && this.#cancel(message)) return;
+    // A server may be less strict than the protocol: what it could take for a call does not pass unguarded.
+    if (method.trim().toLowerCase() === TOOL_CALL) {
+      this.#fromToolCall(message);
+      return;
+    }
+    const sent = this.#toUpstream(message);
+    if (method === "notifications/initialized") void sent.then(() => this.#checkTools());
+  }
+
+  #fromToolCall(message: JSONRPCRequest | JSONRPCNotification): void {
+    if (!("id" in message)) {
+      this.#warn(`onceward: a ${TOOL_CALL} without an id is dropped\n`);
+      return;
+    }
+    if (!isToolCall(message)) {
+      this.#refuse(message.id, METHOD_NOT_FOUND, `it must be ${TOOL_CALL}, and have the name of a tool.`);
+      return;
+    }
+    if (this.#cancels.has(message.id)) {
+      this.#refuse(message.id, INVALID_REQUEST, `the id ${message.id} is that of another call.`);
+      return;
+    }
+    const call = this.#call(message).finally(() => this.#calls.delete(call));
+    this.#calls.add(call);
+  }
+
+  /** Makes a call: guarded, or passed through if its tool has no policy. Never rejects. */
+  async #call(request: ToolCallRequest): Promise<void> {
+    const { name } = request.params;
+    const policy = this.#guard.policyOf(name);
+    if (policy !== undefined) {
+      await this.#guarded(request, policy);
+      return;
+    }
+    if (!(await this.#checkTools())) return;
+    const alike = [...this.#policy.keys()].find((tool) => tool.toLowerCase() === name.trim().toLowerCase());
+    if (alike === undefined) void this.#toUpstream(request);
+    else this.#refuse(request.id, INVALID_REQUEST, `${name} is not the name of the guarded tool ${alike}.`);
+  }
+
+  /** Compares the policy with the server's tools once; ends the proxy if they differ. Resolves with whether they agree. */
+  #checkTools(): Promise<boolean> {
+    this.#checked ??= checkTools(this.#policy, (params) =>
+      this.#requests.ask({ method: "tools/list", params }, LIST_TIMEOUT_MS),
+    ).then(
+      (line) => {
+        this.#warn(line);
+        return true;
+      },
+      (error) => {
+        // Unanswered, because the host or the server has left.
+        if (!this.#isEnding) this.#refusal = error;
+        this.#end();
+        return false;
+      },
+    );
+    return this.#checked;
+  }
+
+  #refuse(id: RequestId, code: number, why: string): void {
+    this.#toHost({ jsonrpc: "2.0", id, error: { code, message: `onceward: NOT RUN: ${why}` } });
+  }
+
+  #fromUpstream(message: JSONRPCMessage): void {
+    if (!("method" in message) && message.id !== undefined) {
+      if ("result" in message && message.id === this.#initializeId) this.#noteVersion(message.result);
+      if (this.#requests.answer(message.id, message)) return;
+    }
+    this.#toHost(message);
+  }
+
+  /** The HTTP transport sends the version with each later request. */
+  #noteVersion({ protocolVersion }: Readonly<Record<string, unknown>>): void {
+    this.#initializeId = undefined;
+    if (typeof protocolVersion === "string") this.#upstream.setProtocolVersion?.(protocolVersion);
+  }
+
+  /**
+   * Cancels a guarded call, if the notification is about one. The server gets the notification, too, with the proxy's id: it
+   * may have had the effect, and does not answer.
+   */
+  #cancel(message: JSONRPCNotification | JSONRPCRequest): boolean {
+    const call = this.#cancels.get(message.params?.requestId as RequestId);
+    if (call === undefined) return false;
+    call.controller.abort(new Cancelled());
+    const { upstreamId } = call;
+    if (upstreamId === undefined) return true;
+    void this.#toUpstream({ ...message, params: { ...message.params, requestId: upstreamId } });
+    this.#requests.fail(upstreamId, "the host cancelled the call");
+    return true;
+  }
+
+  /** Makes a guarded call, and answers the host unless it has cancelled the call. Never rejects. */
+  async #guarded(request: ToolCallRequest, policy: ToolPolicy): Promise<void> {
+    const { id } = request;
+    const call: GuardedCall = { controller: new AbortController(), upstreamId: undefined };
+    this.#cancels.set(id, call);
+    const answer = await this.#answerTo(request, policy, call);
+    this.#cancels.delete(id);
+    if (!call.controller.signal.aborted) this.#toHost(answer);
+  }
+
+  async #answerTo(
+    { id, method, params }: ToolCallRequest,
+    policy: ToolPolicy,
+    call: GuardedCall,
+  ): Promise<JSONRPCMessage> {
+    const notRun = (reason: string, why: string): JSONRPCMessage => ({
+      jsonrpc: "2.0",
+      id,
+      result: errorResult(reason, `NOT RUN. ${why}`),
+    });
+    if (this.#cancels.size > MAX_GUARDED_CALLS) {
+      const why = `${MAX_GUARDED_CALLS} guarded calls are running. Call the tool again later.`;
+      return notRun("TOO_MANY_CALLS", why);
+    }
+    if (params.task !== undefined) {
+      return notRun("INVALID_REQUEST", `The tool ${params.name} can't be called as a task.`);
+    }
+    if (!(await this.#checkTools())) return notRun("INVALID_REQUEST", "The policy does not fit the server.");
+    let refusal: JSONRPCMessage | undefined;
+    try {
+      const result = await this.#guard.call(params, policy, call.controller.signal, async () => {
+        const answer = await this.#requests.ask({ method, params }, policy.timeoutMs, (upstreamId) => {
+          call.upstreamId = upstreamId;
+        });
+        if ("result" in answer) return finished(answer.result);
+        refusal = { ...answer, id } as JSONRPCMessage;
+        throw new Error("The server answered with an error.");
+      });
+      return { jsonrpc: "2.0", id, result };
+    } catch (error) {
+      const message = `onceward: ${messageOf(error)}`;
+      return refusal ?? { jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message } };
+    }
+  }
+
+  /** Sends a message upstream. Never rejects. */
+  #toUpstream(message: JSONRPCMessage): Promise<void> {
+    return this.#upstream.send(message).catch((error) => {
+      const text = `onceward: the server is unreachable: ${messageOf(error)}`;
+      if ("method" in message && "id" in message)
+        this.#toHost({ jsonrpc: "2.0", id: message.id, error: { code: INTERNAL_ERROR, message: text } });
+      else this.#warn(`${text}\n`);
+    });
+  }
+
+  #toHost(message: JSONRPCMessage): void {
+    this.#host.send(message).catch((error) => this.#warn(`onceward: to the host: ${messageOf(error)}\n`));
+  }
+}
+
+/** The reason of a call's signal once the host has cancelled the call. */
+class Cancelled extends Error {}
+
+/** A guarded call that the host waits for. */
+interface GuardedCall {
+  readonly controller: AbortController;
+  /** The id of its request at the server, once that is sent. */
+  upstreamId: string | undefined;
+}
+
+/** Returns the result of a tool. @throws OutcomeUnknownError for the handle of a task that is still working. */
+function finished(result: ToolResult): ToolResult {
+  if (typeof result.task !== "object") return result;
+  throw new OutcomeUnknownError("The outcome is unknown: the server answered with a task.");
+}
+
+type ToolCallRequest = JSONRPCRequest & { readonly params: CallParams };
+
+function isToolCall(message: JSONRPCRequest): message is ToolCallRequest {
+  return message.method === TOOL_CALL && typeof message.params?.name === "string";
+}

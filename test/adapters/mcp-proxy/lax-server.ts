@@ -1,0 +1,23 @@
+import { appendFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+
+/**
+ * A server of Model Context Protocol that does not follow it: `lax-server.ts LEDGER`. It has the tools `refund` and
+ * `Other`, takes methods in any case, and keeps each line that it reads in the ledger. A call's argument `mode` says how it
+ * answers: `task` with the handle of a task, `twice` with two answers, `never` not at all.
+ */
+const [ledger = ""] = process.argv.slice(2);
+
+for await (const line of createInterface({ input: process.stdin })) {
+  appendFileSync(ledger, `${line}\n`);
+  const { id, method, params } = JSON.parse(line);
+  const answer = (result: unknown) =>
+    process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, result })}\n`);
+  if (method === "initialize") answer({ protocolVersion: "2025-06-18", capabilities: {}, serverInfo: {} });
+  if (method === "tools/list") answer({ tools: [{ name: "refund" }, { name: "Other" }] });
+  if (method.toLowerCase() !== "tools/call") continue;
+  const { mode } = params.arguments;
+  if (mode === "task") answer({ task: { taskId: "task-1", status: "working" } });
+  else if (mode !== "never") answer({ content: [{ type: "text", text: "first" }] });
+  if (mode === "twice") answer({ content: [{ type: "text", text: "second" }] });
+}

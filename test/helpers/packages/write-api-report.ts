@@ -1,6 +1,0 @@
-import { writeFile } from "node:fs/promises";
-import { API_FILE, apiReport } from "./api-report.ts";
-import { readSurface } from "./declarations.ts";
-
-/** `npm run api:report`: writes the report of the client's API to its file. */
-await writeFile(API_FILE, apiReport(await readSurface()));

@@ -1,0 +1,36 @@
+import type { Pool } from "../../../server/src/core/store/pool.ts";
+import { countRecords } from "../../../server/src/features/administration/store/count-records.ts";
+import { findKey } from "../../../server/src/features/administration/store/find-key.ts";
+import { findAuditEvents } from "../../../server/src/features/administration/store/list-audit-events.ts";
+import { findNamespacesInUse } from "../../../server/src/features/administration/store/list-namespaces-in-use.ts";
+import {
+  countNamespaces,
+  listNamespaceResources,
+} from "../../../server/src/features/administration/store/namespaces.ts";
+import { CROWDED_TENANT, crowdedKey } from "../../helpers/database/crowded-tables.ts";
+import type { ExplainedWork } from "./explained-work.ts";
+import { BATCH_ROWS } from "./rows.ts";
+
+function listEvents(pool: Pool, tenant: number | string | undefined) {
+  const all = { afterMs: undefined, beforeMs: undefined, actor: "", target: "", denied: undefined };
+  const filter = { ...all, tenant, action: "none such" };
+  return findAuditEvents(pool, filter, undefined, BATCH_ROWS);
+}
+
+/** Statements of what tenant admins and operators read and change. */
+export const ADMINISTRATION_WORK: ExplainedWork = {
+  byKeys: {
+    "find a key": (pool) => findKey(pool, { tenantId: CROWDED_TENANT, key: crowdedKey(7) }, "", BATCH_ROWS),
+    "list namespaces": (pool) => listNamespaceResources(pool, CROWDED_TENANT, "", BATCH_ROWS),
+  },
+  overARange: {
+    "count records": (pool) =>
+      countRecords(pool, { tenantId: CROWDED_TENANT, namespace: "charges", afterKey: "" }),
+    "list namespaces in use": (pool) => findNamespacesInUse(pool, CROWDED_TENANT, "", BATCH_ROWS),
+    "list a tenant's audit events": (pool) => listEvents(pool, CROWDED_TENANT),
+    "list audit events of a tenant's name": (pool) => listEvents(pool, "tenant-1"),
+    "list all audit events": (pool) => listEvents(pool, undefined),
+    "count a tenant's namespaces": (pool) => countNamespaces(pool, CROWDED_TENANT, BATCH_ROWS),
+  },
+  onOneRow: ["read_namespace", "put_namespace", "delete_namespace", "read_past_attempts"],
+};

@@ -1,0 +1,29 @@
+import type { ExplainedWork } from "./explained-work.ts";
+
+/** Statements that run only on Citus, for which Postgres' statistics say nothing: test/doctor/citus-findings.test.ts. */
+export const CITUS_WORK: ExplainedWork = {
+  elsewhere: [
+    "find_citus",
+    "read_shards",
+    "find_shards_of_keys",
+    "check_node",
+    "check_direct",
+    "draw_tokens",
+    "create_shard_guard",
+    "distribute_shard_guard",
+    "create_shard_runner",
+    "distribute_shard_runner",
+    "find_shard_functions",
+    "read_citus_extension",
+    "read_citus_nodes",
+    "read_citus_distribution",
+    "find_any_record",
+    "check_citus_nodes",
+    "command_citus_workers",
+    "read_coordinator_clock",
+    "distribute_records",
+    "undistribute_records",
+    "drop_shard_runner",
+    "read_database_name",
+  ],
+};

@@ -1,0 +1,25 @@
+import { readBacklog } from "../../../server/src/features/doctor/facts/backlog.ts";
+import { measureClockOffset } from "../../../server/src/features/doctor/facts/clock.ts";
+import { readConnectionLimits } from "../../../server/src/features/doctor/facts/connections.ts";
+import { readPrivileges } from "../../../server/src/features/doctor/facts/privileges.ts";
+import { readPostgresSettings } from "../../../server/src/features/doctor/facts/settings.ts";
+import { readStandbys } from "../../../server/src/features/doctor/facts/standbys.ts";
+import { readTableCounts } from "../../../server/src/features/doctor/facts/tables.ts";
+import type { ExplainedWork } from "./explained-work.ts";
+
+/** Statements of what `doctor` reads. */
+export const DOCTOR_WORK: ExplainedWork = {
+  byKeys: {
+    "read Postgres' settings, counts and limits": async (pool) => {
+      await readPostgresSettings(pool);
+      await readTableCounts(pool);
+      await readConnectionLimits(pool);
+      await readPrivileges(pool);
+      await readStandbys(pool);
+      await measureClockOffset(pool);
+    },
+  },
+  overARange: {
+    "read overdue work": (pool) => readBacklog(pool),
+  },
+};

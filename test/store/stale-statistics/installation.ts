@@ -1,0 +1,48 @@
+import {
+  countKeysUnderOtherPepper,
+  findPepperMark,
+  storeMark,
+} from "../../../server/src/core/store/pepper-check.ts";
+import {
+  BEFORE_ALL_REPLICAS,
+  beatReplicaRow,
+  findReplicas,
+} from "../../../server/src/core/store/replicas.ts";
+import type { ExplainedWork } from "./explained-work.ts";
+import { BATCH_ROWS } from "./rows.ts";
+
+const NO_LOAD = {
+  callsInFlight: 0,
+  operationsPerSecond: 0,
+  connections: 0,
+  poolSize: 0,
+  poolBusy: 0,
+  poolAwaited: 0,
+};
+
+/** Statements of replicas and the pepper. */
+export const INSTALLATION_WORK: ExplainedWork = {
+  byKeys: {
+    "compare peppers": async (pool) => {
+      await findPepperMark(pool);
+      await storeMark(pool, Buffer.alloc(32), undefined);
+    },
+    "store a heartbeat": (pool) =>
+      beatReplicaRow(pool, {
+        ...{ id: crypto.randomUUID(), version: "1", degraded: [], load: NO_LOAD },
+        ...{ host: "replica-1", clockAheadMs: undefined, clockMovedMs: 0 },
+      }),
+  },
+  overARange: {
+    "count keys under another pepper": (pool) => countKeysUnderOtherPepper(pool, Buffer.alloc(32)),
+    "list replicas": (pool) => findReplicas(pool, BEFORE_ALL_REPLICAS, BATCH_ROWS),
+  },
+  onOneRow: [
+    "remove_replica",
+    "read_server_facts",
+    "read_backend",
+    "look_at_installation",
+    "mark_installation",
+    "renew_installation",
+  ],
+};

@@ -1,0 +1,92 @@
+import { pruneRows } from "../../../server/src/core/store/prune.ts";
+import { createJobScheduler } from "../../../server/src/features/jobs/scheduler.ts";
+import { findTenantsThatHold } from "../../../server/src/features/jobs/store/ambiguous-records.ts";
+import { countMatching } from "../../../server/src/features/jobs/store/count-matching.ts";
+import { forgetPage, removePage } from "../../../server/src/features/jobs/store/forget-records.ts";
+import { findAmbiguous } from "../../../server/src/features/jobs/store/list-ambiguous.ts";
+import { findRecords } from "../../../server/src/features/jobs/store/list-records.ts";
+import {
+  countUnfinishedJobsOf,
+  countUnfinishedRecordJobs,
+  listRecordJobs,
+} from "../../../server/src/features/jobs/store/record-jobs.ts";
+import { removeTenantBatch } from "../../../server/src/features/jobs/store/remove-tenant.ts";
+import {
+  mayHaveLiveRecords,
+  nextNamespace,
+  previewPage,
+  restampPage,
+} from "../../../server/src/features/jobs/store/restamp-records.ts";
+import { workBatch } from "../../../server/src/features/jobs/work-batch.ts";
+import { CROWDED_TENANT, crowdedKey } from "../../helpers/database/crowded-tables.ts";
+import type { ExplainedWork } from "./explained-work.ts";
+import { BATCH_ROWS, ROWS, TENANTS } from "./rows.ts";
+
+const PAGE = { tenantId: CROWDED_TENANT, namespace: "charges", afterKey: crowdedKey(10), limit: BATCH_ROWS };
+
+const RETENTION = { keyRetentionS: 60, resultRetentionS: 60, failureRetentionS: 60 };
+
+const CHANGE = {
+  was: RETENTION,
+  becomes: { keyRetentionS: 600, resultRetentionS: 600, failureRetentionS: 600 },
+};
+
+const FILTER = {
+  tenantId: CROWDED_TENANT,
+  namespace: "charges",
+  state: "ambiguous",
+  keyPrefix: "key-1",
+  key: "",
+  claimedAfterMs: undefined,
+  claimedBeforeMs: undefined,
+  owner: "",
+  fingerprint: undefined,
+  leaseExpiredBeforeMs: undefined,
+  checkpoint: "",
+} as const;
+
+/** A position among the ambiguous records. */
+const AMONG_AMBIGUOUS = { since: "2000-01-01 00:00:00+00", namespace: "", key: "" };
+
+/** Statements that read ambiguous records in the order of their index. */
+export const AMBIGUOUS = {
+  "list ambiguous records": (pool) => findAmbiguous(pool, FILTER, AMONG_AMBIGUOUS, BATCH_ROWS),
+  "count ambiguous records": (pool) => countMatching(pool, FILTER, AMONG_AMBIGUOUS),
+} satisfies ExplainedWork["byKeys"];
+
+/** Statements of jobs on records, and their queues. */
+export const JOBS_WORK: ExplainedWork = {
+  byKeys: {
+    ...AMBIGUOUS,
+    "re-stamp a page": (pool) => restampPage(pool, PAGE, CHANGE),
+    "preview a page": (pool) => previewPage(pool, PAGE, CHANGE),
+    "forget a page": (pool) => forgetPage(pool, { ...PAGE, afterKey: crowdedKey(4) }, Date.now() + 60_000),
+    "remove a page": (pool) => removePage(pool, { ...PAGE, afterKey: crowdedKey(5) }),
+    "find namespaces": (pool) => nextNamespace(pool, CROWDED_TENANT, ""),
+    "find a live record": (pool) => mayHaveLiveRecords(pool, CROWDED_TENANT, "charges"),
+    "list jobs": (pool) => listRecordJobs(pool, CROWDED_TENANT, undefined, BATCH_ROWS),
+  },
+  overARange: {
+    "find tenants that hold": (pool) => findTenantsThatHold(pool, TENANTS),
+    "list records": (pool) => findRecords(pool, FILTER, { namespace: "charges", key: "" }, BATCH_ROWS),
+    "count a tenant's unfinished jobs": (pool) => countUnfinishedJobsOf(pool, CROWDED_TENANT),
+    "prune jobs": (pool) => pruneRows(pool, "record_jobs", 0, BATCH_ROWS),
+    "remove a tenant's rows": (pool) =>
+      pool.transaction((transaction) => removeTenantBatch(transaction, CROWDED_TENANT, 11 * ROWS)),
+    "count jobs": (pool) => countUnfinishedRecordJobs(pool),
+    "work on a job": (pool) => workBatch(pool, createJobScheduler().next(0)),
+  },
+  onOneRow: [
+    "lock_record",
+    "forget_record",
+    "resolve_as_released",
+    "resolve_as_completed",
+    "remove_tenant",
+    "raise_cache_generation",
+    "insert_record_job",
+    "read_record_job",
+    "lock_record_job",
+    "cancel_record_job",
+    "lock_deleted_tenant",
+  ],
+};

@@ -1,0 +1,26 @@
+import { PLAIN_VALUES, type RecordValues } from "../../../server/src/core/store/records/record-values.ts";
+import {
+  exportPlainRows,
+  exportRecords,
+  findMovingTenant,
+} from "../../../server/src/features/moving/store/export-tenant.ts";
+import { CROWDED_TENANT } from "../../helpers/database/crowded-tables.ts";
+import type { ExplainedWork } from "./explained-work.ts";
+
+/** The rows name keys that do not exist. */
+const READS_ALL: RecordValues = { ...PLAIN_VALUES, openRow: (row) => row };
+
+async function readAll(lines: AsyncIterable<unknown>): Promise<void> {
+  for await (const _ of lines);
+}
+
+/** Statements of a tenant that moves. */
+export const MOVING_WORK: ExplainedWork = {
+  byKeys: {
+    "export records": (pool) => readAll(exportRecords(pool, CROWDED_TENANT, READS_ALL)),
+    "export other rows": (pool) => readAll(exportPlainRows(pool, CROWDED_TENANT)),
+  },
+  overARange: {
+    "read a tenant that moves": (pool) => findMovingTenant(pool, CROWDED_TENANT),
+  },
+};

@@ -1,0 +1,63 @@
+import { digestResult } from "../../../server/src/core/domain/result-digest.ts";
+import { UNLIMITED } from "../../../server/src/core/store/batching/fair-queue.ts";
+import { readHighestToken, sampleNewestClaims } from "../../../server/src/core/store/newest-tokens.ts";
+import { findResolved } from "../../../server/src/core/store/records/read-records.ts";
+import { createRecordStore } from "../../../server/src/core/store/records/record-store.ts";
+import { sweepBatch } from "../../../server/src/core/store/records/sweep-records.ts";
+import { claimCommand, DONE } from "../../helpers/calls/domain.ts";
+import { CROWDED_TENANT, crowdedKey, LARGE_KEYS } from "../../helpers/database/crowded-tables.ts";
+import type { ExplainedWork } from "./explained-work.ts";
+import { BATCH, BATCH_ROWS, NO_DEADLINE } from "./rows.ts";
+
+function idOf(n: number) {
+  return { tenantId: CROWDED_TENANT, namespace: "charges", key: crowdedKey(n) };
+}
+
+/** Statements of calls and the sweep. */
+export const RECORDS_WORK: ExplainedWork = {
+  byKeys: {
+    sweep: (pool) => sweepBatch(pool, BATCH_ROWS),
+    complete: (pool) =>
+      createRecordStore(pool, UNLIMITED).complete(
+        BATCH.map((n) => ({
+          id: idOf(n),
+          fencingToken: 1n,
+          result: DONE,
+          resultDigest: digestResult(DONE),
+          keyRetentionS: undefined,
+        })),
+        NO_DEADLINE,
+      ),
+    release: (pool) =>
+      createRecordStore(pool, UNLIMITED).release(
+        BATCH.map((n) => ({ id: idOf(n + 1), fencingToken: 1n, reason: "" })),
+        NO_DEADLINE,
+      ),
+    "extend leases": (pool) =>
+      createRecordStore(pool, UNLIMITED).extendLease(
+        BATCH.map((n) => ({
+          id: idOf(n + 2),
+          fencingToken: 1n,
+          leaseMs: undefined,
+          checkpoint: undefined,
+        })),
+        NO_DEADLINE,
+      ),
+    "take over": (pool) =>
+      createRecordStore(pool, UNLIMITED).claim(
+        BATCH.map((n) => claimCommand({ id: idOf(n + 3) })),
+        NO_DEADLINE,
+      ),
+    read: (pool) => createRecordStore(pool, UNLIMITED).read(BATCH.map(idOf), NO_DEADLINE),
+    "read large payloads": (pool) =>
+      createRecordStore(pool, UNLIMITED).read(LARGE_KEYS.map(idOf), NO_DEADLINE),
+    "find resolved records": (pool) => findResolved({ pool }, BATCH.map(idOf)),
+  },
+  overARange: {
+    "find the highest token": readHighestToken,
+    "look at the newest claims": sampleNewestClaims,
+  },
+  onOneRow: ["claim_record"],
+  // test/store/sweep-limits.test.ts and sweep.test.ts.
+  elsewhere: ["delete_ended_records"],
+};

@@ -1,0 +1,112 @@
+import { pruneRows } from "../../../server/src/core/store/prune.ts";
+import {
+  ensureApiKey,
+  findApiKeys,
+  listApiKeys,
+  revokeApiKeys,
+  storeApiKeyUse,
+  storeKeyDigest,
+} from "../../../server/src/core/store/tenants/api-keys.ts";
+import { insertAuditEvents } from "../../../server/src/core/store/tenants/audit-events.ts";
+import { findLabelledTenants } from "../../../server/src/core/store/tenants/labelled-tenants.ts";
+import {
+  addTotals,
+  countRecordsPage,
+  FROM_THE_START,
+  storeCountedTotals,
+  takeCount,
+} from "../../../server/src/core/store/tenants/tenant-totals.ts";
+import {
+  createFindTenants,
+  ensureTenant,
+  findTenantIds,
+  findTenantResource,
+  listTenantResources,
+} from "../../../server/src/core/store/tenants/tenants.ts";
+import { CROWDED_TENANT } from "../../helpers/database/crowded-tables.ts";
+import type { ExplainedWork } from "./explained-work.ts";
+import { BATCH, BATCH_ROWS, NO_DEADLINE, TENANTS } from "./rows.ts";
+
+const KEY_IDS = TENANTS.map((n) => `key-${n}`);
+
+const KEY = {
+  id: "other",
+  role: "CALLER",
+  digest: Buffer.alloc(32),
+  pepperMark: undefined,
+  namespaces: undefined,
+  label: "",
+} as const;
+
+/** Statements of tenants, their keys, totals and audit. */
+export const TENANTS_WORK: ExplainedWork = {
+  byKeys: {
+    "add to totals": (pool) =>
+      addTotals(
+        pool,
+        TENANTS.map((tenantId) => ({ tenantId, records: 1, storedBytes: 1 })),
+      ),
+    "store a count": (pool) =>
+      storeCountedTotals(pool, { tenantId: CROWDED_TENANT, records: 1, storedBytes: 1 }, 1000),
+    "count a page": (pool) => countRecordsPage(pool, CROWDED_TENANT, FROM_THE_START, BATCH_ROWS),
+    "read tenants": (pool) => createFindTenants(pool)(TENANTS.slice(1)),
+    "read tenants by name": (pool) =>
+      findTenantIds(
+        pool,
+        TENANTS.map((id) => `tenant-${id}`),
+      ),
+    "read a tenant": (pool) => findTenantResource(pool, CROWDED_TENANT),
+    "list tenants": (pool) => listTenantResources(pool, "", BATCH_ROWS),
+    "load the policies of namespaces": async (pool) => {
+      const tenant = (await createFindTenants(pool)([CROWDED_TENANT])).get(CROWDED_TENANT);
+      await tenant?.namespaces.load(
+        BATCH.slice(0, 200).map((n) => `namespace-${n}`),
+        NO_DEADLINE,
+      );
+    },
+    "create a tenant with a key": async (pool) => {
+      const tenantId = await ensureTenant(pool, "other");
+      await ensureApiKey(pool, { ...KEY, tenantId });
+    },
+    "list API keys": (pool) => listApiKeys(pool, CROWDED_TENANT, undefined, BATCH_ROWS),
+    "read API keys": (pool) => findApiKeys(pool, KEY_IDS),
+    "write audit events": (pool) =>
+      insertAuditEvents(
+        pool,
+        TENANTS.map((id) => ({
+          tenant: { id, name: `tenant-${id}` },
+          actor: "key:1",
+          action: "UpdateTenant",
+          target: "",
+          denial: undefined,
+          reason: "",
+          before: undefined,
+          after: undefined,
+          requestId: "",
+          calls: 1,
+        })),
+      ),
+    "store the use of keys": (pool) => storeApiKeyUse(pool, KEY_IDS),
+    "store a key's digest": (pool) =>
+      storeKeyDigest(pool, "key-1", Buffer.alloc(32), {
+        digest: Buffer.alloc(32),
+        pepperMark: Buffer.alloc(32),
+      }),
+  },
+  overARange: {
+    "list labelled tenants": (pool) => findLabelledTenants(pool, BATCH_ROWS),
+    "take a tenant to count": (pool) => takeCount(pool),
+    "prune audit events": (pool) => pruneRows(pool, "audit_events", 0, BATCH_ROWS),
+    "revoke API keys": (pool) =>
+      pool.transaction((transaction) => revokeApiKeys(transaction, CROWDED_TENANT)),
+  },
+  onOneRow: [
+    "insert_api_key",
+    "revoke_api_key",
+    "lock_tenant",
+    "read_tenant_by_name",
+    "lock_tenant_by_name",
+    "insert_tenant",
+    "update_tenant",
+  ],
+};

@@ -1,0 +1,83 @@
+import { pruneRows } from "../../../server/src/core/store/prune.ts";
+import { countLateRepeats } from "../../../server/src/features/usage/store/late-repeats.ts";
+import { findTenantUse } from "../../../server/src/features/usage/store/tenant-use.ts";
+import { addUsage, readUsage } from "../../../server/src/features/usage/store/usage.ts";
+import { sumUsage } from "../../../server/src/features/usage/store/usage-sums.ts";
+import { USAGE_COUNTERS } from "../../../server/src/features/usage/usage.ts";
+import { CROWDED_TENANT } from "../../helpers/database/crowded-tables.ts";
+import type { ExplainedWork } from "./explained-work.ts";
+import { BATCH, BATCH_ROWS, TENANTS, tombstoneHash } from "./rows.ts";
+
+/** Of one of the 1,000 namespaces that each hour has. */
+export const USAGE_OF_NAMESPACE = {
+  tenantId: CROWDED_TENANT,
+  namespace: "namespace-7",
+  afterMs: 0,
+  beforeMs: undefined,
+  behind: undefined,
+  limit: BATCH_ROWS,
+};
+
+/** Two buckets of lateness. */
+const ONE_IN_EACH = new Map([
+  [0, 1],
+  [7, 1],
+]);
+
+/** Statements of usage and late repeats. */
+export const USAGE_WORK: ExplainedWork = {
+  byKeys: {
+    "add usage": (pool) =>
+      addUsage(
+        pool,
+        { replica: { id: crypto.randomUUID(), version: "1" }, seq: 1 },
+        TENANTS.map((tenantId) => ({
+          tenantId,
+          namespace: "charges",
+          counters: Object.fromEntries(USAGE_COUNTERS.map((name) => [name, 1])) as Record<
+            (typeof USAGE_COUNTERS)[number],
+            number
+          >,
+          retentions: [
+            { retentionS: 60, claims: 1, firstClaims: 1, repeats: ONE_IN_EACH, late: ONE_IN_EACH },
+          ],
+        })),
+      ),
+    "read usage": (pool) =>
+      readUsage(pool, {
+        tenantId: CROWDED_TENANT,
+        namespace: undefined,
+        afterMs: 0,
+        beforeMs: undefined,
+        behind: undefined,
+        limit: BATCH_ROWS,
+      }),
+    "sum usage": (pool) =>
+      sumUsage(pool, {
+        tenantId: CROWDED_TENANT,
+        namespace: undefined,
+        afterMs: 0,
+        beforeMs: undefined,
+        behindMs: 0,
+        limit: 2,
+      }),
+    "read usage of a namespace": (pool) => readUsage(pool, USAGE_OF_NAMESPACE),
+    "count late repeats": (pool) =>
+      countLateRepeats(
+        pool,
+        BATCH.map((n) => ({
+          tenantId: CROWDED_TENANT,
+          namespace: "charges",
+          hash: tombstoneHash(n),
+          depth: 3,
+          atMs: Date.now(),
+          retentionS: 60,
+          shift: 0,
+        })),
+      ),
+  },
+  overARange: {
+    "read tenants' use": (pool) => findTenantUse(pool, [CROWDED_TENANT]),
+    "prune usage": (pool) => pruneRows(pool, "usage_hours", 0, BATCH_ROWS),
+  },
+};

@@ -1,0 +1,148 @@
+import { signedFormat } from "../../../server/src/core/cache/entry-format.ts";
+import { openReplicaCache } from "../../../server/src/core/cache/replica-cache.ts";
+import type { Call } from "../../../server/src/core/calls/call.ts";
+import { createIdempotencyService } from "../../../server/src/core/claims/service.ts";
+import { createWaiters } from "../../../server/src/core/claims/waiters.ts";
+import { readConfig } from "../../../server/src/core/config/config.ts";
+import type { Principal } from "../../../server/src/core/domain/tenant.ts";
+import { UNLIMITED } from "../../../server/src/core/store/batching/fair-queue.ts";
+import { readInstallation } from "../../../server/src/core/store/installation.ts";
+import { openPool } from "../../../server/src/core/store/pool.ts";
+import { findResolved } from "../../../server/src/core/store/records/read-records.ts";
+import { createRecordStore } from "../../../server/src/core/store/records/record-store.ts";
+import { createFindTenants } from "../../../server/src/core/store/tenants/tenants.ts";
+import { createLog } from "../../../server/src/core/telemetry/log.ts";
+import { createMetrics } from "../../../server/src/core/telemetry/metrics.ts";
+import { createGrpcServer } from "../../../server/src/core/transport/grpc/server.ts";
+import {
+  createInboundBudget,
+  createOutboundTotal,
+  createReplyBudget,
+} from "../../../server/src/core/transport/memory-budgets.ts";
+import type { Pipeline } from "../../../server/src/core/transport/pipeline.ts";
+import { readMessage } from "../../../server/src/core/transport/read-message.ts";
+import { routesOf } from "../../../server/src/core/transport/route.ts";
+import { IdempotencyService } from "../../../server/src/gen/onceward/v1/idempotency_pb.ts";
+
+/**
+ * The service without its pipeline, for comparison: the same transport, handlers, caches and statements, but
+ * without authentication, deadlines, and metrics other than those of the cache. Runs as a child process.
+ */
+const config = readConfig(
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => name !== "BENCH_TENANT_ID")),
+);
+const tenantId = Number(process.env.BENCH_TENANT_ID);
+const log = createLog("info", process.stdout);
+const pool = openPool({
+  databaseUrl: config.DATABASE_URL,
+  size: config.ONCEWARD_POOL_SIZE,
+  throughPgBouncer: false,
+});
+const findTenants = createFindTenants(pool);
+/** As often as the real server refreshes tenants; a cached copy needs their cache epoch. */
+const REFRESH_MS = 4000;
+/** The real server's default; no call reaches it here. */
+const TIMEOUT_MS = 70_000;
+
+let principal = await readPrincipal();
+setInterval(() => {
+  readPrincipal().then(
+    (fresh) => {
+      principal = fresh;
+    },
+    // The database has stopped: the bench is ending.
+    () => process.exit(1),
+  );
+}, REFRESH_MS);
+
+const waiters = createWaiters({
+  findResolved: (ids) => findResolved({ pool }, ids),
+  onCheckFailed: () => {},
+  onFirstWaiter: () => {},
+  onLastWaiterGone: () => {},
+});
+const replicaCache = openReplicaCache({
+  maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
+  redisUrl: () => config.REDIS_URL,
+  installationId: (await readInstallation(pool))?.id ?? "",
+  format: signedFormat(config.ONCEWARD_API_KEY_PEPPER),
+  onSettled: waiters.wake,
+  metrics: createMetrics("bare"),
+  log,
+});
+const idempotency = createIdempotencyService({
+  records: createRecordStore(pool, UNLIMITED),
+  admission: {
+    startCall: () => undefined,
+    countMessage: () => {},
+    admitBatch: () => {},
+    admitOperation: () => {},
+    countOperation: () => {},
+    countsRecords: () => false,
+    admitRecord: () => () => {},
+    expectRecord: () => () => {},
+    refuseRecord: () => {},
+    admitNamespace: () => {},
+    admitRecordJob: () => {},
+    resultAdded: () => {},
+    weightOf: () => 1,
+  },
+  replayCache: replicaCache.replayCache,
+  waiters,
+  onSettled(name) {
+    waiters.wake(name);
+    replicaCache.wakeChannel?.announce(name);
+  },
+  onClaim: () => {},
+  onOperation: () => {},
+  usage: { claimed: () => {}, mismatched: () => {}, count: () => {} },
+});
+
+const straight: Pipeline = {
+  async answer(route, incoming, encode) {
+    const message = readMessage(route.method, await incoming.receive(principal), () => {});
+    const call: Call = {
+      principal,
+      requestId: "",
+      receivedAtMs: performance.now(),
+      atMs: performance.now() + TIMEOUT_MS,
+      cancelled: false,
+      again: () => Promise.resolve(call),
+      get signal() {
+        return incoming.signal;
+      },
+      refusalOf: (error) => {
+        throw error;
+      },
+    };
+    return encode(await route.handle(message instanceof Promise ? await message : message, call));
+  },
+  callsInFlight: () => 0,
+  authenticate: async () => principal,
+};
+
+const grpc = createGrpcServer({
+  routes: routesOf(IdempotencyService, "CALLER", idempotency),
+  pipeline: straight,
+  inboundBudget: createInboundBudget(),
+  outboundTotal: createOutboundTotal(),
+  replyBudget: createReplyBudget(),
+  maxPerAddress: config.ONCEWARD_CONNECTIONS_PER_ADDRESS,
+  connectionAgeMs: config.ONCEWARD_CONNECTION_AGE,
+  requestTimeoutMs: config.ONCEWARD_REQUEST_TIMEOUT,
+  tls: undefined,
+});
+const grpcPort = await grpc.listen(config.ONCEWARD_HOST, 0);
+log.info({ grpcPort, httpPort: 0, managementPort: 0 }, "serving");
+
+async function readPrincipal(): Promise<Principal> {
+  const tenant = (await findTenants([tenantId])).get(tenantId);
+  if (tenant === undefined) throw new Error(`there is no tenant ${tenantId}`);
+  return {
+    role: "CALLER",
+    actor: "bench",
+    tenant,
+    namespaces: undefined,
+    goodUntilMs: Number.POSITIVE_INFINITY,
+  };
+}

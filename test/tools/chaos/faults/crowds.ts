@@ -1,0 +1,115 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+import { createClient } from "@connectrpc/connect";
+import {
+  BatchRequestSchema,
+  IdempotencyService,
+} from "../../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import type { IdempotencyClient } from "../../../helpers/calls/clients.ts";
+import { seconds, success } from "../../../helpers/calls/verbs.ts";
+import {
+  END_HEADERS,
+  END_STREAM,
+  FRAME,
+  frame,
+  headerBlock,
+  openHttp2,
+  openWindows,
+} from "../../../helpers/network/http2-frames.ts";
+import { framed, pathOf } from "../../../helpers/network/raw-grpc.ts";
+import { grpcTransport } from "../grpc-transport.ts";
+import { bearing } from "../load/calls.ts";
+import { TENANTS } from "../load/spaces.ts";
+import { anyReplica, type Fault, last } from "./fault.ts";
+
+const CROWD = 1000;
+const [TENANT] = TENANTS;
+/** The crowd's own namespace: a history with so many calls on one key could not be judged. */
+const NAMESPACE = "crowd";
+const TIMEOUT_MS = 10_000;
+const LARGE_BYTES = 60_000;
+/** Their results together fit into one reply. */
+const UNREAD_ITEMS = 60;
+const UNREAD_CALLS = 20;
+
+/** Faults of too many, or badly behaved, callers. */
+export const CROWD_FAULTS: readonly Fault[] = [
+  {
+    name: "crowd-at-one-key",
+    target: "client",
+    async inject({ rig }) {
+      const clients = rig.replicas.map(({ inbound }) =>
+        createClient(IdempotencyService, grpcTransport(inbound.port, [bearing(rig.apiKeys[TENANT] ?? "")])),
+      );
+      const id = { namespace: NAMESPACE, key: randomUUID(), lease: seconds(60) };
+      const tokens = new Set<bigint>();
+      await Promise.all(
+        Array.from({ length: CROWD }, async (_, number) => {
+          const claim = { ...id, claimId: `caller-${number}` };
+          // A call that another fault loses is no known grant.
+          const reply = await clients[number % clients.length]
+            ?.claim(claim, { timeoutMs: TIMEOUT_MS })
+            .catch(() => undefined);
+          if (reply?.outcome.case === "claimed") tokens.add(reply.outcome.value.fencingToken);
+        }),
+      );
+      if (tokens.size > 1) throw new Error(`of ${CROWD} claims of one key, ${tokens.size} were granted`);
+    },
+  },
+  {
+    // Requests large replies and reads none, so that the buffers of both kernels fill up.
+    name: "client-never-reads",
+    target: "client",
+    async inject(scene) {
+      const { inbound, process } = anyReplica(scene);
+      const apiKey = scene.rig.apiKeys[TENANT] ?? "";
+      const id = { namespace: NAMESPACE, key: randomUUID() };
+      const client = createClient(IdempotencyService, grpcTransport(inbound.port, [bearing(apiKey)]));
+      // Under another fault nothing may be stored; then the replies are small.
+      await storeLarge(client, id).catch(() => {});
+      // Without the proxy, which would read the replies.
+      const { socket, send } = await openHttp2(process.grpcPort);
+      socket.pause();
+      void send(unreadCalls(id, apiKey));
+      await last(scene, 3000);
+      socket.destroy();
+      // The load shows whether others are served as before.
+      await pause(100);
+    },
+  },
+];
+
+type RecordId = { readonly namespace: string; readonly key: string };
+
+async function storeLarge(client: IdempotencyClient, id: RecordId): Promise<void> {
+  const { outcome } = await client.claim(id, { timeoutMs: TIMEOUT_MS });
+  if (outcome.case !== "claimed") return;
+  const { fencingToken } = outcome.value;
+  const result = success("x".repeat(LARGE_BYTES));
+  await client.complete({ ...id, fencingToken, result }, { timeoutMs: TIMEOUT_MS });
+}
+
+/**
+ * Returns frames that open all windows, and calls whose replies are some 70 MB: more than any buffer on the
+ * way holds.
+ */
+function unreadCalls(id: RecordId, apiKey: string): Buffer {
+  const items = Array.from({ length: UNREAD_ITEMS }, () => ({
+    request: { case: "lookup" as const, value: id },
+  }));
+  const body = framed(BatchRequestSchema, { items });
+  const headers = {
+    ":method": "POST",
+    ":scheme": "http",
+    ":path": pathOf("Batch"),
+    ":authority": "localhost",
+    "content-type": "application/grpc",
+    te: "trailers",
+    authorization: `Bearer ${apiKey}`,
+  };
+  const calls = Array.from({ length: UNREAD_CALLS }, (_, call) => [
+    frame(FRAME.headers, END_HEADERS, 2 * call + 1, headerBlock(headers)),
+    frame(FRAME.data, END_STREAM, 2 * call + 1, body),
+  ]);
+  return Buffer.concat([openWindows(), ...calls.flat()]);
+}

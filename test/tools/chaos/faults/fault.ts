@@ -1,0 +1,71 @@
+import type { Random } from "../../../helpers/random.ts";
+import type { Replica } from "../replica.ts";
+import type { Rig } from "../rig.ts";
+
+/** The replica, client or keys that a fault hits; what is left out, it hits all of. */
+export interface Victim {
+  readonly replica?: string;
+  readonly client?: string;
+  /** Returns whether it hits a key. */
+  readonly keys?: (key: string) => boolean;
+  /** Returns whether it moves a key: too few keys to time a recovery by, so all count for that. */
+  readonly movedKeys?: (key: string) => boolean;
+  /** How far it sets the database's clock forward. */
+  readonly clockAheadMs?: number;
+}
+
+/** A process of the load. */
+export interface ClientProcess {
+  readonly name: string;
+  readonly pid: number;
+}
+
+/** The parameters of a fault. */
+export interface Scene {
+  readonly rig: Rig;
+  /** The fault's own, so that its choices do not depend on other events. */
+  readonly random: Random;
+  readonly clients: readonly ClientProcess[];
+  /** Called with the victim. */
+  readonly onVictim: (victim: Victim) => void;
+  /** Aborted when the run is interrupted; a fault then heals at once. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Something that breaks and heals.
+ *
+ * `inject` resolves once the fault has healed, also when it fails: when a killed process serves again, and
+ * the service has nothing left to wait for. Faults of one `target` take turns, because a killed process can't
+ * be frozen. Faults of different targets may overlap.
+ */
+export interface Fault {
+  readonly name: string;
+  readonly target: "postgres" | "rows" | "redis" | "replica" | "client";
+  inject(scene: Scene): Promise<void>;
+  /** Returns why it can't be injected here; undefined: it can. */
+  whyNot?(rig: Rig): Promise<string | undefined>;
+}
+
+/** Picks a replica as the fault's victim. */
+export function anyReplica({ rig, random, onVictim }: Scene): Replica {
+  const replica = rig.replicas[random.below(rig.replicas.length)];
+  if (replica === undefined) throw new Error("there are no replicas");
+  onVictim({ replica: replica.name });
+  return replica;
+}
+
+/** Waits while the fault lasts; returns at once when the run is interrupted. */
+export async function last({ random, signal }: Scene, fromMs: number, toMs = fromMs): Promise<void> {
+  const ms = fromMs + random.below(toMs - fromMs + 1);
+  await new Promise<void>((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end);
+    if (signal.aborted) end();
+  });
+}

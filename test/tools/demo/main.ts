@@ -1,0 +1,77 @@
+import { parseArgs } from "node:util";
+import { createRandom } from "../../helpers/random.ts";
+import { makePlan } from "./operations.ts";
+import { createProgress } from "./progress.ts";
+import { startProvider } from "./provider.ts";
+import { comparison, explanation, faults, summary } from "./report.ts";
+import { deliverAll } from "./run.ts";
+import { startService } from "./service.ts";
+
+/**
+ * `npm run demo [-- --seed N] [--crashes N]`: runs the same deliveries and crashes without Onceward and with
+ * it. Exits 1 if the guarded run breaks a promise, and 130 if it was interrupted.
+ */
+const { values } = parseArgs({
+  options: { seed: { type: "string" }, crashes: { type: "string", default: "15" } },
+});
+const seed =
+  values.seed === undefined ? Math.floor(Math.random() * 2 ** 32) : wholeNumber("seed", values.seed);
+const crashCount = wholeNumber("crashes", values.crashes);
+
+/** Both runs take a few seconds each; a run that takes longer hangs. */
+const LIMIT_MS = 55_000;
+
+// A second Ctrl-C is ignored: it would leave a PostgreSQL running.
+const interruption = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.on(signal, () =>
+    interruption.abort(new Error(`interrupted by ${signal}; everything is stopped and removed`)),
+  );
+}
+
+const limit = new AbortController();
+setTimeout(() => limit.abort(new Error(`not finished after ${LIMIT_MS / 1000} s`)), LIMIT_MS).unref();
+
+try {
+  await demonstrate(AbortSignal.any([interruption.signal, limit.signal]));
+} catch (error) {
+  console.error(`\n${error instanceof Error ? error.message : error}`);
+  process.exitCode = interruption.signal.aborted ? 130 : 1;
+}
+
+async function demonstrate(signal: AbortSignal): Promise<void> {
+  const random = createRandom(seed);
+  const plan = makePlan(random, crashCount);
+  console.log(
+    `${plan.operations.length} GitHub webhook payloads, each delivered three times, in an order that`,
+  );
+  console.log(
+    `the seed ${seed} determines (--seed ${seed} repeats it), to 8 workers of which ${crashCount} die mid-effect.`,
+  );
+  console.log("Starting a provider, and Onceward on a PostgreSQL of its own ...");
+
+  await using cleanUp = new AsyncDisposableStack();
+  const provider = await startProvider(random);
+  cleanUp.defer(() => provider.close());
+  const service = cleanUp.use(await startService());
+  signal.throwIfAborted();
+  console.log(`Onceward is serving at ${service.guard.address}, on PostgreSQL ${service.postgresVersion}.\n`);
+
+  const setup = { plan, provider, signal };
+  const unguarded = await deliverAll({ ...setup, guard: undefined, onProgress: createProgress("Unguarded") });
+  const guarded = await deliverAll({ ...setup, guard: service.guard, onProgress: createProgress("Guarded") });
+
+  console.log("");
+  for (const line of [...comparison({ unguarded, guarded }), "", ...explanation(guarded), ""])
+    console.log(line);
+  for (const failure of new Set(guarded.failures)) console.log(`A failure, retried: ${failure}`);
+  const broken = faults(guarded);
+  for (const fault of broken) console.error(`DOES NOT HOLD: ${fault}`);
+  if (broken.length > 0) process.exitCode = 1;
+  console.log(summary(guarded));
+}
+
+function wholeNumber(option: string, text: string): number {
+  if (/^\d{1,10}$/.test(text)) return Number(text);
+  throw new Error(`--${option} must be a whole number`);
+}

@@ -1,0 +1,90 @@
+import { createHash, createHmac } from "node:crypto";
+import { createDepthOf } from "../../../server/src/features/insight/domain/key-sample.ts";
+import {
+  createFirstClaimsBuffer,
+  type FirstClaimsBuffer,
+} from "../../../server/src/features/insight/first-claims.ts";
+import { createUsageMeter } from "../../../server/src/features/usage/usage-meter.ts";
+
+/*
+ * `node --conditions=@onceward/source test/tools/insight/claim-cost.ts`: prints what counting a granted claim costs on its way, and
+ * what hashing a first claim of a sampled namespace costs afterwards, in nanoseconds: the best of several rounds.
+ */
+
+const ROUNDS = 25;
+const CLAIMS = 40_000;
+
+const ids = Array.from({ length: CLAIMS }, (_, i) => ({
+  tenantId: 1,
+  namespace: "charges",
+  key: `order-${i}-${crypto.randomUUID()}`,
+}));
+const granted = {
+  kind: "claimed",
+  repeated: false,
+  fencingToken: 1n,
+  leaseExpiresAtMs: 0,
+  leaseRemainingMs: 0,
+  attempt: 1,
+  checkpoint: undefined,
+  firstClaimedAtMs: 1000,
+  expiresAtMs: 0,
+  answeredAtMs: undefined,
+} as const;
+const commands = ids.map((id) => ({
+  id,
+  fingerprint: createHash("sha256").update(id.key).digest(),
+  retentionInForceS: 86_400,
+}));
+
+/** @param shift of the sample of fingerprints; undefined: keys are not observed. */
+function bufferOf(isSampled: boolean, shift?: number): FirstClaimsBuffer {
+  return createFirstClaimsBuffer({
+    isSampled: () => isSampled,
+    onFull() {},
+    fingerprintShiftOf: () => shift,
+    onObservedFull() {},
+  });
+}
+
+/** Returns the fastest round's time for each claim, in nanoseconds. */
+function measure(round: () => void): number {
+  let bestMs = Number.POSITIVE_INFINITY;
+  for (let n = 0; n < ROUNDS; n++) {
+    const startedAtMs = performance.now();
+    round();
+    bestMs = Math.min(bestMs, performance.now() - startedAtMs);
+  }
+  return (bestMs / CLAIMS) * 1e6;
+}
+
+function countAll(buffer: FirstClaimsBuffer) {
+  const meter = createUsageMeter(() => {});
+  return () => {
+    for (const command of commands) {
+      meter.claimed(command, granted, 1000);
+      buffer.claimed(command, granted, 1000);
+    }
+    buffer.takeFirstClaims();
+    buffer.takeObserved();
+    buffer.beginInterval();
+  };
+}
+
+const depthOf = createDepthOf(81985529216486895n);
+let kept = 0;
+const costs = {
+  "counting, namespace not sampled": measure(countAll(bufferOf(false))),
+  "counting, namespace sampled": measure(countAll(bufferOf(true))),
+  "counting, keys observed, one fingerprint in 256 sampled": measure(countAll(bufferOf(false, 8))),
+  "counting, keys observed, each fingerprint sampled": measure(countAll(bufferOf(false, 0))),
+  "depth of a key, after the reply": measure(() => {
+    for (const { key } of ids) kept += depthOf(key);
+  }),
+  "HMAC of a key, for sampled keys alone": measure(() => {
+    for (const { key } of ids) kept += createHmac("sha256", "pepper").update(key).digest().length;
+  }),
+};
+for (const [name, ns] of Object.entries(costs)) console.log(`${name}: ${ns.toFixed(0)} ns`);
+// What was computed is used, so that it is not optimised away.
+if (kept < 0) throw new Error("impossible");
