@@ -64,6 +64,7 @@ export function createBackground(options: BackgroundOptions): Background {
     },
     async finish() {
       await Promise.all(flushes.map((task) => task.stop()));
+      // Last: the flush of usage writes the replica's row, which this removes.
       await heartbeat.stop();
     },
   };

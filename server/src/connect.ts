@@ -38,6 +38,8 @@ export interface ServerTuning {
   readonly degradedLookMs?: number;
   /** How often the replica stores that it is live. */
   readonly heartbeatMs?: number;
+  /** How long a stopping replica may take to store its last counts. */
+  readonly storeMs?: number;
   /** Another directory with the console's page. */
   readonly consoleDir?: string;
 }

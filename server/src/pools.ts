@@ -32,8 +32,8 @@ export interface Pools {
   readonly heartbeatPool: Pool;
   /** Opens another pool, which reports to the same metrics. Its opener closes it. */
   openOther(options: Omit<PoolOptions, "onConnected">): OpenedPool;
-  /** Closes the three pools. */
-  close(): Promise<void>;
+  /** Closes the three pools, as Pool.close. */
+  close(limitMs?: number): Promise<void>;
 }
 
 /** Opens the pools of a replica. They connect at their first statement. */
@@ -57,8 +57,8 @@ export function openPools(config: Config, { metrics, log, onConnected }: PoolsOp
     administrationPool,
     heartbeatPool,
     openOther: (options) => openPool(options, observer),
-    async close() {
-      await Promise.all([pool.close(), administrationPool.close(), heartbeatPool.close()]);
+    async close(limitMs) {
+      await Promise.all([pool, administrationPool, heartbeatPool].map((each) => each.close(limitMs)));
     },
   };
 }

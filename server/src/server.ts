@@ -1,20 +1,27 @@
 import type { Logger } from "pino";
 import { compose, type Replica } from "./compose.ts";
 import { connect, type Facts, openResources, type Resources, type ServerTuning } from "./connect.ts";
+import { endsWithin } from "./core/background/ends-within.ts";
 import { type Config, redactedConfig } from "./core/config/config.ts";
+import { STATEMENT_TIMEOUT_MS } from "./core/domain/statement-times.ts";
 import type { OpenTracing } from "./core/telemetry/tracing.ts";
 import { listen } from "./ports.ts";
 import { VERSION } from "./version.ts";
 
 /** The time for the last spans to be exported, if calls took the whole time of the drain. */
 const MIN_EXPORT_MS = 1000;
+/**
+ * The time in which a stopping replica stores its last counts and audit events and removes its row: as long as Postgres lets one
+ * statement run. A database that does not answer then delays the stop by this, and by no statement's own limit.
+ */
+const STORE_MS = STATEMENT_TIMEOUT_MS;
 
 /** A replica of the service, which serves. */
 export interface OncewardServer {
   readonly addresses: Addresses;
   /**
    * Drains: reports NOT_SERVING, waits until balancers notice, wakes waiting calls with UNAVAILABLE, sends
-   * GOAWAY, lets other calls finish, and closes. Every acknowledged claim is in Postgres already.
+   * GOAWAY, lets other calls finish, stores its last counts, and closes. Every acknowledged claim is in Postgres already.
    */
   stop(): Promise<void>;
 }
@@ -41,7 +48,8 @@ export async function startServer(
 ): Promise<OncewardServer> {
   const resources = openResources(config, processLog, tuning, openTracing);
   const facts = await connect(resources).catch(async (error: unknown) => {
-    await close(resources);
+    await close(resources, STORE_MS, 0);
+    resources.log.info("stopped");
     throw error;
   });
   /** Why the replica must get no calls; empty while it serves. */
@@ -86,26 +94,40 @@ async function stop(facts: Facts, replica: Replica, unready: string[]): Promise<
   waiters.drain();
   const graceMs = config.ONCEWARD_DRAIN_TIMEOUT;
   const graceEndsAtMs = performance.now() + graceMs;
-  await Promise.all([ports.grpc.close(graceMs), ports.http.close(graceMs), background.stopWork()]);
+  const working = background.stopWork();
+  await Promise.all([ports.grpc.close(graceMs), ports.http.close(graceMs)]);
   cache.close();
   degraded.stop();
   suspendWatch.stop();
-  await Promise.all([background.finish(), denials.settled()]);
-  await facts.shards?.close();
-  await close(facts, management, graceEndsAtMs);
+  const storeEndsAtMs = performance.now() + (facts.tuning.storeMs ?? STORE_MS);
+  const stored = working.then(() => Promise.all([background.finish(), denials.settled()]));
+  await endsWithin(leftMs(storeEndsAtMs), stored);
+  // What is not stored by now fails with its connection.
+  const limitMs = leftMs(storeEndsAtMs);
+  await Promise.all([
+    facts.shards?.close(limitMs),
+    management.close(),
+    close(facts, limitMs, graceEndsAtMs),
+    stored,
+  ]);
+  log.info("stopped");
 }
 
-/** Closes what `openResources` opened. */
+/** Closes what `openResources` opened. `limitMs`: as Pool.close. */
 async function close(
-  { pools, tls, traced, log }: Resources,
-  management?: Replica["management"],
-  graceEndsAtMs = 0,
+  { pools, tls, traced }: Resources,
+  limitMs: number,
+  graceEndsAtMs: number,
 ): Promise<void> {
-  await pools.close();
-  await management?.close();
-  await tls?.stop();
-  await traced.tracing?.close(Math.max(graceEndsAtMs - performance.now(), MIN_EXPORT_MS));
-  log.info("stopped");
+  await Promise.all([
+    pools.close(limitMs),
+    tls?.stop(),
+    traced.tracing?.close(Math.max(leftMs(graceEndsAtMs), MIN_EXPORT_MS)),
+  ]);
+}
+
+function leftMs(endsAtMs: number): number {
+  return Math.max(0, endsAtMs - performance.now());
 }
 
 function delay(ms: number): Promise<void> {

@@ -63,6 +63,15 @@ async function withJob(count: number, resolution: Resolution = { kind: "release"
   return { database, tenant, pool, records, idOf, claim, job, states };
 }
 
+test("a job resolves no record while the database's clock is not trusted, and all of them afterwards", async () => {
+  const { pool, job, states } = await withJob(3);
+  const moved = { latestMs: () => Date.now(), hasMoved: () => true };
+  await expect(workBatch(pool, anyTurn(10), PLAIN_VALUES, moved)).rejects.toThrow("clock was set");
+  expect(await job()).toMatchObject({ recordsExamined: 0 });
+  while ((await workBatch(pool, anyTurn(10)))?.progress.finished === false);
+  expect(await states()).toEqual([[3, 3]]);
+});
+
 /** Returns a pool that calls `before` before each statement of a transaction. */
 function observed(
   pool: Pool,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { parse } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
 import { createManagementServer } from "../../server/src/core/transport/management/server.ts";
 import { CHART_DEFECTS } from "../helpers/chart/defects.ts";
@@ -173,6 +173,28 @@ describe.runIf(tools)("the chart", () => {
     }
   });
 
+  test("renders no label and no annotation twice; those of an object replace commonLabels", async () => {
+    const own = { labels: { team: "own" }, enabled: true };
+    const container = { "kubectl.kubernetes.io/default-container": "logs" };
+    const file = await valuesFile({
+      ...MINIMAL,
+      commonLabels: { team: "common" },
+      podLabels: { team: "own" },
+      podAnnotations: container,
+      serviceMonitor: own,
+      prometheusRule: own,
+      dashboards: own,
+    });
+    const documents = parseAllDocuments(await renderText(helm, file));
+    expect(documents.flatMap(({ errors }) => errors)).toEqual([]);
+    const objects: KubernetesObject[] = documents.map((each) => each.toJS()).filter((each) => each !== null);
+    const teamOf = (kind: string) => objects.find((each) => each.kind === kind)?.metadata.labels.team;
+    const kinds = ["Service", "ServiceMonitor", "PrometheusRule", "ConfigMap"];
+    expect(kinds.map(teamOf)).toEqual(["common", "own", "own", "own"]);
+    const pod = objects.find(({ kind }) => kind === "Deployment")?.spec.template.metadata;
+    expect([pod.labels.team, pod.annotations]).toEqual(["own", expect.objectContaining(container)]);
+  });
+
   test("names the Job by version, and differently when its pod changes", async () => {
     const set = parse(readFileSync(join(CHART, "ci/job-migrations.yaml"), "utf8"));
     const nameOf = async (changes: object) => {
@@ -333,6 +355,16 @@ describe.runIf(tools)("the chart", () => {
       "a label of the chart",
       { commonLabels: { "app.kubernetes.io/component": "replica" } },
       "commonLabels must not set app.kubernetes.io/component",
+    ],
+    [
+      "a label of the chart's pods",
+      { podLabels: { "app.kubernetes.io/name": "other" } },
+      "podLabels must not set app.kubernetes.io/name",
+    ],
+    [
+      "a label of the alerts",
+      { prometheusRule: { alertLabels: { severity: "page" } } },
+      "alertLabels must not set severity",
     ],
     ["fewer replicas than the fewest", { autoscaling: { enabled: true, minReplicas: 9 } }, "is greater than"],
   ])("refuses %s", async (_, changes, message) => {

@@ -8,6 +8,7 @@ import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
 import { openDatabase } from "../helpers/database/database.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { describeWithRedis, startRedis } from "../helpers/redis/redis.ts";
+import { startCluster, type Topology } from "../helpers/redis/redis-topologies.ts";
 import { startServerProcess } from "../helpers/servers/server-process.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
@@ -86,21 +87,37 @@ test("a replica connects with the credentials that the file has now, after the p
   ).toEqual([{ usename: "rotating_2" }]);
 });
 
+/** Starts a Redis that asks for a password. */
+async function startServer(
+  password: string,
+): Promise<Pick<Topology, "url" | "servers" | "masters" | "stop">> {
+  const redis = await startRedis({ args: ["--requirepass", password], connect: { password } });
+  const url = `redis://:${password}@127.0.0.1:${redis.port}`;
+  return { url, servers: [redis], masters: [redis], stop: () => redis.stop() };
+}
+
 describeWithRedis("with Redis", () => {
-  test("a replica connects with the password that the file has now", async () => {
-    const redis = await startRedis({ args: ["--requirepass", "first"], connect: { password: "first" } });
+  test.each([
+    ["a Redis server", startServer],
+    ["a Redis Cluster", startCluster],
+  ])("a replica connects to %s with the password that the file has now", async (_, start) => {
+    const redis = await start("first");
     onTestFinished(() => redis.stop());
     const { url, database } = await createGuarded();
     const file = await secretFile("redis_url");
-    const urlWith = (password: string) => `redis://:${password}@127.0.0.1:${redis.port}`;
-    await file.write(urlWith("first"));
+    await file.write(redis.url);
     const server = await startServerProcess(url, { REDIS_URL_FILE: file.path });
     onTestFinished(() => server.end());
     const { apiKey } = await createTenant(database);
     const client = connectClient(server, apiKey);
     let count = 0;
+    const onEach = (...command: [string, ...string[]]) =>
+      Promise.all(redis.servers.map((server) => server.command(...command)));
 
-    /** Polls until a completion is cached in Redis. */
+    const subscribers = async () =>
+      (await onEach("PUBSUB", "CHANNELS")).filter((channels) => String(channels) !== "").length;
+
+    /** Polls until each server has a cached completion. */
     const untilCached = () =>
       expect
         .poll(
@@ -108,17 +125,19 @@ describeWithRedis("with Redis", () => {
             const key = `order-${count++}`;
             const { fencingToken } = await grant(client, { key });
             await client.complete({ ...ORDER, key, fencingToken, result: success("paid") });
-            return redis.command("DBSIZE");
+            return Math.min(...(await onEach("DBSIZE")).map(Number));
           },
           { timeout: 30_000 },
         )
         .toBeGreaterThan(0);
     await untilCached();
-    await redis.command("CONFIG", "SET", "requirepass", "second");
-    await file.write(urlWith("second"));
-    await redis.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
-    await redis.command("CLIENT", "KILL", "TYPE", "pubsub");
-    await redis.command("FLUSHALL");
+    await onEach("CONFIG", "SET", "masterauth", "second");
+    await onEach("CONFIG", "SET", "requirepass", "second");
+    await file.write(redis.url.replace("first", "second"));
+    await onEach("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    await onEach("CLIENT", "KILL", "TYPE", "pubsub");
+    await Promise.all(redis.masters.map((server) => server.command("FLUSHALL")));
     await untilCached();
+    await expect.poll(subscribers, { timeout: 30_000 }).toBeGreaterThan(0);
   });
 });

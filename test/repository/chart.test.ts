@@ -35,7 +35,8 @@ test("every object of the chart has its labels, and so commonLabels", () => {
   for (const name of templates) {
     const text = readFileSync(join(CHART, "templates", name), "utf8");
     const objects = text.match(/^kind: /gm)?.length ?? 0;
-    const labelled = text.match(/^metadata:(?:\n .*)*?\n +\{\{- include "onceward\.labels"/gm)?.length ?? 0;
+    const labelled =
+      text.match(/^metadata:(?:\n .*)*?\n +\{\{- include "onceward\.labels(With)?"/gm)?.length ?? 0;
     // The templates of pods have the same labels.
     expect([name, labelled]).toEqual([name, name === "migrate-job.yaml" ? objects + 1 : objects]);
   }

@@ -1,16 +1,22 @@
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { restampPage } from "../../server/src/features/jobs/store/restamp-records.ts";
+import { connectAdmin } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { ageRecords } from "../helpers/calls/records.ts";
-import { complete, ORDER, success } from "../helpers/calls/verbs.ts";
+import { complete, grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
 import { setClockAhead, useSettableClock } from "../helpers/database/clock.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { countRows } from "../helpers/database/time.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import {
+  createApiKey,
+  createTenant,
+  setNamespacePolicy,
+  type TestTenant,
+} from "../helpers/servers/tenants.ts";
 
 const PATIENCE = { timeout: 30_000 };
 const LOOK_MS = 50;
@@ -43,8 +49,15 @@ async function untilMovedBy(minutes: number): Promise<void> {
   await expect.poll(moved, PATIENCE).toBeCloseTo(minutes * 60, -1);
 }
 
-async function newCaller() {
-  const tenant = await createTenant(database, { key_retention_s: RETENTION_S });
+async function connectAdminOf({ id }: TestTenant) {
+  return connectAdmin(server, await createApiKey(database, { tenantId: id, role: "TENANT_ADMIN" }));
+}
+
+async function newCaller(resultRetentionS = RETENTION_S) {
+  const tenant = await createTenant(database, {
+    key_retention_s: RETENTION_S,
+    result_retention_s: resultRetentionS,
+  });
   return { tenant, client: connectClient(server, tenant.apiKey) };
 }
 
@@ -74,6 +87,54 @@ test.each([
     expect(outcome).toMatchObject({ case: "completed" });
   },
 );
+
+test("no operation says that a record is missing whose retention has ended only by a clock that is ahead", async () => {
+  const { client, tenant } = await newCaller();
+  const { fencingToken } = await grant(client);
+  const claim = { ...ORDER, fencingToken };
+  const unknown = { ...claim, key: "never claimed" };
+  await setClockAhead(database, 15);
+  const operations = {
+    complete: () => client.complete({ ...claim, result: success("paid") }),
+    release: () => client.release(claim),
+    extendLease: () => client.extendLease(claim),
+    lookup: () => client.lookup(ORDER),
+  };
+  const admin = await connectAdminOf(tenant);
+  const administration = {
+    getRecord: () => admin.getRecord(ORDER),
+    resolveRecord: () =>
+      admin.resolveRecord({ ...ORDER, reason: "why", resolution: { case: "forget", value: {} } }),
+  };
+  for (const [name, operate] of Object.entries({ ...operations, ...administration }))
+    await expect(operate(), name).rejects.toMatchObject({ code: Code.Unavailable });
+  await expect(client.release(unknown)).rejects.toMatchObject({ code: Code.NotFound });
+  expect((await client.lookup({ ...ORDER, key: unknown.key })).record).toBeUndefined();
+
+  await setClockAhead(database, 0);
+  expect((await operations.complete()).alreadyCompleted).toBe(false);
+});
+
+test("a namespace whose records have ended only by a clock that is ahead is not empty", async () => {
+  const { client, tenant } = await newCaller();
+  const { namespace } = ORDER;
+  await setNamespacePolicy(database, tenant, namespace, { key_retention_s: RETENTION_S });
+  await complete(client);
+  await setClockAhead(database, 15);
+  const admin = await connectAdminOf(tenant);
+  await expect(admin.deleteNamespace({ name: namespace })).rejects.toMatchObject({
+    code: Code.FailedPrecondition,
+  });
+  expect((await admin.deleteNamespace({ name: namespace, force: true })).job).toBeDefined();
+});
+
+test("a result whose retention has ended only by a clock that is ahead is replayed", async () => {
+  const { client } = await newCaller(60);
+  await complete(client, success("paid"));
+  await setClockAhead(database, 5);
+  const { result, resultExpired } = await lookUp(client);
+  expect({ result, resultExpired }).toMatchObject({ result: success("paid"), resultExpired: false });
+});
 
 test("a key whose retention has ended by the clock's earlier course is granted while the clock is ahead", async () => {
   const { tenant, client } = await newCaller();

@@ -9,6 +9,9 @@ export interface Topology {
   readonly master: TestRedis;
   /** The master's replica, which takes over once the master is killed or hangs. */
   readonly replica: TestRedis;
+  /** All servers with data, and those of them that accept writes until a failover. */
+  readonly servers: readonly TestRedis[];
+  readonly masters: readonly TestRedis[];
   stop(): Promise<void>;
 }
 
@@ -39,6 +42,8 @@ export async function startSentinels(): Promise<Topology> {
     url: `redis+sentinel://${hosts}/main`,
     master,
     replica,
+    servers: [master, replica],
+    masters: [master],
     async stop() {
       await Promise.all([...sentinels, master, replica].map((redis) => redis.stop()));
     },
@@ -51,9 +56,9 @@ const SLOTS = [
   [10923, 16383],
 ] as const;
 
-/** Starts three masters, and a replica of the first. */
-export async function startCluster(): Promise<Topology> {
-  const nodes = await Promise.all([1, 2, 3, 4].map(startNode));
+/** Starts three masters, and a replica of the first. They ask for the password, if there is one. */
+export async function startCluster(password?: string): Promise<Topology> {
+  const nodes = await Promise.all([1, 2, 3, 4].map(() => startNode(password)));
   const [first, , , replica] = nodes;
   if (first === undefined || replica === undefined) throw new Error("a node is missing");
   await Promise.all(
@@ -72,9 +77,11 @@ export async function startCluster(): Promise<Topology> {
   await untilInSync(replica.redis);
   const hosts = nodes.map(({ redis }) => `127.0.0.1:${redis.port}`).join(",");
   return {
-    url: `redis+cluster://${hosts}`,
+    url: `redis+cluster://${password === undefined ? "" : `:${password}@`}${hosts}`,
     master: first.redis,
     replica: replica.redis,
+    servers: nodes.map(({ redis }) => redis),
+    masters: nodes.slice(0, 3).map(({ redis }) => redis),
     async stop() {
       await Promise.all(nodes.map(({ redis }) => redis.stop()));
     },
@@ -86,7 +93,7 @@ interface ClusterNode {
   readonly busPort: number;
 }
 
-async function startNode(): Promise<ClusterNode> {
+async function startNode(password: string | undefined): Promise<ClusterNode> {
   const busPort = await freePort();
   const args = [
     "--cluster-enabled",
@@ -96,7 +103,9 @@ async function startNode(): Promise<ClusterNode> {
     "--cluster-node-timeout",
     "1000",
   ];
-  return { redis: await startRedis({ args }), busPort };
+  if (password === undefined) return { redis: await startRedis({ args }), busPort };
+  args.push("--requirepass", password, "--masterauth", password);
+  return { redis: await startRedis({ args, connect: { password } }), busPort };
 }
 
 /** Resolves once a replica has all data of its master. */

@@ -313,6 +313,12 @@ const BOUNDED: readonly Row[] = [
     "server/src/core/transport/port-limits.test.ts",
   ],
   [
+    "256, 32; 10 s",
+    "server/src/core/transport/management/server.ts",
+    "SILENCE_MS = 10_000",
+    "server/src/core/transport/port-limits.test.ts",
+  ],
+  [
     "unfinished messages per process, tenant, connection | 24",
     "server/src/core/transport/memory-budgets.ts",
     "maxBytes: 24 * MIB",
@@ -352,6 +358,18 @@ const BOUNDED: readonly Row[] = [
     "with less than 1 GiB of memory in proportion | 384, 256, 32 MiB",
     "server/src/core/transport/memory-budgets.ts",
     "MAX_OUTBOUND_BYTES = 384 * MIB",
+    "server/src/core/transport/memory-budgets.test.ts",
+  ],
+  [
+    "384, 256, 32 MiB",
+    "server/src/core/transport/memory-budgets.ts",
+    "MAX_GRPC_CONNECTION_BYTES = 256 * MIB",
+    "server/src/core/transport/memory-budgets.test.ts",
+  ],
+  [
+    "256, 32 MiB",
+    "server/src/core/transport/memory-budgets.ts",
+    "MAX_HTTP_CONNECTION_BYTES = 32 * MIB",
     "server/src/core/transport/memory-budgets.test.ts",
   ],
   [
@@ -401,6 +419,42 @@ const BOUNDED: readonly Row[] = [
     "server/src/core/transport/static-files.ts",
     "MAX_SILENCE_MS = 30_000",
     "server/src/core/transport/static-files.test.ts",
+  ],
+  [
+    "reflection streams of a connection, requests of one | 10,000",
+    "server/src/core/transport/grpc/health.ts",
+    "MAX_WATCHES = 10_000",
+    "server/src/core/transport/grpc/standard-services.test.ts",
+  ],
+  [
+    "10,000, 16; 8",
+    "server/src/core/transport/grpc/reflection.ts",
+    "MAX_STREAMS = 8",
+    "server/src/core/transport/grpc/standard-services.test.ts",
+  ],
+  [
+    "16; 8, 1,000",
+    "server/src/core/transport/grpc/reflection.ts",
+    "MAX_REQUESTS = 1000",
+    "server/src/core/transport/grpc/standard-services.test.ts",
+  ],
+  [
+    "log lines of refused operations at `info` | 5",
+    "server/src/core/claims/operation-log.ts",
+    "MAX_REFUSALS_OF_TENANT = 5",
+    "server/src/core/claims/operation-log.test.ts",
+  ],
+  [
+    "5 of a tenant and 100 in all",
+    "server/src/core/claims/operation-log.ts",
+    "MAX_REFUSALS = 100",
+    "server/src/core/claims/operation-log.test.ts",
+  ],
+  [
+    "100 in all, per second and replica",
+    "server/src/core/claims/operation-log.ts",
+    "WINDOW_MS = 1000",
+    "server/src/core/claims/operation-log.test.ts",
   ],
   [
     "reflection streams of a connection, requests of one | 10,000, 16",

@@ -75,7 +75,7 @@ export class TenantNotFoundError extends errorFor("TENANT_NOT_FOUND") {}
 export class TenantExistsError extends errorFor("TENANT_EXISTS") {}
 /** The namespace was never declared. */
 export class NamespaceNotFoundError extends errorFor("NAMESPACE_NOT_FOUND") {}
-/** The namespace has records. */
+/** The namespace has records, or 1,000 ended ones that are not deleted yet. */
 export class NamespaceNotEmptyError extends errorFor("NAMESPACE_NOT_EMPTY") {}
 /** The tenant has no such API key. */
 export class ApiKeyNotFoundError extends errorFor("API_KEY_NOT_FOUND") {}

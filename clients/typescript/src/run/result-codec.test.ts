@@ -57,7 +57,13 @@ test("a terminal error comes back with its message and details", () => {
 
 test("a failure that another client stored is a terminal error of any shape", () => {
   const result = { kind: Result_Kind.FAILURE, payload: Buffer.from("[1]"), contentType: "application/json" };
-  expect(() => replayed(result)).toThrow(expect.objectContaining({ name: "TerminalError", details: [1] }));
+  expect(() => replayed(result)).toThrow(
+    expect.objectContaining({
+      name: "TerminalError",
+      message: "The operation has a terminal failure.",
+      details: [1],
+    }),
+  );
 });
 
 test("a value that could not be stored is distinguished from undefined", () => {

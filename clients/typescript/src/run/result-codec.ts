@@ -111,10 +111,10 @@ function failureOf(reason: unknown): { name?: string; message: string; details?:
 function storedFailure({ payload, contentType }: Result): TerminalError {
   const failure = contentType === JSON_CONTENT_TYPE ? parsedFailure(payload) : payload;
   if (typeof failure !== "object" || failure === null || !("message" in failure)) {
-    return new TerminalError("The operation failed for good.", failure);
+    return new TerminalError("The operation has a terminal failure.", failure);
   }
   const { message, details, name } = failure as { message: unknown; details?: unknown; name?: unknown };
-  if (typeof message !== "string") return new TerminalError("The operation failed for good.", failure);
+  if (typeof message !== "string") return new TerminalError("The operation has a terminal failure.", failure);
   return new TerminalError(message, details, typeof name === "string" ? { name } : {});
 }
 

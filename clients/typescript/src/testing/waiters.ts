@@ -42,5 +42,5 @@ export class Waiters {
 }
 
 function cancelled() {
-  return refusal("CANCELLED", "The caller went away.");
+  return refusal("CANCELLED", "The caller disconnected.");
 }

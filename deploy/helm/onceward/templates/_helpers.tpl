@@ -27,13 +27,20 @@ app.kubernetes.io/component: replica
 {{- end -}}
 
 {{- define "onceward.labels" -}}
-{{- with .Values.commonLabels }}
+{{- include "onceward.labelsWith" (dict "root" . "own" dict) -}}
+{{- end -}}
+
+{{/* The same for an object with labels of its own, which replace those of commonLabels. Expects "root" and "own". */}}
+{{- define "onceward.labelsWith" -}}
+{{- with merge (deepCopy .own) .root.Values.commonLabels }}
 {{- toYaml . }}
 {{ end -}}
+{{- with .root -}}
 {{ include "onceward.podLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- end -}}
 {{- end -}}
 
 {{- define "onceward.image" -}}

@@ -21,8 +21,7 @@ const READ_ONLY_RECONNECT_INTERVAL_MS = 1000;
  * Connects in the background and reconnects when the connection is lost or refused. Without a connection,
  * commands fail at once.
  *
- * @param current returns the target with the credentials for the next connection: they may have changed,
- *   but for those of a cluster.
+ * @param current returns the target with the credentials for the next connection: they may have changed.
  * @param purpose commands or subscriptions; the caller renews its subscriptions after each event "ready".
  */
 export function connectRedis(
@@ -30,32 +29,30 @@ export function connectRedis(
   purpose: "commands" | "subscriptions",
   onError: (error: Error) => void,
 ): RedisConnection {
-  const connection = open(current, purpose);
+  const connection = create(current(), purpose);
   connection.on("error", onError);
   connection.on("node error", onError);
+  if (connection instanceof Redis) readCredentialsAtConnect(connection, current);
+  else connection.on("+node", (node: Redis) => readCredentialsAtConnect(node, current));
   return connection;
 }
 
-function open(current: () => RedisTarget, purpose: "commands" | "subscriptions"): RedisConnection {
-  const target = current();
-  /** ioredis reads its options at each connect, but copies those of a cluster's nodes once. */
-  const retryStrategy = (attempts: number) => {
-    if (connection instanceof Redis) Object.assign(connection.options, credentialsOf(current()));
-    return reconnectDelayMs(attempts);
-  };
-  const connection = create(target, purpose, retryStrategy);
-  return connection;
+/**
+ * Has the connection take the credentials of each reconnect from `current`. ioredis reads its options when it connects; a
+ * cluster copies those of a node for its subscriber.
+ */
+function readCredentialsAtConnect({ options }: Redis, current: () => RedisTarget): void {
+  Object.defineProperties(options, {
+    username: { enumerable: true, get: () => current().username },
+    password: { enumerable: true, get: () => current().password },
+  });
 }
 
-function create(
-  target: RedisTarget,
-  purpose: "commands" | "subscriptions",
-  retryStrategy: (attempts: number) => number,
-): RedisConnection {
+function create(target: RedisTarget, purpose: "commands" | "subscriptions"): RedisConnection {
   const options = commonOptions(target);
   const single = {
     ...options,
-    retryStrategy,
+    retryStrategy: reconnectDelayMs,
     reconnectOnError: createReadOnlyDetector(),
     // ioredis' own renewal leaves its errors unhandled, which would end the process.
     autoResubscribe: false,
@@ -90,16 +87,11 @@ function create(
   }
 }
 
-function credentialsOf({ username, password }: RedisTarget) {
+function commonOptions(target: RedisTarget) {
+  const { username, password } = target;
   return {
     ...(username !== undefined && { username }),
     ...(password !== undefined && { password }),
-  };
-}
-
-function commonOptions(target: RedisTarget) {
-  return {
-    ...credentialsOf(target),
     ...(target.tls && { tls: {} }),
     connectTimeout: CONNECT_TIMEOUT_MS,
     socketTimeout: SILENCE_TIMEOUT_MS,

@@ -191,5 +191,5 @@ function shuttingDown(): Refusal {
 }
 
 function cancelled(): Refusal {
-  return new Refusal("CANCELLED", "The caller went away.");
+  return new Refusal("CANCELLED", "The caller disconnected.");
 }

@@ -227,7 +227,10 @@ export const VARIABLES = {
   ),
   ONCEWARD_DRAIN_TIMEOUT: v.pipe(
     v.optional(duration("0s", "5m"), "10s"),
-    v.description("Time that calls then have to finish before the remaining connections are closed."),
+    v.description(
+      "Time that calls then have to finish before the remaining connections are closed. The last counts and audit events are " +
+        "stored within another 5 s; what a database that does not answer has not stored then is given up.",
+    ),
   ),
   ONCEWARD_SWEEP_INTERVAL: v.pipe(
     v.optional(duration("100ms", "1h"), "5s"),

@@ -113,7 +113,10 @@ export function createDatabaseClockWatch({
   };
 }
 
-/** Returns the refusal of a claim whose key's retention has ended only by a clock that is not trusted. */
+/**
+ * Returns the refusal of an operation on a record whose retention has ended only by a clock that is not trusted. It can be
+ * retried: neither that the record exists nor that there is none is certain.
+ */
 export function clockMoved(): Refusal {
   return new Refusal(
     "DATABASE_UNAVAILABLE",

@@ -61,8 +61,11 @@ export interface PoolLoad {
 export interface Pool extends Connection {
   /** Returns the state of the connections. */
   load(): PoolLoad;
-  /** Waits for running statements, then closes every connection. */
-  close(): Promise<void>;
+  /**
+   * Waits for running statements, then closes every connection. Statements that run longer than `limitMs` fail, because their
+   * connections are closed. Unset: no limit.
+   */
+  close(limitMs?: number): Promise<void>;
 }
 
 /** A statement with its parameters. */
@@ -188,7 +191,7 @@ const UNOBSERVED: PoolObserver = { ran: () => {}, connectionLost: () => {} };
 /** Opens a pool; connects on first use. */
 export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERVED): OpenedPool {
   const direct = !options.throughPgBouncer;
-  const pool = createClientPool(options, observer);
+  const { pool, close } = createClientPool(options, observer);
   const plannedAtMs = new WeakMap<pg.PoolClient, number>();
   const announced = new WeakSet<pg.PoolClient>();
   let away = false;
@@ -285,12 +288,12 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
       return fulfilled(await settled.catch((error: unknown) => Promise.reject(classify(error))));
     },
     load: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount, away }),
-    close: () => pool.end(),
+    close,
   };
 }
 
 /** Closes a connection at once; the statement in progress fails. */
-function abort(client: pg.PoolClient): void {
+function abort(client: pg.Client): void {
   // The types lack it, and `end` waits for statements that were sent in one round trip.
   (client as unknown as { readonly connection: { readonly stream: Socket } }).connection.stream.destroy();
 }
@@ -329,9 +332,11 @@ async function inOneRoundTrip(
   throw new RolledBack(settled.indexOf(refused), (refused as PromiseRejectedResult).reason);
 }
 
-function createClientPool(options: PoolOptions, observer: PoolObserver): pg.Pool {
+/** Creates a pool of connections, and the function that closes it, as Pool.close. */
+function createClientPool(options: PoolOptions, observer: PoolObserver) {
+  const open = new Set<pg.Client>();
   const pool = new pg.Pool({
-    ...addressOf(options.databaseUrl),
+    Client: clientClass(options.databaseUrl, open),
     max: options.size,
     application_name: "onceward",
     connectionTimeoutMillis: ACQUIRE_TIMEOUT_MS,
@@ -344,17 +349,26 @@ function createClientPool(options: PoolOptions, observer: PoolObserver): pg.Pool
   // The pool does not listen to a connection that is checked out, and an error event without a listener ends
   // the process.
   pool.on("connect", (client) => client.on("error", () => {}));
-  return pool;
+  return {
+    pool,
+    async close(limitMs?: number): Promise<void> {
+      const timer = limitMs === undefined ? undefined : setTimeout(() => open.forEach(abort), limitMs);
+      await pool.end();
+      clearTimeout(timer);
+    },
+  };
 }
 
-function addressOf(databaseUrl: PoolOptions["databaseUrl"]): pg.PoolConfig {
-  if (typeof databaseUrl === "string") return { connectionString: databaseUrl };
-  class CurrentClient extends pg.Client {
+/** Returns a class of clients that read the address when they are made, and are in `open` until they are closed. */
+function clientClass(databaseUrl: PoolOptions["databaseUrl"], open: Set<pg.Client>): typeof pg.Client {
+  return class extends pg.Client {
     constructor(config?: pg.ClientConfig) {
-      super({ ...config, connectionString: (databaseUrl as () => string)() });
+      const connectionString = typeof databaseUrl === "string" ? databaseUrl : databaseUrl();
+      super({ ...config, connectionString });
+      open.add(this);
+      this.once("end", () => open.delete(this));
     }
-  }
-  return { Client: CurrentClient };
+  };
 }
 
 /**

@@ -12,6 +12,8 @@ import {
   createOutboundBudget,
   createOutboundTotal,
   createReplyBudget,
+  outboundOfGrpcConnection,
+  outboundOfHttpConnection,
   reserveReply,
 } from "./memory-budgets.ts";
 import { BUDGET_SHARE } from "./memory-limit.ts";
@@ -181,6 +183,18 @@ test("the replies of batches that one tenant does not read leave room for anothe
   read.destroy();
   await once(read, "close");
   await reserveReply(budget.ofConnection(), caller(1), batch, unread);
+});
+
+test.each([
+  ["a gRPC", outboundOfGrpcConnection, 256],
+  ["an HTTP/1.1", outboundOfHttpConnection, 32],
+])("by default %s connection has %3$s MiB of unread replies, in proportion to the memory", (_, of, mib) => {
+  const budget = of(createOutboundTotal());
+  const bytes = Math.ceil(mib * 1024 * 1024 * BUDGET_SHARE);
+  budget.countUntilClosed(new EventEmitter(), bytes - 1);
+  expect(budget.isExhausted()).toBe(false);
+  budget.countUntilClosed(new EventEmitter(), 1);
+  expect(budget.isExhausted()).toBe(true);
 });
 
 test("by default replies have 384 MiB, and 64 batches of a process, 32 of a tenant and 16 of a connection", () => {

@@ -226,14 +226,28 @@ export interface OutboundTotal {
   readonly maxBytes: number;
 }
 
-/** With 1 GiB of memory or more (memory-limit.ts). One gRPC connection may use two thirds of it. */
+/** With 1 GiB of memory or more (memory-limit.ts), as the next two. One gRPC connection may use two thirds of it. */
 const MAX_OUTBOUND_BYTES = 384 * MIB;
+/** A slow client that asks for 200 results of 1 MiB at once stays below it. */
+const MAX_GRPC_CONNECTION_BYTES = 256 * MIB;
+/** A connection has one request in progress. */
+const MAX_HTTP_CONNECTION_BYTES = 32 * MIB;
 /** A connection that reads is not refused because others don't. */
 const RESERVED_BYTES = 256 * KIB;
 
 /** Returns the total that the budgets of all connections share. */
 export function createOutboundTotal(maxBytes = MAX_OUTBOUND_BYTES * BUDGET_SHARE): OutboundTotal {
   return { bytes: 0, maxBytes };
+}
+
+/** Returns the budget of a gRPC connection. */
+export function outboundOfGrpcConnection(total: OutboundTotal): OutboundBudget {
+  return createOutboundBudget(MAX_GRPC_CONNECTION_BYTES * BUDGET_SHARE, total);
+}
+
+/** Returns the budget of an HTTP/1.1 connection. */
+export function outboundOfHttpConnection(total: OutboundTotal): OutboundBudget {
+  return createOutboundBudget(MAX_HTTP_CONNECTION_BYTES * BUDGET_SHARE, total);
 }
 
 /**

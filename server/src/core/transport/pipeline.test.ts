@@ -67,7 +67,13 @@ function startPipeline(replaced: { readonly authenticate?: () => Promise<Princip
       pipeline.answer(ROUTE, incoming, () => undefined).catch(() => answered.push(tenant));
     }
   }
-  return { call, answered, answer: pipeline.answer, callsInFlight: pipeline.callsInFlight };
+  /** Opens streams without a credential. */
+  function open(tenant: number, streams: number): void {
+    const head = incomingCall(tenant, "");
+    for (let each = 0; each < streams; each++)
+      pipeline.authenticate(ROUTE, head).catch(() => answered.push(tenant));
+  }
+  return { call, open, answered, answer: pipeline.answer, callsInFlight: pipeline.callsInFlight };
 }
 
 test("of a tenant's refused calls, 8 are answered in a turn of the event loop; another tenant's are not delayed", async () => {
@@ -88,6 +94,16 @@ test("refused calls of callers who are not known are counted for their address",
   call(1, 60, "");
   call(2, 1, "");
   await nextTurn();
+  expect(answered.indexOf(2)).toBeLessThanOrEqual(8);
+});
+
+test("refused streams take the same turns as refused calls", async () => {
+  const { call, open, answered } = startPipeline();
+  open(1, 60);
+  call(1, 60, "");
+  open(2, 1);
+  await nextTurn();
+  expect(answered.filter((tenant) => tenant === 1).length).toBeLessThanOrEqual(16);
   expect(answered.indexOf(2)).toBeLessThanOrEqual(8);
 });
 

@@ -105,6 +105,12 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     return beforeTimeout(deadline, lookup).then((principal) => authorize(principal, observed));
   }
 
+  /** Returns the error that the caller may see, when it is its party's turn. */
+  async function refusalInTurn(error: unknown, observed: ObservedCall, head: CallHead) {
+    await new Promise<void>((resolve) => refusals.run(partyOf(observed, head), resolve));
+    return observed.failed(error);
+  }
+
   async function handle(observed: ObservedCall, incoming: IncomingCall): Promise<Message> {
     const timeoutMs = incoming.timeoutMs ?? defaultTimeoutMs;
     const deadline = new CallDeadline(incoming, performance.now() + timeoutMs);
@@ -151,8 +157,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
         observed.answered();
         return reply;
       } catch (error) {
-        await new Promise<void>((resolve) => refusals.run(partyOf(observed, incoming), resolve));
-        throw observed.failed(error);
+        throw await refusalInTurn(error, observed, incoming);
       } finally {
         callsInFlight--;
       }
@@ -166,7 +171,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       try {
         return await authenticate(observed, head, deadline);
       } catch (error) {
-        throw observed.failed(error);
+        throw await refusalInTurn(error, observed, head);
       }
     },
   };

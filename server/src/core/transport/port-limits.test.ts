@@ -1,4 +1,4 @@
-import { connect, Server } from "node:net";
+import { connect, Server, Socket } from "node:net";
 import pino from "pino";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createGrpcListener } from "./grpc/listener.ts";
@@ -47,6 +47,17 @@ test("the HTTP port takes 10,000 connections", async () => {
   };
   const [, maxConnections] = await start(createHttpServer(options));
   expect(maxConnections).toBe(10_000);
+});
+
+test("the management port cuts a connection that is silent for 10 seconds", async () => {
+  const server = createManagementServer({ metrics: {} as never, unreadyReasons: () => [], tls: undefined });
+  const [port] = await start(server);
+  const setTimeouts = vi.spyOn(Socket.prototype, "setTimeout");
+  onTestFinished(() => setTimeouts.mockRestore());
+  const client = connect(port, HOST).on("error", () => {});
+  onTestFinished(() => void client.destroy());
+  await vi.waitUntil(() => setTimeouts.mock.calls.length > 0, { timeout: 30_000 });
+  expect(setTimeouts.mock.calls[0]?.[0]).toBe(10_000);
 });
 
 test("the management port takes 256 connections, and 32 of an address", async () => {

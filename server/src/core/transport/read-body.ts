@@ -87,7 +87,7 @@ export function readBody(
 }
 
 function callerLeft(): Refusal {
-  return new Refusal("CANCELLED", "The caller went away.");
+  return new Refusal("CANCELLED", "The caller disconnected.");
 }
 
 /**

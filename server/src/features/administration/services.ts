@@ -15,6 +15,7 @@ export function tenantAdminOptions(core: CoreParts): TenantAdminOptions {
     pool: core.administrationPool,
     admission: core.admission,
     records: core.records,
+    databaseClock: core.databaseClock,
     pageTokens: pageTokensOf(core),
     changes: core.authenticator,
     encryption: core.values,

@@ -53,8 +53,8 @@ export function createDirectRoute(coordinator: Runner, openNode: (node: ShardNod
         void pool.close();
       }
     },
-    async close() {
-      await Promise.all(Array.from(pools.values(), (pool) => pool.close()));
+    async close(limitMs) {
+      await Promise.all(Array.from(pools.values(), (pool) => pool.close(limitMs)));
     },
   };
 }

@@ -20,5 +20,6 @@ export interface ShardRoute {
   answers(node: ShardNode): Promise<boolean>;
   /** Closes the connections to all other nodes than these. */
   keepOnly(nodes: Iterable<ShardNode>): void;
-  close(): Promise<void>;
+  /** As Pool.close. */
+  close(limitMs?: number): Promise<void>;
 }

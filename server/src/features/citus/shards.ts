@@ -146,7 +146,7 @@ function createShards(
       for (const id of pausedUntilMs.keys()) if (await isBack(id)) pausedUntilMs.delete(id);
     },
     awayNodes: () => pausedUntilMs.size,
-    close: () => route.close(),
+    close: (limitMs) => route.close(limitMs),
   };
 }
 

@@ -1,4 +1,4 @@
-import { type DatabaseClock, UNCHECKED_CLOCK } from "../../core/domain/database-clock.ts";
+import { clockMoved, type DatabaseClock, UNCHECKED_CLOCK } from "../../core/domain/database-clock.ts";
 import type { RecordId } from "../../core/domain/record.ts";
 import { type ForgetKeys, forgetKeysOf } from "../../core/feature.ts";
 import { limitLocks } from "../../core/store/limit-locks.ts";
@@ -27,7 +27,7 @@ interface BatchOptions {
   readonly limit: number;
   readonly forgetKeys: ForgetKeys;
   readonly encryption: RecordValues;
-  readonly databaseClock: Pick<DatabaseClock, "latestMs">;
+  readonly databaseClock: DatabaseClock;
 }
 
 const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, lastKey: undefined };
@@ -51,12 +51,13 @@ export interface JobSelection {
  * transaction: if the replica dies, the page is as before and another replica continues the job.
  *
  * @returns undefined if no job is due, or other workers have taken all that are.
+ * @throws Refusal DATABASE_UNAVAILABLE while the database's clock is not trusted and the job resolves records.
  */
 export function workBatch(
   pool: Pick<Pool, "transaction">,
   { afterTenantId, skippedTenantIds, maxRowsOf, onTaken }: JobSelection,
   encryption: RecordValues = PLAIN_VALUES,
-  databaseClock: Pick<DatabaseClock, "latestMs"> = UNCHECKED_CLOCK,
+  databaseClock: DatabaseClock = UNCHECKED_CLOCK,
   forgetKeys: ForgetKeys = forgetKeysOf([]),
 ): Promise<BatchDone | undefined> {
   return pool.transaction(async (transaction) => {
@@ -78,7 +79,11 @@ export function workBatch(
 
 async function change(transaction: Runner, job: TakenJob, options: BatchOptions): Promise<Batch> {
   const { work, tenantId } = job;
-  if (work.kind === "RESOLVE") return resolveBatch(transaction, job, work, options);
+  if (work.kind === "RESOLVE") {
+    // It would skip records that have ended only by the clock that was set, and report that all are resolved.
+    if (options.databaseClock.hasMoved()) throw clockMoved();
+    return resolveBatch(transaction, job, work, options);
+  }
   const progress = await advance(transaction, job, options);
   // Cached copies of the changed records must not be found any more.
   if (progress.changed > 0) await raiseCacheGeneration(transaction, tenantId);

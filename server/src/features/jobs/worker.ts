@@ -13,7 +13,7 @@ import { workBatch } from "./work-batch.ts";
 export interface JobWorkerOptions {
   readonly pool: Statements;
   readonly encryption: RecordValues;
-  readonly databaseClock: Pick<DatabaseClock, "latestMs">;
+  readonly databaseClock: DatabaseClock;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly onFailed: (error: unknown) => void;

@@ -21,6 +21,7 @@ import {
 } from "@opentelemetry/resources";
 import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import type { Logger } from "pino";
+import { endsWithin } from "../../core/background/ends-within.ts";
 import type {
   CallOutcome,
   CallSpan,
@@ -93,21 +94,6 @@ function resourceOf({ instanceId, version }: TracingOptions): Resource {
   return defaultResource()
     .merge(own)
     .merge(detectResources({ detectors: [envDetector] }));
-}
-
-/** Returns whether the promise resolves in time. */
-async function endsWithin(limitMs: number, promise: Promise<void>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined;
-  const timeUp = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), limitMs);
-  });
-  const ended = promise.then(
-    () => true,
-    () => false,
-  );
-  const inTime = await Promise.race([ended, timeUp]);
-  clearTimeout(timer);
-  return inTime;
 }
 
 class SpanFactory {

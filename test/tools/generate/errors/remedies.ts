@@ -36,7 +36,7 @@ export const REMEDIES: Readonly<Record<CatalogueReason, string>> = {
   TENANT_EXISTS: "Choose another name, or wait until the deleted tenant's records are removed.",
   NAMESPACE_NOT_FOUND:
     "Set a policy for the namespace first (`allow_missing`), or change the tenant's policy.",
-  NAMESPACE_NOT_EMPTY: "Wait until its records expire, or delete with `force`.",
+  NAMESPACE_NOT_EMPTY: "Wait until its records have expired and are deleted, or delete with `force`.",
   API_KEY_NOT_FOUND: "Check the id: `onceward keys list`.",
   RECORD_JOB_NOT_FOUND: "Check the id: finished jobs are kept for 90 days.",
   QUOTA_RATE:

@@ -23,6 +23,6 @@ export interface Shards {
   refresh(): Promise<void>;
   /** Returns the number of nodes that did not answer their last statement. */
   awayNodes(): number;
-  /** Closes the connections to the nodes. */
-  close(): Promise<void>;
+  /** Closes the connections to the nodes, as Pool.close. */
+  close(limitMs?: number): Promise<void>;
 }

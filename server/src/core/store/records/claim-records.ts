@@ -1,5 +1,5 @@
-import { clockMoved, type DatabaseClock } from "../../domain/database-clock.ts";
-import { awaitLate, type Deadline, mapSettled, type Settled } from "../../domain/operation.ts";
+import type { DatabaseClock } from "../../domain/database-clock.ts";
+import { awaitLate, type Deadline, type Settled } from "../../domain/operation.ts";
 import {
   answerClaim,
   type ClaimCommand,
@@ -40,7 +40,7 @@ export type ClaimRecords = (
 
 interface ClaimParts extends WriteParts {
   readonly fillResult: FillResult;
-  readonly databaseClock: DatabaseClock;
+  readonly databaseClock: Pick<DatabaseClock, "latestMs">;
 }
 
 /**
@@ -71,19 +71,13 @@ export function createClaimRecords(
     maxInFlight: MAX_TAKE_OVERS_IN_FLIGHT,
     limiter,
   });
-  /** A record that has ended only by a clock that moved is not taken over, however often that is tried. */
-  const takeOverInTime: typeof takeOver = async (commands, deadline) =>
-    mapSettled(await takeOver(commands, deadline), (outcome) => {
-      if (!outcome.applied && outcome.record === undefined && databaseClock.hasMoved()) throw clockMoved();
-      return outcome;
-    });
   return async (commands, deadline) => {
     const outcomes = await writeAll(
       insert,
       commands,
       deadline,
       ({ applied, record }, command) => (applied ? claimed(record, false) : answerClaim(record, command)),
-      takeOverInTime,
+      takeOver,
     );
     let room: ReplyRoom | undefined;
     return await awaitLate(outcomes, (outcome) => {

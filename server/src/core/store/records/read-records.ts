@@ -1,3 +1,4 @@
+import type { DatabaseClock } from "../../domain/database-clock.ts";
 import { awaitLate, type Deadline, mapSettled, type Settled } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
@@ -52,11 +53,15 @@ const MAX_IN_FLIGHT = 1;
 /** Reads records without large results; undefined if the key is unknown or forgotten. */
 export type Readings = Batcher<RecordId, LiveRecord | undefined>;
 
-/** Gathers the reads of all callers, and of operations that wrote nothing, into statements. */
+/**
+ * Gathers the reads of all callers, and of operations that wrote nothing, into statements. A record whose retention has
+ * ended only by a clock that was set is refused as `clockMoved` does, because "there is none" would be taken for certain.
+ */
 export function createReadings(
   database: RecordsDatabase,
   values: RecordValues,
   limiter: TenantLimiter,
+  databaseClock: Pick<DatabaseClock, "latestMs">,
 ): Readings {
   return createShardedBatcher<RecordId, LiveRecord | undefined>(database, {
     statement: readRecords.name,
@@ -71,22 +76,28 @@ export function createReadings(
     },
     maxInFlight: MAX_IN_FLIGHT,
     async execute(run, ids) {
-      return recordsOf(ids, await run<RecordRow>(readRecords, idColumns(ids), ids.length), values.openRow);
+      return recordsOf(
+        ids,
+        await run<RecordRow>(readRecords, idColumns(ids), ids.length),
+        values.openRow,
+        databaseClock.latestMs(),
+      );
     },
   });
 }
 
 /**
  * Returns the record of each id, from rows in any order; undefined if it has no row or is forgotten. A row that
- * cannot be decrypted rejects only its own id.
+ * `parseRecord` refuses rejects only its own id.
  */
 export function recordsOf(
   ids: readonly RecordId[],
   rows: readonly RecordRow[],
   openRow?: OpenRow,
+  latestMs?: number,
 ): readonly Settled<LiveRecord | undefined>[] {
   const records = new Map(
-    mapSettled(rows, (row) => parseRecord(row, openRow)).map((record, i) => [
+    mapSettled(rows, (row) => parseRecord(row, openRow, latestMs)).map((record, i) => [
       nameOfRow(rows[i] as RecordRow),
       record,
     ]),

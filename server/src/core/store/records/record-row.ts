@@ -1,4 +1,5 @@
 import type pg from "pg";
+import { clockMoved } from "../../domain/database-clock.ts";
 import {
   type Checkpoint,
   type LiveRecord,
@@ -109,14 +110,23 @@ export const withoutValues: OpenRow = (row) => ({
  * ended.
  *
  * @param openRow decrypts the row. Unset: for rows without results whose checkpoint the caller does not use.
- * @throws the error of `openRow`.
+ * @param latestMs as DatabaseClock. Unset: the statement's own clock decides whether retention has ended.
+ * @throws the error of `openRow`; Refusal DATABASE_UNAVAILABLE if the retention has ended only by a clock that was set.
  */
-export function parseRecord(sealed: RecordRow, openRow?: OpenRow): LiveRecord | undefined {
-  if (sealed.state === STATE.forgotten || sealed.expires_at_ms <= sealed.now_ms) return undefined;
+export function parseRecord(
+  sealed: RecordRow,
+  openRow?: OpenRow,
+  latestMs = Number.POSITIVE_INFINITY,
+): LiveRecord | undefined {
+  if (sealed.state === STATE.forgotten) return undefined;
+  if (sealed.expires_at_ms <= sealed.now_ms) {
+    if (sealed.expires_at_ms > latestMs) throw clockMoved();
+    return undefined;
+  }
   const row = openRow === undefined ? sealed : openRow(sealed);
   return {
     id: { tenantId: row.tenant_id, namespace: row.namespace, key: row.key },
-    phase: parsePhase(row),
+    phase: parsePhase(row, Math.min(row.now_ms, latestMs)),
     fencingToken: BigInt(row.fencing_token),
     attempt: row.attempt,
     claimId: row.claim_id,
@@ -132,7 +142,8 @@ export function parseRecord(sealed: RecordRow, openRow?: OpenRow): LiveRecord | 
   };
 }
 
-function parsePhase(row: RecordRow): Phase {
+/** @param retentionNowMs by when the result's retention is counted; leases follow the database's clock as it is. */
+function parsePhase(row: RecordRow, retentionNowMs: number): Phase {
   switch (row.state) {
     case STATE.inProgress:
       return unfinishedPhase(
@@ -149,7 +160,7 @@ function parsePhase(row: RecordRow): Phase {
       return {
         kind: "completed",
         completedAtMs: required(row, "settled_at_ms"),
-        result: parseResult(row),
+        result: parseResult(row, retentionNowMs),
         resultDigest: Buffer.from(required(row, "result_digest"), "hex"),
         resultExpiresAtMs: required(row, "result_expires_at_ms"),
       };
@@ -159,8 +170,8 @@ function parsePhase(row: RecordRow): Phase {
 }
 
 /** Returns undefined once the result's retention has ended, even if the sweep has not deleted it yet. */
-function parseResult(row: RecordRow): Result | undefined {
-  if (required(row, "result_expires_at_ms") <= row.now_ms) return undefined;
+function parseResult(row: RecordRow, nowMs: number): Result | undefined {
+  if (required(row, "result_expires_at_ms") <= nowMs) return undefined;
   return {
     kind: required(row, "result_kind") === RESULT_KIND.failure ? "failure" : "success",
     payload: row.result_payload ?? new AbsentPayload(row.result_bytes ?? 0),

@@ -37,7 +37,7 @@ export function createRecordStore(
 ): RecordStore {
   const database: RecordsDatabase = { pool, shards };
   const fillResult = createFillResult(database, values, limiter);
-  const readings = createReadings(database, values, limiter);
+  const readings = createReadings(database, values, limiter, databaseClock);
   return {
     claim: createClaimRecords(database, { readings, fillResult, values, limiter, databaseClock }),
     complete: createCompleteRecords(database, { readings, values, limiter }),

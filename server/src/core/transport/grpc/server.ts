@@ -3,8 +3,7 @@ import type { Socket } from "node:net";
 import { Code } from "@connectrpc/connect";
 import type { AddressLimit } from "../connections.ts";
 import { forgetWhenClosed, grpcStatus, isGrpcCall } from "../grpc-protocol.ts";
-import { createOutboundBudget, type InboundBudget, type OutboundTotal } from "../memory-budgets.ts";
-import { BUDGET_SHARE } from "../memory-limit.ts";
+import { type InboundBudget, type OutboundTotal, outboundOfGrpcConnection } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Route } from "../route.ts";
 import type { Tls } from "../tls.ts";
@@ -51,8 +50,6 @@ const KEEPALIVE_TIMEOUT_MS = 10_000;
 const MAX_HANDSHAKE_MS = 10_000;
 /** Enough for a client that doesn't batch; further calls of the connection queue in the client. */
 const MAX_CONCURRENT_STREAMS = 2000;
-/** Of a connection. A slow client that asks for 200 results of 1 MiB at once stays below it. */
-const MAX_UNFLUSHED_BYTES = 256 * 1024 * 1024;
 const SESSION_OPTIONS = {
   settings: { maxConcurrentStreams: MAX_CONCURRENT_STREAMS },
   /** In megabytes. */
@@ -89,7 +86,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       pipeline,
       slowRequests,
       inbound: options.inboundBudget.ofConnection(),
-      outbound: createOutboundBudget(MAX_UNFLUSHED_BYTES * BUDGET_SHARE, options.outboundTotal),
+      outbound: outboundOfGrpcConnection(options.outboundTotal),
       replies: options.replyBudget.ofConnection(),
       peer: socket.remoteAddress,
     };

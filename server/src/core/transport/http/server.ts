@@ -4,10 +4,10 @@ import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from
 import type { Logger } from "pino";
 import type { AddressLimit } from "../connections.ts";
 import {
-  createOutboundBudget,
   type InboundBudget,
   type OutboundBudget,
   type OutboundTotal,
+  outboundOfHttpConnection,
 } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 import { takeTimeoutHeader } from "../read-message.ts";
@@ -63,8 +63,6 @@ const SILENCE_MS = 11 * 60_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 /** A connection is closed after so many requests, so that load spreads. */
 const MAX_REQUESTS_PER_CONNECTION = 10_000;
-/** Of a connection, whose caller may send many requests before it reads an answer. */
-const MAX_UNFLUSHED_BYTES = 32 * 1024 * 1024;
 /** Each connection costs memory and a file descriptor; a reverse proxy needs far fewer. */
 const MAX_CONNECTIONS = 10_000;
 
@@ -87,7 +85,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     if (known !== undefined) return known;
     const made = {
       inbound: options.inboundBudget.ofConnection(),
-      outbound: createOutboundBudget(MAX_UNFLUSHED_BYTES, options.outboundTotal),
+      outbound: outboundOfHttpConnection(options.outboundTotal),
       replies: options.replyBudget.ofConnection(),
       peer: socket.remoteAddress,
     };

@@ -51,6 +51,7 @@ export function createNamespaceHandlers({
   pageTokens,
   changes: listener,
   admission,
+  databaseClock,
   forgetKeys,
 }: NamespaceOptions): Pick<Handlers<typeof TenantAdminService>, Methods> {
   return {
@@ -109,7 +110,7 @@ export function createNamespaceHandlers({
       const job = await pool
         .of(call)
         .transaction((transaction) =>
-          removePolicy(transaction, call, { admission, forgetKeys, own, request }),
+          removePolicy(transaction, call, { admission, databaseClock, forgetKeys, own, request }),
         );
       listener.tenantChanged(own.id);
       return create(DeleteNamespaceResponseSchema, job && { job: recordJobMessage(job) });
@@ -181,11 +182,12 @@ async function removePolicy(
   call: Call,
   {
     admission,
+    databaseClock,
     forgetKeys,
     own,
     request: { name, etag, force },
-  }: Pick<PolicyChange, "admission" | "own"> & {
-    readonly forgetKeys: ForgetKeys;
+  }: Pick<NamespaceOptions, "admission" | "databaseClock" | "forgetKeys"> & {
+    readonly own: Tenant;
     readonly request: DeleteNamespaceRequest;
   },
 ): Promise<RecordJob | undefined> {
@@ -193,7 +195,7 @@ async function removePolicy(
   const was = await findNamespaceResource(transaction, own.id, name);
   if (was === undefined) throw notFound();
   checkEtag(etag, namespaceEtag(was));
-  const mayBeLive = await mayHaveLiveRecords(transaction, own.id, name);
+  const mayBeLive = await mayHaveLiveRecords(transaction, own.id, name, databaseClock.latestMs());
   if (mayBeLive && !force) {
     throw new Refusal(
       "NAMESPACE_NOT_EMPTY",

@@ -1,5 +1,6 @@
 import type { Admission } from "../../../core/admission/admission.ts";
 import type { ChangeListener } from "../../../core/auth/authenticate.ts";
+import type { DatabaseClock } from "../../../core/domain/database-clock.ts";
 import type { AdministrationPool } from "../../../core/store/batching/administration-pool.ts";
 import type { RecordStore } from "../../../core/store/records/record-store.ts";
 import type { RecordValues } from "../../../core/store/records/record-values.ts";
@@ -10,6 +11,7 @@ export interface TenantAdminOptions {
   readonly pool: AdministrationPool;
   readonly admission: Pick<Admission, "admitOperation" | "admitNamespace" | "admitRecordJob">;
   readonly records: Pick<RecordStore, "read">;
+  readonly databaseClock: Pick<DatabaseClock, "latestMs">;
   readonly pageTokens: PageTokens;
   /** Receives every change, after its commit. */
   readonly changes: ChangeListener;

@@ -48,6 +48,7 @@ export function createRecordHandlers({
   pageTokens,
   changes,
   encryption,
+  databaseClock,
   pepper,
   onSettled,
 }: TenantAdminOptions): Pick<
@@ -103,7 +104,7 @@ export function createRecordHandlers({
       const record = await pool.of(call).transaction(async (transaction) => {
         // A record that cannot be decrypted can be forgotten.
         const openRow = command.resolution.kind === "forget" ? withoutValues : encryption.openRow;
-        const locked = await lockRecord(transaction, command.id, openRow);
+        const locked = await lockRecord(transaction, command.id, openRow, databaseClock.latestMs());
         const was = recordToChange(locked, command);
         if (was === undefined) return locked;
         const became = await resolveRecord(transaction, command, encryption);

@@ -43,15 +43,17 @@ select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_exp
  * results are not read.
  *
  * @param openRow decrypts the row, or leaves its values out.
- * @throws Refusal RECORD_UNREADABLE, as `openRow`.
+ * @param latestMs as DatabaseClock.
+ * @throws Refusal RECORD_UNREADABLE, as `openRow`; DATABASE_UNAVAILABLE if the retention has ended only by a clock that was set.
  */
 export async function lockRecord(
   transaction: Runner,
   id: RecordId,
   openRow: OpenRow,
+  latestMs?: number,
 ): Promise<LiveRecord | undefined> {
   const [row] = await transaction.run<RecordRow>(lockRecordRow, keyParameters(id));
-  return row && parseRecord(row, openRow);
+  return row && parseRecord(row, openRow, latestMs);
 }
 
 /** Leaves the row as `forget_records` does. */

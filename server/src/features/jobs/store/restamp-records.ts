@@ -173,7 +173,7 @@ const findLiveRecord = {
   name: "find_live_record",
   text: `
 with examined as materialized (
-  select state <> 0 /* forgotten */ and expires_at > now() as is_live
+  select state <> 0 /* forgotten */ and expires_at > least(now(), to_timestamp($4::float8 / 1000)) as is_live
     from records
    where tenant_id = $1::int
      and namespace = $2::text
@@ -187,13 +187,16 @@ select coalesce(bool_or(is_live), false) or count(*) = $3::int as may_have_live
 /**
  * Returns false if a namespace has no live record. Returns true if it has one among its first MAX_EXAMINED_FOR_LIFE rows, or
  * at least so many rows: those of ended records stay until the sweep deletes them.
+ *
+ * @param latestMs as DatabaseClock.
  */
 export async function mayHaveLiveRecords(
   runner: Runner,
   tenantId: number,
   namespace: string,
+  latestMs?: number,
 ): Promise<boolean> {
-  const parameters = [tenantId, namespace, MAX_EXAMINED_FOR_LIFE];
+  const parameters = [tenantId, namespace, MAX_EXAMINED_FOR_LIFE, latestMs ?? null];
   const [row] = await runner.run<{ may_have_live: boolean }>(findLiveRecord, parameters);
   return row?.may_have_live === true;
 }

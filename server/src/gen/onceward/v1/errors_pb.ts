@@ -207,7 +207,7 @@ export const ErrorReason = {
   NAMESPACE_NOT_FOUND: 24,
 
   /**
-   * FAILED_PRECONDITION. The namespace has records. Nothing happened.
+   * FAILED_PRECONDITION. The namespace has records, or 1,000 ended ones that are not deleted yet. Nothing happened.
    *
    * @generated from enum value: ERROR_REASON_NAMESPACE_NOT_EMPTY = 25;
    */

@@ -1,0 +1,35 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { grant } from "../helpers/calls/verbs.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { proxyDatabase } from "../helpers/database/database-proxy.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
+
+/** Far less than any statement's own limit, so that a statement that fails by its limit shows in the log. */
+const STORE_MS = 500;
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(() => database?.drop());
+
+test("a server whose database does not answer gives up what it stores at one time, and stops", async () => {
+  const { apiKey } = await createTenant(database);
+  const { proxy, url } = await proxyDatabase(database.url);
+  const server = await startTestServer(url, {}, { storeMs: STORE_MS });
+  await grant(connectClient(server, apiKey));
+  proxy.setMode("swallow");
+  await server.stop();
+
+  const failures = server.log.filter(({ task }) => task !== undefined);
+  expect(failures.map(({ task }) => task)).toEqual(expect.arrayContaining(["store_usage", "heartbeat"]));
+  const reasons = failures.map(
+    ({ err }) => (err as { readonly cause: { readonly message: string } }).cause.message,
+  );
+  expect(reasons.filter((reason) => /timeout/i.test(reason))).toEqual([]);
+  expect(server.log.at(-1)?.msg).toBe("stopped");
+});
