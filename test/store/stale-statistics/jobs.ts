@@ -1,6 +1,6 @@
 import { pruneRows } from "../../../server/src/core/store/prune.ts";
+import { findTenantsThatHold } from "../../../server/src/features/jobs/ambiguous-counter.ts";
 import { createJobScheduler } from "../../../server/src/features/jobs/scheduler.ts";
-import { findTenantsThatHold } from "../../../server/src/features/jobs/store/ambiguous-records.ts";
 import { countMatching } from "../../../server/src/features/jobs/store/count-matching.ts";
 import { forgetPage, removePage } from "../../../server/src/features/jobs/store/forget-records.ts";
 import { findAmbiguous } from "../../../server/src/features/jobs/store/list-ambiguous.ts";

@@ -123,7 +123,7 @@ function settleNothing(): void {}
 
 type Refuse = (cause: QuotaCause, tenant: LimitedTenant, limit: number, retryAfterMs: number) => void;
 
-/** @see Admission */
+/** Creates an admission. */
 export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOptions): Admission {
   /** Refuses; in a dry run, only reports. */
   const refuse: Refuse = (cause, { id, name, quotas }, limit, retryAfterMs) => {

@@ -37,7 +37,7 @@ const MAX_DEBT_S = 10;
 /** The least recently used buckets are evicted beyond this number; their tenants start with a full burst. */
 const MAX_BUCKETS = 20_000;
 
-/** @see RateLimit */
+/** Creates a rate limit. */
 export function createRateLimit<Key extends number | string = number>(): RateLimit<Key> {
   const buckets = new LRUCache<Key, Bucket>({ max: MAX_BUCKETS });
 

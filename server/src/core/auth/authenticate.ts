@@ -127,7 +127,7 @@ function createTenantCache(pool: Pool, aging: Aging) {
   };
 }
 
-/** @see Authenticator */
+/** Creates an authenticator. */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: one closure over the two caches, of short functions.
 export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): Authenticator {
   const { peppers, operatorKey, maxAgeMs = MAX_AGE_MS } = options;

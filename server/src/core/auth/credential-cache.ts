@@ -80,7 +80,7 @@ const MAX_ABSENCE_AGE_MS = 1000;
 const MAX_ABSENCES = 1000;
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 
-/** @see RefreshingCache */
+/** Creates a refreshing cache. */
 export function createRefreshingCache<Key extends string | number, Value>({
   load,
   maxAgeMs,

@@ -41,7 +41,7 @@ export interface HeartbeatOptions {
 const INTERVAL_MS = 3000;
 const HOST = hostname();
 
-/** @see Heartbeat */
+/** Creates a heartbeat. */
 export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
   const { pool, replica, state, look, databaseClock, onFailed, intervalMs = INTERVAL_MS } = options;
   let beaten: Beaten | undefined;

@@ -9,7 +9,7 @@
  */
 type State = { readonly kind: "closed"; readonly failures: number } | { readonly kind: "open" };
 
-/** @see State */
+/** Creates a state. */
 export interface Breaker {
   /** Returns whether a call may be made now. Its caller reports the outcome by `succeeded` or `failed`. */
   allows(): boolean;

@@ -51,7 +51,7 @@ const MAX_LIFETIME_MS = 3_600_000;
 /** In Redis in place of a completion that is not cached: shorter than any entry. */
 const NO_COMPLETION = Buffer.of(0);
 
-/** @see ReplayCache */
+/** Creates a replay cache. */
 export function createReplayCache({ memory, redis, format, onLookup }: ReplayCacheOptions): ReplayCache {
   const meter = createRepeatMeter();
   const lookups = new Map<string, Promise<CachedCompletion | undefined>>();

@@ -44,7 +44,7 @@ export interface ReplicaCacheOptions {
  */
 const WARNING_INTERVAL_MS = 60_000;
 
-/** @see ReplicaCache */
+/** Opens a replica cache. */
 export function openReplicaCache(options: ReplicaCacheOptions): ReplicaCache {
   const { maxBytes, redisUrl, format, metrics } = options;
   const memory = createMemoryCache(maxBytes);

@@ -38,7 +38,7 @@ const ANNOUNCEMENT_LIFETIME_MS = 3000;
 /** A subscriber that has not received its own echo for this long is reconnected. */
 const MAX_SILENCE_MS = 3000;
 
-/** @see WakeChannel */
+/** Creates a wake channel. */
 export function createWakeChannel(options: WakeChannelOptions): WakeChannel {
   const { publisher, subscriber, onSettled } = options;
   const replica = randomUUID();

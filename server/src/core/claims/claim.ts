@@ -47,7 +47,7 @@ export interface ClaimsOptions {
   readonly usage: OperationHooks;
 }
 
-/** @see Claims */
+/** Creates claims. */
 export function createClaims(options: ClaimsOptions): Claims {
   const { admission, waiters, onOperation } = options;
   const decide = createDecide(options);

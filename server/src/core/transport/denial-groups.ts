@@ -36,7 +36,7 @@ interface Group extends Level {
   calls: number;
 }
 
-/** @see DenialGroups */
+/** Creates denial groups. */
 export function createDenialGroups(): DenialGroups {
   const groups = new Map<string, Group>();
   const due = new Map<string, Group>();

@@ -89,7 +89,7 @@ const COMPRESSED = 1;
 
 const EMPTY = Buffer.alloc(0);
 
-/** @see MessageReader */
+/** Creates a message reader. */
 export function createMessageReader(maxBytes: number): MessageReader {
   const collected = createByteCollector();
   /** The message's length with its prefix; undefined until the prefix is there. */
@@ -146,7 +146,7 @@ export interface MessageSplitter {
   partialMessageBytes(): number | undefined;
 }
 
-/** @see MessageSplitter */
+/** Creates a message splitter. */
 export function createMessageSplitter(maxBytes: number): MessageSplitter {
   let collected = createByteCollector();
   /** The next message's length without its prefix; undefined until the prefix is there. */

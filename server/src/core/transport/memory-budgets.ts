@@ -103,7 +103,7 @@ interface Waiting {
   readonly resolve: (release: Release) => void;
 }
 
-/** @see InboundBudget */
+/** Creates an inbound budget. */
 export function createInboundBudget(limits = INBOUND_LIMITS): InboundBudget {
   const { maxBytes, maxTenantBytes, maxConnectionBytes, maxWaitMs } = limits;
   const all: Usage = { bytes: 0 };

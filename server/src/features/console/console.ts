@@ -48,7 +48,7 @@ const HEADERS = {
 };
 const WITH_TLS = { "strict-transport-security": "max-age=31536000" };
 
-/** @see Console */
+/** Creates a console. */
 export function createConsole({ site, files, signIn, issuerSignIn, log }: ConsoleOptions): Console {
   const headers = Object.entries({ ...HEADERS, ...(site.isSecure && WITH_TLS) });
   const signInOptions = { oidc: issuerSignIn !== undefined, issuer: issuerSignIn?.issuer };

@@ -71,7 +71,7 @@ interface Discovery {
   staleAtMs: number;
 }
 
-/** @see IssuerClient */
+/** Creates an issuer client. */
 export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
   const { issuer, idTokens, cooldownMs } = options;
   let discovery: Discovery | undefined;

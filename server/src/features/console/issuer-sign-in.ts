@@ -9,9 +9,27 @@ import { requireServed } from "../../core/domain/tenant.ts";
 import { answerEmpty, headersOf } from "./answers.ts";
 import type { Attempts } from "./attempts.ts";
 import type { IssuerClient, SignInSecrets } from "./issuer-client.ts";
-import { HOME, returnPath } from "./return-path.ts";
 import type { Sessions } from "./sessions.ts";
 import type { ConsoleSite } from "./site.ts";
+
+/** The page that is shown after a sign-in. */
+const HOME = "/console/";
+
+/** Longer than every path with filters. */
+const MAX_LENGTH = 2000;
+/** The address that relative ones are resolved against: a text that leads to another one is refused. */
+const BASE = "http://console.invalid";
+
+/**
+ * Returns the path to which a person returns after a sign-in: a page of the console, as the URL parser of browsers
+ * understands the text. Returns HOME for any other text, so that no link leads through a sign-in to another site.
+ */
+export function returnPath(text: string | null | undefined): string {
+  if (!text?.startsWith(HOME) || text.length > MAX_LENGTH || !URL.canParse(text, BASE)) return HOME;
+  const { origin, pathname, search, hash } = new URL(text, BASE);
+  const isPage = origin === BASE && pathname.startsWith(HOME) && !pathname.startsWith("/console/api/");
+  return isPage ? `${pathname}${search}${hash}` : HOME;
+}
 
 /** The endpoints between which a browser visits the issuer. */
 export interface IssuerSignIn {
@@ -50,7 +68,7 @@ type Started = SignInSecrets & { readonly returnPath: string };
 /** Why a sign-in failed, as `/console/sign-in?error=` says it: a reason of the catalogue, or one of these. */
 type Failure = Refusal["reason"] | "SIGN_IN_EXPIRED";
 
-/** @see IssuerSignIn */
+/** Creates an issuer sign in. */
 export function createIssuerSignIn(options: IssuerSignInOptions): IssuerSignIn {
   const { site, sessions, issuer, authenticator, attempts, log } = options;
   const sealed = createSealedSignIns(options.pepper);

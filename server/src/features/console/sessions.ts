@@ -66,7 +66,7 @@ const NAME_BYTES = 60;
 /** The name of the resource in audit events. */
 const TARGET = "console session";
 
-/** @see Sessions */
+/** Creates sessions. */
 export function createSessions({ database, pepper, maxAgeMs = MAX_AGE_MS }: SessionsOptions): Sessions {
   const cache = createRefreshingCache<string, KnownSession>({
     load: (digests) => findSessions(database, digests),

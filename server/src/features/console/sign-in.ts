@@ -42,7 +42,7 @@ const ROUTE: Pick<Route, "method" | "path" | "role"> = {
   role: undefined,
 };
 
-/** @see SignIn */
+/** Creates a sign in. */
 export function createSignIn({ site, sessions, pipeline, attempts, pepper }: SignInOptions): SignIn {
   /** @throws Refusal unless a script of the page itself has sent the request. */
   function requireOwnPage(request: IncomingMessage): void {

@@ -1,5 +1,4 @@
-import { FORMAT } from "../../core/cache/entry.ts";
-import { type EntryFormat, signedFormat } from "../../core/cache/entry-format.ts";
+import { type EntryFormat, FORMAT, signedFormat } from "../../core/cache/entry-format.ts";
 import type { EncryptionKey, Keyring } from "../../core/config/keyring.ts";
 import { deriveKey, open, seal } from "./seal.ts";
 

@@ -23,7 +23,7 @@ export type OnUnreadable = (cause: UnreadableCause, keyId: number) => void;
 /** The encrypted columns, as part of what a ciphertext is bound to. */
 type Column = "payload" | "metadata" | "digest" | "checkpoint";
 
-/** @see RecordEncryption */
+/** Creates a record encryption. */
 export function createRecordEncryption(keyring: Keyring, onUnreadable: OnUnreadable): RecordEncryption {
   const { current } = keyring;
 

@@ -70,7 +70,7 @@ interface Decision {
 
 const NOT_SAMPLED: Decision = { isSampled: false, fingerprintShift: undefined, observed: 0 };
 
-/** @see FirstClaimsBuffer */
+/** Creates a first claims buffer. */
 export function createFirstClaimsBuffer({
   isSampled,
   onFull,

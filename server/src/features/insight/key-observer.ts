@@ -49,7 +49,7 @@ const MAX_FORGOTTEN = 50_000;
 
 type ForgottenKey = Pick<SampledKey, "tenantId" | "namespace" | "keyHash">;
 
-/** @see KeyObserver */
+/** Creates a key observer. */
 export function createKeyObserver(options: KeyObserverOptions): KeyObserver {
   const { pool, hashes, takeObserved, onDropped, maxSampledKeys = MAX_SAMPLED_KEYS } = options;
   const shifts = createSampleShifts();

@@ -54,7 +54,7 @@ const BATCH_ROWS = 1000;
 /** Waiting claims: some 10 MiB. It is reached if statements fail for long. */
 const MAX_WAITING = 50_000;
 
-/** @see KeySampler */
+/** Creates a key sampler. */
 export function createKeySampler(options: KeySamplerOptions): KeySampler {
   return new Sampler(options);
 }

@@ -18,7 +18,7 @@ const PAGE = 1000;
 /** A statement that is this old has ended: what it changed is visible. */
 const OVERLAP_MS = 15_000;
 
-/** @see SampleShifts */
+/** Creates sample shifts. */
 export function createSampleShifts(): SampleShifts {
   const tenants = new Map<number, Map<string, number>>();
   let size = 0;

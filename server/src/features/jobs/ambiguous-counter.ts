@@ -1,9 +1,26 @@
 import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
 import type { Runner } from "../../core/store/pool.ts";
+import { intArray } from "../../core/store/sql-arrays.ts";
 import type { LabelledTenant } from "../../core/telemetry/tenant-labels.ts";
-import { findTenantsThatHold } from "./store/ambiguous-records.ts";
 import { countMatching } from "./store/count-matching.ts";
 import type { AmbiguousCursor } from "./store/list-ambiguous.ts";
+
+const findHoldingTenants = {
+  name: "find_holding_tenants",
+  text: `
+select t.id
+  from unnest($1::int[]) as i (id)
+  join tenants t on t.id = i.id
+ where t.on_lease_expiry = 'HOLD'
+    or exists (select from namespaces n where n.tenant_id = t.id and n.on_lease_expiry = 'HOLD')
+ order by t.id`,
+};
+
+/** Returns those of the tenants that have the policy HOLD, or a namespace with it: only they have ambiguous records. */
+export async function findTenantsThatHold(runner: Runner, ids: readonly number[]): Promise<number[]> {
+  const rows = await runner.run<{ id: number }>(findHoldingTenants, [intArray(ids)]);
+  return rows.map(({ id }) => id);
+}
 
 /** Counts the ambiguous records of the tenants that have a label of their own. */
 export interface AmbiguousCounter extends Repeating {

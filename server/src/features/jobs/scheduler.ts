@@ -34,7 +34,7 @@ interface FailingTenant {
   readonly maxRows: number;
 }
 
-/** @see JobScheduler */
+/** Creates a job scheduler. */
 export function createJobScheduler(): JobScheduler {
   const failing = new Map<number, FailingTenant>();
   let lastTenantId = 0;

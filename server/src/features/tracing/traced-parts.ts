@@ -1,9 +1,13 @@
 import type { Waiters } from "../../core/claims/waiters.ts";
 import type { Config } from "../../core/config/config.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
 import type { AdministrationPool } from "../../core/store/batching/administration-pool.ts";
-import type { Pool } from "../../core/store/pool.ts";
+import type { Connection, Pool, Runner } from "../../core/store/pool.ts";
+import { StatementFailed } from "../../core/store/statement-errors.ts";
 import type { Metrics } from "../../core/telemetry/metrics.ts";
 import {
+  activeCalls,
+  type CallSpan,
   type OpenTracing,
   recordedCall,
   type Tracing,
@@ -11,7 +15,47 @@ import {
 } from "../../core/telemetry/tracing.ts";
 import type { Pipeline } from "../../core/transport/pipeline.ts";
 import { tracePipeline } from "./traced-pipeline.ts";
-import { traceAdministrationPool, tracePool } from "./traced-pool.ts";
+
+/**
+ * Wraps a pool, or another object that runs statements: each statement that is run for calls is a span of theirs. The time of a
+ * span includes the wait for a connection.
+ */
+function tracePool<Statements extends Connection>(pool: Statements, tracing: Tracing): Statements {
+  return {
+    ...pool,
+    run: tracedRun(pool, tracing),
+    transaction(work) {
+      // A queue before the pool may call `work` on behalf of another call.
+      const calls = activeCalls.getStore();
+      return pool.transaction((transaction) => work({ run: tracedRun(transaction, tracing, calls) }));
+    },
+  };
+}
+
+/** Wraps the pool for administrative calls. Background tasks run for no call. */
+function traceAdministrationPool(pool: AdministrationPool, tracing: Tracing): AdministrationPool {
+  return { ...tracePool(pool, tracing), of: (call) => tracePool(pool.of(call), tracing) };
+}
+
+function tracedRun(runner: Runner, tracing: Tracing, calls?: readonly CallSpan[]): Runner["run"] {
+  return async (statement, parameters, operations = 1) => {
+    const span = tracing.startStatement(statement.name, operations, calls ?? activeCalls.getStore());
+    if (span === undefined) return await runner.run(statement, parameters, operations);
+    try {
+      const rows = await runner.run<never>(statement, parameters, operations);
+      span.end();
+      return rows;
+    } catch (error) {
+      span.end(describe(error));
+      throw error;
+    }
+  };
+}
+
+function describe(error: unknown): { readonly type: string; readonly sqlState?: string } {
+  if (error instanceof StatementFailed) return { type: error.sqlState, sqlState: error.sqlState };
+  return { type: error instanceof Refusal ? error.reason : "_OTHER" };
+}
 
 /** The tracing of a replica, and functions that wrap its parts. While tracing is off they return the parts themselves. */
 export interface TracedParts {

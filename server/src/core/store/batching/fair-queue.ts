@@ -212,7 +212,7 @@ interface ActiveTenant {
   weight: number;
 }
 
-/** @see TenantLimiter */
+/** Creates a tenant limiter. */
 export function createTenantLimiter(options: TenantLimiterOptions): TenantLimiter {
   const { weightOf, slotsPerTenant, observer } = options;
   if (slotsPerTenant === 0) return { ...UNLIMITED, weightOf, observer };

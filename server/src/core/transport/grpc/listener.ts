@@ -27,7 +27,7 @@ export interface GrpcListenerOptions extends AddressLimit {
 /** Each connection costs memory and a file descriptor; a client needs one. */
 const MAX_CONNECTIONS = 10_000;
 
-/** @see GrpcListener */
+/** Creates a grpc listener. */
 export function createGrpcListener(options: GrpcListenerOptions): GrpcListener {
   const { tls, handshakeTimeoutMs, maxPerAddress } = options;
   const accept = (socket: Socket) => {

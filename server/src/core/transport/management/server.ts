@@ -31,7 +31,7 @@ const MAX_PER_ADDRESS = 32;
 /** A peer that reads nothing of an answer, or sends nothing, is cut after this: probes and scrapes take milliseconds. */
 const SILENCE_MS = 10_000;
 
-/** @see ManagementServer */
+/** Creates a management server. */
 export function createManagementServer(options: ManagementOptions): ManagementServer {
   const { metrics, unreadyReasons, tls } = options;
   const ofTls = {

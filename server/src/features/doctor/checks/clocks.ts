@@ -1,9 +1,23 @@
-import { type ClockOffset, isSkewed } from "../../../core/domain/clock-offset.ts";
+import { type ClockOffset, clockOffset, isSkewed } from "../../../core/domain/clock-offset.ts";
 import type { LiveReplica } from "../../../core/domain/replica.ts";
+import type { Runner } from "../../../core/store/pool.ts";
 import { BEFORE_ALL_REPLICAS, findReplicas } from "../../../core/store/replicas.ts";
 import type { Check } from "../check.ts";
-import { measureClockOffset } from "../facts/clock.ts";
 import type { Observation } from "../findings.ts";
+
+const readClock = {
+  name: "read_database_clock",
+  text: "select date_part('epoch', clock_timestamp()) * 1000 as now_ms",
+};
+
+/** Compares this process' clock with the database's. */
+export async function measureClockOffset(runner: Runner): Promise<ClockOffset> {
+  const startedAtMs = Date.now();
+  const [row] = await runner.run<{ now_ms: number }>(readClock, []);
+  const endedAtMs = Date.now();
+  if (row === undefined) throw new Error("read_database_clock returned no row");
+  return clockOffset({ startedAtMs, endedAtMs, databaseMs: row.now_ms });
+}
 
 /** More replicas than any installation has. */
 const MAX_REPLICAS = 1000;

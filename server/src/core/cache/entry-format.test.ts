@@ -1,7 +1,7 @@
 import { createSecretKey } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { openEntry, sealEntry } from "./entry.ts";
+import { openEntry, sealEntry } from "./entry-format.ts";
 
 const NAME = "installation:0:1:7:chargesorder-1";
 const KEY = createSecretKey("a pepper of thirty-two characters", "utf8");

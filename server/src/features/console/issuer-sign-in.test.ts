@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { returnPath } from "./return-path.ts";
+import { returnPath } from "./issuer-sign-in.ts";
 
 test.each([
   "/console/",
