@@ -123,7 +123,7 @@ function settleNothing(): void {}
 
 type Refuse = (cause: QuotaCause, tenant: LimitedTenant, limit: number, retryAfterMs: number) => void;
 
-/** Creates an admission. */
+/** Creates the admission of calls and records, within tenants' quotas. */
 export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOptions): Admission {
   /** Refuses; in a dry run, only reports. */
   const refuse: Refuse = (cause, { id, name, quotas }, limit, retryAfterMs) => {

@@ -50,7 +50,7 @@ const MAX_STORED_TOGETHER = 1000;
 const MAX_TALLY_AGE_MS = 10_000;
 const NOTHING: StoredTotals = { records: 0, storedBytes: 0 };
 
-/** Creates storage totals. */
+/** Creates the totals of tenants' records and bytes. */
 export function createStorageTotals({ pool, onFailed }: StorageTotalsOptions): StorageTotals {
   const tallies = new Map<number, Tally>();
 

@@ -27,7 +27,7 @@ export interface RepeatingOptions {
 /** Delay between two turns while there is more to do, so that claims run in between. */
 const PAUSE_MS = 5;
 
-/** Creates a repeating. */
+/** Creates a task that repeats its work once it is started. */
 export function createRepeating(options: RepeatingOptions): Repeating {
   const { intervalMs, firstDelayMs, maxBackoffMs = intervalMs, work, onFailed } = options;
   let stopping = false;

@@ -46,7 +46,7 @@ const PREFIX = "onceward:";
 
 const NO_ANSWER = { bytes: undefined, answered: false } as const;
 
-/** Creates a redis cache. */
+/** Creates the cache in Redis. */
 export function createRedisCache(connection: RedisConnection, observer: RedisObserver): RedisCache {
   const setAll = createRedisSetter(connection);
   let writes = 0;

@@ -47,7 +47,7 @@ export interface ClaimsOptions {
   readonly usage: OperationHooks;
 }
 
-/** Creates claims. */
+/** Creates the handlers of claims. */
 export function createClaims(options: ClaimsOptions): Claims {
   const { admission, waiters, onOperation } = options;
   const decide = createDecide(options);

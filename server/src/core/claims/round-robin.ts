@@ -6,7 +6,7 @@ export interface RoundRobin {
   next(count: number): readonly string[];
 }
 
-/** Creates a round robin. */
+/** Creates an empty rotation. */
 export function createRoundRobin(): RoundRobin {
   /** Groups, and the names of each, in the order in which they are served; none is empty. */
   const groups = new Map<number, Set<string>>();

@@ -36,7 +36,7 @@ interface Group extends Level {
   calls: number;
 }
 
-/** Creates denial groups. */
+/** Creates the groups of equal denied calls. */
 export function createDenialGroups(): DenialGroups {
   const groups = new Map<string, Group>();
   const due = new Map<string, Group>();

@@ -31,7 +31,7 @@ const WINDOW_MS = 60_000;
 /** Events of one statement. */
 const MAX_EVENTS = 500;
 
-/** Creates denials. */
+/** Creates the audit of denied calls. */
 export function createDenials(runner: Runner, log: Logger, windowMs = WINDOW_MS): Denials {
   const groups = createDenialGroups();
   let writing: Promise<void> | undefined;

@@ -29,7 +29,7 @@ const PER_CREDENTIAL = { burst: 100, perSecond: 0.5 };
 const MAX_IN_PROGRESS = 32;
 const OVERLOADED_RETRY_AFTER_MS = 500;
 
-/** Creates attempts. */
+/** Creates the count of failed attempts to sign in. */
 export function createAttempts(): Attempts {
   const ofAddresses = createRateLimit<string>();
   const inAll = createRateLimit<string>();

@@ -68,7 +68,7 @@ type Started = SignInSecrets & { readonly returnPath: string };
 /** Why a sign-in failed, as `/console/sign-in?error=` says it: a reason of the catalogue, or one of these. */
 type Failure = Refusal["reason"] | "SIGN_IN_EXPIRED";
 
-/** Creates an issuer sign in. */
+/** Creates the endpoints of the sign-in at an issuer. */
 export function createIssuerSignIn(options: IssuerSignInOptions): IssuerSignIn {
   const { site, sessions, issuer, authenticator, attempts, log } = options;
   const sealed = createSealedSignIns(options.pepper);

@@ -42,7 +42,7 @@ const ROUTE: Pick<Route, "method" | "path" | "role"> = {
   role: undefined,
 };
 
-/** Creates a sign in. */
+/** Creates the endpoints of the sign-in with a key, and of the sign-out. */
 export function createSignIn({ site, sessions, pipeline, attempts, pepper }: SignInOptions): SignIn {
   /** @throws Refusal unless a script of the page itself has sent the request. */
   function requireOwnPage(request: IncomingMessage): void {

@@ -57,7 +57,7 @@ select n.tenant_id, n.name, ${POLICY_COLUMNS.names.join(", ")}
        select * from namespaces own where own.tenant_id = i.tenant_id and own.name = i.name limit 1) n`,
 };
 
-/** Creates loaded namespaces. */
+/** Creates the store of namespaces' policies, which loads none yet. */
 export function createLoadedNamespaces(runner: Runner): LoadedNamespaces {
   const load = createLoad(runner, createTenantLimiter({ weightOf: () => 1, slotsPerTenant: LOAD_SHARE }));
   let size = 0;

@@ -27,7 +27,7 @@ export interface GrpcListenerOptions extends AddressLimit {
 /** Each connection costs memory and a file descriptor; a client needs one. */
 const MAX_CONNECTIONS = 10_000;
 
-/** Creates a grpc listener. */
+/** Creates the listener of the gRPC port. */
 export function createGrpcListener(options: GrpcListenerOptions): GrpcListener {
   const { tls, handshakeTimeoutMs, maxPerAddress } = options;
   const accept = (socket: Socket) => {

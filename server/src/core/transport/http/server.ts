@@ -66,7 +66,7 @@ const MAX_REQUESTS_PER_CONNECTION = 10_000;
 /** Each connection costs memory and a file descriptor; a reverse proxy needs far fewer. */
 const MAX_CONNECTIONS = 10_000;
 
-/** Creates a http server. */
+/** Creates the port for HTTP. It does not listen yet. */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const { routes, pipeline, log, requestTimeoutMs, tls } = options;
   const handlers = createConnectHandlers(routes, pipeline, options.console?.site);

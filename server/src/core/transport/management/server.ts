@@ -31,7 +31,7 @@ const MAX_PER_ADDRESS = 32;
 /** A peer that reads nothing of an answer, or sends nothing, is cut after this: probes and scrapes take milliseconds. */
 const SILENCE_MS = 10_000;
 
-/** Creates a management server. */
+/** Creates the port for the platform. It does not listen yet. */
 export function createManagementServer(options: ManagementOptions): ManagementServer {
   const { metrics, unreadyReasons, tls } = options;
   const ofTls = {
