@@ -9,7 +9,7 @@
  */
 type State = { readonly kind: "closed"; readonly failures: number } | { readonly kind: "open" };
 
-/** Creates a degraded state, which is not active. */
+/** A circuit breaker, in one of the states above. */
 export interface Breaker {
   /** Returns whether a call may be made now. Its caller reports the outcome by `succeeded` or `failed`. */
   allows(): boolean;
