@@ -153,7 +153,7 @@ const shared = {
 
 /**
  * Packages with two supported majors, or with a first release that is still supported: in the project "older
- * majors", a test's import of the name gets the older one. The files of Express and Fastify run on both majors by themselves.
+ * majors", a test's import of the name gets the older one.
  */
 const OLDER_MAJORS: Readonly<Record<string, string>> = {
   "@grpc/grpc-js": "grpc-js112",
@@ -166,9 +166,12 @@ const OLDER_MAJORS: Readonly<Record<string, string>> = {
   "ai/test": "ai5/test",
   amqplib: "amqplib0",
   bullmq: "bullmq5",
+  express: "express4",
+  fastify: "fastify4",
 };
 const OLDER_MAJORS_TESTS = [
   "test/adapters/{agents,temporal}/*.test.ts",
+  "test/adapters/http/{departures,express,fastify}.test.ts",
   "test/adapters/consumers/{bullmq,nats,rabbitmq}.test.ts",
   "test/adapters/rpc/grpc.test.ts",
   "test/on-demand/agents/*.test.ts",
