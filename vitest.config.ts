@@ -274,8 +274,8 @@ function plainProject(name: string, include: string[]) {
 export default defineConfig({
   test: {
     reporters: ["default", new RunReport(isCi)],
-    // For two cores: a third worker only delays the others.
-    maxWorkers: 2,
+    // For two cores: many tests wait, for a lease, a failover or a process, and two workers keep a core busy half of the time.
+    maxWorkers: 3,
     sequence: { sequencer: SlowFirst },
     projects: [
       plainProject("unit", [
