@@ -1,11 +1,7 @@
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { createWorkplace, FREE_PORTS, runCommand } from "../helpers/processes/command.ts";
-import { compileImageProgram } from "../helpers/processes/image-program.ts";
 import { settingsFor, startServe } from "../helpers/processes/serve.ts";
-import { startServerProcess } from "../helpers/servers/server-process.ts";
 
 const postgres = useOwnPostgres();
 /** A port that is not in use. */
@@ -16,17 +12,6 @@ test("a replica drains at a request to stop and ends with exit code 0", async ()
   const serve = await startServe(workplace, settingsFor(await postgres.createDatabase()));
   serve.signal("SIGTERM");
   expect(await serve.ended).toMatchObject({ exit: 0, stderr: "" });
-});
-
-test("compiled, as the image runs it, the server migrates and serves", async () => {
-  const program = await compileImageProgram();
-  expect(program.at(-1)).toMatch(/\.js$/);
-  const settings = settingsFor(await postgres.createDatabase());
-  await promisify(execFile)(process.execPath, [...program, "migrate"], { env: { ...settings } });
-  const server = await startServerProcess(settings.DATABASE_URL ?? "", {}, [...program, "serve"]);
-  onTestFinished(server.end);
-  const { status } = await fetch(`http://127.0.0.1:${server.managementPort}/readyz`);
-  expect(status).toBe(200);
 });
 
 test("a schema that is older than the replica is refused with the command that updates it", async () => {

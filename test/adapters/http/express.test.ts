@@ -2,7 +2,6 @@ import { createServer } from "node:http";
 import { Readable } from "node:stream";
 import type { Claim, Onceward } from "@onceward/client";
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
-import express4 from "express4";
 import { describe, expect, test, vi } from "vitest";
 import { idempotency } from "../../../clients/typescript/src/express.ts";
 import { openSocket } from "../../helpers/network/raw-socket.ts";
@@ -277,5 +276,4 @@ function onlyExpress(begin: Begin): void {
   });
 }
 
-describeHttpAdapter("Express 5", startWith(express), { parses: true, routes: true }, onlyExpress);
-describeHttpAdapter("Express 4", startWith(express4), { parses: true, routes: true }, onlyExpress);
+describeHttpAdapter("Express", startWith(express), { parses: true, routes: true }, onlyExpress);

@@ -1,6 +1,5 @@
 import { Readable } from "node:stream";
 import Fastify, { type FastifyInstance } from "fastify";
-import Fastify4 from "fastify4";
 import { expect, test, vi } from "vitest";
 import { idempotency } from "../../../clients/typescript/src/fastify.ts";
 import { describeHttpAdapter } from "./http-conformance.ts";
@@ -109,7 +108,4 @@ function onlyFastify(begin: Begin): void {
   );
 }
 
-const fastify4 = Fastify4 as unknown as typeof Fastify;
-
-describeHttpAdapter("Fastify 5", startWith(Fastify), { parses: true, routes: true }, onlyFastify);
-describeHttpAdapter("Fastify 4", startWith(fastify4), { parses: true, routes: true }, onlyFastify);
+describeHttpAdapter("Fastify", startWith(Fastify), { parses: true, routes: true }, onlyFastify);

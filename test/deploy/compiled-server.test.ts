@@ -1,0 +1,20 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, onTestFinished, test } from "vitest";
+import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { compileImageProgram } from "../helpers/processes/image-program.ts";
+import { settingsFor } from "../helpers/processes/serve.ts";
+import { startServerProcess } from "../helpers/servers/server-process.ts";
+
+const postgres = useOwnPostgres();
+
+test("compiled, as the image runs it, the server migrates and serves", async () => {
+  const program = await compileImageProgram();
+  expect(program.at(-1)).toMatch(/\.js$/);
+  const settings = settingsFor(await postgres.createDatabase());
+  await promisify(execFile)(process.execPath, [...program, "migrate"], { env: { ...settings } });
+  const server = await startServerProcess(settings.DATABASE_URL ?? "", {}, [...program, "serve"]);
+  onTestFinished(server.end);
+  const { status } = await fetch(`http://127.0.0.1:${server.managementPort}/readyz`);
+  expect(status).toBe(200);
+});
