@@ -218,7 +218,7 @@ export function createServer(
   }
 
   async function composePorts() {
-    await installation.look(pool);
+    // As every first statement of a connection, this one follows a look at the installation (`onConnected`).
     await warnOfMissingKey(pool, encryption, log);
     const tracedPool = traced.pool(pool);
     shards = await openShards(tracedPool, {
