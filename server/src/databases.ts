@@ -8,10 +8,8 @@ import {
 } from "./core/store/batching/administration-pool.ts";
 import { openPool, type Pool, type PoolObserver, type PoolOptions } from "./core/store/pool.ts";
 import type { Metrics } from "./core/telemetry/metrics.ts";
-import { nodeUrl } from "./features/citus/direct-route.ts";
-import { joinStatements } from "./features/citus/joined-statements.ts";
+import { openNodePool } from "./features/citus/node-pool.ts";
 import type { ShardNode } from "./features/citus/shard-map.ts";
-import { MAX_IN_FLIGHT_BY_NODE } from "./features/citus/shard-route.ts";
 
 interface DatabasesOptions {
   readonly metrics: Metrics;
@@ -55,18 +53,7 @@ export function openDatabases(config: Config, { metrics, log, onConnected }: Dat
     pool,
     administrationPool,
     heartbeatPool,
-    openNode: (node) =>
-      joinStatements(
-        openPool(
-          {
-            databaseUrl: () => nodeUrl(databaseUrl(), node),
-            size: MAX_IN_FLIGHT_BY_NODE,
-            throughPgBouncer: false,
-            onShards: true,
-          },
-          observer,
-        ),
-      ),
+    openNode: (node) => openNodePool(databaseUrl, node, observer),
     async close() {
       await Promise.all([pool.close(), administrationPool.close(), heartbeatPool.close()]);
     },

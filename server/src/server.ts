@@ -225,7 +225,7 @@ export function createServer(
       onUngrouped: (reason) =>
         log.warn({ reason }, "statements are not grouped by shard of Citus, and are slow"),
       onAway: ({ host, port }) => log.warn({ node: `${host}:${port}` }, "a node of Citus does not answer"),
-      openNode: config.ONCEWARD_CITUS_DIRECT ? (node) => traced.pool(databases.openNode(node)) : undefined,
+      openNode: (node) => traced.pool(databases.openNode(node)),
     });
     const issuer = configuredIssuer(config, {
       log,

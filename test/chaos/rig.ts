@@ -83,7 +83,6 @@ export async function startRig({ replicas: count, main, citus: asked }: RigOptio
         redisSocket: redis?.socket,
         clockOffsetMs: CLOCK_OFFSETS_MS[(number - 1) % CLOCK_OFFSETS_MS.length] ?? 0,
         onAccident: (what) => accidents.push(what),
-        ...(citus !== undefined && { env: { ONCEWARD_CITUS_DIRECT: "true" } }),
         ...(main !== undefined && { main }),
       });
       replicas.push(cleanUp.use(replica));

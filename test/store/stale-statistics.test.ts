@@ -597,7 +597,7 @@ const ON_OTHER_ROWS = ["delete_ended_records"];
 
 /** Statements that run only on Citus, for which Postgres' statistics say nothing: test/doctor/citus-findings.test.ts. */
 const ON_CITUS = [
-  ...["find_citus", "read_shards", "find_shards_of_keys", "check_node", "check_direct", "draw_tokens"],
+  ...["find_citus", "read_shards", "find_shards_of_keys", "check_node", "draw_tokens"],
   ...[
     "create_shard_guard",
     "distribute_shard_guard",

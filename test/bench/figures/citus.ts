@@ -27,7 +27,7 @@ export const measureCitus: Figure = async (bench) => {
   const { url, pids, killWorker } = await startCitus(binaries, cleanUp);
   const database = cleanUp.use(openBenchDatabase(url));
   const on = { database, tenant: await createTenant(database) };
-  await using station = await rig.startStation({ on, env: { ONCEWARD_CITUS_DIRECT: "true" } });
+  await using station = await rig.startStation({ on });
   const claims = {
     plain: new FreshClaims(oncewardTarget(main.client.calls, main.database), violations),
     citus: new FreshClaims(oncewardTarget(station.client.calls, database), violations),

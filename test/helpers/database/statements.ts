@@ -63,6 +63,7 @@ const BACKGROUND = new Set([
   "find_citus",
   "read_shards",
   "find_shard_functions",
+  "check_node",
   // Fencing tokens on Citus, drawn for many statements.
   "draw_tokens",
 ]);
