@@ -3,7 +3,6 @@ import { type Deadline, Rejected } from "../../server/src/core/domain/operation.
 import type { Result } from "../../server/src/core/domain/record.ts";
 import { digestResult } from "../../server/src/core/domain/result-digest.ts";
 import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
-import { withConnection } from "../../server/src/core/store/connection.ts";
 import { openPool, type Pool, type Statement } from "../../server/src/core/store/pool.ts";
 import { findResolved } from "../../server/src/core/store/records/read-records.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/core/store/records/record-store.ts";
@@ -17,7 +16,7 @@ const LARGE: Result = { ...DONE, payload: Buffer.alloc(100_000) };
 
 let database: TestDatabase;
 let pool: Pool;
-/** The parameters of the first run of each statement that names its columns. */
+/** The parameters of the first run of each statement on records. */
 const sent = new Map<Statement, readonly unknown[]>();
 
 beforeAll(async () => {
@@ -36,7 +35,7 @@ function recorded(of: Pool): Pool {
   return {
     ...of,
     run(statement, parameters, operations) {
-      if (statement.columns !== undefined && !sent.has(statement)) sent.set(statement, parameters);
+      if (operations !== undefined && !sent.has(statement)) sent.set(statement, parameters);
       return of.run(statement, parameters, operations);
     },
   };
@@ -70,19 +69,6 @@ async function useAll(store: RecordStore): Promise<void> {
   );
   await store.read([first.id], NO_DEADLINE);
 }
-
-test("the columns that each statement of callers' operations names are those that it returns", async () => {
-  await withConnection({ connectionString: database.url }, async (client) => {
-    const columnsOf = async (text: string, parameters: readonly unknown[]) => {
-      const { fields } = await client.query(text, [...parameters]);
-      return fields.map(({ name, dataTypeID }) => ({ name, dataTypeID }));
-    };
-    for (const [{ name, text, columns }, parameters] of sent) {
-      const named = await columnsOf(`select * from json_to_recordset('[]') as r (${columns})`, []);
-      expect([name, await columnsOf(text, parameters)]).toEqual([name, named]);
-    }
-  });
-});
 
 test("each statement of callers' operations can be for the table of one shard, which it holds first", () => {
   for (const [statement, parameters] of sent) {
