@@ -342,8 +342,8 @@ test("claims, completions, releases and take-overs commit in one phase", async (
   expect((await twoPhaseCommits()).filter((gid) => !before.has(gid))).toEqual([]);
 });
 
-test("without the functions of migrate --citus, statements are not grouped, and the reason is given", async () => {
-  await database.query("drop function onceward_run_on_shard");
+test("without the function of migrate --citus, statements are not grouped, and the reason is given", async () => {
+  await database.query("drop function onceward_hold_shard(bigint, anyelement)");
   onTestFinished(async () => {
     await distributeRecords(database.url);
   });
@@ -355,5 +355,5 @@ test("without the functions of migrate --citus, statements are not grouped, and 
       openNode: (node) => openNodePool(() => database.url, node),
     }),
   ).toBeUndefined();
-  expect(reasons).toEqual(["functions are missing: run onceward-server migrate --citus"]);
+  expect(reasons).toEqual(["a function is missing: run onceward-server migrate --citus"]);
 });

@@ -601,9 +601,10 @@ const ON_CITUS = [
   ...[
     "create_shard_guard",
     "distribute_shard_guard",
-    "create_shard_runner",
-    "distribute_shard_runner",
-    "find_shard_functions",
+    "create_closed_mark",
+    "distribute_closed_mark",
+    "drop_closed_mark",
+    "find_shard_guard",
   ],
   "read_citus_extension",
   "read_citus_nodes",

@@ -3,10 +3,10 @@ import { askWorkers, type CitusState, readCitusNodes, readCitusState } from "./c
 import { DistributionRefused, onCitus, refuse, whyNoCoordinator } from "./coordinator-session.ts";
 import {
   CREATE_SHARD_GUARD,
-  CREATE_SHARD_RUNNER,
   DISTRIBUTE_SHARD_GUARD,
-  DISTRIBUTE_SHARD_RUNNER,
-} from "./shard-functions.ts";
+  DROP_CLOSED_MARK,
+  DROP_SHARD_RUNNER,
+} from "./shard-guard.ts";
 
 /**
  * Citus' own default. It limits the number of workers, and another number means to distribute all records again.
@@ -51,8 +51,8 @@ export function distributeRecords(
       state.distributedBy === null
         ? await distribute(runner, state, shards)
         : "The records are already distributed by key.";
-    await runner.run({ name: "create_shard_runner", text: CREATE_SHARD_RUNNER }, []);
-    await runner.run({ name: "distribute_shard_runner", text: DISTRIBUTE_SHARD_RUNNER }, []);
+    await runner.run({ name: "drop_closed_mark", text: DROP_CLOSED_MARK }, []);
+    await runner.run({ name: "drop_shard_runner", text: DROP_SHARD_RUNNER }, []);
     return [
       done,
       `The databases of ${state.workers.length} workers have the settings of the service's sessions.`,

@@ -3,7 +3,7 @@ import type { Pool, Runner } from "../../core/store/pool.ts";
 import { StatementFailed } from "../../core/store/statement-errors.ts";
 import { createBindToShard } from "./bind-to-shard.ts";
 import { createNodes, type Nodes, type NodesOptions } from "./nodes.ts";
-import { hasShardFunctions, MOVED_STATES } from "./shard-functions.ts";
+import { canHoldShards, MOVED_STATES } from "./shard-guard.ts";
 import { agreesWithCitus, type PlacedShard, readShardMap, type ShardNode, shardOf } from "./shard-map.ts";
 
 /** A part of the table of records that lies on one node. */
@@ -70,8 +70,8 @@ async function whyUngrouped(
   coordinator: Runner,
   placed: readonly PlacedShard[],
 ): Promise<string | undefined> {
-  if (!(await hasShardFunctions(coordinator)))
-    return "functions are missing: run onceward-server migrate --citus";
+  if (!(await canHoldShards(coordinator)))
+    return "a function is missing: run onceward-server migrate --citus";
   if (!(await agreesWithCitus(coordinator, placed)))
     return "the shards of sample keys are not those of Citus";
   return undefined;
@@ -84,11 +84,11 @@ function createShards(coordinator: Pool, initial: readonly PlacedShard[], nodes:
   let nodeOf = nodesByShard(placed);
   let reading: Promise<void> | undefined;
 
-  /** Without the functions, no shard has a node, and Citus plans all statements. */
+  /** While no statement may hold a shard, no shard has a node, and Citus plans all statements. */
   async function readAgain(): Promise<void> {
     const found = await readShardMap(coordinator);
     placed = found ?? placed;
-    nodeOf = nodesByShard(found !== undefined && (await hasShardFunctions(coordinator)) ? found : []);
+    nodeOf = nodesByShard(found !== undefined && (await canHoldShards(coordinator)) ? found : []);
     nodes.keepOnly(nodeOf.values());
   }
 
