@@ -145,6 +145,20 @@ test.each(["killed", "hanging"])(
   },
 );
 
+test("a replica that reaches none of the workers refuses to start, and names them", async () => {
+  const { database, workers } = await startCitus();
+  const addresses = workers.map(({ url }) => {
+    const { searchParams, port } = new URL(url);
+    return `${searchParams.get("host")}:${port}`;
+  });
+  for (const worker of workers) await worker.kill();
+  const refusal = await startTestServer(database.url).catch(String);
+  expect(refusal).toMatch(
+    /^Error: This replica can serve no key, because it does not reach any of the nodes that hold the records: \S+, \S+\.$/,
+  );
+  for (const address of addresses) expect(refusal).toContain(address);
+});
+
 test("a worker that fails over to another address is found there: nothing is lost, and tokens rise", async () => {
   const { database, workers } = await startCitus();
   const [worker] = workers;

@@ -105,7 +105,7 @@ export function createNodes({ openNode, onAway }: NodesOptions): Nodes {
 }
 
 /** Returns `host:port`. */
-function addressOf({ host, port }: ShardNode): string {
+export function addressOf({ host, port }: ShardNode): string {
   return `${host}:${port}`;
 }
 

@@ -2,7 +2,7 @@ import { createTurns, type Turns } from "../../core/store/batching/turns.ts";
 import type { Pool, Runner } from "../../core/store/pool.ts";
 import { StatementFailed } from "../../core/store/statement-errors.ts";
 import { createBindToShard } from "./bind-to-shard.ts";
-import { createNodes, type Nodes, type NodesOptions } from "./nodes.ts";
+import { addressOf, createNodes, type Nodes, type NodesOptions } from "./nodes.ts";
 import { canHoldShards, MOVED_STATES } from "./shard-guard.ts";
 import { agreesWithCitus, type PlacedShard, readShardMap, type ShardNode, shardOf } from "./shard-map.ts";
 
@@ -47,10 +47,11 @@ export interface ShardsOptions extends NodesOptions {
 const TURNS = { width: 2, tasks: 16 } as const;
 
 /**
- * Reads the shards of the table of records. Returns undefined on a plain Postgres, if the table is not distributed,
- * and after a call of `onUngrouped`.
+ * Reads the shards of the table of records, and tries their nodes. Returns undefined on a plain Postgres, if the table is
+ * not distributed, and after a call of `onUngrouped`.
  *
  * @param coordinator runs statements on all of the records, and draws fencing tokens.
+ * @throws Error if no node answers. With some of them unreachable, the keys of the others are served.
  */
 export async function openShards(
   coordinator: Pool,
@@ -63,7 +64,9 @@ export async function openShards(
     onUngrouped(reason);
     return undefined;
   }
-  return createShards(coordinator, placed, createNodes(options));
+  const nodes = createNodes(options);
+  await requireNode(nodes, [...new Set(placed.map(({ node }) => node))]);
+  return createShards(coordinator, placed, nodes);
 }
 
 async function whyUngrouped(
@@ -75,6 +78,19 @@ async function whyUngrouped(
   if (!(await agreesWithCitus(coordinator, placed)))
     return "the shards of sample keys are not those of Citus";
   return undefined;
+}
+
+/** Tries all nodes. Closes the connections and throws if none answers. */
+async function requireNode(nodes: Nodes, all: readonly ShardNode[]): Promise<void> {
+  const settled = await Promise.allSettled(all.map(nodes.check));
+  const failures = settled.flatMap((each) => (each.status === "rejected" ? [each.reason] : []));
+  if (failures.length < all.length) return;
+  await nodes.close();
+  const addresses = all.map(addressOf).join(", ");
+  throw new Error(
+    `This replica can serve no key, because it does not reach any of the nodes that hold the records: ${addresses}.`,
+    { cause: failures[0] },
+  );
 }
 
 function createShards(coordinator: Pool, initial: readonly PlacedShard[], nodes: Nodes): Shards {
