@@ -94,7 +94,7 @@ test("a full installation moves to Citus while replicas serve: nothing is lost o
   await load.more(200);
   await load.stop();
 
-  expect(await distributedRecords()).toEqual({ shards: 32, old: RECORDS });
+  expect(await distributedRecords()).toEqual({ shards: 8, old: RECORDS });
   const [stored] = await nodes.query<{ keys: number; attempts: number; tokens: number; last: string }>(
     `select count(*)::int as keys, sum(attempt)::int as attempts, count(distinct fencing_token)::int as tokens,
             max(fencing_token)::text as last
@@ -132,6 +132,6 @@ test("a move that was cut off half-way is repeated, and nothing is lost", async 
 
   const repeated = await runCommand(["migrate", "--citus"], await createWorkplace(), settingsFor(nodes.url));
   expect(repeated).toMatchObject({ exit: 0, stderr: "" });
-  expect(repeated.stdout).toContain("Distributed the records by key: 32 shards on 2 workers.\n");
-  expect(await distributedRecords()).toEqual({ shards: 32, old: RECORDS });
+  expect(repeated.stdout).toContain("Distributed the records by key: 8 shards on 2 workers.\n");
+  expect(await distributedRecords()).toEqual({ shards: 8, old: RECORDS });
 });
