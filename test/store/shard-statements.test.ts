@@ -16,7 +16,7 @@ const LARGE: Result = { ...DONE, payload: Buffer.alloc(100_000) };
 
 let database: TestDatabase;
 let pool: Pool;
-/** The parameters of the first run of each statement on records. */
+/** The parameters of the first run of each statement. */
 const sent = new Map<Statement, readonly unknown[]>();
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ function recorded(of: Pool): Pool {
   return {
     ...of,
     run(statement, parameters, operations) {
-      if (operations !== undefined && !sent.has(statement)) sent.set(statement, parameters);
+      if (!sent.has(statement)) sent.set(statement, parameters);
       return of.run(statement, parameters, operations);
     },
   };
