@@ -342,6 +342,38 @@ test("claims, completions, releases and take-overs commit in one phase", async (
   expect((await twoPhaseCommits()).filter((gid) => !before.has(gid))).toEqual([]);
 });
 
+/** What `migrate --citus` of version 0.1 made of the functions: its guard looked for the function of another route. */
+const FUNCTIONS_OF_0_1 = [
+  `create or replace function onceward_hold_shard(shard bigint, value anyelement) returns anyelement
+   language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+   begin
+     perform lock_shard_metadata(5, array[shard]);
+     if not exists (
+       select from pg_dist_placement p join pg_dist_local_group g on g.groupid = p.groupid where p.shardid = shard
+     ) or not exists (select from pg_proc where proname = 'onceward_run_on_shard') then
+       raise exception 'shard % is not on this node, or is not used by itself', shard using errcode = 'OW001';
+     end if;
+     return value;
+   end $$`,
+  "select create_distributed_function('onceward_hold_shard(bigint, anyelement)')",
+  `create function onceward_run_on_shard(key text, statement text, parameters text[]) returns setof record
+   language plpgsql volatile as $$ begin return query execute statement using parameters; end $$`,
+  `select create_distributed_function('onceward_run_on_shard(text, text, text[])', 'key', colocate_with := 'records')`,
+];
+
+test("statements go to the nodes with the functions of version 0.1, and after migrate --citus has replaced them", async () => {
+  for (const statement of FUNCTIONS_OF_0_1) await database.query(statement);
+  const { store, shards, sent } = await openStore();
+  onTestFinished(() => shards.close());
+  expect((await claim(store, keysOf("before-replacement", 50))).tokens.size).toBe(50);
+  await distributeRecords(database.url);
+  expect(
+    await database.query("select to_regprocedure('onceward_run_on_shard(text, text, text[])') as old"),
+  ).toEqual([{ old: null }]);
+  expect((await claim(store, keysOf("after-replacement", 50))).tokens.size).toBe(50);
+  expect(sent.every(({ node }) => node !== undefined)).toBe(true);
+});
+
 test("without the function of migrate --citus, statements are not grouped, and the reason is given", async () => {
   await database.query("drop function onceward_hold_shard(bigint, anyelement)");
   onTestFinished(async () => {
