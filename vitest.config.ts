@@ -93,17 +93,9 @@ const NOT_ON_CITUS = [
   "test/contract/testing-parity.test.ts",
   // It searches the files of the coordinator, and exchanges values of records by a join.
   "test/store/encryption.test.ts",
-];
-
-/** The same tests with replicas that go straight to the nodes. */
-const NOT_ON_CITUS_DIRECT = [
-  ...NOT_ON_CITUS,
   // They hold or refuse connections to the coordinator, and expect calls to wait or fail with them.
   "test/admin/authority-held-up.test.ts",
   "test/store/{installation-watch-failures,pgbouncer}.test.ts",
-  // They start replicas of both kinds themselves, or none.
-  "test/citus/**/*.test.ts",
-  "test/doctor/**/*.test.ts",
 ];
 
 const POSTGRES_SETUP = "test/helpers/database/postgres-setup.ts";
@@ -213,8 +205,6 @@ interface DatabaseProject {
   readonly binaries?: string;
   /** Between the oldest and the newest supported Postgres: each statement is planned once. */
   readonly between?: boolean;
-  /** Replicas on a Citus go straight to the nodes. */
-  readonly citusDirect?: boolean;
 }
 
 function databaseProject(project: DatabaseProject) {
@@ -226,7 +216,6 @@ function databaseProject(project: DatabaseProject) {
     encrypted = false,
     binaries = "",
     between = false,
-    citusDirect = false,
   } = project;
   return {
     ...shared,
@@ -236,8 +225,6 @@ function databaseProject(project: DatabaseProject) {
       exclude,
       globalSetup,
       provide: { postgresBinaries: binaries, isBetween: between, encrypted, citusWorkerUrls: [] },
-      // A variable, because servers are also started where no test runs.
-      env: { TEST_CITUS_DIRECT: String(citusDirect) },
       ...ISOLATION,
       ...BOUNDS,
     },
@@ -336,14 +323,6 @@ export default defineConfig({
         exclude: NOT_ON_CITUS,
         globalSetup: [CITUS_SETUP, REDIS_SETUP],
         ...(citusPostgres !== undefined && { binaries: citusPostgres }),
-      }),
-      databaseProject({
-        name: "citus-direct",
-        include: citusPostgres === undefined ? [] : CITUS_TESTS,
-        exclude: NOT_ON_CITUS_DIRECT,
-        globalSetup: [CITUS_SETUP, REDIS_SETUP],
-        ...(citusPostgres !== undefined && { binaries: citusPostgres }),
-        citusDirect: true,
       }),
       ...(system15 === undefined
         ? []

@@ -148,10 +148,13 @@ function openDatabaseClock(metrics: Metrics, log: Logger): DatabaseClockWatch {
   });
 }
 
+const CONNECT = { name: "connect", text: "select" };
+
 /** Connects to the database, and reads all facts. @throws if the database cannot be used. */
 export async function connect(resources: Resources): Promise<Facts> {
-  const { config, tuning, log, traced, installation, stored, onFailed, pools } = resources;
-  await installation.look(pools.pool);
+  const { config, tuning, log, traced, stored, onFailed, pools } = resources;
+  // Each connection looks at the installation before its first statement.
+  await pools.pool.run(CONNECT, []);
   await stored.warnIfUnreadable(pools.pool);
   const pool = traced.pool(pools.pool);
   const issuer = configuredIssuer(config, {
@@ -165,7 +168,6 @@ export async function connect(resources: Resources): Promise<Facts> {
   const [shards] = await openAll(({ openShards }) =>
     openShards?.({
       databaseUrl: () => withCurrentUrls(config).DATABASE_URL,
-      config,
       log,
       pool,
       openPool: pools.openOther,

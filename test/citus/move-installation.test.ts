@@ -3,7 +3,7 @@ import { migrate } from "../../server/src/core/store/migrate.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { granted } from "../helpers/calls/records.ts";
 import { startLoad } from "../helpers/calls/steady-load.ts";
-import { addNodes } from "../helpers/database/citus.ts";
+import { addNodes, copyAlone } from "../helpers/database/citus.ts";
 import { createEmptyNodes } from "../helpers/database/database.ts";
 import { runStatements } from "../helpers/database/statement-runner.ts";
 import { createWorkplace, runCommand, startCommand } from "../helpers/processes/command.ts";
@@ -41,6 +41,12 @@ async function becomeCoordinator(): Promise<void> {
   await addNodes({ coordinatorUrl: nodes.url, workerUrls: nodes.workerUrls });
 }
 
+function distribute() {
+  return copyAlone(nodes.url, async () =>
+    runCommand(["migrate", "--citus"], await createWorkplace(), settingsFor(nodes.url)),
+  );
+}
+
 async function distributedRecords() {
   return (
     await nodes.query<{ shards: number; old: number }>(
@@ -48,6 +54,14 @@ async function distributedRecords() {
               (select count(*)::int from records where namespace = 'old') as old`,
     )
   )[0];
+}
+
+/** Returns the sessions that copy the records to the workers. */
+function copying() {
+  return nodes.query<{ pid: number }>(
+    `select pid from pg_stat_activity
+      where datname = current_database() and query like '%create_distributed_table_concurrently%' and pid <> pg_backend_pid()`,
+  );
 }
 
 /** A replica that can be replaced while clients call it. */
@@ -86,15 +100,13 @@ test("a full installation moves to Citus while replicas serve: nothing is lost o
   await restart();
   await load.more(200);
   const before = load.acknowledged.size;
-  expect(
-    await runCommand(["migrate", "--citus"], await createWorkplace(), settingsFor(nodes.url)),
-  ).toMatchObject({ exit: 0, stderr: "" });
+  expect(await distribute()).toMatchObject({ exit: 0, stderr: "" });
   expect(load.acknowledged.size).toBeGreaterThan(before);
   await restart();
   await load.more(200);
   await load.stop();
 
-  expect(await distributedRecords()).toEqual({ shards: 32, old: RECORDS });
+  expect(await distributedRecords()).toEqual({ shards: 8, old: RECORDS });
   const [stored] = await nodes.query<{ keys: number; attempts: number; tokens: number; last: string }>(
     `select count(*)::int as keys, sum(attempt)::int as attempts, count(distinct fencing_token)::int as tokens,
             max(fencing_token)::text as last
@@ -118,20 +130,17 @@ test("a full installation moves to Citus while replicas serve: nothing is lost o
 
 test("a move that was cut off half-way is repeated, and nothing is lost", async () => {
   await becomeCoordinator();
-  const command = startCommand(["migrate", "--citus"], await createWorkplace(), settingsFor(nodes.url));
-  const copying = () =>
-    nodes.query<{ pid: number }>(
-      `select pid from pg_stat_activity
-        where datname = current_database() and query like '%create_distributed_table_concurrently%' and pid <> pg_backend_pid()`,
-    );
-  await expect.poll(copying, { timeout: 30_000, interval: 10 }).not.toEqual([]);
-  await nodes.query("select pg_terminate_backend($1::int)", [(await copying())[0]?.pid]);
-  expect(await command.ended).toMatchObject({ exit: 1 });
+  await copyAlone(nodes.url, async () => {
+    const command = startCommand(["migrate", "--citus"], await createWorkplace(), settingsFor(nodes.url));
+    await expect.poll(copying, { timeout: 30_000, interval: 10 }).not.toEqual([]);
+    await nodes.query("select pg_terminate_backend($1::int)", [(await copying())[0]?.pid]);
+    expect(await command.ended).toMatchObject({ exit: 1 });
+  });
   const { client } = await startReplica();
   expect((await client.claim({ namespace: "old", key: "order-7" })).outcome.case).toBe("inProgress");
 
-  const repeated = await runCommand(["migrate", "--citus"], await createWorkplace(), settingsFor(nodes.url));
+  const repeated = await distribute();
   expect(repeated).toMatchObject({ exit: 0, stderr: "" });
-  expect(repeated.stdout).toContain("Distributed the records by key: 32 shards on 2 workers.\n");
-  expect(await distributedRecords()).toEqual({ shards: 32, old: RECORDS });
+  expect(repeated.stdout).toContain("Distributed the records by key: 8 shards on 2 workers.\n");
+  expect(await distributedRecords()).toEqual({ shards: 8, old: RECORDS });
 });

@@ -12,11 +12,11 @@ import { createTenant } from "../helpers/servers/tenants.ts";
 const KEYS = Array.from({ length: 40 }, (_, n) => `order-${n}`);
 const id = (key: string) => ({ namespace: "charges", key });
 
-/** An installation on a Citus of its own; its replica goes straight to the nodes. */
+/** An installation on a Citus of its own. */
 async function startHome() {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
-  const server = await startTestServer(database.url, { ONCEWARD_CITUS_DIRECT: "true" });
+  const server = await startTestServer(database.url);
   onTestFinished(() => server.stop());
   return { database, server, settings: settingsFor(database.url) };
 }

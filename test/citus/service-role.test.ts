@@ -7,13 +7,10 @@ import { createServiceRole } from "../helpers/database/service-role.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
-test.each([
-  { route: "by the coordinator", direct: "false" },
-  { route: "straight to the nodes", direct: "true" },
-])("$route, the role of the replicas suffices for every call on records", async ({ direct }) => {
+test("the role of the replicas suffices for every call on records", async () => {
   const database = await createTestDatabase();
   const { role, url } = await createServiceRole(database);
-  const server = await startTestServer(url, { ONCEWARD_CITUS_DIRECT: direct });
+  const server = await startTestServer(url);
   onTestFinished(async () => {
     await server.stop();
     await database.query(`drop owned by ${role}`);

@@ -6,12 +6,12 @@ import type { Shards } from "../../server/src/core/store/batching/shards.ts";
 import { openPool, type Pool, type Statement } from "../../server/src/core/store/pool.ts";
 import { findResolved } from "../../server/src/core/store/records/read-records.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/core/store/records/record-store.ts";
-import { nodeUrl } from "../../server/src/features/citus/direct-route.ts";
 import { distributeRecords } from "../../server/src/features/citus/distribute-records.ts";
-import { joinStatements } from "../../server/src/features/citus/joined-statements.ts";
+import { nodeUrl, openNodePool } from "../../server/src/features/citus/node-pool.ts";
 import type { ShardNode } from "../../server/src/features/citus/shard-map.ts";
 import { openShards } from "../../server/src/features/citus/shards.ts";
 import { claimCommand, DONE } from "../helpers/calls/domain.ts";
+import { copyAlone } from "../helpers/database/citus.ts";
 import { createTestDatabase, openDatabase, type TestDatabase } from "../helpers/database/database.ts";
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
@@ -38,7 +38,7 @@ afterAll(async () => {
 });
 
 /** Opens a store, and records the statements on records that it sends. */
-async function openStore(direct: boolean) {
+async function openStore() {
   const sent: Sent[] = [];
   const byCoordinator: string[] = [];
   const away: ShardNode[] = [];
@@ -53,20 +53,7 @@ async function openStore(direct: boolean) {
   const shards = (await openShards(recorded(pool), {
     onUngrouped: (reason) => expect.unreachable(reason),
     onAway: (node) => away.push(node),
-    ...(direct && {
-      openNode: (node) =>
-        recorded(
-          joinStatements(
-            openPool({
-              databaseUrl: nodeUrl(database.url, node),
-              size: 4,
-              throughPgBouncer: false,
-              onShards: true,
-            }),
-          ),
-          node,
-        ),
-    }),
+    openNode: (node) => recorded(openNodePool({ databaseUrl: () => database.url, openPool }, node), node),
   })) as Shards;
   return {
     shards,
@@ -76,17 +63,6 @@ async function openStore(direct: boolean) {
     store: createRecordStore(recorded(pool), UNLIMITED, undefined, shards),
   };
 }
-
-/** What Postgres explains, as JSON, of a statement that Citus sends to its nodes. */
-type ExplainedPlan = readonly [
-  {
-    readonly Plan: {
-      readonly "Distributed Query": {
-        readonly Job: { readonly "Task Count": number; readonly Tasks: readonly { readonly Node: string }[] };
-      };
-    };
-  },
-];
 
 const idOf = (key: string) => ({ tenantId: 1, namespace: NAMESPACE, key });
 const keysOf = (name: string, count: number) => Array.from({ length: count }, (_, i) => `${name}-${i}`);
@@ -127,18 +103,13 @@ function textsOf(array: Buffer): string[] {
   return texts;
 }
 
-const ROUTES = [
-  { route: "by the coordinator", direct: false },
-  { route: "straight to the nodes", direct: true },
-];
-
-describe.each(ROUTES)("statements $route", ({ direct }) => {
+describe("statements on shards", () => {
   let store: RecordStore;
   let shards: Shards;
   let sent: Sent[];
 
   beforeAll(async () => {
-    ({ store, shards, sent } = await openStore(direct));
+    ({ store, shards, sent } = await openStore());
   });
 
   afterAll(async () => {
@@ -149,7 +120,7 @@ describe.each(ROUTES)("statements $route", ({ direct }) => {
     const [before] = await database.query<{ token: string }>(
       "select nextval('fencing_tokens')::text as token",
     );
-    const keys = keysOf(`one-shard-${direct}`, 200);
+    const keys = keysOf("one-shard", 200);
     const { tokens } = await claim(store, keys);
     expect(tokens.size).toBe(keys.length);
     for (const token of tokens.values()) expect(token).toBeGreaterThan(BigInt(before?.token ?? ""));
@@ -161,11 +132,11 @@ describe.each(ROUTES)("statements $route", ({ direct }) => {
     ]);
     expect(touched.every((all) => all.length === 1)).toBe(true);
     expect(new Set(touched.flat())).toEqual(new Set(shardOf.values()));
-    expect(claims.every(({ node }) => (node !== undefined) === direct)).toBe(true);
+    expect(claims.every(({ node }) => node !== undefined)).toBe(true);
   });
 
   test("a record is settled, read and taken over with a higher token", async () => {
-    const [key] = keysOf(`life-${direct}`, 1) as [string];
+    const [key] = keysOf("life", 1) as [string];
     const first = (await claim(store, [key])).tokens.get(key) as bigint;
     const [extended] = await store.extendLease(
       [{ id: idOf(key), fencingToken: first, leaseMs: 60_000, checkpoint: undefined }],
@@ -186,7 +157,7 @@ describe.each(ROUTES)("statements $route", ({ direct }) => {
     let round = 0;
     const load = async () => {
       for (;;) {
-        const { tokens } = await claim(store, keysOf(`${name}-${direct}-${round++}`, 20));
+        const { tokens } = await claim(store, keysOf(`${name}-${round++}`, 20));
         granted.push(...tokens.keys());
         if (changed) return;
       }
@@ -198,7 +169,7 @@ describe.each(ROUTES)("statements $route", ({ direct }) => {
     await expect.poll(() => granted.length).toBeGreaterThan(before + 200);
     changed = true;
     await Promise.all(loads);
-    const after = await claim(store, keysOf(`after-${name}-${direct}`, 40));
+    const after = await claim(store, keysOf(`after-${name}`, 40));
     expect(after.refused).toEqual(new Map());
     granted.push(...after.tokens.keys());
     const rows = await database.query<{ key: string }>(
@@ -230,26 +201,29 @@ describe.each(ROUTES)("statements $route", ({ direct }) => {
     );
   });
 
-  test("no granted claim is lost while a shard is divided in two", async () => {
-    const count = shards.count;
-    const [shard] = await database.query<{ id: number; middle: string; node: number }>(
-      `select s.shardid::int as id, n.nodeid as node,
+  test.each(["block_writes", "force_logical"])(
+    "no granted claim is lost while a shard is divided in two by %s",
+    async (mode) => {
+      const count = shards.count;
+      const [shard] = await database.query<{ id: number; middle: string; node: number }>(
+        `select s.shardid::int as id, n.nodeid as node,
               ((s.shardminvalue::bigint + s.shardmaxvalue::bigint) / 2)::text as middle
          from pg_dist_shard s join pg_dist_placement p using (shardid) join pg_dist_node n using (groupid)
         where s.logicalrelid = 'records'::regclass order by s.shardid limit 1`,
-    );
-    await expectNothingLostDuring("divided", () =>
-      database.query(
-        "select citus_split_shard_by_split_points($1, array[$2], array[$3, $3]::int[], 'block_writes')",
-        [shard?.id, shard?.middle, shard?.node],
-      ),
-    );
-    expect(shards.count).toBe(count + 1);
-  });
+      );
+      const divide = () =>
+        database.query(
+          "select citus_split_shard_by_split_points($1, array[$2], array[$3, $3]::int[], $4::citus.shard_transfer_mode)",
+          [shard?.id, shard?.middle, shard?.node, mode],
+        );
+      await expectNothingLostDuring(`divided-${mode}`, () => copyAlone(database.url, divide));
+      expect(shards.count).toBe(count + 1);
+    },
+  );
 });
 
 test("a statement that is sent straight to a node reads and writes the table of one shard alone", async () => {
-  const { store, shards, sent } = await openStore(true);
+  const { store, shards, sent } = await openStore();
   await claim(store, keysOf("explained", 200));
   const { statement, parameters, node } =
     sent.find(({ statement }) => statement.name === "claim_records") ?? {};
@@ -265,8 +239,8 @@ test("a statement that is sent straight to a node reads and writes the table of 
   expect(new Set(tables)).toEqual(new Set([statement.preparedName?.replace("claim_records", "records")]));
 });
 
-test("straight to the nodes, the coordinator does nothing for claims but draw their tokens, many at once", async () => {
-  const { store, shards, byCoordinator } = await openStore(true);
+test("the coordinator does nothing for claims but draw their tokens, many at once", async () => {
+  const { store, shards, byCoordinator } = await openStore();
   onTestFinished(() => shards.close());
   byCoordinator.length = 0;
   const rounds = 10;
@@ -278,55 +252,52 @@ test("straight to the nodes, the coordinator does nothing for claims but draw th
   expect(byCoordinator.length).toBeLessThanOrEqual(2 * rounds);
 });
 
-test.each(ROUTES)(
-  "$route: while a node is away, exactly the keys of its shards are refused, until it is back",
-  async ({ direct }) => {
-    const { store, shards, away: told } = await openStore(direct);
-    onTestFinished(() => shards.close());
-    const keys = keysOf(`away-${direct}`, 100);
-    const shardOf = await shardsOf(keys);
-    const [away] = await database.query<{ id: number; host: string; port: number; shards: number[] }>(
-      `select n.nodeid as id, n.nodename as host, n.nodeport as port, array_agg(s.shardid::int) as shards
+test("while a node is away, exactly the keys of its shards are refused, until it is back", async () => {
+  const { store, shards, away: told } = await openStore();
+  onTestFinished(() => shards.close());
+  const keys = keysOf("away", 100);
+  const shardOf = await shardsOf(keys);
+  const [away] = await database.query<{ id: number; host: string; port: number; shards: number[] }>(
+    `select n.nodeid as id, n.nodename as host, n.nodeport as port, array_agg(s.shardid::int) as shards
        from pg_dist_node n join pg_dist_placement p using (groupid) join pg_dist_shard s using (shardid)
       where s.logicalrelid = 'records'::regclass group by 1, 2, 3 order by 1 limit 1`,
-    );
-    if (away === undefined) throw new Error("no node holds shards");
-    // Nothing listens on port 1.
-    const moveTo = (host: string, port: number) =>
-      database.query("update pg_dist_node set nodename = $2, nodeport = $3 where nodeid = $1", [
-        away.id,
-        host,
-        port,
-      ]);
-    onTestFinished(async () => {
-      await moveTo(away.host, away.port);
-    });
-    await moveTo("127.0.0.1", 1);
-    await shards.refresh();
-    const { tokens, refused } = await claim(store, keys);
-    const ofNode = keys.filter((key) => away.shards.includes(shardOf.get(key) as number));
-    expect([...refused.keys()].sort()).toEqual(ofNode.sort());
-    for (const error of refused.values()) expect(error).toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
-    expect(tokens.size).toBe(keys.length - ofNode.length);
-    expect(shards.awayNodes()).toBe(1);
-    expect(told).toMatchObject([{ host: "127.0.0.1", port: 1 }]);
-    // Unclaimed keys are resolved, and can be read on the other node alone.
-    const waitedFor = [...keys, ...keysOf(`unclaimed-${direct}`, 40)];
-    const resolved = await findResolved({ pool, shards }, waitedFor.map(idOf));
-    const shardOfAll = await shardsOf(waitedFor);
-    const isOnNode = (key: string) => away.shards.includes(shardOfAll.get(key) as number);
-    expect([...resolved].map((index) => waitedFor[index]).sort()).toEqual(
-      waitedFor
-        .slice(keys.length)
-        .filter((key) => !isOnNode(key))
-        .sort(),
-    );
+  );
+  if (away === undefined) throw new Error("no node holds shards");
+  // Nothing listens on port 1.
+  const moveTo = (host: string, port: number) =>
+    database.query("update pg_dist_node set nodename = $2, nodeport = $3 where nodeid = $1", [
+      away.id,
+      host,
+      port,
+    ]);
+  onTestFinished(async () => {
     await moveTo(away.host, away.port);
-    await shards.refresh();
-    expect(shards.awayNodes()).toBe(0);
-    expect((await claim(store, ofNode)).tokens.size).toBe(ofNode.length);
-  },
-);
+  });
+  await moveTo("127.0.0.1", 1);
+  await shards.refresh();
+  const { tokens, refused } = await claim(store, keys);
+  const ofNode = keys.filter((key) => away.shards.includes(shardOf.get(key) as number));
+  expect([...refused.keys()].sort()).toEqual(ofNode.sort());
+  for (const error of refused.values()) expect(error).toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
+  expect(tokens.size).toBe(keys.length - ofNode.length);
+  expect(shards.awayNodes()).toBe(1);
+  expect(told).toMatchObject([{ host: "127.0.0.1", port: 1 }]);
+  // Unclaimed keys are resolved, and can be read on the other node alone.
+  const waitedFor = [...keys, ...keysOf("unclaimed", 40)];
+  const resolved = await findResolved({ pool, shards }, waitedFor.map(idOf));
+  const shardOfAll = await shardsOf(waitedFor);
+  const isOnNode = (key: string) => away.shards.includes(shardOfAll.get(key) as number);
+  expect([...resolved].map((index) => waitedFor[index]).sort()).toEqual(
+    waitedFor
+      .slice(keys.length)
+      .filter((key) => !isOnNode(key))
+      .sort(),
+  );
+  await moveTo(away.host, away.port);
+  await shards.refresh();
+  expect(shards.awayNodes()).toBe(0);
+  expect((await claim(store, ofNode)).tokens.size).toBe(ofNode.length);
+});
 
 /** Returns the two-phase commits that Citus has recorded on any node, and not forgotten yet. */
 async function twoPhaseCommits(): Promise<readonly string[]> {
@@ -336,84 +307,83 @@ async function twoPhaseCommits(): Promise<readonly string[]> {
   return rows.flatMap(({ result }) => result.split(" ")).filter((gid) => gid !== "");
 }
 
-test.each(ROUTES)(
-  "$route: claims, completions, releases and take-overs commit in one phase",
-  async ({ direct }) => {
-    const { store, shards } = await openStore(direct);
-    onTestFinished(() => shards.close());
-    const before = new Set(await twoPhaseCommits());
-    const { tokens } = await claim(store, keysOf(`one-phase-${direct}`, 100));
-    const held = Array.from(tokens, ([key, fencingToken]) => ({ id: idOf(key), fencingToken }));
-    const completed = await store.complete(
-      held.slice(0, 50).map((each) => ({
-        ...each,
-        result: DONE,
-        resultDigest: digestResult(DONE),
-        keyRetentionS: undefined,
-      })),
-      NO_DEADLINE,
-    );
-    const released = await store.release(
-      held.slice(50).map((each) => ({ ...each, reason: "retry" })),
-      NO_DEADLINE,
-    );
-    const again = await claim(
-      store,
-      held.slice(50).map(({ id }) => id.key),
-    );
-    expect(completed.map((each) => !(each instanceof Rejected) && each.kind)).toEqual(
-      Array(50).fill("completed"),
-    );
-    expect(released.map((each) => !(each instanceof Rejected) && each.kind)).toEqual(
-      Array(50).fill("released"),
-    );
-    expect(again.tokens.size).toBe(50);
-    expect((await twoPhaseCommits()).filter((gid) => !before.has(gid))).toEqual([]);
-  },
-);
-
-test("by the coordinator, a statement is one task, on the node that holds the shard", async () => {
-  const { store, shards, sent } = await openStore(false);
-  await claim(store, keysOf("explained-by-coordinator", 200));
-  const claims = sent.filter(({ statement }) => statement.name === "claim_records");
-  const tasks = await Promise.all(
-    claims.map(async ({ statement, parameters }) => {
-      const [explained] = await database.query<{ "QUERY PLAN": ExplainedPlan }>(
-        `explain (format json) ${statement.text}`,
-        parameters,
-      );
-      const { "Task Count": count, Tasks: all } =
-        explained?.["QUERY PLAN"][0].Plan["Distributed Query"].Job ?? {};
-      return {
-        count,
-        node: /host=(\S+) port=(\d+)/
-          .exec(all?.[0]?.Node ?? "")
-          ?.slice(1)
-          .join(":"),
-      };
-    }),
+test("claims, completions, releases and take-overs commit in one phase", async () => {
+  const { store, shards } = await openStore();
+  onTestFinished(() => shards.close());
+  const before = new Set(await twoPhaseCommits());
+  const { tokens } = await claim(store, keysOf("one-phase", 100));
+  const held = Array.from(tokens, ([key, fencingToken]) => ({ id: idOf(key), fencingToken }));
+  const completed = await store.complete(
+    held.slice(0, 50).map((each) => ({
+      ...each,
+      result: DONE,
+      resultDigest: digestResult(DONE),
+      keyRetentionS: undefined,
+    })),
+    NO_DEADLINE,
   );
-  const tables = claims.map(({ parameters }) => [
-    ...new Set(String(parameters.at(-1)).match(/(?<=\b(into|join|from|update) )records\w*/g)),
-  ]);
-  const nodes = await database.query<{ table: string; node: string }>(
-    `select 'records_' || p.shardid as table, n.nodename || ':' || n.nodeport as node
-       from pg_dist_placement p join pg_dist_node n using (groupid)`,
+  const released = await store.release(
+    held.slice(50).map((each) => ({ ...each, reason: "retry" })),
+    NO_DEADLINE,
   );
-  const nodeOf = new Map(nodes.map(({ table, node }) => [table, node]));
-  expect(claims.length).toBe(shards.count);
-  expect(tables.map((of) => of.length)).toEqual(claims.map(() => 1));
-  expect(tasks).toEqual(tables.map(([table]) => ({ count: 1, node: nodeOf.get(table as string) })));
+  const again = await claim(
+    store,
+    held.slice(50).map(({ id }) => id.key),
+  );
+  expect(completed.map((each) => !(each instanceof Rejected) && each.kind)).toEqual(
+    Array(50).fill("completed"),
+  );
+  expect(released.map((each) => !(each instanceof Rejected) && each.kind)).toEqual(
+    Array(50).fill("released"),
+  );
+  expect(again.tokens.size).toBe(50);
+  expect((await twoPhaseCommits()).filter((gid) => !before.has(gid))).toEqual([]);
 });
 
-test("without the functions of migrate --citus, statements are not grouped, and the reason is told", async () => {
-  await database.query("drop function onceward_run_on_shard");
+/** What `migrate --citus` of version 0.1 made of the functions: its guard looked for the function of another route. */
+const FUNCTIONS_OF_0_1 = [
+  `create or replace function onceward_hold_shard(shard bigint, value anyelement) returns anyelement
+   language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
+   begin
+     perform lock_shard_metadata(5, array[shard]);
+     if not exists (
+       select from pg_dist_placement p join pg_dist_local_group g on g.groupid = p.groupid where p.shardid = shard
+     ) or not exists (select from pg_proc where proname = 'onceward_run_on_shard') then
+       raise exception 'shard % is not on this node, or is not used by itself', shard using errcode = 'OW001';
+     end if;
+     return value;
+   end $$`,
+  "select create_distributed_function('onceward_hold_shard(bigint, anyelement)')",
+  `create function onceward_run_on_shard(key text, statement text, parameters text[]) returns setof record
+   language plpgsql volatile as $$ begin return query execute statement using parameters; end $$`,
+  `select create_distributed_function('onceward_run_on_shard(text, text, text[])', 'key', colocate_with := 'records')`,
+];
+
+test("statements go to the nodes with the functions of version 0.1, and after migrate --citus has replaced them", async () => {
+  for (const statement of FUNCTIONS_OF_0_1) await database.query(statement);
+  const { store, shards, sent } = await openStore();
+  onTestFinished(() => shards.close());
+  expect((await claim(store, keysOf("before-replacement", 50))).tokens.size).toBe(50);
+  await distributeRecords(database.url);
+  expect(
+    await database.query("select to_regprocedure('onceward_run_on_shard(text, text, text[])') as old"),
+  ).toEqual([{ old: null }]);
+  expect((await claim(store, keysOf("after-replacement", 50))).tokens.size).toBe(50);
+  expect(sent.every(({ node }) => node !== undefined)).toBe(true);
+});
+
+test("without the function of migrate --citus, statements are not grouped, and the reason is given", async () => {
+  await database.query("drop function onceward_hold_shard(bigint, anyelement)");
   onTestFinished(async () => {
     await distributeRecords(database.url);
   });
   const reasons: string[] = [];
   expect(
-    await openShards(pool, { onUngrouped: (reason) => reasons.push(reason), onAway: () => {} }),
+    await openShards(pool, {
+      onUngrouped: (reason) => reasons.push(reason),
+      onAway: () => {},
+      openNode: (node) => openNodePool({ databaseUrl: () => database.url, openPool }, node),
+    }),
   ).toBeUndefined();
-  expect(reasons).toEqual(["functions are missing: run onceward-server migrate --citus"]);
+  expect(reasons).toEqual(["a function is missing: run onceward-server migrate --citus"]);
 });

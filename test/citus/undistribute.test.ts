@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFailed, test } from "vitest";
 import { distributeRecords } from "../../server/src/features/citus/distribute-records.ts";
 import { undistributeRecords } from "../../server/src/features/citus/undistribute-records.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { describeError } from "../helpers/calls/errors.ts";
 import { success } from "../helpers/calls/verbs.ts";
+import { copyAlone } from "../helpers/database/citus.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
@@ -14,9 +15,7 @@ let clients: readonly IdempotencyClient[];
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  servers = await Promise.all(
-    ["false", "true"].map((direct) => startTestServer(database.url, { ONCEWARD_CITUS_DIRECT: direct })),
-  );
+  servers = await Promise.all([startTestServer(database.url), startTestServer(database.url)]);
   const { id, apiKey } = await createTenant(database);
   clients = servers.map((server) => connectClient(server, apiKey));
   // So many that a copy takes a while.
@@ -35,6 +34,9 @@ insert into records (tenant_id, namespace, key, fencing_token, state, attempt, h
 select $1, 'old', 'order-' || n, n, 1, 1, true, false, 3600000, 3600, 60, 60, now(), now(), now() + interval '1 hour',
        now() + interval '2 hours', now() + interval '2 hours', '', ''
   from generate_series(1, 40000) n`;
+
+/** The log level of calls that fail by a defect of the service. */
+const DEFECT = 50;
 
 /** Refusals with which nothing was done. */
 const RETRYABLE = ["DATABASE_UNAVAILABLE", "RECORD_CONTENDED"];
@@ -77,6 +79,10 @@ function startLoad() {
 }
 
 test("records go back to the coordinator and out again while replicas serve, and no completion is lost", async () => {
+  onTestFailed(() => {
+    const defects = servers.flatMap(({ log }) => log.filter(({ level }) => level === DEFECT));
+    process.stderr.write(`${JSON.stringify(defects)}\n`);
+  });
   const { completed, stop } = startLoad();
   const further = (count: number) => {
     const from = completed.length;
@@ -86,7 +92,7 @@ test("records go back to the coordinator and out again while replicas serve, and
   expect(await undistributeRecords(database.url)).toEqual(["Copied all records back to the coordinator."]);
   await further(200);
   expect(await undistributeRecords(database.url)).toEqual(["The records are on the coordinator already."]);
-  await distributeRecords(database.url, { shards: 4 });
+  await copyAlone(database.url, () => distributeRecords(database.url, { shards: 4 }));
   await further(200);
   await stop();
   const rows = await database.query<{ key: string }>(

@@ -41,16 +41,17 @@ async function startCitus() {
     await runStatements(node.url, "create extension citus");
     return node;
   };
-  const [coordinator, worker, other] = [await start(), await start(), await start()];
+  const coordinator = await start();
+  const workers = [await start(), await start()] as const;
   await runStatements(
     coordinator.url,
     `select citus_set_coordinator_host(${addressOf(coordinator.url)})`,
-    ...[worker, other].map(({ url }) => `select citus_add_node(${addressOf(url)})`),
+    ...workers.map(({ url }) => `select citus_add_node(${addressOf(url)})`),
   );
   await migrate(coordinator.url, () => {});
   await distributeRecords(coordinator.url, { shards: 4 });
   const database = cleanUp.adopt(openDatabase(coordinator.url), (opened) => opened.close());
-  return { database, worker };
+  return { database, workers };
 }
 
 const idOf = (key: string) => ({ namespace: "charges", key });
@@ -97,103 +98,98 @@ async function keysOn(database: OpenDatabase, worker: ChaosPostgres) {
   return { id: node.id, keys: KEYS.filter((key) => node.keys.includes(key)) };
 }
 
-/** Starts a replica of each route, with a tenant of its own. */
-async function startReplicas(database: OpenDatabase) {
-  return await Promise.all(
-    ["false", "true"].map(async (direct) => {
-      const server = await startTestServer(database.url, { ONCEWARD_CITUS_DIRECT: direct });
-      onTestFinished(() => server.stop());
-      return { server, client: connectClient(server, (await createTenant(database)).apiKey) };
-    }),
-  );
+/** Starts a replica, with a tenant of its own. */
+async function startReplica(database: OpenDatabase) {
+  const server = await startTestServer(database.url);
+  onTestFinished(() => server.stop());
+  return { server, client: connectClient(server, (await createTenant(database)).apiKey) };
 }
 
-test("while a worker hangs, exactly its keys are refused and the replicas are degraded, until it answers again", async () => {
-  const { database, worker } = await startCitus();
+test("while a worker hangs, exactly its keys are refused and the replica is degraded, until it answers again", async () => {
+  const { database, workers } = await startCitus();
+  const [worker] = workers;
   const { keys } = await keysOn(database, worker);
-  const replicas = await startReplicas(database);
+  const { server, client } = await startReplica(database);
   worker.signal("SIGSTOP");
-  for (const { server, client } of replicas) {
-    await expect.poll(() => unavailable(client)).toEqual(keys);
-    await expect.poll(() => shardsAway(server)).toBe(1);
-    expect(server.log).toContainEqual(expect.objectContaining({ msg: "a node of Citus does not answer" }));
-  }
+  await expect.poll(() => unavailable(client)).toEqual(keys);
+  await expect.poll(() => shardsAway(server)).toBe(1);
+  expect(server.log).toContainEqual(expect.objectContaining({ msg: "a node of Citus does not answer" }));
   worker.signal("SIGCONT");
-  for (const { server, client } of replicas) {
-    await expect.poll(() => unavailable(client)).toEqual([]);
-    await expect.poll(() => shardsAway(server)).toBe(0);
-  }
+  await expect.poll(() => unavailable(client)).toEqual([]);
+  await expect.poll(() => shardsAway(server)).toBe(0);
 });
 
 test.each(["killed", "hanging"])(
   "a replica starts while a worker is %s, serves the keys of the others, and those of the worker once it answers",
   async (state) => {
-    const { database, worker } = await startCitus();
+    const { database, workers } = await startCitus();
+    const [worker] = workers;
     const { id, keys } = await keysOn(database, worker);
-    const [before] = await startReplicas(database);
-    for (const key of KEYS) await claim(before?.client as IdempotencyClient, key);
+    const before = await startReplica(database);
+    for (const key of KEYS) await claim(before.client, key);
     if (state === "killed") await worker.kill();
     else worker.signal("SIGSTOP");
-    const replicas = await startReplicas(database);
-    for (const { server, client } of replicas) {
-      await expect.poll(() => unavailable(client)).toEqual(keys);
-      await expect.poll(() => shardsAway(server)).toBe(1);
-      for (const key of KEYS.filter((other) => !keys.includes(other))) await claim(client, key);
-    }
+    const { server, client } = await startReplica(database);
+    await expect.poll(() => unavailable(client)).toEqual(keys);
+    await expect.poll(() => shardsAway(server)).toBe(1);
+    for (const key of KEYS.filter((other) => !keys.includes(other))) await claim(client, key);
     if (state === "killed") {
       // Its socket, and so its address, is another one then.
       await worker.restart();
       await nameItself(worker);
       await database.query(`select citus_update_node($1, ${addressOf(worker.url)})`, [id]);
     } else worker.signal("SIGCONT");
-    for (const { server, client } of replicas) {
-      await expect.poll(() => unavailable(client)).toEqual([]);
-      await expect.poll(() => shardsAway(server)).toBe(0);
-      for (const key of keys) await claim(client, key);
-    }
+    await expect.poll(() => unavailable(client)).toEqual([]);
+    await expect.poll(() => shardsAway(server)).toBe(0);
+    for (const key of keys) await claim(client, key);
   },
 );
 
-test("a worker that fails over to another address is found there: nothing is lost, and tokens rise", async () => {
-  const { database, worker } = await startCitus();
-  const { id, keys } = await keysOn(database, worker);
-  const callers = await Promise.all(
-    (await startReplicas(database)).map(async (replica) => {
-      const tokens = new Map<string, bigint>();
-      for (const key of KEYS) tokens.set(key, await claim(replica.client, key));
-      return { ...replica, tokens };
-    }),
+test("a replica that reaches none of the workers refuses to start, and names them", async () => {
+  const { database, workers } = await startCitus();
+  const addresses = workers.map(({ url }) => {
+    const { searchParams, port } = new URL(url);
+    return `${searchParams.get("host")}:${port}`;
+  });
+  for (const worker of workers) await worker.kill();
+  const refusal = await startTestServer(database.url).catch(String);
+  expect(refusal).toMatch(
+    /^Error: This replica can serve no key, because it does not reach any of the nodes that hold the records: \S+, \S+\.$/,
   );
+  for (const address of addresses) expect(refusal).toContain(address);
+});
+
+test("a worker that fails over to another address is found there: nothing is lost, and tokens rise", async () => {
+  const { database, workers } = await startCitus();
+  const [worker] = workers;
+  const { id, keys } = await keysOn(database, worker);
+  const { server, client } = await startReplica(database);
+  const tokens = new Map<string, bigint>();
+  for (const key of KEYS) tokens.set(key, await claim(client, key));
   await worker.addStandby();
-  for (const { client, tokens } of callers) {
-    for (const key of COMPLETED) {
-      await client.complete({ ...idOf(key), fencingToken: tokens.get(key) as bigint, result: success(key) });
-    }
+  for (const key of COMPLETED) {
+    await client.complete({ ...idOf(key), fencingToken: tokens.get(key) as bigint, result: success(key) });
   }
 
   await worker.failOver();
-  for (const { server, client } of callers) {
-    await expect.poll(() => unavailable(client)).toEqual(keys);
-    await expect.poll(() => shardsAway(server)).toBe(1);
-    expect((await fetch(`http://127.0.0.1:${server.managementPort}/readyz`)).status).toBe(200);
-  }
+  await expect.poll(() => unavailable(client)).toEqual(keys);
+  await expect.poll(() => shardsAway(server)).toBe(1);
+  expect((await fetch(`http://127.0.0.1:${server.managementPort}/readyz`)).status).toBe(200);
 
   await nameItself(worker);
   await database.query(`select citus_update_node($1, ${addressOf(worker.url)})`, [id]);
-  for (const { server, client, tokens } of callers) {
-    await expect.poll(() => unavailable(client)).toEqual([]);
-    await expect.poll(() => shardsAway(server)).toBe(0);
-    for (const key of COMPLETED) {
-      const { outcome } = await client.claim(idOf(key));
-      expect(outcome).toMatchObject({
-        case: "completed",
-        value: { result: { payload: success(key).payload } },
-      });
-    }
-    for (const key of HELD) {
-      const fencingToken = tokens.get(key) as bigint;
-      await client.release({ ...idOf(key), fencingToken });
-      expect(await claim(client, key)).toBeGreaterThan(fencingToken);
-    }
+  await expect.poll(() => unavailable(client)).toEqual([]);
+  await expect.poll(() => shardsAway(server)).toBe(0);
+  for (const key of COMPLETED) {
+    const { outcome } = await client.claim(idOf(key));
+    expect(outcome).toMatchObject({
+      case: "completed",
+      value: { result: { payload: success(key).payload } },
+    });
+  }
+  for (const key of HELD) {
+    const fencingToken = tokens.get(key) as bigint;
+    await client.release({ ...idOf(key), fencingToken });
+    expect(await claim(client, key)).toBeGreaterThan(fencingToken);
   }
 });

@@ -36,7 +36,6 @@ const FEATURES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   jobs: {},
   moving: {
     encryption: "it exports values in plain form",
-    citus: "it draws tokens from the stock of each node",
   },
   tracing: {},
   usage: {

@@ -134,7 +134,6 @@ export interface ValuesOptions {
 export interface ShardsOptions {
   /** Returns the database's URL with the password of now. */
   readonly databaseUrl: () => string;
-  readonly config: Config;
   readonly log: Logger;
   readonly pool: Pool;
   /** Opens another pool, which reports to the replica's metrics. */

@@ -31,18 +31,36 @@ export async function makeCitus({ coordinatorUrl, workerUrls }: CitusDatabase): 
  * reports a failed connection.
  */
 export async function addNodes({ coordinatorUrl, workerUrls }: CitusDatabase): Promise<void> {
+  await oneAtATime(coordinatorUrl, "add nodes", () =>
+    runStatements(
+      coordinatorUrl,
+      `select citus_set_coordinator_host(${addressOf(coordinatorUrl)})`,
+      ...workerUrls.map((url) => `select citus_add_node(${addressOf(url)})`),
+    ),
+  );
+}
+
+/**
+ * Copies records by logical replication, one database at a time: the replication slots have the same names in all databases
+ * of a node ("replication slot already exists").
+ */
+export function copyAlone<Answer>(coordinatorUrl: string, copy: () => Promise<Answer>): Promise<Answer> {
+  return oneAtATime(coordinatorUrl, "copy records", copy);
+}
+
+async function oneAtATime<Answer>(
+  coordinatorUrl: string,
+  name: string,
+  work: () => Promise<Answer>,
+): Promise<Answer> {
   const maintenance = new URL(coordinatorUrl);
   maintenance.pathname = "/postgres";
   // Advisory locks are those of one database: of one that all tests share.
   const locker = new pg.Client({ connectionString: maintenance.href });
   await locker.connect();
   try {
-    await locker.query("select pg_advisory_lock(hashtext('add nodes'))");
-    await runStatements(
-      coordinatorUrl,
-      `select citus_set_coordinator_host(${addressOf(coordinatorUrl)})`,
-      ...workerUrls.map((url) => `select citus_add_node(${addressOf(url)})`),
-    );
+    await locker.query("select pg_advisory_lock(hashtext($1))", [name]);
+    return await work();
   } finally {
     await locker.end();
   }

@@ -62,7 +62,8 @@ const BACKGROUND = new Set([
   // Where the shards of a Citus are.
   "find_citus",
   "read_shards",
-  "find_shard_functions",
+  "find_shard_guard",
+  "check_node",
   // Fencing tokens on Citus, drawn for many statements.
   "draw_tokens",
 ]);

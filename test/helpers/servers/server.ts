@@ -32,7 +32,6 @@ export async function startTestServer(
     ONCEWARD_SWEEP_INTERVAL: "1h",
     // Tests move timestamps in SQL, which does not change a copy in memory.
     ONCEWARD_CACHE_MIB: "0",
-    ONCEWARD_CITUS_DIRECT: process.env.TEST_CITUS_DIRECT ?? "false",
     ...env,
   });
   const log: Record<string, unknown>[] = [];

@@ -26,7 +26,7 @@ export interface BenchCitus {
   readonly killWorker: (host: string) => void;
 }
 
-/** Starts a Citus with records in 32 shards. */
+/** Starts a Citus with records in as many shards as `migrate --citus` makes. */
 export async function startCitus(binaries: string, cleanUp: AsyncDisposableStack): Promise<BenchCitus> {
   const dir = await mkdtemp(join(tmpdir(), "onceward-bench-citus-"));
   cleanUp.defer(() => rm(dir, { recursive: true, force: true }));

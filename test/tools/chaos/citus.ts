@@ -7,9 +7,6 @@ import { runStatements } from "../../helpers/database/statement-runner.ts";
 import { socketOf } from "../../helpers/network/sockets.ts";
 import { startTcpProxy, type TcpProxy } from "../../helpers/network/tcp-proxy.ts";
 
-/** How replicas reach the shards of a Citus. */
-export type CitusWay = "direct" | "by-coordinator";
-
 /** A server of a run's Citus. */
 export interface CitusNode {
   readonly name: string;
@@ -20,7 +17,6 @@ export interface CitusNode {
 
 /** A run's own Citus: a coordinator and two workers, with the records in shards on the workers. */
 export interface ChaosCitus {
-  readonly way: CitusWay;
   readonly coordinator: ChaosPostgres;
   readonly workers: readonly CitusNode[];
   /** Reads where the shards are. */
@@ -34,7 +30,6 @@ export interface ChaosCitusOptions {
   readonly parent: string;
   /** The `bin` directory of a PostgreSQL with the extension citus. */
   readonly binaries: string;
-  readonly way: CitusWay;
   /** Called with the coordinator's URL whenever that changes. */
   readonly onCoordinatorMoved: (url: string) => void;
 }
@@ -61,7 +56,7 @@ const WORKER_SETTINGS = { ...SETTINGS, max_connections: "150" };
 
 /** Starts a Citus with distributed records; `cleanUp` stops it. */
 export async function startChaosCitus(
-  { parent, binaries, way, onCoordinatorMoved }: ChaosCitusOptions,
+  { parent, binaries, onCoordinatorMoved }: ChaosCitusOptions,
   cleanUp: AsyncDisposableStack,
 ): Promise<ChaosCitus> {
   const start = (name: string, settings: Readonly<Record<string, string>>, onMoved?: (url: string) => void) =>
@@ -84,7 +79,6 @@ export async function startChaosCitus(
     return placed;
   }
   return {
-    way,
     coordinator: postgres,
     workers,
     shards,

@@ -13,7 +13,7 @@ import { type Round, runRound } from "./round.ts";
 
 /**
  * `npm run chaos -- [--minutes 10] [--seed 42] [--faults a,b] [--replicas 3] [--out FILE]`: records histories
- * of the service under faults and judges them. `npm run chaos:citus -- [--by-coordinator]` with the same options does
+ * of the service under faults and judges them. `npm run chaos:citus` with the same options does
  * so on a Citus. Exits 1 on any violation or timeout, and 130 if it was
  * interrupted.
  */
@@ -32,15 +32,14 @@ await runToEnd(() =>
 );
 
 async function run(options: ChaosOptions): Promise<void> {
-  const { seed, durationMs, replicas, out, citus: way } = options;
-  const binaries = way && (await findCitusPostgres(process.env.PATH));
-  if (way !== undefined && binaries === undefined) {
+  const { seed, durationMs, replicas, out } = options;
+  const binaries = options.citus ? await findCitusPostgres(process.env.PATH) : undefined;
+  if (options.citus && binaries === undefined) {
     console.log("Left out: install the extension citus for PostgreSQL 15, 16 or 17.");
     return;
   }
-  const citus = way && binaries ? { way, binaries } : undefined;
-  progress(`seed ${seed}: starting ${citus ? `Citus (${way})` : "Postgres"}, Redis and ${replicas} replicas`);
-  await using rig = await startRig({ replicas, ...(citus && { citus }) });
+  progress(`seed ${seed}: starting ${options.citus ? "Citus" : "Postgres"}, Redis and ${replicas} replicas`);
+  await using rig = await startRig({ replicas, ...(binaries !== undefined && { citus: { binaries } }) });
   const faults = await choose(options, rig);
   const { signal } = interruption;
   const round = await runRound(rig, { name: "r", seed, durationMs, faults, signal, onProgress: progress });
@@ -57,7 +56,7 @@ async function run(options: ChaosOptions): Promise<void> {
 
 /** Returns the chosen faults, without those that this machine cannot inject, and reports those. */
 async function choose({ faults, citus }: ChaosOptions, rig: Rig): Promise<readonly Fault[]> {
-  const known = citus === undefined ? FAULTS : FAULTS_ON_CITUS;
+  const known = citus ? FAULTS_ON_CITUS : FAULTS;
   const asked = known.filter(({ name }) => faults?.includes(name) ?? true);
   const possible: Fault[] = [];
   for (const fault of asked) {

@@ -10,7 +10,7 @@ test("every option has a default", () => {
     faults: undefined,
     replicas: 3,
     out: "chaos.json",
-    citus: undefined,
+    citus: false,
   };
   expect(readOptions([], KNOWN)).toEqual(defaults);
 });
@@ -32,10 +32,8 @@ test("--minutes, --seed and --replicas take numbers in their range", () => {
   expect(() => readOptions(["--replicas", "0"], KNOWN)).toThrow("--replicas takes a number");
 });
 
-test("--citus has faults of its own, and --by-coordinator needs it", () => {
+test("--citus has faults of its own", () => {
   const chosen = readOptions(["--citus", "--faults", "worker-kill"], KNOWN);
-  expect(chosen).toMatchObject({ citus: "direct", faults: ["worker-kill"] });
-  expect(readOptions(["--citus", "--by-coordinator"], KNOWN).citus).toBe("by-coordinator");
-  expect(() => readOptions(["--by-coordinator"], KNOWN)).toThrow("--by-coordinator needs --citus");
+  expect(chosen).toMatchObject({ citus: true, faults: ["worker-kill"] });
   expect(() => readOptions(["--faults", "worker-kill"], KNOWN)).toThrow("not worker-kill");
 });

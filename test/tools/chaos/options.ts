@@ -1,5 +1,4 @@
 import { parseArgs } from "node:util";
-import type { CitusWay } from "./citus.ts";
 
 /** The options of the command line. */
 export interface ChaosOptions {
@@ -10,8 +9,8 @@ export interface ChaosOptions {
   readonly replicas: number;
   /** The file for the report, as JSON. */
   readonly out: string;
-  /** On a Citus, and how replicas reach its shards; undefined: on one Postgres. */
-  readonly citus: CitusWay | undefined;
+  /** Whether the run is on a Citus, and not on one Postgres. */
+  readonly citus: boolean;
 }
 
 /** The names of the faults on one Postgres, and on a Citus. */
@@ -25,7 +24,7 @@ const MAX_REPLICAS = 9;
 
 /**
  * Reads `--minutes 10 --seed 42 [--faults a,b] [--replicas 3] [--out chaos.json]`; `--faults none` injects
- * nothing. `--citus` runs on a Citus, `--by-coordinator` without `ONCEWARD_CITUS_DIRECT`.
+ * nothing. `--citus` runs on a Citus.
  *
  * @throws an error that names the wrong option.
  */
@@ -39,24 +38,17 @@ export function readOptions(args: readonly string[], known: KnownFaults): ChaosO
       replicas: { type: "string", default: "3" },
       out: { type: "string", default: "chaos.json" },
       citus: { type: "boolean", default: false },
-      "by-coordinator": { type: "boolean", default: false },
     },
   });
-  const citus = values.citus ? wayOf(values["by-coordinator"]) : undefined;
-  if (values["by-coordinator"] && citus === undefined) throw new Error("--by-coordinator needs --citus");
-  const names = citus === undefined ? known.postgres : known.citus;
+  const names = values.citus ? known.citus : known.postgres;
   return {
     durationMs: number(values.minutes, "--minutes", MAX_MINUTES) * 60_000,
     seed: Math.floor(number(values.seed, "--seed", 2 ** 32 - 1)),
     faults: values.faults === undefined ? undefined : faults(values.faults, names),
     replicas: Math.floor(number(values.replicas, "--replicas", MAX_REPLICAS)),
     out: values.out,
-    citus,
+    citus: values.citus,
   };
-}
-
-function wayOf(byCoordinator: boolean): CitusWay {
-  return byCoordinator ? "by-coordinator" : "direct";
 }
 
 function number(text: string, option: string, max: number): number {

@@ -13,7 +13,7 @@ import {
   setNamespacePolicy,
   type TestTenant,
 } from "../../helpers/servers/tenants.ts";
-import { type ChaosCitus, type CitusWay, startChaosCitus } from "./citus.ts";
+import { type ChaosCitus, startChaosCitus } from "./citus.ts";
 import { NAMESPACES, TENANTS } from "./load/spaces.ts";
 import { type ChaosRedis, startChaosRedis } from "./redis.ts";
 import { type Replica, startReplica } from "./replica.ts";
@@ -44,7 +44,7 @@ export interface RigOptions {
   /** `server/src/main.ts` of another version. */
   readonly main?: string;
   /** Runs on a Citus of these binaries. */
-  readonly citus?: { readonly binaries: string; readonly way: CitusWay };
+  readonly citus?: { readonly binaries: string };
 }
 
 /** Clocks that are right, fast and slow, side by side, in every run. */
@@ -83,7 +83,6 @@ export async function startRig({ replicas: count, main, citus: asked }: RigOptio
         redisSocket: redis?.socket,
         clockOffsetMs: CLOCK_OFFSETS_MS[(number - 1) % CLOCK_OFFSETS_MS.length] ?? 0,
         onAccident: (what) => accidents.push(what),
-        ...(citus?.way === "direct" && { env: { ONCEWARD_CITUS_DIRECT: "true" } }),
         ...(main !== undefined && { main }),
       });
       replicas.push(cleanUp.use(replica));

@@ -193,12 +193,6 @@ export const VARIABLES = {
     v.optional(boolean, "false"),
     v.description("`DATABASE_URL` is [PgBouncer](#pgbouncer): no named statements, no start-up settings."),
   ),
-  ONCEWARD_CITUS_DIRECT: v.pipe(
-    v.optional(boolean, "false"),
-    v.description(
-      "On Citus: claims and other calls go straight to the node that holds the key, by its name in `pg_dist_node`, with the user and the options of `DATABASE_URL`.",
-    ),
-  ),
   ONCEWARD_DEFAULT_TIMEOUT: v.pipe(
     v.optional(duration("1s", "10m"), "70s"),
     v.description("Deadline of a call whose client sets none; longer than the longest wait."),

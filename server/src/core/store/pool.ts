@@ -15,8 +15,6 @@ export interface Statement {
   readonly text: string;
   /** The name under which it is prepared, if several texts share `name`. Unset: `name`. */
   readonly preparedName?: string;
-  /** The names and types of its rows' columns, in order. A function on a node of Citus needs them to return the rows. */
-  readonly columns?: string;
 }
 
 /** Runs statements: each in a transaction of its own, or all in one. */

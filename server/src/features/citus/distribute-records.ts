@@ -3,15 +3,17 @@ import { askWorkers, type CitusState, readCitusNodes, readCitusState } from "./c
 import { DistributionRefused, onCitus, refuse, whyNoCoordinator } from "./coordinator-session.ts";
 import {
   CREATE_SHARD_GUARD,
-  CREATE_SHARD_RUNNER,
   DISTRIBUTE_SHARD_GUARD,
-  DISTRIBUTE_SHARD_RUNNER,
-} from "./shard-functions.ts";
+  DROP_CLOSED_MARK,
+  DROP_SHARD_RUNNER,
+} from "./shard-guard.ts";
 
 /**
- * Citus' own default. It limits the number of workers, and another number means to distribute all records again.
+ * Shards for each worker that there is at the first distribution. Operations travel in batches of one shard, so fewer
+ * shards make larger batches, and cheaper operations; four let the number of workers grow fourfold before shards must be
+ * divided (`deploy/citus.md`).
  */
-const DEFAULT_SHARDS = 32;
+const SHARDS_PER_WORKER = 4;
 
 /**
  * Checks that a database, which may be empty, is that of a coordinator whose nodes reach each other. Migrations must
@@ -28,17 +30,18 @@ export function requireCoordinator(databaseUrl: string): Promise<void> {
 /**
  * Distributes the records of a migrated database over the workers of a Citus by their keys, and gives the workers'
  * databases the settings of the service's sessions. The other tables stay on the coordinator. May be repeated: a
- * repeat gives the settings to workers that were added in between.
+ * repeat gives the settings to workers that were added in between, and leaves the number of shards as it is.
  *
  * Replicas may serve meanwhile: Citus copies existing records while they change, by logical replication. If the
  * connection breaks, Postgres finishes or undoes the copy, and a repeat does what is missing.
  *
+ * @param shards the number of shards; unset: it follows the number of workers.
  * @returns a sentence for each thing that was done or found.
  * @throws DistributionRefused if this cannot be done.
  */
 export function distributeRecords(
   databaseUrl: string,
-  { shards = DEFAULT_SHARDS }: { readonly shards?: number } = {},
+  { shards }: { readonly shards?: number } = {},
 ): Promise<readonly string[]> {
   return onCitus(databaseUrl, async (runner) => {
     const state = await readCitusState(runner);
@@ -49,10 +52,10 @@ export function distributeRecords(
     await runner.run({ name: "distribute_shard_guard", text: DISTRIBUTE_SHARD_GUARD }, []);
     const done =
       state.distributedBy === null
-        ? await distribute(runner, state, shards)
+        ? await distribute(runner, state, shards ?? SHARDS_PER_WORKER * state.workers.length)
         : "The records are already distributed by key.";
-    await runner.run({ name: "create_shard_runner", text: CREATE_SHARD_RUNNER }, []);
-    await runner.run({ name: "distribute_shard_runner", text: DISTRIBUTE_SHARD_RUNNER }, []);
+    await runner.run({ name: "drop_closed_mark", text: DROP_CLOSED_MARK }, []);
+    await runner.run({ name: "drop_shard_runner", text: DROP_SHARD_RUNNER }, []);
     return [
       done,
       `The databases of ${state.workers.length} workers have the settings of the service's sessions.`,

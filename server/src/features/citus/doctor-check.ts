@@ -5,7 +5,7 @@ import type { Check } from "../doctor/check.ts";
 import type { Observation } from "../doctor/findings.ts";
 import { askWorkers, type CitusState, readCitusState, type WorkerAnswer } from "./citus-state.ts";
 import { type NodeClock, readNodeClocks } from "./node-clocks.ts";
-import { hasShardFunctions } from "./shard-functions.ts";
+import { canHoldShards } from "./shard-guard.ts";
 
 /** Looks at the nodes of a Citus, if the database has the extension. */
 export const citusCheck: Check = {
@@ -18,10 +18,7 @@ export const citusCheck: Check = {
     if (nodes.length > 0 || state.distributedBy === null) return nodes;
     const workers = judgeWorkers(await askWorkers(runner, READ_WORKER_SETTINGS));
     if (workers.length > 0) return workers;
-    return [
-      ...judgeFunctions(await hasShardFunctions(runner)),
-      ...judgeNodeClocks(await readNodeClocks(runner)),
-    ];
+    return [...judgeFunctions(await canHoldShards(runner)), ...judgeNodeClocks(await readNodeClocks(runner))];
   },
 };
 
@@ -69,9 +66,10 @@ export function judgeWorkers(answers: readonly WorkerAnswer[]): readonly Observa
   });
 }
 
-function judgeFunctions(found: boolean): readonly Observation[] {
-  if (found) return [];
-  const summary = "Citus lacks the functions with which a statement runs on one shard.";
+function judgeFunctions(areUsable: boolean): readonly Observation[] {
+  if (areUsable) return [];
+  const summary =
+    "Statements cannot use single shards: the function onceward_hold_shard is missing, or a migrate --undistribute was cut off.";
   return [{ id: "citus_functions_missing", summary }];
 }
 

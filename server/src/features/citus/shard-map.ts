@@ -90,15 +90,3 @@ export async function agreesWithCitus(runner: Runner, shards: readonly PlacedSha
   const rows = await runner.run<{ id: number }>(findShardsOfKeys, [textArray(SAMPLE_KEYS)]);
   return SAMPLE_KEYS.every((key, i) => shardOf(shards, key).id === rows[i]?.id);
 }
-
-/** Asks Citus whether its coordinator reaches a node. */
-const checkNode = {
-  name: "check_node",
-  text: "select citus_check_connection_to_node($1::text, $2::int) as answers",
-};
-
-/** Returns whether the node that the pool is connected to reaches another one. */
-export async function reachesNode(runner: Runner, { host, port }: ShardNode): Promise<boolean> {
-  const [row] = await runner.run<{ answers: boolean }>(checkNode, [host, port]);
-  return row?.answers === true;
-}

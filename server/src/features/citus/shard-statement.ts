@@ -18,7 +18,7 @@ const RECORDS = /\brecords (?=(?:as )?(?:r|was)\b)/g;
  * the statement's own.
  */
 export function shardStatement(
-  { name, text, columns }: Statement,
+  { name, text }: Statement,
   shard: number,
   ownParameters: number,
 ): ShardStatement {
@@ -34,7 +34,6 @@ export function shardStatement(
     shard,
     text: guarded.replace(RECORDS, `records_${shard} `),
     takesToken,
-    ...(columns !== undefined && { columns }),
   };
 }
 

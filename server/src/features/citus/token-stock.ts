@@ -1,9 +1,10 @@
+import { MAX_NUMBER_AGE_MS } from "../../core/store/batching/shards.ts";
 import type { Runner } from "../../core/store/pool.ts";
 
 /** Numbers of the sequence of fencing tokens, drawn from the coordinator for statements on other nodes. */
 export interface TokenStock {
   /**
-   * Returns a number for a statement that only inserts rows. It arrived at most MAX_AGE_MS ago and took less than the
+   * Returns a number for a statement that only inserts rows. It arrived at most MAX_NUMBER_AGE_MS ago and took less than the
    * pool's limit of 6 s, so it is higher than that of every row of the same key that was swept: a row stays for two
    * minutes after its end.
    */
@@ -17,9 +18,6 @@ export interface TokenStock {
 
 /** Statements of a node that one drawing serves, so that the coordinator works for few of them. */
 export const NUMBERS_PER_DRAWING = 256;
-const MAX_AGE_MS = 1000;
-/** When numbers that were drawn before the sequence was raised are in no stock any more: after the pool's 6 s, and a second more. */
-export const OLD_NUMBERS_END_MS = MAX_AGE_MS + 7000;
 
 const drawTokens = {
   name: "draw_tokens",
@@ -45,7 +43,7 @@ export function createTokenStock(runner: Runner): TokenStock {
   return {
     async forNewRows() {
       for (;;) {
-        const number = performance.now() - drawnAtMs < MAX_AGE_MS ? numbers.pop() : undefined;
+        const number = performance.now() - drawnAtMs < MAX_NUMBER_AGE_MS ? numbers.pop() : undefined;
         if (number !== undefined) return number;
         drawing ??= refill().finally(() => {
           drawing = undefined;

@@ -1,13 +1,18 @@
 import type { Runner } from "../../core/store/pool.ts";
 import { askWorkers, readCitusState } from "./citus-state.ts";
 import { DistributionRefused, onCitus, refuse, whyNoCoordinator } from "./coordinator-session.ts";
-import { DROP_SHARD_RUNNER, WAIT_FOR_HELD_SHARDS } from "./shard-functions.ts";
+import {
+  CREATE_CLOSED_MARK,
+  DISTRIBUTE_CLOSED_MARK,
+  DROP_SHARD_RUNNER,
+  WAIT_FOR_HELD_SHARDS,
+} from "./shard-guard.ts";
 
 /**
  * Copies all records back to the coordinator.
  *
  * Replicas may serve meanwhile. `undistribute_table` makes statements wait that Citus plans, and does not see those on
- * the tables of shards. So the latter end before: without `onceward_run_on_shard`, replicas send statements that Citus plans.
+ * the tables of shards. So the latter end before: while the shards are closed, replicas send statements that Citus plans.
  * If the command is cut off, a repeat does what is missing, and `distributeRecords` goes back.
  *
  * @returns a sentence for each thing that was done or found.
@@ -24,8 +29,10 @@ export function undistributeRecords(databaseUrl: string): Promise<readonly strin
   });
 }
 
-/** Lets no statement on the table of a shard begin, and waits for those that run. */
+/** Closes the shards: lets no statement on the table of a shard begin, and waits for those that run. */
 async function endStatementsOnShards(runner: Runner): Promise<void> {
+  await runner.run({ name: "create_closed_mark", text: CREATE_CLOSED_MARK }, []);
+  await runner.run({ name: "distribute_closed_mark", text: DISTRIBUTE_CLOSED_MARK }, []);
   await runner.run({ name: "drop_shard_runner", text: DROP_SHARD_RUNNER }, []);
   for (const { node, success, result } of await askWorkers(runner, WAIT_FOR_HELD_SHARDS)) {
     if (!success) throw new DistributionRefused(`Worker ${node} did not end its statements: ${result}`);

@@ -12,13 +12,6 @@ import { oncewardTarget } from "../target-onceward.ts";
 /** Half of them claim keys of each worker. */
 const CALLERS = 64;
 
-/** A way to the shards, with the server that takes it. */
-export interface CitusWay {
-  readonly part: string;
-  readonly what: string;
-  readonly station: Station;
-}
-
 /**
  * Measures claims of one worker's keys while the other worker is down and as many callers ask for its keys, ÷ before. Callers
  * that are refused wait as they are told.
@@ -28,50 +21,37 @@ export interface CitusWay {
 export async function measureAwayWorker(
   { violations, pace, signal, progress }: Bench,
   database: BenchDatabase,
-  ways: readonly CitusWay[],
+  station: Station,
   killWorker: (host: string) => void,
-): Promise<readonly Finding[]> {
+): Promise<Finding> {
   progress(`claims on Citus while a worker is down, ${CALLERS} callers`);
   const placed =
     (await readShardMap({ run: ({ text }, values) => database.query<never>(text, values) })) ?? [];
   const [kept, lost] = [...new Set(placed.map(({ node }) => node.host))];
   if (kept === undefined || lost === undefined) throw new Error("the shards are not on two workers");
   const keysOn = (host: string) => keysWhere((key) => shardOf(placed, key).node.host === host);
-  const loads = ways.map(({ part, what, station }) => {
-    const target = oncewardTarget(station.client.calls, database);
-    return {
-      part,
-      what,
-      kept: new FreshClaims(target, violations, keysOn(kept)).claim,
-      lost: patient(new FreshClaims(target, violations, keysOn(lost)).claim, signal),
-    };
-  });
-  const rates = async () => {
-    const measured = new Map<string, number>();
-    for (const { part, kept, lost } of loads) {
-      const ended = new AbortController();
-      const others = Array.from({ length: CALLERS / 2 }, () => repeat(lost, ended.signal));
-      const { alone } = await alternate({ alone: kept }, { ...pace, callers: CALLERS / 2 }, signal);
-      ended.abort();
-      await Promise.all(others);
-      measured.set(part, alone.perSecond);
-    }
-    return measured;
+  const target = oncewardTarget(station.client.calls, database);
+  const claimKept = new FreshClaims(target, violations, keysOn(kept)).claim;
+  const claimLost = patient(new FreshClaims(target, violations, keysOn(lost)).claim, signal);
+  const rate = async () => {
+    const ended = new AbortController();
+    const others = Array.from({ length: CALLERS / 2 }, () => repeat(claimLost, ended.signal));
+    const { alone } = await alternate({ alone: claimKept }, { ...pace, callers: CALLERS / 2 }, signal);
+    ended.abort();
+    await Promise.all(others);
+    return alone.perSecond;
   };
-  const before = await rates();
+  const before = await rate();
   killWorker(lost);
-  const during = await rates();
-  return loads.map(({ part, what }) => {
-    const [wholeRate = 0, awayRate = 0] = [before.get(part), during.get(part)];
-    return {
-      figure: "P17",
-      part: `${part}, a worker down`,
-      what: `claims/s of the other worker's keys while a worker is down ÷ before, ${what}, ${CALLERS} callers`,
-      value: awayRate / wholeRate,
-      unit: "×",
-      raw: { "down /s": awayRate, "before /s": wholeRate },
-    };
-  });
+  const during = await rate();
+  return {
+    figure: "P17",
+    part: "a worker down",
+    what: `claims/s of the other worker's keys while a worker is down ÷ before, ${CALLERS} callers`,
+    value: during / before,
+    unit: "×",
+    raw: { "down /s": during, "before /s": before },
+  };
 }
 
 /** Returns a source of new keys that match. */

@@ -5,7 +5,6 @@ import { openBenchDatabase } from "../database.ts";
 import type { Figure } from "../figure.ts";
 import { alternate, runSlice } from "../load.ts";
 import { processorTimeOf, processorTimeOfFamily } from "../processor-time.ts";
-import type { Station } from "../rig.ts";
 import { FreshClaims } from "../target.ts";
 import { oncewardTarget } from "../target-onceward.ts";
 import { measureAwayWorker } from "./citus-away.ts";
@@ -13,7 +12,7 @@ import { measureAwayWorker } from "./citus-away.ts";
 const CALLERS = 256;
 
 /**
- * Measures P17: claims on a Citus of three nodes with 32 shards, beside claims on a plain Postgres, and the processor time
+ * Measures P17: claims on a Citus of three nodes, beside claims on a plain Postgres, and the processor time
  * of each part.
  */
 export const measureCitus: Figure = async (bench) => {
@@ -28,64 +27,43 @@ export const measureCitus: Figure = async (bench) => {
   const { url, pids, killWorker } = await startCitus(binaries, cleanUp);
   const database = cleanUp.use(openBenchDatabase(url));
   const on = { database, tenant: await createTenant(database) };
-  await using direct = await rig.startStation({ on, env: { ONCEWARD_CITUS_DIRECT: "true" } });
-  await using coordinated = await rig.startStation({ on });
+  await using station = await rig.startStation({ on });
   const claims = {
     plain: new FreshClaims(oncewardTarget(main.client.calls, main.database), violations),
-    direct: new FreshClaims(oncewardTarget(direct.client.calls, database), violations),
-    coordinated: new FreshClaims(oncewardTarget(coordinated.client.calls, database), violations),
+    citus: new FreshClaims(oncewardTarget(station.client.calls, database), violations),
   };
   const measured = await alternate(
-    { plain: claims.plain.claim, direct: claims.direct.claim, coordinated: claims.coordinated.claim },
+    { plain: claims.plain.claim, citus: claims.citus.claim },
     { ...pace, callers: CALLERS },
     signal,
   );
-  const processor = async (way: "direct" | "coordinated", { server }: Station) => {
-    const before = await processorTimes(server.pid, pids);
-    let count = 0;
-    const counted = async () => {
-      await claims[way].claim();
-      count++;
-    };
-    await runSlice(counted, { callers: CALLERS, durationMs: pace.slices * pace.sliceMs }, signal);
-    const after = await processorTimes(server.pid, pids);
-    const microsEach = (part: keyof typeof before) => ((after[part] - before[part]) / count) * 1e6;
-    return {
-      "replica µs": microsEach("replicaS"),
-      "coordinator µs": microsEach("coordinatorS"),
-      "workers µs": microsEach("workersS"),
-    };
+  const before = await processorTimes(station.server.pid, pids);
+  let count = 0;
+  const counted = async () => {
+    await claims.citus.claim();
+    count++;
   };
-  const used = {
-    direct: await processor("direct", direct),
-    coordinated: await processor("coordinated", coordinated),
-  };
+  await runSlice(counted, { callers: CALLERS, durationMs: pace.slices * pace.sliceMs }, signal);
+  const after = await processorTimes(station.server.pid, pids);
+  const microsEach = (part: keyof typeof before) => ((after[part] - before[part]) / count) * 1e6;
   for (const each of Object.values(claims)) await each.verify();
-  const ways = [
-    { part: "direct", what: "straight to the nodes", station: direct },
-    { part: "coordinated", what: "by the coordinator", station: coordinated },
-  ];
-  const away = await measureAwayWorker(bench, database, ways, killWorker);
-  const plain = { "plain /s": measured.plain.perSecond };
+  const away = await measureAwayWorker(bench, database, station, killWorker);
   return [
     {
       figure: "P17",
-      part: "direct",
-      what: `claims/s on Citus, straight to the nodes ÷ plain Postgres, ${CALLERS} callers`,
-      value: measured.direct.perSecond / measured.plain.perSecond,
+      what: `claims/s on Citus ÷ plain Postgres, ${CALLERS} callers`,
+      value: measured.citus.perSecond / measured.plain.perSecond,
       unit: "×",
       bar: { atLeast: 0.7 },
-      raw: { "Citus /s": measured.direct.perSecond, ...plain, ...used.direct },
+      raw: {
+        "Citus /s": measured.citus.perSecond,
+        "plain /s": measured.plain.perSecond,
+        "replica µs": microsEach("replicaS"),
+        "coordinator µs": microsEach("coordinatorS"),
+        "workers µs": microsEach("workersS"),
+      },
     },
-    {
-      figure: "P17",
-      part: "coordinated",
-      what: `claims/s on Citus, by the coordinator ÷ plain Postgres, ${CALLERS} callers`,
-      value: measured.coordinated.perSecond / measured.plain.perSecond,
-      unit: "×",
-      raw: { "Citus /s": measured.coordinated.perSecond, ...plain, ...used.coordinated },
-    },
-    ...away,
+    away,
   ];
 };
 

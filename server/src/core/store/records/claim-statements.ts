@@ -1,6 +1,5 @@
 import type { ClaimCommand } from "../../domain/record.ts";
 import { booleanArray, byteaArray, intArray, textArray } from "../sql-arrays.ts";
-import { RECORD_COLUMNS } from "./record-row.ts";
 
 /*
  * The statements of a claim, each whole: `explain (generic_plan)` accepts them as they are. All three take
@@ -60,7 +59,6 @@ select json_build_object(
          'ordinals', case when count(*) < cardinality($1::int[]) then coalesce(array_agg(a.ordinal), '{}') end
        ) as granted
   from applied a`,
-  columns: "granted json",
 };
 
 /**
@@ -90,7 +88,6 @@ select (g.fencing_token - 1)::text as "drawnToken",
        date_part('epoch', g.claimed_at) * 1000 as "grantedAtMs",
        date_part('epoch', clock_timestamp()) * 1000 as "answeredAtMs"
   from granted g`,
-  columns: `"drawnToken" text, "grantedAtMs" float8, "answeredAtMs" float8`,
 };
 
 /**
@@ -225,7 +222,6 @@ select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_exp
        ((select jsonb_object_agg(e.name, e.first_claimed_at_ms) from ended e)
           ->> jsonb_build_array(r.tenant_id, r.namespace, r.key)::text)::float8 as ended_first_claimed_at_ms
   from applied r`,
-  columns: `${RECORD_COLUMNS}, checkpoint_key_id smallint, ended_first_claimed_at_ms float8`,
 };
 
 /** Returns the parameters of `claim_record`. */

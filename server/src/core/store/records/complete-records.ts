@@ -68,7 +68,6 @@ select json_build_object(
          'fingerprints', json_agg(encode(a.fingerprint, 'hex'))
        ) as completed
   from applied a`,
-  columns: "completed json",
 };
 
 /** The row of `complete_records`. */

@@ -4,7 +4,7 @@ import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { bigintArray, byteaArray, intArray, textArray } from "../sql-arrays.ts";
 import { createBatchedWrite, readWrittenRecords, type WriteParts, writeAll } from "./batched-writes.ts";
 import { idColumns } from "./record-ids.ts";
-import { RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
+import type { RecordRow } from "./record-row.ts";
 
 /**
  * Extends many leases, each only if its token is the row's and the claim is still in progress, even if its
@@ -52,7 +52,6 @@ select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_exp
        encode(r.result_digest, 'hex') as result_digest,
        r.checkpoint_state, r.result_metadata, null::bytea as result_payload
   from applied r`,
-  columns: RECORD_COLUMNS,
 };
 
 const MAX_IN_FLIGHT = 1;

@@ -26,8 +26,6 @@ select r.tenant_id, r.namespace, r.key, r.result_key_id, r.result_metadata, r.re
    and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
  where r.fencing_token = i.fencing_token
    and r.state = 2 /* completed */`,
-  columns:
-    "tenant_id int, namespace text, key text, result_key_id smallint, result_metadata text, result_payload bytea",
 };
 
 type ResultRow = IdRow & Pick<RecordRow, "result_key_id" | "result_metadata" | "result_payload">;

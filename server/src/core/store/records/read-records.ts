@@ -9,7 +9,7 @@ import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-
 import type { Runner } from "../pool.ts";
 import { type FillResult, keepForReply } from "./large-results.ts";
 import { idColumns, nameOfRow } from "./record-ids.ts";
-import { type OpenRow, parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
+import { type OpenRow, parseRecord, type RecordRow } from "./record-row.ts";
 import type { RecordValues } from "./record-values.ts";
 
 /**
@@ -45,7 +45,6 @@ select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_exp
    and r.key = i.key
    and r.key >= i.key
    and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)`,
-  columns: `${RECORD_COLUMNS}, result_bytes int, result_key_id smallint, checkpoint_key_id smallint`,
 };
 
 const MAX_IN_FLIGHT = 1;
@@ -146,7 +145,6 @@ select resolved.ordinal::int - 1 as index
   from (select generate_subscripts($1::int[], 1)::bigint as ordinal
         except
         select ordinal from in_progress) resolved`,
-  columns: "index int",
 };
 
 /**

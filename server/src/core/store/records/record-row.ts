@@ -83,17 +83,6 @@ export interface RecordRow extends IdRow, pg.QueryResultRow {
   readonly ended_first_claimed_at_ms?: number | null;
 }
 
-/**
- * The columns with which each batched statement that returns rows of records begins, with their types
- * (`Statement.columns`). The others follow.
- */
-export const RECORD_COLUMNS = `
-  tenant_id int, namespace text, key text, state smallint, attempt int, holds_on_lease_expiry boolean, claim_id text,
-  owner text, fencing_token text, fingerprint text, now_ms float8, first_claimed_at_ms float8, claimed_at_ms float8,
-  lease_expires_at_ms float8, lease_remaining_ms float8, settled_at_ms float8, expires_at_ms float8,
-  result_expires_at_ms float8, checkpoint_name text, release_reason text, result_kind smallint,
-  result_content_type text, result_digest text, checkpoint_state bytea, result_metadata text, result_payload bytea`;
-
 /** Returns a row with its encrypted values in plain form; throws if it cannot. */
 export type OpenRow = (row: RecordRow) => RecordRow;
 

@@ -1,9 +1,9 @@
 import type pg from "pg";
+import { OLD_NUMBERS_END_MS } from "../../../core/store/batching/shards.ts";
 import { withConnection } from "../../../core/store/connection.ts";
 import type { RecordValues } from "../../../core/store/records/record-values.ts";
 import { textArray } from "../../../core/store/sql-arrays.ts";
 import { insertAuditEvents } from "../../../core/store/tenants/audit-events.ts";
-import { OLD_NUMBERS_END_MS } from "../../citus/token-stock.ts";
 import {
   type MovedLine,
   OWN_TENANT_COLUMNS,

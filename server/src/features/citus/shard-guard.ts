@@ -7,7 +7,7 @@ import type { Runner } from "../../core/store/pool.ts";
  * Citus moves a shard by a lock that it takes before its last step, and leaves the old table for a while. A statement
  * on that table without the lock would write rows that are lost with it. The function waits for the lock, and then
  * reads, with a new snapshot because it is volatile, whether the shard is still on this node, and whether
- * `onceward_run_on_shard` exists: without it, no statement on the table of a shard begins (`undistribute-records.ts`).
+ * `onceward_shards_closed` exists: with it, no statement on the table of a shard begins (`undistribute-records.ts`).
  *
  * It runs as its owner, the owner of the records, because Citus gives no other role that lock.
  */
@@ -18,8 +18,8 @@ begin
   perform lock_shard_metadata(5 /* ShareLock, as Citus takes it to write */, array[shard]);
   if not exists (
     select from pg_dist_placement p join pg_dist_local_group g on g.groupid = p.groupid where p.shardid = shard
-  ) or not exists (
-    select from pg_proc where proname = 'onceward_run_on_shard'
+  ) or exists (
+    select from pg_proc where proname = 'onceward_shards_closed'
   ) then
     raise exception 'shard % is not on this node, or is not used by itself', shard using errcode = 'OW001';
   end if;
@@ -30,22 +30,20 @@ end $$`;
 export const DISTRIBUTE_SHARD_GUARD =
   "select create_distributed_function('onceward_hold_shard(bigint, anyelement)')";
 
-/**
- * Creates the function that runs a statement on the table of a shard. Its caller names the columns of the rows. The
- * statement's only parameter is the array `parameters`.
- */
-export const CREATE_SHARD_RUNNER = `
-create or replace function onceward_run_on_shard(key text, statement text, parameters text[]) returns setof record
-language plpgsql volatile as $$
-begin
-  return query execute statement using parameters;
-end $$`;
+/** Creates the function whose existence on a node means that no statement there may hold a shard. It does nothing. */
+export const CREATE_CLOSED_MARK =
+  "create or replace function onceward_shards_closed() returns void language sql immutable as ''";
 
-/** Sends the function to all nodes, and lets Citus run it on the node that holds the key. The records must be distributed. */
-export const DISTRIBUTE_SHARD_RUNNER = `
-select create_distributed_function('onceward_run_on_shard(text, text, text[])', 'key', colocate_with := 'records')`;
+/** Sends the function to all nodes. */
+export const DISTRIBUTE_CLOSED_MARK = "select create_distributed_function('onceward_shards_closed()')";
 
 /** Drops the function on all nodes. */
+export const DROP_CLOSED_MARK = "drop function if exists onceward_shards_closed()";
+
+/**
+ * Drops the function by which replicas of version 0.1 passed statements on to the nodes of shards. Their guard, which a
+ * `migrate --citus` of this version replaces, lets no statement hold a shard without it.
+ */
 export const DROP_SHARD_RUNNER = "drop function if exists onceward_run_on_shard(text, text, text[])";
 
 /** Run on a worker, waits for all statements there that hold a shard. */
@@ -54,21 +52,17 @@ select count(lock_shard_metadata(7 /* ExclusiveLock */, array[s.shardid]))
   from pg_dist_shard s
  where s.logicalrelid = 'records'::regclass`;
 
-const findShardFunctions = {
-  name: "find_shard_functions",
+const findShardGuard = {
+  name: "find_shard_guard",
   text: `
 select to_regprocedure('onceward_hold_shard(bigint, anyelement)') is not null
-   and exists (select from pg_dist_object o
-                 join pg_dist_partition p on p.colocationid = o.colocationid
-                where o.objid = to_regprocedure('onceward_run_on_shard(text, text, text[])')
-                  and o.distribution_argument_index = 0
-                  and p.logicalrelid = 'records'::regclass) as found`,
+   and to_regprocedure('onceward_shards_closed()') is null as usable`,
 };
 
-/** Returns whether the functions exist, and Citus runs the second one where the records' shards are. */
-export async function hasShardFunctions(runner: Runner): Promise<boolean> {
-  const [row] = await runner.run<{ found: boolean }>(findShardFunctions, []);
-  return row?.found === true;
+/** Returns whether a statement may hold a shard: the guard exists, and the shards are not closed. */
+export async function canHoldShards(runner: Runner): Promise<boolean> {
+  const [row] = await runner.run<{ usable: boolean }>(findShardGuard, []);
+  return row?.usable === true;
 }
 
 /**

@@ -1,0 +1,131 @@
+import { Refusal } from "../../core/domain/refusal.ts";
+import type { Pool, Runner } from "../../core/store/pool.ts";
+import { StatementFailed } from "../../core/store/statement-errors.ts";
+import type { ShardNode } from "./shard-map.ts";
+
+/** The nodes that hold shards: connections to each, and whether it answers. */
+export interface Nodes {
+  /**
+   * Calls `work`, which runs a statement on a node. Of the callers of a node that did not answer, one tries it, and the
+   * others are refused until that has ended, so that they do not wait for a node that hangs.
+   *
+   * @throws Refusal DATABASE_UNAVAILABLE before `work` is called if the node did not answer a moment ago; and what
+   *   `work` throws.
+   */
+  use<Answer>(node: ShardNode, work: (runner: Runner) => Promise<Answer>): Promise<Answer>;
+  /** Tries a node, also one that did not answer a moment ago. @throws as Runner.run. */
+  check(node: ShardNode): Promise<void>;
+  /** Returns the nodes that did not answer their last statement. */
+  away(): readonly ShardNode[];
+  /** Closes the connections to all other nodes than these. */
+  keepOnly(nodes: Iterable<ShardNode>): void;
+  /** Closes the connections to the nodes, as Pool.close. */
+  close(limitMs?: number): Promise<void>;
+}
+
+export interface NodesOptions {
+  /** Opens a pool of connections to a node. */
+  readonly openNode: (node: ShardNode) => Pool;
+  /** Called when a node begins to be one that does not answer. */
+  readonly onAway: (node: ShardNode) => void;
+}
+
+/** A node to which there are connections. */
+interface Connected {
+  readonly node: ShardNode;
+  readonly pool: Pool;
+  /** When the next statement may try the node, which did not answer. Infinite: one is trying it. Undefined: it answers. */
+  pausedUntilMs: number | undefined;
+}
+
+/** How long no statement is sent to a node that did not answer; also the retry delay for callers. */
+const PAUSE_MS = 500;
+
+const checkNode = { name: "check_node", text: "select" };
+
+/** Creates the nodes. Connects to each when it is first used. */
+export function createNodes({ openNode, onAway }: NodesOptions): Nodes {
+  const all = new Map<string, Connected>();
+
+  function connect(node: ShardNode): Connected {
+    const address = addressOf(node);
+    let connected = all.get(address);
+    if (connected === undefined) {
+      connected = { node, pool: openNode(node), pausedUntilMs: undefined };
+      all.set(address, connected);
+    }
+    return connected;
+  }
+
+  function pause(connected: Connected): void {
+    if (connected.pausedUntilMs === undefined) onAway(connected.node);
+    connected.pausedUntilMs = performance.now() + PAUSE_MS;
+  }
+
+  return {
+    async use(node, work) {
+      const connected = connect(node);
+      const isTrial = beginTrial(connected);
+      try {
+        const answer = await work(connected.pool);
+        connected.pausedUntilMs = undefined;
+        return answer;
+      } catch (error) {
+        const isAway = isTrial ? !(error instanceof StatementFailed) : connected.pool.load().away;
+        if (isAway) pause(connected);
+        else if (isTrial) connected.pausedUntilMs = undefined;
+        throw error;
+      }
+    },
+    async check(node) {
+      const connected = connect(node);
+      try {
+        await connected.pool.run(checkNode, []);
+        connected.pausedUntilMs = undefined;
+      } catch (error) {
+        if (connected.pausedUntilMs === undefined) pause(connected);
+        throw error;
+      }
+    },
+    away: () =>
+      Array.from(all.values())
+        .filter(({ pausedUntilMs }) => pausedUntilMs !== undefined)
+        .map(({ node }) => node),
+    keepOnly(nodes) {
+      const kept = new Set(Array.from(nodes, addressOf));
+      for (const [address, { pool }] of all) {
+        if (kept.has(address)) continue;
+        all.delete(address);
+        void pool.close();
+      }
+    },
+    async close(limitMs) {
+      await Promise.all(Array.from(all.values(), ({ pool }) => pool.close(limitMs)));
+    },
+  };
+}
+
+/** Returns `host:port`. */
+export function addressOf({ host, port }: ShardNode): string {
+  return `${host}:${port}`;
+}
+
+/**
+ * Returns whether the next statement is the one that tries a node that did not answer.
+ *
+ * @throws Refusal DATABASE_UNAVAILABLE if no statement must be sent.
+ */
+function beginTrial(connected: Connected): boolean {
+  if (connected.pausedUntilMs === undefined) return false;
+  if (connected.pausedUntilMs > performance.now()) {
+    throw new Refusal(
+      "DATABASE_UNAVAILABLE",
+      "The node of the database that holds the key does not answer.",
+      {
+        retryAfterMs: PAUSE_MS,
+      },
+    );
+  }
+  connected.pausedUntilMs = Number.POSITIVE_INFINITY;
+  return true;
+}
