@@ -1,5 +1,6 @@
 import type { ClaimCommand } from "../../domain/record.ts";
 import { booleanArray, byteaArray, intArray, textArray } from "../sql-arrays.ts";
+import { RECORD_SELECT } from "./record-row.ts";
 
 /*
  * The statements of a claim, each whole: `explain (generic_plan)` accepts them as they are. All three take
@@ -204,19 +205,7 @@ with drawn as materialized (
                   and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))
   returning r.*
 )
-select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
-       r.fencing_token::text as fencing_token,
-       encode(r.fingerprint, 'hex') as fingerprint,
-       date_part('epoch', now()) * 1000 as now_ms,
-       date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
-       date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
-       date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
-       date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
-       date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
-       date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
-       date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
-       r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
-       encode(r.result_digest, 'hex') as result_digest,
+select ${RECORD_SELECT},
        r.checkpoint_state, r.result_metadata, null::bytea as result_payload,
        r.checkpoint_key_id,
        ((select jsonb_object_agg(e.name, e.first_claimed_at_ms) from ended e)

@@ -9,7 +9,7 @@ import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-
 import type { Runner } from "../pool.ts";
 import { type FillResult, keepForReply } from "./large-results.ts";
 import { idColumns, nameOfRow } from "./record-ids.ts";
-import { type OpenRow, parseRecord, type RecordRow } from "./record-row.ts";
+import { type OpenRow, parseRecord, RECORD_SELECT, type RecordRow } from "./record-row.ts";
 import type { RecordValues } from "./record-values.ts";
 
 /**
@@ -18,19 +18,7 @@ import type { RecordValues } from "./record-values.ts";
 const readRecords = {
   name: "read_records",
   text: `
-select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
-       r.fencing_token::text as fencing_token,
-       encode(r.fingerprint, 'hex') as fingerprint,
-       date_part('epoch', now()) * 1000 as now_ms,
-       date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
-       date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
-       date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
-       date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
-       date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
-       date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
-       date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
-       r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
-       encode(r.result_digest, 'hex') as result_digest,
+select ${RECORD_SELECT},
        r.checkpoint_state,
        case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= 65536
             then r.result_metadata end as result_metadata,

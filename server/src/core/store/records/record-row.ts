@@ -41,6 +41,21 @@ export const TOKENS_PER_DRAW = 1024;
  */
 export const MAX_INLINE_RESULT_BYTES = 64 * 1024;
 
+/** The select list of a record `r` for a RecordRow. A statement adds its own columns, such as the result or the checkpoint. */
+export const RECORD_SELECT = `r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
+       r.fencing_token::text as fencing_token,
+       encode(r.fingerprint, 'hex') as fingerprint,
+       date_part('epoch', now()) * 1000 as now_ms,
+       date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
+       date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
+       date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
+       date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
+       date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
+       date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
+       date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
+       r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
+       encode(r.result_digest, 'hex') as result_digest`;
+
 /**
  * A row of `records` as statements return it and `pg` parses it. Times are milliseconds since the Unix epoch
  * as float8, which holds microseconds until the year 2106; `now_ms` is the statement's start. Short bytes are

@@ -6,7 +6,7 @@ import { bigintArray, textArray } from "../sql-arrays.ts";
 import { createBatchedWrite, readWrittenRecords, writeAll } from "./batched-writes.ts";
 import type { Readings } from "./read-records.ts";
 import { idColumns } from "./record-ids.ts";
-import type { RecordRow } from "./record-row.ts";
+import { RECORD_SELECT, type RecordRow } from "./record-row.ts";
 
 /**
  * Releases many claims, each only if its token is the row's and the claim is still in progress, even if its
@@ -36,19 +36,7 @@ with input as materialized (
     and r.expires_at > now()
   returning r.*
 )
-select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
-       r.fencing_token::text as fencing_token,
-       encode(r.fingerprint, 'hex') as fingerprint,
-       date_part('epoch', now()) * 1000 as now_ms,
-       date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
-       date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
-       date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
-       date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
-       date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
-       date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
-       date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
-       r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
-       encode(r.result_digest, 'hex') as result_digest,
+select ${RECORD_SELECT},
        r.checkpoint_state, r.result_metadata, null::bytea as result_payload
   from applied r`,
 };

@@ -1,24 +1,8 @@
 import type { Runner } from "../../../core/store/pool.ts";
 import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
 
-/**
- * Forgets the records of a page. A forgotten row is absent to every reader. It stays, with its fencing token,
- * until the sweep deletes it, later than any statement that drew a token before can last.
- */
-const forgetRecords = {
-  name: "forget_records",
-  text: `
-with page as materialized (
-  select tenant_id, namespace, key
-    from records
-   where tenant_id = $1::int
-     and namespace = $2::text
-     and key > $3::text
-   order by key
-   limit $4::int
-), forgotten as (
-  update records r set
-    state = 0 /* forgotten */,
+/** What an update of a record sets when its key is forgotten. */
+export const FORGET_COLUMNS = `state = 0 /* forgotten */,
     expires_at = now(),
     sweep_at = now() + interval '2 minutes',
     claim_id = '',
@@ -36,7 +20,26 @@ with page as materialized (
     result_content_type = null,
     result_metadata = null,
     past_attempts = null,
-    result_payload = null
+    result_payload = null`;
+
+/**
+ * Forgets the records of a page. A forgotten row is absent to every reader. It stays, with its fencing token,
+ * until the sweep deletes it, later than any statement that drew a token before can last.
+ */
+const forgetRecords = {
+  name: "forget_records",
+  text: `
+with page as materialized (
+  select tenant_id, namespace, key
+    from records
+   where tenant_id = $1::int
+     and namespace = $2::text
+     and key > $3::text
+   order by key
+   limit $4::int
+), forgotten as (
+  update records r set
+    ${FORGET_COLUMNS}
   from page p
   where r.tenant_id = p.tenant_id
     and r.namespace = p.namespace

@@ -1,6 +1,6 @@
 import type { LiveRecord } from "../../../core/domain/record.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import { parseRecord, type RecordRow } from "../../../core/store/records/record-row.ts";
+import { parseRecord, RECORD_SELECT, type RecordRow } from "../../../core/store/records/record-row.ts";
 import type { RecordFilter } from "./list-records.ts";
 
 /**
@@ -45,19 +45,7 @@ with examined as materialized (
            and ($12::bytea is null or r.fingerprint = $12::bytea) as wanted,
          r.ambiguous_from,
          r.ambiguous_from::text as since,
-         r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
-         r.fencing_token::text as fencing_token,
-         encode(r.fingerprint, 'hex') as fingerprint,
-         date_part('epoch', now()) * 1000 as now_ms,
-         date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
-         date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
-         date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
-         date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
-         date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
-         date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
-         date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
-         r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
-         encode(r.result_digest, 'hex') as result_digest,
+         ${RECORD_SELECT},
          null::bytea as checkpoint_state, null::text as result_metadata, null::bytea as result_payload
     from records r
    where r.tenant_id = $1::int

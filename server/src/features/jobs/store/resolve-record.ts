@@ -3,29 +3,18 @@ import type { Runner } from "../../../core/store/pool.ts";
 import {
   type OpenRow,
   parseRecord,
+  RECORD_SELECT,
   RESULT_KIND,
   type RecordRow,
 } from "../../../core/store/records/record-row.ts";
 import type { RecordValues } from "../../../core/store/records/record-values.ts";
 import type { ResolveCommand } from "../resolution.ts";
-import { raiseCacheGeneration } from "./forget-records.ts";
+import { FORGET_COLUMNS, raiseCacheGeneration } from "./forget-records.ts";
 
 const lockRecordRow = {
   name: "lock_record",
   text: `
-select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
-       r.fencing_token::text as fencing_token,
-       encode(r.fingerprint, 'hex') as fingerprint,
-       date_part('epoch', now()) * 1000 as now_ms,
-       date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
-       date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
-       date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
-       date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
-       date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
-       date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
-       date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
-       r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
-       encode(r.result_digest, 'hex') as result_digest,
+select ${RECORD_SELECT},
        r.checkpoint_state,
        case when octet_length(r.result_payload) + coalesce(octet_length(r.result_metadata), 0) <= 65536
             then r.result_metadata end as result_metadata,
@@ -61,25 +50,7 @@ const forgetRecordRow = {
   name: "forget_record",
   text: `
 update records as r set
-    state = 0 /* forgotten */,
-    expires_at = now(),
-    sweep_at = now() + interval '2 minutes',
-    claim_id = '',
-    owner = '',
-    fingerprint = null,
-    checkpoint_name = null,
-    checkpoint_state = null,
-    checkpoint_key_id = null,
-    settled_at = null,
-    release_reason = null,
-    result_expires_at = null,
-    result_key_id = null,
-    result_kind = null,
-    result_digest = null,
-    result_content_type = null,
-    result_metadata = null,
-    past_attempts = null,
-    result_payload = null
+    ${FORGET_COLUMNS}
  where r.tenant_id = $1::int and r.namespace = $2::text and r.key = $3::text`,
 };
 
@@ -107,19 +78,7 @@ with changed as (
  where r.tenant_id = $1::int and r.namespace = $2::text and r.key = $3::text
   returning r.*
 )
-select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
-       r.fencing_token::text as fencing_token,
-       encode(r.fingerprint, 'hex') as fingerprint,
-       date_part('epoch', now()) * 1000 as now_ms,
-       date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
-       date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
-       date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
-       date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
-       date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
-       date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
-       date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
-       r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
-       encode(r.result_digest, 'hex') as result_digest,
+select ${RECORD_SELECT},
        r.checkpoint_state, r.result_metadata, r.result_key_id, r.checkpoint_key_id, null::bytea as result_payload
   from changed r`,
 };
@@ -159,19 +118,7 @@ with changed as (
  where r.tenant_id = $1::int and r.namespace = $2::text and r.key = $3::text
   returning r.*
 )
-select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
-       r.fencing_token::text as fencing_token,
-       encode(r.fingerprint, 'hex') as fingerprint,
-       date_part('epoch', now()) * 1000 as now_ms,
-       date_part('epoch', r.first_claimed_at) * 1000 as first_claimed_at_ms,
-       date_part('epoch', r.claimed_at) * 1000 as claimed_at_ms,
-       date_part('epoch', r.lease_expires_at) * 1000 as lease_expires_at_ms,
-       date_part('epoch', r.lease_expires_at - clock_timestamp()) * 1000 as lease_remaining_ms,
-       date_part('epoch', r.settled_at) * 1000 as settled_at_ms,
-       date_part('epoch', r.expires_at) * 1000 as expires_at_ms,
-       date_part('epoch', r.result_expires_at) * 1000 as result_expires_at_ms,
-       r.checkpoint_name, r.release_reason, r.result_kind, r.result_content_type,
-       encode(r.result_digest, 'hex') as result_digest,
+select ${RECORD_SELECT},
        r.checkpoint_state, r.result_metadata, r.result_key_id, r.checkpoint_key_id, null::bytea as result_payload
   from changed r`,
 };
