@@ -6,7 +6,7 @@ import {
   HealthCheckResponseSchema,
   HealthListResponseSchema,
   HealthCheckResponse_ServingStatus as Status,
-} from "../../../gen/health/v1/health_pb.ts";
+} from "../../../gen/grpc/health/v1/health_pb.ts";
 import { ProtocolError } from "../errors.ts";
 import {
   createMessageReader,

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { ServerHttp2Stream } from "node:http2";
 import type { DescService } from "@bufbuild/protobuf";
+import { Health as HealthService } from "../../../gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionAlpha } from "../../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { Health as HealthService } from "../../../gen/health/v1/health_pb.ts";
 import { forgetWhenClosed } from "../grpc-protocol.ts";
 import type { OutboundBudget } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
