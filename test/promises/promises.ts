@@ -290,7 +290,7 @@ const BOUNDED: readonly Row[] = [
   ],
   [
     "connections per port; per address (IPv6: /64) | 10,000",
-    "server/src/core/transport/grpc/listener.ts",
+    "server/src/core/transport/grpc/server.ts",
     "MAX_CONNECTIONS = 10_000",
     "server/src/core/transport/port-limits.test.ts",
   ],

@@ -8,16 +8,16 @@ import {
   HealthCheckResponse_ServingStatus as Status,
 } from "../../../gen/grpc/health/v1/health_pb.ts";
 import { ProtocolError } from "../errors.ts";
+import type { OutboundBudget } from "../memory-budgets.ts";
 import {
   createMessageReader,
+  endWithStatus,
   frameMessage,
   GRPC_HEADERS,
   grpcStatus,
   isClosed,
   OK,
-} from "../grpc-protocol.ts";
-import type { OutboundBudget } from "../memory-budgets.ts";
-import { endWithStatus } from "./unary-call.ts";
+} from "./protocol.ts";
 
 /** A request is the name of a service. */
 const MAX_REQUEST_BYTES = 1024;

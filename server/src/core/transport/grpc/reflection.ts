@@ -20,20 +20,20 @@ import {
   ServerReflectionResponseSchema,
 } from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { FailedCall, ProtocolError, REQUEST_ID_HEADER, toStatus } from "../errors.ts";
+import type { OutboundBudget } from "../memory-budgets.ts";
+import type { Pipeline } from "../pipeline.ts";
+import type { Route } from "../route.ts";
 import {
   createMessageSplitter,
+  endWithStatus,
   frameMessage,
   GRPC_HEADERS,
   type GrpcStatus,
   grpcStatus,
   isClosed,
   OK,
-} from "../grpc-protocol.ts";
-import type { OutboundBudget } from "../memory-budgets.ts";
-import type { Pipeline } from "../pipeline.ts";
-import type { Route } from "../route.ts";
-import { StreamHead } from "./incoming-batch.ts";
-import { endWithStatus } from "./unary-call.ts";
+  StreamHead,
+} from "./protocol.ts";
 
 /** A request is the name of a service, a type or a file. */
 const MAX_REQUEST_BYTES = 4096;

@@ -4,10 +4,10 @@ import type { DescService } from "@bufbuild/protobuf";
 import { Health as HealthService } from "../../../gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionAlpha } from "../../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { forgetWhenClosed } from "../grpc-protocol.ts";
 import type { OutboundBudget } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 import { Health } from "./health.ts";
+import { forgetWhenClosed } from "./protocol.ts";
 import { answerReflection, collectDescriptors } from "./reflection.ts";
 
 /** The parts of a connection that gRPC's own services use. */
