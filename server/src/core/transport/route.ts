@@ -24,8 +24,13 @@ export function routesOf<Service extends DescService>(
   return unaryMethods(service).map((method) => {
     // The type of the handlers has one for each method of the service, from its request to its response.
     const handle = handlers[method.localName as keyof Handlers<Service>] as unknown as Route["handle"];
-    return { method, path: `/${service.typeName}/${method.name}`, role, handle };
+    return { method, path: pathOf(method), role, handle };
   });
+}
+
+/** Returns the path of an RPC in requests: `/package.Service/Method`. */
+export function pathOf({ parent, name }: DescMethod): string {
+  return `/${parent.typeName}/${name}`;
 }
 
 /** Returns the unary RPCs of a service. */

@@ -3,14 +3,13 @@ import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
 import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
 import type { Principal } from "../../domain/tenant.ts";
 import { ProtocolError } from "../errors.ts";
-import type { ConnectionInboundBudget, OutboundBudget, Release } from "../memory-budgets.ts";
+import type { Release } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Route } from "../route.ts";
 import { frameAnswer, frameRefusal, IncomingBatch, readEnvelope } from "./batch-messages.ts";
 import {
   createMessageSplitter,
   failureStatus,
-  forgetWhenClosed,
   GRPC_HEADERS,
   type GrpcStatus,
   grpcStatus,
@@ -19,10 +18,7 @@ import {
   OK,
   StreamHead,
 } from "./protocol.ts";
-
-const { batch: BATCH, batchStream: BATCH_STREAM } = IdempotencyService.method;
-/** The path of the RPC. */
-export const BATCH_STREAM_PATH = `/${IdempotencyService.typeName}/${BATCH_STREAM.name}`;
+import type { GrpcConnection } from "./session.ts";
 
 /** Of a connection. A client needs one, and a second one while the first one ends. */
 const MAX_STREAMS = 100;
@@ -39,13 +35,8 @@ const MAX_IDLE_MS = 30_000;
  */
 const LEAVE_MS = 1000;
 
-/** The parts that the BatchStreams of a connection share. */
-export interface BatchConnection {
-  readonly inbound: ConnectionInboundBudget;
-  readonly outbound: OutboundBudget;
-  /** The address of the other end. */
-  readonly peer: string | undefined;
-}
+/** What the BatchStreams of a connection share. */
+type BatchConnection = Pick<GrpcConnection, "inbound" | "outbound" | "peer">;
 
 interface BatchStreamSettings {
   /** The route of Batch. */
@@ -268,14 +259,13 @@ export function createBatchStreams(
   options: BatchStreamsOptions,
 ): (connection: BatchConnection) => BatchStreams {
   const { pipeline, timeoutMs } = options;
-  const route = options.routes.find(({ method }) => method === BATCH);
+  const route = options.routes.find(({ method }) => method === IdempotencyService.method.batch);
   if (route === undefined) throw new Error("there is no route for Batch");
   const settings = { route, pipeline, timeoutMs };
   return (connection) => {
     const open = new Set<BatchStream>();
     return {
       answer(stream, headers) {
-        forgetWhenClosed(stream);
         if (open.size >= MAX_STREAMS) {
           stream.close(constants.NGHTTP2_REFUSED_STREAM);
           return;

@@ -1,17 +1,23 @@
-import { performServerHandshake, type ServerHttp2Stream } from "node:http2";
+import { type IncomingHttpHeaders, performServerHandshake, type ServerHttp2Stream } from "node:http2";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { createServer as createSecureServer } from "node:tls";
+import type { DescService } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
+import { Health as HealthService } from "../../../gen/grpc/health/v1/health_pb.ts";
+import { ServerReflection } from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
+import { ServerReflection as ServerReflectionAlpha } from "../../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
 import { type AddressLimit, trackConnections } from "../connections.ts";
 import { createOutboundBudget, type InboundBudget, type OutboundTotal } from "../memory-budgets.ts";
 import { BUDGET_SHARE } from "../memory-limit.ts";
 import type { Pipeline } from "../pipeline.ts";
-import type { Route } from "../route.ts";
+import { pathOf, type Route } from "../route.ts";
 import type { Tls } from "../tls.ts";
-import { BATCH_STREAM_PATH, createBatchStreams } from "./batch-stream.ts";
+import { type BatchStreams, createBatchStreams } from "./batch-stream.ts";
+import { Health } from "./health.ts";
 import { endWithStatus, forgetWhenClosed, grpcStatus, isGrpcCall } from "./protocol.ts";
-import { createSlowRequests, SessionLifecycle } from "./session.ts";
-import { createStandardServices } from "./standard-services.ts";
+import { answerReflection, collectDescriptors } from "./reflection.ts";
+import { createSlowRequests, type GrpcConnection, SessionLifecycle } from "./session.ts";
 import { answerUnaryCall } from "./unary-call.ts";
 
 /** The port for services: native gRPC, with health and reflection. */
@@ -61,16 +67,15 @@ const SESSION_OPTIONS = {
   maxSendHeaderBlockLength: Number.MAX_SAFE_INTEGER,
 };
 
-/**
- * Serves gRPC on `node:http2` (README.md).
- *
- * @see GrpcServer
- */
+/** Serves gRPC on `node:http2` (README.md). */
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const { routes, pipeline, requestTimeoutMs, tls } = options;
   const services = [...new Set(routes.map((route) => route.method.parent))];
-  const standardServices = createStandardServices(services);
-  const routesByPath = new Map(routes.map((route) => [route.path, route]));
+  const health = new Health(services.map(({ typeName }) => typeName));
+  const answers = new Map([
+    ...routes.map((route) => [route.path, unary(route)] as const),
+    ...streamsOf(services, health),
+  ]);
   const slowRequests = createSlowRequests({ timeoutMs: requestTimeoutMs });
   const batchStreamsOf = createBatchStreams({ routes, pipeline, timeoutMs: requestTimeoutMs });
   const sessionTimes = {
@@ -85,7 +90,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
 
   function serve(socket: Socket): void {
     const session = performServerHandshake(socket, SESSION_OPTIONS);
-    const connection = {
+    const shared = {
       pipeline,
       slowRequests,
       inbound: options.inboundBudget.ofConnection(),
@@ -93,25 +98,24 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       replies: options.replyBudget.ofConnection(),
       peer: socket.remoteAddress,
     };
-    const batchStreams = batchStreamsOf(connection);
+    const batchStreams = batchStreamsOf(shared);
+    const connection = {
+      ...shared,
+      batchStreams,
+      watches: new Set<ServerHttp2Stream>(),
+      reflections: new Set<ServerHttp2Stream>(),
+    };
     const lifecycle = new SessionLifecycle(session, socket, sessionTimes, batchStreams.leave);
-    const standardAnswerTo = standardServices.ofConnection(connection);
     lifecycles.add(lifecycle);
     session.once("close", () => lifecycles.delete(lifecycle));
     // Node closes the session of an error, and its streams.
     session.on("error", () => {});
     session.on("stream", (stream, headers) => {
       lifecycle.streamOpened(stream);
-      const path = isGrpcCall(headers) ? headers[":path"] : undefined;
-      if (path === BATCH_STREAM_PATH) return batchStreams.answer(stream, headers);
-      const route = path === undefined ? undefined : routesByPath.get(path);
-      if (route !== undefined) return answerUnaryCall(stream, headers, route, connection);
-      slowRequests.watch(stream);
-      if (path === undefined) return refuseOtherProtocol(stream);
-      const answerStandardCall = standardAnswerTo(path);
-      if (answerStandardCall !== undefined) return answerStandardCall(stream, headers);
       forgetWhenClosed(stream);
-      endWithStatus(stream, grpcStatus(Code.Unimplemented, "The server does not implement this method."));
+      const path = headers[":path"] ?? "";
+      const answer = isGrpcCall(headers) ? (answers.get(path) ?? refuseOtherPath) : refuseOtherProtocol;
+      answer(stream, headers, connection);
     });
     // The connection's TLS handshake was in progress when the server began to drain.
     if (draining) lifecycle.drain();
@@ -126,7 +130,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
 
   return {
     listen: listener.listen,
-    setServing: standardServices.setServing,
+    setServing: (serving) => health.setServing(serving),
     connections: listener.connections,
     async close(graceMs) {
       const closed = listener.close(graceMs);
@@ -138,12 +142,66 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   };
 }
 
+/** What the streams of a connection share. */
+interface Connection extends GrpcConnection {
+  readonly batchStreams: BatchStreams;
+  /** Its open streams of Watch, and of reflection. */
+  readonly watches: Set<ServerHttp2Stream>;
+  readonly reflections: Set<ServerHttp2Stream>;
+}
+
+/** Answers a stream. */
+type AnswerStream = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, connection: Connection) => void;
+
+function unary(route: Route): AnswerStream {
+  return (stream, headers, connection) => answerUnaryCall(stream, headers, route, connection);
+}
+
+/** Returns the paths that are not answered by the handler of a route, and what answers them. */
+function streamsOf(
+  services: readonly DescService[],
+  health: Health,
+): readonly (readonly [string, AnswerStream])[] {
+  const descriptors = collectDescriptors([
+    ...services,
+    HealthService,
+    ServerReflection,
+    ServerReflectionAlpha,
+  ]);
+  const reflect = inTime((stream, headers, connection) =>
+    answerReflection(stream, headers, connection, connection.reflections, descriptors),
+  );
+  const { check, list, watch } = HealthService.method;
+  return [
+    [
+      pathOf(IdempotencyService.method.batchStream),
+      (stream, headers, { batchStreams }) => batchStreams.answer(stream, headers),
+    ],
+    [pathOf(check), inTime((stream, _, { outbound }) => health.check(stream, outbound))],
+    [pathOf(list), inTime((stream, _, { outbound }) => health.list(stream, outbound))],
+    [pathOf(watch), inTime((stream, _, { watches }) => health.watch(stream, watches))],
+    [pathOf(ServerReflection.method.serverReflectionInfo), reflect],
+    [pathOf(ServerReflectionAlpha.method.serverReflectionInfo), reflect],
+  ];
+}
+
+/** Bounds the time of a stream's request from its headers on. Unary calls and BatchStreams bound it themselves, once they read. */
+function inTime(answer: AnswerStream): AnswerStream {
+  return (stream, headers, connection) => {
+    connection.slowRequests.watch(stream);
+    answer(stream, headers, connection);
+  };
+}
+
+const refuseOtherPath = inTime((stream) =>
+  endWithStatus(stream, grpcStatus(Code.Unimplemented, "The server does not implement this method.")),
+);
+
 /** Answers as gRPC's protocol says for another method or content type. */
-function refuseOtherProtocol(stream: ServerHttp2Stream): void {
-  forgetWhenClosed(stream);
+const refuseOtherProtocol = inTime((stream) => {
   stream.respond({ ":status": 415 }, { endStream: true });
   stream.resume();
-}
+});
 
 /** The TCP or TLS listener of the gRPC port. */
 export interface GrpcListener {

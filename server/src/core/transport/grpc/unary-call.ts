@@ -3,8 +3,8 @@ import { type Message, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import type { Principal } from "../../domain/tenant.ts";
 import { grpcCompression } from "../compression.ts";
-import { type ConnectionInboundBudget, type OutboundBudget, reserveReply } from "../memory-budgets.ts";
-import type { IncomingCall, Pipeline } from "../pipeline.ts";
+import { type OutboundBudget, reserveReply } from "../memory-budgets.ts";
+import type { IncomingCall } from "../pipeline.ts";
 import { readBody } from "../read-body.ts";
 import { messageLimits, parseTimeoutMs, type ReceivedMessage } from "../read-message.ts";
 import type { Route } from "../route.ts";
@@ -13,7 +13,6 @@ import {
   endWithStatus,
   failureStatus,
   firstOf,
-  forgetWhenClosed,
   frameMessage,
   GRPC_HEADERS,
   grpcStatus,
@@ -21,31 +20,19 @@ import {
   MAX_FRAMED_BYTES,
   OK,
 } from "./protocol.ts";
-import type { SlowRequests } from "./session.ts";
+import type { GrpcConnection } from "./session.ts";
 
 /** In the form to which Node would convert an object for each reply. */
 const RAW_HEADERS = Object.entries(GRPC_HEADERS).flat().map(String);
 const WITH_MESSAGE = { waitForTrailers: true, sendDate: false };
-
-/** The parts that the unary calls of a connection share. */
-export interface UnaryConnection {
-  readonly pipeline: Pipeline;
-  readonly slowRequests: Pick<SlowRequests, "watch">;
-  readonly inbound: ConnectionInboundBudget;
-  readonly outbound: OutboundBudget;
-  readonly replies: ConnectionInboundBudget;
-  /** The address of the other end. */
-  readonly peer: string | undefined;
-}
 
 /** Answers a unary gRPC call, with a message or only with a status. */
 export function answerUnaryCall(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
   route: Route,
-  connection: UnaryConnection,
+  connection: GrpcConnection,
 ): void {
-  forgetWhenClosed(stream);
   const call = new IncomingGrpcCall(stream, headers, route, connection);
   const encode = (reply: Message) => encodeReply(stream, route, reply, connection.outbound);
   connection.pipeline
@@ -91,14 +78,14 @@ class IncomingGrpcCall implements IncomingCall {
   readonly #stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
   readonly #route: Route;
-  readonly #connection: UnaryConnection;
+  readonly #connection: GrpcConnection;
   #controller: AbortController | undefined;
 
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     route: Route,
-    connection: UnaryConnection,
+    connection: GrpcConnection,
   ) {
     this.#stream = stream;
     this.#headers = headers;
