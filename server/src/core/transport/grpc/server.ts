@@ -1,5 +1,5 @@
 import { type IncomingHttpHeaders, performServerHandshake, type ServerHttp2Stream } from "node:http2";
-import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
 import { createServer as createSecureServer } from "node:tls";
 import type { DescService } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
@@ -7,7 +7,7 @@ import { Health as HealthService } from "../../../gen/grpc/health/v1/health_pb.t
 import { ServerReflection } from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionAlpha } from "../../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
-import { type AddressLimit, trackConnections } from "../connections.ts";
+import { type AddressLimit, createPort, type Port } from "../connections.ts";
 import { createOutboundBudget, type InboundBudget, type OutboundTotal } from "../memory-budgets.ts";
 import { BUDGET_SHARE } from "../memory-limit.ts";
 import type { Pipeline } from "../pipeline.ts";
@@ -21,18 +21,11 @@ import { createSlowRequests, type GrpcConnection, SessionLifecycle } from "./ses
 import { answerUnaryCall } from "./unary-call.ts";
 
 /** The port for services: native gRPC, with health and reflection. */
-export interface GrpcServer {
-  /** Listens; resolves with the port. */
-  listen(host: string, port: number): Promise<number>;
+export interface GrpcServer extends Port {
   /** Sets the status that `grpc.health.v1` reports. */
   setServing(serving: boolean): void;
-  /**
-   * Sends GOAWAY on all sessions, and cuts the connections that are left after `graceMs`; resolves when none
-   * is left.
-   */
+  /** Sends GOAWAY on all sessions, and closes the port. */
   close(graceMs: number): Promise<void>;
-  /** Returns the number of open connections. */
-  connections(): number;
 }
 
 export interface GrpcServerOptions extends AddressLimit {
@@ -203,19 +196,6 @@ const refuseOtherProtocol = inTime((stream) => {
   stream.resume();
 });
 
-/** The TCP or TLS listener of the gRPC port. */
-export interface GrpcListener {
-  /** Listens; resolves with the port. */
-  listen(host: string, port: number): Promise<number>;
-  /**
-   * Accepts no new connection, and cuts those that are left after `graceMs`; resolves when the last one has
-   * ended.
-   */
-  close(graceMs: number): Promise<void>;
-  /** Returns the number of open connections. */
-  connections(): number;
-}
-
 export interface GrpcListenerOptions extends AddressLimit {
   /** Called with each connection, once HTTP/2 can begin on it. */
   readonly accept: (socket: Socket) => void;
@@ -227,36 +207,16 @@ export interface GrpcListenerOptions extends AddressLimit {
 /** Each connection costs memory and a file descriptor; a client needs one. */
 const MAX_CONNECTIONS = 10_000;
 
-/** @see GrpcListener */
-export function createGrpcListener(options: GrpcListenerOptions): GrpcListener {
-  const { tls, handshakeTimeoutMs, maxPerAddress } = options;
+/** Creates the TCP or TLS listener of the gRPC port. */
+export function createGrpcListener(options: GrpcListenerOptions): Port {
+  const { tls, handshakeTimeoutMs } = options;
   const accept = (socket: Socket) => {
     if (!socket.destroyed) options.accept(socket);
   };
   const listener =
     tls === undefined ? createServer(accept) : createTlsListener(tls, handshakeTimeoutMs, accept);
-  const connections = trackConnections(listener, { maxPerAddress });
   listener.maxConnections = MAX_CONNECTIONS;
-
-  return {
-    listen: (host, port) =>
-      new Promise((resolve, reject) => {
-        listener.once("error", reject);
-        listener.listen(port, host, () => {
-          listener.off("error", reject);
-          resolve((listener.address() as AddressInfo).port);
-        });
-      }),
-    close: (graceMs) =>
-      new Promise((resolve) => {
-        const timer = setTimeout(connections.destroy, graceMs);
-        listener.close(() => {
-          clearTimeout(timer);
-          resolve();
-        });
-      }),
-    connections: connections.count,
-  };
+  return createPort(listener, options);
 }
 
 function createTlsListener(tls: Tls, handshakeTimeout: number, accept: (socket: Socket) => void): Server {
