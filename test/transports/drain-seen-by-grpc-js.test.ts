@@ -104,8 +104,14 @@ describe("a client of grpc-js under load, whose replica drains, sees", () => {
     expect(Object.keys(await statusesOfDrain("10s", { retries: "policy" }))).toEqual(["OK"]);
   });
 
-  test.each(["0s", "10s"])("only UNAVAILABLE, without retries and with %s to drain", async (drainTimeout) => {
-    const { OK, UNAVAILABLE, ...others } = await statusesOfDrain(drainTimeout, { retries: "none" });
+  test("only UNAVAILABLE, without retries", async () => {
+    const { OK, UNAVAILABLE, ...others } = await statusesOfDrain("10s", { retries: "none" });
+    expect(others).toEqual({});
+    expect(OK).toBeGreaterThan(CALLS);
+  });
+
+  test("UNAVAILABLE, or INTERNAL for an answer cut before its status, without retries or time to drain", async () => {
+    const { OK, UNAVAILABLE, INTERNAL, ...others } = await statusesOfDrain("0s", { retries: "none" });
     expect(others).toEqual({});
     expect(OK).toBeGreaterThan(CALLS);
   });

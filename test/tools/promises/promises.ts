@@ -290,7 +290,7 @@ const BOUNDED: readonly Row[] = [
   ],
   [
     "connections per port; per address (IPv6: /64) | 10,000",
-    "server/src/core/transport/grpc/listener.ts",
+    "server/src/core/transport/grpc/server.ts",
     "MAX_CONNECTIONS = 10_000",
     "server/src/core/transport/port-limits.test.ts",
   ],
@@ -461,6 +461,12 @@ const BOUNDED: readonly Row[] = [
     "server/src/core/transport/grpc/health.ts",
     "MAX_WATCHES_PER_CONNECTION = 16",
     "server/src/core/transport/grpc/server.test.ts",
+  ],
+  [
+    "health watches per process, connection; reflection streams of a connection, requests of one | 10,000",
+    "server/src/core/transport/grpc/health.ts",
+    "MAX_WATCHES = 10_000",
+    "server/src/core/transport/grpc/health.test.ts",
   ],
   [
     "concurrent streams of a connection; batches in progress on a stream | 2,000",

@@ -1,11 +1,13 @@
-import { isIPv6, type Server, type Socket } from "node:net";
+import { type AddressInfo, isIPv6, type Server, type Socket } from "node:net";
 
-/** All connections of a server. Node's own lists have none that is still in its TLS handshake. */
-export interface Connections {
-  /** Cuts all connections. */
-  destroy(): void;
+/** A port: a server that listens, and its connections. */
+export interface Port {
+  /** Listens; resolves with the port's number. */
+  listen(host: string, port: number): Promise<number>;
+  /** Accepts no new connection, and cuts those that are left after `graceMs`; resolves when none is left. */
+  close(graceMs: number): Promise<void>;
   /** Returns the number of open connections. */
-  count(): number;
+  connections(): number;
 }
 
 export interface AddressLimit {
@@ -13,11 +15,35 @@ export interface AddressLimit {
   readonly maxPerAddress: number;
 }
 
-/**
- * Tracks the connections of a server that does not listen yet, and cuts those beyond the limit before they
- * cost anything.
- */
-export function trackConnections(server: Server, { maxPerAddress }: AddressLimit): Connections {
+/** Makes a port of a server that does not listen yet; it cuts connections beyond the limit before they cost anything. */
+export function createPort(server: Server, limit: AddressLimit): Port {
+  const sockets = trackConnections(server, limit);
+  return {
+    listen: (host, port) =>
+      new Promise((resolve, reject) => {
+        server.once("error", reject);
+        server.listen(port, host, () => {
+          server.off("error", reject);
+          resolve((server.address() as AddressInfo).port);
+        });
+      }),
+    close: (graceMs) =>
+      new Promise((resolve) => {
+        const timer = setTimeout(() => {
+          for (const socket of sockets) socket.destroy();
+        }, graceMs);
+        // A server of HTTP/1.1 ends its idle connections, too.
+        server.close(() => {
+          clearTimeout(timer);
+          resolve();
+        });
+      }),
+    connections: () => sockets.size,
+  };
+}
+
+/** Returns the open connections of a server. Node's own lists have none that is still in its TLS handshake. */
+function trackConnections(server: Server, { maxPerAddress }: AddressLimit): ReadonlySet<Socket> {
   const sockets = new Set<Socket>();
   const counts = new Map<string, number>();
   // Runs before all other listeners, so that they find the socket destroyed.
@@ -37,12 +63,7 @@ export function trackConnections(server: Server, { maxPerAddress }: AddressLimit
       else counts.set(address, left);
     });
   });
-  return {
-    destroy() {
-      for (const socket of sockets) socket.destroy();
-    },
-    count: () => sockets.size,
-  };
+  return sockets;
 }
 
 const MAPPED = /^::ffff:(?=\d+\.)/i;

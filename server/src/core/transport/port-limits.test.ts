@@ -1,7 +1,7 @@
 import { connect, Server, Socket } from "node:net";
 import pino from "pino";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createGrpcListener } from "./grpc/listener.ts";
+import { createGrpcListener } from "./grpc/server.ts";
 import { createHttpServer, type HttpServerOptions } from "./http/server.ts";
 import { createManagementServer } from "./management/server.ts";
 import { createInboundBudget, createOutboundTotal, createReplyBudget } from "./memory-budgets.ts";

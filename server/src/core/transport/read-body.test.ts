@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { Readable } from "node:stream";
 import { expect, test } from "vitest";
 import type { Principal } from "../domain/tenant.ts";
-import { createMessageReader } from "./grpc-protocol.ts";
+import { createMessageReader } from "./grpc/protocol.ts";
 import { createInboundBudget } from "./memory-budgets.ts";
 import { readBody } from "./read-body.ts";
 

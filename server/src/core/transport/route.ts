@@ -26,10 +26,13 @@ export function routesOf<Service extends DescService>(
     const handle = handlers[method.localName as keyof Handlers<Service>] as unknown as
       | Route["handle"]
       | undefined;
-    return handle === undefined
-      ? []
-      : [{ method, path: `/${service.typeName}/${method.name}`, role, handle }];
+    return handle === undefined ? [] : [{ method, path: pathOf(method), role, handle }];
   });
+}
+
+/** Returns the path of an RPC in requests: `/package.Service/Method`. */
+export function pathOf({ parent, name }: DescMethod): string {
+  return `/${parent.typeName}/${name}`;
 }
 
 /** Returns the unary RPCs of a service. */

@@ -7,11 +7,11 @@ import {
   BatchStreamRequestSchema,
   IdempotencyService,
 } from "../../../gen/onceward/v1/idempotency_pb.ts";
-import { frameMessage } from "../grpc-protocol.ts";
 import { createInboundBudget, createOutboundBudget, createOutboundTotal } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Route } from "../route.ts";
-import { createBatchStreams } from "./batch-streams.ts";
+import { createBatchStreams } from "./batch-stream.ts";
+import { frameMessage } from "./protocol.ts";
 
 const TIMEOUT_MS = 10_000;
 const IDLE_MS = 30_000;

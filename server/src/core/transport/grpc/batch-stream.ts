@@ -1,23 +1,27 @@
-import type { IncomingHttpHeaders } from "node:http";
-import { constants, type ServerHttp2Stream } from "node:http2";
+import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
 import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
 import type { Principal } from "../../domain/tenant.ts";
 import { ProtocolError } from "../errors.ts";
+import type { Release } from "../memory-budgets.ts";
+import type { Pipeline } from "../pipeline.ts";
+import type { Route } from "../route.ts";
+import { frameAnswer, frameRefusal, IncomingBatch, readEnvelope } from "./batch-messages.ts";
 import {
   createMessageSplitter,
+  failureStatus,
   GRPC_HEADERS,
   type GrpcStatus,
   grpcStatus,
   isClosed,
   MAX_FRAMED_BYTES,
   OK,
-} from "../grpc-protocol.ts";
-import type { ConnectionInboundBudget, OutboundBudget, Release } from "../memory-budgets.ts";
-import type { Pipeline } from "../pipeline.ts";
-import type { Route } from "../route.ts";
-import { frameAnswer, frameRefusal, readEnvelope } from "./batch-envelopes.ts";
-import { failureStatus } from "./failure-status.ts";
-import { IncomingBatch, StreamHead } from "./incoming-batch.ts";
+  StreamHead,
+} from "./protocol.ts";
+import type { GrpcConnection } from "./session.ts";
+
+/** Of a connection. A client needs one, and a second one while the first one ends. */
+const MAX_STREAMS = 100;
 
 /** Messages of a stream are not decompressed: their sender would not be authenticated yet. */
 const HEADERS = { ...GRPC_HEADERS, "grpc-accept-encoding": "identity" };
@@ -31,15 +35,10 @@ const MAX_IDLE_MS = 30_000;
  */
 const LEAVE_MS = 1000;
 
-/** The parts that the BatchStreams of a connection share. */
-export interface BatchConnection {
-  readonly inbound: ConnectionInboundBudget;
-  readonly outbound: OutboundBudget;
-  /** The address of the other end. */
-  readonly peer: string | undefined;
-}
+/** What the BatchStreams of a connection share. */
+type BatchConnection = Pick<GrpcConnection, "inbound" | "outbound" | "peer">;
 
-export interface BatchStreamSettings {
+interface BatchStreamSettings {
   /** The route of Batch. */
   readonly route: Route;
   readonly pipeline: Pipeline;
@@ -51,7 +50,7 @@ export interface BatchStreamSettings {
  * Answers the batches of one stream, in the order in which they complete. It reads no further while too many
  * batches or answers are in flight. After `#end`, it answers the batches in flight and then ends the stream.
  */
-export class BatchStream {
+class BatchStream {
   readonly #stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
   readonly #connection: BatchConnection;
@@ -229,4 +228,55 @@ export class BatchStream {
     this.#stream.respond(HEADERS, { waitForTrailers: true });
     this.#stream.on("wantTrailers", () => this.#stream.sendTrailers({ ...this.#status }));
   }
+}
+
+/** The BatchStreams of a connection. */
+export interface BatchStreams {
+  /** Answers all batches of a stream. */
+  answer(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void;
+  /**
+   * Ends all streams because the connection drains: each when the batches that arrive within a second are
+   * answered.
+   */
+  leave(): void;
+}
+
+interface BatchStreamsOptions {
+  /** Batch must be among them: the pipeline answers each batch as a call of it. */
+  readonly routes: readonly Route[];
+  readonly pipeline: Pipeline;
+  /** How long a message may take to arrive; a stream is closed up to the same time later. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * Returns a function that creates a connection's BatchStreams.
+ *
+ * A stream saves the cost of HTTP/2 and gRPC for each call: headers, trailers, and a stream's objects on both
+ * sides (decisions/0011). The pipeline treats each of its batches as a Batch.
+ */
+export function createBatchStreams(
+  options: BatchStreamsOptions,
+): (connection: BatchConnection) => BatchStreams {
+  const { pipeline, timeoutMs } = options;
+  const route = options.routes.find(({ method }) => method === IdempotencyService.method.batch);
+  if (route === undefined) throw new Error("there is no route for Batch");
+  const settings = { route, pipeline, timeoutMs };
+  return (connection) => {
+    const open = new Set<BatchStream>();
+    return {
+      answer(stream, headers) {
+        if (open.size >= MAX_STREAMS) {
+          stream.close(constants.NGHTTP2_REFUSED_STREAM);
+          return;
+        }
+        const opened = new BatchStream(stream, headers, connection, settings);
+        open.add(opened);
+        stream.once("close", () => open.delete(opened));
+      },
+      leave() {
+        for (const stream of open) stream.leaveSoon();
+      },
+    };
+  };
 }

@@ -6,33 +6,36 @@ import {
   HealthCheckResponseSchema,
   HealthListResponseSchema,
   HealthCheckResponse_ServingStatus as Status,
-} from "../../../gen/health/v1/health_pb.ts";
+} from "../../../gen/grpc/health/v1/health_pb.ts";
 import { ProtocolError } from "../errors.ts";
+import type { OutboundBudget } from "../memory-budgets.ts";
 import {
   createMessageReader,
+  endWithStatus,
   frameMessage,
   GRPC_HEADERS,
   grpcStatus,
   isClosed,
   OK,
-} from "../grpc-protocol.ts";
-import type { OutboundBudget } from "../memory-budgets.ts";
-import { endWithStatus } from "./unary-call.ts";
+} from "./protocol.ts";
 
 /** A request is the name of a service. */
 const MAX_REQUEST_BYTES = 1024;
 /** Each watch is an open stream without a credential: a balancer needs one, and a client one for each service. */
 const MAX_WATCHES_PER_CONNECTION = 16;
+/** Of a process: one for each connection that a port takes. */
 const MAX_WATCHES = 10_000;
 
 /**
- * grpc.health.v1, without a credential: balancers have none. Statuses say whether the replica accepts calls.
- *
- * @see https://github.com/grpc/grpc/blob/master/doc/health-checking.md
+ * grpc.health.v1 (https://github.com/grpc/grpc/blob/master/doc/health-checking.md), without a credential: balancers
+ * have none. Statuses say whether the replica accepts calls.
  */
 export class Health {
   readonly #names: ReadonlySet<string>;
+  /** All open watches: those whose request has not arrived, and those of unknown services, among them. */
   readonly #watches = new Set<ServerHttp2Stream>();
+  /** Those that are told of changes. */
+  readonly #told = new Set<ServerHttp2Stream>();
   #status: Status = Status.NOT_SERVING;
 
   /** @param services The names of the services with a status; the server itself is the empty name. */
@@ -45,7 +48,7 @@ export class Health {
     const status = serving ? Status.SERVING : Status.NOT_SERVING;
     if (status === this.#status) return;
     this.#status = status;
-    for (const stream of this.#watches) stream.write(checkResponse(status));
+    for (const stream of this.#told) stream.write(checkResponse(status));
   }
 
   /** Answers a call of Check. */
@@ -78,7 +81,12 @@ export class Health {
       return;
     }
     watchesOfConnection.add(stream);
-    stream.once("close", () => watchesOfConnection.delete(stream));
+    this.#watches.add(stream);
+    stream.once("close", () => {
+      watchesOfConnection.delete(stream);
+      this.#watches.delete(stream);
+      this.#told.delete(stream);
+    });
     readService(stream, (service) => {
       stream.respond(GRPC_HEADERS, { waitForTrailers: true });
       stream.on("wantTrailers", () => stream.sendTrailers(OK));
@@ -86,8 +94,7 @@ export class Health {
         stream.write(checkResponse(Status.SERVICE_UNKNOWN));
         return;
       }
-      this.#watches.add(stream);
-      stream.once("close", () => this.#watches.delete(stream));
+      this.#told.add(stream);
       stream.write(checkResponse(this.#status));
     });
   }

@@ -1,7 +1,7 @@
 import { create, createFileRegistry } from "@bufbuild/protobuf";
 import { type FileDescriptorProto, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
-import { Health } from "../../../gen/health/v1/health_pb.ts";
+import { Health } from "../../../gen/grpc/health/v1/health_pb.ts";
 import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
 import { collectDescriptors } from "./reflection.ts";
 
@@ -34,6 +34,10 @@ test("files have the names and the imports that they have in proto/", async () =
   const served = fileOf(SERVICE, filesWith(SERVICE));
   expect(served.name).toBe("onceward/v1/idempotency.proto");
   expect(served.dependency).toEqual(IdempotencyService.file.proto.dependency);
+});
+
+test("health has the file that every gRPC library knows it by", () => {
+  expect(fileOf(Health.typeName, filesWith(Health.typeName)).name).toBe("grpc/health/v1/health.proto");
 });
 
 test.each(["google.rpc.ErrorInfo", "google.rpc.BadRequest", "google.rpc.RetryInfo"])(

@@ -19,21 +19,22 @@ import {
   ServerReflectionRequestSchema,
   ServerReflectionResponseSchema,
 } from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
-import { FailedCall, ProtocolError, REQUEST_ID_HEADER, toStatus } from "../errors.ts";
+import { ProtocolError } from "../errors.ts";
+import type { OutboundBudget } from "../memory-budgets.ts";
+import { pathOf, type Route } from "../route.ts";
 import {
   createMessageSplitter,
+  endWithStatus,
+  failureStatus,
   frameMessage,
   GRPC_HEADERS,
   type GrpcStatus,
   grpcStatus,
   isClosed,
   OK,
-} from "../grpc-protocol.ts";
-import type { OutboundBudget } from "../memory-budgets.ts";
-import type { Pipeline } from "../pipeline.ts";
-import type { Route } from "../route.ts";
-import { StreamHead } from "./incoming-batch.ts";
-import { endWithStatus } from "./unary-call.ts";
+  StreamHead,
+} from "./protocol.ts";
+import type { GrpcConnection } from "./session.ts";
 
 /** A request is the name of a service, a type or a file. */
 const MAX_REQUEST_BYTES = 4096;
@@ -84,18 +85,10 @@ function importsFirst(file: DescFile, found: Set<DescFile>): ReadonlySet<DescFil
   return found.add(file);
 }
 
-/** The parts that the reflection streams of a connection share. */
-export interface ReflectionConnection {
-  readonly pipeline: Pipeline;
-  readonly outbound: OutboundBudget;
-  readonly peer: string | undefined;
-  readonly streams: Set<ServerHttp2Stream>;
-}
-
 /** Reflection as calls of the pipeline see it. It reads no message and has no handler: `answerReflection` has. */
 const ROUTE: Route = {
   method: ServerReflection.method.serverReflectionInfo as unknown as DescMethodUnary,
-  path: "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+  path: pathOf(ServerReflection.method.serverReflectionInfo),
   role: undefined,
   handle: () => {
     throw new Error("a reflection stream is answered message by message");
@@ -105,41 +98,32 @@ const ROUTE: Route = {
 /**
  * Answers a stream of grpc.reflection.v1 or v1alpha, whose messages are the same, for a caller with a credential of any
  * role: an answer is thousands of times as long as its request. Requests are answered one after the other, and none is
- * read while answers are unread.
+ * read while answers are unread. The protocol: https://github.com/grpc/grpc/blob/master/doc/server-reflection.md.
  *
- * @see https://github.com/grpc/grpc/blob/master/doc/server-reflection.md
+ * @param open The connection's reflection streams.
  */
 export function answerReflection(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
+  { pipeline, outbound, peer }: Pick<GrpcConnection, "pipeline" | "outbound" | "peer">,
+  open: Set<ServerHttp2Stream>,
   descriptors: Descriptors,
-  connection: ReflectionConnection,
 ): void {
-  const { pipeline, peer, streams } = connection;
-  if (streams.size >= MAX_STREAMS) {
+  if (open.size >= MAX_STREAMS) {
     endWithStatus(
       stream,
       grpcStatus(Code.ResourceExhausted, "The connection has too many reflection streams."),
     );
     return;
   }
-  streams.add(stream);
-  stream.once("close", () => streams.delete(stream));
+  open.add(stream);
+  stream.once("close", () => open.delete(stream));
   pipeline.authenticate(ROUTE, new StreamHead(stream, headers, peer)).then(
     () => {
-      if (!isClosed(stream)) listen(stream, descriptors, connection.outbound);
+      if (!isClosed(stream)) listen(stream, descriptors, outbound);
     },
-    (failure: unknown) => endWithStatus(stream, statusOfRefusal(failure)),
+    (failure: unknown) => endWithStatus(stream, failureStatus(failure)),
   );
-}
-
-/** Returns the status of a caller that the pipeline refused. */
-function statusOfRefusal(failure: unknown): GrpcStatus {
-  if (!(failure instanceof FailedCall) || failure.error instanceof ProtocolError)
-    return grpcStatus(Code.Internal, "The caller could not be authenticated.");
-  const { error, requestId } = failure;
-  const status = toStatus(error, requestId);
-  return { [REQUEST_ID_HEADER]: requestId, ...grpcStatus(status.code, status.message, status) };
 }
 
 function listen(stream: ServerHttp2Stream, descriptors: Descriptors, outbound: OutboundBudget): void {

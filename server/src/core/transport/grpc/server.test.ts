@@ -7,9 +7,9 @@ import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { FailedCall } from "../errors.ts";
-import { frameMessage } from "../grpc-protocol.ts";
 import { createInboundBudget, createOutboundTotal, createReplyBudget } from "../memory-budgets.ts";
 import { routesOf } from "../route.ts";
+import { frameMessage } from "./protocol.ts";
 import { createGrpcServer } from "./server.ts";
 
 const REQUEST_TIMEOUT_MS = 1000;

@@ -1,31 +1,30 @@
-import { performServerHandshake, type ServerHttp2Stream } from "node:http2";
-import type { Socket } from "node:net";
+import { type IncomingHttpHeaders, performServerHandshake, type ServerHttp2Stream } from "node:http2";
+import { createServer, type Server, type Socket } from "node:net";
+import { createServer as createSecureServer } from "node:tls";
+import type { DescService } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import type { AddressLimit } from "../connections.ts";
-import { forgetWhenClosed, grpcStatus, isGrpcCall } from "../grpc-protocol.ts";
+import { Health as HealthService } from "../../../gen/grpc/health/v1/health_pb.ts";
+import { ServerReflection } from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
+import { ServerReflection as ServerReflectionAlpha } from "../../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
+import { type AddressLimit, createPort, type Port } from "../connections.ts";
 import { type InboundBudget, type OutboundTotal, outboundOfGrpcConnection } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
-import type { Route } from "../route.ts";
+import { pathOf, type Route } from "../route.ts";
 import type { Tls } from "../tls.ts";
-import { BATCH_STREAM_PATH, createBatchStreams } from "./batch-streams.ts";
-import { createGrpcListener } from "./listener.ts";
-import { createSlowRequests, SessionLifecycle } from "./session-lifecycle.ts";
-import { createStandardServices } from "./standard-services.ts";
-import { answerUnaryCall, endWithStatus } from "./unary-call.ts";
+import { type BatchStreams, createBatchStreams } from "./batch-stream.ts";
+import { Health } from "./health.ts";
+import { endWithStatus, forgetWhenClosed, grpcStatus, isGrpcCall } from "./protocol.ts";
+import { answerReflection, collectDescriptors } from "./reflection.ts";
+import { createSlowRequests, type GrpcConnection, SessionLifecycle } from "./session.ts";
+import { answerUnaryCall } from "./unary-call.ts";
 
 /** The port for services: native gRPC, with health and reflection. */
-export interface GrpcServer {
-  /** Listens; resolves with the port. */
-  listen(host: string, port: number): Promise<number>;
+export interface GrpcServer extends Port {
   /** Sets the status that `grpc.health.v1` reports. */
   setServing(serving: boolean): void;
-  /**
-   * Sends GOAWAY on all sessions, and cuts the connections that are left after `graceMs`; resolves when none
-   * is left.
-   */
+  /** Sends GOAWAY on all sessions, and closes the port. */
   close(graceMs: number): Promise<void>;
-  /** Returns the number of open connections. */
-  connections(): number;
 }
 
 export interface GrpcServerOptions extends AddressLimit {
@@ -58,16 +57,15 @@ const SESSION_OPTIONS = {
   maxSendHeaderBlockLength: Number.MAX_SAFE_INTEGER,
 };
 
-/**
- * Serves gRPC on `node:http2` (README.md).
- *
- * @see GrpcServer
- */
+/** Serves gRPC on `node:http2` (README.md). */
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const { routes, pipeline, requestTimeoutMs, tls } = options;
   const services = [...new Set(routes.map((route) => route.method.parent))];
-  const standardServices = createStandardServices(services);
-  const routesByPath = new Map(routes.map((route) => [route.path, route]));
+  const health = new Health(services.map(({ typeName }) => typeName));
+  const answers = new Map([
+    ...routes.map((route) => [route.path, unary(route)] as const),
+    ...streamsOf(services, health),
+  ]);
   const slowRequests = createSlowRequests({ timeoutMs: requestTimeoutMs });
   const batchStreamsOf = createBatchStreams({ routes, pipeline, timeoutMs: requestTimeoutMs });
   const sessionTimes = {
@@ -82,7 +80,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
 
   function serve(socket: Socket): void {
     const session = performServerHandshake(socket, SESSION_OPTIONS);
-    const connection = {
+    const shared = {
       pipeline,
       slowRequests,
       inbound: options.inboundBudget.ofConnection(),
@@ -90,25 +88,24 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       replies: options.replyBudget.ofConnection(),
       peer: socket.remoteAddress,
     };
-    const batchStreams = batchStreamsOf(connection);
+    const batchStreams = batchStreamsOf(shared);
+    const connection = {
+      ...shared,
+      batchStreams,
+      watches: new Set<ServerHttp2Stream>(),
+      reflections: new Set<ServerHttp2Stream>(),
+    };
     const lifecycle = new SessionLifecycle(session, socket, sessionTimes, batchStreams.leave);
-    const standardAnswerTo = standardServices.ofConnection(connection);
     lifecycles.add(lifecycle);
     session.once("close", () => lifecycles.delete(lifecycle));
     // Node closes the session of an error, and its streams.
     session.on("error", () => {});
     session.on("stream", (stream, headers) => {
       lifecycle.streamOpened(stream);
-      const path = isGrpcCall(headers) ? headers[":path"] : undefined;
-      if (path === BATCH_STREAM_PATH) return batchStreams.answer(stream, headers);
-      const route = path === undefined ? undefined : routesByPath.get(path);
-      if (route !== undefined) return answerUnaryCall(stream, headers, route, connection);
-      slowRequests.watch(stream);
-      if (path === undefined) return refuseOtherProtocol(stream);
-      const answerStandardCall = standardAnswerTo(path);
-      if (answerStandardCall !== undefined) return answerStandardCall(stream, headers);
       forgetWhenClosed(stream);
-      endWithStatus(stream, grpcStatus(Code.Unimplemented, "The server does not implement this method."));
+      const path = headers[":path"] ?? "";
+      const answer = isGrpcCall(headers) ? (answers.get(path) ?? refuseOtherPath) : refuseOtherProtocol;
+      answer(stream, headers, connection);
     });
     // The connection's TLS handshake was in progress when the server began to drain.
     if (draining) lifecycle.drain();
@@ -123,7 +120,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
 
   return {
     listen: listener.listen,
-    setServing: standardServices.setServing,
+    setServing: (serving) => health.setServing(serving),
     connections: listener.connections,
     async close(graceMs) {
       const closed = listener.close(graceMs);
@@ -135,9 +132,112 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   };
 }
 
+/** What the streams of a connection share. */
+interface Connection extends GrpcConnection {
+  readonly batchStreams: BatchStreams;
+  /** Its open streams of Watch, and of reflection. */
+  readonly watches: Set<ServerHttp2Stream>;
+  readonly reflections: Set<ServerHttp2Stream>;
+}
+
+/** Answers a stream. */
+type AnswerStream = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, connection: Connection) => void;
+
+function unary(route: Route): AnswerStream {
+  return (stream, headers, connection) => answerUnaryCall(stream, headers, route, connection);
+}
+
+/** Returns the paths that are not answered by the handler of a route, and what answers them. */
+function streamsOf(
+  services: readonly DescService[],
+  health: Health,
+): readonly (readonly [string, AnswerStream])[] {
+  const descriptors = collectDescriptors([
+    ...services,
+    HealthService,
+    ServerReflection,
+    ServerReflectionAlpha,
+  ]);
+  const reflect = inTime((stream, headers, connection) =>
+    answerReflection(stream, headers, connection, connection.reflections, descriptors),
+  );
+  const { check, list, watch } = HealthService.method;
+  return [
+    [
+      pathOf(IdempotencyService.method.batchStream),
+      (stream, headers, { batchStreams }) => batchStreams.answer(stream, headers),
+    ],
+    [pathOf(check), inTime((stream, _, { outbound }) => health.check(stream, outbound))],
+    [pathOf(list), inTime((stream, _, { outbound }) => health.list(stream, outbound))],
+    [pathOf(watch), inTime((stream, _, { watches }) => health.watch(stream, watches))],
+    [pathOf(ServerReflection.method.serverReflectionInfo), reflect],
+    [pathOf(ServerReflectionAlpha.method.serverReflectionInfo), reflect],
+  ];
+}
+
+/** Bounds the time of a stream's request from its headers on. Unary calls and BatchStreams bound it themselves, once they read. */
+function inTime(answer: AnswerStream): AnswerStream {
+  return (stream, headers, connection) => {
+    connection.slowRequests.watch(stream);
+    answer(stream, headers, connection);
+  };
+}
+
+const refuseOtherPath = inTime((stream) =>
+  endWithStatus(stream, grpcStatus(Code.Unimplemented, "The server does not implement this method.")),
+);
+
 /** Answers as gRPC's protocol says for another method or content type. */
-function refuseOtherProtocol(stream: ServerHttp2Stream): void {
-  forgetWhenClosed(stream);
+const refuseOtherProtocol = inTime((stream) => {
   stream.respond({ ":status": 415 }, { endStream: true });
   stream.resume();
+});
+
+export interface GrpcListenerOptions extends AddressLimit {
+  /** Called with each connection, once HTTP/2 can begin on it. */
+  readonly accept: (socket: Socket) => void;
+  readonly tls: Tls | undefined;
+  /** The longest TLS handshake. */
+  readonly handshakeTimeoutMs: number;
+}
+
+/** Each connection costs memory and a file descriptor; a client needs one. */
+const MAX_CONNECTIONS = 10_000;
+
+/** Creates the TCP or TLS listener of the gRPC port. */
+export function createGrpcListener(options: GrpcListenerOptions): Port {
+  const { tls, handshakeTimeoutMs } = options;
+  const accept = (socket: Socket) => {
+    if (!socket.destroyed) options.accept(socket);
+  };
+  const listener =
+    tls === undefined ? createServer(accept) : createTlsListener(tls, handshakeTimeoutMs, accept);
+  listener.maxConnections = MAX_CONNECTIONS;
+  return createPort(listener, options);
+}
+
+function createTlsListener(tls: Tls, handshakeTimeout: number, accept: (socket: Socket) => void): Server {
+  const options = { ...tls.options, handshakeTimeout, ALPNProtocols: ["h2"] };
+  const listener = createSecureServer(options, (socket) => {
+    // A peer can break TLS while HTTP/2 does not listen for errors, or no longer does.
+    socket.on("error", () => {});
+    if (socket.alpnProtocol === "h2") accept(socket);
+    else endConnection(socket, handshakeTimeout);
+  });
+  // Node leaves the connection of a handshake that failed, or took too long, open.
+  listener.on("tlsClientError", (_error, socket) => socket.destroy());
+  tls.follow(listener);
+  return listener;
+}
+
+/**
+ * Ends the connection of a client that did not negotiate HTTP/2, and cuts it if the client does not end it in
+ * time.
+ */
+function endConnection(socket: Socket, timeoutMs: number): void {
+  socket.end();
+  socket.resume();
+  // Not `socket.setTimeout`: each byte that the client sends would prolong it.
+  const timer = setTimeout(() => socket.destroy(), timeoutMs).unref();
+  socket.once("close", () => clearTimeout(timer));
 }

@@ -5,10 +5,9 @@ import { expect, test } from "vitest";
 import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
 import { createOutboundBudget, createOutboundTotal } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
-import { createStandardServices } from "./standard-services.ts";
+import { Health } from "./health.ts";
+import { answerReflection, collectDescriptors } from "./reflection.ts";
 
-const WATCH = "/grpc.health.v1.Health/Watch";
-const REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 /** Requests in frames: a watch of the whole server, and `list_services: "*"`. */
 const WATCH_SERVER = Buffer.of(0, 0, 0, 0, 0);
 const LIST_SERVICES = Buffer.of(0, 0, 0, 0, 3, 0x3a, 1, 0x2a);
@@ -46,16 +45,19 @@ class Stream extends Duplex {
   }
 }
 
-const services = createStandardServices([IdempotencyService]);
+const health = new Health([IdempotencyService.typeName]);
+const descriptors = collectDescriptors([IdempotencyService]);
 
 /** Returns a function that opens a stream on a new connection, whose caller has a credential. */
-function connect(path: string): () => Stream {
+function connect(service: "health" | "reflection"): () => Stream {
   const outbound = createOutboundBudget(Number.POSITIVE_INFINITY, createOutboundTotal());
   const pipeline = { authenticate: () => Promise.resolve({}) } as unknown as Pipeline;
-  const answer = services.ofConnection({ pipeline, outbound, peer: "10.0.0.1" })(path);
+  const open = new Set<ServerHttp2Stream>();
   return () => {
     const stream = new Stream();
-    answer?.(stream as unknown as ServerHttp2Stream, {});
+    const opened = stream as unknown as ServerHttp2Stream;
+    if (service === "health") health.watch(opened, open);
+    else answerReflection(opened, {}, { pipeline, outbound, peer: "10.0.0.1" }, open, descriptors);
     return stream;
   };
 }
@@ -70,21 +72,21 @@ async function send(stream: Stream, messages: readonly Buffer[]): Promise<void> 
 
 test("a process has 10,000 health watches; the next one is refused", async () => {
   for (let connection = 0; connection < 625; connection++) {
-    const open = connect(WATCH);
+    const open = connect("health");
     await Promise.all(Array.from({ length: 16 }, () => send(open(), [WATCH_SERVER])));
   }
-  const next = connect(WATCH)();
+  const next = connect("health")();
   expect(next.grpcStatus).toBe(Code.ResourceExhausted);
 });
 
 test("a connection has 8 reflection streams; the next one is refused", async () => {
-  const open = connect(REFLECTION);
+  const open = connect("reflection");
   const streams = Array.from({ length: 9 }, open);
   expect(streams.map(({ grpcStatus }) => grpcStatus)).toEqual([...Array(8), Code.ResourceExhausted]);
 });
 
 test("a reflection stream answers 1,000 requests, and ends with the next one", async () => {
-  const stream = connect(REFLECTION)();
+  const stream = connect("reflection")();
   await send(stream, Array(1001).fill(LIST_SERVICES));
   expect([stream.messages, stream.grpcStatus]).toEqual([1000, Code.ResourceExhausted]);
 });

@@ -1,52 +1,38 @@
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
-import { constants, type ServerHttp2Stream } from "node:http2";
+import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { type Message, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import type { Principal } from "../../domain/tenant.ts";
 import { grpcCompression } from "../compression.ts";
+import { type OutboundBudget, reserveReply } from "../memory-budgets.ts";
+import type { IncomingCall } from "../pipeline.ts";
+import { readBody } from "../read-body.ts";
+import { messageLimits, parseTimeoutMs, type ReceivedMessage } from "../read-message.ts";
+import type { Route } from "../route.ts";
 import {
   createMessageReader,
+  endWithStatus,
+  failureStatus,
   firstOf,
-  forgetWhenClosed,
   frameMessage,
   GRPC_HEADERS,
   grpcStatus,
   isClosed,
   MAX_FRAMED_BYTES,
   OK,
-} from "../grpc-protocol.ts";
-import { type ConnectionInboundBudget, type OutboundBudget, reserveReply } from "../memory-budgets.ts";
-import type { IncomingCall, Pipeline } from "../pipeline.ts";
-import { readBody } from "../read-body.ts";
-import { messageLimits, parseTimeoutMs, type ReceivedMessage } from "../read-message.ts";
-import type { Route } from "../route.ts";
-import { failureStatus } from "./failure-status.ts";
-import type { SlowRequests } from "./session-lifecycle.ts";
+} from "./protocol.ts";
+import type { GrpcConnection } from "./session.ts";
 
 /** In the form to which Node would convert an object for each reply. */
 const RAW_HEADERS = Object.entries(GRPC_HEADERS).flat().map(String);
 const WITH_MESSAGE = { waitForTrailers: true, sendDate: false };
-const WITHOUT_MESSAGE = { endStream: true, sendDate: false };
-
-/** The parts that the unary calls of a connection share. */
-export interface UnaryConnection {
-  readonly pipeline: Pipeline;
-  readonly slowRequests: Pick<SlowRequests, "watch">;
-  readonly inbound: ConnectionInboundBudget;
-  readonly outbound: OutboundBudget;
-  readonly replies: ConnectionInboundBudget;
-  /** The address of the other end. */
-  readonly peer: string | undefined;
-}
 
 /** Answers a unary gRPC call, with a message or only with a status. */
 export function answerUnaryCall(
   stream: ServerHttp2Stream,
   headers: IncomingHttpHeaders,
   route: Route,
-  connection: UnaryConnection,
+  connection: GrpcConnection,
 ): void {
-  forgetWhenClosed(stream);
   const call = new IncomingGrpcCall(stream, headers, route, connection);
   const encode = (reply: Message) => encodeReply(stream, route, reply, connection.outbound);
   connection.pipeline
@@ -88,30 +74,18 @@ function sendOk(this: ServerHttp2Stream): void {
   this.sendTrailers(OK);
 }
 
-/** Ends a stream with the headers of a status and no message; closes it if an answer has begun. */
-export function endWithStatus(stream: ServerHttp2Stream, status: OutgoingHttpHeaders): void {
-  if (isClosed(stream)) return;
-  if (stream.headersSent) {
-    stream.close(constants.NGHTTP2_INTERNAL_ERROR);
-    return;
-  }
-  stream.respond({ ...GRPC_HEADERS, ...status }, WITHOUT_MESSAGE);
-  // The rest of the request is read and dropped, so that its sender gets to the answer.
-  stream.resume();
-}
-
 class IncomingGrpcCall implements IncomingCall {
   readonly #stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
   readonly #route: Route;
-  readonly #connection: UnaryConnection;
+  readonly #connection: GrpcConnection;
   #controller: AbortController | undefined;
 
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     route: Route,
-    connection: UnaryConnection,
+    connection: GrpcConnection,
   ) {
     this.#stream = stream;
     this.#headers = headers;

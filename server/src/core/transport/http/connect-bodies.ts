@@ -3,7 +3,7 @@ import type { UniversalServerRequest as ServerRequest } from "@connectrpc/connec
 import type { Principal } from "../../domain/tenant.ts";
 import type { Compression } from "../compression.ts";
 import { malformed, tooLarge } from "../errors.ts";
-import { createMessageReader, frameMessage } from "../grpc-protocol.ts";
+import { createMessageReader, frameMessage } from "../grpc/protocol.ts";
 import type { ConnectionInboundBudget } from "../memory-budgets.ts";
 import { createByteCollector, type MessageAssembler, readBody } from "../read-body.ts";
 import type { MessageLimits, ReceivedMessage } from "../read-message.ts";

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { Logger } from "pino";
-import type { AddressLimit } from "../connections.ts";
+import type { AddressLimit, Port } from "../connections.ts";
 import {
   type InboundBudget,
   type OutboundBudget,
@@ -19,18 +19,9 @@ import { createHttpPort } from "./port.ts";
 import type { WebPage } from "./web-page.ts";
 
 /** The port for browsers, curl and other clients without gRPC: Connect, gRPC-Web and JSON over HTTP/1.1. */
-export interface HttpServer {
-  /** Listens; resolves with the port. */
-  listen(host: string, port: number): Promise<number>;
+export interface HttpServer extends Port {
   /** Makes every answer close its connection from now on. Requests are still accepted. */
   startDraining(): void;
-  /**
-   * Accepts no new connection, and cuts the connections that are left after `graceMs`; resolves when none is
-   * left.
-   */
-  close(graceMs: number): Promise<void>;
-  /** Returns the number of open connections. */
-  connections(): number;
 }
 
 export interface HttpServerOptions extends AddressLimit {

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { create, type DescMessage, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { DurationSchema, durationMs } from "@bufbuild/protobuf/wkt";
@@ -9,10 +10,10 @@ import {
 import { batchItemError } from "../../claims/batch-errors.ts";
 import { MAX_BATCH_ITEMS } from "../../domain/limits.ts";
 import { FailedCall, ProtocolError } from "../errors.ts";
-import { frameMessage } from "../grpc-protocol.ts";
-import { MAX_TIMEOUT_MS } from "../read-message.ts";
+import type { IncomingCall } from "../pipeline.ts";
+import { MAX_TIMEOUT_MS, type ReceivedMessage } from "../read-message.ts";
 import { binaryScannerOf } from "../scan-binary.ts";
-import { asRefusal } from "./failure-status.ts";
+import { asRefusal, frameMessage, StreamHead } from "./protocol.ts";
 
 /** The fields of a BatchStreamRequest other than its items. */
 export interface Envelope {
@@ -90,4 +91,39 @@ export function frameRefusal(id: number, failure: unknown): Buffer {
   const error = batchItemError(asRefusal(cause), requestId);
   const answer = create(BatchStreamResponseSchema, { id, error });
   return frameMessage(toBinary(BatchStreamResponseSchema, answer));
+}
+
+/** One message of a BatchStream, as a call of Batch. */
+export class IncomingBatch extends StreamHead implements IncomingCall {
+  readonly #message: Buffer;
+  readonly timeoutMs: number | undefined;
+  readonly #traceparent: string | undefined;
+
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    peer: string | undefined,
+    message: Buffer,
+    { timeoutMs, traceparent }: Envelope,
+  ) {
+    super(stream, headers, peer);
+    this.#message = message;
+    this.timeoutMs = timeoutMs;
+    this.#traceparent = traceparent;
+  }
+
+  override header(name: string): string | undefined {
+    // Those of the stream are the trace context of whichever call opened it.
+    if (name === "traceparent") return this.#traceparent;
+    return name === "tracestate" ? undefined : super.header(name);
+  }
+
+  /** Returns the BatchStreamRequest. Its other fields are skipped as a BatchRequest's unknown fields are. */
+  receive(): ReceivedMessage {
+    return { bytes: this.#message, format: "binary", compression: undefined };
+  }
+
+  get signal(): AbortSignal {
+    throw new Error("no operation of a batch waits for its caller to leave");
+  }
 }

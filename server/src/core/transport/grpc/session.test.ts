@@ -11,7 +11,7 @@ import {
   openWindows,
   PREFACE,
 } from "../../../../../test/helpers/network/http2-frames.ts";
-import { SessionLifecycle, type SessionTimes } from "./session-lifecycle.ts";
+import { SessionLifecycle, type SessionTimes } from "./session.ts";
 
 const NEVER_MS = 1e9;
 const TIMES: SessionTimes = {

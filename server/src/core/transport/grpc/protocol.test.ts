@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
-import { createMessageReader, createMessageSplitter, frameMessage } from "./grpc-protocol.ts";
+import { createMessageReader, createMessageSplitter, frameMessage } from "./protocol.ts";
 
 const MAX_BYTES = 100;
 const MESSAGE = Buffer.from("a message of some bytes");

@@ -1,5 +1,19 @@
 import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
+import type { ConnectionInboundBudget, OutboundBudget } from "../memory-budgets.ts";
+import type { Pipeline } from "../pipeline.ts";
+
+/** What the calls of a connection share. */
+export interface GrpcConnection {
+  readonly pipeline: Pipeline;
+  readonly slowRequests: Pick<SlowRequests, "watch">;
+  /** Bytes that arrive, bytes that are not read yet, and replies in progress, each within its bounds. */
+  readonly inbound: ConnectionInboundBudget;
+  readonly outbound: OutboundBudget;
+  readonly replies: ConnectionInboundBudget;
+  /** The address of the other end. */
+  readonly peer: string | undefined;
+}
 
 /** The times of a session, in milliseconds. */
 export interface SessionTimes {

@@ -1,10 +1,17 @@
-import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import {
+  constants,
+  type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
+  type ServerHttp2Stream,
+} from "node:http2";
 import { toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
-import { type Status, StatusSchema } from "../../gen/google/rpc/status_pb.ts";
-import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
-import { ProtocolError, tooLarge } from "./errors.ts";
-import { createByteCollector, type MessageAssembler } from "./read-body.ts";
+import { type Status, StatusSchema } from "../../../gen/google/rpc/status_pb.ts";
+import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
+import { Refusal } from "../../domain/refusal.ts";
+import { FailedCall, ProtocolError, REQUEST_ID_HEADER, tooLarge, toStatus } from "../errors.ts";
+import type { CallHead } from "../observed-call.ts";
+import { createByteCollector, type MessageAssembler } from "../read-body.ts";
 
 /** The headers of every reply, but for the date, which gRPC does not use. */
 export const GRPC_HEADERS = {
@@ -16,6 +23,8 @@ export const GRPC_HEADERS = {
 /** A stream's status as trailers, or, in a reply without a message, as headers that end the stream. */
 export type GrpcStatus = OutgoingHttpHeaders;
 
+const WITHOUT_MESSAGE = { endStream: true, sendDate: false };
+
 export const OK: GrpcStatus = { "grpc-status": 0 };
 
 /** Returns the status of an error. */
@@ -24,6 +33,27 @@ export function grpcStatus(code: Code, message: string, details?: Status): GrpcS
   if (details === undefined) return status;
   const encoded = Buffer.from(toBinary(StatusSchema, details)).toString("base64");
   return { ...status, "grpc-status-details-bin": encoded };
+}
+
+/**
+ * Returns the headers of the status that ends a stream after a failure. Never throws: it runs where an error would be
+ * an unhandled rejection, which ends the process. An error that nothing has refused a call with is a defect: INTERNAL,
+ * and a warning of the process.
+ */
+export function failureStatus(failure: unknown): GrpcStatus {
+  const { error, requestId } =
+    failure instanceof FailedCall ? failure : { error: failure, requestId: undefined };
+  const headers = requestId === undefined ? {} : { [REQUEST_ID_HEADER]: requestId };
+  if (error instanceof ProtocolError) return { ...headers, ...grpcStatus(error.code, error.message) };
+  const status = toStatus(asRefusal(error), requestId);
+  return { ...headers, ...grpcStatus(status.code, status.message, status) };
+}
+
+/** Returns a refusal as it is, and another error as INTERNAL, with a warning of the process. */
+export function asRefusal(error: unknown): Refusal {
+  if (error instanceof Refusal) return error;
+  process.emitWarning(error instanceof Error ? error : String(error));
+  return new Refusal("INTERNAL", "An internal error.", { cause: error });
 }
 
 /** Whether a stream is a gRPC call: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md. */
@@ -44,6 +74,18 @@ export function isClosed(stream: ServerHttp2Stream): boolean {
   return stream.closed || stream.destroyed;
 }
 
+/** Ends a stream with the headers of a status and no message; closes it if an answer has begun. */
+export function endWithStatus(stream: ServerHttp2Stream, status: GrpcStatus): void {
+  if (isClosed(stream)) return;
+  if (stream.headersSent) {
+    stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    return;
+  }
+  stream.respond({ ...GRPC_HEADERS, ...status }, WITHOUT_MESSAGE);
+  // The rest of the request is read and dropped, so that its sender gets to the answer.
+  stream.resume();
+}
+
 /**
  * Removes all listeners of a stream when it closes, and with them the references to the call's request and
  * headers: an object of Node's holds the closed stream until the next full garbage collection
@@ -60,6 +102,33 @@ function ignore(): void {}
 function forget(this: ServerHttp2Stream): void {
   this.removeAllListeners();
   this.on("error", ignore);
+}
+
+/** The headers of a stream of many messages, which hold for all of them. */
+export class StreamHead implements CallHead {
+  readonly #stream: ServerHttp2Stream;
+  readonly #headers: IncomingHttpHeaders;
+  readonly peer: string | undefined;
+
+  constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, peer: string | undefined) {
+    this.#stream = stream;
+    this.#headers = headers;
+    this.peer = peer;
+  }
+
+  header(name: string): string | undefined {
+    // The pipeline gives each message its own request id.
+    return name === REQUEST_ID_HEADER ? undefined : firstOf(this.#headers[name]);
+  }
+
+  /** Browsers do not speak native gRPC. */
+  get sessionCookie(): undefined {
+    return undefined;
+  }
+
+  get cancelled(): boolean {
+    return isClosed(this.#stream);
+  }
 }
 
 /**
