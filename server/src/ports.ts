@@ -3,6 +3,7 @@ import type { Config } from "./core/config/config.ts";
 import { createGrpcServer } from "./core/transport/grpc/server.ts";
 import type { OpenApi } from "./core/transport/http/openapi.ts";
 import { createHttpServer } from "./core/transport/http/server.ts";
+import type { WebPage } from "./core/transport/http/web-page.ts";
 import {
   createInboundBudget,
   createOutboundTotal,
@@ -11,7 +12,6 @@ import {
 import type { Pipeline } from "./core/transport/pipeline.ts";
 import type { Route } from "./core/transport/route.ts";
 import type { Tls } from "./core/transport/tls.ts";
-import type { Console } from "./features/console/console.ts";
 
 /** What both ports of callers answer with. */
 interface CallersPortsParts {
@@ -21,13 +21,10 @@ interface CallersPortsParts {
   readonly log: Logger;
   readonly openApi: OpenApi;
   /** Undefined: the replica serves no console. */
-  readonly console: Console | undefined;
+  readonly console: WebPage | undefined;
 }
 
-/** The two ports of callers: gRPC, and HTTP with JSON, the console and the OpenAPI document. */
-export type CallersPorts = ReturnType<typeof createCallersPorts>;
-
-/** Creates the two ports of callers, which share the pipeline and the budgets. Neither listens yet. */
+/** Creates the two ports of callers, gRPC, and HTTP with JSON, the console and the OpenAPI document, which share the pipeline and the budgets. Neither listens yet. */
 export function createCallersPorts(config: Config, { log, console, openApi, ...parts }: CallersPortsParts) {
   const shared = {
     ...parts,

@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
 import { UNCHECKED_CLOCK } from "../../server/src/core/domain/database-clock.ts";
+import { PLAIN_VALUES } from "../../server/src/core/store/records/record-values.ts";
 import { createLog } from "../../server/src/core/telemetry/log.ts";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
-import { WITHOUT_KEYS } from "../../server/src/features/encryption/record-encryption.ts";
 import { createJobScheduler } from "../../server/src/features/jobs/scheduler.ts";
 import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
 import { createJobWorker } from "../../server/src/features/jobs/worker.ts";
@@ -67,7 +67,7 @@ test("a job that always fails delays no other tenant's jobs", async () => {
     log: createLog("silent", { write: () => true }),
     onFailed: (error) => failures.push(error),
     onSettled: () => {},
-    encryption: WITHOUT_KEYS,
+    encryption: PLAIN_VALUES,
     intervalMs: 100,
   });
   worker.start();

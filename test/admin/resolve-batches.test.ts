@@ -5,9 +5,9 @@ import { digestResult } from "../../server/src/core/domain/result-digest.ts";
 import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
 import type { Pool, Statement } from "../../server/src/core/store/pool.ts";
 import { createRecordStore } from "../../server/src/core/store/records/record-store.ts";
+import { PLAIN_VALUES } from "../../server/src/core/store/records/record-values.ts";
 import { createLog } from "../../server/src/core/telemetry/log.ts";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
-import { WITHOUT_KEYS } from "../../server/src/features/encryption/record-encryption.ts";
 import type { Resolution } from "../../server/src/features/jobs/resolution.ts";
 import { writeJobResolution } from "../../server/src/features/jobs/store/job-resolution.ts";
 import { findRecordJob, insertRecordJob } from "../../server/src/features/jobs/store/record-jobs.ts";
@@ -50,7 +50,7 @@ async function withJob(count: number, resolution: Resolution = { kind: "release"
     tenantId: tenant.id,
     namespace: "charges",
     work: { kind: "RESOLVE", which, matching: count, audit },
-    resolution: writeJobResolution(resolution, tenant.id, WITHOUT_KEYS),
+    resolution: writeJobResolution(resolution, tenant.id, PLAIN_VALUES),
     delayMs: 0,
   });
   const job = async () => findRecordJob(pool, tenant.id, id);
@@ -184,7 +184,7 @@ test("a job whose batches fail changes nothing, is retried, and resolves each re
   const worker = createJobWorker({
     databaseClock: UNCHECKED_CLOCK,
     pool,
-    encryption: WITHOUT_KEYS,
+    encryption: PLAIN_VALUES,
     metrics: createMetrics("0.0.0"),
     log: createLog("silent", { write: () => true }),
     onFailed: (error) => failures.push(error),

@@ -1,9 +1,9 @@
+import { signedFormat } from "../../server/src/core/cache/entry-format.ts";
 import { openReplicaCache } from "../../server/src/core/cache/replica-cache.ts";
 import type { Call } from "../../server/src/core/calls/call.ts";
 import { createIdempotencyService } from "../../server/src/core/claims/service.ts";
 import { createWaiters } from "../../server/src/core/claims/waiters.ts";
 import { readConfig } from "../../server/src/core/config/config.ts";
-import { NO_KEYS } from "../../server/src/core/config/keyring.ts";
 import type { Principal } from "../../server/src/core/domain/tenant.ts";
 import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
 import { readInstallation } from "../../server/src/core/store/installation.ts";
@@ -65,8 +65,7 @@ const replicaCache = openReplicaCache({
   maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
   redisUrl: () => config.REDIS_URL,
   installationId: (await readInstallation(pool))?.id ?? "",
-  secret: config.ONCEWARD_API_KEY_PEPPER,
-  keyring: NO_KEYS,
+  format: signedFormat(config.ONCEWARD_API_KEY_PEPPER),
   onSettled: waiters.wake,
   metrics: createMetrics("bare"),
   log,
@@ -96,15 +95,7 @@ const idempotency = createIdempotencyService({
   },
   onClaim: () => {},
   onOperation: () => {},
-  usage: {
-    claimed: () => {},
-    mismatched: () => {},
-    count: () => {},
-    take: () => [],
-    size: () => 0,
-    takeFirstClaims: () => ({ ids: [], atMs: [], retentionsS: [] }),
-    takeObserved: () => [],
-  },
+  usage: { claimed: () => {}, mismatched: () => {}, count: () => {} },
 });
 
 const straight: Pipeline = {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import { type Deadline, Rejected } from "../../server/src/core/domain/operation.ts";
 import { digestResult } from "../../server/src/core/domain/result-digest.ts";
 import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
+import type { Shards } from "../../server/src/core/store/batching/shards.ts";
 import { openPool, type Pool, type Statement } from "../../server/src/core/store/pool.ts";
 import { findResolved } from "../../server/src/core/store/records/read-records.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/core/store/records/record-store.ts";
@@ -9,7 +10,7 @@ import { nodeUrl } from "../../server/src/features/citus/direct-route.ts";
 import { distributeRecords } from "../../server/src/features/citus/distribute-records.ts";
 import { joinStatements } from "../../server/src/features/citus/joined-statements.ts";
 import type { ShardNode } from "../../server/src/features/citus/shard-map.ts";
-import { openShards, type Shards } from "../../server/src/features/citus/shards.ts";
+import { openShards } from "../../server/src/features/citus/shards.ts";
 import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { createTestDatabase, openDatabase, type TestDatabase } from "../helpers/database/database.ts";
 

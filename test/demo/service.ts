@@ -12,7 +12,7 @@ import { openPool } from "../../server/src/core/store/pool.ts";
 import { ensureApiKey } from "../../server/src/core/store/tenants/api-keys.ts";
 import { ensureTenant } from "../../server/src/core/store/tenants/tenants.ts";
 import { createLog } from "../../server/src/core/telemetry/log.ts";
-import { createServer } from "../../server/src/server.ts";
+import { startServer } from "../../server/src/server.ts";
 import type { Guard } from "./messages.ts";
 
 const DATABASE = "onceward";
@@ -50,9 +50,9 @@ export async function startService(): Promise<Service> {
     });
     await migrate(config.DATABASE_URL, () => {});
     const apiKey = await createCaller(config.DATABASE_URL, config.ONCEWARD_API_KEY_PEPPER);
-    const server = createServer(config, createLog(config.ONCEWARD_LOG_LEVEL, process.stderr));
+    const server = await startServer(config, createLog(config.ONCEWARD_LOG_LEVEL, process.stderr));
     cleanUp.defer(() => server.stop());
-    const { grpcPort } = await server.start();
+    const { grpcPort } = server.addresses;
     return {
       guard: { address: `http://127.0.0.1:${grpcPort}`, apiKey },
       postgresVersion: postgres.version,

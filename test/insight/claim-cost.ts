@@ -1,6 +1,10 @@
 import { createHash, createHmac } from "node:crypto";
 import { createDepthOf } from "../../server/src/features/insight/domain/key-sample.ts";
-import { createUsageMeter, type UsageMeter } from "../../server/src/features/usage/usage-meter.ts";
+import {
+  createFirstClaimsBuffer,
+  type FirstClaimsBuffer,
+} from "../../server/src/features/insight/first-claims.ts";
+import { createUsageMeter } from "../../server/src/features/usage/usage-meter.ts";
 
 /*
  * `node --conditions=@onceward/source test/insight/claim-cost.ts`: prints what counting a granted claim costs on its way, and
@@ -34,8 +38,8 @@ const commands = ids.map((id) => ({
 }));
 
 /** @param shift of the sample of fingerprints; undefined: keys are not observed. */
-function meterOf(isSampled: boolean, shift?: number): UsageMeter {
-  return createUsageMeter(() => {}, {
+function bufferOf(isSampled: boolean, shift?: number): FirstClaimsBuffer {
+  return createFirstClaimsBuffer({
     isSampled: () => isSampled,
     onFull() {},
     fingerprintShiftOf: () => shift,
@@ -54,21 +58,26 @@ function measure(round: () => void): number {
   return (bestMs / CLAIMS) * 1e6;
 }
 
-function countAll(meter: UsageMeter) {
+function countAll(buffer: FirstClaimsBuffer) {
+  const meter = createUsageMeter(() => {});
   return () => {
-    for (const command of commands) meter.claimed(command, granted, 1000);
-    meter.takeFirstClaims();
-    meter.takeObserved();
+    for (const command of commands) {
+      meter.claimed(command, granted, 1000);
+      buffer.claimed(command, granted, 1000);
+    }
+    buffer.takeFirstClaims();
+    buffer.takeObserved();
+    buffer.beginInterval();
   };
 }
 
 const depthOf = createDepthOf(81985529216486895n);
 let kept = 0;
 const costs = {
-  "counting, namespace not sampled": measure(countAll(meterOf(false))),
-  "counting, namespace sampled": measure(countAll(meterOf(true))),
-  "counting, keys observed, one fingerprint in 256 sampled": measure(countAll(meterOf(false, 8))),
-  "counting, keys observed, each fingerprint sampled": measure(countAll(meterOf(false, 0))),
+  "counting, namespace not sampled": measure(countAll(bufferOf(false))),
+  "counting, namespace sampled": measure(countAll(bufferOf(true))),
+  "counting, keys observed, one fingerprint in 256 sampled": measure(countAll(bufferOf(false, 8))),
+  "counting, keys observed, each fingerprint sampled": measure(countAll(bufferOf(false, 0))),
   "depth of a key, after the reply": measure(() => {
     for (const { key } of ids) kept += depthOf(key);
   }),

@@ -1,6 +1,6 @@
 import { type KeyObservations, PROMPT_MS } from "../../server/src/features/insight/domain/key-quality.ts";
 import { keyShape, keyStem } from "../../server/src/features/insight/domain/key-shape.ts";
-import { fingerprintDepth } from "../../server/src/features/usage/usage-meter.ts";
+import { fingerprintDepth } from "../../server/src/features/insight/first-claims.ts";
 import type { Random } from "./traffic.ts";
 
 export const DAY_MS = 86_400_000;

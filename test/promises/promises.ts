@@ -133,7 +133,7 @@ const RECORD_PROTO: readonly Row[] = [
 const TENANT_PROTO: readonly Row[] = [
   [
     "A tenant has at most 20 unfinished jobs",
-    "server/src/features/jobs/record-job.ts",
+    "server/src/core/domain/quotas.ts",
     "MAX_UNFINISHED_JOBS = 20",
     "test/admin/record-jobs.test.ts",
   ],

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { USE_TIMEOUT_MS } from "../../server/src/core/domain/statement-times.ts";
+import { POLICY_SETTLES_MS, USE_TIMEOUT_MS } from "../../server/src/core/domain/statement-times.ts";
 import { type OpenedPool, openPool, type PoolOptions } from "../../server/src/core/store/pool.ts";
-import { POLICY_SETTLES_MS } from "../../server/src/features/jobs/record-job.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 
 let database: TestDatabase;

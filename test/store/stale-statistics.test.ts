@@ -15,6 +15,7 @@ import { openPool, type Pool } from "../../server/src/core/store/pool.ts";
 import { pruneRows } from "../../server/src/core/store/prune.ts";
 import { findResolved } from "../../server/src/core/store/records/read-records.ts";
 import { createRecordStore } from "../../server/src/core/store/records/record-store.ts";
+import { PLAIN_VALUES, type RecordValues } from "../../server/src/core/store/records/record-values.ts";
 import { sweepBatch } from "../../server/src/core/store/records/sweep-records.ts";
 import { BEFORE_ALL_REPLICAS, beatReplicaRow, findReplicas } from "../../server/src/core/store/replicas.ts";
 import {
@@ -67,11 +68,7 @@ import {
   takeEncryptionPage,
 } from "../../server/src/features/encryption/encryption-pass.ts";
 import { countKeyUsage } from "../../server/src/features/encryption/key-usage.ts";
-import {
-  createRecordEncryption,
-  type RecordEncryption,
-  WITHOUT_KEYS,
-} from "../../server/src/features/encryption/record-encryption.ts";
+import { createRecordEncryption } from "../../server/src/features/encryption/record-encryption.ts";
 import { reencryptPage } from "../../server/src/features/encryption/reencrypt-records.ts";
 import { readExamples } from "../../server/src/features/insight/store/key-examples.ts";
 import {
@@ -223,7 +220,7 @@ const FILTER = {
 } as const;
 
 /** The rows name keys that do not exist. */
-const READS_ALL: RecordEncryption = { ...WITHOUT_KEYS, openRow: (row) => row };
+const READS_ALL: RecordValues = { ...PLAIN_VALUES, openRow: (row) => row };
 
 /** A position among the ambiguous records. */
 const AMONG_AMBIGUOUS = { since: "2000-01-01 00:00:00+00", namespace: "", key: "" };

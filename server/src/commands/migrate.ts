@@ -1,38 +1,49 @@
 import { readArguments } from "../core/commands/arguments.ts";
 import { CommandError, type Host } from "../core/commands/host.ts";
-import {
-  requireCitus,
-  requireSchema,
-  runDistribution,
-  runMigrations,
-  runUndistribution,
-} from "../core/commands/schema.ts";
+import { requireSchema, runMigrations } from "../core/commands/schema.ts";
 import { readConfig } from "../core/config/config.ts";
+import type { Command } from "../core/feature.ts";
+import { FEATURES } from "../features.ts";
+
+const OPTIONS = FEATURES.flatMap(({ migrateOptions }) => migrateOptions ?? []);
+const NAMES = ["check", ...OPTIONS.map(({ name }) => name)];
+
+/** `migrate`: brings the schema up to date, or only checks it. Features add options. */
+export const migrate: Command = {
+  name: "migrate",
+  synopsis: `[${NAMES.map((name) => `--${name}`).join(" | ")}]`,
+  summary:
+    "bring the schema up to date, or only check it; distribute the records over a Citus, or copy them back",
+  run: migrateCommand,
+};
 
 /**
- * `migrate [--check]`: brings the schema up to date, or only checks it (exit code 1 if it is not). `migrate --citus` also
- * distributes the records over the workers of a Citus, and `migrate --undistribute` copies them back to the coordinator.
+ * `migrate [--check]`: brings the schema up to date, or only checks it (exit code 1 if it is not). The options of features
+ * are run after the migrations or in their place.
  */
 export async function migrateCommand(host: Host): Promise<void> {
-  const { check, citus, undistribute } = readArguments(host.args, {
-    check: { type: "boolean", default: false },
-    citus: { type: "boolean", default: false },
-    undistribute: { type: "boolean", default: false },
-  });
-  if ([check, citus, undistribute].filter(Boolean).length > 1)
-    throw new CommandError("Give one of --check, --citus and --undistribute.");
+  const given: Readonly<Record<string, unknown>> = readArguments(
+    host.args,
+    Object.fromEntries(NAMES.map((name) => [name, { type: "boolean", default: false } as const])),
+  );
+  if (NAMES.filter((name) => given[name] === true).length > 1)
+    throw new CommandError(`Give one of ${NAMES.map((name) => `--${name}`).join(", ")}.`);
+  const option = OPTIONS.find(({ name }) => given[name] === true);
   const config = readConfig(host.env);
-  if (undistribute) {
-    for (const line of await runUndistribution(config)) host.print(line);
-    return;
+  if (option === undefined || option.withMigrations) {
+    await option?.check?.(config);
+    await migrateSchema(host, given.check === true);
   }
-  if (citus) await requireCitus(config);
-  if (!check) for (const name of await runMigrations(config, host.tell)) host.print(`ran ${name}`);
+  if (option !== undefined) for (const line of await option.run(config)) host.print(line);
+}
+
+async function migrateSchema(host: Host, onlyCheck: boolean): Promise<void> {
+  const config = readConfig(host.env);
+  if (!onlyCheck) for (const name of await runMigrations(config, host.tell)) host.print(`ran ${name}`);
   const unknown = await requireSchema(config);
   host.print(
     unknown.length === 0
       ? "The schema is current."
       : `The schema is newer than this server, which can use it: ${unknown.join(", ")}`,
   );
-  if (citus) for (const line of await runDistribution(config)) host.print(line);
 }

@@ -4,12 +4,15 @@ import { requirePgBouncerSwitch } from "../core/commands/pooler.ts";
 import { requireSchema } from "../core/commands/schema.ts";
 import { type Config, readConfig } from "../core/config/config.ts";
 import { isTracingOn } from "../core/config/tracing.ts";
+import type { Command } from "../core/feature.ts";
 import { createLog } from "../core/telemetry/log.ts";
 import type { OpenTracing } from "../core/telemetry/tracing.ts";
-import { type Addresses, createServer } from "../server.ts";
+import { type Addresses, startServer } from "../server.ts";
 
 /** `serve`: runs a replica until a stop is requested. Never changes the schema. */
-export async function serve(host: Host): Promise<void> {
+export const serve: Command = { name: "serve", summary: "run a replica", run: serveCommand };
+
+async function serveCommand(host: Host): Promise<void> {
   const config = readConfig(host.env);
   await requireSchema(config);
   await requirePgBouncerSwitch(config);
@@ -32,9 +35,9 @@ export async function serveUntilStopped(
 ): Promise<void> {
   const stopRequested = host.untilStopRequested();
   const log = createLog(config.ONCEWARD_LOG_LEVEL, host.logDestination);
-  const server = createServer(config, log, {}, await importTracing(config));
+  const server = await startServer(config, log, {}, await importTracing(config));
   try {
-    onStarted(await server.start());
+    onStarted(server.addresses);
     await stopRequested;
   } finally {
     await server.stop();

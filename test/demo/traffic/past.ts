@@ -1,6 +1,6 @@
 import { readConfig } from "../../../server/src/core/config/config.ts";
 import { createLog } from "../../../server/src/core/telemetry/log.ts";
-import { createServer } from "../../../server/src/server.ts";
+import { startServer } from "../../../server/src/server.ts";
 import type { Aging } from "./aging.ts";
 import { createCaller } from "./caller.ts";
 import type { DayPlan, Operation, Planner } from "./plan.ts";
@@ -110,8 +110,8 @@ async function startReplica({ databaseUrl, pepper }: PastOptions): Promise<Repli
     ONCEWARD_SWEEP_INTERVAL: "1h",
     ONCEWARD_CACHE_MIB: "0",
   });
-  const server = createServer(config, createLog(config.ONCEWARD_LOG_LEVEL, process.stderr));
-  const { grpcPort, managementPort } = await server.start();
+  const server = await startServer(config, createLog(config.ONCEWARD_LOG_LEVEL, process.stderr));
+  const { grpcPort, managementPort } = server.addresses;
   return {
     address: `http://127.0.0.1:${grpcPort}`,
     async samplerTurns() {

@@ -1,4 +1,5 @@
 import { openPool } from "../../../server/src/core/store/pool.ts";
+import { removeSamples } from "../../../server/src/features/insight/store/tombstones.ts";
 import { type JobSelection, workBatch } from "../../../server/src/features/jobs/work-batch.ts";
 import type { TestDatabase } from "./database.ts";
 
@@ -11,7 +12,8 @@ export async function runRecordJobs(database: TestDatabase): Promise<void> {
   const unfinished = () => database.query("select 1 from record_jobs where finished_at is null");
   try {
     // The server's own worker may hold a job for a moment.
-    while ((await unfinished()).length > 0) await workBatch(pool, anyTurn(BATCH_RECORDS));
+    while ((await unfinished()).length > 0)
+      await workBatch(pool, anyTurn(BATCH_RECORDS), undefined, undefined, removeSamples);
   } finally {
     await pool.close();
   }

@@ -1,4 +1,5 @@
 import { readConfig } from "../../../server/src/core/config/config.ts";
+import { citusCheck } from "../../../server/src/features/citus/doctor-check.ts";
 import { type Diagnosis, diagnoseAlone } from "../../../server/src/features/doctor/diagnose.ts";
 import { TEST_PEPPER } from "../servers/server.ts";
 
@@ -9,6 +10,7 @@ export async function diagnoseDatabase(
 ): Promise<Diagnosis> {
   return await diagnoseAlone(
     readConfig({ DATABASE_URL: databaseUrl, ONCEWARD_API_KEY_PEPPER: TEST_PEPPER, ...env }),
+    [citusCheck],
   );
 }
 

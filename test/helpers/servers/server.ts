@@ -1,6 +1,7 @@
+import type { ServerTuning } from "../../../server/src/connect.ts";
 import { type Config, readConfig } from "../../../server/src/core/config/config.ts";
 import { createLog, type LogLevel } from "../../../server/src/core/telemetry/log.ts";
-import { type Addresses, createServer, type ServerTuning } from "../../../server/src/server.ts";
+import { type Addresses, startServer } from "../../../server/src/server.ts";
 
 /** The pepper in the digests of test tenants' keys. */
 export const TEST_PEPPER = "a pepper that only tests have, 0123456789";
@@ -37,11 +38,10 @@ export async function startTestServer(
   const log: Record<string, unknown>[] = [];
   const level: LogLevel = config.ONCEWARD_LOG_LEVEL;
   const output = { write: (line: string) => log.push(JSON.parse(line)) };
-  const server = createServer(config, createLog(level, output), tuning);
-  const addresses = await server.start();
+  const server = await startServer(config, createLog(level, output), tuning);
   let stopped: Promise<void> | undefined;
   return {
-    ...addresses,
+    ...server.addresses,
     config,
     log,
     stop() {

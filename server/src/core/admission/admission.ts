@@ -1,7 +1,7 @@
-import { MAX_UNFINISHED_JOBS, POLICY_SETTLES_MS } from "../../features/jobs/record-job.ts";
-import { DEFAULT_DECLARED_NAMESPACES, type Quotas } from "../domain/quotas.ts";
+import { DEFAULT_DECLARED_NAMESPACES, MAX_UNFINISHED_JOBS, type Quotas } from "../domain/quotas.ts";
 import type { Result } from "../domain/record.ts";
 import { resultBytes } from "../domain/result-bytes.ts";
+import { POLICY_SETTLES_MS } from "../domain/statement-times.ts";
 import type { Principal, Tenant } from "../domain/tenant.ts";
 import type { WeightOf } from "../store/batching/fair-queue.ts";
 import { createRateLimit, type Rate } from "./rate-limit.ts";

@@ -1,5 +1,3 @@
-import type { Sessions } from "../../features/console/sessions.ts";
-import type { KnownSession } from "../../features/console/store/console-sessions.ts";
 import type { Deadline } from "../domain/operation.ts";
 import { credentialInvalid, Refusal } from "../domain/refusal.ts";
 import type { Principal, Tenant } from "../domain/tenant.ts";
@@ -18,6 +16,7 @@ import {
 } from "./credential-cache.ts";
 import type { TokenVerifier, VerifiedIdentity } from "./jwt.ts";
 import { type Peppers, pepperMark, storedSecret } from "./pepper.ts";
+import type { KnownSession, SessionFinder } from "./sessions.ts";
 
 /** Identifies callers by their `authorization` header, or by the cookie of a session of the console. */
 export interface Authenticator {
@@ -66,7 +65,7 @@ export interface AuthenticatorOptions {
   /** Undefined: tokens are refused. */
   readonly tokens: TokenVerifier | undefined;
   /** The sessions of the console. Undefined: it is off. */
-  readonly sessions: Pick<Sessions, "find" | "clear"> | undefined;
+  readonly sessions: SessionFinder | undefined;
   /** Calls without a credential act as a CALLER of this tenant. Undefined: they are refused. */
   readonly anonymousTenant: string | undefined;
   /** Maximum age of cached keys and tenants, in milliseconds. */

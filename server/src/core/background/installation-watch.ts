@@ -1,5 +1,5 @@
 import type { Logger } from "pino";
-import { hasCitus } from "../../features/citus/citus-state.ts";
+import { hasCitus } from "../store/engine.ts";
 import { type InstallationLook, markOrigin, readInstallation } from "../store/installation.ts";
 import { type NewestClaims, sampleNewestClaims } from "../store/newest-tokens.ts";
 import type { Connection } from "../store/pool.ts";

@@ -1,5 +1,4 @@
 import type { Logger } from "pino";
-import type { SampleSeed } from "../../features/insight/domain/key-sample.ts";
 import type { DatabaseClock } from "../domain/database-clock.ts";
 import type { Pool } from "../store/pool.ts";
 import { type SweptNamespace, sweepBatch } from "../store/records/sweep-records.ts";
@@ -27,8 +26,8 @@ export interface SweeperOptions {
   readonly batchRows: number;
   /** Called with what each statement deleted, for the tenants' totals. */
   readonly onSwept: (byNamespace: readonly SweptNamespace[]) => void;
-  /** Selects the keys that are named to `onSwept`. */
-  readonly sampleSeed: SampleSeed;
+  /** As `sweepRecords`: selects the keys that are named to `onSwept`. */
+  readonly sampleSeed?: bigint | undefined;
 }
 
 /** Maximum delay between two sweeps that fail. Rows that become due in this time are swept in seconds. */

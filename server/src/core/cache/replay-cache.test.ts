@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { DONE, ID } from "../../../../test/helpers/calls/domain.ts";
-import { NO_KEYS } from "../config/keyring.ts";
 import type { CachedCompletion } from "../domain/record.ts";
 import type { CacheEpoch } from "../domain/tenant.ts";
-import { entryFormat } from "./entry-format.ts";
+import { signedFormat } from "./entry-format.ts";
 import { createMemoryCache } from "./memory.ts";
 import type { RedisCache } from "./redis.ts";
 import { createReplayCache } from "./replay-cache.ts";
@@ -11,7 +10,7 @@ import { createReplayCache } from "./replay-cache.ts";
 /** A completion, read when its record's retention has 50 s left and its result's 40 s. */
 const SEEN_AT_MS = 1_000_000;
 const COMPLETION = completionWith(40_000, 50_000);
-const FORMAT = entryFormat("a pepper of thirty-two characters", NO_KEYS);
+const FORMAT = signedFormat("a pepper of thirty-two characters");
 const id = ID;
 
 beforeEach(() => {

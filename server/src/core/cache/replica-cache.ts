@@ -1,7 +1,6 @@
 import type { Logger } from "pino";
-import type { Keyring } from "../config/keyring.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { entryFormat } from "./entry-format.ts";
+import type { EntryFormat } from "./entry-format.ts";
 import { createMemoryCache } from "./memory.ts";
 import { createRedisCache, type RedisCache } from "./redis.ts";
 import { connectRedis } from "./redis-connection.ts";
@@ -27,15 +26,12 @@ export interface ReplicaCache {
 
 export interface ReplicaCacheOptions {
   readonly maxBytes: number;
-  /** Undefined: the cache uses memory only. */
   /** Returns the URL with the credentials for the next connection; undefined: there is no Redis. */
   readonly redisUrl: () => string | undefined;
   /** The current id; `moveTo` changes it. */
   readonly installationId: string;
-  /** Secret that keys the digest of entries in Redis; the same on every replica. */
-  readonly secret: string;
-  /** Keys that encrypt entries, in memory and in Redis. */
-  readonly keyring: Keyring;
+  /** How completions are held in memory and stored in Redis. */
+  readonly format: EntryFormat;
   /** A record, named by `recordName`, may have been settled on another replica. */
   readonly onSettled: (name: string) => void;
   readonly metrics: Metrics;
@@ -50,14 +46,14 @@ const WARNING_INTERVAL_MS = 60_000;
 
 /** @see ReplicaCache */
 export function openReplicaCache(options: ReplicaCacheOptions): ReplicaCache {
-  const { maxBytes, redisUrl, secret, keyring, metrics } = options;
+  const { maxBytes, redisUrl, format, metrics } = options;
   const memory = createMemoryCache(maxBytes);
   const redis = openRedis(redisUrl, options);
   return {
     replayCache: createReplayCache({
       memory,
       redis: redis?.cache,
-      format: entryFormat(secret, keyring),
+      format,
       onLookup: metrics.countCacheLookup,
     }),
     wakeChannel: redis?.wakeChannel,

@@ -1,4 +1,3 @@
-import type { UsageMeter } from "../../features/usage/usage-meter.ts";
 import type { ClaimRequest, ClaimResponse } from "../../gen/onceward/v1/idempotency_pb.ts";
 import type { Admission } from "../admission/admission.ts";
 import type { ReplayCache } from "../cache/replay-cache.ts";
@@ -25,6 +24,7 @@ import type { RecordStore } from "../store/records/record-store.ts";
 import { decideUntil, waitEndMs } from "./claim-waiting.ts";
 import { type AdmitRecord, claimWithinQuota } from "./claim-within-quota.ts";
 import { counted, type OnOperation } from "./counted.ts";
+import type { OperationHooks } from "./hooks.ts";
 import { claimResponse, type ParsedClaim, parseClaim } from "./messages.ts";
 import type { Waiters } from "./waiters.ts";
 
@@ -44,7 +44,7 @@ export interface ClaimsOptions {
   /** Receives the outcome of every claim that was answered, for the metrics. */
   readonly onClaim: (tenantId: number, outcome: ClaimOutcome["kind"]) => void;
   readonly onOperation: OnOperation;
-  readonly usage: UsageMeter;
+  readonly usage: OperationHooks;
 }
 
 /** @see Claims */

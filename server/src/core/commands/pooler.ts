@@ -1,6 +1,5 @@
-import { whyPgBouncerSwitchIsMissing } from "../../features/doctor/checks/pooler.ts";
 import type { Config } from "../config/config.ts";
-import { probePooler } from "../store/pooler.ts";
+import { probePooler, whyPgBouncerSwitchIsMissing } from "../store/pooler.ts";
 import { CommandError } from "./host.ts";
 
 /**

@@ -1,13 +1,11 @@
-import { DistributionRefused } from "../../features/citus/coordinator-session.ts";
-import { distributeRecords, requireCoordinator } from "../../features/citus/distribute-records.ts";
-import { undistributeRecords } from "../../features/citus/undistribute-records.ts";
 import type { Config } from "../config/config.ts";
 import { readUnsupportedEngine, type UnsupportedEngine } from "../store/engine.ts";
 import { migrate, readCurrentSchema, readSchemaState } from "../store/migrate.ts";
 import { MigrationRefused } from "../store/migration/rewrites.ts";
 import { CommandError } from "./host.ts";
 
-type Databases = Pick<Config, "DATABASE_URL" | "DATABASE_DIRECT_URL">;
+/** The addresses of the database in the configuration. */
+export type Databases = Pick<Config, "DATABASE_URL" | "DATABASE_DIRECT_URL">;
 
 /**
  * Runs the missing migrations and returns their names.
@@ -49,38 +47,11 @@ export async function requireSchema(databases: Databases): Promise<readonly stri
 }
 
 /**
- * Checks that the database, which may be empty, is that of a coordinator of Citus with all its nodes.
- *
- * @throws CommandError if it is not, or if it cannot be used.
- */
-export function requireCitus(databases: Databases): Promise<void> {
-  return onDatabase(databases, requireCoordinator);
-}
-
-/**
- * Distributes the records over the workers of a Citus, and returns what was done.
- *
- * @throws CommandError if they cannot be distributed, or if the database cannot be used.
- */
-export function runDistribution(databases: Databases): Promise<readonly string[]> {
-  return onDatabase(databases, (url) => distributeRecords(url));
-}
-
-/**
- * Copies the records of a Citus back to its coordinator, and returns what was done.
- *
- * @throws CommandError if they cannot be copied, or if the database cannot be used.
- */
-export function runUndistribution(databases: Databases): Promise<readonly string[]> {
-  return onDatabase(databases, undistributeRecords);
-}
-
-/**
  * Runs `work` on the database without a pooler in between.
  *
  * @throws CommandError if the database cannot be used, or if its engine is not supported.
  */
-async function onDatabase<Answer>(
+export async function onDatabase<Answer>(
   { DATABASE_URL, DATABASE_DIRECT_URL }: Databases,
   work: (url: string) => Promise<Answer>,
 ): Promise<Answer> {
@@ -91,8 +62,7 @@ async function onDatabase<Answer>(
     return await work(url);
   } catch (cause) {
     if (cause instanceof CommandError) throw cause;
-    if (cause instanceof DistributionRefused || cause instanceof MigrationRefused)
-      throw new CommandError(cause.message);
+    if (cause instanceof MigrationRefused) throw new CommandError(cause.message);
     const name = DATABASE_DIRECT_URL === undefined ? "DATABASE_URL" : "DATABASE_DIRECT_URL";
     throw new CommandError(`Postgres at ${name} could not be used.`, { cause });
   }

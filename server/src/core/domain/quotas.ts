@@ -92,3 +92,9 @@ export interface StoredTotals {
   readonly records: number;
   readonly storedBytes: number;
 }
+
+/**
+ * Maximum unfinished jobs of a tenant: more than people create while some run, and few enough to read at each
+ * look.
+ */
+export const MAX_UNFINISHED_JOBS = 20;

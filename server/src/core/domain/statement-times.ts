@@ -17,3 +17,10 @@ export const USE_TIMEOUT_MS = ACQUIRE_TIMEOUT_MS + QUERY_TIMEOUT_MS;
  * cancels one that was sent just before the client closed the connection.
  */
 export const LAST_EFFECT_MS = USE_TIMEOUT_MS + STATEMENT_TIMEOUT_MS;
+
+/**
+ * Time from a change of a policy until no replica stores records by the old policy any more: a replica uses
+ * the old policy for up to 10 s (`Principal.goodUntilMs`), and then a statement may still have an effect for
+ * LAST_EFFECT_MS. Two seconds are margin: 26 s.
+ */
+export const POLICY_SETTLES_MS = 10_000 + LAST_EFFECT_MS + 2000;

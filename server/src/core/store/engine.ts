@@ -1,4 +1,5 @@
 import { withConnection } from "./connection.ts";
+import type { Runner } from "./pool.ts";
 
 /** Limit for the question; an engine that does not answer it in time answers nothing else. */
 const QUERY_TIMEOUT_MS = 10_000;
@@ -44,4 +45,14 @@ export function readUnsupportedEngine(databaseUrl: string): Promise<UnsupportedE
     const { rows } = await client.query<{ version: string }>("select version() as version");
     return unsupportedEngineOf(rows[0]?.version ?? "");
   });
+}
+
+const readExtension = {
+  name: "read_citus_extension",
+  text: "select extversion as version from pg_extension where extname = 'citus'",
+};
+
+/** Returns whether the database has the extension citus. */
+export async function hasCitus(runner: Runner): Promise<boolean> {
+  return (await runner.run(readExtension, [])).length > 0;
 }

@@ -85,3 +85,17 @@ async function readBackend(client: pg.Client): Promise<number> {
 function announcedBackend(client: pg.Client): number | null {
   return (client as unknown as { readonly processID: number | null }).processID;
 }
+
+/** Returns why a replica could not serve through this pooler without ONCEWARD_PGBOUNCER; undefined if it can. */
+export function whyPgBouncerSwitchIsMissing(
+  { mode, acceptsSettings }: Pooler,
+  { ONCEWARD_PGBOUNCER: isSet }: { readonly ONCEWARD_PGBOUNCER: boolean },
+): string | undefined {
+  if (isSet) return undefined;
+  if (mode === "transaction") {
+    return "DATABASE_URL leads to a pooler in transaction mode (PgBouncer), and ONCEWARD_PGBOUNCER is not true.";
+  }
+  return acceptsSettings
+    ? undefined
+    : "DATABASE_URL leads to a pooler that refuses the service's settings (PgBouncer), and ONCEWARD_PGBOUNCER is not true.";
+}

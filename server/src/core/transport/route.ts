@@ -13,18 +13,20 @@ export interface Route {
 }
 
 /**
- * Returns the routes of a service whose RPCs are all for one role, or for any (undefined). A streaming RPC has
- * no route.
+ * Returns the routes of those RPCs of a service that have a handler. They are all for one role, or for any (undefined). A
+ * streaming RPC has no route.
  */
 export function routesOf<Service extends DescService>(
   service: Service,
   role: Role | undefined,
-  handlers: Handlers<Service>,
+  handlers: Partial<Handlers<Service>>,
 ): readonly Route[] {
-  return unaryMethods(service).map((method) => {
+  return unaryMethods(service).flatMap((method) => {
     // The type of the handlers has one for each method of the service, from its request to its response.
-    const handle = handlers[method.localName as keyof Handlers<Service>] as unknown as Route["handle"];
-    return { method, path: pathOf(method), role, handle };
+    const handle = handlers[method.localName as keyof Handlers<Service>] as unknown as
+      | Route["handle"]
+      | undefined;
+    return handle === undefined ? [] : [{ method, path: pathOf(method), role, handle }];
   });
 }
 

@@ -2,6 +2,7 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext, type TlsOptions as NodeTlsOptions, type Server } from "node:tls";
 import { createRepeating } from "../background/repeat.ts";
+import type { Config } from "../config/config.ts";
 
 /** The certificate of all ports, from files that are renewed from time to time. */
 export interface Tls {
@@ -145,4 +146,16 @@ function optionsOf({ certificate: cert, key, clientCa }: TlsFiles): NodeTlsOptio
     throw new Error("ONCEWARD_TLS_CLIENT_CA has no certificate, in PEM", { cause });
   }
   return { ...ours, ca: clientCa, requestCert: true, rejectUnauthorized: true };
+}
+
+/**
+ * Returns TLS as configured; undefined if it is not configured.
+ *
+ * @throws Error as `openTls`.
+ */
+export function configuredTls(config: Config, options: Omit<TlsOptions, "files">): Tls | undefined {
+  const { ONCEWARD_TLS_CERT: certificate, ONCEWARD_TLS_KEY: key, ONCEWARD_TLS_CLIENT_CA: clientCa } = config;
+  // `readConfig` accepts both or none.
+  if (certificate === undefined || key === undefined) return undefined;
+  return openTls({ ...options, files: { certificate, key, clientCa } });
 }

@@ -31,16 +31,6 @@ export interface WorkerAnswer {
   readonly result: string;
 }
 
-const readExtension = {
-  name: "read_citus_extension",
-  text: "select extversion as version from pg_extension where extname = 'citus'",
-};
-
-/** Returns whether the database has the extension citus. */
-export async function hasCitus(runner: Runner): Promise<boolean> {
-  return (await runner.run(readExtension, [])).length > 0;
-}
-
 /** A coordinator without a node is one, too: hence not citus_is_coordinator(), which is false then. */
 const readNodes = {
   name: "read_citus_nodes",

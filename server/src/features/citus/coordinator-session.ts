@@ -1,6 +1,7 @@
 import { withConnection } from "../../core/store/connection.ts";
+import { hasCitus } from "../../core/store/engine.ts";
 import type { Runner } from "../../core/store/pool.ts";
-import { type CitusNodes, hasCitus } from "./citus-state.ts";
+import type { CitusNodes } from "./citus-state.ts";
 
 /** The oldest version of PostgreSQL on which the service runs, and the oldest for which there is Citus 13. */
 const OLDEST_VERSION_NUM = 150_000;

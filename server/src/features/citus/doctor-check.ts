@@ -1,8 +1,9 @@
 import { clockOffset, isSkewed } from "../../core/domain/clock-offset.ts";
+import { hasCitus } from "../../core/store/engine.ts";
 import { WORKER_SETTINGS } from "../../core/store/pool.ts";
 import type { Check } from "../doctor/check.ts";
 import type { Observation } from "../doctor/findings.ts";
-import { askWorkers, type CitusState, hasCitus, readCitusState, type WorkerAnswer } from "./citus-state.ts";
+import { askWorkers, type CitusState, readCitusState, type WorkerAnswer } from "./citus-state.ts";
 import { type NodeClock, readNodeClocks } from "./node-clocks.ts";
 import { hasShardFunctions } from "./shard-functions.ts";
 

@@ -1,4 +1,5 @@
 import { Refusal } from "../../core/domain/refusal.ts";
+import type { Shard, Shards } from "../../core/store/batching/shards.ts";
 import { createTurns, type Turns } from "../../core/store/batching/turns.ts";
 import type { Pool, Runner } from "../../core/store/pool.ts";
 import { StatementFailed } from "../../core/store/statement-errors.ts";
@@ -6,32 +7,6 @@ import { createCoordinatorRoute } from "./coordinator-route.ts";
 import { createDirectRoute } from "./direct-route.ts";
 import { hasShardFunctions, MOVED_STATES } from "./shard-functions.ts";
 import { agreesWithCitus, type PlacedShard, readShardMap, type ShardNode, shardOf } from "./shard-map.ts";
-
-/** A part of the table of records that lies on one node. */
-export interface Shard {
-  /** Citus' number of the shard. */
-  readonly id: number;
-}
-
-/** The shards of the table of records on Citus. */
-export interface Shards {
-  readonly count: number;
-  /** Returns the shard of a key. */
-  of(key: string): Shard;
-  /** Returns the turns of all statements on the node that holds the shard now. */
-  turnsOf(shard: Shard): Turns;
-  /**
-   * Returns a function that runs statements whose records all lie in `shard`. If the shard's node did not answer a
-   * moment ago, it throws DATABASE_UNAVAILABLE and does not run the statement.
-   */
-  runnerOn(shard: Shard): Runner["run"];
-  /** Reads again where the shards are, and tries the nodes that did not answer. */
-  refresh(): Promise<void>;
-  /** Returns the number of nodes that did not answer their last statement. */
-  awayNodes(): number;
-  /** Closes the connections to the nodes. */
-  close(): Promise<void>;
-}
 
 export interface ShardsOptions {
   /**

@@ -5,7 +5,7 @@ import { codeToHttpStatus, errorToJsonBytes } from "@connectrpc/connect/protocol
 import type { Logger } from "pino";
 import { Refusal } from "../../core/domain/refusal.ts";
 import { FailedCall, toConnectError } from "../../core/transport/errors.ts";
-import type { ReadHeader } from "./site.ts";
+import type { ReadHeader } from "../../core/transport/http/web-page.ts";
 
 /** Returns the reader of a request's headers. */
 export function headersOf(request: IncomingMessage): ReadHeader {

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
+import type { WebPage } from "../../core/transport/http/web-page.ts";
 import { createFileSender } from "../../core/transport/static-files.ts";
 import { answerEmpty, answerError, answerJson } from "./answers.ts";
 import type { ConsoleFiles } from "./files.ts";
@@ -8,10 +9,8 @@ import type { SignIn } from "./sign-in.ts";
 import type { ConsoleSite } from "./site.ts";
 
 /** The console: a page for tenant admins and operators, and the endpoints by which they sign in. */
-export interface Console {
+export interface Console extends WebPage {
   readonly site: ConsoleSite;
-  /** Answers a request for a path of the console; returns false for other paths. */
-  answer(path: string, request: IncomingMessage, response: ServerResponse): boolean;
 }
 
 export interface ConsoleOptions {

@@ -14,8 +14,6 @@ import { createConsoleSite } from "./site.ts";
 
 export interface OpenConsoleOptions {
   readonly sessions: Sessions;
-  readonly pipeline: Pick<Pipeline, "authenticate">;
-  readonly authenticator: Pick<Authenticator, "authenticateIdentity">;
   /** Undefined: the console offers no sign-in at the issuer. */
   readonly issuer: IssuerClient | undefined;
   readonly log: Logger;
@@ -23,15 +21,21 @@ export interface OpenConsoleOptions {
   readonly dir: string | undefined;
 }
 
+/** What the console needs of the replica that serves it. */
+export interface ConsoleParts {
+  readonly pipeline: Pick<Pipeline, "authenticate">;
+  readonly authenticator: Pick<Authenticator, "authenticateIdentity">;
+}
+
 /**
- * Creates the console as configured, with the files of its page in memory.
+ * Reads the files of the console's page into memory, and returns a function that creates the console as configured.
  *
  * @throws Error as `readConsoleFiles`.
  */
 export async function openConsole(
   config: Config,
-  { sessions, pipeline, authenticator, issuer, log, dir = CONSOLE_DIR }: OpenConsoleOptions,
-): Promise<Console> {
+  { sessions, issuer, log, dir = CONSOLE_DIR }: OpenConsoleOptions,
+): Promise<(parts: ConsoleParts) => Console> {
   const site = createConsoleSite({
     origin: config.ONCEWARD_CONSOLE_ORIGIN,
     tls: config.ONCEWARD_TLS_CERT !== undefined,
@@ -39,7 +43,9 @@ export async function openConsole(
   });
   const files = await readConsoleFiles(dir);
   const shared = { site, sessions, attempts: createAttempts(), pepper: config.ONCEWARD_API_KEY_PEPPER };
-  const signIn = createSignIn({ ...shared, pipeline });
-  const issuerSignIn = issuer && createIssuerSignIn({ ...shared, issuer, authenticator, log });
-  return createConsole({ site, files, signIn, issuerSignIn, log });
+  return ({ pipeline, authenticator }) => {
+    const signIn = createSignIn({ ...shared, pipeline });
+    const issuerSignIn = issuer && createIssuerSignIn({ ...shared, issuer, authenticator, log });
+    return createConsole({ site, files, signIn, issuerSignIn, log });
+  };
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { digestSecret } from "../../core/auth/api-key.ts";
 import { createRefreshingCache, MAX_AGE_MS, REFRESH_AFTER_MS } from "../../core/auth/credential-cache.ts";
+import type { KnownSession, SessionCredential, SessionFinder } from "../../core/auth/sessions.ts";
 import type { Deadline } from "../../core/domain/operation.ts";
 import { credentialInvalid } from "../../core/domain/refusal.ts";
 import type { Principal } from "../../core/domain/tenant.ts";
@@ -11,20 +12,12 @@ import {
   type EndedSessions,
   endSessions,
   findSessions,
-  type KnownSession,
-  type SessionCredential,
   type SessionDatabase,
   storeSession,
 } from "./store/console-sessions.ts";
 
 /** The sessions of the console. A session is named by the value of its cookie, which only the browser keeps. */
-export interface Sessions {
-  /**
-   * Returns the live session of a cookie's value, as it was at most MAX_AGE_MS ago.
-   *
-   * @throws Refusal CREDENTIAL_INVALID if there is none.
-   */
-  find(cookie: string, deadline: Deadline): Promise<KnownSession>;
+export interface Sessions extends SessionFinder {
   /**
    * Starts a session, and ends the one of the cookie that the browser sent, if any. Returns the new cookie's value.
    *
@@ -36,8 +29,6 @@ export interface Sessions {
    * 10 s. Returns false if there is no live session. Throws as `start`.
    */
   end(cookie: string, which: EndedSessions, requestId: string): Promise<boolean>;
-  /** Drops all cached sessions, after the database was restored or replaced. */
-  clear(): void;
 }
 
 /** A verified credential that starts a session. */

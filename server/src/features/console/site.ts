@@ -1,5 +1,7 @@
+import type { PageSite, ReadHeader } from "../../core/transport/http/web-page.ts";
+
 /** The address of the console's page as browsers know it, and the cookies that belong to it. */
-export interface ConsoleSite {
+export interface ConsoleSite extends PageSite {
   /** Whether cookies are protected on their way. Otherwise there is no sign-in, and no cookie is looked at. */
   readonly canSignIn: boolean;
   /** Whether browsers reach the page by https only. */
@@ -8,16 +10,11 @@ export interface ConsoleSite {
   originOf(header: ReadHeader): string;
   /** Whether a request comes from a script of the page itself. */
   isSameOrigin(header: ReadHeader): boolean;
-  /** Returns the value of the session's cookie, if a script of the page itself has sent it. */
-  sessionCookie(header: ReadHeader): string | undefined;
   /** Returns the value of one of our cookies, from any page. */
   readCookie(cookie: CookieName, header: ReadHeader): string | undefined;
   /** Returns the `Set-Cookie` header that stores a cookie; undefined as its value removes it. */
   setCookie(cookie: CookieName, value: string | undefined, maxAgeS?: number): string;
 }
-
-/** Returns a header by its name in lower case. */
-export type ReadHeader = (name: string) => string | undefined;
 
 /** The session of a person who is signed in, and a sign-in at the issuer that has begun. */
 export type CookieName = "session" | "sign-in";

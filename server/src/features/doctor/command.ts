@@ -1,6 +1,7 @@
 import { readArguments } from "../../core/commands/arguments.ts";
 import { CommandError, type Host } from "../../core/commands/host.ts";
 import { type Config, readConfig } from "../../core/config/config.ts";
+import type { Check } from "../../core/feature.ts";
 import { type Diagnosis, diagnoseAlone } from "./diagnose.ts";
 import type { Finding } from "./findings.ts";
 
@@ -8,15 +9,19 @@ import type { Finding } from "./findings.ts";
 const EXIT = { fine: 0, warnings: 1, errors: 2, notRun: 3 } as const;
 
 /**
- * `doctor [--json]`: checks the database, Redis and the replicas with this environment's configuration, and
+ * Returns the command `doctor [--json]`: checks the database, Redis and the replicas with this environment's configuration, and
  * prints findings with what to do. Changes nothing. Exit code 0: no warning, 1: warnings, 2: errors, 3: it
  * could not run.
+ *
+ * @param checks those of other features.
  */
-export async function doctor(host: Host): Promise<void> {
-  const { json, config } = readInput(host);
-  const diagnosis = await diagnoseAlone(config);
-  host.print(json ? JSON.stringify(diagnosis, null, 2) : describe(diagnosis));
-  host.endWith(exitCodeOf(diagnosis));
+export function createDoctorCommand(checks: readonly Check[]): (host: Host) => Promise<void> {
+  return async (host) => {
+    const { json, config } = readInput(host);
+    const diagnosis = await diagnoseAlone(config, checks);
+    host.print(json ? JSON.stringify(diagnosis, null, 2) : describe(diagnosis));
+    host.endWith(exitCodeOf(diagnosis));
+  };
 }
 
 /** @throws CommandError with exit code 3. */

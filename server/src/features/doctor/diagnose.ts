@@ -1,14 +1,13 @@
 import type { Config } from "../../core/config/config.ts";
+import type { Check, Patient } from "../../core/feature.ts";
 import { openPool, type Pool, type Runner } from "../../core/store/pool.ts";
-import { type Pooler, probePooler } from "../../core/store/pooler.ts";
-import { citusCheck } from "../citus/doctor-check.ts";
-import type { Check, Patient } from "./check.ts";
+import { type Pooler, probePooler, whyPgBouncerSwitchIsMissing } from "../../core/store/pooler.ts";
 import { backlogCheck } from "./checks/backlog.ts";
 import { clocksCheck } from "./checks/clocks.ts";
 import { connectionsCheck } from "./checks/connections.ts";
 import { engineCheck } from "./checks/engine.ts";
 import { pepperCheck } from "./checks/pepper.ts";
-import { poolerCheck, whyPgBouncerSwitchIsMissing } from "./checks/pooler.ts";
+import { poolerCheck } from "./checks/pooler.ts";
 import { postgresSettingsCheck } from "./checks/postgres-settings.ts";
 import { privilegesCheck } from "./checks/privileges.ts";
 import { redisCheck } from "./checks/redis.ts";
@@ -27,8 +26,8 @@ export interface Diagnosis {
   readonly skipped: readonly string[];
 }
 
-/** In the order in which a problem of one explains a problem of a later one. */
-const CHECKS: readonly Check[] = [
+/** All checks, in the order in which a problem of one explains a problem of a later one. */
+const checksWith = (others: readonly Check[]): readonly Check[] => [
   engineCheck,
   schemaCheck,
   postgresSettingsCheck,
@@ -37,7 +36,7 @@ const CHECKS: readonly Check[] = [
   poolerCheck,
   connectionsCheck,
   standbysCheck,
-  citusCheck,
+  ...others,
   clocksCheck,
   redisCheck,
   tablesCheck,
@@ -55,11 +54,12 @@ const TOTAL_TIMEOUT_MS = 25_000;
 const SEVERITIES: readonly Severity[] = ["error", "warning", "info"];
 
 /** Makes every check with a connection of its own, which it closes. */
-export async function diagnoseAlone(config: Config): Promise<Diagnosis> {
+export async function diagnoseAlone(config: Config, checks: readonly Check[]): Promise<Diagnosis> {
   let pool: Pool | undefined;
   try {
     return await diagnose({
       config,
+      checks,
       runnerFor(pooler) {
         // Where a replica could not serve, the other checks are made as if the variable were set.
         const throughPgBouncer =
@@ -77,13 +77,15 @@ export interface DiagnoseOptions {
   readonly config: Config;
   /** Returns the runner of statements, once it is known whether there is a pooler in between. */
   readonly runnerFor: (pooler: Pooler) => Runner;
+  /** The checks of other features. */
+  readonly checks: readonly Check[];
 }
 
 /**
  * Makes every check, one after another, and returns what they found. A check that fails or takes too long
  * becomes a finding, and hides no other. Changes nothing, and never rejects.
  */
-export async function diagnose({ config, runnerFor }: DiagnoseOptions): Promise<Diagnosis> {
+export async function diagnose({ config, runnerFor, checks }: DiagnoseOptions): Promise<Diagnosis> {
   const startedAtMs = performance.now();
   const findings: Finding[] = [];
   const passed: string[] = [];
@@ -95,7 +97,7 @@ export async function diagnose({ config, runnerFor }: DiagnoseOptions): Promise<
     return undefined;
   });
   const patient = { config, pooler: pooler ?? UNKNOWN, runner: runnerFor(pooler ?? UNKNOWN) };
-  for (const check of CHECKS) {
+  for (const check of checksWith(checks)) {
     if (check.needsPostgres && pooler === undefined) {
       skipped.push(check.name);
       continue;
@@ -119,7 +121,8 @@ async function examine(check: Check, patient: Patient, limitMs: number): Promise
     timer = setTimeout(() => reject(new Error("it was not done in time")), limitMs);
   });
   try {
-    return await Promise.race([check.examine(patient), tooLate]);
+    // Features declare their checks with the ids of the catalogue, by the type `Check` beside this file.
+    return (await Promise.race([check.examine(patient), tooLate])) as readonly Observation[];
   } catch (error) {
     return [{ id: "check_failed", summary: `The check ${check.name} failed: ${messageOf(error)}.` }];
   } finally {

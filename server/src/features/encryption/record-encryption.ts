@@ -1,57 +1,21 @@
-import { type EncryptionKey, type Keyring, NO_KEYS } from "../../core/config/keyring.ts";
-import { type RecordId, recordName } from "../../core/domain/record.ts";
-import { Refusal } from "../../core/domain/refusal.ts";
+import type { EncryptionKey, Keyring } from "../../core/config/keyring.ts";
+import { recordName } from "../../core/domain/record.ts";
+import type { Refusal } from "../../core/domain/refusal.ts";
 import { nameOfRow } from "../../core/store/records/record-ids.ts";
-import type { RecordRow } from "../../core/store/records/record-row.ts";
+import {
+  type RecordValues,
+  type SealedRow,
+  type StoredResult,
+  type UnreadableCause,
+  unreadable,
+} from "../../core/store/records/record-values.ts";
 import { deriveKey, open, SEALED_OVERHEAD_BYTES, seal } from "./seal.ts";
 
-/** The columns of a result that are encrypted. */
-export interface StoredResult {
-  readonly digest: Uint8Array;
-  /** Undefined: the sweep has dropped it. */
-  readonly payload: Uint8Array | undefined;
-  /** JSON; if encrypted, in base64url. Undefined: there is none. */
-  readonly metadata: string | undefined;
-}
-
-/**
- * Encrypts values on their way into rows, and decrypts those of rows: the only place that does. Keys, owners,
- * fingerprints, the names of checkpoints, content types and reasons stay in plain form.
- */
-export interface RecordEncryption {
+/** Encrypts values on their way into rows, and decrypts those of rows: the only place that does. */
+export interface RecordEncryption extends RecordValues {
   /** The keys in use. */
   readonly keyring: Keyring;
-  /** What `result_key_id` or `checkpoint_key_id` of a written row is. Null: in plain form. */
-  readonly keyId: number | null;
-  /** Returns a result as its columns hold it, from its plain form. */
-  storedResult(id: RecordId, plain: StoredResult): StoredResult;
-  /** Returns a checkpoint's state as its column holds it. */
-  storedState(id: RecordId, state: Uint8Array): Uint8Array;
-  /**
-   * Returns a row with its values in plain form.
-   *
-   * @throws Refusal RECORD_UNREADABLE if the row's key is not configured, or a value is not the row's own.
-   */
-  openRow<Row extends SealedRow>(row: Row): Row;
 }
-
-/** The columns of a row that `openRow` reads. */
-export type SealedRow = Pick<RecordRow, "tenant_id" | "namespace" | "key"> &
-  Partial<
-    Pick<
-      RecordRow,
-      | "result_key_id"
-      | "checkpoint_key_id"
-      | "result_digest"
-      | "result_metadata"
-      | "result_payload"
-      | "result_bytes"
-      | "checkpoint_state"
-    >
-  >;
-
-/** Why a row cannot be decrypted. */
-export type UnreadableCause = "key_missing" | "not_authentic";
 
 /** Called for each row that cannot be decrypted, for the metrics and the log. */
 export type OnUnreadable = (cause: UnreadableCause, keyId: number) => void;
@@ -63,25 +27,19 @@ type Column = "payload" | "metadata" | "digest" | "checkpoint";
 export function createRecordEncryption(keyring: Keyring, onUnreadable: OnUnreadable): RecordEncryption {
   const { current } = keyring;
 
-  function unreadable(cause: UnreadableCause, keyId: number): Refusal {
+  function reported(cause: UnreadableCause, keyId: number): Refusal {
     onUnreadable(cause, keyId);
-    const why =
-      cause === "key_missing"
-        ? "this server does not have its encryption key"
-        : "what is stored does not belong to it, or was altered";
-    return new Refusal("RECORD_UNREADABLE", `The record cannot be decrypted: ${why}.`, {
-      metadata: { cause, encryption_key: String(keyId) },
-    });
+    return unreadable(cause, keyId);
   }
 
   /** Returns a function that decrypts the values of one record. */
   function opener(name: string, keyId: number): Open {
     const key = keyring.find(keyId);
-    if (key === undefined) throw unreadable("key_missing", keyId);
+    if (key === undefined) throw reported("key_missing", keyId);
     const own = deriveKey(key, "record", name);
     return (value, column) => {
       const plain = open(own, value, placeOf(name, column));
-      if (plain === undefined) throw unreadable("not_authentic", keyId);
+      if (plain === undefined) throw reported("not_authentic", keyId);
       return plain;
     };
   }
@@ -112,9 +70,6 @@ export function createRecordEncryption(keyring: Keyring, onUnreadable: OnUnreada
     },
   };
 }
-
-/** Neither encrypts nor decrypts. */
-export const WITHOUT_KEYS = createRecordEncryption(NO_KEYS, () => {});
 
 function sealedResult(
   key: EncryptionKey,

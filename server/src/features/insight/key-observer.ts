@@ -1,9 +1,10 @@
 import { createRepeating } from "../../core/background/repeat.ts";
+import type { UsedNamespace } from "../../core/claims/hooks.ts";
 import type { Pool } from "../../core/store/pool.ts";
 import type { SweptNamespace } from "../../core/store/records/sweep-records.ts";
-import type { ObservedClaim, UsedNamespace } from "../usage/usage-meter.ts";
 import type { KeyHashes } from "./domain/key-hashes.ts";
 import { keyStem } from "./domain/key-shape.ts";
+import type { ObservedClaim } from "./first-claims.ts";
 import { createObservedKeys, type WaitingClaim } from "./observed-keys.ts";
 import { createSampleShifts } from "./sample-shifts.ts";
 import { addObservedKeys, limitKeySample, removeSampledKeys, type SampledKey } from "./store/key-samples.ts";
@@ -28,6 +29,8 @@ export interface KeyObserver {
 export interface KeyObserverOptions {
   readonly pool: Pool;
   readonly takeObserved: () => readonly ObservedClaim[];
+  /** Called at each turn, after the claims were taken. */
+  readonly beginInterval?: () => void;
   readonly hashes: KeyHashes;
   readonly intervalMs: number;
   readonly onFailed: (error: unknown) => void;
@@ -109,6 +112,7 @@ export function createKeyObserver(options: KeyObserverOptions): KeyObserver {
 
   async function turn(): Promise<void> {
     takeClaims();
+    options.beginInterval?.();
     await storeObserved();
     await removeForgotten();
   }

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import type { ObservedClaim } from "../usage/usage-meter.ts";
+import type { ObservedClaim } from "./first-claims.ts";
 import { createObservedKeys, type WaitingNamespace } from "./observed-keys.ts";
 
 /** The bounds of observed-keys.ts. */

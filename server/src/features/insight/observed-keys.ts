@@ -1,6 +1,6 @@
-import { fingerprintDepth, type ObservedClaim } from "../usage/usage-meter.ts";
 import type { ShapeCounts } from "./domain/key-quality.ts";
 import { keyShape } from "./domain/key-shape.ts";
+import { fingerprintDepth, type ObservedClaim } from "./first-claims.ts";
 
 /** A claim of a sampled fingerprint that is not stored yet. */
 export interface WaitingClaim extends ObservedClaim {

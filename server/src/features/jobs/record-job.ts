@@ -1,5 +1,4 @@
 import type { LiveRecord } from "../../core/domain/record.ts";
-import { LAST_EFFECT_MS } from "../../core/domain/statement-times.ts";
 import type { RetentionChanges } from "./retention-change.ts";
 
 /** What a record job does to a tenant's records. */
@@ -80,16 +79,3 @@ export interface RecordJob {
    */
   readonly after: { readonly namespace: string; readonly key: string } | undefined;
 }
-
-/**
- * Time from a change of a policy until no replica stores records by the old policy any more: a replica uses
- * the old policy for up to 10 s (`Principal.goodUntilMs`), and then a statement may still have an effect for
- * LAST_EFFECT_MS. Two seconds are margin: 26 s.
- */
-export const POLICY_SETTLES_MS = 10_000 + LAST_EFFECT_MS + 2000;
-
-/**
- * Maximum unfinished jobs of a tenant: more than people create while some run, and few enough to read at each
- * look.
- */
-export const MAX_UNFINISHED_JOBS = 20;

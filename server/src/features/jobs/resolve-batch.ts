@@ -2,8 +2,8 @@ import type { RecordId } from "../../core/domain/record.ts";
 import { resultBytes } from "../../core/domain/result-bytes.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { withoutValues } from "../../core/store/records/record-row.ts";
+import type { RecordValues } from "../../core/store/records/record-values.ts";
 import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
-import type { RecordEncryption } from "../encryption/record-encryption.ts";
 import { isMeant, type ResolveWork, recordsLeftAlone } from "./record-job.ts";
 import { raiseCacheGeneration } from "./store/forget-records.ts";
 import { readJobResolution } from "./store/job-resolution.ts";
@@ -24,7 +24,7 @@ export async function resolveBatch(
   transaction: Runner,
   job: TakenJob,
   work: ResolveWork,
-  { limit, encryption }: { readonly limit: number; readonly encryption: RecordEncryption },
+  { limit, encryption }: { readonly limit: number; readonly encryption: RecordValues },
 ): Promise<{ readonly progress: JobProgress; readonly settled: readonly RecordId[] }> {
   const { tenantId } = job;
   if (job.resolution === undefined) throw new Error(`record job ${job.id} has no resolution`);

@@ -1,9 +1,9 @@
 import { type DatabaseClock, UNCHECKED_CLOCK } from "../../core/domain/database-clock.ts";
 import type { RecordId } from "../../core/domain/record.ts";
+import { type ForgetKeys, forgetKeysOf } from "../../core/feature.ts";
 import { limitLocks } from "../../core/store/limit-locks.ts";
 import type { Pool, Runner } from "../../core/store/pool.ts";
-import { type RecordEncryption, WITHOUT_KEYS } from "../encryption/record-encryption.ts";
-import { removeSamples } from "../insight/store/tombstones.ts";
+import { PLAIN_VALUES, type RecordValues } from "../../core/store/records/record-values.ts";
 import type { RecordJob } from "./record-job.ts";
 import { resolveBatch } from "./resolve-batch.ts";
 import { changeFor } from "./retention-change.ts";
@@ -25,7 +25,8 @@ type Batch = Omit<BatchDone, "job">;
 
 interface BatchOptions {
   readonly limit: number;
-  readonly encryption: RecordEncryption;
+  readonly forgetKeys: ForgetKeys;
+  readonly encryption: RecordValues;
   readonly databaseClock: Pick<DatabaseClock, "latestMs">;
 }
 
@@ -54,8 +55,9 @@ export interface JobSelection {
 export function workBatch(
   pool: Pick<Pool, "transaction">,
   { afterTenantId, skippedTenantIds, maxRowsOf, onTaken }: JobSelection,
-  encryption: RecordEncryption = WITHOUT_KEYS,
+  encryption: RecordValues = PLAIN_VALUES,
   databaseClock: Pick<DatabaseClock, "latestMs"> = UNCHECKED_CLOCK,
+  forgetKeys: ForgetKeys = forgetKeysOf([]),
 ): Promise<BatchDone | undefined> {
   return pool.transaction(async (transaction) => {
     const job = await takeRecordJob(transaction, afterTenantId, skippedTenantIds);
@@ -67,6 +69,7 @@ export function workBatch(
       limit: maxRowsOf(job.tenantId),
       encryption,
       databaseClock,
+      forgetKeys,
     });
     await advanceRecordJob(transaction, job.id, batch.progress);
     return { job, ...batch };
@@ -90,7 +93,7 @@ async function advance(transaction: Runner, job: RecordJob, options: BatchOption
   const { tenantId } = job;
   const namespace = job.after?.namespace ?? job.namespace ?? (await nextNamespace(transaction, tenantId, ""));
   if (namespace === undefined) {
-    return { ...NOTHING, after: undefined, finished: await finish(transaction, job, limit) };
+    return { ...NOTHING, after: undefined, finished: await finish(transaction, job, options) };
   }
 
   const page = { tenantId, namespace, afterKey: job.after?.key ?? "", limit };
@@ -103,7 +106,7 @@ async function advance(transaction: Runner, job: RecordJob, options: BatchOption
     return {
       ...done,
       after: { namespace, key: lastKey },
-      finished: await finish(transaction, job, limit - done.examined),
+      finished: await finish(transaction, job, { ...options, limit: limit - done.examined }),
     };
   }
   return { ...done, after: { namespace: next, key: "" }, finished: false };
@@ -113,11 +116,10 @@ async function advance(transaction: Runner, job: RecordJob, options: BatchOption
 async function finish(
   transaction: Runner,
   { work, tenantId, namespace }: RecordJob,
-  limit: number,
+  { limit, forgetKeys }: Pick<BatchOptions, "limit" | "forgetKeys">,
 ): Promise<boolean> {
   // Records that ended before the job began have left tombstones.
-  if (work.kind === "FORGET" && namespace !== undefined)
-    await removeSamples(transaction, tenantId, namespace);
+  if (work.kind === "FORGET" && namespace !== undefined) await forgetKeys(transaction, tenantId, namespace);
   return work.kind !== "DELETE" || removeTenantBatch(transaction, tenantId, limit);
 }
 

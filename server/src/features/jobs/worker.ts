@@ -2,22 +2,24 @@ import type { Logger } from "pino";
 import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
 import type { DatabaseClock } from "../../core/domain/database-clock.ts";
 import { recordName } from "../../core/domain/record.ts";
+import type { ForgetKeys } from "../../core/feature.ts";
 import type { Statements } from "../../core/store/batching/administration-pool.ts";
+import type { RecordValues } from "../../core/store/records/record-values.ts";
 import type { Metrics } from "../../core/telemetry/metrics.ts";
-import type { RecordEncryption } from "../encryption/record-encryption.ts";
 import { createJobScheduler } from "./scheduler.ts";
 import { countUnfinishedRecordJobs } from "./store/record-jobs.ts";
 import { workBatch } from "./work-batch.ts";
 
 export interface JobWorkerOptions {
   readonly pool: Statements;
-  readonly encryption: RecordEncryption;
+  readonly encryption: RecordValues;
   readonly databaseClock: Pick<DatabaseClock, "latestMs">;
   readonly metrics: Metrics;
   readonly log: Logger;
   readonly onFailed: (error: unknown) => void;
   /** Wakes the calls that wait for a record, on every replica. */
   readonly onSettled: (name: string) => void;
+  readonly forgetKeys?: ForgetKeys;
   readonly intervalMs?: number;
 }
 
@@ -32,7 +34,7 @@ const MAX_BACKOFF_MS = 30_000;
  */
 export function createJobWorker(options: JobWorkerOptions): Repeating {
   const { pool, encryption, databaseClock, metrics, log, onFailed, onSettled } = options;
-  const { intervalMs = INTERVAL_MS } = options;
+  const { intervalMs = INTERVAL_MS, forgetKeys } = options;
   const scheduler = createJobScheduler();
 
   async function work(): Promise<boolean> {
@@ -47,7 +49,13 @@ export function createJobWorker(options: JobWorkerOptions): Repeating {
   }
 
   async function workOnce(): Promise<boolean> {
-    const done = await workBatch(pool, scheduler.next(performance.now()), encryption, databaseClock);
+    const done = await workBatch(
+      pool,
+      scheduler.next(performance.now()),
+      encryption,
+      databaseClock,
+      forgetKeys,
+    );
     if (done === undefined) {
       metrics.jobsUnfinished.set(await countUnfinishedRecordJobs(pool));
       return false;

@@ -7,13 +7,13 @@ import { requireSchema } from "../../core/commands/schema.ts";
 import { type Config, readConfig } from "../../core/config/config.ts";
 import { NO_KEYS, parseKeyring } from "../../core/config/keyring.ts";
 import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
+import { POLICY_SETTLES_MS } from "../../core/domain/statement-times.ts";
 import type { TenantResource } from "../../core/domain/tenant.ts";
 import { openPool, type Pool } from "../../core/store/pool.ts";
 import { readServerFacts } from "../../core/store/server-facts.ts";
 import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
 import { lockTenant, updateTenant } from "../../core/store/tenants/tenants.ts";
 import { createRecordEncryption, type RecordEncryption } from "../encryption/record-encryption.ts";
-import { POLICY_SETTLES_MS } from "../jobs/record-job.ts";
 import {
   exportPlainRows,
   exportRecords,

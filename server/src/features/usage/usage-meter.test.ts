@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { latenessBucket } from "./lateness.ts";
-import { createUsageMeter, fingerprintDepth } from "./usage-meter.ts";
+import { createUsageMeter } from "./usage-meter.ts";
 
 const CHARGES = { tenantId: 1, namespace: "charges" };
 const CHARGE = { id: { ...CHARGES, key: "order-1" }, fingerprint: undefined, retentionInForceS: 60 };
@@ -26,40 +26,6 @@ describe("a usage meter", () => {
     meter.mismatched(CHARGES);
     const [{ counters } = { counters: undefined }] = meter.take(1000);
     expect(counters).toMatchObject({ claims: 4, granted: 2, reclaims: 1, in_progress: 1, mismatches: 1 });
-  });
-
-  test("observes the first 50 keys of a namespace and flush, then those of sampled fingerprints, each once", () => {
-    const meter = createUsageMeter(() => {}, {
-      isSampled: () => false,
-      onFull: () => {},
-      fingerprintShiftOf: ({ namespace }) => (namespace === "charges" ? 2 : undefined),
-    });
-    const fingerprints = Array.from(
-      { length: 2000 },
-      (_, n) => new Uint8Array(new Uint32Array([n + 2]).buffer),
-    );
-    expect(fingerprintDepth(fingerprints[50] ?? new Uint8Array())).toBeLessThan(2);
-    const claimAll = (namespace: string) => {
-      for (const fingerprint of fingerprints) {
-        const claimed = { ...CLAIMED, attempt: 1 };
-        meter.claimed({ ...CHARGE, id: { ...CHARGE.id, namespace }, fingerprint }, claimed, 1000);
-        meter.claimed({ ...CHARGE, id: { ...CHARGE.id, namespace }, fingerprint }, IN_PROGRESS, 1000);
-      }
-    };
-    const expected = fingerprints.filter((each, n) => n < 50 || fingerprintDepth(each) >= 2);
-    expect(expected.length).toBeLessThan(700);
-    claimAll("charges");
-    claimAll("not-observed");
-    expect(meter.takeObserved().map(({ fingerprint }) => fingerprint)).toEqual(expected);
-    expect(meter.takeObserved()).toEqual([]);
-    // Without a flush, the first 50 are used up.
-    claimAll("charges");
-    expect(meter.takeObserved()).toHaveLength(
-      fingerprints.filter((each) => fingerprintDepth(each) >= 2).length,
-    );
-    meter.take(10);
-    claimAll("charges");
-    expect(meter.takeObserved()).toHaveLength(expected.length);
   });
 
   test("counts tenants and namespaces separately", () => {
@@ -89,7 +55,7 @@ describe("a usage meter", () => {
 
   test("drops counts of further namespaces while it holds its maximum, and reports each", () => {
     let dropped = 0;
-    const meter = createUsageMeter(() => dropped++, undefined, 2);
+    const meter = createUsageMeter(() => dropped++, 2);
     for (const namespace of ["a", "b", "c", "a"]) meter.count({ tenantId: 1, namespace }, "swept");
     expect(dropped).toBe(1);
     expect(meter.take(10).map(({ namespace, counters }) => [namespace, counters.swept])).toEqual([
@@ -147,39 +113,6 @@ describe("a usage meter", () => {
     expect(retentionsOf(meter)).toMatchObject([
       { firstClaims: 1, repeats: new Map(), late: new Map([[latenessBucket(90_000), 1]]) },
     ]);
-  });
-});
-
-describe("first claims", () => {
-  const CLAIM = { ...CLAIMED, attempt: 1 } as const;
-
-  test("are kept for sampled namespaces alone, and returned once", () => {
-    const sampling = {
-      isSampled: ({ namespace }: { namespace: string }) => namespace === "mail",
-      onFull() {},
-    };
-    const meter = createUsageMeter(() => {}, sampling);
-    const MAIL = {
-      id: { tenantId: 1, namespace: "mail", key: "m-1" },
-      fingerprint: undefined,
-      retentionInForceS: 7,
-    };
-    meter.claimed(CHARGE, CLAIM, 1000);
-    meter.claimed(MAIL, CLAIM, 1000);
-    meter.claimed(MAIL, IN_PROGRESS, 1000);
-    meter.claimed(MAIL, { ...CLAIM, repeated: true }, 1000);
-    expect(meter.takeFirstClaims()).toEqual({ ids: [MAIL.id], atMs: [1000], retentionsS: [7] });
-    expect(meter.takeFirstClaims().ids).toEqual([]);
-  });
-
-  test("are asked for when many of them wait", async () => {
-    let meter = createUsageMeter(() => {});
-    const taken = new Promise<number>((resolve) => {
-      const onFull = () => resolve(meter.takeFirstClaims().ids.length);
-      meter = createUsageMeter(() => {}, { isSampled: () => true, onFull });
-    });
-    for (let i = 0; i < 5000; i++) meter.claimed(CHARGE, CLAIM, 1000);
-    expect(await taken).toBe(5000);
   });
 });
 

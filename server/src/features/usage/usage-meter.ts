@@ -1,79 +1,16 @@
-import type { ClaimCommand, ClaimOutcome, RecordId } from "../../core/domain/record.ts";
+import type { OperationHooks, UsedNamespace } from "../../core/claims/hooks.ts";
+import type { ClaimOutcome } from "../../core/domain/record.ts";
 import { latenessBucket } from "./lateness.ts";
 import type { RetentionUsage, UsageCount } from "./store/usage.ts";
 import type { UsageCounter } from "./usage.ts";
 
 /** Counts the use of namespaces. Its counts are stored every few seconds. */
-export interface UsageMeter {
-  /** Counts a Claim that was answered at a time of the database's clock. */
-  claimed(claim: CountedClaim, outcome: ClaimOutcome, atMs: number): void;
-  /** Counts a Claim that was refused because the key is bound to another fingerprint. */
-  mismatched(of: UsedNamespace): void;
+export interface UsageMeter extends OperationHooks {
   count(of: UsedNamespace, counter: UsageCounter, times?: number): void;
   /** Removes and returns the counts of up to `maxNamespaces` namespaces. */
   take(maxNamespaces: number): readonly UsageCount[];
   /** Returns the number of namespaces that have counts. */
   size(): number;
-  /** Removes and returns the first claims of keys in sampled namespaces. */
-  takeFirstClaims(): FirstClaims;
-  /** Removes and returns the first claims whose keys are observed: some of each namespace, and those of sampled fingerprints. */
-  takeObserved(): readonly ObservedClaim[];
-}
-
-/** A claim that began an operation, and whose key is observed. */
-export interface ObservedClaim {
-  readonly id: RecordId;
-  readonly fingerprint: Uint8Array | undefined;
-  /** When it was granted, in milliseconds since the Unix epoch on the database's clock. */
-  readonly atMs: number;
-}
-
-/** What is counted of a claim's command. */
-export type CountedClaim = Pick<ClaimCommand, "id" | "fingerprint" | "retentionInForceS">;
-
-/** Claims that began an operation, as columns. */
-export interface FirstClaims {
-  readonly ids: readonly RecordId[];
-  /** When each was granted, in milliseconds since the Unix epoch on the database's clock. */
-  readonly atMs: readonly number[];
-  /** The key retention in force at each. */
-  readonly retentionsS: readonly number[];
-}
-
-/** Takes the first claims of keys in sampled namespaces. It is asked once for each namespace and flush. */
-export interface ClaimSampling {
-  isSampled(of: UsedNamespace): boolean;
-  /** Called, after the claim was answered, when MAX_FIRST_CLAIMS claims wait for `takeFirstClaims`. */
-  onFull(): void;
-  /** Returns the least `fingerprintDepth` whose claims are observed; undefined: no claim of the namespace is. */
-  fingerprintShiftOf?(of: UsedNamespace): number | undefined;
-  /** Called, after the claim was answered, when MAX_FIRST_CLAIMS claims wait for `takeObserved`. */
-  onObservedFull?(): void;
-}
-
-const NO_SAMPLING: ClaimSampling = { isSampled: () => false, onFull: () => {} };
-
-/** Claims of a namespace and flush whose keys are observed, with any fingerprint: enough for shares of a day. */
-const MAX_OBSERVED = 50;
-
-/**
- * Returns a fingerprint's depth: at least s for one in 2^s, the same on every replica. The hash selects, and is
- * never stored.
- */
-export function fingerprintDepth(fingerprint: Uint8Array): number {
-  let hash = 0;
-  for (let i = 0; i < fingerprint.length; i++)
-    hash = Math.imul(hash ^ (fingerprint[i] as number), 0x01000193);
-  // The last step of MurmurHash3 (public domain): each bit of the sum changes each bit of the hash.
-  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
-  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
-  hash ^= hash >>> 16;
-  return hash === 0 ? 32 : 31 - Math.clz32(hash & -hash);
-}
-
-export interface UsedNamespace {
-  readonly tenantId: number;
-  readonly namespace: string;
 }
 
 class RetentionTally implements RetentionUsage {
@@ -107,31 +44,15 @@ class Tally implements UsageCount {
     swept: 0,
   };
   readonly retentions: RetentionTally[] = [];
-  readonly isSampled: boolean;
-  readonly #fingerprintShift: number | undefined;
-  #observed = 0;
   /** The one that counted last. */
   #retention: RetentionTally | undefined;
 
-  constructor({ tenantId, namespace }: UsedNamespace, isSampled: boolean, fingerprintShift?: number) {
+  constructor({ tenantId, namespace }: UsedNamespace) {
     this.tenantId = tenantId;
     this.namespace = namespace;
-    this.isSampled = isSampled;
-    this.#fingerprintShift = fingerprintShift;
   }
 
-  /** Returns whether the key of a claim that began an operation is observed. */
-  observes(fingerprint: Uint8Array | undefined): boolean {
-    if (this.#fingerprintShift === undefined) return false;
-    if (this.#observed < MAX_OBSERVED) {
-      this.#observed++;
-      return true;
-    }
-    return fingerprint !== undefined && fingerprintDepth(fingerprint) >= this.#fingerprintShift;
-  }
-
-  /** Returns whether the claim began an operation. */
-  claimed(outcome: ClaimOutcome, retentionS: number, atMs: number): boolean {
+  claimed(outcome: ClaimOutcome, retentionS: number, atMs: number): void {
     const { counters } = this;
     let retention = this.#retention;
     if (retention?.retentionS !== retentionS) retention = this.#changeRetention(retentionS);
@@ -143,11 +64,11 @@ class Tally implements UsageCount {
         if (outcome.attempt === 1 && !outcome.repeated) {
           retention.firstClaims++;
           const { endedFirstClaimedAtMs } = outcome;
-          if (endedFirstClaimedAtMs === undefined) return true;
-          increment(retention.late, latenessBucket(outcome.firstClaimedAtMs - endedFirstClaimedAtMs));
-          return false;
+          if (endedFirstClaimedAtMs !== undefined)
+            increment(retention.late, latenessBucket(outcome.firstClaimedAtMs - endedFirstClaimedAtMs));
+          return;
         }
-        if (outcome.attempt === 1) return false;
+        if (outcome.attempt === 1) return;
         counters.reclaims++;
         break;
       case "completed":
@@ -161,7 +82,6 @@ class Tally implements UsageCount {
         break;
     }
     increment(retention.repeats, latenessBucket(atMs - outcome.firstClaimedAtMs));
-    return false;
   }
 
   #changeRetention(retentionS: number): RetentionTally {
@@ -185,24 +105,15 @@ function increment(counts: Map<number, number>, bucket: number): void {
  */
 const MAX_NAMESPACES = 100_000;
 
-/** First claims that wait to be hashed, a millisecond's work. So the meter holds few keys for long. */
-const MAX_FIRST_CLAIMS = 4096;
-
 /** @param onDropped is called for each count that is dropped. */
-export function createUsageMeter(
-  onDropped: () => void,
-  { isSampled, onFull, fingerprintShiftOf, onObservedFull }: ClaimSampling = NO_SAMPLING,
-  maxNamespaces = MAX_NAMESPACES,
-): UsageMeter {
-  const first = { ids: [] as RecordId[], atMs: [] as number[], retentionsS: [] as number[] };
-  let observed: ObservedClaim[] = [];
+export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAMESPACES): UsageMeter {
   const tenants = new Map<number, Map<string, Tally>>();
   let size = 0;
 
   function tallyOf(of: UsedNamespace): Tally {
     const known = tenants.get(of.tenantId)?.get(of.namespace);
     if (known !== undefined) return known;
-    const tally = new Tally(of, isSampled(of), fingerprintShiftOf?.(of));
+    const tally = new Tally(of);
     if (size >= maxNamespaces) {
       onDropped();
       return tally;
@@ -230,19 +141,8 @@ export function createUsageMeter(
   }
 
   return {
-    claimed({ id, fingerprint, retentionInForceS }, outcome, atMs) {
-      const tally = tallyOf(id);
-      const isFirst = tally.claimed(outcome, retentionInForceS, atMs);
-      if (!isFirst) return;
-      if (tally.observes(fingerprint)) {
-        observed.push({ id, fingerprint, atMs: outcome.firstClaimedAtMs });
-        if (observed.length % MAX_FIRST_CLAIMS === 0 && onObservedFull) setImmediate(onObservedFull);
-      }
-      if (!tally.isSampled) return;
-      first.ids.push(id);
-      first.atMs.push(outcome.firstClaimedAtMs);
-      first.retentionsS.push(retentionInForceS);
-      if (first.ids.length % MAX_FIRST_CLAIMS === 0) setImmediate(onFull);
+    claimed({ id, retentionInForceS }, outcome, atMs) {
+      tallyOf(id).claimed(outcome, retentionInForceS, atMs);
     },
     mismatched(of) {
       const { counters } = tallyOf(of);
@@ -261,15 +161,5 @@ export function createUsageMeter(
       return taken;
     },
     size: () => size,
-    takeFirstClaims() {
-      const taken = { ids: [...first.ids], atMs: [...first.atMs], retentionsS: [...first.retentionsS] };
-      for (const column of Object.values(first)) column.length = 0;
-      return taken;
-    },
-    takeObserved() {
-      const taken = observed;
-      observed = [];
-      return taken;
-    },
   };
 }

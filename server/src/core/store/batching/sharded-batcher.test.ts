@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import type { Shards } from "../../../features/citus/shards.ts";
 import type { Deadline } from "../../domain/operation.ts";
 import type { Pool, Runner } from "../pool.ts";
 import { createShardedBatcher, type ShardedBatcherOptions } from "./sharded-batcher.ts";
+import type { Shards } from "./shards.ts";
 import { createTurns } from "./turns.ts";
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };

@@ -1,7 +1,7 @@
-import type { Shard, Shards } from "../../../features/citus/shards.ts";
 import { type Deadline, onlyValue, type Settled } from "../../domain/operation.ts";
 import type { Pool, Runner } from "../pool.ts";
 import { type Batcher, type BatcherOptions, createBatcher, MAX_QUEUED, type PartBatcher } from "./batcher.ts";
+import type { Shard, Shards } from "./shards.ts";
 
 /** The database of the records. */
 export interface RecordsDatabase {

@@ -1,5 +1,4 @@
 import type pg from "pg";
-import type { RecordEncryption } from "../../../features/encryption/record-encryption.ts";
 import { type Deadline, mapSettled, Rejected, type Settled } from "../../domain/operation.ts";
 import { type Contended, type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
@@ -8,11 +7,12 @@ import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-
 import type { Runner, Statement } from "../pool.ts";
 import { type Readings, recordsOf } from "./read-records.ts";
 import type { OpenRow, RecordRow } from "./record-row.ts";
+import type { RecordValues } from "./record-values.ts";
 
 /** What the operations that write records share. */
 export interface WriteParts {
   readonly readings: Readings;
-  readonly encryption: RecordEncryption;
+  readonly values: RecordValues;
   readonly limiter: TenantLimiter;
 }
 

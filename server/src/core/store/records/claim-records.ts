@@ -49,7 +49,7 @@ interface ClaimParts extends WriteParts {
  */
 export function createClaimRecords(
   database: RecordsDatabase,
-  { readings, fillResult, encryption, limiter, databaseClock }: ClaimParts,
+  { readings, fillResult, values, limiter, databaseClock }: ClaimParts,
 ): ClaimRecords {
   const insert = createBatchedWrite<ClaimCommand, GrantedRow>(database, readings, {
     statement: claimRecords,
@@ -66,7 +66,7 @@ export function createClaimRecords(
   const takeOver = createBatchedWrite<ClaimCommand, RecordRow>(database, readings, {
     statement: takeOverRecords,
     parametersOf: (commands) => takeOverParameters(commands, databaseClock.latestMs()),
-    readWritten: (rows, commands) => readWrittenRecords(rows, commands, encryption.openRow),
+    readWritten: (rows, commands) => readWrittenRecords(rows, commands, values.openRow),
     recordForDuplicate: (granted) => granted,
     maxInFlight: MAX_TAKE_OVERS_IN_FLIGHT,
     limiter,

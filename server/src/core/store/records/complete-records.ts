@@ -103,13 +103,13 @@ export type CompleteRecords = (
  */
 export function createCompleteRecords(
   database: RecordsDatabase,
-  { readings, encryption, limiter }: WriteParts,
+  { readings, values, limiter }: WriteParts,
 ): CompleteRecords {
   const complete = createBatchedWrite<CompleteCommand, CompletedRow, CachedCompletion>(database, readings, {
     statement: completeRecords,
     parametersOf(commands) {
       const stored = commands.map(({ id, result, resultDigest: digest }) =>
-        encryption.storedResult(id, {
+        values.storedResult(id, {
           digest,
           payload: result.payload,
           metadata: result.metadataJson || undefined,
@@ -124,7 +124,7 @@ export function createCompleteRecords(
         textArray(commands.map((command) => command.result.contentType || undefined)),
         textArray(stored.map(({ metadata }) => metadata)),
         intArray(commands.map((command) => command.keyRetentionS)),
-        encryption.keyId,
+        values.keyId,
       ];
     },
     bytesOf: (command) => resultBytes(command.result),

@@ -69,7 +69,7 @@ export type ExtendLeases = (
  */
 export function createExtendLeases(
   database: RecordsDatabase,
-  { readings, encryption, limiter }: WriteParts,
+  { readings, values, limiter }: WriteParts,
 ): ExtendLeases {
   const extend = createBatchedWrite<ExtendLeaseCommand, RecordRow>(database, readings, {
     statement: extendLeases,
@@ -79,9 +79,9 @@ export function createExtendLeases(
       intArray(commands.map((command) => command.leaseMs)),
       textArray(commands.map((command) => command.checkpoint?.name)),
       byteaArray(
-        commands.map(({ id, checkpoint }) => checkpoint && encryption.storedState(id, checkpoint.state)),
+        commands.map(({ id, checkpoint }) => checkpoint && values.storedState(id, checkpoint.state)),
       ),
-      encryption.keyId,
+      values.keyId,
     ],
     bytesOf: (command) => command.checkpoint?.state.byteLength ?? 0,
     readWritten: (rows, commands) => readWrittenRecords(rows, commands),

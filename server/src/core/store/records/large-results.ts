@@ -1,4 +1,3 @@
-import type { RecordEncryption } from "../../../features/encryption/record-encryption.ts";
 import { type Deadline, mapSettled } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, type Result, recordName } from "../../domain/record.ts";
 import { createReplyRoom, type ReplyRoom, replyTooLarge, unboundedBytes } from "../../domain/reply-room.ts";
@@ -7,6 +6,7 @@ import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-
 import { bigintArray } from "../sql-arrays.ts";
 import { type IdRow, idColumns, nameOfRow } from "./record-ids.ts";
 import { AbsentPayload, type RecordRow } from "./record-row.ts";
+import type { RecordValues } from "./record-values.ts";
 
 /**
  * Reads results that are too large to be read with their records (`MAX_INLINE_RESULT_BYTES`). They are read
@@ -64,7 +64,7 @@ export type FillResult = (
  */
 export function createFillResult(
   database: RecordsDatabase,
-  encryption: RecordEncryption,
+  values: RecordValues,
   limiter: TenantLimiter,
 ): FillResult {
   const reads = createShardedBatcher<LargeResult, ReadResult | undefined>(database, {
@@ -88,7 +88,7 @@ export function createFillResult(
       return mapSettled(wanted, ({ id }) => {
         const sealed = byName.get(recordName(id));
         if (sealed === undefined || sealed.result_payload === null) return undefined;
-        const { result_payload: payload, result_metadata: metadataJson } = encryption.openRow(sealed);
+        const { result_payload: payload, result_metadata: metadataJson } = values.openRow(sealed);
         return payload === null ? undefined : { payload, metadataJson: metadataJson ?? "" };
       });
     },

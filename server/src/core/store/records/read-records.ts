@@ -1,4 +1,3 @@
-import type { RecordEncryption } from "../../../features/encryption/record-encryption.ts";
 import { awaitLate, type Deadline, mapSettled, type Settled } from "../../domain/operation.ts";
 import { type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
@@ -10,6 +9,7 @@ import type { Runner } from "../pool.ts";
 import { type FillResult, keepForReply } from "./large-results.ts";
 import { idColumns, nameOfRow } from "./record-ids.ts";
 import { type OpenRow, parseRecord, RECORD_COLUMNS, type RecordRow } from "./record-row.ts";
+import type { RecordValues } from "./record-values.ts";
 
 /**
  * Reads the rows of many keys. A result larger than MAX_INLINE_RESULT_BYTES is not returned, only its size.
@@ -55,7 +55,7 @@ export type Readings = Batcher<RecordId, LiveRecord | undefined>;
 /** Gathers the reads of all callers, and of operations that wrote nothing, into statements. */
 export function createReadings(
   database: RecordsDatabase,
-  encryption: RecordEncryption,
+  values: RecordValues,
   limiter: TenantLimiter,
 ): Readings {
   return createShardedBatcher<RecordId, LiveRecord | undefined>(database, {
@@ -71,11 +71,7 @@ export function createReadings(
     },
     maxInFlight: MAX_IN_FLIGHT,
     async execute(run, ids) {
-      return recordsOf(
-        ids,
-        await run<RecordRow>(readRecords, idColumns(ids), ids.length),
-        encryption.openRow,
-      );
+      return recordsOf(ids, await run<RecordRow>(readRecords, idColumns(ids), ids.length), values.openRow);
     },
   });
 }

@@ -1,14 +1,14 @@
-import type { Shards } from "../../../features/citus/shards.ts";
-import { type RecordEncryption, WITHOUT_KEYS } from "../../../features/encryption/record-encryption.ts";
 import { type DatabaseClock, UNCHECKED_CLOCK } from "../../domain/database-clock.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
+import type { Shards } from "../batching/shards.ts";
 import type { Pool } from "../pool.ts";
 import { type ClaimRecords, createClaimRecords } from "./claim-records.ts";
 import { type CompleteRecords, createCompleteRecords } from "./complete-records.ts";
 import { createExtendLeases, type ExtendLeases } from "./extend-leases.ts";
 import { createFillResult } from "./large-results.ts";
 import { createReadings, createReadRecords, type ReadRecords } from "./read-records.ts";
+import { PLAIN_VALUES, type RecordValues } from "./record-values.ts";
 import { createReleaseRecords, type ReleaseRecords } from "./release-records.ts";
 
 /**
@@ -31,18 +31,18 @@ export interface RecordStore {
 export function createRecordStore(
   pool: Pool,
   limiter: TenantLimiter,
-  encryption: RecordEncryption = WITHOUT_KEYS,
+  values: RecordValues = PLAIN_VALUES,
   shards?: Shards,
   databaseClock: DatabaseClock = UNCHECKED_CLOCK,
 ): RecordStore {
   const database: RecordsDatabase = { pool, shards };
-  const fillResult = createFillResult(database, encryption, limiter);
-  const readings = createReadings(database, encryption, limiter);
+  const fillResult = createFillResult(database, values, limiter);
+  const readings = createReadings(database, values, limiter);
   return {
-    claim: createClaimRecords(database, { readings, fillResult, encryption, limiter, databaseClock }),
-    complete: createCompleteRecords(database, { readings, encryption, limiter }),
+    claim: createClaimRecords(database, { readings, fillResult, values, limiter, databaseClock }),
+    complete: createCompleteRecords(database, { readings, values, limiter }),
     release: createReleaseRecords(database, readings, limiter),
-    extendLease: createExtendLeases(database, { readings, encryption, limiter }),
+    extendLease: createExtendLeases(database, { readings, values, limiter }),
     read: createReadRecords(readings, fillResult),
   };
 }

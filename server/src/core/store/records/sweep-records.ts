@@ -1,4 +1,3 @@
-import type { SampleSeed } from "../../../features/insight/domain/key-sample.ts";
 import { limitLocks } from "../limit-locks.ts";
 import type { Pool, Statement } from "../pool.ts";
 
@@ -250,7 +249,7 @@ export async function sweepBatch(
   pool: Pool,
   maxRows: number,
   observer: SweepObserver = UNOBSERVED,
-  sampleSeed?: SampleSeed,
+  sampleSeed?: bigint,
   latestMs?: number,
 ): Promise<Swept> {
   const seed = sampleSeed === undefined ? null : String(sampleSeed);

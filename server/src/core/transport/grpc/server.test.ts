@@ -20,12 +20,14 @@ const [REQUEST, SERVING, SERVICE_UNKNOWN] = [Buffer.alloc(0), Buffer.of(0x08, 1)
 
 let session: ClientHttp2Session;
 
-/** Starts a server whose own services have no handlers, and connects to it. */
+const notCalled = () => Promise.reject(new Error("no test calls a service of ours"));
+
+/** Starts a server whose own services are not called, and connects to it. */
 beforeEach(async () => {
   const server = createGrpcServer({
-    routes: routesOf(IdempotencyService, "CALLER", {} as never),
+    routes: routesOf(IdempotencyService, "CALLER", { claim: notCalled, batch: notCalled }),
     pipeline: {
-      answer: () => Promise.reject(new Error("no test calls a service of ours")),
+      answer: notCalled,
       callsInFlight: () => 0,
       authenticate: (route) =>
         Promise.reject(

@@ -10,7 +10,6 @@ import type {
   UniversalServerRequest as ServerRequest,
   UniversalServerResponse as ServerResponse,
 } from "@connectrpc/connect/protocol";
-import type { ConsoleSite } from "../../../features/console/site.ts";
 import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
 import type { Principal } from "../../domain/tenant.ts";
 import { REPLY_COMPRESSIONS } from "../compression.ts";
@@ -20,6 +19,7 @@ import type { IncomingCall, Pipeline } from "../pipeline.ts";
 import { messageLimits, parseTimeoutMs, type ReceivedMessage, TIMEOUT_HEADER } from "../read-message.ts";
 import type { Route } from "../route.ts";
 import { type PendingMessage, splitRequest } from "./connect-bodies.ts";
+import type { PageSite } from "./web-page.ts";
 
 /** Answers a request, whose body is a separate argument; rejects only if the caller has left. */
 export type ConnectHandler = (
@@ -58,7 +58,7 @@ const ARRIVAL = createContextKey<Arrival | undefined>(undefined);
 export function createConnectHandlers(
   routes: readonly Route[],
   pipeline: Pipeline,
-  site: ConsoleSite | undefined,
+  site: PageSite | undefined,
 ): ReadonlyMap<string, ConnectHandler> {
   const router = createConnectRouter({
     // Native gRPC has a separate port.
@@ -83,7 +83,7 @@ function addRoutes(
   router: ConnectRouter,
   routes: readonly Route[],
   pipeline: Pipeline,
-  site: ConsoleSite | undefined,
+  site: PageSite | undefined,
 ): void {
   for (const route of routes) {
     router.rpc(route.method, async (_empty: unknown, context: HandlerContext) => {
@@ -104,9 +104,9 @@ function unencoded<Reply>(reply: Reply): Reply {
 class IncomingConnectCall implements IncomingCall {
   readonly #route: Route;
   readonly #context: HandlerContext;
-  readonly #site: ConsoleSite | undefined;
+  readonly #site: PageSite | undefined;
 
-  constructor(route: Route, context: HandlerContext, site: ConsoleSite | undefined) {
+  constructor(route: Route, context: HandlerContext, site: PageSite | undefined) {
     this.#route = route;
     this.#context = context;
     this.#site = site;

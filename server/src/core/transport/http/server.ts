@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { Logger } from "pino";
-import type { Console } from "../../../features/console/console.ts";
 import type { AddressLimit, Port } from "../connections.ts";
 import {
   createOutboundBudget,
@@ -17,6 +16,7 @@ import type { Tls } from "../tls.ts";
 import { createConnectHandlers, type HttpConnection } from "./connect-routes.ts";
 import type { OpenApi } from "./openapi.ts";
 import { createHttpPort } from "./port.ts";
+import type { WebPage } from "./web-page.ts";
 
 /** The port for browsers, curl and other clients without gRPC: Connect, gRPC-Web and JSON over HTTP/1.1. */
 export interface HttpServer extends Port {
@@ -41,7 +41,7 @@ export interface HttpServerOptions extends AddressLimit {
   readonly isAnonymous: boolean;
   readonly openApi: OpenApi;
   /** Undefined: the console is off. */
-  readonly console: Console | undefined;
+  readonly console: WebPage | undefined;
 }
 
 const MAX_HEADERS_TIMEOUT_MS = 10_000;

@@ -1,7 +1,6 @@
 import type { ChangeListener } from "../../../core/auth/authenticate.ts";
+import type { ReplicaState } from "../../../core/feature.ts";
 import type { Pool } from "../../../core/store/pool.ts";
-import type { ServerFacts } from "../../../core/store/server-facts.ts";
-import type { Diagnosis } from "../../doctor/diagnose.ts";
 import type { PageTokens } from "../pages.ts";
 
 /** The parts that OperatorService needs. */
@@ -14,13 +13,5 @@ export interface OperatorOptions {
   readonly pepper: string;
   /** The configuration without its secrets. */
   readonly redactedConfig: Readonly<Record<string, string>>;
-  readonly replicaState: {
-    readonly id: string;
-    /** Returns the active degraded states. */
-    readonly degraded: () => readonly string[];
-    /** Returns what the last heartbeat read; undefined before the first one. */
-    readonly lastBeaten: () => ServerFacts | undefined;
-  };
-  /** Examines the database, Redis and the replicas. */
-  readonly diagnose: () => Promise<Diagnosis>;
+  readonly replicaState: ReplicaState;
 }

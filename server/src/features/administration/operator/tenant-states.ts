@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call, Handlers } from "../../../core/calls/call.ts";
+import { POLICY_SETTLES_MS } from "../../../core/domain/statement-times.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import { revokeApiKeys } from "../../../core/store/tenants/api-keys.ts";
@@ -10,7 +11,6 @@ import {
   ResumeTenantResponseSchema,
   SuspendTenantResponseSchema,
 } from "../../../gen/onceward/v1/operator_pb.ts";
-import { POLICY_SETTLES_MS } from "../../jobs/record-job.ts";
 import { insertRecordJob } from "../../jobs/store/record-jobs.ts";
 import { recordChange } from "../audited-change.ts";
 import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";

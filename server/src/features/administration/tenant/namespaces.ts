@@ -4,7 +4,9 @@ import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
 import { resolvePolicy } from "../../../core/domain/policy.ts";
 import { MAX_DECLARED_NAMESPACES } from "../../../core/domain/quotas.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
+import { POLICY_SETTLES_MS } from "../../../core/domain/statement-times.ts";
 import type { NamespaceResource, Tenant, TenantResource } from "../../../core/domain/tenant.ts";
+import type { ForgetKeys } from "../../../core/feature.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { findTenantResource } from "../../../core/store/tenants/tenants.ts";
@@ -18,8 +20,7 @@ import {
   UpdateNamespaceResponseSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { NamespaceSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
-import { removeSamples } from "../../insight/store/tombstones.ts";
-import { POLICY_SETTLES_MS, type RecordJob } from "../../jobs/record-job.ts";
+import type { RecordJob } from "../../jobs/record-job.ts";
 import { type RetentionChanges, retentionChange } from "../../jobs/retention-change.ts";
 import { mayHaveLiveRecords } from "../../jobs/store/restamp-records.ts";
 import { recordChange } from "../audited-change.ts";
@@ -38,6 +39,10 @@ import { applyPolicyUpdate, type PolicyUpdate, parsePolicyUpdate, policySnapshot
 import { newRecordJob } from "./record-jobs.ts";
 import { retentionEffect } from "./retention-effect.ts";
 
+interface NamespaceOptions extends TenantAdminOptions {
+  readonly forgetKeys: ForgetKeys;
+}
+
 type Methods = "getNamespace" | "listNamespaces" | "updateNamespace" | "deleteNamespace";
 
 /** Returns the RPCs for namespaces and their policies. */
@@ -46,7 +51,8 @@ export function createNamespaceHandlers({
   pageTokens,
   changes: listener,
   admission,
-}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, Methods> {
+  forgetKeys,
+}: NamespaceOptions): Pick<Handlers<typeof TenantAdminService>, Methods> {
   return {
     async getNamespace({ name }, call) {
       const own = parseName(name, "name", call);
@@ -102,7 +108,9 @@ export function createNamespaceHandlers({
       const own = parseName(request.name, "name", call);
       const job = await pool
         .of(call)
-        .transaction((transaction) => removePolicy(transaction, call, { admission, own, request }));
+        .transaction((transaction) =>
+          removePolicy(transaction, call, { admission, forgetKeys, own, request }),
+        );
       listener.tenantChanged(own.id);
       return create(DeleteNamespaceResponseSchema, job && { job: recordJobMessage(job) });
     },
@@ -173,9 +181,13 @@ async function removePolicy(
   call: Call,
   {
     admission,
+    forgetKeys,
     own,
     request: { name, etag, force },
-  }: Pick<PolicyChange, "admission" | "own"> & { readonly request: DeleteNamespaceRequest },
+  }: Pick<PolicyChange, "admission" | "own"> & {
+    readonly forgetKeys: ForgetKeys;
+    readonly request: DeleteNamespaceRequest;
+  },
 ): Promise<RecordJob | undefined> {
   const tenant = await lockOwnTenant(transaction, own);
   const was = await findNamespaceResource(transaction, own.id, name);
@@ -189,7 +201,7 @@ async function removePolicy(
     );
   }
   await deleteNamespace(transaction, own.id, name);
-  await removeSamples(transaction, own.id, name);
+  await forgetKeys(transaction, own.id, name);
   const job = mayBeLive
     ? await newRecordJob(transaction, admission, tenant, {
         namespace: name,

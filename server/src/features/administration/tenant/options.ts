@@ -2,7 +2,7 @@ import type { Admission } from "../../../core/admission/admission.ts";
 import type { ChangeListener } from "../../../core/auth/authenticate.ts";
 import type { AdministrationPool } from "../../../core/store/batching/administration-pool.ts";
 import type { RecordStore } from "../../../core/store/records/record-store.ts";
-import type { RecordEncryption } from "../../encryption/record-encryption.ts";
+import type { RecordValues } from "../../../core/store/records/record-values.ts";
 import type { PageTokens } from "../pages.ts";
 
 /** The parts that TenantAdminService needs. */
@@ -13,7 +13,7 @@ export interface TenantAdminOptions {
   readonly pageTokens: PageTokens;
   /** Receives every change, after its commit. */
   readonly changes: ChangeListener;
-  readonly encryption: RecordEncryption;
+  readonly encryption: RecordValues;
   /** Keys the digests of API keys, and the hashes of records' keys in audit events. */
   readonly pepper: string;
   /** Wakes the calls that wait for a record, on every replica. */

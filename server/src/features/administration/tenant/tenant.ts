@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { Handlers } from "../../../core/calls/call.ts";
 import { resolvePolicy } from "../../../core/domain/policy.ts";
 import { credentialInvalid } from "../../../core/domain/refusal.ts";
+import { POLICY_SETTLES_MS } from "../../../core/domain/statement-times.ts";
 import type { NamespaceResource, TenantResource } from "../../../core/domain/tenant.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
@@ -11,7 +12,6 @@ import {
   type TenantAdminService,
   UpdateTenantResponseSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
-import { POLICY_SETTLES_MS } from "../../jobs/record-job.ts";
 import { type RetentionChanges, retentionChange } from "../../jobs/retention-change.ts";
 import { recordChange } from "../audited-change.ts";
 import { listNamespaceResources } from "../store/namespaces.ts";

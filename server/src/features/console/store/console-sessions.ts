@@ -1,23 +1,7 @@
+import type { KnownSession, SessionCredential } from "../../../core/auth/sessions.ts";
 import type { Role } from "../../../core/domain/tenant.ts";
 import type { Pool, Runner } from "../../../core/store/pool.ts";
 import { byteaArray, textArray } from "../../../core/store/sql-arrays.ts";
-
-/** The credential that signed in. The actor of an API key is its id, that of a token its subject. */
-export type SessionCredential =
-  | {
-      readonly kind: "API_KEY";
-      readonly actor: string;
-      /** As the database stores it of the key's secret: a key with another secret ends the session. */
-      readonly keyDigest: Buffer;
-    }
-  | {
-      readonly kind: "TOKEN";
-      readonly actor: string;
-      readonly issuer: string;
-      readonly role: Role;
-      /** The only namespaces that the token is valid for; undefined: all. */
-      readonly namespaces: readonly string[] | undefined;
-    };
 
 /** A session to be stored. */
 export interface NewSession {
@@ -28,16 +12,6 @@ export interface NewSession {
   readonly credential: SessionCredential;
   /** When the credential expires, in milliseconds since the Unix epoch; undefined: it does not. */
   readonly expiresAtMs: number | undefined;
-}
-
-/** A session as it was in the database at one moment. Instants are in `performance.now()` milliseconds. */
-export interface KnownSession extends Pick<NewSession, "tenantId" | "credential"> {
-  /** Just before the database was asked. */
-  readonly askedAtMs: number;
-  /** When the session ends at the latest. */
-  readonly endsAtMs: number;
-  /** The same in milliseconds since the Unix epoch. */
-  readonly expiresAtMs: number;
 }
 
 /** The time after which an unused session ends. */

@@ -1,4 +1,4 @@
-import type { Pooler } from "../../../core/store/pooler.ts";
+import { whyPgBouncerSwitchIsMissing } from "../../../core/store/pooler.ts";
 import type { Check } from "../check.ts";
 import { type PostgresSettings, readPostgresSettings } from "../facts/settings.ts";
 import type { Observation } from "../findings.ts";
@@ -33,20 +33,6 @@ export const poolerCheck: Check = {
     return observations;
   },
 };
-
-/** Returns why a replica could not serve through this pooler without ONCEWARD_PGBOUNCER; undefined if it can. */
-export function whyPgBouncerSwitchIsMissing(
-  { mode, acceptsSettings }: Pooler,
-  { ONCEWARD_PGBOUNCER: isSet }: { readonly ONCEWARD_PGBOUNCER: boolean },
-): string | undefined {
-  if (isSet) return undefined;
-  if (mode === "transaction") {
-    return "DATABASE_URL leads to a pooler in transaction mode (PgBouncer), and ONCEWARD_PGBOUNCER is not true.";
-  }
-  return acceptsSettings
-    ? undefined
-    : "DATABASE_URL leads to a pooler that refuses the service's settings (PgBouncer), and ONCEWARD_PGBOUNCER is not true.";
-}
 
 const TIMEOUTS = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"] as const;
 const PLANNER = [

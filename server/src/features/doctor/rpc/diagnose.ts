@@ -5,7 +5,6 @@ import {
   Finding_Severity,
   type OperatorService,
 } from "../../../gen/onceward/v1/operator_pb.ts";
-import type { OperatorOptions } from "../../administration/operator/options.ts";
 import type { Diagnosis } from "../diagnose.ts";
 import type { Severity } from "../findings.ts";
 
@@ -15,10 +14,14 @@ const SEVERITIES: Readonly<Record<Severity, Finding_Severity>> = {
   error: Finding_Severity.ERROR,
 };
 
-/** Returns the RPC that examines the service's surroundings. */
-export function createDiagnoseHandlers({
-  diagnose,
-}: OperatorOptions): Pick<Handlers<typeof OperatorService>, "diagnose"> {
+/**
+ * Returns the RPC that examines the service's surroundings.
+ *
+ * @param diagnose examines the database, Redis and the replicas.
+ */
+export function createDiagnoseHandlers(
+  diagnose: () => Promise<Diagnosis>,
+): Pick<Handlers<typeof OperatorService>, "diagnose"> {
   // Calls share an examination, so that their number costs nothing.
   let inFlight: Promise<Diagnosis> | undefined;
 

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { NO_KEYS, parseKeyring } from "../../../core/config/keyring.ts";
 import { digestResult } from "../../../core/domain/result-digest.ts";
-import { createRecordEncryption, WITHOUT_KEYS } from "../../encryption/record-encryption.ts";
+import { PLAIN_VALUES } from "../../../core/store/records/record-values.ts";
+import { createRecordEncryption } from "../../encryption/record-encryption.ts";
 import type { Resolution } from "../resolution.ts";
 import { readJobResolution, writeJobResolution } from "./job-resolution.ts";
 
@@ -15,7 +16,7 @@ const COMPLETE: Resolution = { kind: "complete", result, resultDigest: digestRes
 const KEYS = parseKeyring(`1:${Buffer.alloc(32, 7).toString("base64")}`);
 
 test("a resolution that was written is read as it was, with and without keys", () => {
-  for (const encryption of [WITHOUT_KEYS, createRecordEncryption(KEYS ?? NO_KEYS, () => {})]) {
+  for (const encryption of [PLAIN_VALUES, createRecordEncryption(KEYS ?? NO_KEYS, () => {})]) {
     const resolutions: Resolution[] = [{ kind: "forget" }, { kind: "release" }, COMPLETE];
     for (const resolution of resolutions) {
       const json = writeJobResolution(resolution, 7, encryption);

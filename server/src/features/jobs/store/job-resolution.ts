@@ -1,5 +1,5 @@
 import type { RecordId } from "../../../core/domain/record.ts";
-import type { RecordEncryption } from "../../encryption/record-encryption.ts";
+import type { RecordValues } from "../../../core/store/records/record-values.ts";
 import type { Resolution } from "../resolution.ts";
 
 /** A resolution as `record_jobs.resolution` holds it. Bytes are in base64. */
@@ -21,12 +21,12 @@ type Stored =
 export function writeJobResolution(
   resolution: Resolution,
   tenantId: number,
-  encryption: RecordEncryption,
+  encryption: RecordValues,
 ): string {
   return JSON.stringify(storedResolution(resolution, tenantId, encryption));
 }
 
-function storedResolution(resolution: Resolution, tenantId: number, encryption: RecordEncryption): Stored {
+function storedResolution(resolution: Resolution, tenantId: number, encryption: RecordValues): Stored {
   if (resolution.kind !== "complete") return { kind: resolution.kind };
   const { kind, contentType, payload, metadataJson } = resolution.result;
   const stored = encryption.storedResult(placeOf(tenantId), {
@@ -48,9 +48,9 @@ function storedResolution(resolution: Resolution, tenantId: number, encryption: 
 /**
  * Returns the resolution that `writeJobResolution` wrote.
  *
- * @throws Refusal RECORD_UNREADABLE, as `RecordEncryption.openRow`.
+ * @throws Refusal RECORD_UNREADABLE, as `RecordValues.openRow`.
  */
-export function readJobResolution(json: string, tenantId: number, encryption: RecordEncryption): Resolution {
+export function readJobResolution(json: string, tenantId: number, encryption: RecordValues): Resolution {
   const stored = JSON.parse(json) as Stored;
   if (stored.kind !== "complete") return { kind: stored.kind };
   const { namespace, key } = placeOf(tenantId);

@@ -6,7 +6,7 @@ import {
   RESULT_KIND,
   type RecordRow,
 } from "../../../core/store/records/record-row.ts";
-import type { RecordEncryption } from "../../encryption/record-encryption.ts";
+import type { RecordValues } from "../../../core/store/records/record-values.ts";
 import type { ResolveCommand } from "../resolution.ts";
 import { raiseCacheGeneration } from "./forget-records.ts";
 
@@ -178,12 +178,12 @@ select r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_exp
  * Resolves a record that the transaction has locked.
  *
  * @returns the changed record, without the payload of its result; undefined if it was forgotten.
- * @throws Refusal RECORD_UNREADABLE, as `RecordEncryption.openRow`.
+ * @throws Refusal RECORD_UNREADABLE, as `RecordValues.openRow`.
  */
 export async function resolveRecord(
   transaction: Runner,
   command: ResolveCommand,
-  encryption: RecordEncryption,
+  encryption: RecordValues,
 ): Promise<LiveRecord | undefined> {
   const row = await changeRow(transaction, command, encryption);
   if (row === undefined) {
@@ -204,7 +204,7 @@ export async function resolveRecord(
 export async function resolveOneOfMany(
   transaction: Runner,
   command: ResolveCommand,
-  encryption: RecordEncryption,
+  encryption: RecordValues,
 ): Promise<void> {
   await changeRow(transaction, command, encryption);
 }
@@ -213,7 +213,7 @@ export async function resolveOneOfMany(
 async function changeRow(
   transaction: Runner,
   { id, resolution, reason }: ResolveCommand,
-  encryption: RecordEncryption,
+  encryption: RecordValues,
 ): Promise<RecordRow | undefined> {
   switch (resolution.kind) {
     case "forget":

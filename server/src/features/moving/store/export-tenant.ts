@@ -1,5 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
-import type { RecordEncryption } from "../../encryption/record-encryption.ts";
+import type { RecordValues } from "../../../core/store/records/record-values.ts";
 import { OWN_TENANT_COLUMNS, PLAIN_TABLES, type PlainLine, type RecordLine } from "./moved-tenant.ts";
 
 /** A tenant that is moving, as one statement read it. */
@@ -132,7 +132,7 @@ interface RecordRow {
 export async function* exportRecords(
   runner: Runner,
   tenantId: number,
-  encryption: RecordEncryption,
+  encryption: RecordValues,
 ): AsyncGenerator<RecordLine> {
   let after: readonly string[] = ["", ""];
   for (;;) {

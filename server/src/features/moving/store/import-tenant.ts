@@ -1,9 +1,9 @@
 import type pg from "pg";
 import { withConnection } from "../../../core/store/connection.ts";
+import type { RecordValues } from "../../../core/store/records/record-values.ts";
 import { textArray } from "../../../core/store/sql-arrays.ts";
 import { insertAuditEvents } from "../../../core/store/tenants/audit-events.ts";
 import { OLD_NUMBERS_END_MS } from "../../citus/token-stock.ts";
-import type { RecordEncryption } from "../../encryption/record-encryption.ts";
 import {
   type MovedLine,
   OWN_TENANT_COLUMNS,
@@ -21,7 +21,7 @@ export interface TenantImport {
   readonly lines: AsyncIterable<MovedLine>;
   /** Rows of these tables are left out. */
   readonly without: ReadonlySet<(typeof PLAIN_TABLES)[number]>;
-  readonly encryption: RecordEncryption;
+  readonly encryption: RecordValues;
   readonly requestId: string;
 }
 
@@ -168,7 +168,7 @@ type Table = PlainLine["table"] | "records";
 class RowWriter {
   readonly #client: Transaction;
   readonly #tenantId: number;
-  readonly #encryption: RecordEncryption;
+  readonly #encryption: RecordValues;
   readonly #tokenFloor: number;
   readonly #columns = new Map<Table, string>();
   #table: Table = "records";
@@ -177,7 +177,7 @@ class RowWriter {
   /** Records that were added. */
   records = 0;
 
-  constructor(client: Transaction, tenantId: number, encryption: RecordEncryption, tokenFloor: string) {
+  constructor(client: Transaction, tenantId: number, encryption: RecordValues, tokenFloor: string) {
     this.#tokenFloor = Number(tokenFloor);
     this.#client = client;
     this.#tenantId = tenantId;

@@ -6,14 +6,16 @@ import {
   type AdministrationPool,
   createAdministrationPool,
 } from "./core/store/batching/administration-pool.ts";
-import { openPool, type Pool, type PoolObserver, type PoolOptions } from "./core/store/pool.ts";
+import {
+  type OpenedPool,
+  openPool,
+  type Pool,
+  type PoolObserver,
+  type PoolOptions,
+} from "./core/store/pool.ts";
 import type { Metrics } from "./core/telemetry/metrics.ts";
-import { nodeUrl } from "./features/citus/direct-route.ts";
-import { joinStatements } from "./features/citus/joined-statements.ts";
-import type { ShardNode } from "./features/citus/shard-map.ts";
-import { MAX_IN_FLIGHT_BY_NODE } from "./features/citus/shard-route.ts";
 
-interface DatabasesOptions {
+interface PoolsOptions {
   readonly metrics: Metrics;
   readonly log: Logger;
   /** As PoolOptions. */
@@ -21,28 +23,27 @@ interface DatabasesOptions {
 }
 
 /** The connections of a replica to Postgres, by what they are for. No kind waits for another's connections. */
-export interface Databases {
+export interface Pools {
   /** For calls. */
   readonly pool: Pool;
   /** For administration and background tasks. */
   readonly administrationPool: AdministrationPool;
   /** For the heartbeat, so that a busy replica still counts as live. */
   readonly heartbeatPool: Pool;
-  /** Opens a pool for the statements of shards on a node of Citus. Its opener closes it. */
-  openNode(node: ShardNode): Pool;
+  /** Opens another pool, which reports to the same metrics. Its opener closes it. */
+  openOther(options: Omit<PoolOptions, "onConnected">): OpenedPool;
   /** Closes the three pools. */
   close(): Promise<void>;
 }
 
 /** Opens the pools of a replica. They connect at their first statement. */
-export function openDatabases(config: Config, { metrics, log, onConnected }: DatabasesOptions): Databases {
+export function openPools(config: Config, { metrics, log, onConnected }: PoolsOptions): Pools {
   const observer = observePool(metrics, log);
-  const databaseUrl = () => withCurrentUrls(config).DATABASE_URL;
   const open = (size: number) =>
     openPool(
       {
         onConnected,
-        databaseUrl,
+        databaseUrl: () => withCurrentUrls(config).DATABASE_URL,
         size,
         throughPgBouncer: config.ONCEWARD_PGBOUNCER,
       },
@@ -55,18 +56,7 @@ export function openDatabases(config: Config, { metrics, log, onConnected }: Dat
     pool,
     administrationPool,
     heartbeatPool,
-    openNode: (node) =>
-      joinStatements(
-        openPool(
-          {
-            databaseUrl: () => nodeUrl(databaseUrl(), node),
-            size: MAX_IN_FLIGHT_BY_NODE,
-            throughPgBouncer: false,
-            onShards: true,
-          },
-          observer,
-        ),
-      ),
+    openOther: (options) => openPool(options, observer),
     async close() {
       await Promise.all([pool.close(), administrationPool.close(), heartbeatPool.close()]);
     },

@@ -1,26 +1,44 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { SEALED_OVERHEAD_BYTES } from "../../../features/encryption/seal.ts";
-import { MAX_EXAMINED_ROWS } from "../../../features/jobs/store/count-matching.ts";
-import { MAX_EXAMINED_AMBIGUOUS } from "../../../features/jobs/store/list-ambiguous.ts";
-import { FILTER_STATE, MAX_EXAMINED } from "../../../features/jobs/store/list-records.ts";
-import { MAX_ATTEMPTS_SHOWN, MAX_REASON_CHARACTERS } from "../../domain/attempt.ts";
-import { MAX_BATCH } from "../batching/batcher.ts";
-import { STORED_BYTES } from "../tenants/tenant-totals.ts";
+import { MAX_ATTEMPTS_SHOWN, MAX_REASON_CHARACTERS } from "./core/domain/attempt.ts";
+import { MAX_BATCH } from "./core/store/batching/batcher.ts";
 import {
   claimArrays,
   claimParameters,
   claimRecord,
   claimRecords,
   takeOverRecords,
-} from "./claim-statements.ts";
-import { FENCING_MARGIN_MS, MAX_INLINE_RESULT_BYTES, RESULT_KIND, TOKENS_PER_DRAW } from "./record-row.ts";
+} from "./core/store/records/claim-statements.ts";
+import {
+  FENCING_MARGIN_MS,
+  MAX_INLINE_RESULT_BYTES,
+  RESULT_KIND,
+  TOKENS_PER_DRAW,
+} from "./core/store/records/record-row.ts";
+import { STORED_BYTES } from "./core/store/tenants/tenant-totals.ts";
+import { SEALED_OVERHEAD_BYTES } from "./features/encryption/seal.ts";
+import { MAX_EXAMINED_ROWS } from "./features/jobs/store/count-matching.ts";
+import { MAX_EXAMINED_AMBIGUOUS } from "./features/jobs/store/list-ambiguous.ts";
+import { FILTER_STATE, MAX_EXAMINED } from "./features/jobs/store/list-records.ts";
 
-/** The text of this folder's files, by name. */
+/** The folders with statements on records. */
+const FOLDERS = [
+  "core/store/records",
+  "features/administration/store",
+  "features/encryption",
+  "features/jobs/store",
+].map((folder) => `${import.meta.dirname}/${folder}`);
+
+/** Files whose statements are on other tables. */
+const ON_OTHER_TABLES = ["namespaces.ts", "record-jobs.ts", "remove-tenant.ts"];
+
+/** The text of these folders' files, by path. */
 const SOURCES = new Map(
-  readdirSync(import.meta.dirname)
-    .filter((file) => !file.endsWith(".test.ts") && file.endsWith(".ts"))
-    .map((file) => [file, readFileSync(`${import.meta.dirname}/${file}`, "utf8")]),
+  FOLDERS.flatMap((folder) =>
+    readdirSync(folder)
+      .filter((file) => /(?<!\.test)\.ts$/.test(file) && !ON_OTHER_TABLES.includes(file))
+      .map((file) => [`${folder}/${file}`, readFileSync(`${folder}/${file}`, "utf8")] as const),
+  ),
 );
 
 /** The text of each statement in these files, by name, with a single space for each white space. */
@@ -93,7 +111,7 @@ test("the fencing margin in SQL is the defined one", () => {
 });
 
 test("the sequence's increment is the defined one, and numbers all operations of a statement", () => {
-  const schema = readFileSync(new URL("../../../../schema.sql", import.meta.url), "utf8");
+  const schema = readFileSync(new URL("../schema.sql", import.meta.url), "utf8");
   const [, increment] = /create sequence fencing_tokens as bigint increment by (\d+)/.exec(schema) ?? [];
   expect(Number(increment)).toBe(TOKENS_PER_DRAW);
   expect(MAX_BATCH).toBeLessThan(TOKENS_PER_DRAW / 2);

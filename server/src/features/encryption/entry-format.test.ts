@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import { encryptionKeys } from "../../../../test/helpers/servers/encryption.ts";
-import { deriveKey, seal } from "../../features/encryption/seal.ts";
-import { type Keyring, NO_KEYS, parseKeyring } from "../config/keyring.ts";
-import { type EntryFormat, entryFormat } from "./entry-format.ts";
+import type { EntryFormat } from "../../core/cache/entry-format.ts";
+import { type Keyring, NO_KEYS, parseKeyring } from "../../core/config/keyring.ts";
+import { entryFormat } from "./entry-format.ts";
+import { deriveKey, seal } from "./seal.ts";
 
 const SECRET = "a pepper of thirty-two characters";
 const NAME = "scope:7:chargesorder-1";

@@ -1,0 +1,198 @@
+import { randomUUID } from "node:crypto";
+import type { Logger } from "pino";
+import { createInstallationWatch, type InstallationWatch } from "./core/background/installation-watch.ts";
+import { signedFormat } from "./core/cache/entry-format.ts";
+import { type Config, withCurrentUrls } from "./core/config/config.ts";
+import { type ConfiguredIssuer, configuredIssuer } from "./core/config/configured-issuer.ts";
+import { createDatabaseClockWatch, type DatabaseClockWatch } from "./core/domain/database-clock.ts";
+import type { OpenPage, StoredValues } from "./core/feature.ts";
+import type { Shards } from "./core/store/batching/shards.ts";
+import type { Pool } from "./core/store/pool.ts";
+import { PLAIN_VALUES } from "./core/store/records/record-values.ts";
+import { shippedMigrations } from "./core/store/shipped-migrations.ts";
+import { ensureTenant } from "./core/store/tenants/tenants.ts";
+import type { BackgroundTask } from "./core/telemetry/background-metrics.ts";
+import { createMetrics, type Metrics } from "./core/telemetry/metrics.ts";
+import { TenantLabels } from "./core/telemetry/tenant-labels.ts";
+import type { OpenTracing } from "./core/telemetry/tracing.ts";
+import { type OpenApi, openOpenApi } from "./core/transport/http/openapi.ts";
+import { configuredTls, type Tls } from "./core/transport/tls.ts";
+import { openTracedParts, type TracedParts } from "./features/tracing/traced-parts.ts";
+import { FEATURES } from "./features.ts";
+import { openPools, type Pools } from "./pools.ts";
+import { VERSION } from "./version.ts";
+
+/** Intervals and folders that only tests change. */
+export interface ServerTuning {
+  /** How often the records that calls wait for are read. */
+  readonly waiterTickMs?: number;
+  /** The shortest interval between fetches of the issuer's keys because of a token with an unknown key. */
+  readonly jwksCooldownMs?: number;
+  /** How often the TLS files are checked for renewals. */
+  readonly certificateLookMs?: number;
+  /** How long equal denied calls are counted together. */
+  readonly denialWindowMs?: number;
+  /** The maximum age of cached API keys and tenants. */
+  readonly credentialAgeMs?: number;
+  /** How often the conditions of degraded states are looked at. */
+  readonly degradedLookMs?: number;
+  /** How often the replica stores that it is live. */
+  readonly heartbeatMs?: number;
+  /** Another directory with the console's page. */
+  readonly consoleDir?: string;
+}
+
+/** What a replica is made of before it has read anything. Nothing of it is connected yet. */
+export interface Resources {
+  readonly config: Config;
+  readonly tuning: ServerTuning;
+  readonly replica: { readonly id: string; readonly version: string };
+  readonly log: Logger;
+  readonly tenantLabels: TenantLabels;
+  readonly metrics: Metrics;
+  /** Returns the handler of a task's errors. A failed task is retried at its next interval. */
+  readonly onFailed: (task: BackgroundTask) => (error: unknown) => void;
+  readonly tls: Tls | undefined;
+  readonly traced: TracedParts;
+  readonly stored: StoredValues;
+  readonly databaseClock: DatabaseClockWatch;
+  readonly installation: InstallationWatch;
+  /** Calls `listener` with the installation's new id when it has changed. */
+  onInstallationChanged(listener: (id: string) => void): void;
+  readonly pools: Pools;
+}
+
+/** What a replica reads before its parts are built, from which the parts are built without waiting for anything. */
+export interface Facts extends Resources {
+  /** The pool of calls, traced while tracing is on. */
+  readonly pool: Pool;
+  readonly newestMigration: string;
+  /** Undefined on a plain Postgres. */
+  readonly shards: Shards | undefined;
+  readonly issuer: ConfiguredIssuer | undefined;
+  readonly page: OpenPage | undefined;
+  readonly anonymousTenant: string | undefined;
+  readonly openApi: OpenApi;
+}
+
+/**
+ * Opens what a replica is made of.
+ *
+ * @param openTracing undefined: tracing is off.
+ * @throws Error as `configuredTls`.
+ */
+export function openResources(
+  config: Config,
+  processLog: Logger,
+  tuning: ServerTuning,
+  openTracing: OpenTracing | undefined,
+): Resources {
+  const replica = { id: randomUUID(), version: VERSION };
+  const log = processLog.child({ replica: replica.id });
+  const tenantLabels = new TenantLabels();
+  const metrics = createMetrics(VERSION, tenantLabels);
+  const onFailed = (task: BackgroundTask) => (error: unknown) => {
+    metrics.backgroundErrors.inc({ task });
+    log.warn({ err: error, task }, "background task failed; retrying at the next interval");
+  };
+  const tls = configuredTls(config, {
+    onRenewed: () => log.info("TLS uses the renewed files"),
+    onFailed: onFailed("read_tls_files"),
+    checkIntervalMs: tuning.certificateLookMs,
+  });
+  const traced = openTracedParts(openTracing, config, {
+    instanceId: replica.id,
+    version: VERSION,
+    log,
+    onExportFailed: () => metrics.backgroundErrors.inc({ task: "export_spans" }),
+  });
+  const listeners: ((id: string) => void)[] = [];
+  const installation = createInstallationWatch({
+    replicaId: replica.id,
+    log,
+    onDetected: () => metrics.installationChanges.inc(),
+    onChanged(id) {
+      for (const listener of listeners) listener(id);
+    },
+  });
+  return {
+    ...{ config, tuning, replica, log, tenantLabels, metrics, onFailed, tls, traced, installation },
+    onInstallationChanged: (listener) => listeners.push(listener),
+    stored: openValues(config, metrics, log),
+    databaseClock: openDatabaseClock(metrics, log),
+    pools: openPools(config, { metrics, log, onConnected: installation.look }),
+  };
+}
+
+function openValues(config: Config, metrics: Metrics, log: Logger): StoredValues {
+  const [opened] = FEATURES.flatMap(({ openValues }) => openValues?.({ config, metrics, log }) ?? []);
+  return (
+    opened ?? {
+      values: PLAIN_VALUES,
+      entries: signedFormat(config.ONCEWARD_API_KEY_PEPPER),
+      async warnIfUnreadable() {},
+      tasks: () => [],
+    }
+  );
+}
+
+function openDatabaseClock(metrics: Metrics, log: Logger): DatabaseClockWatch {
+  return createDatabaseClockWatch({
+    onMoved(move) {
+      metrics.databaseClockMoves.inc();
+      log.error(move, "the database's clock was set: retention ends by its earlier course");
+    },
+    onAccepted: (move) => log.warn(move, "the database's clock is trusted again"),
+  });
+}
+
+/** Connects to the database, and reads all facts. @throws if the database cannot be used. */
+export async function connect(resources: Resources): Promise<Facts> {
+  const { config, tuning, log, traced, installation, stored, onFailed, pools } = resources;
+  await installation.look(pools.pool);
+  await stored.warnIfUnreadable(pools.pool);
+  const pool = traced.pool(pools.pool);
+  const issuer = configuredIssuer(config, {
+    log,
+    onFailed: onFailed("load_jwks"),
+    cooldownMs: tuning.jwksCooldownMs,
+  });
+  const [page] = await openAll(({ openPage }) =>
+    openPage?.({ config, log, pool, maxAgeMs: tuning.credentialAgeMs, issuer, dir: tuning.consoleDir }),
+  );
+  const [shards] = await openAll(({ openShards }) =>
+    openShards?.({
+      databaseUrl: () => withCurrentUrls(config).DATABASE_URL,
+      config,
+      log,
+      pool,
+      openPool: pools.openOther,
+      traced: traced.pool,
+    }),
+  );
+  return {
+    ...resources,
+    ...{ pool, issuer, page, shards },
+    newestMigration: (await shippedMigrations()).at(-1) ?? "",
+    anonymousTenant: await ensureAnonymousTenant(pools.pool, config),
+    openApi: await openOpenApi(),
+  };
+}
+
+/** Returns what the features open, without those that open nothing. */
+async function openAll<Opened>(
+  open: (feature: (typeof FEATURES)[number]) => Promise<Opened | undefined> | undefined,
+): Promise<readonly Opened[]> {
+  const opened: Opened[] = [];
+  for (const feature of FEATURES) {
+    const each = await open(feature);
+    if (each !== undefined) opened.push(each);
+  }
+  return opened;
+}
+
+async function ensureAnonymousTenant(pool: Pool, config: Config): Promise<string | undefined> {
+  const name = config.ONCEWARD_ANONYMOUS_TENANT;
+  if (name !== undefined) await ensureTenant(pool, name);
+  return name;
+}

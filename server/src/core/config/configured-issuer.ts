@@ -1,0 +1,61 @@
+import type { Logger } from "pino";
+import { createJwks } from "../auth/jwks.ts";
+import { createTokenVerifier, type TokenVerifier } from "../auth/jwt.ts";
+import type { Config } from "./config.ts";
+
+interface IssuerOptions {
+  readonly log: Logger;
+  /** As JwksOptions. */
+  readonly onFailed: (error: unknown) => void;
+  /** As JwksOptions. */
+  readonly cooldownMs?: number | undefined;
+}
+
+/** The longest time until a token with a new key is accepted. */
+const JWKS_COOLDOWN_MS = 5000;
+
+/** The issuer of tokens, with its keys. */
+export interface ConfiguredIssuer {
+  readonly issuer: string;
+  /** The shortest interval between fetches of the issuer's keys because of a token with an unknown key. */
+  readonly cooldownMs: number;
+  /** Verifies the tokens of callers. */
+  readonly tokens: TokenVerifier;
+  /** Returns a verifier of tokens for another audience; `authorizedParty`: as TokenVerifierOptions. */
+  verifierFor(audience: string, authorizedParty?: string): TokenVerifier;
+}
+
+/**
+ * Returns the issuer of tokens as configured; undefined if tokens are not accepted. Its keys are fetched in the
+ * background: a server starts without them.
+ */
+export function configuredIssuer(
+  config: Config,
+  { log, onFailed, cooldownMs = JWKS_COOLDOWN_MS }: IssuerOptions,
+): ConfiguredIssuer | undefined {
+  const {
+    ONCEWARD_JWT_ISSUER: issuer,
+    ONCEWARD_JWT_AUDIENCE: audience,
+    ONCEWARD_JWT_JWKS_URL: url,
+    ONCEWARD_JWT_ALGORITHMS: algorithms,
+  } = config;
+  // `readConfig` accepts all three or none.
+  if (issuer === undefined || audience === undefined || url === undefined) return undefined;
+  const jwks = createJwks({ url, cooldownMs, onFailed });
+  jwks.warm();
+  const verifierFor = (intended: string, authorizedParty?: string) =>
+    createTokenVerifier({
+      jwks,
+      issuer,
+      audience: intended,
+      authorizedParty,
+      algorithms,
+      claims: {
+        tenant: config.ONCEWARD_JWT_TENANT_CLAIM,
+        role: config.ONCEWARD_JWT_ROLE_CLAIM,
+        namespaces: config.ONCEWARD_JWT_NAMESPACES_CLAIM,
+      },
+      onRefused: (why) => log.debug({ why }, "a token was refused"),
+    });
+  return { issuer, cooldownMs, tokens: verifierFor(audience), verifierFor };
+}

@@ -1,0 +1,28 @@
+import type { Runner } from "../pool.ts";
+import type { Turns } from "./turns.ts";
+
+/** A part of the table of records that lies on one node. */
+export interface Shard {
+  /** Citus' number of the shard. */
+  readonly id: number;
+}
+
+/** The shards of the table of records on Citus. */
+export interface Shards {
+  readonly count: number;
+  /** Returns the shard of a key. */
+  of(key: string): Shard;
+  /** Returns the turns of all statements on the node that holds the shard now. */
+  turnsOf(shard: Shard): Turns;
+  /**
+   * Returns a function that runs statements whose records all lie in `shard`. If the shard's node did not answer a
+   * moment ago, it throws DATABASE_UNAVAILABLE and does not run the statement.
+   */
+  runnerOn(shard: Shard): Runner["run"];
+  /** Reads again where the shards are, and tries the nodes that did not answer. */
+  refresh(): Promise<void>;
+  /** Returns the number of nodes that did not answer their last statement. */
+  awayNodes(): number;
+  /** Closes the connections to the nodes. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,56 @@
+import { type Feature, forgetKeysOf } from "../../core/feature.ts";
+import { routesOf } from "../../core/transport/route.ts";
+import { IdentityService } from "../../gen/onceward/v1/identity_pb.ts";
+import { operatorKey, tenantKey } from "./commands/api-keys.ts";
+import { createIdentityService } from "./identity.ts";
+import { createOperatorKeyHandlers } from "./operator/operator-keys.ts";
+import { createServerInfoHandlers } from "./operator/server-info.ts";
+import { createTenantStateHandlers } from "./operator/tenant-states.ts";
+import { createTenantHandlers as createTenantsHandlers } from "./operator/tenants.ts";
+import { operatorOptions, operatorRoutes, tenantAdminOptions, tenantAdminRoutes } from "./services.ts";
+import { createApiKeyHandlers } from "./tenant/api-keys.ts";
+import { createHistoryHandlers } from "./tenant/history.ts";
+import { createNamespaceHandlers } from "./tenant/namespaces.ts";
+import { createRecordCountHandlers } from "./tenant/record-counts.ts";
+import { createRecordJobHandlers } from "./tenant/record-jobs.ts";
+import { createRecordHandlers } from "./tenant/records.ts";
+import { createResolveAmbiguousHandlers } from "./tenant/resolve-ambiguous.ts";
+import { createTenantHandlers } from "./tenant/tenant.ts";
+
+/** Administers tenants, namespaces, API keys and records. */
+export const administration: Feature = {
+  commands: [
+    { name: "operator-key", summary: "create an operator's API key and print it", run: operatorKey },
+    {
+      name: "tenant-key",
+      synopsis: "--tenant NAME [--role admin]",
+      summary: "create a tenant's API key, and the tenant if needed, and print the key",
+      run: tenantKey,
+    },
+  ],
+  compose(core, earlier) {
+    const options = tenantAdminOptions(core);
+    const ofOperators = operatorOptions(core);
+    return {
+      routes: [
+        ...routesOf(IdentityService, undefined, createIdentityService()),
+        ...tenantAdminRoutes(core.admission, {
+          ...createTenantHandlers(options),
+          ...createNamespaceHandlers({ ...options, forgetKeys: forgetKeysOf(earlier) }),
+          ...createRecordHandlers(options),
+          ...createRecordCountHandlers(options),
+          ...createResolveAmbiguousHandlers(options),
+          ...createRecordJobHandlers(options),
+          ...createApiKeyHandlers(options),
+          ...createHistoryHandlers(options),
+        }),
+        ...operatorRoutes({
+          ...createTenantsHandlers(ofOperators),
+          ...createTenantStateHandlers(ofOperators),
+          ...createOperatorKeyHandlers(ofOperators),
+          ...createServerInfoHandlers(ofOperators),
+        }),
+      ],
+    };
+  },
+};

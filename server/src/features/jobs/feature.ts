@@ -1,0 +1,27 @@
+import { type Feature, forgetKeysOf } from "../../core/feature.ts";
+import { createAmbiguousCounter } from "./ambiguous-counter.ts";
+import { createJobWorker } from "./worker.ts";
+
+/** Changes many records in the background, and counts those that are ambiguous. */
+export const jobs: Feature = {
+  compose(core, earlier) {
+    const { administrationPool } = core.tasks;
+    const { values, databaseClock, metrics, log, onSettled, onFailed, tenantLabels } = core;
+    const worker = createJobWorker({
+      pool: administrationPool.forTask("jobs"),
+      encryption: values,
+      databaseClock,
+      metrics,
+      log,
+      onFailed: onFailed("record_jobs"),
+      onSettled,
+      forgetKeys: forgetKeysOf(earlier),
+    });
+    const ambiguous = createAmbiguousCounter({
+      pool: administrationPool.forTask("counts"),
+      tenants: () => tenantLabels.tenants(),
+      onFailed: onFailed("count_ambiguous"),
+    });
+    return { tasks: [worker, ambiguous], watched: { ambiguousRecords: ambiguous.counts } };
+  },
+};

@@ -1,0 +1,38 @@
+import type { Feature } from "../../core/feature.ts";
+import {
+  operatorOptions,
+  operatorRoutes,
+  tenantAdminOptions,
+  tenantAdminRoutes,
+} from "../administration/services.ts";
+import { createTenantUsageHandlers } from "./rpc/tenant-usage.ts";
+import { createUsageHandlers } from "./rpc/usage.ts";
+import { createUsageFlusher } from "./usage-flusher.ts";
+import { createUsageMeter } from "./usage-meter.ts";
+
+/** Counts what callers did, by hour and namespace. */
+export const usage: Feature = {
+  compose(core) {
+    const { config, metrics, onFailed, replica } = core;
+    const meter = createUsageMeter(() => metrics.backgroundErrors.inc({ task: "count_usage" }));
+    const flusher = createUsageFlusher({
+      pool: core.tasks.pool,
+      meter,
+      replica,
+      intervalMs: config.ONCEWARD_USAGE_FLUSH,
+      onFailed: onFailed("store_usage"),
+    });
+    return {
+      hooks: meter,
+      onSwept(byNamespace) {
+        for (const { tenantId, namespace, deleted } of byNamespace)
+          if (deleted > 0) meter.count({ tenantId, namespace }, "swept", deleted);
+      },
+      flushes: [flusher],
+      routes: [
+        ...tenantAdminRoutes(core.admission, createUsageHandlers(tenantAdminOptions(core))),
+        ...operatorRoutes(createTenantUsageHandlers(operatorOptions(core))),
+      ],
+    };
+  },
+};
