@@ -3,7 +3,7 @@ import type { Admission } from "./admission/admission.ts";
 import type { Authenticator } from "./auth/authenticate.ts";
 import type { SessionFinder } from "./auth/sessions.ts";
 import type { EntryFormat } from "./cache/entry-format.ts";
-import type { OperationHooks } from "./claims/hooks.ts";
+import type { OperationHooks } from "./claims/after-operation.ts";
 import type { Host } from "./commands/host.ts";
 import type { Config } from "./config/config.ts";
 import type { ConfiguredIssuer } from "./config/configured-issuer.ts";

@@ -38,6 +38,7 @@ export const INSTALLATION_WORK: ExplainedWork = {
     "list replicas": (pool) => findReplicas(pool, BEFORE_ALL_REPLICAS, BATCH_ROWS),
   },
   onOneRow: [
+    "connect",
     "remove_replica",
     "read_server_facts",
     "read_backend",

@@ -440,21 +440,21 @@ const BOUNDED: readonly Row[] = [
   ],
   [
     "log lines of refused operations at `info` | 5",
-    "server/src/core/claims/operation-log.ts",
+    "server/src/core/claims/after-operation.ts",
     "MAX_REFUSALS_OF_TENANT = 5",
-    "server/src/core/claims/operation-log.test.ts",
+    "server/src/core/claims/after-operation.test.ts",
   ],
   [
     "5 of a tenant and 100 in all",
-    "server/src/core/claims/operation-log.ts",
+    "server/src/core/claims/after-operation.ts",
     "MAX_REFUSALS = 100",
-    "server/src/core/claims/operation-log.test.ts",
+    "server/src/core/claims/after-operation.test.ts",
   ],
   [
     "100 in all, per second and replica",
-    "server/src/core/claims/operation-log.ts",
+    "server/src/core/claims/after-operation.ts",
     "WINDOW_MS = 1000",
-    "server/src/core/claims/operation-log.test.ts",
+    "server/src/core/claims/after-operation.test.ts",
   ],
   [
     "reflection streams of a connection, requests of one | 10,000, 16",

@@ -21,10 +21,10 @@ import {
 import { isRefusal, reasonName } from "../domain/refusal.ts";
 import { cacheEpochOf } from "../domain/tenant.ts";
 import type { RecordStore } from "../store/records/record-store.ts";
+import type { OperationHooks } from "./after-operation.ts";
+import { counted, type OnOperation } from "./after-operation.ts";
 import { decideUntil, waitEndMs } from "./claim-waiting.ts";
 import { type AdmitRecord, claimWithinQuota } from "./claim-within-quota.ts";
-import { counted, type OnOperation } from "./counted.ts";
-import type { OperationHooks } from "./hooks.ts";
 import { claimResponse, type ParsedClaim, parseClaim } from "./messages.ts";
 import type { Waiters } from "./waiters.ts";
 

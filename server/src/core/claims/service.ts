@@ -14,9 +14,9 @@ import { isRefusal } from "../domain/refusal.ts";
 import type { CompleteCommand, Completion } from "../domain/settlement.ts";
 import { cacheEpochOf, type Principal } from "../domain/tenant.ts";
 import type { RecordStore } from "../store/records/record-store.ts";
+import { counted } from "./after-operation.ts";
 import { type BatchHandlers, createBatch } from "./batch.ts";
 import { type ClaimsOptions, createClaims, databaseNowMs } from "./claim.ts";
-import { counted } from "./counted.ts";
 import {
   completeResponse,
   extendLeaseResponse,

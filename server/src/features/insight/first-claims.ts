@@ -1,4 +1,4 @@
-import type { OperationHooks, UsedNamespace } from "../../core/claims/hooks.ts";
+import type { OperationHooks, UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { RecordId } from "../../core/domain/record.ts";
 
 /** Keeps claims that began an operation until they are taken, those that are observed and those of sampled namespaces. */

@@ -1,5 +1,5 @@
 import { createRepeating } from "../../core/background/repeat.ts";
-import type { UsedNamespace } from "../../core/claims/hooks.ts";
+import type { UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { Pool } from "../../core/store/pool.ts";
 import type { SweptNamespace } from "../../core/store/records/sweep-records.ts";
 import type { KeyHashes } from "./domain/key-hashes.ts";

@@ -1,4 +1,4 @@
-import type { OperationHooks, UsedNamespace } from "../../core/claims/hooks.ts";
+import type { OperationHooks, UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { ClaimOutcome } from "../../core/domain/record.ts";
 import { latenessBucket } from "./lateness.ts";
 import type { RetentionUsage, UsageCount } from "./store/usage.ts";

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Call } from "../calls/call.ts";
 import { NO_QUOTAS } from "../domain/quotas.ts";
 import { makeTenant } from "../domain/tenant.ts";
-import { createOperationLog } from "./operation-log.ts";
+import { createOperationLog } from "./after-operation.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["performance"] });
