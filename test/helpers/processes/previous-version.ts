@@ -35,7 +35,10 @@ export async function findPreviousVersion(migration?: string): Promise<string | 
   }
 }
 
-/** Lays out the server of a commit in a directory of its own. */
+/**
+ * Lays out the server of a commit in a directory of its own. `package.json` also lists what only older servers import:
+ * `@grpc/reflection` and `grpc-health-check`.
+ */
 export async function layOutVersion(commit: string): Promise<PreviousVersion> {
   const dir = await mkdtemp(join(tmpdir(), "ow-old-version-"));
   await run("sh", ["-c", 'git -C "$1" archive "$2" server | tar -x -C "$3"', "sh", ROOT, commit, dir]);
