@@ -87,7 +87,10 @@ function createSweep({ core, features, totals }: BackgroundOptions): Sweeper {
   const hooks = features.flatMap(({ onSwept }) => onSwept ?? []);
   const [sampleSeed] = features.flatMap((parts) => parts.sampleSeed ?? []);
   return createSweeper({
-    ...{ databaseClock, metrics, log, sampleSeed },
+    databaseClock,
+    metrics,
+    log,
+    sampleSeed,
     pool: core.tasks.pool,
     intervalMs: config.ONCEWARD_SWEEP_INTERVAL,
     batchRows: SWEEP_BATCH_ROWS,
@@ -107,7 +110,9 @@ function createScans({ config, tasks, databaseClock, metrics, onFailed }: CorePa
   });
   const pruners = createPruners({
     pool: tasks.administrationPool.forTask("pruning"),
-    ...{ databaseClock, metrics, onFailed },
+    databaseClock,
+    metrics,
+    onFailed,
     auditRetentionMs: config.ONCEWARD_AUDIT_RETENTION,
   });
   return [counter, ...pruners];

@@ -191,7 +191,13 @@ function composeCore(facts: Facts, { liveReplicas, denials, ...options }: CoreOp
   });
   const core: CoreParts = {
     ...options,
-    ...{ config, log, metrics, onFailed, admission, authenticator, pool },
+    config,
+    log,
+    metrics,
+    onFailed,
+    admission,
+    authenticator,
+    pool,
     tenantLabels: facts.tenantLabels,
     replica: facts.replica,
     administrationPool: traced.administrationPool(pools.administrationPool),
@@ -200,7 +206,11 @@ function composeCore(facts: Facts, { liveReplicas, denials, ...options }: CoreOp
     values: stored.values,
     records: createRecordStore(pool, limiter, stored.values, facts.shards, facts.databaseClock),
     pipeline: createPipeline({
-      ...{ authenticator, admission, denials, log, metrics },
+      authenticator,
+      admission,
+      denials,
+      log,
+      metrics,
       defaultTimeoutMs: config.ONCEWARD_DEFAULT_TIMEOUT,
     }),
     installationId: facts.installation.id,
@@ -216,7 +226,9 @@ function idempotencyRoutes(
   { cache, waiters }: { readonly cache: ReplicaCache; readonly waiters: Waiters },
 ): readonly Route[] {
   const service = createIdempotencyService({
-    ...{ records, admission, onSettled },
+    records,
+    admission,
+    onSettled,
     replayCache: cache.replayCache,
     waiters: traced.waiters(waiters),
     onClaim: metrics.claimed,

@@ -118,7 +118,16 @@ export function openResources(
     },
   });
   return {
-    ...{ config, tuning, replica, log, tenantLabels, metrics, onFailed, tls, traced, installation },
+    config,
+    tuning,
+    replica,
+    log,
+    tenantLabels,
+    metrics,
+    onFailed,
+    tls,
+    traced,
+    installation,
     onInstallationChanged: (listener) => listeners.push(listener),
     stored: openValues(config, metrics, log),
     databaseClock: openDatabaseClock(metrics, log),
@@ -176,7 +185,10 @@ export async function connect(resources: Resources): Promise<Facts> {
   );
   return {
     ...resources,
-    ...{ pool, issuer, page, shards },
+    pool,
+    issuer,
+    page,
+    shards,
     newestMigration: (await shippedMigrations()).at(-1) ?? "",
     anonymousTenant: await ensureAnonymousTenant(pools.pool, config),
     openApi: await openOpenApi(),
