@@ -126,7 +126,8 @@ export function messageOnce(
 }
 
 /**
- * Adds the operation's key to the headers of a publication's options, and returns the options. For the producer.
+ * Returns a copy of a publication's options whose headers also hold the operation's key; the headers that are passed
+ * stay unchanged. For the producer.
  *
  * @throws OncewardError INVALID_REQUEST for an invalid key.
  */
@@ -134,8 +135,17 @@ export function withKey<Options extends { readonly headers: MessageHeaders }>(
   key: string,
   options: Options,
 ): Options {
-  options.headers.set(KEY_HEADER, checkedKey(key));
-  return options;
+  const headers = copyOf(options.headers);
+  headers.set(KEY_HEADER, checkedKey(key));
+  return { ...options, headers };
+}
+
+/** The library's `headers()` is reached through the value, so that this module needs no part of it at run time. */
+function copyOf(headers: MessageHeaders): MessageHeaders {
+  const Headers = headers.constructor as new (code: number, description: string) => MessageHeaders;
+  const copy = new Headers(headers.code, headers.description);
+  for (const name of headers.keys()) for (const value of headers.values(name)) copy.append(name, value);
+  return copy;
 }
 
 function keyOf({ headers }: JsMsg): string | undefined {

@@ -277,3 +277,14 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     },
   );
 });
+
+test("withKey copies the headers of a publication: one set of headers serves several messages", () => {
+  const shared = headers();
+  shared.append("Trace", "a");
+  shared.append("Trace", "b");
+  const [first, second] = [withKey("order-1", { headers: shared }), withKey("order-2", { headers: shared })];
+  expect(first.headers.get(KEY_HEADER)).toBe("order-1");
+  expect(second.headers.get(KEY_HEADER)).toBe("order-2");
+  expect(first.headers.values("Trace")).toEqual(["a", "b"]);
+  expect(shared.has(KEY_HEADER)).toBe(false);
+});
