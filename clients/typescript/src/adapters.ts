@@ -10,7 +10,7 @@
  * const handle = createHandler(
  *   onceward,
  *   { namespace: "charges" },
- *   { keyOf: (message) => message.headers[KEY_HEADER], deliveryIdsOf: (message) => [message.id] },
+ *   (message) => message.headers[KEY_HEADER],
  *   async (message, claim) => provider.charge(message.body, { idempotencyKey: claim.deriveKey("provider") }),
  * );
  * broker.on("message", async (message) => {
@@ -27,7 +27,7 @@
  */
 
 export { type Delivery, isSettled } from "./consumers/delivery.ts";
-export { createHandler, type HandledValue, type Source } from "./consumers/handle.ts";
+export { createHandler, type HandledValue } from "./consumers/handle.ts";
 export { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
 export { handleFetch, toResponse } from "./http/fetch-response.ts";

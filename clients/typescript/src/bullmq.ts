@@ -42,7 +42,7 @@ export function jobOnce<Data, Result>(
   fn: (job: Job<Data>, claim: Claim) => Result | Promise<Result>,
 ): Processor<Data, HandledValue<Result> | undefined> {
   checkFunction("fn", fn);
-  const handle = createHandler(onceward, options, { keyOf, deliveryIdsOf }, fn);
+  const handle = createHandler(onceward, options, keyOf, fn);
   return async (job, token) => {
     const delivery = await handle(job);
     switch (delivery.kind) {
@@ -78,9 +78,4 @@ export function withKey<Data extends object>(
 
 function keyOf({ data }: Job): string | undefined {
   return data?.[KEY_FIELD];
-}
-
-/** Returns no ids if the producer chose the `jobId`, which may then be the operation's key. */
-function deliveryIdsOf({ id, opts }: Job) {
-  return opts.jobId === undefined ? [id] : [];
 }

@@ -91,10 +91,7 @@ export function consumeOnce<Message extends StreamMessage>(
   const { topics, fallbackMode = "earliest", maxMessages = DEFAULT_MAX_MESSAGES } = options;
   const { redeliverAfterMs } = redeliveryOf(options);
   checkWholeNumber("maxMessages", maxMessages, 1, Number.MAX_SAFE_INTEGER);
-  const settle = createSettler<Message>(onceward, options, fn, {
-    keyOf: ({ headers }) => keyOfHeaders([...headers]),
-    deliveryIdsOf: (message) => deliveryIdsOf(message, `${message.offset}`),
-  });
+  const settle = createSettler<Message>(onceward, options, fn, ({ headers }) => keyOfHeaders([...headers]));
   return new StreamReader(consumer, { topics, fallbackMode, maxMessages, redeliverAfterMs }, settle);
 }
 
@@ -145,10 +142,9 @@ export function eachMessageOnce<Payload extends EachMessagePayload>(
   options: KafkaOptions<Payload>,
   fn: (payload: Payload, claim: Claim) => unknown,
 ): (payload: Payload) => Promise<void> {
-  const settleOnce = createSettler<Payload>(onceward, options, fn, {
-    keyOf: ({ message }) => keyOfHeaders(Object.entries(message.headers ?? {})),
-    deliveryIdsOf: (payload) => deliveryIdsOf(payload, payload.message.offset),
-  });
+  const settleOnce = createSettler<Payload>(onceward, options, fn, ({ message }) =>
+    keyOfHeaders(Object.entries(message.headers ?? {})),
+  );
   return async (payload) => {
     const retry = await settleOnce(payload);
     if (retry === undefined) return;
@@ -166,14 +162,14 @@ function resumeIfConnected(resume: () => void): void {
   } catch {}
 }
 
-type Source<Message> = Parameters<typeof createHandler<Message, void>>[2];
+type KeyOf<Message> = Parameters<typeof createHandler<Message, void>>[2];
 
 /** Returns a function that handles a message, and dead-letters it if needed. Undefined: its offset may move on. */
 function createSettler<Message>(
   onceward: Runner,
   options: KafkaOptions<Message>,
   fn: (message: Message, claim: Claim) => unknown,
-  source: Source<Message>,
+  keyOf: KeyOf<Message>,
 ): (message: Message, signal?: AbortSignal) => Promise<Retry | undefined> {
   checkFunction("fn", fn);
   const { waitMs = DEFAULT_WAIT_MS } = options;
@@ -181,7 +177,7 @@ function createSettler<Message>(
   const handle = createHandler<Message, void>(
     onceward,
     { ...options, waitMs },
-    source,
+    keyOf,
     async (message, claim) => void (await fn(message, claim)),
   );
   return async (message, signal) => {
@@ -219,9 +215,4 @@ function keyOfHeaders(headers: readonly (readonly [unknown, unknown])[]): string
   if (values.length > 1) throw new Error(`there are ${values.length} ${KEY_HEADER} headers`);
   const [value] = values;
   return value === undefined || value === null ? undefined : `${value}`;
-}
-
-function deliveryIdsOf({ topic, partition }: PartitionMessage, offset: string) {
-  const named = ["-", ":", "/", "."].map((by) => [topic, partition, offset].join(by));
-  return [offset, `${partition}-${offset}`, `${partition}:${offset}`, ...named];
 }

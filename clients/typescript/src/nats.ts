@@ -96,7 +96,7 @@ export function messageOnce(
   const handle = createHandler(
     onceward,
     options,
-    { keyOf, deliveryIdsOf },
+    keyOf,
     async (message, claim) => void (await fn(message, claim)),
   );
   const conclude = createConclude(options, ["skip"]);
@@ -152,8 +152,4 @@ function keyOf({ headers }: JsMsg): string | undefined {
   const keys = headers?.values(KEY_HEADER) ?? [];
   if (keys.length > 1) throw new Error(`there are ${keys.length} ${KEY_HEADER} headers`);
   return keys[0];
-}
-
-function deliveryIdsOf({ seq, info }: JsMsg) {
-  return [`${seq}`, `${info.stream}:${seq}`, `${info.stream}.${seq}`, `${info.deliverySequence}`];
 }

@@ -72,7 +72,7 @@ export function messageOnce<Message extends PubSubMessage>(
   const handle = createHandler<Message, void>(
     onceward,
     options,
-    { keyOf, deliveryIdsOf },
+    keyOf,
     async (message, claim) => void (await fn(message, claim)),
   );
 
@@ -117,8 +117,4 @@ export function withKey<M extends object>(
 
 function keyOf({ attributes }: PubSubMessage): string | undefined {
   return attributes[KEY_HEADER];
-}
-
-function deliveryIdsOf({ id, ackId }: PubSubMessage) {
-  return [id, ackId];
 }

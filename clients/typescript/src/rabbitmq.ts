@@ -75,7 +75,7 @@ export async function messageOnce(
   const handle = createHandler(
     onceward,
     options,
-    { keyOf, deliveryIdsOf },
+    keyOf,
     async (message, claim) => void (await fn(message, claim)),
   );
   const conclude = createConclude(options, ["skip", "broker"]);
@@ -129,8 +129,4 @@ export function withKey(key: string, options: Options.Publish = {}): Options.Pub
 
 function keyOf({ properties }: ConsumeMessage): string | undefined {
   return properties.headers?.[KEY_HEADER];
-}
-
-function deliveryIdsOf({ fields: { deliveryTag, consumerTag } }: ConsumeMessage) {
-  return [`${deliveryTag}`, consumerTag];
 }

@@ -129,7 +129,7 @@ export function messageOnce(
   const handle = createHandler(
     onceward,
     options,
-    { keyOf, deliveryIdsOf },
+    keyOf,
     async (message, claim) => void (await fn(message, claim)),
   );
   const conclude = createConclude(options, ["skip", "broker"]);
@@ -195,8 +195,4 @@ export function withKey<M extends object>(
 
 function keyOf({ MessageAttributes }: Message): string | undefined {
   return MessageAttributes?.[KEY_HEADER]?.StringValue;
-}
-
-function deliveryIdsOf({ MessageId, ReceiptHandle }: Message) {
-  return [MessageId, ReceiptHandle];
 }

@@ -81,7 +81,7 @@ export function webhookOnce<Event>(
   const handle = createHandler(
     onceward,
     options,
-    { keyOf: (event: Event) => source.key(event), deliveryIdsOf: () => [] },
+    (event: Event) => source.key(event),
     async (event, claim) => void (await fn(event, claim)),
   );
   return async (request) => {

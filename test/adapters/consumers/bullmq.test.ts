@@ -14,7 +14,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { jobOnce, KEY_FIELD, withKey } from "../../../clients/typescript/src/bullmq.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { describeWithRedis, startRedis, type TestRedis } from "../../helpers/redis/redis.ts";
-import { collectWarnings, eventually, useGuards } from "./fixtures.ts";
+import { eventually, useGuards } from "./fixtures.ts";
 
 interface Data {
   readonly amount: number;
@@ -192,17 +192,6 @@ describeWithRedis("A worker of BullMQ", () => {
     expect((await ended(job)).returnvalue).toBe("charged");
     expect(guard.kinds()).toEqual(["processed", "duplicate"]);
     expect(fn).toHaveBeenCalledOnce();
-  });
-
-  test("the job's id as a key causes one warning, unless the producer chose the id", async () => {
-    await using guard = await newGuard();
-    const warnings = collectWarnings();
-    const options = { ...guard.options, key: ({ id }: Job) => id };
-    const { add, ended } = newConsumer(jobOnce(guard.onceward, options, () => {}));
-    await ended(await add({}, { jobId: "order-1" }));
-    expect(warnings).toEqual([]);
-    for (let times = 0; times < 2; times++) await ended(await add({}));
-    expect(warnings).toEqual(["ONCEWARD_DELIVERY_ID_AS_KEY"]);
   });
 
   test("an invalid key is refused when the job is added", () => {

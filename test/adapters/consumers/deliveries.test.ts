@@ -14,8 +14,7 @@ function handlerOf<Value>(
   fn: (message: string, claim: Claim) => Value | Promise<Value>,
   more: Partial<ConsumerOptions<string>> = {},
 ) {
-  const source = { keyOf: (message: string) => message, deliveryIdsOf: () => [] };
-  return createHandler(onceward, { ...options, ...more }, source, fn);
+  return createHandler(onceward, { ...options, ...more }, (message: string) => message, fn);
 }
 
 test.each([

@@ -11,7 +11,7 @@ import {
   withKey,
 } from "../../../clients/typescript/src/kafkajs.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
-import { collectWarnings, eventually, type Guarded, useGuards } from "./fixtures.ts";
+import { eventually, type Guarded, useGuards } from "./fixtures.ts";
 
 /**
  * Returns the argument of `eachMessage`, as recorded with KafkaJS: header values and bodies are buffers.
@@ -226,16 +226,6 @@ test("a message is sent to the dead-letter topic unchanged, with its error", asy
     topic: "charges.dead",
     messages: [{ key, value, headers: { ...headers, "onceward-error": "card declined" } }],
   });
-});
-
-test("an offset as the key causes one warning", async () => {
-  await using guard = await newGuard();
-  const warnings = collectWarnings();
-  const key = ({ topic, partition, message }: EachMessagePayload) =>
-    `${topic}/${partition}/${message.offset}`;
-  const { eachMessage } = consumer(guard, vi.fn(), { key });
-  for (const offset of ["42", "43"]) await eachMessage(delivered({ value: "{}" }, offset).payload);
-  expect(warnings).toEqual(["ONCEWARD_DELIVERY_ID_AS_KEY"]);
 });
 
 test("while the service is unreachable, the partition waits", async () => {

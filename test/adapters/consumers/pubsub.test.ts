@@ -120,13 +120,3 @@ test("a message that no retry can help is acknowledged once it is dead-lettered,
   expect(deadLetter).toHaveBeenCalledTimes(3);
   expect(warnings).toEqual(["ONCEWARD_DEAD_LETTER"]);
 });
-
-test("the message's id as the key causes one warning", async () => {
-  await using world = createTestingOnceward();
-  const warnings = collectWarnings();
-  const handle = messageOnce(world.onceward, { ...quiet, key: ({ id }: Message) => id }, () => {});
-  subscription.on("message", (message: Message) => void handle(message));
-  for (const id of ["1", "2"]) endpoint.publish(id, {});
-  await expect.poll(() => endpoint.acked.toSorted()).toEqual(["1", "2"]);
-  expect(warnings).toEqual(["ONCEWARD_DELIVERY_ID_AS_KEY"]);
-});

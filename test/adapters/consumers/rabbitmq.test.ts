@@ -316,17 +316,6 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     },
   );
 
-  test("the delivery's tag as a key causes one warning", async () => {
-    await using guard = await newGuard();
-    const { channel, queue } = await newQueue();
-    const warnings = collectWarnings();
-    const key = ({ fields }: ConsumeMessage) => String(fields.deliveryTag);
-    await consume(guard, { channel, queue }, () => {}, { key });
-    for (let times = 0; times < 2; times++) send(channel, queue, "order-1", "{}");
-    await eventually(() => expect(guard.kinds()).toEqual(["processed", "processed"]));
-    expect(warnings).toEqual(["ONCEWARD_DELIVERY_ID_AS_KEY"]);
-  });
-
   /**
    * Sends a message, and starts a worker that kills itself at `dieAt`; `effects` collects the worker's
    * effects.

@@ -341,14 +341,6 @@ test("a message that failed permanently is deleted once it is dead-lettered, and
   expect(deadLetter).toHaveBeenCalledTimes(2);
 });
 
-test("the message's id as a key causes one warning", async () => {
-  await using guard = await newGuard();
-  const warnings = collectWarnings();
-  const { receive } = await consumer(guard, vi.fn(), { key: ({ MessageId }) => MessageId });
-  for (let times = 0; times < 2; times++) await receive();
-  expect(warnings).toEqual(["ONCEWARD_DELIVERY_ID_AS_KEY"]);
-});
-
 test("the producer's key is sent with its other attributes", async () => {
   const { client, calls } = await startSqsEndpoint({ SendMessage: { MD5OfMessageBody: md5("{}") } });
   const other = { DataType: "String", StringValue: "a" };

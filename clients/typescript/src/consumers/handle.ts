@@ -13,7 +13,6 @@ import type { Jsonify } from "../run/jsonify.ts";
 import { terminalErrorOf } from "../run/run.ts";
 import { checkRunOptions, type RunOptions } from "../run/run-options.ts";
 import { type Delivery, warnOfTrouble } from "./delivery.ts";
-import { DeliveryIdWarning } from "./key.ts";
 import {
   backoffAfter,
   boundedDelayMs,
@@ -21,14 +20,6 @@ import {
   type Redelivery,
   redeliveryOf,
 } from "./options.ts";
-
-/** How an adapter reads its broker's messages. */
-export interface Source<Message> {
-  /** Returns the key that `withKey` set; undefined if there is none. */
-  readonly keyOf: (message: Message) => string | undefined;
-  /** Returns the broker's ids of this delivery, which a `key` option should not use as the operation's key. */
-  readonly deliveryIdsOf: (message: Message) => readonly (string | undefined)[];
-}
 
 /** The value after its JSON form was read; the function's own value if it could not be stored. */
 export type HandledValue<Value> = Jsonify<Value> | Value;
@@ -40,12 +31,13 @@ export type HandledValue<Value> = Jsonify<Value> | Value;
  * By default (`waitMs`), does not wait for another holder: the consumer has other messages to handle. `signal` is that of
  * `RunOptions`; if it aborts with an OncewardError before the function runs, the delivery is postponed.
  *
+ * @param keyOf returns the key that `withKey` set; undefined if there is none.
  * @throws OncewardError INVALID_REQUEST for invalid options, before the first message.
  */
 export function createHandler<Message, Value>(
   onceward: Runner,
   options: ConsumerOptions<Message>,
-  { keyOf, deliveryIdsOf }: Source<Message>,
+  keyOf: (message: Message) => string | undefined,
   fn: (message: Message, claim: Claim) => Value | Promise<Value>,
 ): (message: Message, options?: Pick<RunOptions, "signal">) => Promise<Delivery<HandledValue<Value>>> {
   const { namespace, waitMs = 0, leaseMs, timeoutMs, owner, classifyError } = options;
@@ -56,14 +48,12 @@ export function createHandler<Message, Value>(
   }
   const redelivery = redeliveryOf(options);
   const { onDelivery = warnOfTrouble } = options;
-  const warning = new DeliveryIdWarning();
   const warnings = new Warnings();
 
   async function deliver(message: Message, signal?: AbortSignal): Promise<Delivery<HandledValue<Value>>> {
     const named = nameOf(message, options.key ?? keyOf, options.fingerprint);
     if ("error" in named) return { kind: "refused", ...named };
     const { key } = named;
-    warning.check(key, deliveryIdsOf(message));
     let claim: Claim | undefined;
     try {
       const result = await onceward.runDetailed({ ...common, ...named, signal }, (held) => {

@@ -6,9 +6,9 @@ import type { Delivery } from "./delivery.ts";
 export interface ConsumerOptions<Message>
   extends Pick<RunOptions, "namespace" | "leaseMs" | "waitMs" | "timeoutMs" | "owner" | "classifyError"> {
   /**
-   * Returns the operation's key, as its producer made it: never the delivery's id, which a repeat does not share
-   * (using it warns once, as ONCEWARD_DELIVERY_ID_AS_KEY). If it returns undefined or throws, the message is refused.
-   * Default: the key that `withKey` set.
+   * Returns the operation's key, as its producer made it, such as an order's number. Never the id of the delivery, such as
+   * a message's id or offset: if the producer sends the operation again, it has another one, and the operation runs again.
+   * If it returns undefined or throws, the message is refused. Default: the key that `withKey` set.
    */
   readonly key?: ((message: Message) => string | undefined) | undefined;
   /**

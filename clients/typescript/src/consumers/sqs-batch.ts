@@ -91,7 +91,7 @@ export function sqsBatchOnce<Message extends SqsRecord>(
   const handle = createHandler(
     onceward,
     options,
-    { keyOf, deliveryIdsOf },
+    keyOf,
     async (message: Message, claim) => void (await fn(message, claim)),
   );
   const conclude = createConclude(options, ["skip", "broker"]);
@@ -148,8 +148,4 @@ function groupsOf<Message extends SqsRecord>(messages: readonly Message[]): read
 
 function keyOf({ messageAttributes }: SqsRecord): string | undefined {
   return messageAttributes[KEY_HEADER]?.stringValue;
-}
-
-function deliveryIdsOf({ messageId, receiptHandle }: SqsRecord) {
-  return [messageId, receiptHandle];
 }

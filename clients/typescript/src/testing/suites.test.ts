@@ -34,9 +34,9 @@ async function brokenOf(facts: Facts): Promise<string[]> {
 }
 
 const newConsumer: SuiteConsumerFactory = (onceward, options, fn) => {
-  const source = { keyOf: ({ key }: SuiteMessage) => key, deliveryIdsOf: () => [] };
+  const keyOf = ({ key }: SuiteMessage) => key;
   const quiet = { ...options, onDelivery: () => {} };
-  const handle = createHandler(onceward, quiet, source, ({ body }, claim) => fn(body, claim));
+  const handle = createHandler(onceward, quiet, keyOf, ({ body }, claim) => fn(body, claim));
   return { deliver: async (message) => (isSettled(await handle(message)) ? "settled" : "kept") };
 };
 
