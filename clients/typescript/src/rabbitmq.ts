@@ -22,6 +22,8 @@ export { readJson } from "./consumers/read-json.ts";
 export interface MessageOptions
   extends ConsumerOptions<ConsumeMessage>,
     DeadLetterOptions<ConsumeMessage, "skip" | "broker"> {
+  /** The consumer's channel, in confirm mode: a message is acknowledged after its copy in the retry queue is confirmed. */
+  readonly channel: ConfirmChannel;
   /** The name of the consumed queue. */
   readonly queue: string;
 }
@@ -38,8 +40,7 @@ export interface MessageOptions
  * await channel.prefetch(10);
  * const handle = await messageOnce(
  *   onceward,
- *   channel,
- *   { queue: "charges", namespace: "charges", deadLetter: "broker" },
+ *   { channel, queue: "charges", namespace: "charges", deadLetter: "broker" },
  *   async (message, claim) => {
  *     const order = readJson(message.content);
  *     await provider.charge(order, { idempotencyKey: claim.deriveKey("provider") });
@@ -61,17 +62,15 @@ export interface MessageOptions
  * at once. If the channel closes in the meantime, the message is delivered again, as a duplicate; that is not an
  * error here.
  *
- * @param channel in confirm mode: a message is acknowledged after its copy in the retry queue is confirmed.
  * @throws OncewardError INVALID_REQUEST for invalid options; the channel's error of the declaration.
  */
 export async function messageOnce(
   onceward: Runner,
-  channel: ConfirmChannel,
   options: MessageOptions,
   fn: (message: ConsumeMessage, claim: Claim) => unknown,
 ): Promise<(message: ConsumeMessage) => Promise<void>> {
   checkFunction("fn", fn);
-  const { queue } = options;
+  const { channel, queue } = options;
   const handle = createHandler(
     onceward,
     options,

@@ -12,8 +12,8 @@ const channel = await connection.createConfirmChannel();
 
 const handle = await messageOnce(
   onceward,
-  channel,
   {
+    channel,
     queue: settings.queue,
     namespace: "charges",
     deadLetter: "skip",

@@ -60,11 +60,18 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
   async function consume(
     { onceward, options }: Guarded,
     { queue, channel }: Omit<Queue, "connection">,
-    fn: Parameters<typeof messageOnce>[3],
+    fn: Parameters<typeof messageOnce>[2],
     more: Partial<MessageOptions> = {},
   ): Promise<void> {
-    const settings = { ...options, queue, deadLetter: "broker" as const, redeliverAfterMs: 50, ...more };
-    const handle = await messageOnce(onceward, channel, settings, fn);
+    const settings = {
+      ...options,
+      channel,
+      queue,
+      deadLetter: "broker" as const,
+      redeliverAfterMs: 50,
+      ...more,
+    };
+    const handle = await messageOnce(onceward, settings, fn);
     await channel.consume(queue, (message) => void (message && handle(message)));
   }
 
@@ -90,10 +97,8 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
   describeConsumerAdapter(test, async (onceward, options, fn) => {
     const { queue, channel } = await newQueue();
     const quiet = { deadLetter: "broker" as const, redeliverAfterMs: 50, onDelivery: () => {} };
-    const settings = { ...options, ...quiet, queue };
-    const handle = await messageOnce(onceward, channel, settings, ({ content }, claim) =>
-      fn(`${content}`, claim),
-    );
+    const settings = { ...options, ...quiet, channel, queue };
+    const handle = await messageOnce(onceward, settings, ({ content }, claim) => fn(`${content}`, claim));
     return {
       async deliver({ key, body }) {
         channel.sendToQueue(queue, Buffer.from(body), key === undefined ? {} : withKey(key));
@@ -228,8 +233,14 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     const { connection } = await connectTo(rabbitmq);
     connection.on("error", () => {});
     const doomed = await connection.createConfirmChannel();
-    const settings = { ...guard.options, queue, deadLetter: "skip" as const, redeliverAfterMs: 50 };
-    const handle = await messageOnce(guard.onceward, doomed, settings, () => {
+    const settings = {
+      ...guard.options,
+      channel: doomed,
+      queue,
+      deadLetter: "skip" as const,
+      redeliverAfterMs: 50,
+    };
+    const handle = await messageOnce(guard.onceward, settings, () => {
       throw new Error("the provider is down");
     });
     send(channel, queue, "order-1", "{}");

@@ -52,7 +52,7 @@ test("consumers without a function are refused before the first message", async 
   expect(() => sqsBatchOnce(onceward, skipping, missing)).toThrow(refusal);
   expect(() => lambdaOnce(onceward, { namespace, key: () => "order-1" }, missing)).toThrow(refusal);
   expect(() => webhookOnce(onceward, { namespace, source: missing }, missing)).toThrow(refusal);
-  const rabbit = rabbitMessageOnce(onceward, missing, { ...skipping, queue: "q" }, missing);
+  const rabbit = rabbitMessageOnce(onceward, { ...skipping, channel: missing, queue: "q" }, missing);
   await expect(rabbit).rejects.toThrow(refusal);
 });
 
@@ -73,7 +73,7 @@ test("consumers that don't say where messages go that no retry can help are refu
   const sqs = { ...undecided, client: missing, queueUrl: "q" };
   expect(() => sqsMessageOnce(onceward, sqs, fn)).toThrow(brokers);
   expect(() => sqsBatchOnce(onceward, undecided, fn)).toThrow(brokers);
-  const rabbit = rabbitMessageOnce(onceward, missing, { ...undecided, queue: "q" }, fn);
+  const rabbit = rabbitMessageOnce(onceward, { ...undecided, channel: missing, queue: "q" }, fn);
   await expect(rabbit).rejects.toThrow(brokers);
 });
 
