@@ -91,8 +91,10 @@ export function consumeOnce<Message extends StreamMessage>(
   const { topics, fallbackMode = "earliest", maxMessages = DEFAULT_MAX_MESSAGES } = options;
   const { redeliverAfterMs } = redeliveryOf(options);
   checkWholeNumber("maxMessages", maxMessages, 1, Number.MAX_SAFE_INTEGER);
-  const settle = createSettler<Message>(onceward, options, fn, ({ headers }) => keyOfHeaders([...headers]));
-  return new StreamReader(consumer, { topics, fallbackMode, maxMessages, redeliverAfterMs }, settle);
+  const handle = createConcludingHandler<Message>(onceward, options, fn, ({ headers }) =>
+    keyOfHeaders([...headers]),
+  );
+  return new StreamReader(consumer, { topics, fallbackMode, maxMessages, redeliverAfterMs }, handle);
 }
 
 /** The part of the argument of `eachMessage` that the adapter uses. */
@@ -142,11 +144,11 @@ export function eachMessageOnce<Payload extends EachMessagePayload>(
   options: KafkaOptions<Payload>,
   fn: (payload: Payload, claim: Claim) => unknown,
 ): (payload: Payload) => Promise<void> {
-  const settleOnce = createSettler<Payload>(onceward, options, fn, ({ message }) =>
+  const handleOnce = createConcludingHandler<Payload>(onceward, options, fn, ({ message }) =>
     keyOfHeaders(Object.entries(message.headers ?? {})),
   );
   return async (payload) => {
-    const retry = await settleOnce(payload);
+    const retry = await handleOnce(payload);
     if (retry === undefined) return;
     const resume = payload.pause();
     // The timer need not keep a process alive whose consumer has stopped.
@@ -165,7 +167,7 @@ function resumeIfConnected(resume: () => void): void {
 type KeyOf<Message> = Parameters<typeof createHandler<Message, void>>[2];
 
 /** Returns a function that handles a message, and dead-letters it if needed. Undefined: its offset may move on. */
-function createSettler<Message>(
+function createConcludingHandler<Message>(
   onceward: Runner,
   options: KafkaOptions<Message>,
   fn: (message: Message, claim: Claim) => unknown,

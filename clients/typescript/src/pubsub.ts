@@ -77,7 +77,7 @@ export function messageOnce<Message extends PubSubMessage>(
   );
 
   /** Resolves with whether the message was acknowledged. */
-  async function settle(message: Message): Promise<boolean> {
+  async function handleAndAnswer(message: Message): Promise<boolean> {
     const delivery = await handleKept(() => handle(message));
     const verdict = await conclude(message, delivery);
     if (verdict.kind !== "retry") {
@@ -90,7 +90,7 @@ export function messageOnce<Message extends PubSubMessage>(
     return false;
   }
 
-  return inOrder(settle, (message) => message.nack());
+  return inOrder(handleAndAnswer, (message) => message.nack());
 }
 
 /** Handles a message until its outcome is known or the client is closed. */

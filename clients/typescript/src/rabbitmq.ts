@@ -80,7 +80,7 @@ export async function messageOnce(
   const conclude = createConclude(options, ["skip", "broker"]);
   const sendLater = await openRetryQueues(channel, queue, redeliveryOf(options).backoffMs);
 
-  async function settle(message: ConsumeMessage): Promise<void> {
+  async function handleAndAnswer(message: ConsumeMessage): Promise<void> {
     const verdict = await conclude(message, await handle(message));
     switch (verdict.kind) {
       case "acknowledge":
@@ -109,7 +109,7 @@ export async function messageOnce(
 
   return async (message) => {
     try {
-      await settle(message);
+      await handleAndAnswer(message);
     } catch (error) {
       // The channel has reported this to its owner. The broker delivers unacknowledged messages again.
       if (!(error instanceof Error && error.name === "IllegalOperationError")) throw error;

@@ -59,7 +59,7 @@ export async function deliverCompletions(options: DeliverOptions): Promise<Deliv
   const taken = await takeDue(database);
   const deliveries = await Promise.all(taken.map((completion) => deliver(onceward, completion)));
   const settled = deliveries.filter((delivery) => delivery.kind !== "failed");
-  if (settled.length > 0) await settle(database, settled);
+  if (settled.length > 0) await markDelivered(database, settled);
 
   const undeliverable = settled.filter((delivery) => delivery.kind === "undeliverable");
   for (const { completion, reason } of undeliverable) {
@@ -147,7 +147,7 @@ async function tell(calls: Calls, completion: Completion): Promise<void> {
   }
 }
 
-async function settle(database: Executor, deliveries: readonly Delivery[]): Promise<void> {
+async function markDelivered(database: Executor, deliveries: readonly Delivery[]): Promise<void> {
   const outcomes = deliveries.map((delivery) => ({
     namespace: delivery.completion.namespace,
     key: delivery.completion.key,

@@ -74,7 +74,7 @@ async function claimOrWait(
   const waitUntilMs = startedAtMs + options.waitMs;
   let sentAtMs = leaseNowMs();
   let lostClaims = 0;
-  const claim = () =>
+  const send = () =>
     retrying(
       () => {
         sentAtMs = leaseNowMs();
@@ -87,7 +87,7 @@ async function claimOrWait(
 
   let response: ClaimResponse;
   try {
-    response = await claim();
+    response = await send();
   } catch (cause) {
     if (isEnd(cause, calls.closing, signal)) throw cause;
     const error = errorFromCall(cause);
@@ -103,7 +103,7 @@ async function claimOrWait(
         const granted = await renewIfLate(calls, refOf(request), answer, options.timeoutMs, signal);
         if (granted !== undefined) return { kind: "claimed", ...granted };
         if (++lostClaims > MAX_LATE_ANSWERS) throw alwaysLate();
-        response = await claim();
+        response = await send();
         break;
       }
       case "completed":
@@ -116,7 +116,7 @@ async function claimOrWait(
         const waited = await wait(calls, request, waitUntilMs, options, claims);
         // A lease counts from when its call was sent, and the waiting call was sent long ago. The same claim again
         // returns a lease that counts from now.
-        response = waited.outcome.case === "claimed" ? await claim() : waited;
+        response = waited.outcome.case === "claimed" ? await send() : waited;
         break;
       }
       case undefined:

@@ -142,14 +142,14 @@ export class Calls {
   orEnd<Response>(call: Promise<Response>, signal: AbortSignal | undefined): Promise<Response> {
     return new Promise((resolve, reject) => {
       const abort = () => reject(signal?.reason);
-      const settle = () => {
+      const stopListening = () => {
         this.#ends.delete(reject);
         signal?.removeEventListener("abort", abort);
       };
       this.#ends.add(reject);
       signal?.addEventListener("abort", abort);
       if (signal?.aborted) abort();
-      call.then(resolve, reject).finally(settle);
+      call.then(resolve, reject).finally(stopListening);
     });
   }
 

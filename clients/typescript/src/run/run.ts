@@ -33,7 +33,7 @@ export async function runOnce(
   const acquired = await begin(calls, defaults, options, observer);
   if (acquired.kind === "completed") return replayed(acquired, options, observer);
 
-  const claim = claimOf(acquired, calls, { ...options, timeoutMs }, observer);
+  const claim = openClaim(acquired, calls, { ...options, timeoutMs }, observer);
   try {
     const [effect] = await Promise.allSettled([(async () => fn(claim))()]);
     if (effect.status === "fulfilled") return await complete(claim, effect, codec, observer);
@@ -67,7 +67,7 @@ async function begin(
       options.signal?.throwIfAborted();
       const { leaseMs, signal } = options;
       const acquireOptions = { waitMs, timeoutMs, leaseMs, onUnavailable, signal };
-      const acquired = await claim(calls, options, defaults, acquireOptions, observer);
+      const acquired = await acquireFor(calls, options, defaults, acquireOptions, observer);
       add({ "onceward.outcome": acquired.kind });
       return acquired;
     } catch (cause) {
@@ -82,7 +82,7 @@ async function begin(
  * Acquires the claim. @throws the errors of `acquire`, and InvalidRequestError for the fingerprint; each names the
  * claim.
  */
-async function claim(
+async function acquireFor(
   calls: Calls,
   options: RunOptions,
   { owner, guard }: ResolvedDefaults,
@@ -90,7 +90,7 @@ async function claim(
   observer: Observer,
 ): Promise<Acquired> {
   try {
-    const request = await claimRequest(options, owner);
+    const request = await toRequest(options, owner);
     if (guard === "off-in-development") return { kind: "unguarded", error: guardOff() };
     return await acquire(calls, request, acquireOptions, () => observer.emit({ type: "waiting" }));
   } catch (cause) {
@@ -103,7 +103,7 @@ function refOf({ namespace, key }: RunOptions): ClaimRef {
   return { namespace, key, fencingToken: undefined };
 }
 
-async function claimRequest(options: RunOptions, defaultOwner: string): Promise<ClaimInit> {
+async function toRequest(options: RunOptions, defaultOwner: string): Promise<ClaimInit> {
   const { namespace, key, fingerprint, leaseMs, owner = defaultOwner, acceptAmbiguous = false } = options;
   return {
     namespace,
@@ -126,7 +126,7 @@ function replayed(
   return { value, replayed: true, guarded: true, completedAt: dateOf(completed.completedAt), expiresAt };
 }
 
-function claimOf(
+function openClaim(
   acquired: Exclude<Acquired, { kind: "completed" }>,
   calls: Calls,
   options: RunOptions & { readonly timeoutMs: number },
