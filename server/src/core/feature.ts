@@ -121,7 +121,7 @@ export interface StoredValues {
   readonly entries: EntryFormat;
   /** Logs an error if this replica cannot read the values of the database. */
   warnIfUnreadable(runner: Runner): Promise<void>;
-  /** The tasks that store values anew. */
+  /** The tasks that store values again, under the current key. */
   tasks(core: Pick<CoreParts, "config" | "tasks" | "metrics" | "onFailed">): readonly Task[];
 }
 
