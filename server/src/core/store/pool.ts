@@ -178,8 +178,9 @@ const CHOOSE_PLANS =
   "select set_config('plan_cache_mode', 'auto', false) from pg_extension where extname = 'citus'";
 
 /**
- * How long plans are kept. A plan that was made while the table was nearly empty would read the whole table,
- * and must not be used any more after the first thousands of rows.
+ * How long plans are kept. A plan that was made while the table had no page may read the whole table, and must not
+ * be used any more after the first thousands of rows. No condition in a statement prevents such a plan: reading an
+ * empty index and searching in it have the same estimated cost (decision 0001).
  */
 const PLAN_LIFETIME_MS = 250;
 
