@@ -37,7 +37,7 @@ export function createReplicaDegradedStates(
   return createDegradedStates({
     ...options,
     conditions: {
-      database_away: { holds: () => sources.pool().away, looksToBegin: 2, looksToEnd: 2 },
+      database_away: { holds: () => sources.pool().unreachable, looksToBegin: 2, looksToEnd: 2 },
       redis_bypassed: { holds: sources.redisBypassed, ...atOnce },
       schema_ahead: { holds: sources.schemaAhead, ...atOnce },
       pool_saturated: { holds: () => sources.pool().waiting > 0, looksToBegin: 5, looksToEnd: 5 },

@@ -6,7 +6,7 @@ import {
   STATEMENT_TIMEOUT_MS,
   USE_TIMEOUT_MS,
 } from "../domain/statement-times.ts";
-import { asRefusal, classify, isAway, RolledBack, StatementFailed } from "./statement-errors.ts";
+import { asRefusal, classify, isUnreachable, RolledBack, StatementFailed } from "./statement-errors.ts";
 
 /** A named statement: prepared once per connection, then only bound and executed. */
 export interface Statement {
@@ -52,7 +52,7 @@ export interface PoolLoad {
   /** Statements that wait for a connection. */
   readonly waiting: number;
   /** Whether the last statement ended because Postgres did not answer, or accepted no statement. */
-  readonly away: boolean;
+  readonly unreachable: boolean;
 }
 
 /** Runs statements on a bounded number of connections. */
@@ -193,7 +193,7 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
   const { pool, close } = createClientPool(options, observer);
   const plannedAtMs = new WeakMap<pg.PoolClient, number>();
   const announced = new WeakSet<pg.PoolClient>();
-  let away = false;
+  let unreachable = false;
 
   /** Calls `onConnected` for a new connection. */
   async function announce(client: pg.PoolClient): Promise<void> {
@@ -251,10 +251,10 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
           ...(direct && { name: preparedName }),
         });
         failed = false;
-        away = false;
+        unreachable = false;
         return rows;
       } catch (error) {
-        away = isAway(error);
+        unreachable = isUnreachable(error);
         throw classify(error);
       } finally {
         observer.ran({ statement: name, operations, durationMs: performance.now() - startedAtMs, failed });
@@ -278,7 +278,7 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
         );
       } catch (error) {
         if (error instanceof RolledBack) throw error;
-        away = isAway(error);
+        unreachable = isUnreachable(error);
         throw classify(error);
       }
     },
@@ -286,7 +286,7 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
       const settled = withConnection((client) => inTransaction(client, runnerOf(client), work));
       return fulfilled(await settled.catch((error: unknown) => Promise.reject(classify(error))));
     },
-    load: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount, away }),
+    load: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount, unreachable }),
     close,
   };
 }

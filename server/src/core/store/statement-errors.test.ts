@@ -1,6 +1,6 @@
 import pg from "pg";
 import { expect, test } from "vitest";
-import { classify, isAway, isUnreachableNode } from "./statement-errors.ts";
+import { classify, isUnreachable, isUnreachableNode } from "./statement-errors.ts";
 
 function answerOf(code: string, message: string): Error {
   return classify(Object.assign(new pg.DatabaseError(message, 0, "error"), { code }));
@@ -36,8 +36,8 @@ test.each(CONNECTION_STATES)("a connection that Postgres ends or refuses with %s
 });
 
 test.each(["57014", "57P05", "25P03", "25P04"])(
-  "Postgres that ends what is too slow with %s is not away",
+  "Postgres that ends what is too slow with %s is not unreachable",
   (code) => {
-    expect(isAway(Object.assign(new pg.DatabaseError("ended", 0, "error"), { code }))).toBe(false);
+    expect(isUnreachable(Object.assign(new pg.DatabaseError("ended", 0, "error"), { code }))).toBe(false);
   },
 );

@@ -89,7 +89,7 @@ export function isTimedOut(error: unknown): boolean {
 }
 
 /** Returns whether an error means that Postgres did not answer, or accepts no statements now. */
-export function isAway(error: unknown): boolean {
+export function isUnreachable(error: unknown): boolean {
   const sqlState = sqlStateOf(error);
   if (sqlState !== undefined)
     return (

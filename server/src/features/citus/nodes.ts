@@ -71,7 +71,7 @@ export function createNodes({ openNode, onAway }: NodesOptions): Nodes {
         connected.pausedUntilMs = undefined;
         return answer;
       } catch (error) {
-        const isAway = isTrial ? !(error instanceof StatementFailed) : connected.pool.load().away;
+        const isAway = isTrial ? !(error instanceof StatementFailed) : connected.pool.load().unreachable;
         if (isAway) pause(connected);
         else if (isTrial) connected.pausedUntilMs = undefined;
         throw error;
