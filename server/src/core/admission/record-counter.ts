@@ -8,11 +8,6 @@ import {
   takeCount,
 } from "../store/tenants/tenant-totals.ts";
 
-export interface RecordCounterOptions {
-  readonly pool: Runner;
-  readonly onFailed: (error: unknown) => void;
-}
-
 /** Interval between two searches for a tenant whose count is due. */
 const INTERVAL_MS = 1000;
 /** Records per statement: a cold disk, too, reads them well within the statement's time limit. */
@@ -27,7 +22,13 @@ const PAUSE_PER_MS = 20;
  * change during its count; the next count corrects records that were missed, or counted twice because a
  * replica stored its change afterwards.
  */
-export function createRecordCounter({ pool, onFailed }: RecordCounterOptions): Repeating {
+export function createRecordCounter({
+  pool,
+  onFailed,
+}: {
+  readonly pool: Runner;
+  readonly onFailed: (error: unknown) => void;
+}): Repeating {
   const stopping = new AbortController();
 
   async function countDue(): Promise<void> {

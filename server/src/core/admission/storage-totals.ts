@@ -23,11 +23,6 @@ export interface StorageTotals {
   stop(): Promise<void>;
 }
 
-export interface StorageTotalsOptions {
-  readonly pool: Pool;
-  readonly onFailed: (error: unknown) => void;
-}
-
 interface Tally {
   /** Changes that are not stored yet. */
   records: number;
@@ -51,7 +46,13 @@ const MAX_TALLY_AGE_MS = 10_000;
 const NOTHING: StoredTotals = { records: 0, storedBytes: 0 };
 
 /** Creates the totals of tenants' records and bytes. */
-export function createStorageTotals({ pool, onFailed }: StorageTotalsOptions): StorageTotals {
+export function createStorageTotals({
+  pool,
+  onFailed,
+}: {
+  readonly pool: Pool;
+  readonly onFailed: (error: unknown) => void;
+}): StorageTotals {
   const tallies = new Map<number, Tally>();
 
   /**

@@ -21,13 +21,6 @@ export interface DegradedStates {
   reasons(): readonly DegradedReason[];
 }
 
-export interface DegradedStatesOptions {
-  readonly conditions: Readonly<Record<DegradedReason, DegradedCondition>>;
-  readonly log: Logger;
-  /** Interval between two looks at the conditions; only tests change it. */
-  readonly lookMs?: number | undefined;
-}
-
 const LOOK_MS = 1000;
 
 /** Looks at each condition once a second, and logs each state that begins or ends. */
@@ -35,7 +28,12 @@ export function createDegradedStates({
   conditions,
   log,
   lookMs = LOOK_MS,
-}: DegradedStatesOptions): DegradedStates {
+}: {
+  readonly conditions: Readonly<Record<DegradedReason, DegradedCondition>>;
+  readonly log: Logger;
+  /** Interval between two looks at the conditions; only tests change it. */
+  readonly lookMs?: number | undefined;
+}): DegradedStates {
   const states = DEGRADED_REASONS.map((reason) => ({
     reason,
     condition: conditions[reason],

@@ -8,12 +8,6 @@ export interface KeyUse extends Repeating {
   note(id: string): void;
 }
 
-export interface KeyUseOptions {
-  readonly runner: Runner;
-  readonly intervalMs: number;
-  readonly onFailed: (error: unknown) => void;
-}
-
 const HOUR_MS = 3_600_000;
 /** As many keys as the credential cache holds; the use of more is noted in a later turn. */
 const MAX_KEYS = 20_000;
@@ -23,7 +17,15 @@ const MAX_KEYS_PER_STATEMENT = 1000;
  * Each replica stores each key at most once an hour, so that a key's row is written about as rarely as it is
  * worth.
  */
-export function createKeyUse({ runner, intervalMs, onFailed }: KeyUseOptions): KeyUse {
+export function createKeyUse({
+  runner,
+  intervalMs,
+  onFailed,
+}: {
+  readonly runner: Runner;
+  readonly intervalMs: number;
+  readonly onFailed: (error: unknown) => void;
+}): KeyUse {
   /** The hour of `stored`. */
   let hour = 0;
   const stored = new Set<string>();

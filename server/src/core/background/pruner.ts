@@ -5,18 +5,6 @@ import type { BackgroundTask } from "../telemetry/background-metrics.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { createRepeating, type Repeating } from "./repeat.ts";
 
-export interface PrunerOptions {
-  readonly pool: Runner;
-  readonly metrics: Pick<Metrics, "prunedRows">;
-  readonly databaseClock?: Pick<DatabaseClock, "latestMs">;
-  /** How long audit events are kept: ONCEWARD_AUDIT_RETENTION. */
-  readonly auditRetentionMs: number;
-  /** Returns the handler of a task's errors. A failed task is repeated at its next interval. */
-  readonly onFailed: (task: BackgroundTask) => (error: unknown) => void;
-  /** Delay between two turns, ±20 %. Unset: a minute. */
-  readonly intervalMs?: number;
-}
-
 const DAY_MS = 86_400_000;
 /** A year and a month, so that a month can be compared with that of the year before. */
 const USAGE_RETENTION_MS = 400 * DAY_MS;
@@ -45,7 +33,17 @@ export function createPruners({
   auditRetentionMs,
   onFailed,
   intervalMs = INTERVAL_MS,
-}: PrunerOptions): readonly Repeating[] {
+}: {
+  readonly pool: Runner;
+  readonly metrics: Pick<Metrics, "prunedRows">;
+  readonly databaseClock?: Pick<DatabaseClock, "latestMs">;
+  /** How long audit events are kept: ONCEWARD_AUDIT_RETENTION. */
+  readonly auditRetentionMs: number;
+  /** Returns the handler of a task's errors. A failed task is repeated at its next interval. */
+  readonly onFailed: (task: BackgroundTask) => (error: unknown) => void;
+  /** Delay between two turns, ±20 %. Unset: a minute. */
+  readonly intervalMs?: number;
+}): readonly Repeating[] {
   const retentionsMs: Readonly<Record<PrunedTable, number>> = {
     audit_events: auditRetentionMs,
     usage_hours: USAGE_RETENTION_MS,

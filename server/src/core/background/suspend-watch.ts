@@ -6,14 +6,6 @@ export interface SuspendWatch {
   stop(): void;
 }
 
-export interface SuspendWatchOptions {
-  /** Called after a suspend, with its length. */
-  readonly onResumed: (suspendedMs: number) => void;
-  /** A clock that advances during a suspend, and one that does not; only tests change them. */
-  readonly uptimeNowMs?: () => number;
-  readonly processNowMs?: () => number;
-}
-
 /** Far below the 10 s within which a revoked key is refused; reading the uptime takes some microseconds. */
 const INTERVAL_MS = 250;
 /** Uptimes are exact to 10 ms, and the process may have to wait for a processor between the two readings. */
@@ -29,7 +21,13 @@ export function createSuspendWatch({
   onResumed,
   uptimeNowMs = uptimeMs,
   processNowMs = () => performance.now(),
-}: SuspendWatchOptions): SuspendWatch {
+}: {
+  /** Called after a suspend, with its length. */
+  readonly onResumed: (suspendedMs: number) => void;
+  /** A clock that advances during a suspend, and one that does not; only tests change them. */
+  readonly uptimeNowMs?: () => number;
+  readonly processNowMs?: () => number;
+}): SuspendWatch {
   const aheadMs = () => uptimeNowMs() - processNowMs();
   let timer: NodeJS.Timeout | undefined;
   let seenMs = aheadMs();

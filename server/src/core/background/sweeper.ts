@@ -15,21 +15,6 @@ export interface Sweeper extends Repeating {
   lateS(): number;
 }
 
-export interface SweeperOptions {
-  readonly pool: Pool;
-  readonly databaseClock: Pick<DatabaseClock, "latestMs">;
-  readonly metrics: Metrics;
-  readonly log: Logger;
-  /** Delay between two sweeps, ±20 %, so that replicas do not sweep in step. */
-  readonly intervalMs: number;
-  /** Maximum rows per statement: few, so that locks are short. */
-  readonly batchRows: number;
-  /** Called with what each statement deleted, for the tenants' totals. */
-  readonly onSwept: (byNamespace: readonly SweptNamespace[]) => void;
-  /** As `sweepRecords`: selects the keys that are named to `onSwept`. */
-  readonly sampleSeed?: bigint | undefined;
-}
-
 /** Maximum delay between two sweeps that fail. Rows that become due in this time are swept in seconds. */
 const MAX_BACKOFF_MS = 30_000;
 
@@ -46,7 +31,20 @@ export function createSweeper({
   batchRows,
   onSwept,
   sampleSeed,
-}: SweeperOptions): Sweeper {
+}: {
+  readonly pool: Pool;
+  readonly databaseClock: Pick<DatabaseClock, "latestMs">;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+  /** Delay between two sweeps, ±20 %, so that replicas do not sweep in step. */
+  readonly intervalMs: number;
+  /** Maximum rows per statement: few, so that locks are short. */
+  readonly batchRows: number;
+  /** Called with what each statement deleted, for the tenants' totals. */
+  readonly onSwept: (byNamespace: readonly SweptNamespace[]) => void;
+  /** As `sweepRecords`: selects the keys that are named to `onSwept`. */
+  readonly sampleSeed?: bigint | undefined;
+}): Sweeper {
   let rows = batchRows;
   let lagS = 0;
   let lookedAtMs = performance.now();

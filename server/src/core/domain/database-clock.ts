@@ -33,14 +33,6 @@ export interface ClockMove {
   readonly othersMovedMs: number;
 }
 
-export interface DatabaseClockWatchOptions {
-  readonly onMoved: (move: ClockMove) => void;
-  /** Called when the clock is back on its course, or its new course is accepted. */
-  readonly onAccepted: (move: ClockMove) => void;
-  /** This machine's uptime; only tests change it. */
-  readonly nowMs?: () => number;
-}
-
 /** Does not check the clock: for commands and tests, which run statements for a moment. */
 export const UNCHECKED_CLOCK: DatabaseClock = { latestMs: () => undefined, hasMoved: () => false };
 
@@ -58,7 +50,13 @@ export function createDatabaseClockWatch({
   onMoved,
   onAccepted,
   nowMs = uptimeMs,
-}: DatabaseClockWatchOptions): DatabaseClockWatch {
+}: {
+  readonly onMoved: (move: ClockMove) => void;
+  /** Called when the clock is back on its course, or its new course is accepted. */
+  readonly onAccepted: (move: ClockMove) => void;
+  /** This machine's uptime; only tests change it. */
+  readonly nowMs?: () => number;
+}): DatabaseClockWatch {
   /** How far the database's clock is ahead of the uptime, on the course that is trusted. */
   let trustedMs: number | undefined;
   /** The largest error of `trustedMs`. */

@@ -242,15 +242,6 @@ export function createTally<First extends string, Second extends string>({
   };
 }
 
-interface TenantTallyOptions {
-  readonly name: string;
-  readonly help: string;
-  /** The labels beside `tenant`. */
-  readonly labelNames: readonly string[];
-  readonly tenantLabels: TenantLabels;
-  readonly registers: Registry[];
-}
-
 /**
  * Creates a counter for events of tenants, which counts as `createTally` does. A tenant's counts are exported
  * when its label is known.
@@ -261,7 +252,14 @@ function createTenantTally({
   labelNames,
   tenantLabels,
   ...options
-}: TenantTallyOptions): (tenantId: number, values: string, count: number) => void {
+}: {
+  readonly name: string;
+  readonly help: string;
+  /** The labels beside `tenant`. */
+  readonly labelNames: readonly string[];
+  readonly tenantLabels: TenantLabels;
+  readonly registers: Registry[];
+}): (tenantId: number, values: string, count: number) => void {
   const counts = new Map<number, Map<string, number>>();
   new Counter({
     ...options,
@@ -325,13 +323,6 @@ interface Sample {
   readonly value: number;
 }
 
-interface DurationsOptions {
-  readonly name: string;
-  readonly help: string;
-  readonly labelName: string;
-  readonly registry: Registry;
-}
-
 /**
  * Creates a histogram of durations for events of every operation. It counts in an array, for the reason of
  * `createTally`.
@@ -343,7 +334,12 @@ export function createDurations({
   help,
   labelName,
   registry,
-}: DurationsOptions): (label: string) => Durations {
+}: {
+  readonly name: string;
+  readonly help: string;
+  readonly labelName: string;
+  readonly registry: Registry;
+}): (label: string) => Durations {
   const recorders = new Map<string, Durations>();
   const histogram = {
     name,

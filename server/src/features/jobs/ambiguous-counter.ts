@@ -28,13 +28,6 @@ export interface AmbiguousCounter extends Repeating {
   counts(): ReadonlyMap<string, number>;
 }
 
-export interface AmbiguousCounterOptions {
-  readonly pool: Runner;
-  /** Returns the tenants to count. */
-  readonly tenants: () => readonly LabelledTenant[];
-  readonly onFailed: (error: unknown) => void;
-}
-
 const INTERVAL_MS = 10_000;
 const FIRST_DELAY_MS = 1000;
 /** A tenant's records are counted during at most a twentieth of the time. */
@@ -54,7 +47,12 @@ export function createAmbiguousCounter({
   pool,
   tenants,
   onFailed,
-}: AmbiguousCounterOptions): AmbiguousCounter {
+}: {
+  readonly pool: Runner;
+  /** Returns the tenants to count. */
+  readonly tenants: () => readonly LabelledTenant[];
+  readonly onFailed: (error: unknown) => void;
+}): AmbiguousCounter {
   let counts: ReadonlyMap<string, number> = new Map();
   let counted = new Map<string, number>();
   let queue: LabelledTenant[] = [];

@@ -2,12 +2,6 @@ import { type ExportResult, ExportResultCode } from "@opentelemetry/core";
 import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace-base";
 import type { Logger } from "pino";
 
-export interface ReportingOptions {
-  readonly log: Logger;
-  /** Called for every export that failed: its spans are dropped. */
-  readonly onExportFailed: () => void;
-}
-
 /** While a collector is away every export fails. */
 const WARNING_INTERVAL_MS = 60_000;
 /** A message of the SDK may contain an answer of the collector, of any length. */
@@ -19,7 +13,14 @@ const MAX_PROBLEM_LENGTH = 200;
  */
 export function createReportingExporter(
   exporter: SpanExporter,
-  { log, onExportFailed }: ReportingOptions,
+  {
+    log,
+    onExportFailed,
+  }: {
+    readonly log: Logger;
+    /** Called for every export that failed: its spans are dropped. */
+    readonly onExportFailed: () => void;
+  },
 ): SpanExporter {
   const warn = createRareWarning(log, "exporting spans failed; they are dropped");
   return {

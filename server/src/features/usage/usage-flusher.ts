@@ -10,14 +10,6 @@ export interface UsageFlusher {
   stop(): Promise<void>;
 }
 
-export interface UsageFlusherOptions {
-  readonly pool: Pool;
-  readonly meter: UsageMeter;
-  readonly replica: { readonly id: string; readonly version: string };
-  readonly intervalMs: number;
-  readonly onFailed: (error: unknown) => void;
-}
-
 /** Maximum namespaces per statement. */
 const MAX_COUNTS = 1000;
 
@@ -31,7 +23,13 @@ export function createUsageFlusher({
   replica,
   intervalMs,
   onFailed,
-}: UsageFlusherOptions): UsageFlusher {
+}: {
+  readonly pool: Pool;
+  readonly meter: UsageMeter;
+  readonly replica: { readonly id: string; readonly version: string };
+  readonly intervalMs: number;
+  readonly onFailed: (error: unknown) => void;
+}): UsageFlusher {
   let seq = 1;
   /**
    * The counts that were sent with `seq`. They do not change until the flush succeeds; the meter collects new
