@@ -8,7 +8,6 @@ import {
   storeKeyDigest,
 } from "../../../server/src/core/store/tenants/api-keys.ts";
 import { insertAuditEvents } from "../../../server/src/core/store/tenants/audit-events.ts";
-import { findLabelledTenants } from "../../../server/src/core/store/tenants/labelled-tenants.ts";
 import {
   addTotals,
   countRecordsPage,
@@ -19,6 +18,7 @@ import {
 import {
   createFindTenants,
   ensureTenant,
+  findLabelledTenants,
   findTenantIds,
   findTenantResource,
   listTenantResources,

@@ -1,5 +1,5 @@
 import type { Runner } from "../store/pool.ts";
-import { findLabelledTenants } from "../store/tenants/labelled-tenants.ts";
+import { findLabelledTenants } from "../store/tenants/tenants.ts";
 import { MAX_TENANT_LABELS, type TenantLabels } from "../telemetry/tenant-labels.ts";
 import { createRepeating } from "./repeat.ts";
 

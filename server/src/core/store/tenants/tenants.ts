@@ -5,6 +5,7 @@ import {
   type TenantResource,
   type TenantState,
 } from "../../domain/tenant.ts";
+import type { LabelledTenant } from "../../telemetry/tenant-labels.ts";
 import type { Pool, Runner } from "../pool.ts";
 import { intArray, textArray } from "../sql-arrays.ts";
 import { createLoadedNamespaces } from "./loaded-namespaces.ts";
@@ -98,6 +99,16 @@ export async function findTenantIds(
 ): Promise<ReadonlyMap<string, number>> {
   const rows = await pool.run<{ id: number; name: string }>(readTenantIds, [textArray(names)]);
   return new Map(rows.map(({ id, name }) => [name, id]));
+}
+
+const readLabelledTenants = {
+  name: "read_labelled_tenants",
+  text: "select id, name from tenants order by id limit $1::int",
+};
+
+/** Reads the tenants that were created first and still exist, in the order of their creation. */
+export function findLabelledTenants(runner: Runner, count: number): Promise<LabelledTenant[]> {
+  return runner.run<{ id: number; name: string }>(readLabelledTenants, [count]);
 }
 
 // Tenants as their administrators and operators see them.
