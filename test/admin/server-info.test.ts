@@ -43,7 +43,7 @@ describeAdministrationOverAll(
 );
 
 describeAdministrationOverAll(
-  "GetServerInfo of a server whose Redis is away",
+  "GetServerInfo of a server whose Redis is unreachable",
   (world) => {
     test("names the parts that it works without", async () => {
       const operator = await world().operator();

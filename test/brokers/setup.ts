@@ -25,7 +25,7 @@ export default async function setup(project: TestProject): Promise<void> {
     jars = await fetchJars();
   } catch (error) {
     process.stderr.write(
-      `Tests with real Kafka and ElasticMQ are left out; they need java (17 or later), mvn and Maven Central: ${error}\n`,
+      `Tests with real Kafka and ElasticMQ are skipped; they need java (17 or later), mvn and Maven Central: ${error}\n`,
     );
   }
   project.provide("brokerJars", jars);
@@ -37,7 +37,7 @@ async function buildConfluentIfPossible(): Promise<Confluent | undefined> {
     return await buildConfluent();
   } catch (error) {
     process.stderr.write(
-      `Tests with @confluentinc/kafka-javascript are left out; its build needs g++, make, python3, and a Node with headers: ${error}\n`,
+      `Tests with @confluentinc/kafka-javascript are skipped; its build needs g++, make, python3, and a Node with headers: ${error}\n`,
     );
     return undefined;
   }

@@ -26,19 +26,19 @@ const JAVA_TIMEOUT_MS = 600_000;
 const python = await findPython();
 if (python === undefined) {
   process.stderr.write(
-    "The Python client is left out: no python3 can import grpc and grpc_status (pip install grpcio grpcio-status).\n",
+    "The Python client is skipped: no python3 can import grpc and grpc_status (pip install grpcio grpcio-status).\n",
   );
 }
 const goPath = await findGo();
 if (goPath === undefined) {
   process.stderr.write(
-    "The Go client is left out: there is no go, or no protoc-gen-go and protoc-gen-go-grpc on the PATH or in its GOPATH.\n",
+    "The Go client is skipped: there is no go, or no protoc-gen-go and protoc-gen-go-grpc on the PATH or in its GOPATH.\n",
   );
 }
 const canRunJava = (await hasMaven()) && (await succeeds("javac", ["--release", "17", "-version"]));
 if (!canRunJava) {
   process.stderr.write(
-    "The Java client is left out: no javac of Java 17 or newer, or no mvn of Maven 3.8 or newer, is installed.\n",
+    "The Java client is skipped: no javac of Java 17 or newer, or no mvn of Maven 3.8 or newer, is installed.\n",
   );
 }
 const hasGrpcurl = await succeeds("grpcurl", ["-version"]);
@@ -91,7 +91,7 @@ test.runIf(canRunJava)(
     if (!(await buildFetching(workplace.dir))) {
       await pressCtrlC(dev);
       const why = "the local Maven repository lacks artifacts; npm run test:languages downloads them";
-      process.stderr.write(`The Java client is left out: ${why}.\n`);
+      process.stderr.write(`The Java client is skipped: ${why}.\n`);
       skip(why);
     }
     const env = { ONCEWARD_API_KEY: dev.callerKey };

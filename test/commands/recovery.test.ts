@@ -16,7 +16,7 @@ import { createTenant } from "../helpers/servers/tenants.ts";
 const PAGE = "deploy/recovery.md";
 const tools = await findPostgresTools();
 if (tools === undefined) {
-  process.stderr.write("Rehearsals of deploy/recovery.md are left out: install postgresql-15 to run them.\n");
+  process.stderr.write("Rehearsals of deploy/recovery.md are skipped: install postgresql-15 to run them.\n");
 }
 
 /** The sections that were followed. */

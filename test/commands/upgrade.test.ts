@@ -30,7 +30,7 @@ const previous = await findPreviousVersion();
 const beforeRewrite = await findPreviousVersion("0014_ambiguous_from");
 if (previous === undefined || beforeRewrite === undefined) {
   process.stderr.write(
-    "The rehearsal of deploy/upgrade.md is left out: the clone lacks the previous version.\n",
+    "The rehearsal of deploy/upgrade.md is skipped: the clone lacks the previous version.\n",
   );
 }
 

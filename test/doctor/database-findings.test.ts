@@ -267,7 +267,7 @@ test("a statement that waits for a lock ends in time, and the other checks are m
   expect(passed).toContain("tables");
 });
 
-test("a database that is away is one finding, and its checks are skipped", async () => {
+test("a database that is unreachable is one finding, and its checks are skipped", async () => {
   const { findings, passed, skipped } = await diagnoseDatabase("postgresql://nobody@127.0.0.1:1/none");
   expect(findings).toMatchObject([
     { id: "postgres_unreachable", severity: "error", summary: expect.stringContaining("ECONNREFUSED") },

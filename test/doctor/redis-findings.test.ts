@@ -47,7 +47,7 @@ describeWithRedis("Redis", () => {
     expect(await redisFindings(await start({ args }))).toMatchObject([{ id: "redis_not_master" }]);
   });
 
-  test("a Redis that is away, and one whose user may not ask for its state", async () => {
+  test("a Redis that is unreachable, and one whose user may not ask for its state", async () => {
     expect(await redisFindings(`redis://127.0.0.1:${await freePort()}`)).toMatchObject([
       { id: "redis_unreachable", summary: expect.stringContaining("ECONNREFUSED") },
     ]);

@@ -27,7 +27,7 @@ const hasSchemathesis = await run("schemathesis", ["--version"]).then(
   () => false,
 );
 if (!hasSchemathesis)
-  process.stderr.write("The fuzzing of /openapi.yaml is left out: pip install schemathesis==4.32.5.\n");
+  process.stderr.write("The fuzzing of /openapi.yaml is skipped: pip install schemathesis==4.32.5.\n");
 
 const { database, server } = useServer();
 

@@ -45,7 +45,7 @@ const hasPackages = await run("npm", ["view", ...PACKAGES.slice(0, 1), "version"
   () => true,
   () => false,
 );
-if (!hasPackages) process.stderr.write("The test of Prisma's executor is left out: npm has no prisma.\n");
+if (!hasPackages) process.stderr.write("The test of Prisma's executor is skipped: npm has no prisma.\n");
 
 let database: CallerDatabase;
 let project: string;

@@ -25,7 +25,7 @@ const hasGo = await run("go", ["version"]).then(
   () => true,
   () => false,
 );
-if (!hasGo) process.stderr.write("Tests with a real Pub/Sub server are left out: install Go (golang-go).\n");
+if (!hasGo) process.stderr.write("Tests with a real Pub/Sub server are skipped: install Go (golang-go).\n");
 
 const newGuard = useGuards();
 

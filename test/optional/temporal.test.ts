@@ -36,7 +36,7 @@ const hasServer = await can("temporal", "--version");
 const hasGo = await can("go", "version");
 if (!hasServer && !hasGo)
   process.stderr.write(
-    "Tests with a real Temporal server are left out: install Go (golang-go), or temporal.\n",
+    "Tests with a real Temporal server are skipped: install Go (golang-go), or temporal.\n",
   );
 
 const { database, server } = useServer();

@@ -49,7 +49,7 @@ test("while the database refuses connections, every call is answered to retry; a
   expect((await grant(client)).attempt).toBe(2);
 });
 
-test("an uncached credential cannot be checked while the database is away: unavailable, not refused", async () => {
+test("an uncached credential cannot be checked while the database is unreachable: unavailable, not refused", async () => {
   const { apiKey: fresh } = await createTenant(database);
   proxy.setMode("refuse");
   const stranger = connectClient(server, fresh);
@@ -92,7 +92,7 @@ test("a network that goes dead under load loses nothing, and the service recover
   await expectReplays(client, "charges", load);
 }, 60_000);
 
-test("the management port reports the process as live while the database is away", async () => {
+test("the management port reports the process as live while the database is unreachable", async () => {
   await complete(client);
   proxy.setMode("refuse");
   await errorOf(client.claim(ORDER));

@@ -135,7 +135,7 @@ describe.each(Object.keys(WAYS))("operations by %s", (way) => {
     });
   });
 
-  test("are counted by their error while the database is away", async () => {
+  test("are counted by their error while the database is unreachable", async () => {
     const { proxy, url } = await proxyDatabase(database.url);
     const { server, tenant, client } = await start(url);
     await client.lookup(ORDER);

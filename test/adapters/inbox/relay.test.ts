@@ -269,7 +269,7 @@ test("a relay delivers new completions, survives outages of both sides, and ends
   const relay = startRelay({
     onceward: client.onceward,
     database: async (text, params) => {
-      if (databaseAway) throw new Error("the database is away");
+      if (databaseAway) throw new Error("the database is unreachable");
       return await db.pool(text, params);
     },
     pollMs: 10,

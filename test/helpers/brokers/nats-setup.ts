@@ -11,7 +11,7 @@ export default async function setup(project: TestProject): Promise<void> {
     program = await findProgram("nats-server");
   }
   if (program === undefined) {
-    process.stderr.write("Tests with NATS are left out: install nats-server to run them.\n");
+    process.stderr.write("Tests with NATS are skipped: install nats-server to run them.\n");
   }
   project.provide("natsProgram", program ?? "");
 }

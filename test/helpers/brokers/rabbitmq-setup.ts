@@ -13,7 +13,7 @@ export default async function setup(project: TestProject): Promise<void> {
   }
   const installed = await isInstalled();
   if (!installed) {
-    process.stderr.write("Tests with RabbitMQ are left out: install rabbitmq-server to run them.\n");
+    process.stderr.write("Tests with RabbitMQ are skipped: install rabbitmq-server to run them.\n");
   }
   project.provide("rabbitmqDir", installed ? DIR : "");
 }

@@ -33,7 +33,7 @@ let installing: Promise<ChartTools | undefined> | undefined;
  */
 export function installChartTools(): Promise<ChartTools | undefined> {
   installing ??= install().catch((error: Error) => {
-    process.stderr.write(`Tests with Helm are left out: ${error.message.trim().split("\n").at(-1)}\n`);
+    process.stderr.write(`Tests with Helm are skipped: ${error.message.trim().split("\n").at(-1)}\n`);
     return undefined;
   });
   return installing;

@@ -18,7 +18,7 @@ const ARGS = [
 
 /**
  * Starts one Chromium for all test files of a project; each test opens its own context in it. Installs Chromium
- * if it is missing and the user can; else prints that the tests are left out.
+ * if it is missing and the user can; else prints that the tests are skipped.
  *
  * @throws Error if Chromium is missing and `ONCEWARD_REQUIRE_CONSOLE` is `true`.
  */
@@ -27,7 +27,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   if (program === undefined) {
     const reason = "Chromium is not installed: install Debian's package chromium to run the console's tests.";
     if (process.env.ONCEWARD_REQUIRE_CONSOLE === "true") throw new Error(reason);
-    process.stderr.write(`All tests of the console are left out. ${reason}\n`);
+    process.stderr.write(`All tests of the console are skipped. ${reason}\n`);
     project.provide("browserEndpoint", "");
     return async () => {};
   }

@@ -13,7 +13,7 @@ export interface ChaosPostgres extends AsyncDisposable {
   /** The URL of the running server, without a proxy. */
   readonly url: string;
   readonly version: string;
-  /** Runs a query without a proxy; rejects while the server is away. */
+  /** Runs a query without a proxy; rejects while the server is unreachable. */
   readonly query: OpenDatabase["query"];
   /** Opens a connection for the caller, without a proxy. */
   connect(): Promise<pg.Client>;
@@ -174,7 +174,7 @@ async function end(server: EmbeddedPostgres): Promise<void> {
     query_timeout: CONNECT_TIMEOUT_MS,
   });
   client.on("error", () => {});
-  // A server that is away or refuses connections is killed below.
+  // A server that is unreachable or refuses connections is killed below.
   await client
     .connect()
     .then(() => client.query(END_OTHERS))

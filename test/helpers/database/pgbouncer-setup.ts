@@ -11,7 +11,7 @@ export default async function setup(project: TestProject): Promise<void> {
     await installPackages(["pgbouncer"], INSTALL_TIMEOUT_MS).catch(() => {});
   }
   const installed = await isInstalled();
-  if (!installed) process.stderr.write("Tests with PgBouncer are left out: install pgbouncer to run them.\n");
+  if (!installed) process.stderr.write("Tests with PgBouncer are skipped: install pgbouncer to run them.\n");
   project.provide("pgBouncerProgram", installed ? PROGRAM : "");
 }
 

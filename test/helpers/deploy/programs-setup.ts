@@ -33,12 +33,12 @@ export type ProgramName =
 
 /**
  * Finds the programs for the tests of `deploy/`. Installs those that are missing if the user can; at most
- * once. Prints which are still missing: their tests are left out.
+ * once. Prints which are still missing: their tests are skipped.
  */
 export default async function setup(project: TestProject): Promise<void> {
   const buildsImage = process.env.ONCEWARD_TEST_IMAGE === "true" && canInstallPackages();
   if (!buildsImage) {
-    process.stderr.write("Tests of the image are left out: set ONCEWARD_TEST_IMAGE=true, as root.\n");
+    process.stderr.write("Tests of the image are skipped: set ONCEWARD_TEST_IMAGE=true, as root.\n");
   }
   const names = (Object.keys(PACKAGES) as ProgramName[]).filter(
     (name) => buildsImage || !IMAGE_PROGRAMS.includes(name),
@@ -51,7 +51,7 @@ export default async function setup(project: TestProject): Promise<void> {
     programs = await findPrograms(names);
   }
   for (const name of names.filter((name) => programs[name] === undefined)) {
-    process.stderr.write(`Tests with ${name} are left out: install ${PACKAGES[name]} to run them.\n`);
+    process.stderr.write(`Tests with ${name} are skipped: install ${PACKAGES[name]} to run them.\n`);
   }
   project.provide("programs", programs);
 }

@@ -17,7 +17,7 @@ export default async function setup(project: TestProject): Promise<void> {
   }
   if (program === undefined) {
     process.stderr.write(
-      "Tests with Redis are left out: install redis-server or valkey-server to run them.\n",
+      "Tests with Redis are skipped: install redis-server or valkey-server to run them.\n",
     );
   }
   project.provide("redisProgram", program ?? "");

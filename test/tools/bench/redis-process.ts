@@ -21,7 +21,7 @@ export async function startRedisProcess(program: string): Promise<RedisProcess> 
   const dir = await mkdtemp(join(tmpdir(), "onceward-bench-redis-"));
   const socket = join(dir, "redis.sock");
   const control = new Redis({ path: socket, lazyConnect: true, maxRetriesPerRequest: null });
-  // Commands fail by themselves while Redis is away.
+  // Commands fail by themselves while Redis is unreachable.
   control.on("error", () => {});
   const launch = async () => {
     const args = ["--port", "0", "--save", "", "--unixsocket", socket, "--dir", dir];

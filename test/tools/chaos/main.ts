@@ -62,7 +62,7 @@ async function choose({ faults, citus }: ChaosOptions, rig: Rig): Promise<readon
   for (const fault of asked) {
     const reason = await fault.whyNot?.(rig);
     if (reason === undefined) possible.push(fault);
-    else progress(`${fault.name} is left out: ${reason}`);
+    else progress(`${fault.name} is skipped: ${reason}`);
   }
   return possible;
 }

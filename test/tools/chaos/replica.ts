@@ -48,7 +48,7 @@ export interface ReplicaOptions extends ReplicaStart {
 const MAIN = fileURLToPath(new URL("../../../server/src/main.ts", import.meta.url));
 const PRELOAD = new URL("preload.ts", import.meta.url).href;
 /**
- * A replica that starts while Postgres is away ends at once, and is started again, as an orchestrator would.
+ * A replica that starts while Postgres is unreachable ends at once, and is started again, as an orchestrator would.
  */
 const START_TRIES = 40;
 const RETRY_MS = 500;

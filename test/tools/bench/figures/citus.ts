@@ -19,7 +19,7 @@ export const measureCitus: Figure = async (bench) => {
   const { rig, main, violations, signal, pace, progress } = bench;
   const binaries = await findCitusPostgres(process.env.PATH);
   if (binaries === undefined) {
-    progress("the extension citus is not installed: P17 is left out");
+    progress("the extension citus is not installed: P17 is skipped");
     return [];
   }
   progress(`claims on Citus, ${CALLERS} callers`);

@@ -60,7 +60,7 @@ export const measureClaims: Figure = async ({ rig, main, options, violations, si
     const perSecond = await measureLimit(databaseUrl, options.quick ? 1 : 5, signal);
     const best = Math.max(...findings.map(({ raw }) => raw["Onceward /s"] ?? 0));
     if (perSecond === undefined) {
-      progress("pgbench is not on the PATH: the limit is left out");
+      progress("pgbench is not on the PATH: the limit is skipped");
       return [];
     }
     return [

@@ -91,7 +91,7 @@ async function lockNewest({ rig: { postgres } }: Scene) {
   for (let attempt = 1; ; attempt++) {
     const client = await postgres.connect().catch(() => undefined);
     try {
-      if (client === undefined) throw new Error("Postgres is away");
+      if (client === undefined) throw new Error("Postgres is unreachable");
       await client.query("begin");
       await client.query(
         `select 1 from records where (tenant_id, namespace, key) in
