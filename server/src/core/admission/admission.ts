@@ -77,7 +77,7 @@ export interface Admission {
   readonly weightOf: WeightOf;
 }
 
-/** Returns the reserved room, once; `added` tells whether the claim has added a record. */
+/** Returns the reserved room, once; `added` shows whether the claim has added a record. */
 export type SettleRecord = (added: boolean) => void;
 
 /** The tenant that a quota limits. */

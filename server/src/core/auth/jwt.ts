@@ -33,7 +33,7 @@ export interface TokenVerifierOptions {
   readonly authorizedParty?: string | undefined;
   readonly algorithms: readonly JwtAlgorithm[];
   readonly claims: ClaimNames;
-  /** Called with the check that failed, which the caller is not told. Contains no text of the token. */
+  /** Called with the check that failed, which the caller does not see. Contains no text of the token. */
   readonly onRefused: (why: string) => void;
 }
 

@@ -24,7 +24,7 @@ export function configuredPeppers(settings: PepperSettings): Peppers {
 }
 
 /**
- * Returns the mark that tells whether two peppers are the same, 32 bytes. The text is older than its other
+ * Returns the mark that shows whether two peppers are the same, 32 bytes. The text is older than its other
  * uses: exports of tenants contain such marks.
  */
 export function pepperMark(pepper: string): Buffer {

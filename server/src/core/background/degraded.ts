@@ -3,7 +3,7 @@ import { DEGRADED_REASONS, type DegradedReason } from "../domain/replica.ts";
 
 /** When a degraded state begins and ends. */
 export interface DegradedCondition {
-  /** Returns whether the replica is degraded now; `active` tells whether the state has begun. */
+  /** Returns whether the replica is degraded now; `active` shows whether the state has begun. */
   readonly holds: (active: boolean) => boolean;
   /** Consecutive looks at which the condition must hold before the state begins. */
   readonly looksToBegin: number;

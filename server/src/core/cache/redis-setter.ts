@@ -77,7 +77,7 @@ async function setOnNode(cluster: Cluster, settings: readonly Setting[]): Promis
   await Promise.all(elsewhere.map((setting) => setOne(cluster, setting)));
 }
 
-/** Returns the slot of a name, which tells its node. */
+/** Returns the slot of a name, which determines its node. */
 export function slotOf(name: string): number {
   return new Command("get", [name]).getSlot() ?? 0;
 }

@@ -13,7 +13,7 @@ export function isOutdated({ principal }: Pick<Call, "principal">): boolean {
 
 /**
  * Returns the deadline for statements of a call: the call's own, or the expiry of its principal if that is sooner. A statement
- * that is still queued then has no effect and fails with DEADLINE_EXCEEDED; `expiredInQueue` tells the two cases apart.
+ * that is still queued then has no effect and fails with DEADLINE_EXCEEDED; `expiredInQueue` distinguishes the two cases.
  */
 export function statementDeadline(call: Call): Deadline {
   const { goodUntilMs } = call.principal;

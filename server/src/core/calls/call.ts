@@ -19,7 +19,7 @@ export interface Call extends Deadline {
   /** Aborts when the caller cancels the call or disconnects. */
   readonly signal: AbortSignal;
   /**
-   * Returns the refusal that tells the caller of an error. An unexpected error is logged under the request id; a denial is
+   * Returns the refusal that the caller gets for an error. An unexpected error is logged under the request id; a denial is
    * audited.
    */
   refusalOf(error: unknown): Refusal;

@@ -47,7 +47,7 @@ export const VARIABLES = {
   REDIS_URL: v.pipe(
     v.optional(redisUrl),
     v.description(
-      "Redis or Valkey, which makes repeats cheap: `redis://host:6379` or [another form](#redis). Optional.",
+      "Redis or Valkey, which makes duplicates cheap: `redis://host:6379` or [another form](#redis). Optional.",
     ),
   ),
   ONCEWARD_CACHE_MIB: v.pipe(

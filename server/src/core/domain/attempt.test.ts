@@ -31,7 +31,7 @@ test("the newest attempt follows from the record's phase", () => {
   ]);
 });
 
-test("attempts of an earlier life and of a later claim are left out", () => {
+test("attempts of an earlier life and of a later claim are skipped", () => {
   const others = [
     past({ fencingToken: 5n, claimedAtMs: 999 }),
     past({ fencingToken: 8n, claimedAtMs: 3000 }),

@@ -26,7 +26,7 @@ export const MAX_REASON_CHARACTERS = 128;
  * Returns the attempts of a record's life, oldest first: the last MAX_ATTEMPTS_SHOWN.
  *
  * @param past the attempts that the row keeps, read when the record was read or later. Those of an earlier
- *   life or of a later claim are left out. The newest claim is among them only if it was resolved.
+ *   life or of a later claim are skipped. The newest claim is among them only if it was resolved.
  */
 export function attemptsOf(record: LiveRecord, past: readonly Attempt[]): readonly Attempt[] {
   const { fencingToken, firstClaimedAtMs, phase } = record;

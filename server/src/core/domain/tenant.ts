@@ -10,7 +10,7 @@ export type Role = "CALLER" | "TENANT_ADMIN" | "OPERATOR";
 
 /** A tenant, a customer of the service, as calls need it. */
 export interface Tenant {
-  /** Names the tenant in every row. A restored database may give the id to another tenant; the `uid` tells them apart. */
+  /** Names the tenant in every row. A restored database may give the id to another tenant; the `uid` distinguishes them. */
   readonly id: number;
   /** Random, and therefore never used twice. */
   readonly uid: string;

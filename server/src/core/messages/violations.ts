@@ -5,7 +5,7 @@ import { Refusal, type Violation } from "../domain/refusal.ts";
 /**
  * The most bytes of all fields and descriptions. gRPC sends them twice in its trailers, once in base64, and some clients accept
  * no more than 8 KiB of trailers: a larger refusal would end the connection for all its calls. Within this limit every field of
- * every RPC can be reported; only violations of many elements of a list or a map may be left out.
+ * every RPC can be reported; only violations of many elements of a list or a map may be omitted.
  */
 const MAX_REPORTED_BYTES = 2500;
 

@@ -24,10 +24,10 @@ export function smallintArray(values: Column<number>): Buffer {
   return fixedArray(TYPE.smallint, 2, values, (array, value, at) => array.writeInt16BE(value, at));
 }
 
-/** Returns `int[]`. @throws RangeError for a number that is no int. */
+/** Returns `int[]`. @throws RangeError for a number that is not an int. */
 export function intArray(values: Column<number>): Buffer {
   return fixedArray(TYPE.int, 4, values, (array, value, at) => {
-    if (value !== (value | 0)) throw new RangeError(`${value} is no int`);
+    if (value !== (value | 0)) throw new RangeError(`${value} is not an int`);
     writeInt(array, value, at);
   });
 }

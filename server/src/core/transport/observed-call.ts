@@ -61,7 +61,7 @@ export class ObservedCall {
   }
 
   get requestId(): string {
-    // Random, because callers see it: a number would tell them of the calls of other tenants.
+    // Random, because callers see it: a number would show them the calls of other tenants.
     this.#requestId ??= randomUUID();
     return this.#requestId;
   }

@@ -26,7 +26,7 @@ export interface IncomingCall extends CallHead {
    * Reads the message. The pipeline calls it once, after authentication and authorisation; nothing is spent
    * on the message before.
    *
-   * @throws Refusal; ProtocolError if the bytes are no message of the transport's protocol.
+   * @throws Refusal; ProtocolError if the bytes are not a message of the transport's protocol.
    */
   receive(principal: Principal): Answer<ReceivedMessage>;
   /** Aborts when the caller leaves. */

@@ -80,7 +80,7 @@ export interface ReceivedMessage {
  * decompressed size, number of fields, and then the fields. Unknown fields are dropped.
  *
  * @param onInflated Called with the decompressed size; may throw to refuse the message.
- * @throws Refusal INVALID_REQUEST if the bytes are no message of the method, or exceed one of
+ * @throws Refusal INVALID_REQUEST if the bytes are not a message of the method, or exceed one of
  *   `messageLimits`.
  */
 export function readMessage(

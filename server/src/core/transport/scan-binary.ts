@@ -48,7 +48,7 @@ function scannerOf(desc: DescMessage): Scanner {
 }
 
 class Scanner implements BinaryScanner {
-  /** By field number: the scanner of a field's messages; undefined for a field that is no message. */
+  /** By field number: the scanner of a field's messages; undefined for a field that is not a message. */
   readonly #inner: (Scanner | undefined)[] = [];
   /** By field number: the name of a list or map; undefined for other fields. */
   readonly #lists: (string | undefined)[] = [];

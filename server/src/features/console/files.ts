@@ -46,7 +46,7 @@ export async function readConsoleFiles(dir: string): Promise<ConsoleFiles | unde
   const files = new Map<string, StaticFile>();
   for (const name of names) {
     const type = TYPES[name.slice(name.lastIndexOf(".") + 1)];
-    // Compressed copies and source maps are no files of their own.
+    // Compressed copies and source maps are not separate files.
     if (type === undefined) continue;
     const encodings = Object.entries(ENCODINGS).flatMap(([encoding, ending]) => {
       const bytes = contents.get(`${name}${ending}`);

@@ -22,7 +22,7 @@ export interface Diagnosis {
   readonly findings: readonly Finding[];
   /** The names of the checks that found nothing. */
   readonly passed: readonly string[];
-  /** The names of the checks that were left out, because Postgres is unreachable. */
+  /** The names of the checks that were skipped, because Postgres is unreachable. */
   readonly skipped: readonly string[];
 }
 

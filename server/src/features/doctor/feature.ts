@@ -55,7 +55,7 @@ export function createDoctor(checks: readonly Check[]): Feature {
       {
         name: "doctor",
         synopsis: "[--json]",
-        summary: "check the database, Redis and the replicas, and say what to do",
+        summary: "check the database, Redis and the replicas, and show what to do",
         run: createDoctorCommand(checks),
       },
     ],

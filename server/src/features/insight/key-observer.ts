@@ -40,7 +40,7 @@ export interface KeyObserverOptions {
   readonly maxSampledKeys?: number;
 }
 
-/** A share of one retry in 100 claims is seen 80 times: enough to tell it from chance. About 2 MiB. */
+/** A share of one retry in 100 claims is seen 80 times: enough to distinguish it from chance. About 2 MiB. */
 export const MAX_SAMPLED_KEYS = 8192;
 /** Rows per statement: some tens of milliseconds. */
 const BATCH_ROWS = 1000;

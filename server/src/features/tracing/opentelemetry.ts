@@ -32,7 +32,7 @@ import type {
 } from "../../core/telemetry/tracing.ts";
 import { createRareWarning, createReportingExporter } from "./reporting-exporter.ts";
 
-/** Longer headers are no trace context: W3C's `traceparent` has 55 characters, and `tracestate` may be cut at 512. */
+/** Longer headers are not a trace context: W3C's `traceparent` has 55 characters, and `tracestate` may be cut at 512. */
 const MAX_HEADER_LENGTH = 512;
 /** A statement carries the operations of up to 256 calls. By default the SDK keeps this many links of a span. */
 const MAX_LINKS = 128;

@@ -9,7 +9,7 @@ const failing: SpanExporter = {
   shutdown: async () => {},
 };
 
-describe("an exporter whose collector is away", () => {
+describe("an exporter whose collector is down", () => {
   beforeEach(() => {
     vi.useFakeTimers();
     onTestFinished(() => {

@@ -2,7 +2,7 @@ import { type ExportResult, ExportResultCode } from "@opentelemetry/core";
 import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace-base";
 import type { Logger } from "pino";
 
-/** While a collector is away every export fails. */
+/** While a collector is down every export fails. */
 const WARNING_INTERVAL_MS = 60_000;
 /** A message of the SDK may contain an answer of the collector, of any length. */
 const MAX_PROBLEM_LENGTH = 200;

@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { withoutValues } from "./sql-text.ts";
 
-/** Statements can be long, and the beginning tells which one it is. */
+/** Statements can be long, and the beginning shows which one it is. */
 const SHOWN_CHARACTERS = 200;
 
 /** A transaction that holds a lock, or waits for one in front. */

@@ -137,7 +137,7 @@ select resolved.ordinal::int - 1 as index
 
 /**
  * Returns the indexes of the ids that are not in progress under a running lease. Runs one statement; while a node of Citus
- * is away, one for each shard, and leaves out the ids on that node.
+ * is unreachable, one for each shard, and skips the ids on that node.
  */
 export async function findResolved(
   { pool, shards }: RecordsDatabase,
@@ -159,7 +159,7 @@ async function resolvedAmong(run: Runner["run"], ids: readonly RecordId[]): Prom
   return rows.map(({ index }) => index);
 }
 
-/** Returns what was found on a shard; nothing if its node is away. @throws any other error. */
+/** Returns what was found on a shard; nothing if its node is unreachable. @throws any other error. */
 function valueUnlessAway(found: PromiseSettledResult<readonly number[]>): readonly number[] {
   if (found.status === "fulfilled") return found.value;
   if (found.reason instanceof Refusal) return [];

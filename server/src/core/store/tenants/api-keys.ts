@@ -294,7 +294,7 @@ update api_keys
 };
 
 /**
- * Stores that keys were used in the current hour. A key that another statement has locked is left out: its next use is
+ * Stores that keys were used in the current hour. A key that another statement has locked is skipped: its next use is
  * stored.
  */
 export async function storeApiKeyUse(runner: Runner, ids: readonly string[]): Promise<void> {

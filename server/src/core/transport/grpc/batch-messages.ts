@@ -37,7 +37,7 @@ const { id: ID, timeout: TIMEOUT, traceparent: TRACEPARENT } = BatchStreamReques
 /**
  * Reads the envelope of a batch. The items are read after authentication.
  *
- * @throws ProtocolError INVALID_ARGUMENT if the bytes are no message, or the message has no id.
+ * @throws ProtocolError INVALID_ARGUMENT if the bytes are not a message, or the message has no id.
  */
 export function readEnvelope(message: Buffer): Envelope {
   let id = 0;

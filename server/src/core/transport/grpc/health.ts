@@ -34,8 +34,8 @@ export class Health {
   readonly #names: ReadonlySet<string>;
   /** All open watches: those whose request has not arrived, and those of unknown services, among them. */
   readonly #watches = new Set<ServerHttp2Stream>();
-  /** Those that are told of changes. */
-  readonly #told = new Set<ServerHttp2Stream>();
+  /** The streams to which changes are sent. */
+  readonly #watchers = new Set<ServerHttp2Stream>();
   #status: Status = Status.NOT_SERVING;
 
   /** @param services The names of the services with a status; the server itself is the empty name. */
@@ -43,12 +43,12 @@ export class Health {
     this.#names = new Set(["", ...services]);
   }
 
-  /** Sets the status of the server and of each service, and tells those who watch a service. */
+  /** Sets the status of the server and of each service, and sends it to those who watch a service. */
   setServing(serving: boolean): void {
     const status = serving ? Status.SERVING : Status.NOT_SERVING;
     if (status === this.#status) return;
     this.#status = status;
-    for (const stream of this.#told) stream.write(checkResponse(status));
+    for (const stream of this.#watchers) stream.write(checkResponse(status));
   }
 
   /** Answers a call of Check. */
@@ -85,7 +85,7 @@ export class Health {
     stream.once("close", () => {
       watchesOfConnection.delete(stream);
       this.#watches.delete(stream);
-      this.#told.delete(stream);
+      this.#watchers.delete(stream);
     });
     readService(stream, (service) => {
       stream.respond(GRPC_HEADERS, { waitForTrailers: true });
@@ -94,7 +94,7 @@ export class Health {
         stream.write(checkResponse(Status.SERVICE_UNKNOWN));
         return;
       }
-      this.#told.add(stream);
+      this.#watchers.add(stream);
       stream.write(checkResponse(this.#status));
     });
   }

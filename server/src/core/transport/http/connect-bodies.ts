@@ -152,7 +152,7 @@ async function* only(body: Uint8Array): AsyncIterable<Uint8Array> {
 function fromBase64(text: string): Buffer {
   const standard = text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "");
   const bytes = Buffer.from(standard, "base64");
-  // Node skips characters that are no base64.
+  // Node skips characters that are not base64.
   if (bytes.toString("base64").replace(/=+$/, "") !== standard) throw malformed("is not base64");
   return bytes;
 }

@@ -16,7 +16,7 @@ import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
 /** Namespaces that one statement looks at: each takes some milliseconds on Citus, which asks every shard. */
 const NAMESPACES_PER_LOOK = 100;
 
-/** Returns the RPCs that tell what records a tenant has. */
+/** Returns the RPCs that count a tenant's records. */
 export function createRecordCountHandlers({
   pool,
   pageTokens,

@@ -36,7 +36,7 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   usage_hours: ALL,
 };
 
-/** A table of a newer or an older schema that this database lacks is left out. */
+/** A table of a newer or an older schema that this database lacks is skipped. */
 const readRolePrivileges = {
   name: "read_privileges",
   text: `

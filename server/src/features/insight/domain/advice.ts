@@ -9,7 +9,7 @@ import { type DayOfEvidence, evidenceOf, type Observations } from "./observation
 
 /** Of every interval and bound. */
 export const CONFIDENCE = 0.95;
-/** A shorter time may leave out a weekend, on which no person retries by hand. */
+/** A shorter time may miss a weekend, on which no person retries by hand. */
 export const MIN_DAYS = 7;
 const DAYS_PER_MONTH = 30;
 

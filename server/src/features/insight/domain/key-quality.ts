@@ -9,7 +9,7 @@ import {
 } from "./intervals.ts";
 
 /*
- * What the claims of a namespace say about its keys. A suspicion is no proof: two equal orders within a minute
+ * What the claims of a namespace say about its keys. A suspicion is not a proof: two equal orders within a minute
  * are legitimate. So each needs evidence that honest traffic hardly gives, and nothing is ever refused for it.
  */
 
@@ -197,7 +197,7 @@ function repeatsAfterExpiry({ late, repeats }: KeyObservations): Judged {
   const kind = "repeatsAfterExpiry";
   if (late.seen === 0) return undefined;
   if (late.seen < MIN_LATE_SEEN || late.days < MIN_LATE_DAYS) {
-    // A few late repeats beside many recognised ones are no defect, however many more come.
+    // A few late repeats beside many recognised ones are not a defect, however many more come.
     if (late.sum < repeats) return undefined;
     return insufficient(kind, MIN_LATE_SEEN - late.seen, MIN_LATE_DAYS - late.days);
   }

@@ -27,7 +27,7 @@ import { readObservations, type StoredObservations } from "../store/observations
 
 const MILLION = 1e6;
 const DEFAULT_PER_MILLION = 1;
-/** Below this, no namespace of the service has enough claims; above it, the target is no target. */
+/** Below this, no namespace of the service has enough claims; above it, the target is not a target. */
 const MIN_PER_MILLION = 0.001;
 const MAX_PER_MILLION = 100_000;
 

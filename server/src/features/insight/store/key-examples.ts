@@ -9,7 +9,7 @@ export interface ExampleRecord {
 }
 
 /**
- * Returns some of a namespace's records. A forgotten row, or one whose retention has ended, is no record.
+ * Returns some of a namespace's records. A forgotten row, or one whose retention has ended, is not a record.
  */
 const readExampleRecords = {
   name: "read_example_records",

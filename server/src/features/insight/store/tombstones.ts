@@ -20,7 +20,7 @@ export interface EndedKey {
   readonly shift: number;
   readonly firstClaimedAtMs: number;
   readonly endedAtMs: number;
-  /** The record was forgotten: a later claim is no repeat, and nothing of the key may be kept. */
+  /** The record was forgotten: a later claim is not a duplicate, and nothing of the key may be kept. */
   readonly forgotten: boolean;
 }
 

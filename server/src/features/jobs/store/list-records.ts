@@ -45,7 +45,7 @@ export const FILTER_STATE = { ...STATE, ambiguous: 4 } as const;
 
 /**
  * Examines a range of the primary key, and returns the rows that match the filter. A forgotten row, or one
- * whose retention has ended, is no record. The last examined row is returned even if it does not match, so
+ * whose retention has ended, is not a record. The last examined row is returned even if it does not match, so
  * that the next search can begin behind it.
  */
 const lookAtRecords = {

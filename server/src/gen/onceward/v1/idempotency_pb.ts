@@ -373,7 +373,7 @@ export type CompleteResponse = Message<"onceward.v1.CompleteResponse"> & {
   expiresAt?: Timestamp | undefined;
 
   /**
-   * This completion was stored before: the call is a repeat, such as after a lost reply.
+   * This completion was stored before: the call is a duplicate, such as after a lost reply.
    *
    * @generated from field: bool already_completed = 3;
    */

@@ -2201,7 +2201,7 @@ export const TenantAdminService: GenService<{
    * Returns what the claims of the last 30 days say about how callers make their keys: of one namespace, or of all, by name. A key
    * has to be made once for an operation and kept for its retries; here are the signs of keys that are not.
    *
-   * A suspicion is no proof, and nothing is refused because of it. Every interval holds with a confidence of 95 %. A page has at
+   * A suspicion is not a proof, and nothing is refused because of it. Every interval holds with a confidence of 95 %. A page has at
    * most 20 namespaces.
    *
    * Errors: INVALID_REQUEST.

@@ -717,7 +717,7 @@ export type UsageHour = Message<"onceward.v1.UsageHour"> & {
   granted: bigint;
 
   /**
-   * Outcome Completed: repeats that were answered with the stored result.
+   * Outcome Completed: duplicates that were answered with the stored result.
    *
    * @generated from field: int64 replayed = 5;
    */

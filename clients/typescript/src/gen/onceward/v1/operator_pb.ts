@@ -972,7 +972,7 @@ export type DiagnoseResponse = Message<"onceward.v1.DiagnoseResponse"> & {
   passed: string[];
 
   /**
-   * Names of the checks that were left out, because Postgres does not answer.
+   * Names of the checks that were skipped, because Postgres does not answer.
    *
    * @generated from field: repeated string skipped = 3;
    */
