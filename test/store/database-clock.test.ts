@@ -1,5 +1,8 @@
+import { randomUUID } from "node:crypto";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { createHeartbeat } from "../../server/src/core/background/heartbeat.ts";
+import { createDatabaseClockWatch } from "../../server/src/core/domain/database-clock.ts";
 import { restampPage } from "../../server/src/features/jobs/store/restamp-records.ts";
 import { connectAdmin } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
@@ -157,4 +160,42 @@ test("re-stamping forgets no record by a clock that is ahead", async () => {
   })) as [never, never];
   const done = await restampPage(openStorePool(database), page, { was, becomes }, Date.now() + 1000);
   expect(done).toMatchObject({ changed: 1, forgotten: 0 });
+});
+
+test("a heartbeat that sees the clock set stores it at once, for replicas that start before the next one", async () => {
+  const pool = openStorePool(database);
+  const databaseClock = createDatabaseClockWatch({ onMoved: () => {}, onAccepted: () => {} });
+  const replica = { id: randomUUID(), version: "test" };
+  const load = {
+    callsInFlight: 0,
+    operationsPerSecond: 0,
+    connections: 0,
+    poolSize: 0,
+    poolBusy: 0,
+    poolAwaited: 0,
+  };
+  const storedMinutes = async () => {
+    const heartbeat = createHeartbeat({
+      pool,
+      replica,
+      state: () => ({ degraded: [], load }),
+      databaseClock,
+      look: async () => true,
+      onFailed(error) {
+        throw error;
+      },
+      intervalMs: 3_600_000,
+    });
+    await heartbeat.start();
+    const [row] = await database.query<{ minutes: number }>(
+      "select clock_moved_ms / 60000 as minutes from replicas where id = $1",
+      [replica.id],
+    );
+    return row?.minutes;
+  };
+  expect(await storedMinutes()).toBe(0);
+  await setClockAhead(database, 15);
+  expect(await storedMinutes()).toBeCloseTo(15, 1);
+  await setClockAhead(database, 0);
+  expect(await storedMinutes()).toBe(0);
 });

@@ -45,8 +45,7 @@ const HOST = hostname();
 export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
   const { pool, replica, state, look, databaseClock, onFailed, intervalMs = INTERVAL_MS } = options;
   let beaten: Beaten | undefined;
-  const beat = async () => {
-    await look(pool);
+  const store = async () => {
     beaten = await beatReplicaRow(pool, {
       ...replica,
       ...state(),
@@ -55,6 +54,13 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
       clockMovedMs: databaseClock.movedMs(),
     });
     databaseClock.see(beaten.reading, beaten.othersMovedMs);
+  };
+  const beat = async () => {
+    await look(pool);
+    const storedMs = databaseClock.movedMs();
+    await store();
+    // A replica that starts before the next heartbeat takes the clock's course from this row.
+    if ((databaseClock.movedMs() === 0) !== (storedMs === 0)) await store();
   };
   const beats = createRepeating({ intervalMs, work: beat, onFailed });
   return {

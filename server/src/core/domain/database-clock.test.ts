@@ -18,7 +18,12 @@ function newWatch() {
     watch,
     events,
     /** Passes time on the uptime, moves the database's clock, and looks. */
-    look(passedMs: number, movedMs = 0, { othersMovedMs = 0, tookMs = 10 } = {}) {
+    look(
+      passedMs: number,
+      movedMs = 0,
+      options: { othersMovedMs?: number | undefined; tookMs?: number } = {},
+    ) {
+      const { othersMovedMs, tookMs } = { othersMovedMs: 0, tookMs: 10, ...options };
       nowMs += passedMs;
       aheadMs += movedMs;
       const databaseMs = STARTED_MS + nowMs + aheadMs;
@@ -74,6 +79,23 @@ test("a replica that starts while the clock is ahead takes the course from the o
   const { watch, look, boundMs } = newWatch();
   look(0, 600_000, { othersMovedMs: 600_000 });
   expect([watch.movedMs(), watch.hasMoved(), boundMs()]).toEqual([600_000, true, 1005]);
+});
+
+test("a replica that took the course from others that had not seen the clock set right yet follows them", () => {
+  const { watch, look, boundMs } = newWatch();
+  look(0, 0, { othersMovedMs: 600_000 });
+  expect([watch.movedMs(), boundMs()]).toEqual([600_000, 1005 - 600_000]);
+  look(3000);
+  expect([watch.movedMs(), watch.hasMoved(), boundMs()]).toEqual([0, false, 1005]);
+});
+
+test("a replica that took the course from others keeps it when they have stopped, and when the clock is set again", () => {
+  const { watch, look } = newWatch();
+  look(0, 600_000, { othersMovedMs: 600_000 });
+  look(3000, 0, { othersMovedMs: undefined });
+  expect(watch.movedMs()).toBe(600_000);
+  look(3000, 60_000);
+  expect(watch.movedMs()).toBe(660_000);
 });
 
 test("a replica that did not see the clock move bounds its time by the others that did", () => {

@@ -22,9 +22,10 @@ export interface DatabaseClockWatch extends DatabaseClock {
   /**
    * Compares a reading of the clock, whose other times are uptimes, with the course that it had.
    *
-   * @param othersMovedMs the furthest that another live replica saw the clock move forward; 0: none did.
+   * @param othersMovedMs the furthest that another live replica saw the clock move forward; 0: none did; undefined:
+   * there is no other one.
    */
-  see(reading: ClockReading, othersMovedMs: number): void;
+  see(reading: ClockReading, othersMovedMs: number | undefined): void;
 }
 
 /** A move of the clock, for the log. */
@@ -64,6 +65,8 @@ export function createDatabaseClockWatch({
   let movedMs = 0;
   let othersMovedMs = 0;
   let wasMoved = false;
+  /** Whether the course that is trusted is known from other replicas alone. */
+  let isFromOthers = false;
   /** The course that the clock was last seen on, and since when. */
   let seenMs = 0;
   let seenSinceMs = 0;
@@ -95,14 +98,26 @@ export function createDatabaseClockWatch({
     see(reading, othersMoved) {
       const { aheadMs, uncertaintyMs } = clockOffset(reading);
       const courseMs = -aheadMs;
+      const isOtherCourse = Math.abs(courseMs - seenMs) > TOLERANCE_MS + uncertaintyMs;
       // A replica that starts now knows the course from those that saw the clock move.
-      if (trustedMs === undefined) trust(courseMs - othersMoved, uncertaintyMs);
-      othersMovedMs = othersMoved;
-      if (Math.abs(courseMs - seenMs) > TOLERANCE_MS + uncertaintyMs || movedMs === 0) {
+      if (trustedMs === undefined) {
+        trust(courseMs - (othersMoved ?? 0), uncertaintyMs);
+        isFromOthers = trustedMs !== courseMs;
+      }
+      // They stored it before the clock was set right, if none of them says so any more.
+      if (isFromOthers && othersMoved === 0 && !isOtherCourse) {
+        trust(courseMs, uncertaintyMs);
+        isFromOthers = false;
+      }
+      othersMovedMs = othersMoved ?? 0;
+      if (isOtherCourse || movedMs === 0) {
         seenMs = courseMs;
         seenSinceMs = nowMs();
       }
-      if (movedMs !== 0 && nowMs() - seenSinceMs >= ACCEPTED_AFTER_MS) trust(courseMs, uncertaintyMs);
+      if (movedMs !== 0 && nowMs() - seenSinceMs >= ACCEPTED_AFTER_MS) {
+        trust(courseMs, uncertaintyMs);
+        isFromOthers = false;
+      }
       compare(courseMs, uncertaintyMs);
       const isMoved = hasMoved();
       if (isMoved !== wasMoved) (isMoved ? onMoved : onAccepted)({ movedMs, othersMovedMs });

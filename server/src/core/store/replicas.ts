@@ -26,7 +26,7 @@ with beaten as (
 select 1 + count(*)::int as live,
        (select name from schema_migrations order by id desc limit 1) as schema_version,
        date_part('epoch', clock_timestamp()) * 1000 as database_ms,
-       coalesce(max(clock_moved_ms) filter (where seen_at < now() + interval '10 seconds'), 0) as others_moved_ms
+       max(clock_moved_ms) filter (where seen_at < now() + interval '10 seconds') as others_moved_ms
   from replicas
  where id <> $1::uuid and seen_at > now() - interval '10 seconds'`,
 };
@@ -54,15 +54,18 @@ export interface Beaten {
   readonly clock: ClockOffset;
   /** The database's clock between two readings of this machine's uptime. */
   readonly reading: ClockReading;
-  /** The furthest that another live replica saw the database's clock move forward, in milliseconds. */
-  readonly othersMovedMs: number;
+  /**
+   * The furthest that another live replica saw the database's clock move forward, in milliseconds; undefined: there is
+   * no other one that knows.
+   */
+  readonly othersMovedMs: number | undefined;
 }
 
 interface BeatRow {
   readonly live: number;
   readonly schema_version: string;
   readonly database_ms: number;
-  readonly others_moved_ms: number;
+  readonly others_moved_ms: number | null;
 }
 
 /** Stores the replica's heartbeat. */
@@ -91,7 +94,7 @@ export async function beatReplicaRow(runner: Runner, beat: Beat): Promise<Beaten
     schemaVersion: row.schema_version,
     clock: clockOffset({ startedAtMs, endedAtMs: Date.now(), databaseMs }),
     reading: { startedAtMs: upAtMs, endedAtMs: uptimeMs(), databaseMs },
-    othersMovedMs: row.others_moved_ms,
+    othersMovedMs: row.others_moved_ms ?? undefined,
   };
 }
 
