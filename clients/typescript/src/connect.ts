@@ -14,6 +14,7 @@ import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, Interceptor } from "@connectrpc/connect";
 import { checkFunction } from "./errors/violations.ts";
 import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./keys/idempotency-key.ts";
+import { newKey } from "./keys/new-key.ts";
 import { connectFailures } from "./rpc/connect-failures.ts";
 import { createCallGuard } from "./rpc/guard.ts";
 import type { RpcOptions } from "./rpc/options.ts";
@@ -125,7 +126,7 @@ export function idempotencyKeys(): Interceptor {
   return (next) => (call) => {
     const needed = call.method.idempotency === MethodOptions_IdempotencyLevel.IDEMPOTENCY_UNKNOWN;
     if (!call.stream && needed && !call.header.has(IDEMPOTENCY_KEY)) {
-      call.header.set(IDEMPOTENCY_KEY, formatIdempotencyKey(crypto.randomUUID()));
+      call.header.set(IDEMPOTENCY_KEY, formatIdempotencyKey(newKey()));
     }
     return next(call);
   };

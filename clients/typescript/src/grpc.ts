@@ -15,6 +15,7 @@ import {
 import { OncewardError } from "./errors/errors.ts";
 import { checkFunction } from "./errors/violations.ts";
 import { formatIdempotencyKey, IDEMPOTENCY_KEY, IDEMPOTENCY_REPLAYED } from "./keys/idempotency-key.ts";
+import { newKey } from "./keys/new-key.ts";
 import { grpcFailures } from "./rpc/grpc-failures.ts";
 import { createCallGuard, type HandledCall } from "./rpc/guard.ts";
 import type { RpcOptions } from "./rpc/options.ts";
@@ -168,7 +169,7 @@ export function idempotencyKeys(): Interceptor {
         if (!unary || metadata.get(IDEMPOTENCY_KEY).length > 0) return next(metadata, listener);
         // Cloned, because the caller may use its metadata for many calls.
         const keyed = metadata.clone();
-        keyed.set(IDEMPOTENCY_KEY, formatIdempotencyKey(crypto.randomUUID()));
+        keyed.set(IDEMPOTENCY_KEY, formatIdempotencyKey(newKey()));
         next(keyed, listener);
       },
     });

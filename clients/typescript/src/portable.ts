@@ -28,6 +28,7 @@ export {
 } from "./errors/errors.ts";
 export { type FingerprintOptions, fingerprintOf, fingerprintWithFiles } from "./keys/fingerprint.ts";
 export { joinKey } from "./keys/keys.ts";
+export { newKey } from "./keys/new-key.ts";
 export type { Calls, ClaimInit } from "./run/calls.ts";
 export type { Claim } from "./run/claim.ts";
 export type { ClientOptions, CloseOptions, GuardOptions, Onceward } from "./run/client.ts";

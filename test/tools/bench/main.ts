@@ -9,6 +9,7 @@ import { measureEncryption } from "./figures/encryption.ts";
 import { measureFairness } from "./figures/fairness.ts";
 import { measureFullTable } from "./figures/full-table.ts";
 import { measureHostility } from "./figures/hostility.ts";
+import { measureKeyOrder } from "./figures/key-order.ts";
 import { measureLone } from "./figures/lone.ts";
 import { measureMemory } from "./figures/memory.ts";
 import { measureOverhead } from "./figures/overhead.ts";
@@ -51,6 +52,7 @@ const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure
   { of: ["P15"], figure: measureEncryption },
   { of: ["P16"], figure: measureCopies },
   { of: ["P17"], figure: measureCitus },
+  { of: ["P18"], figure: measureKeyOrder },
 ];
 
 // A second Ctrl-C is ignored: it would leave a PostgreSQL running.

@@ -88,8 +88,8 @@ async function consumption(
   };
 }
 
-/** Returns what has been used so far. */
-async function readUse(serverPid: number, database: BenchDatabase) {
+/** Returns what a server and its Postgres have used so far: processor time in seconds, and bytes of the log. */
+export async function readUse(serverPid: number, database: BenchDatabase) {
   const [row] = await database.query<{ pid: number; wal_bytes: number }>(
     "select pg_backend_pid() as pid, (pg_current_wal_insert_lsn() - '0/0')::float8 as wal_bytes",
   );
