@@ -17,7 +17,7 @@ export const FIGURES = [
   "P15",
   "P16",
   "P17",
-  "P18",
+  "P20",
 ] as const;
 export type FigureId = (typeof FIGURES)[number];
 

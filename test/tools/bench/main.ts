@@ -52,7 +52,7 @@ const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure
   { of: ["P15"], figure: measureEncryption },
   { of: ["P16"], figure: measureCopies },
   { of: ["P17"], figure: measureCitus },
-  { of: ["P18"], figure: measureKeyOrder },
+  { of: ["P20"], figure: measureKeyOrder },
 ];
 
 // A second Ctrl-C is ignored: it would leave a PostgreSQL running.

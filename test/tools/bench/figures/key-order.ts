@@ -27,7 +27,7 @@ function medianOf(uses: readonly Use[]): Use {
 }
 
 /**
- * Measures P18: the log and Postgres' processor time of claims among many rows, of random keys (UUIDs of version 4) and of keys
+ * Measures P20: the log and Postgres' processor time of claims among many rows, of random keys (UUIDs of version 4) and of keys
  * in the order of their time (`newKey()`). By turns; each turn begins with a checkpoint, after which the first change of a page logs the
  * whole page.
  */
@@ -69,7 +69,7 @@ export const measureKeyOrder: Figure = async ({ rig, options, violations, signal
   const among = `among ${options.rows.toLocaleString("en-US")} rows`;
   return [
     {
-      figure: "P18",
+      figure: "P20",
       part: "log",
       what: `log of a claim, random keys ÷ newKey(), ${among}`,
       value: random.bytes / ordered.bytes,
@@ -77,7 +77,7 @@ export const measureKeyOrder: Figure = async ({ rig, options, violations, signal
       raw: { "random bytes": random.bytes, "ordered bytes": ordered.bytes, claims },
     },
     {
-      figure: "P18",
+      figure: "P20",
       part: "processor",
       what: `Postgres' processor time of a claim, random keys ÷ newKey(), ${among}`,
       value: random.micros / ordered.micros,
