@@ -93,8 +93,7 @@ export function parseWithPolicies<Request, Command>(
   parse: (request: Request, principal: Principal) => Command,
 ): Answer<readonly Settled<Command>[]> {
   const parsed = mapSettled(requests, (request) => parse(request, call.principal));
-  const missing = new Set(parsed.flatMap((each) => (isNotLoaded(each) ? [each.error.namespace] : [])));
-  return missing.size === 0 ? parsed : parseLoaded(requests, parsed, call, { missing, parse });
+  return parsed.some(isNotLoaded) ? parseLoaded(requests, parsed, call, parse) : parsed;
 }
 
 /** Loads the missing policies, and parses the requests that need them. */
@@ -102,18 +101,19 @@ async function parseLoaded<Request, Command>(
   requests: readonly Settled<Request>[],
   parsed: readonly Settled<Command>[],
   call: Call,
-  by: { missing: ReadonlySet<string>; parse: (request: Request, principal: Principal) => Command },
+  parse: (request: Request, principal: Principal) => Command,
 ): Promise<readonly Settled<Command>[]> {
   const { principal } = call;
+  const missing = new Set(parsed.flatMap((each) => (isNotLoaded(each) ? [each.error.namespace] : [])));
   try {
-    if (principal.role !== "OPERATOR") await principal.tenant.namespaces.load([...by.missing], call);
+    if (principal.role !== "OPERATOR") await principal.tenant.namespaces.load([...missing], call);
     if (isOutdated(call)) throw principalExpired();
   } catch (error) {
     return requests.map((each) => (each instanceof Rejected ? each : new Rejected(error)));
   }
   return mapSettled(requests, (request, index) => {
     const before = parsed[index] as Settled<Command>;
-    if (isNotLoaded(before)) return by.parse(request, principal);
+    if (isNotLoaded(before)) return parse(request, principal);
     if (before instanceof Rejected) throw before.error;
     return before;
   });
