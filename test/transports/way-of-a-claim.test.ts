@@ -19,10 +19,20 @@ const CLAIMS = 12;
 /** What vitest adds to a module for each of its exports; Node itself has no such functions. */
 const EXPORT_GETTER = /^\(\) ?=> ?\{? ?(?:try ?\{ ?)?return /;
 
+/** The lookup in the cache of policies that every other function of the file uses: as V8 names it. */
+const POLICY_LOOKUP = { file: "core/store/tenants/loaded-namespaces.ts", name: "#find" };
+
+/** What ran since coverage was last taken: the server's files, and how often a policy was looked up. */
+interface Ran {
+  readonly files: Set<string>;
+  readonly policyLookups: number;
+}
+
 /** Returns the server's files of which V8 has run a function since coverage was last taken. */
-async function filesRun(session: Session): Promise<Set<string>> {
+async function takeRan(session: Session): Promise<Ran> {
   const { result } = await session.post("Profiler.takePreciseCoverage");
   const files = new Set<string>();
+  let policyLookups = 0;
   for (const { scriptId, url, functions } of result) {
     const path = relative(SOURCE, url.startsWith("file:") ? fileURLToPath(url) : url);
     if (path.startsWith("..") || path.startsWith("gen/")) continue;
@@ -32,11 +42,15 @@ async function filesRun(session: Session): Promise<Set<string>> {
       return !EXPORT_GETTER.test(scriptSource.slice(range.startOffset, range.endOffset));
     });
     if (ran) files.add(path);
+    if (path !== POLICY_LOOKUP.file) continue;
+    for (const { functionName, ranges } of functions) {
+      if (functionName === POLICY_LOOKUP.name) policyLookups += ranges[0]?.count ?? 0;
+    }
   }
-  return files;
+  return { files, policyLookups };
 }
 
-test("the files that a granted Claim runs through are those that the server's README lists", async () => {
+test("a granted Claim looks up its policy once, and runs through the files that the server's README lists", async () => {
   const database = await createTestDatabase();
   const server = await startTestServer(database.url);
   const session = new Session();
@@ -50,14 +64,15 @@ test("the files that a granted Claim runs through are those that the server's RE
     await session.post("Debugger.enable");
     await session.post("Profiler.enable");
     await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: false });
-    const runs: Set<string>[] = [];
+    const runs: Ran[] = [];
     for (let i = 0; i < CLAIMS; i++) {
       // Forgets what ran before: reading the files below takes longer than a claim, and tasks run meanwhile.
       await session.post("Profiler.takePreciseCoverage");
       await grant(client, { key: `order-${i}` });
-      runs.push(await filesRun(session));
+      runs.push(await takeRan(session));
     }
-    const [first = new Set<string>(), ...others] = runs;
+    expect(runs.map(({ policyLookups }) => policyLookups)).toEqual(Array(CLAIMS).fill(1));
+    const [first = new Set<string>(), ...others] = runs.map((run) => run.files);
     const files = others.reduce((all, run) => all.intersection(run), first);
     const [, list = ""] =
       /<!-- way of a claim -->\n([\s\S]*?)<!-- end -->/.exec(await readFile(README, "utf8")) ?? [];

@@ -1,7 +1,7 @@
 import { NAMESPACE_PATTERN } from "../domain/limits.ts";
-import { type Deadline, isExpired, Rejected, type Settled } from "../domain/operation.ts";
+import { type Deadline, isExpired, mapSettled, Rejected, type Settled } from "../domain/operation.ts";
 import { isRefusal, Refusal } from "../domain/refusal.ts";
-import { NEVER_DECLARED } from "../domain/tenant.ts";
+import { PolicyNotLoaded, type Principal } from "../domain/tenant.ts";
 import type { Answer, BatchHandler, Call } from "./call.ts";
 
 /**
@@ -84,22 +84,43 @@ export function withCurrentPrincipal<Request, Response>(
 }
 
 /**
- * Loads the policies of the requests' namespaces, then runs `handle`: at once if the policies are loaded. If the load fails,
- * or lasts until the principal has expired, every request fails.
+ * Parses requests by the policies of their namespaces: at once if the policies are loaded, so that each is looked up once. The
+ * others are loaded first. If the load fails, or lasts until the principal has expired, every request fails.
  */
-export function withPolicies<Request extends { readonly namespace: string }, Response>(
+export function parseWithPolicies<Request, Command>(
   requests: readonly Settled<Request>[],
   call: Call,
-  handle: () => Answer<readonly Settled<Response>[]>,
-): Answer<readonly Settled<Response>[]> {
-  // Nearly all tenants have declared no namespace: they need no list of them.
-  if (hasNoNamespaces(call)) return handle();
-  const namespaces = requests.flatMap((each) => (each instanceof Rejected ? [] : [each.namespace]));
-  const loading = loadPolicies(namespaces, call);
-  if (loading === undefined) return handle();
-  const failAll = (error: unknown) =>
-    requests.map((each) => (each instanceof Rejected ? each : new Rejected(error)));
-  return loading.then(() => (isOutdated(call) ? failAll(principalExpired()) : handle()), failAll);
+  parse: (request: Request, principal: Principal) => Command,
+): Answer<readonly Settled<Command>[]> {
+  const parsed = mapSettled(requests, (request) => parse(request, call.principal));
+  return parsed.some(isNotLoaded) ? parseLoaded(requests, parsed, call, parse) : parsed;
+}
+
+/** Loads the missing policies, and parses the requests that need them. */
+async function parseLoaded<Request, Command>(
+  requests: readonly Settled<Request>[],
+  parsed: readonly Settled<Command>[],
+  call: Call,
+  parse: (request: Request, principal: Principal) => Command,
+): Promise<readonly Settled<Command>[]> {
+  const { principal } = call;
+  const missing = new Set(parsed.flatMap((each) => (isNotLoaded(each) ? [each.error.namespace] : [])));
+  try {
+    if (principal.role !== "OPERATOR") await principal.tenant.namespaces.load([...missing], call);
+    if (isOutdated(call)) throw principalExpired();
+  } catch (error) {
+    return requests.map((each) => (each instanceof Rejected ? each : new Rejected(error)));
+  }
+  return mapSettled(requests, (request, index) => {
+    const before = parsed[index] as Settled<Command>;
+    if (isNotLoaded(before)) return parse(request, principal);
+    if (before instanceof Rejected) throw before.error;
+    return before;
+  });
+}
+
+function isNotLoaded(settled: Settled<unknown>): settled is Rejected & { readonly error: PolicyNotLoaded } {
+  return settled instanceof Rejected && settled.error instanceof PolicyNotLoaded;
 }
 
 /**
@@ -110,7 +131,7 @@ export function withPolicies<Request extends { readonly namespace: string }, Res
  */
 export function loadPolicies(namespaces: readonly string[], call: Call): Promise<void> | undefined {
   const { principal } = call;
-  if (principal.role === "OPERATOR" || hasNoNamespaces(call)) return undefined;
+  if (principal.role === "OPERATOR") return undefined;
   const { tenant, namespaces: allowed } = principal;
   const missing: string[] = [];
   for (const namespace of new Set(namespaces)) {
@@ -118,10 +139,6 @@ export function loadPolicies(namespaces: readonly string[], call: Call): Promise
     if (isAllowed && !tenant.namespaces.isLoaded(namespace)) missing.push(namespace);
   }
   return missing.length === 0 ? undefined : tenant.namespaces.load(missing, call);
-}
-
-function hasNoNamespaces({ principal }: Call): boolean {
-  return principal.role === "OPERATOR" || principal.tenant.namespaces === NEVER_DECLARED;
 }
 
 /** As for a request that was queued for so long: `withCurrentPrincipal` handles it again. */

@@ -4,10 +4,9 @@ import type { ReplayCache } from "../cache/replay-cache.ts";
 import {
   expiredInQueue,
   isOutdated,
-  loadPolicies,
+  parseWithPolicies,
   statementDeadline,
   withCurrentPrincipal,
-  withPolicies,
 } from "../calls/authority.ts";
 import type { Answer, BatchHandler, Call } from "../calls/call.ts";
 import { mapSettled, mapTogether, onlyValue, Rejected, type Settled } from "../domain/operation.ts";
@@ -56,25 +55,22 @@ export function createClaims(options: ClaimsOptions): Claims {
   function claim(request: ClaimRequest, call: Call): Answer<ClaimResponse> {
     const refuse = (error: unknown) => end(request, [new Rejected(error)], call);
     if (isOutdated(call)) return call.again().then((current) => claim(request, current), refuse);
-    let loading: Promise<void> | undefined;
     try {
       admission.admitOperation(call.principal);
-      loading = loadPolicies([request.namespace], call);
     } catch (error) {
       return refuse(error);
     }
-    if (loading === undefined) return claimWithPolicy(request, call);
-    const continueClaim = () => (isOutdated(call) ? claim(request, call) : claimWithPolicy(request, call));
-    return loading.then(continueClaim, refuse);
+    const parsed = parseWithPolicies([request], call, parseClaim);
+    if (!(parsed instanceof Promise)) return claimParsed(request, parsed, call);
+    return parsed.then((all) => (isOutdated(call) ? claim(request, call) : claimParsed(request, all, call)));
   }
 
-  function claimWithPolicy(request: ClaimRequest, call: Call): Answer<ClaimResponse> {
-    let parsed: ParsedClaim;
-    try {
-      parsed = parseClaim(request, call.principal);
-    } catch (error) {
-      return end(request, [new Rejected(error)], call);
-    }
+  function claimParsed(
+    request: ClaimRequest,
+    [parsed]: readonly Settled<ParsedClaim>[],
+    call: Call,
+  ): Answer<ClaimResponse> {
+    if (parsed === undefined || parsed instanceof Rejected) return end(request, [parsed as Rejected], call);
     const outcomes = decide([parsed.command], call, admission.admitRecord);
     return outcomes instanceof Promise
       ? answerDecided(request, parsed, call, outcomes)
@@ -123,20 +119,35 @@ export function createClaims(options: ClaimsOptions): Claims {
       kind: "claim",
       onOperation,
       outcomeOf: outcomeName,
-      handle: withCurrentPrincipal((requests, call) => {
-        const admitted = mapSettled(requests, (request) => {
-          admission.admitOperation(call.principal);
-          return request;
-        });
-        return withPolicies(admitted, call, () => {
-          const commands = mapSettled(admitted, (request) => parseClaim(request, call.principal).command);
-          const outcomes = decide(commands, call, admission.admitRecord);
-          return outcomes instanceof Promise
-            ? outcomes.then((decided) => answer(commands, call, decided))
-            : answer(commands, call, outcomes);
-        });
-      }),
+      handle: withCurrentPrincipal(createClaimAll(admission, decide, answer)),
     }),
+  };
+}
+
+/** Returns the handler of claims that do not wait. */
+function createClaimAll(
+  admission: Admission,
+  decide: Decide,
+  answer: ReturnType<typeof createAnswer>,
+): BatchHandler<ClaimRequest, ClaimResponse> {
+  function decideAll(
+    parsed: readonly Settled<ParsedClaim>[],
+    call: Call,
+  ): Answer<readonly Settled<ClaimResponse>[]> {
+    const commands = mapSettled(parsed, ({ command }) => command);
+    const outcomes = decide(commands, call, admission.admitRecord);
+    return outcomes instanceof Promise
+      ? outcomes.then((decided) => answer(commands, call, decided))
+      : answer(commands, call, outcomes);
+  }
+
+  return (requests, call) => {
+    const admitted = mapSettled(requests, (request) => {
+      admission.admitOperation(call.principal);
+      return request;
+    });
+    const parsed = parseWithPolicies(admitted, call, parseClaim);
+    return parsed instanceof Promise ? parsed.then((all) => decideAll(all, call)) : decideAll(parsed, call);
   };
 }
 

@@ -61,7 +61,7 @@ import { duration, timestamp, Violations } from "../messages/violations.ts";
 /** The parts of a request that every parser starts with. */
 export interface Parsing {
   readonly id: RecordId;
-  /** The policy of the request's namespace, which `loadPolicies` has loaded. @throws Refusal as NamespacePolicies.policyOf. */
+  /** The policy of the request's namespace; each use looks it up. @throws PolicyNotLoaded as NamespacePolicies.policyOf. */
   readonly policy: Policy;
   readonly violations: Violations;
 }

@@ -1,5 +1,5 @@
 import type { IdempotencyService } from "../../gen/onceward/v1/idempotency_pb.ts";
-import { statementDeadline, withCurrentPrincipal, withPolicies } from "../calls/authority.ts";
+import { parseWithPolicies, statementDeadline, withCurrentPrincipal } from "../calls/authority.ts";
 import type { BatchHandler, Call, Handlers } from "../calls/call.ts";
 import {
   type Deadline,
@@ -81,7 +81,6 @@ function createSettlements(options: IdempotencyOptions): Omit<BatchHandlers, "cl
       outcomeOf: ({ alreadyCompleted }) => (alreadyCompleted ? "repeated" : "completed"),
       handle: forAll({
         admit: admission.countOperation,
-        needsPolicy: true,
         parse: parseComplete,
         run: async (commands, deadline) => countFenced(commands, await records.complete(commands, deadline)),
         answer(completion, command, call) {
@@ -96,7 +95,6 @@ function createSettlements(options: IdempotencyOptions): Omit<BatchHandlers, "cl
       outcomeOf: () => "released",
       handle: forAll({
         admit: admission.countOperation,
-        needsPolicy: false,
         parse: parseRelease,
         run: async (commands, deadline) => countFenced(commands, await records.release(commands, deadline)),
         answer(release, { id }) {
@@ -111,7 +109,6 @@ function createSettlements(options: IdempotencyOptions): Omit<BatchHandlers, "cl
       outcomeOf: () => "extended",
       handle: forAll({
         admit: admission.countOperation,
-        needsPolicy: true,
         parse: parseExtendLease,
         run: async (commands, deadline) =>
           countFenced(commands, await records.extendLease(commands, deadline)),
@@ -124,7 +121,6 @@ function createSettlements(options: IdempotencyOptions): Omit<BatchHandlers, "cl
       outcomeOf: ({ record }) => (record === undefined ? "not_found" : "found"),
       handle: forAll({
         admit: admission.admitOperation,
-        needsPolicy: false,
         parse: parseLookup,
         run: records.read,
         answer: (record, _, call) => lookupResponse(record, databaseNowMs(call)),
@@ -136,34 +132,30 @@ function createSettlements(options: IdempotencyOptions): Omit<BatchHandlers, "cl
 /** The steps of an RPC, in their order. `run` executes all requests at once; the others take one request each. */
 interface Steps<Request, Command, Outcome, Response> {
   readonly admit: (principal: Principal) => void;
-  /** Whether `parse` needs the policies of the requests' namespaces. */
-  readonly needsPolicy: boolean;
   readonly parse: (request: Request, principal: Principal) => Command;
   readonly run: (commands: readonly Command[], deadline: Deadline) => Promise<readonly Settled<Outcome>[]>;
   readonly answer: (outcome: Outcome, command: Command, call: Call) => Response;
 }
 
 /** Returns a handler of many requests that takes each through the steps. */
-function forAll<Request extends { readonly namespace: string }, Command, Outcome, Response>(
+function forAll<Request, Command, Outcome, Response>(
   steps: Steps<Request, Command, Outcome, Response>,
 ): BatchHandler<Request, Response> {
-  async function execute(
+  async function handle(
     requests: readonly Settled<Request>[],
     call: Call,
   ): Promise<readonly Settled<Response>[]> {
-    const commands = mapSettled(requests, (request) => steps.parse(request, call.principal));
-    const outcomes = await mapTogether(commands, (values) => steps.run(values, statementDeadline(call)));
-    return mapSettled(outcomes, (outcome, index) => steps.answer(outcome, commands[index] as Command, call));
-  }
-
-  return withCurrentPrincipal((requests, call) => {
     const admitted = mapSettled(requests, (request) => {
       steps.admit(call.principal);
       return request;
     });
-    if (!steps.needsPolicy) return execute(admitted, call);
-    return withPolicies(admitted, call, () => execute(admitted, call));
-  });
+    const parsed = parseWithPolicies(admitted, call, steps.parse);
+    const commands = parsed instanceof Promise ? await parsed : parsed;
+    const outcomes = await mapTogether(commands, (values) => steps.run(values, statementDeadline(call)));
+    return mapSettled(outcomes, (outcome, index) => steps.answer(outcome, commands[index] as Command, call));
+  }
+
+  return withCurrentPrincipal(handle);
 }
 
 /** Returns a handler of single requests. */

@@ -40,9 +40,24 @@ export interface NamespacePolicies {
   /**
    * Returns the policy that a namespace follows: its own, or the tenant's if the namespace was never declared.
    *
-   * @throws Refusal OVERLOADED if the policy is not loaded, or was evicted: the call can be retried.
+   * @throws PolicyNotLoaded if the policy is not loaded, or was evicted.
    */
   policyOf(namespace: string, tenant: Pick<Tenant, "overrides" | "policy">): Policy;
+}
+
+/** A client gets it only if the policy is evicted as soon as it is loaded; the next attempt loads it again. */
+const RETRY_AFTER_MS = 100;
+
+/** The refusal of a call whose policy has to be loaded first; the call can be retried. */
+export class PolicyNotLoaded extends Refusal {
+  readonly namespace: string;
+
+  constructor(namespace: string) {
+    super("OVERLOADED", "The namespace's policy is not loaded on this replica.", {
+      retryAfterMs: RETRY_AFTER_MS,
+    });
+    this.namespace = namespace;
+  }
 }
 
 /** The namespaces of a tenant that never declared one. */

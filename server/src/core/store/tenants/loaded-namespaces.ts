@@ -1,8 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { type Deadline, Rejected } from "../../domain/operation.ts";
 import { type Policy, type PolicyOverrides, resolvePolicy } from "../../domain/policy.ts";
-import { Refusal } from "../../domain/refusal.ts";
-import { type NamespacePolicies, NEVER_DECLARED, type Tenant } from "../../domain/tenant.ts";
+import { type NamespacePolicies, NEVER_DECLARED, PolicyNotLoaded, type Tenant } from "../../domain/tenant.ts";
 import { type Batcher, createBatcher } from "../batching/batcher.ts";
 import { createTenantLimiter, type TenantLimiter } from "../batching/fair-queue.ts";
 import type { Runner } from "../pool.ts";
@@ -45,7 +44,6 @@ const RELOADED_AT_ONCE = 256;
 const MAX_IN_FLIGHT = 2;
 /** Namespaces of a tenant that are loaded at once while other tenants load, too. */
 const LOAD_SHARE = 64;
-const RETRY_AFTER_MS = 100;
 const WHENEVER: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 
 const readPolicies = {
@@ -171,7 +169,7 @@ class TenantNamespaces implements NamespacePolicies {
 
   policyOf(namespace: string, { overrides, policy }: Pick<Tenant, "overrides" | "policy">): Policy {
     const entry = this.#find(namespace);
-    if (entry === undefined) throw notLoaded();
+    if (entry === undefined) throw new PolicyNotLoaded(namespace);
     if (entry.overrides === undefined) return policy;
     if (entry.policy === undefined || entry.base !== overrides) {
       entry.policy = resolvePolicy(overrides, entry.overrides);
@@ -205,10 +203,4 @@ class TenantNamespaces implements NamespacePolicies {
     this.#newer.set(namespace, entry);
     this.onGrown?.(this.size - size);
   }
-}
-
-function notLoaded(): Refusal {
-  return new Refusal("OVERLOADED", "The namespace's policy is not loaded on this replica.", {
-    retryAfterMs: RETRY_AFTER_MS,
-  });
 }
