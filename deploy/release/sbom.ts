@@ -60,7 +60,7 @@ export function productionPackages(lock: Lock, workspace: string): ReadonlyMap<s
   return found;
 }
 
-/** Optional dependencies are left out of the image, and peers of a package that are optional are the user's. */
+/** Optional dependencies are not in the image, and peers of a package that are optional are the user's. */
 function neededNames(entry: LockedPackage): readonly { name: string; optional: boolean }[] {
   const isOptional = (name: string) => entry.peerDependenciesMeta?.[name]?.optional === true;
   const peers = Object.keys(entry.peerDependencies ?? {}).filter((name) => !isOptional(name));

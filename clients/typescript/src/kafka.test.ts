@@ -164,7 +164,7 @@ describe("a stream of messages", () => {
     };
   });
 
-  test("offsets are committed here, after the function, and no message is left out", async () => {
+  test("offsets are committed here, after the function, and no message is skipped", async () => {
     const topic = new Topic();
     const committed: unknown[] = [];
     start(topic, () => committed.push(topic.committed.get(0)));

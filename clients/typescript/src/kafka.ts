@@ -29,7 +29,7 @@ export interface ConsumeOptions<Message> extends KafkaOptions<Message> {
   readonly topics: readonly string[];
   /**
    * Where a partition is read from that has no committed offset, as in `@platformatic/kafka`. Default: `"earliest"`, so
-   * that no message is left out.
+   * that no message is skipped.
    */
   readonly fallbackMode?: "earliest" | "latest" | "fail" | undefined;
   /**

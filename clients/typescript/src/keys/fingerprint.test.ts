@@ -69,7 +69,7 @@ test("equal requests have equal fingerprints, in any order in which they were bu
   expect(hex({ amount: 100 })).not.toBe(hex({ amount: "100" }));
 });
 
-test("a value counts as JSON.stringify takes it: a Date is its text, undefined is left out, or null in an array", () => {
+test("a value counts as JSON.stringify takes it: a Date is its text, undefined is omitted, or null in an array", () => {
   const value = { at: new Date(0), note: undefined, lines: [undefined, Symbol("s")] };
   expect(hex(value)).toBe(hex({ at: "1970-01-01T00:00:00.000Z", lines: [null, null] }));
 });

@@ -34,7 +34,7 @@ const FILE_PART_BYTES = 1024 * 1024;
  * sorted, numbers as ECMAScript prints them), so that equal requests have equal fingerprints, in any order in which they
  * were built. A value of 32 bytes is returned unchanged, as a hash made elsewhere.
  *
- * - As in JSON.stringify, `toJSON` is called (a Date is its ISO text), a member that is undefined is left out, and
+ * - As in JSON.stringify, `toJSON` is called (a Date is its ISO text), a member that is undefined is omitted, and
  *   undefined in an array is null.
  * - The bodies ArrayBuffer, URLSearchParams and FormData count by their content, alone or within the value; files and
  *   Blobs only in {@link fingerprintWithFiles}.

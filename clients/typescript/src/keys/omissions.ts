@@ -1,6 +1,6 @@
 import { refusedField } from "../errors/violations.ts";
 
-/** The members to leave out of an object, by name: the whole member, or some of its own members. */
+/** The members to omit from an object, by name: the whole member, or some of its own members. */
 export type Omissions = ReadonlyMap<string, Omissions | "whole">;
 
 /**

@@ -23,8 +23,8 @@ export type Body = readonly [path: string, type: string, content: unknown];
 export type FileDigest = (file: Blob, where: string) => string;
 
 /**
- * Reads a value as JSON.stringify does: `toJSON` is called, a member that is undefined or a symbol is left out, and
- * is null in an array. Unlike JSON.stringify, refuses objects whose content JSON would leave out: a Map, an Error, an
+ * Reads a value as JSON.stringify does: `toJSON` is called, a member that is undefined or a symbol is omitted, and
+ * is null in an array. Unlike JSON.stringify, refuses objects whose content JSON would omit: a Map, an Error, an
  * instance of a class without `toJSON`.
  *
  * @throws InvalidRequestError with the path of the first part that is neither a JSON value nor a body.

@@ -29,7 +29,7 @@ export const JSON_CONTENT_TYPE = "application/json";
 
 /**
  * The default codec: JSON.stringify. A Date comes back as its ISO text, NaN as null, and members that are undefined are
- * left out; undefined as the whole value stays undefined. A value without a JSON form (BigInt, circular, a function) is
+ * omitted; undefined as the whole value stays undefined. A value without a JSON form (BigInt, circular, a function) is
  * refused with RESULT_NOT_JSON, and so is one that contains a Map, a Set or a Promise, whose content JSON would drop.
  */
 export const jsonCodec: Codec<unknown> = {

@@ -62,7 +62,7 @@ export function warnOfFingerprint(warnings: Warnings, answer: string, error: unk
   warnings.warnOnce("ONCEWARD_NO_FINGERPRINT", message);
 }
 
-/** Checks an option that may be left out. @throws InvalidRequestError. */
+/** Checks an option that may be missing. @throws InvalidRequestError. */
 export function checkOptionalFunction(field: string, value: unknown): void {
   if (value !== undefined) checkFunction(field, value);
 }

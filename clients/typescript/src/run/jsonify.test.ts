@@ -52,7 +52,7 @@ test("a value that JSON changes has the type of what it becomes", () => {
   expectTypeOf<Jsonify<bigint>>().toEqualTypeOf<never>();
 });
 
-test("members that JSON leaves out may be missing, and are null in an array", () => {
+test("members that JSON omits may be missing, and are null in an array", () => {
   expectTypeOf<Jsonify<{ a: string | undefined; b: undefined; c: () => void }>>().toEqualTypeOf<{
     a?: string;
   }>();

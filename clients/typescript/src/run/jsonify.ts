@@ -32,7 +32,7 @@ type JsonValue =
 // biome-ignore lint/suspicious/noConfusingVoidType: a function without a return value returns void.
 type NoValue = undefined | void;
 
-/** Types that JSON leaves out of an object and writes as null in an array. */
+/** Types that JSON omits of an object and writes as null in an array. */
 type Absent =
   | undefined
   | symbol

@@ -14,7 +14,7 @@ import { webhookOnce } from "../webhooks.ts";
 import type { Onceward } from "./client.ts";
 
 const namespace = "charges";
-/** What a caller in JavaScript leaves out, or gets from a module that has no such export. */
+/** What a caller in JavaScript omits, or gets from a module that has no such export. */
 const missing = undefined as never;
 
 function newTesting(): TestingOnceward {

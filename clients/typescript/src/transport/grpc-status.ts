@@ -19,7 +19,7 @@ export function notGrpc(headers: ResponseHead["headers"]): ConnectError | undefi
   const { ":status": status = 0, "content-type": type = "no content type" } = headers;
   // A gRPC service may answer with a failed HTTP status and its own status (gRPC over HTTP2, "Responses").
   if (GRPC_CONTENT_TYPE.test(type) && (status === 200 || "grpc-status" in headers)) return undefined;
-  const message = `a server that is no gRPC service, such as a proxy or a load balancer, answered HTTP ${status} with ${type}${signature(headers)}`;
+  const message = `a server that is not a gRPC service, such as a proxy or a load balancer, answered HTTP ${status} with ${type}${signature(headers)}`;
   return new ConnectError(message, status === TOO_LARGE ? Code.ResourceExhausted : Code.Unavailable);
 }
 

@@ -26,7 +26,7 @@ export async function importTenant(host: Host): Promise<void> {
   const databaseUrl = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL;
   const lines = readLines(host.input);
   const { value: tenant } = await lines.next();
-  if (tenant?.kind !== "tenant") throw new CommandError("Standard input is no export of a tenant.");
+  if (tenant?.kind !== "tenant") throw new CommandError("Standard input is not an export of a tenant.");
   await requireSameSchema(databaseUrl, tenant);
   if (!withoutApiKeys && !hasPepper(config, tenant)) {
     throw new CommandError(

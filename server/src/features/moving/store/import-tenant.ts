@@ -19,7 +19,7 @@ export interface TenantImport {
   readonly tenant: TenantLine;
   /** The lines after the first. */
   readonly lines: AsyncIterable<MovedLine>;
-  /** Rows of these tables are left out. */
+  /** Rows of these tables are skipped. */
   readonly without: ReadonlySet<(typeof PLAIN_TABLES)[number]>;
   readonly encryption: RecordValues;
   readonly requestId: string;
