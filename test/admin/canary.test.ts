@@ -58,6 +58,8 @@ beforeAll(async () => {
       ONCEWARD_API_KEY_PEPPER: secrets.pepper ?? "",
       ONCEWARD_OPERATOR_KEY: `ow_0123456789abcdef_${secrets.operator}`,
       ONCEWARD_USAGE_FLUSH: "100ms",
+      // So that duplicates reach Redis, and completions are copied there.
+      ONCEWARD_CACHE_MIB: "0",
       ...issuer.settings,
       ...(redis && { REDIS_URL: `redis://:${redisPassword}@127.0.0.1:${redis.port}` }),
     },

@@ -29,14 +29,14 @@ describeWithRedis("A cached completion in Redis", () => {
     await Promise.all([database?.drop(), redis?.stop()]);
   });
 
-  /** Creates a tenant's clients of both servers; the second server asks Redis. */
+  /** Creates a tenant's clients of both servers, which use Redis for its namespace. */
   async function newTenant(policy: PolicyColumns = {}) {
     const tenant = await createTenant(database, policy);
     const [one, two] = servers.map((server) => connectClient(server, tenant.apiKey)) as [
       IdempotencyClient,
       IdempotencyClient,
     ];
-    await repeatOften(two);
+    await Promise.all([repeatOften(one), repeatOften(two)]);
     return { tenant, one, two };
   }
 
@@ -129,6 +129,7 @@ describeWithRedis("A cached completion in Redis", () => {
     // Redis receives writes in order: once the marker exists, an entry written before it would exist, too.
     // On Citus, a statement that waits for a row keeps statements of its shard waiting.
     const marker = { namespace: "markers", key: await keyOfAnotherShard(database, ORDER.key) };
+    await repeatOften(one, marker);
     const { fencingToken: markerToken } = granted(await one.claim(marker));
     await one.complete({ ...marker, fencingToken: markerToken, result: success("marker") });
     await copiesOf(redis, marker.key, 1);
@@ -220,7 +221,7 @@ describeWithRedis("A cached completion in Redis", () => {
       }),
     );
     if (one === undefined || two === undefined) throw new Error("a client is missing");
-    await repeatOften(two);
+    await Promise.all([repeatOften(one), repeatOften(two)]);
     await complete(one, success("the first's"));
     await copiesOf(redis, ORDER.key, 1);
     expect((await two.claim(ORDER)).outcome.case).toBe("claimed");

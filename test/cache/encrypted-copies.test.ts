@@ -35,7 +35,7 @@ describeWithRedis("Cached completions, with encryption keys", () => {
       }),
     );
     if (one === undefined || two === undefined) throw new Error("two replicas are started");
-    await repeatOften(two.client);
+    await Promise.all([repeatOften(one.client), repeatOften(two.client)]);
     return { one, two };
   }
 

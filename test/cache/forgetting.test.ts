@@ -36,6 +36,7 @@ describeWithRedis("A forgotten record", () => {
   test("stays forgotten when its completion is cached late", async () => {
     const tenant = await createTenant(database);
     const slow = connectClient(await startReplica(proxy.port, 0), tenant.apiKey);
+    await repeatOften(slow);
     const { fencingToken } = await grant(slow);
     proxy.setMode("hold");
     await slow.complete({ ...ORDER, fencingToken, result: success("forgotten") });

@@ -63,6 +63,7 @@ export async function useRecords(server: Addresses, users: Users, transport: Tra
   const claim = (what: string) => grant(caller, { ...idOf(what), claimId, owner: OWNER, fingerprint });
 
   const completed = idOf("completed");
+  await repeatOften(caller, completed);
   const { fencingToken } = await claim("completed");
   await caller.complete({ ...completed, fencingToken, result });
   await connectClient(server, users.token, transport).claim({ ...completed, fingerprint });
@@ -72,7 +73,6 @@ export async function useRecords(server: Addresses, users: Users, transport: Tra
     .complete({ ...completed, fencingToken, result: { kind: Result_Kind.FAILURE } })
     .catch(() => {});
   await caller.claim({ ...completed, fingerprint, wait: { seconds: 1n, nanos: 0 } });
-  await repeatOften(caller, completed);
 
   for (const [what, resolution] of Object.entries({ FORGET, RELEASE, complete: completeWith("x") })) {
     const held = await claim(what);

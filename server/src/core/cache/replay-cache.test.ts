@@ -51,7 +51,7 @@ function createReplicas() {
     isBypassed: () => false,
     stop() {},
   };
-  const newReplica = () => {
+  const newReplica = ({ frequent = true } = {}) => {
     const lookups: string[] = [];
     const replayCache = createReplayCache({
       memory: createMemoryCache(1024 * 1024),
@@ -59,8 +59,7 @@ function createReplicas() {
       format: FORMAT,
       onLookup: (layer, result) => lookups.push(`${layer} ${result}`),
     });
-    // Makes repeats frequent.
-    for (let i = 0; i < 20; i++) replayCache.countAnswer(id, true);
+    if (frequent) for (let i = 0; i < 20; i++) replayCache.countAnswer(id, true);
     return { ...replayCache, lookups };
   };
   return { newReplica, stored, lifetimes };
@@ -75,6 +74,17 @@ test("a completion is found in memory, and by another replica in Redis and then 
   expect(one.lookups).toEqual(["memory hit"]);
   for (let i = 0; i < 2; i++) expect(await two.find(id, epoch())).toEqual(COMPLETION);
   expect(two.lookups).toEqual(["memory miss", "redis hit", "memory hit"]);
+});
+
+test("a completion is copied to Redis only by a replica that sees frequent duplicates in the namespace", async () => {
+  const { newReplica, stored } = createReplicas();
+  const [rare, often] = [newReplica({ frequent: false }), newReplica()];
+  rare.keep(id, COMPLETION, epoch());
+  expect([stored.size, rare.find(id, epoch())]).toEqual([0, COMPLETION]);
+  expect(await often.find(id, epoch())).toBeUndefined();
+  // As after the statement that answered the duplicate.
+  often.keep(id, COMPLETION, epoch());
+  expect(stored.size).toBe(1);
 });
 
 test("an altered entry in Redis is looked up once and not answered", async () => {

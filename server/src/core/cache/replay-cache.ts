@@ -24,8 +24,9 @@ export interface ReplayCache {
    */
   find(id: RecordId, epoch: CacheEpoch): CachedCompletion | undefined | Promise<CachedCompletion | undefined>;
   /**
-   * Keeps a completion that a statement returned; one that is too large only replaces what was kept of the record, which may
-   * have been forgotten since. Call it after the commit, with the epoch from before the statement.
+   * Keeps a completion that a statement returned: in memory, and in Redis where it is asked; one that is too large only
+   * replaces what was kept of the record, which may have been forgotten since. Call it after the commit, with the epoch from
+   * before the statement.
    */
   keep(id: RecordId, completion: CachedCompletion, epoch: CacheEpoch): void;
   /** Counts a claim that Postgres answered, with a result (`repeat`) or with anything else. */
@@ -129,7 +130,8 @@ export function createReplayCache({ memory, redis, format, onLookup }: ReplayCac
       if (lifetimeMs <= 0) return;
       const held = format.hold(name, encodeCompletion(completion));
       memory.set(name, held, lifetimeMs);
-      redis?.set(name, () => format.store(name, held), lifetimeMs);
+      // Elsewhere nearly no copy would ever be read (server/decisions/0023-copies-where-they-are-read.md).
+      if (meter.repeatsOften(namespaceOf(id))) redis?.set(name, () => format.store(name, held), lifetimeMs);
     },
 
     countAnswer: (id, repeat) => meter.count(namespaceOf(id), repeat),
@@ -162,8 +164,8 @@ function namespaceOf({ tenantId, namespace }: RecordId): string {
 }
 
 /**
- * Measures the share of repeats among the claims of a namespace. Redis is asked before Postgres only where
- * repeats are frequent, so that a fresh claim elsewhere does not pay for it.
+ * Measures the share of repeats among the claims of a namespace. Redis is asked before Postgres, and filled, only where
+ * repeats are frequent, so that fresh claims and their completions elsewhere do not pay for it.
  */
 export interface RepeatMeter {
   /** Counts a claim that was answered with a result (`repeat`) or with anything else. */
