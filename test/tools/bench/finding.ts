@@ -18,6 +18,7 @@ export const FIGURES = [
   "P16",
   "P17",
   "P20",
+  "P21",
 ] as const;
 export type FigureId = (typeof FIGURES)[number];
 

@@ -5,6 +5,7 @@ import { measureAdministration } from "./figures/administration.ts";
 import { measureCitus } from "./figures/citus.ts";
 import { measureClaims } from "./figures/claims.ts";
 import { measureCopies } from "./figures/copies.ts";
+import { measureDuplicates } from "./figures/duplicates.ts";
 import { measureEncryption } from "./figures/encryption.ts";
 import { measureFairness } from "./figures/fairness.ts";
 import { measureFullTable } from "./figures/full-table.ts";
@@ -53,6 +54,7 @@ const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure
   { of: ["P16"], figure: measureCopies },
   { of: ["P17"], figure: measureCitus },
   { of: ["P20"], figure: measureKeyOrder },
+  { of: ["P21"], figure: measureDuplicates },
 ];
 
 // A second Ctrl-C is ignored: it would leave a PostgreSQL running.
