@@ -3,6 +3,7 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { createHeartbeat } from "../../server/src/core/background/heartbeat.ts";
 import { createDatabaseClockWatch } from "../../server/src/core/domain/database-clock.ts";
+import { beatReplicaRow } from "../../server/src/core/store/replicas.ts";
 import { restampPage } from "../../server/src/features/jobs/store/restamp-records.ts";
 import { connectAdmin } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
@@ -26,6 +27,15 @@ const LOOK_MS = 50;
 const RETENTION_S = 600;
 /** As long as a row stays after its retention ended, and more. */
 const ENDED_S = RETENTION_S + 600;
+
+const NO_LOAD = {
+  callsInFlight: 0,
+  operationsPerSecond: 0,
+  connections: 0,
+  poolSize: 0,
+  poolBusy: 0,
+  poolAwaited: 0,
+};
 
 let database: TestDatabase;
 let server: TestServer;
@@ -162,23 +172,33 @@ test("re-stamping forgets no record by a clock that is ahead", async () => {
   expect(done).toMatchObject({ changed: 1, forgotten: 0 });
 });
 
+test("a heartbeat stores no move of a clock that has been set right since", async () => {
+  const pool = openStorePool(database);
+  const id = randomUUID();
+  const storedMinutes = async () => {
+    const clock = { clockAheadMs: undefined, clockMovedMs: 15 * 60_000, clockExpectedMs: Date.now() };
+    await beatReplicaRow(pool, { id, version: "test", degraded: [], load: NO_LOAD, host: "test", ...clock });
+    const [row] = await database.query<{ minutes: number }>(
+      "select clock_moved_ms / 60000 as minutes from replicas where id = $1",
+      [id],
+    );
+    return row?.minutes;
+  };
+  await setClockAhead(database, 15);
+  expect(await storedMinutes()).toBe(15);
+  await setClockAhead(database, 0);
+  expect(await storedMinutes()).toBe(0);
+});
+
 test("a heartbeat that sees the clock set stores it at once, for replicas that start before the next one", async () => {
   const pool = openStorePool(database);
   const databaseClock = createDatabaseClockWatch({ onMoved: () => {}, onAccepted: () => {} });
   const replica = { id: randomUUID(), version: "test" };
-  const load = {
-    callsInFlight: 0,
-    operationsPerSecond: 0,
-    connections: 0,
-    poolSize: 0,
-    poolBusy: 0,
-    poolAwaited: 0,
-  };
   const storedMinutes = async () => {
     const heartbeat = createHeartbeat({
       pool,
       replica,
-      state: () => ({ degraded: [], load }),
+      state: () => ({ degraded: [], load: NO_LOAD }),
       databaseClock,
       look: async () => true,
       onFailed(error) {

@@ -30,7 +30,7 @@ export const INSTALLATION_WORK: ExplainedWork = {
     "store a heartbeat": (pool) =>
       beatReplicaRow(pool, {
         ...{ id: crypto.randomUUID(), version: "1", degraded: [], load: NO_LOAD },
-        ...{ host: "replica-1", clockAheadMs: undefined, clockMovedMs: 0 },
+        ...{ host: "replica-1", clockAheadMs: undefined, clockMovedMs: 0, clockExpectedMs: undefined },
       }),
   },
   overARange: {

@@ -52,6 +52,7 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
       host: HOST,
       clockAheadMs: beaten?.clock.aheadMs,
       clockMovedMs: databaseClock.movedMs(),
+      clockExpectedMs: databaseClock.expectedMs(),
     });
     databaseClock.see(beaten.reading, beaten.othersMovedMs);
   };

@@ -19,6 +19,8 @@ export interface DatabaseClock {
 export interface DatabaseClockWatch extends DatabaseClock {
   /** Returns how far the clock is ahead of its earlier course, in milliseconds; 0: it follows its course. */
   movedMs(): number;
+  /** Returns what the clock shows now by its earlier course; undefined before the first reading. */
+  expectedMs(): number | undefined;
   /**
    * Compares a reading of the clock, whose other times are uptimes, with the course that it had.
    *
@@ -95,6 +97,7 @@ export function createDatabaseClockWatch({
         : trustedMs + nowMs() - Math.max(0, disagreementMs()) + trustedWithinMs + TOLERANCE_MS,
     hasMoved,
     movedMs: () => movedMs,
+    expectedMs: () => (trustedMs === undefined ? undefined : trustedMs + nowMs()),
     see(reading, othersMoved) {
       const { aheadMs, uncertaintyMs } = clockOffset(reading);
       const courseMs = -aheadMs;

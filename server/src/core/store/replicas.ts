@@ -6,6 +6,9 @@ import { textArray } from "./sql-arrays.ts";
 /**
  * Stores a replica's heartbeat, deletes replicas without one for a minute, and counts those with one in the
  * last 10 seconds: only they share quotas. Also returns the newest migration and the clock of the database.
+ *
+ * A move of the clock is not stored if the clock has been set right since the replica saw it ($13: what the clock would show
+ * by its earlier course): a replica that starts now would take it for current.
  */
 const beatReplica = {
   name: "beat_replica",
@@ -13,7 +16,9 @@ const beatReplica = {
 with beaten as (
   insert into replicas as r (id, version, degraded, calls_in_flight, operations_per_second, connections,
                              pool_size, pool_busy, pool_awaited, host, clock_ahead_ms, clock_moved_ms)
-  values ($1::uuid, $2::text, $3::text[], $4::int, $5::float8, $6::int, $7::int, $8::int, $9::int, $10::text, $11::float8, $12::float8)
+  values ($1::uuid, $2::text, $3::text[], $4::int, $5::float8, $6::int, $7::int, $8::int, $9::int, $10::text, $11::float8,
+          case when date_part('epoch', clock_timestamp()) * 1000 - $13::float8 > $12::float8 / 2 or $12::float8 <= 0
+               then $12::float8 else 0 end)
   on conflict (id) do update set
     seen_at = now(), degraded = excluded.degraded, calls_in_flight = excluded.calls_in_flight,
     operations_per_second = excluded.operations_per_second, connections = excluded.connections,
@@ -41,8 +46,10 @@ export interface Beat {
   readonly host: string;
   /** As ClockOffset, of the heartbeat before; undefined: this is the first one. */
   readonly clockAheadMs: number | undefined;
-  /** As DatabaseClock, at the heartbeat before. */
+  /** As DatabaseClockWatch.movedMs, at the heartbeat before. */
   readonly clockMovedMs: number;
+  /** As DatabaseClockWatch. */
+  readonly clockExpectedMs: number | undefined;
 }
 
 /** What a heartbeat returns. */
@@ -70,7 +77,7 @@ interface BeatRow {
 
 /** Stores the replica's heartbeat. */
 export async function beatReplicaRow(runner: Runner, beat: Beat): Promise<Beaten> {
-  const { id, version, degraded, load, host, clockAheadMs, clockMovedMs } = beat;
+  const { id, version, degraded, load, host, clockAheadMs, clockMovedMs, clockExpectedMs } = beat;
   const startedAtMs = Date.now();
   const upAtMs = uptimeMs();
   const [row] = await runner.run<BeatRow>(beatReplica, [
@@ -86,6 +93,7 @@ export async function beatReplicaRow(runner: Runner, beat: Beat): Promise<Beaten
     host,
     clockAheadMs ?? null,
     clockMovedMs,
+    clockExpectedMs ?? null,
   ]);
   if (row === undefined) throw new Error("beat_replica returned no row");
   const { database_ms: databaseMs } = row;
