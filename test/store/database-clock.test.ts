@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Code } from "@connectrpc/connect";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { createHeartbeat } from "../../server/src/core/background/heartbeat.ts";
 import { createDatabaseClockWatch } from "../../server/src/core/domain/database-clock.ts";
 import { beatReplicaRow } from "../../server/src/core/store/replicas.ts";
@@ -172,26 +172,36 @@ test("re-stamping forgets no record by a clock that is ahead", async () => {
   expect(done).toMatchObject({ changed: 1, forgotten: 0 });
 });
 
+/** A database with a clock to set, and no server that deletes the rows of replicas which it takes for gone. */
+async function createUnserved(): Promise<TestDatabase> {
+  const unserved = await createTestDatabase();
+  onTestFinished(() => unserved.drop());
+  await useSettableClock(unserved);
+  return unserved;
+}
+
 test("a heartbeat stores no move of a clock that has been set right since", async () => {
-  const pool = openStorePool(database);
+  const unserved = await createUnserved();
+  const pool = openStorePool(unserved);
   const id = randomUUID();
   const storedMinutes = async () => {
     const clock = { clockAheadMs: undefined, clockMovedMs: 15 * 60_000, clockExpectedMs: Date.now() };
     await beatReplicaRow(pool, { id, version: "test", degraded: [], load: NO_LOAD, host: "test", ...clock });
-    const [row] = await database.query<{ minutes: number }>(
+    const [row] = await unserved.query<{ minutes: number }>(
       "select clock_moved_ms / 60000 as minutes from replicas where id = $1",
       [id],
     );
     return row?.minutes;
   };
-  await setClockAhead(database, 15);
+  await setClockAhead(unserved, 15);
   expect(await storedMinutes()).toBe(15);
-  await setClockAhead(database, 0);
+  await setClockAhead(unserved, 0);
   expect(await storedMinutes()).toBe(0);
 });
 
 test("a heartbeat that sees the clock set stores it at once, for replicas that start before the next one", async () => {
-  const pool = openStorePool(database);
+  const unserved = await createUnserved();
+  const pool = openStorePool(unserved);
   const databaseClock = createDatabaseClockWatch({ onMoved: () => {}, onAccepted: () => {} });
   const replica = { id: randomUUID(), version: "test" };
   const storedMinutes = async () => {
@@ -207,15 +217,15 @@ test("a heartbeat that sees the clock set stores it at once, for replicas that s
       intervalMs: 3_600_000,
     });
     await heartbeat.start();
-    const [row] = await database.query<{ minutes: number }>(
+    const [row] = await unserved.query<{ minutes: number }>(
       "select clock_moved_ms / 60000 as minutes from replicas where id = $1",
       [replica.id],
     );
     return row?.minutes;
   };
   expect(await storedMinutes()).toBe(0);
-  await setClockAhead(database, 15);
+  await setClockAhead(unserved, 15);
   expect(await storedMinutes()).toBeCloseTo(15, 1);
-  await setClockAhead(database, 0);
+  await setClockAhead(unserved, 0);
   expect(await storedMinutes()).toBe(0);
 });
