@@ -21,21 +21,13 @@ import {
   setNamespacePolicy,
   type TestTenant,
 } from "../helpers/servers/tenants.ts";
+import { NO_LOAD } from "./stale-statistics/installation.ts";
 
 const PATIENCE = { timeout: 30_000 };
 const LOOK_MS = 50;
 const RETENTION_S = 600;
 /** As long as a row stays after its retention ended, and more. */
 const ENDED_S = RETENTION_S + 600;
-
-const NO_LOAD = {
-  callsInFlight: 0,
-  operationsPerSecond: 0,
-  connections: 0,
-  poolSize: 0,
-  poolBusy: 0,
-  poolAwaited: 0,
-};
 
 let database: TestDatabase;
 let server: TestServer;

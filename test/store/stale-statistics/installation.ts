@@ -1,3 +1,4 @@
+import type { ReplicaLoad } from "../../../server/src/core/domain/replica.ts";
 import {
   countKeysUnderOtherPepper,
   findPepperMark,
@@ -11,7 +12,8 @@ import {
 import type { ExplainedWork } from "./explained-work.ts";
 import { BATCH_ROWS } from "./rows.ts";
 
-const NO_LOAD = {
+/** The load of a replica that does nothing. */
+export const NO_LOAD: ReplicaLoad = {
   callsInFlight: 0,
   operationsPerSecond: 0,
   connections: 0,
