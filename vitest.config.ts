@@ -89,8 +89,6 @@ const NOT_ON_CITUS = [
   "test/store/schema.test.ts",
   // A copy of the coordinator's database is no restore of a Citus.
   "test/cache/restore.test.ts",
-  // It sweeps rows that ended a moment ago, so the numbers that a replica has drawn are older than they are.
-  "test/contract/testing-parity.test.ts",
   // It searches the files of the coordinator, and exchanges values of records by a join.
   "test/store/encryption.test.ts",
   // They hold or refuse connections to the coordinator, and expect calls to wait or fail with them.

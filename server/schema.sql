@@ -1,6 +1,6 @@
 -- The schema that the migrations make, written by `npm run schema:dump`. Not for editing, and never run.
 
-create sequence fencing_tokens as bigint increment by 1024 start with 1;
+create sequence fencing_tokens as bigint increment by 1 start with 1;
 
 create table api_keys (
   id text collate "C" not null,
@@ -174,6 +174,7 @@ create table installation (
   id uuid not null default gen_random_uuid(),
   is_only boolean not null default true,
   made_in text,
+  token_floor bigint not null default 0,
   constraint installation_is_only_check CHECK (is_only),
   constraint installation_pkey PRIMARY KEY (is_only)
 );

@@ -70,13 +70,12 @@ export function createBackground(options: BackgroundOptions): Background {
   };
 }
 
-/** Reads where the shards of the records are, if there are any, and compares fencing tokens with nodes that did not answer. */
-function createNodesTask({ shards, installation, pools, onFailed }: Facts): Task {
+/** Reads where the shards of the records are, if there are any, and tries nodes that did not answer. */
+function createNodesTask({ shards, onFailed }: Facts): Task {
   return createRepeating({
     intervalMs: READ_SHARDS_INTERVAL_MS,
     async work() {
       await shards?.refresh();
-      await installation.lookAtRecords(pools.administrationPool);
     },
     onFailed: onFailed("read_shards"),
   });

@@ -62,6 +62,7 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
     state: () => ({ degraded: degraded.reasons(), load: load() }),
     look: installation.look,
     databaseClock,
+    tokenFloor: facts.tokenFloor,
     onFailed: facts.onFailed("heartbeat"),
     intervalMs: tuning.heartbeatMs,
   });
@@ -204,7 +205,12 @@ function composeCore(facts: Facts, { liveReplicas, denials, ...options }: CoreOp
     tasks: { pool: pools.pool, administrationPool: pools.administrationPool },
     databaseClock: facts.databaseClock,
     values: stored.values,
-    records: createRecordStore(pool, limiter, stored.values, facts.shards, facts.databaseClock),
+    records: createRecordStore(pool, limiter, {
+      values: stored.values,
+      shards: facts.shards,
+      databaseClock: facts.databaseClock,
+      tokenFloor: facts.tokenFloor,
+    }),
     pipeline: createPipeline({
       authenticator,
       admission,

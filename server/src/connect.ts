@@ -5,6 +5,7 @@ import { signedFormat } from "./core/cache/entry-format.ts";
 import { type Config, withCurrentUrls } from "./core/config/config.ts";
 import { type ConfiguredIssuer, configuredIssuer } from "./core/config/configured-issuer.ts";
 import { createDatabaseClockWatch, type DatabaseClockWatch } from "./core/domain/database-clock.ts";
+import { createTokenFloor, type TokenFloor } from "./core/domain/token-floor.ts";
 import type { OpenPage, StoredValues } from "./core/feature.ts";
 import type { Shards } from "./core/store/batching/shards.ts";
 import type { Pool } from "./core/store/pool.ts";
@@ -58,6 +59,7 @@ export interface Resources {
   readonly traced: TracedParts;
   readonly stored: StoredValues;
   readonly databaseClock: DatabaseClockWatch;
+  readonly tokenFloor: TokenFloor;
   readonly installation: InstallationWatch;
   /** Calls `listener` with the installation's new id when it has changed. */
   onInstallationChanged(listener: (id: string) => void): void;
@@ -109,9 +111,11 @@ export function openResources(
     onExportFailed: () => metrics.backgroundErrors.inc({ task: "export_spans" }),
   });
   const listeners: ((id: string) => void)[] = [];
+  const tokenFloor = createTokenFloor();
   const installation = createInstallationWatch({
     replicaId: replica.id,
     log,
+    tokenFloor,
     onDetected: () => metrics.installationChanges.inc(),
     onChanged(id) {
       for (const listener of listeners) listener(id);
@@ -131,6 +135,7 @@ export function openResources(
     onInstallationChanged: (listener) => listeners.push(listener),
     stored: openValues(config, metrics, log),
     databaseClock: openDatabaseClock(metrics, log),
+    tokenFloor,
     pools: openPools(config, { metrics, log, onConnected: installation.look }),
   };
 }

@@ -1,22 +1,11 @@
 #!/usr/bin/env node
 import { migrate } from "./commands/migrate.ts";
 import { serve } from "./commands/serve.ts";
-import { afterRestore } from "./core/commands/after-restore.ts";
 import { runCommand } from "./core/commands/process.ts";
 import type { Command } from "./core/feature.ts";
 import { FEATURES } from "./features.ts";
 
-const COMMANDS: readonly Command[] = [
-  serve,
-  migrate,
-  {
-    name: "after-restore",
-    synopsis: "[--force] [--above TOKEN]",
-    summary: "prevent reuse of tokens and ids after a restore or a promotion",
-    run: afterRestore,
-  },
-  ...FEATURES.flatMap(({ commands }) => commands ?? []),
-];
+const COMMANDS: readonly Command[] = [serve, migrate, ...FEATURES.flatMap(({ commands }) => commands ?? [])];
 
 const CALLS = COMMANDS.map(({ name, synopsis = "" }) => `  ${name} ${synopsis}`.trimEnd());
 const WIDTH = Math.max(...CALLS.map(({ length }) => length)) + 2;

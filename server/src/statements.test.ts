@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { MAX_ATTEMPTS_SHOWN, MAX_REASON_CHARACTERS } from "./core/domain/attempt.ts";
-import { MAX_BATCH } from "./core/store/batching/batcher.ts";
 import {
   claimArrays,
   claimParameters,
@@ -14,7 +13,6 @@ import {
   MAX_INLINE_RESULT_BYTES,
   RECORD_SELECT,
   RESULT_KIND,
-  TOKENS_PER_DRAW,
 } from "./core/store/records/record-row.ts";
 import { STORED_BYTES } from "./core/store/tenants/tenant-totals.ts";
 import { SEALED_OVERHEAD_BYTES } from "./features/encryption/seal.ts";
@@ -118,13 +116,6 @@ test("the fencing margin in SQL is the defined one", () => {
   expect(new Set(margins)).toEqual(new Set([FENCING_MARGIN_MS]));
 });
 
-test("the sequence's increment is the defined one, and numbers all operations of a statement", () => {
-  const schema = readFileSync(new URL("../schema.sql", import.meta.url), "utf8");
-  const [, increment] = /create sequence fencing_tokens as bigint increment by (\d+)/.exec(schema) ?? [];
-  expect(Number(increment)).toBe(TOKENS_PER_DRAW);
-  expect(MAX_BATCH).toBeLessThan(TOKENS_PER_DRAW / 2);
-});
-
 test("limits in SQL are the defined ones", () => {
   const inline = partsMatching(/octet_length\(r\.result_metadata\), 0\) <= (\d+)/g);
   expect(inline).toEqual(
@@ -161,9 +152,14 @@ test("the claim statements insert the same columns with the same values", () => 
       parameter,
     ]),
   );
+  const clock = expectSamePart(/(greatest\(\(date_part\('epoch', clock_timestamp.*?bigint\)) as token/g, [
+    "claim_records",
+    "take_over_records",
+  ]);
   const single = many
     .replaceAll(/\bi\.(?!ordinal)(\w+)/g, (_, name) => parameters[name] ?? "")
-    .replace("(select token from drawn) + i.ordinal", "nextval('fencing_tokens')")
+    .replace("(select token from clock)", clock)
+    .replace("i.ordinal", "1")
     .replace(/ select (.*) from input i/, " values ($1)");
   expect(one).toBe(single);
 });
@@ -191,7 +187,7 @@ test("one claim and many claims take the same number of parameters", () => {
     retentionInForceS: 1,
   } as const;
   const highest = Math.max(...[...claimRecord.text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)));
-  expect([claimParameters(command).length, claimArrays([command]).length]).toEqual([highest, highest]);
+  expect([claimParameters(command, 0).length, claimArrays([command], 0).length]).toEqual([highest, highest]);
 });
 
 test("statements that settle a claim select it by the same condition", () => {

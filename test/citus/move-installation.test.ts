@@ -28,7 +28,7 @@ beforeEach(async () => {
     `insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry,
        accepts_ambiguous, lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at,
        claimed_at, lease_expires_at, expires_at, sweep_at, claim_id, owner)
-     select $1, 'old', 'order-' || n, nextval('fencing_tokens'), 1, 1, true, false, 3600000, 3600, 60, 60, now(), now(),
+     select $1, 'old', 'order-' || n, n, 1, 1, true, false, 3600000, 3600, 60, 60, now(), now(),
             now() + interval '1 hour', now() + interval '2 hours', now() + interval '2 hours', '', ''
        from generate_series(1, $2::int) n`,
     [tenant.id, RECORDS],

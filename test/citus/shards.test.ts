@@ -60,7 +60,7 @@ async function openStore() {
     sent,
     byCoordinator,
     away,
-    store: createRecordStore(recorded(pool), UNLIMITED, undefined, shards),
+    store: createRecordStore(recorded(pool), UNLIMITED, { shards }),
   };
 }
 
@@ -118,7 +118,7 @@ describe("statements on shards", () => {
 
   test("each statement of a batch of claims touches one shard, and tokens rise", async () => {
     const [before] = await database.query<{ token: string }>(
-      "select nextval('fencing_tokens')::text as token",
+      "select (date_part('epoch', clock_timestamp()) * 1000000)::bigint::text as token",
     );
     const keys = keysOf("one-shard", 200);
     const { tokens } = await claim(store, keys);

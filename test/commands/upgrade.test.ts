@@ -123,6 +123,20 @@ async function installOldVersion(commit: string | undefined) {
   return { old, url, database, type, start, before };
 }
 
+/**
+ * Claims a key at a replica of the previous version, and expects a token that no replica of the new version has given out
+ * yet, and that all of them are above when its row can be swept.
+ */
+async function expectBesideClock(database: OpenDatabase, client: IdempotencyClient, name: string) {
+  const { fencingToken } = await grant(client, key(name));
+  const [row] = await database.query<{ ahead_s: number }>(
+    "select $1::float8 / 1000000 - date_part('epoch', clock_timestamp()) as ahead_s",
+    [String(fencingToken)],
+  );
+  expect(row?.ahead_s).toBeGreaterThan(0);
+  expect(row?.ahead_s).toBeLessThan(60);
+}
+
 async function typeCommands(workplace: Workplace, url: string, main: string, commands: readonly string[]) {
   const environment = [
     `export DATABASE_URL='${url}' ONCEWARD_API_KEY_PEPPER='${TEST_PEPPER}'`,
@@ -171,10 +185,16 @@ describe.runIf(previous !== undefined && beforeRewrite !== undefined)(
         }
       }
 
+      const newest = await grant(after.client, key("claimed-by-both"));
+      await expectBesideClock(database, before.client, "beside");
+      await database.query("delete from records where key = 'claimed-by-both'");
+      const later = await grant(before.client, key("claimed-by-both"));
+      expect(later.fencingToken).toBeGreaterThan(newest.fencingToken);
+
       await Promise.all([before.server.end(), after.server.end()]);
       const rolledBack = await start([old.main, "serve"]);
       expect((await rolledBack.client.claim(key("finished-after"))).outcome.case).toBe("completed");
-      await finish(rolledBack.client, "rolled-back");
+      await expectBesideClock(database, rolledBack.client, "rolled-back");
     });
 
     test("a version before the migration that rewrites the records is refused while its replicas serve, and upgraded without them", async () => {

@@ -32,7 +32,7 @@ const operation: fc.Arbitrary<Operation> = fc.record({
   variant: fc.boolean(),
 });
 
-/** A token that no sequence reaches. */
+/** A token that no claim gets. */
 const NEVER_GRANTED = 2n ** 62n;
 
 /** The history of each key before the operations. */

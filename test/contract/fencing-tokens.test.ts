@@ -68,7 +68,7 @@ describeContractOnce("On a server the fencing tokens of a key strictly increase"
     expect(second.attempt).toBe(1);
   });
 
-  test("even if the granted token is higher than the next one of the sequence", async () => {
+  test("even if the granted token is ahead of the clock", async () => {
     const { client, tenant } = await contract.newCaller();
     const first = await grant(client);
     // Like after a statement that drew its token later than another one, and claimed the key earlier.

@@ -75,10 +75,7 @@ describeWithPrograms(["psql"], "the replicas' role", () => {
   test("makes keys and prepares a restored database, with the commands of onceward-server", async () => {
     const workplace = await createWorkplace();
     const settings = settingsFor(service.url);
-    for (const args of [
-      ["tenant-key", "--tenant", "acme"],
-      ["after-restore", "--force"],
-    ]) {
+    for (const args of [["tenant-key", "--tenant", "acme"]]) {
       expect(await runCommand(args, workplace, settings)).toMatchObject({ exit: 0 });
     }
   });

@@ -38,7 +38,6 @@ export const SLOW_FILES: Readonly<Record<string, number>> = {
   "test/contract/wait.test.ts": 12,
   "test/transports/hostile-http2.test.ts": 12,
   "test/client/replicas.test.ts": 12,
-  "test/commands/after-restore.test.ts": 12,
   "test/adapters/inbox/crash.test.ts": 12,
   "test/contract/testing-parity.test.ts": 12,
   "test/commands/api-keys.test.ts": 11,

@@ -3,6 +3,7 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { createHeartbeat } from "../../server/src/core/background/heartbeat.ts";
 import { createDatabaseClockWatch } from "../../server/src/core/domain/database-clock.ts";
+import { createTokenFloor } from "../../server/src/core/domain/token-floor.ts";
 import { beatReplicaRow } from "../../server/src/core/store/replicas.ts";
 import { restampPage } from "../../server/src/features/jobs/store/restamp-records.ts";
 import { connectAdmin } from "../helpers/calls/admin.ts";
@@ -203,6 +204,7 @@ test("a heartbeat that sees the clock set stores it at once, for replicas that s
       state: () => ({ degraded: [], load: NO_LOAD }),
       databaseClock,
       look: async () => true,
+      tokenFloor: createTokenFloor(),
       onFailed(error) {
         throw error;
       },

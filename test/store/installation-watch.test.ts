@@ -38,32 +38,34 @@ async function expectRenewal(servers: readonly TestServer[], idBefore: string | 
   for (const server of servers) await expect.poll(() => dropped(server), PATIENCE).toBe(1);
   expect(await readId()).toBe(id);
   expect(await database.query("select actor, action, reason from audit_events")).toEqual([
-    { actor: "onceward-server", action: "AfterRestore", reason: `${why}; after-restore was not run` },
+    { actor: "onceward-server", action: "RenewInstallation", reason: why },
   ]);
   expect(servers.flatMap(({ log }) => log).filter(({ why: said }) => said === why)).toHaveLength(1);
 }
 
-test(
-  "a sequence that goes back under two replicas is raised beyond every token that they have seen",
-  LONG,
-  async () => {
-    const servers = [await startReplica(), await startReplica()];
-    const idBefore = await readId();
-    const tenant = await createTenant(database);
-    const client = connectClient(servers[0] as TestServer, tenant.apiKey);
-    await database.query("select setval('fencing_tokens', (2 ^ 50)::bigint)");
-    const { fencingToken } = await grant(client);
-    // The claim drew a number once. The second number was drawn by a replica that looked.
-    await expect.poll(drawn, PATIENCE).toBeGreaterThan(2n ** 50n + 1024n);
-    await database.query("select setval('fencing_tokens', 1)");
-    await expectRenewal(servers, idBefore, "the sequence of fencing tokens went back");
-    expect((await grant(client, { key: "order-2" })).fencingToken).toBeGreaterThan(fencingToken);
-  },
-);
+test("a database that goes back under two replicas is renewed, and tokens rise", LONG, async () => {
+  const servers = [await startReplica(), await startReplica()];
+  const idBefore = await readId();
+  const tenant = await createTenant(database);
+  const client = connectClient(servers[0] as TestServer, tenant.apiKey);
+  const { fencingToken } = await grant(client);
+  await expect.poll(async () => Number(await readFloor()), PATIENCE).toBeGreaterThan(0);
+  const [{ seconds } = { seconds: 0 }] = await database.query<{ seconds: number }>(
+    "select date_part('epoch', clock_timestamp()) as seconds",
+  );
+  // Both replicas have read a floor that is at most a few seconds old.
+  await expect.poll(async () => Number(await readFloor()) / 1e6, PATIENCE).toBeGreaterThan(seconds);
+  await database.query(
+    `update installation
+        set token_floor = token_floor - 3600 * 1000000::bigint, made_in = database_identity(pg_current_xact_id()::xid)`,
+  );
+  await expectRenewal(servers, idBefore, "the floor of fencing tokens went back");
+  expect((await grant(client, { key: "order-2" })).fencingToken).toBeGreaterThan(fencingToken);
+});
 
-async function drawn(): Promise<bigint> {
-  const [row] = await database.query<{ last: string }>("select last_value as last from fencing_tokens");
-  return BigInt(row?.last ?? 0);
+async function readFloor(): Promise<string | undefined> {
+  const [row] = await database.query<{ floor: string }>("select token_floor as floor from installation");
+  return row?.floor;
 }
 
 test("rows that were restored into the same tables renew the installation", LONG, async () => {
@@ -79,18 +81,19 @@ test("rows that were restored into the same tables renew the installation", LONG
   await expectRenewal([server], idBefore, "the installation's id was made in another database");
 });
 
-test("records with higher tokens than the sequence renew the installation when a replica starts", async () => {
+test("the first replica after half a minute without any gives the installation another id, and no event", async () => {
   const first = await startReplica();
-  const tenant = await createTenant(database);
-  await complete(connectClient(first, tenant.apiKey));
-  await first.stop();
-  const restored = 2n ** 50n;
-  await database.query("update records set fencing_token = $1", [restored]);
+  await expect.poll(async () => Number(await readFloor()), PATIENCE).toBeGreaterThan(0);
   const idBefore = await readId();
+  await first.stop();
+  await database.query(
+    `update installation
+        set token_floor = token_floor - 31 * 1000000, made_in = database_identity(pg_current_xact_id()::xid)`,
+  );
   const server = await startReplica();
   expect(await readId()).not.toBe(idBefore);
-  const { fencingToken } = await grant(connectClient(server, tenant.apiKey), { key: "order-2" });
-  expect(fencingToken).toBeGreaterThan(restored);
+  expect(server.log.filter(({ msg }) => String(msg).startsWith("no replica served"))).toHaveLength(1);
+  expect(await database.query("select 1 from audit_events")).toEqual([]);
 });
 
 test("neither restarts of replicas nor lost connections nor vacuum renew the installation", async () => {

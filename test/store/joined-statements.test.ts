@@ -26,7 +26,7 @@ beforeEach(() => database.query("truncate notes"));
 
 function insert(shard: number): ShardStatement {
   const text = "insert into notes (id) values ($1::int) returning id";
-  return { name: "insert", preparedName: `insert_${shard}`, text, shard, takesToken: false };
+  return { name: "insert", preparedName: `insert_${shard}`, text, shard };
 }
 
 /** Runs statements in the same turn of the event loop. */

@@ -25,7 +25,7 @@ const TOKENS = {
   "never granted": () => undefined,
   zero: () => 0n,
 };
-/** A token that no sequence reaches. */
+/** A token that no claim gets. */
 const NEVER_GRANTED = 2n ** 62n;
 
 /** Payloads under a policy that allows 10 bytes. */

@@ -14,7 +14,7 @@ export async function openConnection(database: Pick<TestDatabase, "url">): Promi
 }
 
 /** Opens a pool as the server does; closes it when the test ends. */
-export function openStorePool(database: TestDatabase, size = 2): Pool {
+export function openStorePool(database: Pick<TestDatabase, "url">, size = 2): Pool {
   const pool = openPool({ databaseUrl: database.url, size, throughPgBouncer: false });
   onTestFinished(() => pool.close());
   return pool;

@@ -57,15 +57,13 @@ const BACKGROUND = new Set([
   "remove_tenant_api_keys",
   "raise_cache_generation",
   "look_at_installation",
-  "sample_newest_claims",
+  "raise_token_floor",
   "mark_installation",
   // Where the shards of a Citus are.
   "find_citus",
   "read_shards",
   "find_shard_guard",
   "check_node",
-  // Fencing tokens on Citus, drawn for many statements.
-  "draw_tokens",
 ]);
 
 /**

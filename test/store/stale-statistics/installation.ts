@@ -47,5 +47,7 @@ export const INSTALLATION_WORK: ExplainedWork = {
     "look_at_installation",
     "mark_installation",
     "renew_installation",
+    "replace_installation_id",
+    "raise_token_floor",
   ],
 };

@@ -1,6 +1,5 @@
 import { digestResult } from "../../../server/src/core/domain/result-digest.ts";
 import { UNLIMITED } from "../../../server/src/core/store/batching/fair-queue.ts";
-import { readHighestToken, sampleNewestClaims } from "../../../server/src/core/store/newest-tokens.ts";
 import { findResolved } from "../../../server/src/core/store/records/read-records.ts";
 import { createRecordStore } from "../../../server/src/core/store/records/record-store.ts";
 import { sweepBatch } from "../../../server/src/core/store/records/sweep-records.ts";
@@ -53,10 +52,7 @@ export const RECORDS_WORK: ExplainedWork = {
       createRecordStore(pool, UNLIMITED).read(LARGE_KEYS.map(idOf), NO_DEADLINE),
     "find resolved records": (pool) => findResolved({ pool }, BATCH.map(idOf)),
   },
-  overARange: {
-    "find the highest token": readHighestToken,
-    "look at the newest claims": sampleNewestClaims,
-  },
+  overARange: {},
   onOneRow: ["claim_record"],
   // test/store/sweep-limits.test.ts and sweep.test.ts.
   elsewhere: ["delete_ended_records"],

@@ -27,7 +27,7 @@ insert into records (
   key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at, expires_at,
   sweep_at, claim_id, owner, fingerprint
 )
-select $1::int, 'filled', md5($4::text || i), nextval('fencing_tokens'), 1, 1, false, false, 60000,
+select $1::int, 'filled', md5($4::text || i), i, 1, 1, false, false, 60000,
        2592000, 2592000, 2592000, due - interval '30 days', due - interval '30 days', due - interval '29 days',
        due - interval '2 minutes', due, gen_random_uuid()::text, 'filler/1', sha256(i::text::bytea)
   from generate_series($2::int, $3::int) i,

@@ -1,5 +1,7 @@
 import { hostname } from "node:os";
 import type { DatabaseClockWatch } from "../domain/database-clock.ts";
+import type { TokenFloor } from "../domain/token-floor.ts";
+import { raiseTokenFloor } from "../store/installation.ts";
 import type { Pool } from "../store/pool.ts";
 import { type Beat, type Beaten, beatReplicaRow, removeReplicaRow } from "../store/replicas.ts";
 import { createRepeating } from "./repeat.ts";
@@ -30,6 +32,8 @@ export interface HeartbeatOptions {
   readonly state: () => Pick<Beat, "degraded" | "load">;
   /** Is told at each heartbeat what the database's clock shows. */
   readonly databaseClock: DatabaseClockWatch;
+  /** Is stored at each heartbeat. */
+  readonly tokenFloor: Pick<TokenFloor, "current">;
   /** Called at each heartbeat, to check whether the database was restored. */
   readonly look: (pool: Pool) => Promise<unknown>;
   readonly onFailed: (error: unknown) => void;
@@ -43,7 +47,16 @@ const HOST = hostname();
 
 /** Creates a heartbeat. */
 export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
-  const { pool, replica, state, look, databaseClock, onFailed, intervalMs = INTERVAL_MS } = options;
+  const {
+    pool,
+    replica,
+    state,
+    look,
+    databaseClock,
+    tokenFloor,
+    onFailed,
+    intervalMs = INTERVAL_MS,
+  } = options;
   let beaten: Beaten | undefined;
   const store = async () => {
     beaten = await beatReplicaRow(pool, {
@@ -58,6 +71,7 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
   };
   const beat = async () => {
     await look(pool);
+    await raiseTokenFloor(pool, tokenFloor.current());
     const storedMs = databaseClock.movedMs();
     await store();
     // A replica that starts before the next heartbeat takes the clock's course from this row.

@@ -6,8 +6,8 @@ import { insertAuditEvents } from "../store/tenants/audit-events.ts";
 export interface Renewal {
   /** The id to replace. */
   readonly knownId: string;
-  /** All later fencing tokens are higher than this one. */
-  readonly tokenFloor: bigint;
+  /** The floor of fencing tokens that the replica knows. */
+  readonly knownFloor: number;
   readonly actor: string;
   readonly reason: string;
   /** The request id of the audit event. */
@@ -15,18 +15,18 @@ export interface Renewal {
 }
 
 /**
- * Replaces the installation's id, raises its sequences as `renewInstallation` does, and writes an audit
+ * Replaces the installation's id, raises floor and sequences as `renewInstallation` does, and writes an audit
  * event. Returns false if another call replaced the known id first.
  */
 export function renew(database: Connection, renewal: Renewal): Promise<boolean> {
-  const { knownId, tokenFloor, actor, reason, requestId } = renewal;
+  const { knownId, knownFloor, actor, reason, requestId } = renewal;
   return database.transaction(async (transaction) => {
-    if (!(await renewInstallation(transaction, knownId, tokenFloor))) return false;
+    if (!(await renewInstallation(transaction, knownId, knownFloor))) return false;
     await insertAuditEvents(transaction, [
       {
         tenant: undefined,
         actor,
-        action: "AfterRestore",
+        action: "RenewInstallation",
         target: "installation",
         denial: undefined,
         reason,

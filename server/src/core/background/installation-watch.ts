@@ -1,16 +1,14 @@
 import type { Logger } from "pino";
-import { hasCitus } from "../store/engine.ts";
-import { type InstallationLook, markOrigin, readInstallation } from "../store/installation.ts";
-import { type NewestClaims, sampleNewestClaims } from "../store/newest-tokens.ts";
+import type { TokenFloor } from "../domain/token-floor.ts";
+import { type InstallationLook, markOrigin, readInstallation, replaceId } from "../store/installation.ts";
 import type { Connection } from "../store/pool.ts";
-import { isTimedOut, isUnreachableNode } from "../store/statement-errors.ts";
 import { renew } from "./installation-renewal.ts";
 
 /**
  * Detects that the database went back in time or was replaced: that it was restored, or that a standby was
- * promoted. Tokens and ids would then be given out a second time, and what the replica has cached of keys,
- * tenants and completed records may have been lost. Unless `onceward-server after-restore` has done so, the
- * first replica that detects it renews the installation. Every replica that reads a new id drops its caches.
+ * promoted. Ids would then be given out a second time, and what the replica has cached of keys, tenants and
+ * completed records may have been lost. The first replica that detects it renews the installation. Every
+ * replica that reads a new id drops its caches.
  */
 export interface InstallationWatch {
   /**
@@ -21,13 +19,6 @@ export interface InstallationWatch {
    * @throws as Runner.run does. Then the connection must run no further statement.
    */
   look(database: Connection): Promise<boolean>;
-  /**
-   * Compares the sequence of fencing tokens with the records, unless the first look has: it skips that while
-   * a node of Citus does not answer. Called again and again.
-   *
-   * @throws as Runner.run does, while a node does not answer.
-   */
-  lookAtRecords(database: Connection): Promise<void>;
   /** Returns the installation's id. @throws Error before it was read from a database that accepts writes. */
   id(): string;
 }
@@ -35,6 +26,8 @@ export interface InstallationWatch {
 export interface InstallationWatchOptions {
   readonly replicaId: string;
   readonly log: Logger;
+  /** Is raised to the stored floor at each look. */
+  readonly tokenFloor: TokenFloor;
   /** Called with the new id when it has changed. */
   readonly onChanged: (id: string) => void;
   /** Called when the installation has another id, or was renewed at the first look, which knows no earlier id. */
@@ -43,7 +36,7 @@ export interface InstallationWatchOptions {
 
 /**
  * Maximum renewals because the id was made in another database. A Postgres that identified itself differently
- * each time would otherwise use up tokens. A database that went back in time is always a reason.
+ * each time would otherwise be renewed without end. A database that went back in time is always a reason.
  */
 const MAX_RENEWALS = 100;
 /**
@@ -56,13 +49,14 @@ const RENEWAL_RETRY_MS = 10_000;
  * milliseconds.
  */
 const CLOCK_TOLERANCE_S = 60;
+/** Ten heartbeats: no replica is live. */
+const UNSERVED_S = 30;
 
 /** Creates a watch that has not looked yet. */
 export function createInstallationWatch(options: InstallationWatchOptions): InstallationWatch {
   const watch = new Watch(options);
   return {
     look: (database) => watch.look(database),
-    lookAtRecords: (database) => watch.lookAtRecords(database),
     id: () => watch.id(),
   };
 }
@@ -70,69 +64,28 @@ export function createInstallationWatch(options: InstallationWatchOptions): Inst
 class Watch implements InstallationWatch {
   readonly #options: InstallationWatchOptions;
   #knownId: string | undefined;
-  /** Whether the records were compared with the sequence of tokens. */
-  #sampled = false;
-  #highestToken = 0n;
+  /** The highest floor that was read from the database. */
+  #storedFloor = 0;
   #renewals = 0;
   /**
-   * Why the installation with this id must be renewed, after an attempt that failed. Kept until the id
-   * changes: looks draw tokens, and a renewal that was rolled back leaves the sequences raised, so the next
-   * look would find no contradiction.
+   * The last attempt to renew the installation with this id, which failed, and why it must be renewed: another replica's
+   * heartbeat may raise the floor meanwhile.
    */
-  #due: { readonly id: string; readonly why: string } | undefined;
-  #attemptedAtMs = Number.NEGATIVE_INFINITY;
+  #failed: { readonly id: string; readonly why: string; readonly atMs: number } | undefined;
 
   constructor(options: InstallationWatchOptions) {
     this.#options = options;
   }
 
   async look(database: Connection): Promise<boolean> {
-    // Read before this look draws a token, because other looks and claims draw tokens at the same time.
-    const drawnBefore = this.#highestToken;
-    const newest = this.#knownId === undefined ? await this.#sampleIfNodesAnswer(database) : undefined;
-    return this.#judge(database, drawnBefore, newest);
-  }
-
-  async lookAtRecords(database: Connection): Promise<void> {
-    if (this.#sampled) return;
-    const drawnBefore = this.#highestToken;
-    const newest = await sampleNewestClaims(database);
-    if (await this.#judge(database, drawnBefore, newest)) this.#sampled = true;
-  }
-
-  /** Returns undefined if a node of Citus does not answer: a replica serves the keys of the others. */
-  async #sampleIfNodesAnswer(database: Connection): Promise<NewestClaims | undefined> {
-    try {
-      const newest = await sampleNewestClaims(database);
-      this.#sampled = true;
-      return newest;
-    } catch (error) {
-      const isNodeDown = isUnreachableNode(error) || (isTimedOut(error) && (await hasCitus(database)));
-      if (!isNodeDown) throw error;
-      this.#options.log.warn(
-        { err: error },
-        "a node of Citus does not answer; fencing tokens are compared with the records when it does",
-      );
-      return undefined;
-    }
-  }
-
-  async #judge(
-    database: Connection,
-    drawnBefore: bigint,
-    newest: NewestClaims | undefined,
-  ): Promise<boolean> {
+    // Read before the statement, because heartbeats raise the floor at the same time.
+    const floorBefore = this.#storedFloor;
     const seen = await readInstallation(database);
     if (seen === undefined) return false;
-    if (newest !== undefined && newest.aheadS > CLOCK_TOLERANCE_S) {
-      this.#options.log.warn(
-        { aheadS: newest.aheadS },
-        "the database's clock was set back: leases end later by this many seconds",
-      );
-    }
-    const why = this.#contradiction(seen, drawnBefore, newest);
+    const why = this.#contradiction(seen, floorBefore);
     if (why !== undefined) return this.#renewUnlessTooSoon(database, seen, why);
     if (seen.origin === "unmarked") await markOrigin(database);
+    if (this.#knownId === undefined) return this.#start(database, seen);
     this.#adopt(seen);
     return true;
   }
@@ -143,10 +96,32 @@ class Watch implements InstallationWatch {
     return this.#knownId;
   }
 
-  /** Looks may be answered in any order: the one that drew the highest token is the newest. */
-  #adopt({ id, drawnToken }: InstallationLook): void {
-    if (drawnToken < this.#highestToken) return;
-    this.#highestToken = drawnToken;
+  /**
+   * Adopts the installation at the first look. If no replica has reported for a while, it has another id afterwards,
+   * because the database may have gone back meanwhile, and no replica remembers: a copy of its disk tells nothing.
+   */
+  async #start(database: Connection, seen: InstallationLook): Promise<boolean> {
+    const unservedS = (seen.clockUs - seen.tokenFloor) / 1e6;
+    if (unservedS < -CLOCK_TOLERANCE_S)
+      this.#options.log.warn(
+        { aheadS: -unservedS },
+        "the database's clock was set back: leases end later by this many seconds",
+      );
+    if (seen.tokenFloor === 0 || unservedS < UNSERVED_S) {
+      this.#adopt(seen);
+      return true;
+    }
+    await replaceId(database, seen.id);
+    this.#options.log.info({ unservedS }, "no replica served the database: gave the installation another id");
+    return this.#adoptNext(database);
+  }
+
+  /** Looks may be answered in any order: the one with the highest floor is the newest. */
+  #adopt({ id, tokenFloor }: InstallationLook): void {
+    this.#options.tokenFloor.raise(tokenFloor);
+
+    if (tokenFloor < this.#storedFloor) return;
+    this.#storedFloor = tokenFloor;
     if (id === this.#knownId) return;
     const isFirst = this.#knownId === undefined;
     this.#knownId = id;
@@ -158,49 +133,45 @@ class Watch implements InstallationWatch {
     this.#options.onChanged(id);
   }
 
+  async #adoptNext(database: Connection): Promise<boolean> {
+    const seen = await readInstallation(database);
+    if (seen !== undefined) this.#adopt(seen);
+    return seen !== undefined;
+  }
+
   /** Returns why the installation must be renewed, or undefined. */
-  #contradiction(
-    { id, drawnToken, origin }: InstallationLook,
-    drawnBefore: bigint,
-    newest: NewestClaims | undefined,
-  ): string | undefined {
-    if (this.#due?.id === id) return this.#due.why;
-    if (drawnToken <= drawnBefore) return "the sequence of fencing tokens went back";
-    if (newest !== undefined && drawnToken <= newest.token)
-      return "records have higher fencing tokens than the sequence";
+  #contradiction({ id, origin, tokenFloor }: InstallationLook, floorBefore: number): string | undefined {
+    if (this.#failed?.id === id) return this.#failed.why;
+    if (tokenFloor < floorBefore) return "the floor of fencing tokens went back";
     if (origin !== "elsewhere" || this.#renewals >= MAX_RENEWALS) return undefined;
     return "the installation's id was made in another database";
   }
 
   /** @throws if the renewal fails, or the last one failed less than RENEWAL_RETRY_MS ago. */
   async #renewUnlessTooSoon(database: Connection, { id }: InstallationLook, why: string): Promise<boolean> {
-    if (this.#due?.id === id) {
-      const nowMs = performance.now();
-      if (nowMs - this.#attemptedAtMs < RENEWAL_RETRY_MS)
+    if (this.#failed?.id === id) {
+      if (performance.now() - this.#failed.atMs < RENEWAL_RETRY_MS)
         throw new Error(`the installation must be renewed, and the last attempt failed: ${why}`);
-      this.#attemptedAtMs = nowMs;
+      this.#failed = { id, why, atMs: performance.now() };
     }
     try {
       return await this.#renew(database, id, why);
     } catch (error) {
-      this.#due = { id, why };
-      this.#attemptedAtMs = performance.now();
+      this.#failed = { id, why, atMs: performance.now() };
       throw error;
     }
   }
 
   async #renew(database: Connection, id: string, why: string): Promise<boolean> {
-    const { token } = await sampleNewestClaims(database);
-    const tokenFloor = token > this.#highestToken ? token : this.#highestToken;
-    const reason = `${why}; after-restore was not run`;
-    const requestId = this.#options.replicaId;
-    if (await renew(database, { knownId: id, tokenFloor, actor: "onceward-server", reason, requestId })) {
+    const { replicaId, tokenFloor, log, onDetected } = this.#options;
+    const renewal = { knownId: id, reason: why, actor: "onceward-server", requestId: replicaId };
+    if (
+      await renew(database, { ...renewal, knownFloor: Math.max(tokenFloor.current(), this.#storedFloor) })
+    ) {
       this.#renewals++;
-      if (this.#knownId === undefined) this.#options.onDetected();
-      this.#options.log.error({ why }, "the database was restored: renewed the installation");
+      if (this.#knownId === undefined) onDetected();
+      log.error({ why }, "the database was restored: renewed the installation");
     }
-    const renewed = await readInstallation(database);
-    if (renewed !== undefined) this.#adopt(renewed);
-    return renewed !== undefined;
+    return this.#adoptNext(database);
   }
 }

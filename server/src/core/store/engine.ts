@@ -28,7 +28,7 @@ const UNSUPPORTED: Readonly<Record<string, KnownEngine>> = {
   YugabyteDB: {
     // "PostgreSQL 11.2-YB-2.20.1.0-b0 on …".
     version: /-YB-\d/,
-    reason: "Each connection takes values of a sequence in advance, so fencing tokens can fall.",
+    reason: "Fencing tokens and leases need one clock for a key, and each of its nodes has its own.",
   },
 };
 

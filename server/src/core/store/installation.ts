@@ -10,16 +10,20 @@ export interface InstallationLook {
   /** Whether the id was created in this database; `unmarked` if no replica has used the database yet. */
   readonly origin: "here" | "elsewhere" | "unmarked";
   /**
-   * A fencing token that no claim gets: higher than all earlier ones, unless the database went back in time.
+   * The stored floor of fencing tokens, which only rises: heartbeats raise it to the clock. 0: no heartbeat has raised it
+   * yet.
    */
-  readonly drawnToken: bigint;
+  readonly tokenFloor: number;
+  /** Microseconds of the database's clock since the Unix epoch. */
+  readonly clockUs: number;
 }
 
 const lookAtInstallation = {
   name: "look_at_installation",
   text: `
 select id, made_in is null as unmarked, made_in = database_identity(xmin) as here,
-       case when current_setting('transaction_read_only') = 'off' then nextval('fencing_tokens') end::text as drawn_token
+       current_setting('transaction_read_only') = 'on' as read_only,
+       token_floor::float8 as token_floor, date_part('epoch', clock_timestamp()) * 1000000 as clock_us
   from installation`,
 };
 
@@ -27,16 +31,40 @@ interface LookRow {
   readonly id: string;
   readonly unmarked: boolean;
   readonly here: boolean;
-  readonly drawn_token: string | null;
+  readonly read_only: boolean;
+  readonly token_floor: number;
+  readonly clock_us: number;
 }
 
-/** Reads the installation and draws a fencing token. Returns undefined if the database accepts no writes. */
+/** Reads the installation. Returns undefined if the database accepts no writes. */
 export async function readInstallation(runner: Runner): Promise<InstallationLook | undefined> {
   const [row] = await runner.run<LookRow>(lookAtInstallation, []);
   if (row === undefined) throw new Error("the installation has no id");
-  if (row.drawn_token === null) return undefined;
+  if (row.read_only) return undefined;
   const origin = row.unmarked ? "unmarked" : row.here ? "here" : "elsewhere";
-  return { id: row.id, origin, drawnToken: BigInt(row.drawn_token) };
+  return { id: row.id, origin, tokenFloor: row.token_floor, clockUs: row.clock_us };
+}
+
+const raiseStoredFloor = {
+  name: "raise_token_floor",
+  text: `
+with raised as (
+  update installation i
+     set token_floor = greatest(c.us, $1::bigint), made_in = database_identity(pg_current_xact_id()::xid)
+    from (select (date_part('epoch', clock_timestamp()) * 1000000)::bigint as us) c
+   where (token_floor < c.us - 1000000 or token_floor < $1::bigint and c.us < $1::bigint)
+     and (made_in is null or made_in = database_identity(i.xmin))
+)
+select raise_fencing_tokens()`,
+};
+
+/**
+ * Raises the stored floor of fencing tokens to the clock, in steps of a second, so that many replicas seldom write it; and
+ * to a floor that is known, if the clock is behind it. Stores nothing in a database that was restored or promoted, until the installation
+ * is renewed. Raises the sequence of the version before, too.
+ */
+export async function raiseTokenFloor(runner: Runner, knownFloor: number): Promise<void> {
+  await runner.run(raiseStoredFloor, [knownFloor]);
 }
 
 const markInstallation = {
@@ -52,21 +80,34 @@ export async function markOrigin(runner: Runner): Promise<void> {
   await runner.run(markInstallation, []);
 }
 
+const replaceInstallationId = {
+  name: "replace_installation_id",
+  text: `
+update installation
+   set id = gen_random_uuid(), made_in = database_identity(pg_current_xact_id()::xid),
+       token_floor = greatest(token_floor, (date_part('epoch', clock_timestamp()) * 1000000)::bigint)
+ where id = $1::uuid`,
+};
+
+/** Replaces the installation's id and nothing else, unless it is not `knownId` any more. */
+export async function replaceId(runner: Runner, knownId: string): Promise<void> {
+  await runner.run(replaceInstallationId, [knownId]);
+}
+
 const renewInstallationId = {
   name: "renew_installation",
   text: "select renew_installation($1::uuid, $2::bigint) as renewed",
 };
 
 /**
- * Replaces the installation's id, and raises the sequences of tokens and ids beyond every number that they
- * can have given out: fencing tokens by 2^42 above `tokenFloor`. Returns false, and changes nothing, if the
- * id is not `knownId` any more.
+ * Replaces the installation's id, and raises the floor of fencing tokens to `knownFloor` and the sequences of ids beyond
+ * every number that they can have given out. Returns false, and changes nothing, if the id is not `knownId` any more.
  */
 export async function renewInstallation(
   runner: Runner,
   knownId: string,
-  tokenFloor: bigint,
+  knownFloor: number,
 ): Promise<boolean> {
-  const [row] = await runner.run<{ renewed: boolean }>(renewInstallationId, [knownId, tokenFloor]);
+  const [row] = await runner.run<{ renewed: boolean }>(renewInstallationId, [knownId, knownFloor]);
   return row?.renewed === true;
 }

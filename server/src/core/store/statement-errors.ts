@@ -65,8 +65,6 @@ export function classify(error: unknown): Error {
   });
 }
 
-/** A statement took too long: Postgres answers, although the call gets DATABASE_UNAVAILABLE. */
-const QUERY_CANCELED = "57014";
 /** Postgres answers, although the call gets DATABASE_UNAVAILABLE: a statement, a transaction or a session took too long. */
 const TOO_SLOW_STATE = /^(57014|57P05|25P03|25P04)$/;
 /** The message of pg-pool if all connections stayed busy for ACQUIRE_TIMEOUT_MS: they may be busy with locks. */
@@ -74,19 +72,6 @@ const ALL_BUSY = "timeout exceeded when trying to connect";
 
 /** Class of errors of connections: Postgres answers, but the node of Citus that it asked does not. */
 const UNREACHABLE_NODE_STATE = /^08/;
-
-/**
- * Returns whether `run` threw this error because a node of Citus did not answer, although the one that the pool
- * is connected to did.
- */
-export function isUnreachableNode(error: unknown): boolean {
-  return error instanceof Refusal && UNREACHABLE_NODE_STATE.test(sqlStateOf(error.cause) ?? "");
-}
-
-/** Returns whether `run` threw this error because Postgres cancelled a statement that took too long. */
-export function isTimedOut(error: unknown): boolean {
-  return error instanceof Refusal && sqlStateOf(error.cause) === QUERY_CANCELED;
-}
 
 /** Returns whether an error means that Postgres did not answer, or accepts no statements now. */
 export function isUnreachable(error: unknown): boolean {

@@ -1,11 +1,11 @@
 import type { Shard, Shards } from "../../core/store/batching/shards.ts";
 import { createTurns, type Turns } from "../../core/store/batching/turns.ts";
-import type { Pool, Runner } from "../../core/store/pool.ts";
+import type { Pool, Runner, Statement } from "../../core/store/pool.ts";
 import { StatementFailed } from "../../core/store/statement-errors.ts";
-import { createBindToShard } from "./bind-to-shard.ts";
 import { addressOf, createNodes, type Nodes, type NodesOptions } from "./nodes.ts";
 import { canHoldShards, MOVED_STATES } from "./shard-guard.ts";
 import { agreesWithCitus, type PlacedShard, readShardMap, type ShardNode, shardOf } from "./shard-map.ts";
+import { type ShardStatement, shardStatement } from "./shard-statement.ts";
 
 export interface ShardsOptions extends NodesOptions {
   /**
@@ -25,7 +25,7 @@ const TURNS = { width: 2, tasks: 16 } as const;
  * Reads the shards of the table of records, and tries their nodes. Returns undefined on a plain Postgres, if the table is
  * not distributed, and after a call of `onUngrouped`.
  *
- * @param coordinator runs statements on all of the records, and draws fencing tokens.
+ * @param coordinator runs statements on all of the records.
  * @throws Error if no node answers. With some of them unreachable, the keys of the others are served.
  */
 export async function openShards(
@@ -69,7 +69,8 @@ async function requireNode(nodes: Nodes, all: readonly ShardNode[]): Promise<voi
 }
 
 function createShards(coordinator: Pool, initial: readonly PlacedShard[], nodes: Nodes): Shards {
-  const bindToShard = createBindToShard(coordinator);
+  /** By their prepared name. */
+  const statements = new Map<string, ShardStatement>();
   const turnsByNode = new Map<number, Turns>();
   let placed = initial;
   let nodeOf = nodesByShard(placed);
@@ -90,14 +91,23 @@ function createShards(coordinator: Pool, initial: readonly PlacedShard[], nodes:
     return reading;
   }
 
+  function onShard(statement: Statement, shard: number): ShardStatement {
+    const name = `${statement.name}_${shard}`;
+    let found = statements.get(name);
+    if (found === undefined) {
+      found = shardStatement(statement, shard);
+      statements.set(name, found);
+    }
+    return found;
+  }
+
   /** Runs a statement on the shard's table, or on all of the records if the shard is no longer on the node. */
   function runnerOn(node: ShardNode, shard: Shard): Runner["run"] {
     return async (statement, parameters, operations) => {
       try {
-        return await nodes.use(node, async (runner) => {
-          const bound = await bindToShard(statement, shard.id, parameters);
-          return await runner.run<never>(bound.statement, bound.parameters, operations);
-        });
+        return await nodes.use(node, (runner) =>
+          runner.run<never>(onShard(statement, shard.id), parameters, operations),
+        );
       } catch (error) {
         if (!(error instanceof StatementFailed && MOVED_STATES.includes(error.sqlState))) throw error;
         await readOnce();

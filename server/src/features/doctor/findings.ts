@@ -47,8 +47,7 @@ export const FINDINGS = {
   },
   database_read_only: {
     severity: "error",
-    advice:
-      "Point DATABASE_URL at the primary, or promote this standby and run onceward-server after-restore.",
+    advice: "Point DATABASE_URL at the primary, or promote this standby.",
   },
   fsync_off: { severity: "error", advice: "Set fsync = on." },
   full_page_writes_off: { severity: "warning", advice: "Set full_page_writes = on." },

@@ -22,7 +22,7 @@ export async function importTenant(host: Host): Promise<void> {
   const config = readConfig(host.env);
   await requireSchema(config);
   await requirePepper(config);
-  // Raising the sequence of tokens needs the owner of the schema, as a migration does.
+  // A long transaction does not go through a pooler.
   const databaseUrl = config.DATABASE_DIRECT_URL ?? config.DATABASE_URL;
   const lines = readLines(host.input);
   const { value: tenant } = await lines.next();

@@ -8,7 +8,7 @@ const TIMEOUT_MS = 20_000;
 
 /**
  * Claims the keys of lost claims again, and counts the tokens that are not above the lost ones. The newest
- * come first, because the restored sequence is furthest behind for them.
+ * come first, because they were lost last.
  */
 export async function claimAgain(rig: Rig, lostInOrder: readonly Acknowledgement[]): Promise<number> {
   const lost = lostInOrder.toReversed();

@@ -77,7 +77,7 @@ export interface PartBatcher<Op, Row> extends Batcher<Op, Row> {
 
 /**
  * Maximum operations per statement. Larger statements are no faster in Postgres, and their operations wait
- * longer for each other. Each operation needs a fencing token of its statement's `TOKENS_PER_DRAW`.
+ * longer for each other. The floor of fencing tokens rises by more for each statement (token-floor.ts).
  */
 export const MAX_BATCH = 256;
 /**

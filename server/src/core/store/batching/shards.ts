@@ -26,8 +26,3 @@ export interface Shards {
   /** Closes the connections to the nodes, as Pool.close. */
   close(limitMs?: number): Promise<void>;
 }
-
-/** How long a replica uses numbers that it drew from the sequence of fencing tokens for statements on shards. */
-export const MAX_NUMBER_AGE_MS = 1000;
-/** When numbers that were drawn before the sequence was raised are not used any more: after the pool's 6 s, and a second more. */
-export const OLD_NUMBERS_END_MS = MAX_NUMBER_AGE_MS + 7000;

@@ -11,6 +11,7 @@ import {
   unfinishedPhase,
 } from "../../domain/record.ts";
 import { createReplyRoom, type ReplyRoom } from "../../domain/reply-room.ts";
+import type { TokenFloor } from "../../domain/token-floor.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { createBatchedWrite, readWrittenRecords, type WriteParts, writeAll } from "./batched-writes.ts";
 import {
@@ -41,6 +42,7 @@ export type ClaimRecords = (
 interface ClaimParts extends WriteParts {
   readonly fillResult: FillResult;
   readonly databaseClock: Pick<DatabaseClock, "latestMs">;
+  readonly tokenFloor: TokenFloor;
 }
 
 /**
@@ -49,24 +51,33 @@ interface ClaimParts extends WriteParts {
  */
 export function createClaimRecords(
   database: RecordsDatabase,
-  { readings, fillResult, values, limiter, databaseClock }: ClaimParts,
+  { readings, fillResult, values, limiter, databaseClock, tokenFloor }: ClaimParts,
 ): ClaimRecords {
   const insert = createBatchedWrite<ClaimCommand, GrantedRow>(database, readings, {
     statement: claimRecords,
-    parametersOf: claimArrays,
+    parametersOf: (commands) => claimArrays(commands, tokenFloor.current()),
     async writeOne(command, run) {
-      const [grant] = await run<Grant>(claimRecord, claimParameters(command));
-      return grant && newRecord(command, BigInt(grant.drawnToken) + 1n, grant);
+      const [grant] = await run<Grant>(claimRecord, claimParameters(command, tokenFloor.current()));
+      if (grant === undefined) return undefined;
+      tokenFloor.raise(grant.baseToken + 1);
+      return newRecord(command, grant.baseToken + 1, grant);
     },
-    readWritten: readGranted,
+    readWritten([row], commands) {
+      if (row === undefined) throw new Error("claim_records returned no row");
+      tokenFloor.raise(row.granted.baseToken + commands.length);
+      return readGranted(row, commands);
+    },
     recordForDuplicate: (granted) => granted,
     maxInFlight: MAX_IN_FLIGHT,
     limiter,
   });
   const takeOver = createBatchedWrite<ClaimCommand, RecordRow>(database, readings, {
     statement: takeOverRecords,
-    parametersOf: (commands) => takeOverParameters(commands, databaseClock.latestMs()),
-    readWritten: (rows, commands) => readWrittenRecords(rows, commands, values.openRow),
+    parametersOf: (commands) => takeOverParameters(commands, tokenFloor.current(), databaseClock.latestMs()),
+    readWritten(rows, commands) {
+      for (const row of rows) tokenFloor.raise(Number(row.fencing_token));
+      return readWrittenRecords(rows, commands, values.openRow);
+    },
     recordForDuplicate: (granted) => granted,
     maxInFlight: MAX_TAKE_OVERS_IN_FLIGHT,
     limiter,
@@ -98,19 +109,17 @@ function resultOf({ phase }: LiveRecord): Result | undefined {
  * granted.
  */
 function readGranted(
-  [row]: readonly GrantedRow[],
+  { granted }: GrantedRow,
   commands: readonly ClaimCommand[],
 ): readonly (LiveRecord | undefined)[] {
-  if (row === undefined) throw new Error("claim_records returned no row");
-  const { granted } = row;
-  const drawnToken = BigInt(granted.drawnToken);
+  const { baseToken } = granted;
   if (granted.ordinals === null)
-    return commands.map((command, index) => newRecord(command, drawnToken + BigInt(index + 1), granted));
+    return commands.map((command, index) => newRecord(command, baseToken + index + 1, granted));
   const records: (LiveRecord | undefined)[] = commands.map(() => undefined);
   for (const ordinal of granted.ordinals) {
     const command = commands[ordinal - 1];
     if (command === undefined) throw new Error(`claim_records granted an unknown command, ${ordinal}`);
-    records[ordinal - 1] = newRecord(command, drawnToken + BigInt(ordinal), granted);
+    records[ordinal - 1] = newRecord(command, baseToken + ordinal, granted);
   }
   return records;
 }
@@ -118,14 +127,14 @@ function readGranted(
 /** Returns the record that a statement inserted for a command. */
 function newRecord(
   { id, claimId, owner, fingerprint, leaseMs, keyRetentionS, onLeaseExpiry }: ClaimCommand,
-  fencingToken: bigint,
+  fencingToken: number,
   { grantedAtMs, answeredAtMs }: Grant,
 ): LiveRecord {
   const leaseExpiresAtMs = laterMs(grantedAtMs, leaseMs);
   return {
     id,
     phase: unfinishedPhase(leaseExpiresAtMs > grantedAtMs, onLeaseExpiry),
-    fencingToken,
+    fencingToken: BigInt(fencingToken),
     attempt: 1,
     claimId,
     owner,

@@ -4,7 +4,7 @@ import { RECORD_SELECT } from "./record-row.ts";
 
 /*
  * The statements of a claim, each whole: `explain (generic_plan)` accepts them as they are. All three take
- * the same twelve parameters, as values or as arrays, and insert the same columns (statements.test.ts). A
+ * the same thirteen parameters, as values or as arrays, and insert the same columns (statements.test.ts). A
  * take-over has one more.
  * README.md says how statements on records are written.
  */
@@ -13,9 +13,9 @@ import { RECORD_SELECT } from "./record-row.ts";
  * Claims the keys that are not in use, of many commands: the unique constraint decides. An existing row is
  * neither locked nor changed, and a row that another transaction is inserting is waited for.
  *
- * The sequence is read once. Ordinals count from 1, and `drawn.token + ordinal` lies below the next number
- * that the sequence gives out, so a token tells which command it belongs to
- * (server/decisions/0001-one-statement-decides.md). Everything that was granted is returned in one row and
+ * Tokens are microseconds of the database's clock, and never below the floor $13
+ * (server/decisions/0025-tokens-from-the-clock.md). The clock is read once, and ordinals count from 1, so a token tells
+ * which command it belongs to. Everything that was granted is returned in one row and
  * one column, because a row for each costs time for its columns in Postgres and here. It lists ordinals, and
  * not even those if all commands were granted: a new record follows from its command and the time.
  *
@@ -25,8 +25,8 @@ import { RECORD_SELECT } from "./record-row.ts";
 export const claimRecords = {
   name: "claim_records",
   text: `
-with drawn as materialized (
-  select nextval('fencing_tokens') as token
+with clock as materialized (
+  select greatest((date_part('epoch', clock_timestamp()) * 1000000)::bigint, $13::bigint) as token
 ), input as materialized (
   select *
     from (select unnest($1::int[]) as tenant_id, unnest($2::text[]) as namespace, unnest($3::text[]) as key,
@@ -41,7 +41,7 @@ with drawn as materialized (
     tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
     key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
     expires_at, sweep_at, claim_id, owner, fingerprint)
-  select i.tenant_id, i.namespace, i.key, (select token from drawn) + i.ordinal, 1 /* in progress */, 1,
+  select i.tenant_id, i.namespace, i.key, (select token from clock) + i.ordinal, 1 /* in progress */, 1,
          i.holds_on_lease_expiry, i.accepts_ambiguous, i.lease_ms,
          i.key_retention_s, i.result_retention_s, i.failure_retention_s,
          now(), now(), now() + i.lease_ms * interval '1 millisecond',
@@ -51,10 +51,10 @@ with drawn as materialized (
          i.claim_id, i.owner, i.fingerprint
     from input i
   on conflict (tenant_id, namespace, key) do nothing
-  returning fencing_token - (select token from drawn) as ordinal
+  returning fencing_token - (select token from clock) as ordinal
 )
 select json_build_object(
-         'drawnToken', (select token from drawn)::text,
+         'baseToken', (select token from clock),
          'grantedAtMs', date_part('epoch', now()) * 1000,
          'answeredAtMs', date_part('epoch', clock_timestamp()) * 1000,
          'ordinals', case when count(*) < cardinality($1::int[]) then coalesce(array_agg(a.ordinal), '{}') end
@@ -74,7 +74,7 @@ with granted as (
     tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
     key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
     expires_at, sweep_at, claim_id, owner, fingerprint)
-  values ($1::int, $2::text, $3::text, nextval('fencing_tokens'), 1 /* in progress */, 1,
+  values ($1::int, $2::text, $3::text, greatest((date_part('epoch', clock_timestamp()) * 1000000)::bigint, $13::bigint) + 1, 1 /* in progress */, 1,
          $8::boolean, $7::boolean, $9::int,
          $10::int, $11::int, $12::int,
          now(), now(), now() + $9::int * interval '1 millisecond',
@@ -85,7 +85,7 @@ with granted as (
   on conflict (tenant_id, namespace, key) do nothing
   returning r.fencing_token, r.claimed_at
 )
-select (g.fencing_token - 1)::text as "drawnToken",
+select (g.fencing_token - 1)::float8 as "baseToken",
        date_part('epoch', g.claimed_at) * 1000 as "grantedAtMs",
        date_part('epoch', clock_timestamp()) * 1000 as "answeredAtMs"
   from granted g`,
@@ -97,7 +97,7 @@ select (g.fencing_token - 1)::text as "drawnToken",
  * differ, it may also be taken over if it was released or its lease has run out: the same life, attempt + 1.
  * A key without a row is inserted.
  *
- * A retention that ends later than $13, in milliseconds since the Unix epoch, has not ended, whatever now() is: the
+ * A retention that ends later than $14, in milliseconds since the Unix epoch, has not ended, whatever now() is: the
  * database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null.
  *
  * `ended` has the rows of lives that have ended, as they were before this statement: a statistic, and no part of the
@@ -112,8 +112,8 @@ select (g.fencing_token - 1)::text as "drawnToken",
 export const takeOverRecords = {
   name: "take_over_records",
   text: `
-with drawn as materialized (
-  select nextval('fencing_tokens') as token
+with clock as materialized (
+  select greatest((date_part('epoch', clock_timestamp()) * 1000000)::bigint, $13::bigint) as token
 ), input as materialized (
   select *
     from (select unnest($1::int[]) as tenant_id, unnest($2::text[]) as namespace, unnest($3::text[]) as key,
@@ -134,13 +134,13 @@ with drawn as materialized (
      and was.key >= i.key
      and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
    where was.state <> 0 /* forgotten */
-     and was.expires_at <= least(now(), to_timestamp($13::float8 / 1000))
+     and was.expires_at <= least(now(), to_timestamp($14::float8 / 1000))
 ), applied as (
   insert into records as r (
     tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
     key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
     expires_at, sweep_at, claim_id, owner, fingerprint)
-  select i.tenant_id, i.namespace, i.key, (select token from drawn) + i.ordinal, 1 /* in progress */, 1,
+  select i.tenant_id, i.namespace, i.key, (select token from clock) + i.ordinal, 1 /* in progress */, 1,
          i.holds_on_lease_expiry, i.accepts_ambiguous, i.lease_ms,
          i.key_retention_s, i.result_retention_s, i.failure_retention_s,
          now(), now(), now() + i.lease_ms * interval '1 millisecond',
@@ -152,7 +152,7 @@ with drawn as materialized (
   on conflict (tenant_id, namespace, key) do update set
     fencing_token = greatest(excluded.fencing_token, r.fencing_token + 1),
     state = 1 /* in progress */,
-    attempt = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+    attempt = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($14::float8 / 1000))
                    then r.attempt + 1 else 1 end,
     holds_on_lease_expiry = excluded.holds_on_lease_expiry,
     accepts_ambiguous = excluded.accepts_ambiguous,
@@ -160,7 +160,7 @@ with drawn as materialized (
     key_retention_s = excluded.key_retention_s,
     result_retention_s = excluded.result_retention_s,
     failure_retention_s = excluded.failure_retention_s,
-    first_claimed_at = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+    first_claimed_at = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($14::float8 / 1000))
                             then r.first_claimed_at else excluded.first_claimed_at end,
     claimed_at = excluded.claimed_at,
     lease_expires_at = excluded.lease_expires_at,
@@ -169,14 +169,14 @@ with drawn as materialized (
     result_expires_at = null,
     claim_id = excluded.claim_id,
     owner = excluded.owner,
-    fingerprint = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+    fingerprint = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($14::float8 / 1000))
                        then coalesce(r.fingerprint, excluded.fingerprint) else excluded.fingerprint end,
-    checkpoint_name = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+    checkpoint_name = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($14::float8 / 1000))
                            then r.checkpoint_name end,
-    checkpoint_state = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+    checkpoint_state = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($14::float8 / 1000))
                             then r.checkpoint_state end,
     past_attempts = case
-      when r.state = 0 /* forgotten */ or r.expires_at <= least(excluded.claimed_at, to_timestamp($13::float8 / 1000)) then null
+      when r.state = 0 /* forgotten */ or r.expires_at <= least(excluded.claimed_at, to_timestamp($14::float8 / 1000)) then null
       when r.past_attempts -> -1 ->> 'token' = r.fencing_token::text then r.past_attempts
       else case when jsonb_array_length(r.past_attempts) >= 16 then r.past_attempts - 0
                 else coalesce(r.past_attempts, '[]') end
@@ -187,7 +187,7 @@ with drawn as materialized (
                       (date_part('epoch', coalesce(r.settled_at, excluded.claimed_at) - to_timestamp(0)) * 1000)::text,
                       case when r.state = 3 /* released */ then 'released' else 'superseded' end,
                       left(r.release_reason, 128)])) end,
-    checkpoint_key_id = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+    checkpoint_key_id = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($14::float8 / 1000))
                              then r.checkpoint_key_id end,
     release_reason = null,
     result_key_id = null,
@@ -197,7 +197,7 @@ with drawn as materialized (
     result_content_type = null,
     result_metadata = null
   where r.state = 0 /* forgotten */
-     or r.expires_at <= least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+     or r.expires_at <= least(excluded.claimed_at, to_timestamp($14::float8 / 1000))
      or ((r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
          and (r.state = 3 /* released */
               or (r.state = 1 /* in progress */
@@ -213,8 +213,8 @@ select ${RECORD_SELECT},
   from applied r`,
 };
 
-/** Returns the parameters of `claim_record`. */
-export function claimParameters(command: ClaimCommand): readonly unknown[] {
+/** Returns the parameters of `claim_record`. `tokenFloor`: as TokenFloor.current. */
+export function claimParameters(command: ClaimCommand, tokenFloor: number): readonly unknown[] {
   return [
     command.id.tenantId,
     command.id.namespace,
@@ -228,11 +228,12 @@ export function claimParameters(command: ClaimCommand): readonly unknown[] {
     command.keyRetentionS,
     command.resultRetentionS,
     command.failureRetentionS,
+    tokenFloor,
   ];
 }
 
-/** Returns the parameters of `claim_records`: the same as arrays. */
-export function claimArrays(commands: readonly ClaimCommand[]): readonly Buffer[] {
+/** Returns the parameters of `claim_records`: the same, as arrays but for the floor. */
+export function claimArrays(commands: readonly ClaimCommand[], tokenFloor: number): readonly unknown[] {
   return [
     intArray(commands.map((command) => command.id.tenantId)),
     textArray(commands.map((command) => command.id.namespace)),
@@ -246,23 +247,23 @@ export function claimArrays(commands: readonly ClaimCommand[]): readonly Buffer[
     intArray(commands.map((command) => command.keyRetentionS)),
     intArray(commands.map((command) => command.resultRetentionS)),
     intArray(commands.map((command) => command.failureRetentionS)),
+    tokenFloor,
   ];
 }
 
 /** Returns the parameters of `take_over_records`. `latestMs`: as DatabaseClock. */
 export function takeOverParameters(
   commands: readonly ClaimCommand[],
+  tokenFloor: number,
   latestMs: number | undefined,
 ): readonly unknown[] {
-  return [...claimArrays(commands), latestMs ?? null];
+  return [...claimArrays(commands, tokenFloor), latestMs ?? null];
 }
 
-/**
- * When a claim statement ran, and the number that it drew from the sequence. Also the row of `claim_record`.
- */
+/** When a claim statement ran, and from where it numbered its tokens. Also the row of `claim_record`. */
 export interface Grant {
-  /** The command with ordinal n got the token `drawnToken + n`. */
-  readonly drawnToken: string;
+  /** The command with ordinal n got the token `baseToken + n`. */
+  readonly baseToken: number;
   readonly grantedAtMs: number;
   readonly answeredAtMs: number;
 }

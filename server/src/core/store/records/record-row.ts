@@ -20,19 +20,11 @@ export const RESULT_KIND = { success: 1, failure: 2 } as const;
 
 /**
  * How long a row stays after its retention has ended or its record was forgotten. The row keeps the key's
- * fencing token, and must outlast every statement that drew a lower number before, which a statement's
- * timeouts end after 6 s. SQL texts hold the number (statements.test.ts;
- * server/decisions/0001-one-statement-decides.md).
+ * fencing token, and must outlast every statement that read the clock before, which a statement's
+ * timeouts end after 6 s, and the time in which replicas learn of a floor (decisions/0025-tokens-from-the-clock.md). SQL
+ * texts hold the number (statements.test.ts).
  */
 export const FENCING_MARGIN_MS = 120_000;
-
-/**
- * The increment of the sequence `fencing_tokens`. A statement reads the sequence once and numbers its
- * operations, at most `MAX_BATCH`, from there. The other 768 numbers are a reserve: a take-over's token is at
- * least the row's + 1, so it may exceed its statement's numbers by one for each statement in flight, of which
- * there are fewer.
- */
-export const TOKENS_PER_DRAW = 1024;
 
 /**
  * A larger result (payload and metadata, as stored) is read separately (`large-results.ts`), so that a statement for

@@ -1,4 +1,5 @@
 import { type DatabaseClock, UNCHECKED_CLOCK } from "../../domain/database-clock.ts";
+import { createTokenFloor, type TokenFloor } from "../../domain/token-floor.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import type { Shards } from "../batching/shards.ts";
@@ -23,23 +24,38 @@ export interface RecordStore {
   readonly read: ReadRecords;
 }
 
-/**
- * Creates the operations on records. One per replica, because larger batches are more efficient.
- *
- * @param shards undefined on a plain Postgres.
- */
+/** What commands, tools and tests leave at its default. */
+export interface RecordStoreParts {
+  readonly values?: RecordValues;
+  /** Undefined on a plain Postgres. */
+  readonly shards?: Shards | undefined;
+  readonly databaseClock?: DatabaseClock;
+  readonly tokenFloor?: TokenFloor;
+}
+
+/** Creates the operations on records. One per replica, because larger batches are more efficient. */
 export function createRecordStore(
   pool: Pool,
   limiter: TenantLimiter,
-  values: RecordValues = PLAIN_VALUES,
-  shards?: Shards,
-  databaseClock: DatabaseClock = UNCHECKED_CLOCK,
+  {
+    values = PLAIN_VALUES,
+    shards,
+    databaseClock = UNCHECKED_CLOCK,
+    tokenFloor = createTokenFloor(),
+  }: RecordStoreParts = {},
 ): RecordStore {
   const database: RecordsDatabase = { pool, shards };
   const fillResult = createFillResult(database, values, limiter);
   const readings = createReadings(database, values, limiter, databaseClock);
   return {
-    claim: createClaimRecords(database, { readings, fillResult, values, limiter, databaseClock }),
+    claim: createClaimRecords(database, {
+      readings,
+      fillResult,
+      values,
+      limiter,
+      databaseClock,
+      tokenFloor,
+    }),
     complete: createCompleteRecords(database, { readings, values, limiter }),
     release: createReleaseRecords(database, readings, limiter),
     extendLease: createExtendLeases(database, { readings, values, limiter }),

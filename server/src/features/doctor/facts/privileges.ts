@@ -49,15 +49,9 @@ with needed as (
     join pg_class c on c.relname = n.relation and c.relnamespace = 'public'::regnamespace
    where not has_table_privilege(c.oid, n.privilege)
   union all
-  select 'usage on sequence ' || c.relname
-    from pg_class c
-   where c.relname = 'fencing_tokens'
-     and c.relnamespace = 'public'::regnamespace
-     and not has_sequence_privilege(c.oid, 'usage')
-  union all
   select 'execute on function ' || p.proname
     from pg_proc p
-   where p.proname = any ('{prune_audit_events,renew_installation,database_identity}')
+   where p.proname = any ('{prune_audit_events,renew_installation,database_identity,raise_fencing_tokens}')
      and p.pronamespace = 'public'::regnamespace
      and not has_function_privilege(p.oid, 'execute')
   union all

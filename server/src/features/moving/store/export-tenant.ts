@@ -11,8 +11,8 @@ export interface MovingTenant {
   /** For how long its calls have been refused, in milliseconds. */
   readonly refusedForMs: number;
   readonly unfinishedJobs: number;
-  /** A fencing token that is above all that its records have. */
-  readonly tokenFloor: bigint;
+  /** Above the fencing tokens of all its records, also of those that replicas gave out since their last heartbeats. */
+  readonly tokenFloor: number;
 }
 
 const OWN_COLUMNS = `{${OWN_TENANT_COLUMNS.join(",")}}`;
@@ -24,7 +24,7 @@ select (to_jsonb(t) - '${OWN_COLUMNS}'::text[])::text as row,
        coalesce(t.moving_since::text, '') as since,
        coalesce(date_part('epoch', now() - t.moving_since) * 1000, 0) as refused_for_ms,
        (select count(*) from record_jobs j where j.tenant_id = t.id and j.finished_at is null)::int as unfinished_jobs,
-       nextval('fencing_tokens') as token_floor
+       greatest(date_part('epoch', clock_timestamp()) * 1000000, (select token_floor from installation)) + 10000000 as token_floor
   from tenants t
  where t.id = $1::int`,
 };
@@ -36,7 +36,7 @@ export async function findMovingTenant(runner: Runner, tenantId: number): Promis
     since: string;
     refused_for_ms: number;
     unfinished_jobs: number;
-    token_floor: string;
+    token_floor: number;
   }>(readMovingTenant, [tenantId]);
   if (row === undefined) throw new Error("the tenant is missing");
   return {
@@ -44,7 +44,7 @@ export async function findMovingTenant(runner: Runner, tenantId: number): Promis
     since: row.since,
     refusedForMs: row.refused_for_ms,
     unfinishedJobs: row.unfinished_jobs,
-    tokenFloor: BigInt(row.token_floor),
+    tokenFloor: row.token_floor,
   };
 }
 

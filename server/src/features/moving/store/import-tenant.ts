@@ -1,6 +1,7 @@
 import type pg from "pg";
-import { OLD_NUMBERS_END_MS } from "../../../core/store/batching/shards.ts";
 import { withConnection } from "../../../core/store/connection.ts";
+import { raiseTokenFloor } from "../../../core/store/installation.ts";
+import type { Runner } from "../../../core/store/pool.ts";
 import type { RecordValues } from "../../../core/store/records/record-values.ts";
 import { textArray } from "../../../core/store/sql-arrays.ts";
 import { insertAuditEvents } from "../../../core/store/tenants/audit-events.ts";
@@ -37,13 +38,14 @@ type Transaction = pg.Client;
 const IDLE_TIMEOUT_MS = 60_000;
 
 /**
- * Stores a tenant and serves it: everything in one transaction, so that an import that fails leaves nothing.
- * Fencing tokens rise above the tenant's, for which the role has to own the sequence.
+ * Stores a tenant and serves it: everything in one transaction, so that an import that fails leaves nothing but a higher
+ * floor of fencing tokens. Replicas know the floor within a heartbeat.
  *
  * @throws Error if the lines end too early, or if Postgres refuses a row.
  */
 export function storeTenant(options: TenantImport): Promise<TenantImported> {
   return withConnection({ connectionString: options.databaseUrl }, async (client) => {
+    await raiseTokenFloor(runnerOn(client), Number(options.tenant.tokenFloor));
     await client.query("begin");
     // The service's role may have shorter limits, which are for its calls.
     await client.query("set local statement_timeout = '60s'");
@@ -63,8 +65,6 @@ async function storeIn(client: Transaction, options: TenantImport): Promise<Tena
   const { tenant, lines, without, encryption, requestId } = options;
   const tenantId = await insertTenant(client, tenant);
   if (tenantId === undefined) return { kind: "name_taken" };
-  await client.query(raiseTokens, [tenant.tokenFloor]);
-  const raisedAtMs = performance.now();
   const rows = new RowWriter(client, tenantId, encryption, tenant.tokenFloor);
   let count = 0;
   let ended = false;
@@ -91,41 +91,26 @@ async function storeIn(client: Transaction, options: TenantImport): Promise<Tena
   }
   if (!ended) throw new Error("the last line is missing: the export was cut off");
   await rows.flush();
-  const leftMs = OLD_NUMBERS_END_MS - (performance.now() - raisedAtMs);
-  await client.query(waitOnCitus, [Math.max(0, leftMs) / 1000]);
-  await insertAuditEvents(
-    { run: async (statement, parameters) => (await client.query(statement.text, [...parameters])).rows },
-    [
-      {
-        tenant: { id: tenantId, name: tenant.name },
-        actor: "onceward-server",
-        action: "ImportTenant",
-        target: `tenant ${tenant.name}`,
-        denial: undefined,
-        reason: "",
-        before: undefined,
-        after: { records: rows.records },
-        requestId,
-        calls: 1,
-      },
-    ],
-  );
+  await insertAuditEvents(runnerOn(client), [
+    {
+      tenant: { id: tenantId, name: tenant.name },
+      actor: "onceward-server",
+      action: "ImportTenant",
+      target: `tenant ${tenant.name}`,
+      denial: undefined,
+      reason: "",
+      before: undefined,
+      after: { records: rows.records },
+      requestId,
+      calls: 1,
+    },
+  ]);
   return { kind: "imported", records: rows.records };
 }
 
-/**
- * Raises the sequence, and never lowers it: a million claims' statements would have to draw between its two
- * halves.
- */
-const raiseTokens = `
-select setval('fencing_tokens', greatest(last_value, $1::bigint) + 1073741824)
-  from fencing_tokens`;
-
-/**
- * On Citus, replicas may still have numbers that they drew before the sequence was raised: a key whose record is gone would
- * get a lower token than in the old home.
- */
-const waitOnCitus = `select pg_sleep($1::float8) from pg_extension where extname = 'citus'`;
+function runnerOn(client: pg.Client): Runner {
+  return { run: async (statement, parameters) => (await client.query(statement.text, [...parameters])).rows };
+}
 
 async function insertTenant(
   client: Transaction,
@@ -216,10 +201,7 @@ class RowWriter {
     );
   }
 
-  /**
-   * Checks that tokens of this installation will be higher than a record's. A number of JavaScript may be a few hundred
-   * wrong: far less than tokens are raised by.
-   */
+  /** Checks that tokens of this installation will be higher than a record's. */
   #checkToken({ fencing_token: token }: Readonly<Record<string, unknown>>): void {
     if (typeof token !== "number" || token < 1 || token > this.#tokenFloor)
       throw new Error("a record's fencing token is not between 1 and the tenant's tokenFloor");

@@ -23,6 +23,8 @@ export const OWN_TENANT_COLUMNS = [
 
 const FORMAT = "onceward-tenant/1";
 
+const isSafe = (token: string) => Number.isSafeInteger(Number(token));
+
 const tenantLine = v.object({
   kind: v.literal("tenant"),
   format: v.literal(FORMAT, `the first line is not of the format ${FORMAT}`),
@@ -32,7 +34,7 @@ const tenantLine = v.object({
   /** Tells whether two peppers are the same. */
   pepperMark: v.string(),
   /** A fencing token above every one that the tenant has, as a decimal number. */
-  tokenFloor: v.pipe(v.string(), v.regex(/^\d{1,18}$/)),
+  tokenFloor: v.pipe(v.string(), v.regex(/^\d{1,16}$/), v.check(isSafe, "a fencing token is below 2^53")),
   row: v.string(),
 });
 

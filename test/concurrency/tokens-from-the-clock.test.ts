@@ -1,0 +1,138 @@
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { connectAdmin } from "../helpers/calls/admin.ts";
+import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { endLeases } from "../helpers/calls/records.ts";
+import { grant } from "../helpers/calls/verbs.ts";
+import { setClockAhead, useSettableClock } from "../helpers/database/clock.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
+
+const PATIENCE = { timeout: 30_000, interval: 20 };
+const HOUR_MIN = 60;
+
+let database: TestDatabase;
+let tenant: TestTenant;
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  await useSettableClock(database);
+  tenant = await createTenant(database);
+});
+
+afterEach(() => database.drop());
+
+async function startReplica(): Promise<TestServer> {
+  const server = await startTestServer(database.url, {}, { heartbeatMs: 50 });
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+const idOf = (key: string) => ({ namespace: "charges", key });
+
+/** Returns the versions of the replicas' rows, each of which a heartbeat changes. */
+async function readBeats(): Promise<readonly string[]> {
+  const rows = await database.query<{ beat: string }>("select id || ' ' || xmin as beat from replicas");
+  return rows.map(({ beat }) => beat);
+}
+
+/** Waits for a heartbeat of each replica that began after the call. */
+async function untilBeaten(): Promise<void> {
+  for (let beats = 0; beats < 2; beats++) {
+    const before = new Set(await readBeats());
+    await expect.poll(async () => (await readBeats()).some((beat) => before.has(beat)), PATIENCE).toBe(false);
+  }
+}
+
+/**
+ * Deletes a record that no claim has, as a sweep does. A sweep comes minutes after the record's last claim, so every
+ * replica has stored and read a floor meanwhile.
+ */
+async function sweep(key: string, token: bigint): Promise<void> {
+  const readFloor = async () => {
+    const [row] = await database.query<{ floor: string }>("select token_floor as floor from installation");
+    return BigInt(row?.floor ?? 0);
+  };
+  await expect.poll(readFloor, PATIENCE).toBeGreaterThanOrEqual(token);
+  await untilBeaten();
+  await database.query("delete from records where tenant_id = $1 and key = $2", [tenant.id, key]);
+}
+
+/** Claims a key at a replica until it is granted: a clock that was set keeps records for a while. */
+async function claimUntilGranted(client: IdempotencyClient, key: string): Promise<bigint> {
+  for (;;) {
+    const reply = await client.claim(idOf(key)).catch(() => undefined);
+    if (reply?.outcome.case === "claimed") return reply.outcome.value.fencingToken;
+    await endLeases(database, tenant, key);
+  }
+}
+
+test("no token falls while the clock is set back and forward under claims, take-overs, forgets and sweeps", {
+  timeout: 120_000,
+}, async () => {
+  const servers = [await startReplica(), await startReplica()];
+  const clients = servers.map((server) => connectClient(server, tenant.apiKey));
+  const adminKey = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+  const admin = connectAdmin(servers[0] as TestServer, adminKey);
+  const ends: readonly ((key: string, token: bigint, client: IdempotencyClient) => Promise<unknown>)[] = [
+    (key) => endLeases(database, tenant, key),
+    (key, fencingToken, client) => client.release({ ...idOf(key), fencingToken }).catch(errorOf),
+    (key) =>
+      admin
+        .resolveRecord({ ...idOf(key), resolution: { case: "forget", value: {} }, reason: "test" })
+        .catch(errorOf),
+    sweep,
+  ];
+  let lives = 0;
+  async function work(worker: number): Promise<void> {
+    const key = `order-${worker}`;
+    let last = 0n;
+    for (let round = 0; round < 16; round++) {
+      const client = clients[(worker + round) % 2] as IdempotencyClient;
+      const token = await claimUntilGranted(client, key);
+      expect(token).toBeGreaterThan(last);
+      last = token;
+      lives++;
+      await ends[(worker + round) % ends.length]?.(key, token, client);
+    }
+  }
+  let isWorking = true;
+  async function moveClock(): Promise<void> {
+    for (let move = 0; isWorking; move++) {
+      await setClockAhead(database, [0, -HOUR_MIN, HOUR_MIN][move % 3] ?? 0);
+      await untilBeaten();
+    }
+  }
+  const moving = moveClock();
+  await Promise.all(Array.from({ length: 8 }, (_, worker) => work(worker))).finally(() => {
+    isWorking = false;
+  });
+  await moving;
+  expect(lives).toBe(8 * 16);
+});
+
+test("a replica that starts after the clock was set back gives out higher tokens than the replicas before", async () => {
+  const before = await startReplica();
+  const { fencingToken } = await grant(connectClient(before, tenant.apiKey), idOf("order-1"));
+  await sweep("order-1", fencingToken);
+  await before.stop();
+  await setClockAhead(database, -HOUR_MIN);
+  const after = connectClient(await startReplica(), tenant.apiKey);
+  expect((await grant(after, idOf("order-1"))).fencingToken).toBeGreaterThan(fencingToken);
+});
+
+test("a token is the microsecond of the database's clock", async () => {
+  const client = connectClient(await startReplica(), tenant.apiKey);
+  const readClock = async () => {
+    const [row] = await database.query<{ us: string }>(
+      "select (date_part('epoch', clock_timestamp()) * 1000000)::bigint as us",
+    );
+    return BigInt(row?.us ?? 0);
+  };
+  const from = await readClock();
+  const { fencingToken } = await grant(client, idOf("order-1"));
+  expect(fencingToken).toBeGreaterThanOrEqual(from);
+  // The first of its statement.
+  expect(fencingToken).toBeLessThanOrEqual((await readClock()) + 1n);
+});
