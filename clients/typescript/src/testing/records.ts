@@ -43,7 +43,7 @@ export interface Held {
 export class Records {
   readonly #clock: TestingClock;
   readonly #byName = new Map<string, StoredRecord>();
-  /** All keys share one sequence, so that a key's tokens increase also after its record has expired. */
+  /** All keys share one counter, so that a key's tokens increase also after its record has expired. */
   #lastToken = 0n;
 
   constructor(clock: TestingClock) {
