@@ -167,7 +167,7 @@ describeWithRedis("A cached completion in Redis", () => {
     await redis.command("flushall");
     // Postgres counts in whole seconds from the claim; that its end is near is what SQL is for.
     const [row] = await database.query<{ ends_at_ms: number }>(
-      `update records set result_expires_at = now() + interval '1500 milliseconds'
+      `update records set result_expires_at = now() + interval '5 seconds'
         where tenant_id = $1 and key = $2
        returning date_part('epoch', result_expires_at - to_timestamp(0)) * 1000 as ends_at_ms`,
       [tenant.id, ORDER.key],
