@@ -1,4 +1,4 @@
-import type { DatabaseClock } from "../../domain/database-clock.ts";
+import { clockMoved, type DatabaseClock } from "../../domain/database-clock.ts";
 import { awaitLate, type Deadline, type Settled } from "../../domain/operation.ts";
 import {
   answerClaim,
@@ -13,7 +13,14 @@ import {
 import { createReplyRoom, type ReplyRoom } from "../../domain/reply-room.ts";
 import type { TokenFloor } from "../../domain/token-floor.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
-import { createBatchedWrite, readWrittenRecords, type WriteParts, writeAll } from "./batched-writes.ts";
+import type { Runner } from "../pool.ts";
+import {
+  createBatchedWrite,
+  readWrittenRecords,
+  type WriteOutcome,
+  type WriteParts,
+  writeAll,
+} from "./batched-writes.ts";
 import {
   claimArrays,
   claimParameters,
@@ -21,11 +28,12 @@ import {
   claimRecords,
   type Grant,
   type GrantedRow,
+  isTakenOver,
+  type TakenOverRow,
   takeOverParameters,
   takeOverRecords,
 } from "./claim-statements.ts";
 import type { FillResult } from "./large-results.ts";
-import type { RecordRow } from "./record-row.ts";
 
 /**
  * While one statement commits, another runs and a third is on its way. More would only make batches smaller.
@@ -56,28 +64,27 @@ export function createClaimRecords(
   const insert = createBatchedWrite<ClaimCommand, GrantedRow>(database, readings, {
     statement: claimRecords,
     parametersOf: (commands) => claimArrays(commands, tokenFloor.current()),
-    async writeOne(command, run) {
-      const [grant] = await run<Grant>(claimRecord, claimParameters(command, tokenFloor.current()));
-      if (grant === undefined) return undefined;
-      tokenFloor.raise(grant.baseToken + 1);
-      return newRecord(command, grant.baseToken + 1, grant);
-    },
+    writeOne: (command, run) =>
+      command.acceptedUntilMs === undefined ? claimOne(command, run, tokenFloor) : undefined,
     readWritten([row], commands) {
       if (row === undefined) throw new Error("claim_records returned no row");
       tokenFloor.raise(row.granted.baseToken + commands.length);
       return readGranted(row, commands);
     },
+    decidedAtMs: ([row]) => row?.granted.grantedAtMs,
     recordForDuplicate: (granted) => granted,
     maxInFlight: MAX_IN_FLIGHT,
     limiter,
   });
-  const takeOver = createBatchedWrite<ClaimCommand, RecordRow>(database, readings, {
+  const takeOver = createBatchedWrite<ClaimCommand, TakenOverRow>(database, readings, {
     statement: takeOverRecords,
     parametersOf: (commands) => takeOverParameters(commands, tokenFloor.current(), databaseClock.latestMs()),
     readWritten(rows, commands) {
-      for (const row of rows) tokenFloor.raise(Number(row.fencing_token));
-      return readWrittenRecords(rows, commands, values.openRow);
+      const takenOver = rows.filter(isTakenOver);
+      for (const { fencing_token } of takenOver) tokenFloor.raise(Number(fencing_token));
+      return readWrittenRecords(takenOver, commands, values.openRow);
     },
+    decidedAtMs: ([row]) => row?.now_ms,
     recordForDuplicate: (granted) => granted,
     maxInFlight: MAX_TAKE_OVERS_IN_FLIGHT,
     limiter,
@@ -87,7 +94,10 @@ export function createClaimRecords(
       insert,
       commands,
       deadline,
-      ({ applied, record }, command) => (applied ? claimed(record, false) : answerClaim(record, command)),
+      (outcome, command) =>
+        outcome.applied
+          ? claimed(outcome.record, false)
+          : answerUngranted(outcome, command, databaseClock.latestMs()),
       takeOver,
     );
     let room: ReplyRoom | undefined;
@@ -102,6 +112,36 @@ export function createClaimRecords(
 
 function resultOf({ phase }: LiveRecord): Result | undefined {
   return phase.kind === "completed" ? phase.result : undefined;
+}
+
+/** Claims one key that is not in use. */
+async function claimOne(
+  command: ClaimCommand,
+  run: Runner["run"],
+  tokenFloor: TokenFloor,
+): Promise<LiveRecord | undefined> {
+  const [grant] = await run<Grant>(claimRecord, claimParameters(command, tokenFloor.current()));
+  if (grant === undefined) return undefined;
+  tokenFloor.raise(grant.baseToken + 1);
+  return newRecord(command, grant.baseToken + 1, grant);
+}
+
+/**
+ * Returns the answer to a claim that was not granted.
+ *
+ * @param latestMs as DatabaseClock.
+ * @throws Refusal as `answerClaim`; DATABASE_UNAVAILABLE if the key is too old only by a clock that was set.
+ */
+function answerUngranted(
+  { record, decidedAtMs }: Extract<WriteOutcome, { applied: false }>,
+  command: ClaimCommand,
+  latestMs = Number.POSITIVE_INFINITY,
+): ReturnType<typeof answerClaim> {
+  const { acceptedUntilMs } = command;
+  const isOldNow =
+    acceptedUntilMs !== undefined && decidedAtMs !== undefined && decidedAtMs >= acceptedUntilMs;
+  if (record === undefined && isOldNow && acceptedUntilMs > latestMs) throw clockMoved();
+  return answerClaim(record, command, decidedAtMs);
 }
 
 /**
