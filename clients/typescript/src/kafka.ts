@@ -116,12 +116,10 @@ export interface EachMessagePayload extends PartitionMessage {
  *
  * await producer.send({ topic: "charges", messages: [withKey(order.id, { value: JSON.stringify(order) })] });
  *
- * const deadLetter = ({ message }: KafkaJS.EachMessagePayload) =>
- *   producer.send({ topic: "charges.dead", messages: [message] });
  * await consumer.run({
  *   eachMessage: eachMessageOnce<KafkaJS.EachMessagePayload>(
  *     onceward,
- *     { namespace: "charges", deadLetter },
+ *     { namespace: "charges", deadLetter: deadLetterTo(producer, "charges.dead") },
  *     async ({ message }, claim) => {
  *       const order = readJson(message.value);
  *       await provider.charge(order, { idempotencyKey: claim.deriveKey("provider") });
@@ -136,6 +134,8 @@ export interface EachMessagePayload extends PartitionMessage {
  *   `redeliverAfterMs` and the error is thrown, so that the message comes again, and the partition's order is kept. The
  *   same happens while the service is unreachable, and while the record is ambiguous. After an error of the function, it
  *   is paused for a delay that doubles, until `maxAttempts` is reached. The package logs each such error.
+ * - KafkaJS stops a consumer permanently after a TypeError, RangeError, ReferenceError or SyntaxError, so an Error is
+ *   thrown that has such an error as its `cause`.
  *
  * @throws OncewardError INVALID_REQUEST for invalid options.
  */
@@ -153,8 +153,13 @@ export function eachMessageOnce<Payload extends EachMessagePayload>(
     const resume = payload.pause();
     // The timer need not keep a process alive whose consumer has stopped.
     setTimeout(() => resumeIfConnected(resume), retry.delayMs).unref();
-    throw retry.error;
+    const { error } = retry;
+    throw stopsConsumer(error) ? new Error(`${error}`, { cause: error }) : error;
   };
+}
+
+function stopsConsumer(error: unknown): boolean {
+  return [TypeError, RangeError, ReferenceError, SyntaxError].some((fatal) => error instanceof fatal);
 }
 
 /** A consumer that has disconnected refuses to resume a partition: nothing is paused any more. */
@@ -162,6 +167,32 @@ function resumeIfConnected(resume: () => void): void {
   try {
     resume();
   } catch {}
+}
+
+/** The part of a KafkaJS interface's producer that {@link deadLetterTo} uses. */
+export interface TopicProducer {
+  send(record: { readonly topic: string; readonly messages: DeadLetter[] }): Promise<unknown>;
+}
+
+/** A message that is sent to another topic. */
+export interface DeadLetter {
+  readonly key?: unknown;
+  readonly value: unknown;
+  readonly headers?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/**
+ * Returns a `deadLetter` option of {@link eachMessageOnce} that sends the message to a topic, with the header
+ * `onceward-error` added.
+ */
+export function deadLetterTo(
+  producer: TopicProducer,
+  topic: string,
+): (payload: { readonly message: DeadLetter }, error: Error) => Promise<void> {
+  return async ({ message: { key, value, headers } }, error) => {
+    const messages = [{ key, value, headers: { ...headers, "onceward-error": error.message } }];
+    await producer.send({ topic, messages });
+  };
 }
 
 type KeyOf<Message> = Parameters<typeof createHandler<Message, void>>[2];
