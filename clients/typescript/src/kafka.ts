@@ -1,10 +1,10 @@
 import { createConclude, type DeadLetterOptions, type Retry } from "./consumers/dead-letter.ts";
-import { createHandler } from "./consumers/handle.ts";
+import { createEffectHandler } from "./consumers/handle.ts";
 import { type StreamConsumer, type StreamMessage, StreamReader } from "./consumers/kafka-stream.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import { type ConsumerOptions, redeliveryOf } from "./consumers/options.ts";
 import type { PartitionMessage } from "./consumers/partitions.ts";
-import { checkFunction, checkWholeNumber } from "./errors/violations.ts";
+import { checkWholeNumber } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
@@ -195,24 +195,16 @@ export function deadLetterTo(
   };
 }
 
-type KeyOf<Message> = Parameters<typeof createHandler<Message, void>>[2];
-
 /** Returns a function that handles a message, and dead-letters it if needed. Undefined: its offset may move on. */
 function createConcludingHandler<Message>(
   onceward: Runner,
   options: KafkaOptions<Message>,
   fn: (message: Message, claim: Claim) => unknown,
-  keyOf: KeyOf<Message>,
+  keyOf: (message: Message) => string | undefined,
 ): (message: Message, signal?: AbortSignal) => Promise<Retry | undefined> {
-  checkFunction("fn", fn);
   const { waitMs = DEFAULT_WAIT_MS } = options;
   const conclude = createConclude(options, ["skip"]);
-  const handle = createHandler<Message, void>(
-    onceward,
-    { ...options, waitMs },
-    keyOf,
-    async (message, claim) => void (await fn(message, claim)),
-  );
+  const handle = createEffectHandler(onceward, { ...options, waitMs }, keyOf, fn);
   return async (message, signal) => {
     const verdict = await conclude(message, await handle(message, { signal }));
     return verdict.kind === "retry" ? verdict : undefined;

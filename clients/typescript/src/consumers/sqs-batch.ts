@@ -1,10 +1,10 @@
 import { OncewardError } from "../errors/errors.ts";
-import { checkFunction, checkWholeNumber } from "../errors/violations.ts";
+import { checkWholeNumber } from "../errors/violations.ts";
 import type { Claim } from "../run/claim.ts";
 import { sleep } from "../run/retry.ts";
 import { createConclude, type DeadLetterOptions } from "./dead-letter.ts";
 import type { Delivery } from "./delivery.ts";
-import { createHandler } from "./handle.ts";
+import { createEffectHandler } from "./handle.ts";
 import { isServiceAway } from "./hold-message.ts";
 import { KEY_HEADER } from "./key.ts";
 import { type LambdaContext, type LambdaRunner, untilTimeout } from "./lambda-timeout.ts";
@@ -85,15 +85,9 @@ export function sqsBatchOnce<Message extends SqsRecord>(
   options: SqsBatchOptions<Message>,
   fn: (message: Message, claim: Claim) => unknown,
 ): (event: SqsEvent<Message>, context: LambdaContext) => Promise<SqsBatchResponse> {
-  checkFunction("fn", fn);
   const { concurrency = DEFAULT_CONCURRENCY } = options;
   checkWholeNumber("concurrency", concurrency, 1, MAX_CONCURRENCY);
-  const handle = createHandler(
-    onceward,
-    options,
-    keyOf,
-    async (message: Message, claim) => void (await fn(message, claim)),
-  );
+  const handle = createEffectHandler(onceward, options, keyOf, fn);
   const conclude = createConclude(options, ["skip", "broker"]);
   return ({ Records }, context) =>
     untilTimeout(onceward, context, async (signal) => {
