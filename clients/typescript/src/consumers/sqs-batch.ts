@@ -5,7 +5,7 @@ import { sleep } from "../run/retry.ts";
 import { createConclude, type DeadLetterOptions } from "./dead-letter.ts";
 import type { Delivery } from "./delivery.ts";
 import { createEffectHandler } from "./handle.ts";
-import { isServiceAway } from "./hold-message.ts";
+import { waitsForService } from "./hold-message.ts";
 import { KEY_HEADER } from "./key.ts";
 import { type LambdaContext, type LambdaRunner, untilTimeout } from "./lambda-timeout.ts";
 import type { ConsumerOptions } from "./options.ts";
@@ -116,7 +116,7 @@ export function sqsBatchOnce<Message extends SqsRecord>(
 async function handleUntil(signal: AbortSignal, handle: () => Promise<Delivery>): Promise<Delivery> {
   for (;;) {
     const delivery = await handle();
-    if (!isServiceAway(delivery) || signal.aborted) return delivery;
+    if (!waitsForService(delivery) || signal.aborted) return delivery;
     try {
       await sleep(delivery.delayMs, signal);
     } catch (error) {
