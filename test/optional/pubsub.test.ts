@@ -8,10 +8,10 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { type Message, PubSub } from "@google-cloud/pubsub";
-import { describeConsumerAdapter } from "@onceward/client/testing";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type MessageOptions, messageOnce, withKey } from "../../clients/typescript/src/pubsub.ts";
 import { cutOff, type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
+import { describeConsumerAdapter } from "../helpers/adapters/consumer-suite.ts";
 
 /** The real package against the Pub/Sub server of Google's own tests (Go's `pubsub/pstest`). */
 

@@ -8,6 +8,7 @@ import { compile, linkPackages, usePackedClient } from "../helpers/packages/pack
 
 const run = promisify(execFile);
 const APP = fileURLToPath(new URL("nestjs/", import.meta.url));
+const SUITES = fileURLToPath(new URL("../helpers/adapters/", import.meta.url));
 const NPM_TIMEOUT_MS = 180_000;
 const SUITE_TIMEOUT_MS = 60_000;
 
@@ -27,10 +28,13 @@ test.each(["10.0.0", "11"])(
       cwd: project,
       timeout: NPM_TIMEOUT_MS,
     });
-    await cp(APP, project, { recursive: true });
+    // The folders lie beside each other as they do here, because the application imports the suite.
+    const app = join(project, "packaging/nestjs");
+    await cp(APP, app, { recursive: true });
+    await cp(SUITES, join(project, "helpers/adapters"), { recursive: true });
     await linkPackages(project, ["@types/node"]);
-    expect(await compile(project)).toEqual([]);
-    const suite = run(process.execPath, ["--test-reporter=tap", join(project, "out/app.js")], {
+    expect(await compile(app)).toEqual([]);
+    const suite = run(process.execPath, ["--test-reporter=tap", join(app, "out/packaging/nestjs/app.js")], {
       cwd: project,
       timeout: SUITE_TIMEOUT_MS,
     });

@@ -72,8 +72,9 @@ export function exitCodeOf(error: unknown): ExitCode {
   if (!(error instanceof ServiceFailure)) return EXIT.refused;
   const { reason, code } = error.cause;
   if (reason.endsWith("_NOT_FOUND")) return EXIT.notFound;
-  const isUnreachable = code === Code.Unavailable || code === Code.DeadlineExceeded || reason === "NO_ANSWER";
-  return isUnreachable ? EXIT.unavailable : EXIT.refused;
+  // Wider than what the client retries: an answer that is not the service's own says nothing about the change either.
+  const isUnanswered = code === Code.Unavailable || code === Code.DeadlineExceeded || reason === "NO_ANSWER";
+  return isUnanswered ? EXIT.unavailable : EXIT.refused;
 }
 
 /**

@@ -2,7 +2,6 @@ import { DelayedError, type Job, type Processor, UnrecoverableError } from "bull
 import { createHandler, type HandledValue } from "./consumers/handle.ts";
 import { checkedKey } from "./consumers/key.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
-import { checkFunction } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
@@ -41,7 +40,6 @@ export function jobOnce<Data, Result>(
   options: Omit<ConsumerOptions<Job<Data>>, "maxRedeliverAfterMs">,
   fn: (job: Job<Data>, claim: Claim) => Result | Promise<Result>,
 ): Processor<Data, HandledValue<Result> | undefined> {
-  checkFunction("fn", fn);
   const handle = createHandler(onceward, options, keyOf, fn);
   return async (job, token) => {
     const delivery = await handle(job);

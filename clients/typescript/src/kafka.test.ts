@@ -1,4 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { describeConsumerAdapter } from "../../../test/helpers/adapters/consumer-suite.ts";
 import { TerminalError } from "./index.ts";
 import {
   type ConsumeOptions,
@@ -11,7 +12,7 @@ import {
   type StreamMessage,
   withKey,
 } from "./kafka.ts";
-import { createTestingOnceward, describeConsumerAdapter } from "./testing.ts";
+import { createTestingOnceward } from "./testing.ts";
 
 /** Tests with a real broker and the real packages are in `test/brokers/`. */
 

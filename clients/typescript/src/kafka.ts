@@ -1,10 +1,10 @@
 import { createConclude, type DeadLetterOptions, type Retry } from "./consumers/dead-letter.ts";
-import { createHandler } from "./consumers/handle.ts";
+import { createEffectHandler } from "./consumers/handle.ts";
 import { type StreamConsumer, type StreamMessage, StreamReader } from "./consumers/kafka-stream.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import { type ConsumerOptions, redeliveryOf } from "./consumers/options.ts";
 import type { PartitionMessage } from "./consumers/partitions.ts";
-import { checkFunction, checkWholeNumber } from "./errors/violations.ts";
+import { checkWholeNumber } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
@@ -116,12 +116,10 @@ export interface EachMessagePayload extends PartitionMessage {
  *
  * await producer.send({ topic: "charges", messages: [withKey(order.id, { value: JSON.stringify(order) })] });
  *
- * const deadLetter = ({ message }: KafkaJS.EachMessagePayload) =>
- *   producer.send({ topic: "charges.dead", messages: [message] });
  * await consumer.run({
  *   eachMessage: eachMessageOnce<KafkaJS.EachMessagePayload>(
  *     onceward,
- *     { namespace: "charges", deadLetter },
+ *     { namespace: "charges", deadLetter: deadLetterTo(producer, "charges.dead") },
  *     async ({ message }, claim) => {
  *       const order = readJson(message.value);
  *       await provider.charge(order, { idempotencyKey: claim.deriveKey("provider") });
@@ -136,6 +134,8 @@ export interface EachMessagePayload extends PartitionMessage {
  *   `redeliverAfterMs` and the error is thrown, so that the message comes again, and the partition's order is kept. The
  *   same happens while the service is unreachable, and while the record is ambiguous. After an error of the function, it
  *   is paused for a delay that doubles, until `maxAttempts` is reached. The package logs each such error.
+ * - KafkaJS stops a consumer permanently after a TypeError, RangeError, ReferenceError or SyntaxError, so an Error is
+ *   thrown that has such an error as its `cause`.
  *
  * @throws OncewardError INVALID_REQUEST for invalid options.
  */
@@ -153,8 +153,13 @@ export function eachMessageOnce<Payload extends EachMessagePayload>(
     const resume = payload.pause();
     // The timer need not keep a process alive whose consumer has stopped.
     setTimeout(() => resumeIfConnected(resume), retry.delayMs).unref();
-    throw retry.error;
+    const { error } = retry;
+    throw stopsConsumer(error) ? new Error(`${error}`, { cause: error }) : error;
   };
+}
+
+function stopsConsumer(error: unknown): boolean {
+  return [TypeError, RangeError, ReferenceError, SyntaxError].some((fatal) => error instanceof fatal);
 }
 
 /** A consumer that has disconnected refuses to resume a partition: nothing is paused any more. */
@@ -164,24 +169,42 @@ function resumeIfConnected(resume: () => void): void {
   } catch {}
 }
 
-type KeyOf<Message> = Parameters<typeof createHandler<Message, void>>[2];
+/** The part of a KafkaJS interface's producer that {@link deadLetterTo} uses. */
+export interface TopicProducer {
+  send(record: { readonly topic: string; readonly messages: DeadLetter[] }): Promise<unknown>;
+}
+
+/** A message that is sent to another topic. */
+export interface DeadLetter {
+  readonly key?: unknown;
+  readonly value: unknown;
+  readonly headers?: Readonly<Record<string, unknown>> | undefined;
+}
+
+/**
+ * Returns a `deadLetter` option of {@link eachMessageOnce} that sends the message to a topic, with the header
+ * `onceward-error` added.
+ */
+export function deadLetterTo(
+  producer: TopicProducer,
+  topic: string,
+): (payload: { readonly message: DeadLetter }, error: Error) => Promise<void> {
+  return async ({ message: { key, value, headers } }, error) => {
+    const messages = [{ key, value, headers: { ...headers, "onceward-error": error.message } }];
+    await producer.send({ topic, messages });
+  };
+}
 
 /** Returns a function that handles a message, and dead-letters it if needed. Undefined: its offset may move on. */
 function createConcludingHandler<Message>(
   onceward: Runner,
   options: KafkaOptions<Message>,
   fn: (message: Message, claim: Claim) => unknown,
-  keyOf: KeyOf<Message>,
+  keyOf: (message: Message) => string | undefined,
 ): (message: Message, signal?: AbortSignal) => Promise<Retry | undefined> {
-  checkFunction("fn", fn);
   const { waitMs = DEFAULT_WAIT_MS } = options;
   const conclude = createConclude(options, ["skip"]);
-  const handle = createHandler<Message, void>(
-    onceward,
-    { ...options, waitMs },
-    keyOf,
-    async (message, claim) => void (await fn(message, claim)),
-  );
+  const handle = createEffectHandler(onceward, { ...options, waitMs }, keyOf, fn);
   return async (message, signal) => {
     const verdict = await conclude(message, await handle(message, { signal }));
     return verdict.kind === "retry" ? verdict : undefined;

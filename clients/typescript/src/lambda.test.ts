@@ -1,8 +1,12 @@
 import { describe, expect, test, vi } from "vitest";
+import {
+  describeConsumerAdapter,
+  type SuiteConsumerFactory,
+} from "../../../test/helpers/adapters/consumer-suite.ts";
 import { Record_State } from "./gen/onceward/v1/record_pb.ts";
 import { createOnceward } from "./index.ts";
 import { KEY_HEADER, lambdaOnce, type SqsRecord, sqsBatchOnce } from "./lambda.ts";
-import { createTestingOnceward, describeConsumerAdapter, type SuiteConsumerFactory } from "./testing.ts";
+import { createTestingOnceward } from "./testing.ts";
 
 interface Message extends SqsRecord {
   readonly body: string;

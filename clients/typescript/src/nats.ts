@@ -1,11 +1,11 @@
 import type { JsMsg } from "@nats-io/jetstream";
 import { createConclude, type DeadLetterOptions } from "./consumers/dead-letter.ts";
-import { createHandler } from "./consumers/handle.ts";
+import { createEffectHandler } from "./consumers/handle.ts";
 import { handleHeld } from "./consumers/hold-message.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import { leaseLeftMs } from "./consumers/lease-left.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
-import { checkFunction, refusedField } from "./errors/violations.ts";
+import { refusedField } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
@@ -88,17 +88,11 @@ export function messageOnce(
   options: MessageOptions,
   fn: (message: JsMsg, claim: Claim) => unknown,
 ): (message: JsMsg) => Promise<void> {
-  checkFunction("fn", fn);
   const { workingIntervalMs = DEFAULT_WORKING_INTERVAL_MS } = options;
   if (!(workingIntervalMs >= 1 && workingIntervalMs <= MAX_WORKING_INTERVAL_MS)) {
     throw refusedField("workingIntervalMs", `must be 1-${MAX_WORKING_INTERVAL_MS} milliseconds`);
   }
-  const handle = createHandler(
-    onceward,
-    options,
-    keyOf,
-    async (message, claim) => void (await fn(message, claim)),
-  );
+  const handle = createEffectHandler(onceward, options, keyOf, fn);
   const conclude = createConclude(options, ["skip"]);
   return async (message) => {
     const [delivery, verdict] = await handleHeld(

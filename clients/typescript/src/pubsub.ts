@@ -1,10 +1,9 @@
 import { createConclude, type DeadLetterOptions } from "./consumers/dead-letter.ts";
 import type { Delivery } from "./consumers/delivery.ts";
-import { createHandler } from "./consumers/handle.ts";
+import { createEffectHandler } from "./consumers/handle.ts";
 import { inOrder } from "./consumers/in-order.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
-import { checkFunction } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 import { sleep } from "./run/retry.ts";
@@ -67,14 +66,8 @@ export function messageOnce<Message extends PubSubMessage>(
   options: MessageOptions<Message>,
   fn: (message: Message, claim: Claim) => unknown,
 ): (message: Message) => Promise<void> {
-  checkFunction("fn", fn);
   const conclude = createConclude(options, ["skip"]);
-  const handle = createHandler<Message, void>(
-    onceward,
-    options,
-    keyOf,
-    async (message, claim) => void (await fn(message, claim)),
-  );
+  const handle = createEffectHandler(onceward, options, keyOf, fn);
 
   /** Resolves with whether the message was acknowledged. */
   async function handleAndAnswer(message: Message): Promise<boolean> {

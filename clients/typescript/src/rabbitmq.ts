@@ -1,10 +1,9 @@
 import type { ConfirmChannel, ConsumeMessage, Options } from "amqplib";
 import { createConclude, type DeadLetterOptions } from "./consumers/dead-letter.ts";
-import { createHandler } from "./consumers/handle.ts";
+import { createEffectHandler } from "./consumers/handle.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import { type ConsumerOptions, redeliveryOf } from "./consumers/options.ts";
 import { openRetryQueues } from "./consumers/retry-queue.ts";
-import { checkFunction } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 import { warn } from "./run/events.ts";
@@ -69,14 +68,8 @@ export async function messageOnce(
   options: MessageOptions,
   fn: (message: ConsumeMessage, claim: Claim) => unknown,
 ): Promise<(message: ConsumeMessage) => Promise<void>> {
-  checkFunction("fn", fn);
   const { channel, queue } = options;
-  const handle = createHandler(
-    onceward,
-    options,
-    keyOf,
-    async (message, claim) => void (await fn(message, claim)),
-  );
+  const handle = createEffectHandler(onceward, options, keyOf, fn);
   const conclude = createConclude(options, ["skip", "broker"]);
   const sendLater = await openRetryQueues(channel, queue, redeliveryOf(options).backoffMs);
 

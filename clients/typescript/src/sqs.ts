@@ -7,13 +7,13 @@ import {
 } from "@aws-sdk/client-sqs";
 import { createConclude, type DeadLetterOptions } from "./consumers/dead-letter.ts";
 import type { Delivery } from "./consumers/delivery.ts";
-import { createHandler } from "./consumers/handle.ts";
+import { createEffectHandler } from "./consumers/handle.ts";
 import { handleHeld, MAX_HOLD_MS } from "./consumers/hold-message.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import { leaseLeftMs } from "./consumers/lease-left.ts";
 import { type ConsumerOptions, redeliveryOf } from "./consumers/options.ts";
 import { AmbiguousError, InProgressError } from "./errors/errors.ts";
-import { checkFunction, refusedField } from "./errors/violations.ts";
+import { refusedField } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
@@ -118,7 +118,6 @@ export function messageOnce(
   options: MessageOptions,
   fn: (message: Message, claim: Claim) => unknown,
 ): (message: Message) => Promise<void> {
-  checkFunction("fn", fn);
   const { client, queueUrl: QueueUrl } = options;
   const {
     visibilityTimeoutMs = DEFAULT_VISIBILITY_TIMEOUT_MS,
@@ -126,12 +125,7 @@ export function messageOnce(
   } = options;
   checkDuration("visibilityTimeoutMs", visibilityTimeoutMs, MIN_VISIBILITY_TIMEOUT_MS);
   checkDuration("ambiguousAfterMs", ambiguousAfterMs, 0);
-  const handle = createHandler(
-    onceward,
-    options,
-    keyOf,
-    async (message, claim) => void (await fn(message, claim)),
-  );
+  const handle = createEffectHandler(onceward, options, keyOf, fn);
   const conclude = createConclude(options, ["skip", "broker"]);
   const { redeliverAfterMs } = redeliveryOf(options);
   /** Returns how long a message stays hidden that is not held: each time costs a receive. */

@@ -43,18 +43,6 @@
 
 export type { TestingClock } from "./testing/clock.ts";
 export {
-  describeConsumerAdapter,
-  type SuiteConsumer,
-  type SuiteConsumerFactory,
-  type SuiteMessage,
-} from "./testing/consumer-suite.ts";
-export {
-  describeHttpAdapter,
-  type SuiteResponse,
-  type SuiteServer,
-  type SuiteServerFactory,
-} from "./testing/http-suite.ts";
-export {
   type ClaimCounts,
   createTestingOnceward,
   type TestingOnceward,
@@ -62,4 +50,3 @@ export {
 } from "./testing/onceward.ts";
 export type { TestingPolicy } from "./testing/policy.ts";
 export type { RefusalReason } from "./testing/refusal.ts";
-export type { TestFunction } from "./testing/suite.ts";

@@ -1,7 +1,6 @@
-import { createHandler } from "./consumers/handle.ts";
+import { createEffectHandler } from "./consumers/handle.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
 import { WebhookSignatureError, type WebhookSource } from "./consumers/webhook-sources.ts";
-import { checkFunction } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 import { warn } from "./run/events.ts";
@@ -76,14 +75,8 @@ export function webhookOnce<Event>(
   options: WebhookOptions<Event>,
   fn: (event: Event, claim: Claim) => unknown,
 ): (request: Request) => Promise<Response> {
-  checkFunction("fn", fn);
   const { source, onRejected = warnOfRejections() } = options;
-  const handle = createHandler(
-    onceward,
-    options,
-    (event: Event) => source.key(event),
-    async (event, claim) => void (await fn(event, claim)),
-  );
+  const handle = createEffectHandler(onceward, options, (event: Event) => source.key(event), fn);
   return async (request) => {
     const body = await request.text();
     let event: Event;

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { TerminalError } from "@onceward/client";
-import { describeConsumerAdapter } from "@onceward/client/testing";
 import {
   type Job,
   type JobsOptions,
@@ -12,6 +11,7 @@ import {
 } from "bullmq";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { jobOnce, KEY_FIELD, withKey } from "../../../clients/typescript/src/bullmq.ts";
+import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { describeWithRedis, startRedis, type TestRedis } from "../../helpers/redis/redis.ts";
 import { eventually, useGuards } from "./fixtures.ts";

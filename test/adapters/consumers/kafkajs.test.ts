@@ -1,5 +1,4 @@
 import { TerminalError } from "@onceward/client";
-import { describeConsumerAdapter } from "@onceward/client/testing";
 import type { EachMessagePayload, Message } from "kafkajs";
 import { expect, test, vi } from "vitest";
 import {
@@ -10,6 +9,7 @@ import {
   readJson,
   withKey,
 } from "../../../clients/typescript/src/kafkajs.ts";
+import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { eventually, type Guarded, useGuards } from "./fixtures.ts";
 

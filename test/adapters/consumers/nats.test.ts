@@ -3,7 +3,6 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { AckPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, headers, type NatsConnection } from "@nats-io/transport-node";
 import { TerminalError } from "@onceward/client";
-import { describeConsumerAdapter } from "@onceward/client/testing";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import {
   KEY_HEADER,
@@ -12,6 +11,7 @@ import {
   readJson,
   withKey,
 } from "../../../clients/typescript/src/nats.ts";
+import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
 import { type NatsServer, startNatsServer } from "../../helpers/brokers/nats-server.ts";
 import { collectWarnings, cutOff, eventually, type Guarded, useGuards } from "./fixtures.ts";
 import { runNatsWorker } from "./nats-worker-process.ts";

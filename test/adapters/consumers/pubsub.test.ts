@@ -1,8 +1,9 @@
 import type { Message, Subscription } from "@google-cloud/pubsub";
 import { TerminalError } from "@onceward/client";
-import { createTestingOnceward, describeConsumerAdapter } from "@onceward/client/testing";
+import { createTestingOnceward } from "@onceward/client/testing";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type MessageOptions, messageOnce, withKey } from "../../../clients/typescript/src/pubsub.ts";
+import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
 import { collectWarnings } from "./fixtures.ts";
 import { PubSubEndpoint } from "./pubsub-endpoint.ts";
 

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
 import { TerminalError } from "@onceward/client";
-import { describeConsumerAdapter } from "@onceward/client/testing";
 import type { ChannelModel, ConfirmChannel, ConsumeMessage } from "amqplib";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import {
@@ -11,6 +10,7 @@ import {
   readJson,
   withKey,
 } from "../../../clients/typescript/src/rabbitmq.ts";
+import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
 import {
   connectTo,
   describeWithRabbitMq,

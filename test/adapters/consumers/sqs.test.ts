@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { type Message, ReceiveMessageCommand, SendMessageCommand } from "@aws-sdk/client-sqs";
 import { TerminalError } from "@onceward/client";
-import { createTestingOnceward, describeConsumerAdapter } from "@onceward/client/testing";
+import { createTestingOnceward } from "@onceward/client/testing";
 import { expect, onTestFinished, test, vi } from "vitest";
 import {
   KEY_HEADER,
@@ -10,6 +10,7 @@ import {
   readJson,
   withKey,
 } from "../../../clients/typescript/src/sqs.ts";
+import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { collectWarnings, cutOff, eventually, type Guarded, useGuards } from "./fixtures.ts";
 import { startSqsEndpoint } from "./sqs-endpoint.ts";

@@ -5,7 +5,7 @@ import { ExpressAdapter } from "@nestjs/platform-express";
 import { FastifyAdapter } from "@nestjs/platform-fastify";
 import type { Claim } from "@onceward/client";
 import { CurrentClaim, Idempotent, Onceward, OncewardModule } from "@onceward/client/nestjs";
-import { describeHttpAdapter, type SuiteServerFactory } from "@onceward/client/testing";
+import { describeHttpAdapter, type SuiteServerFactory } from "../../helpers/adapters/http-suite.ts";
 
 /** The methods that the responses of both platforms have. */
 interface AnyReply {
@@ -37,9 +37,7 @@ const startOn =
     };
 
     @Module({
-      imports: [
-        OncewardModule.forRootAsync({ useFactory: async () => ({ client: client as Onceward, http }) }),
-      ],
+      imports: [OncewardModule.forRootAsync({ useFactory: async () => ({ client, http }) })],
       controllers: [ChargesController],
     })
     class AppModule {}

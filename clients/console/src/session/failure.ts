@@ -25,7 +25,7 @@ export function readFailure(error: unknown): Failure {
   return { ...details, code, message: rawMessage, requestId };
 }
 
-/** Returns whether the same call can succeed a moment later. */
+/** Returns whether the same call can succeed a moment later. Connect reports a failed `fetch` as Unknown. */
 export function isTransient(error: unknown): boolean {
   const { code } = ConnectError.from(error);
   return code === Code.Unavailable || code === Code.Unknown || code === Code.DeadlineExceeded;

@@ -32,7 +32,7 @@ export type HandledValue<Value> = Jsonify<Value> | Value;
  * `RunOptions`; if it aborts with an OncewardError before the function runs, the delivery is postponed.
  *
  * @param keyOf returns the key that `withKey` set; undefined if there is none.
- * @throws OncewardError INVALID_REQUEST for invalid options, before the first message.
+ * @throws OncewardError INVALID_REQUEST for invalid options or without a function, before the first message.
  */
 export function createHandler<Message, Value>(
   onceward: Runner,
@@ -42,6 +42,7 @@ export function createHandler<Message, Value>(
 ): (message: Message, options?: Pick<RunOptions, "signal">) => Promise<Delivery<HandledValue<Value>>> {
   const { namespace, waitMs = 0, leaseMs, timeoutMs, owner, classifyError } = options;
   const common = { namespace, waitMs, leaseMs, timeoutMs, owner, classifyError };
+  checkFunction("fn", fn);
   checkRunOptions({ ...common, key: "any" });
   for (const name of ["key", "fingerprint", "onDelivery"] as const) {
     if (options[name] !== undefined) checkFunction(name, options[name]);
@@ -75,6 +76,17 @@ export function createHandler<Message, Value>(
     callHook("onDelivery", warnings, () => onDelivery(delivery));
     return delivery;
   };
+}
+
+/** As {@link createHandler}, for a function whose value is not kept: the broker needs none. */
+export function createEffectHandler<Message>(
+  onceward: Runner,
+  options: ConsumerOptions<Message>,
+  keyOf: (message: Message) => string | undefined,
+  fn: (message: Message, claim: Claim) => unknown,
+): (message: Message, options?: Pick<RunOptions, "signal">) => Promise<Delivery<void>> {
+  checkFunction("fn", fn);
+  return createHandler(onceward, options, keyOf, async (message, claim) => void (await fn(message, claim)));
 }
 
 /** Calls the function, unless all attempts have ended. An error on the last attempt is permanent. */

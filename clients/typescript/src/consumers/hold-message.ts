@@ -36,7 +36,7 @@ export async function handleHeld<Value, Conclusion>(
   }, hiddenMs / 3);
   try {
     let delivery = await handle();
-    while (isServiceAway(delivery) && performance.now() < holdUntilMs) {
+    while (waitsForService(delivery) && performance.now() < holdUntilMs) {
       if (failure !== undefined) throw failure.error;
       await hide(delivery.delayMs + hiddenMs);
       await sleep(delivery.delayMs);
@@ -53,7 +53,7 @@ export async function handleHeld<Value, Conclusion>(
  * message that waits for another holder or for the resolution of an ambiguous record is not held: it would block the
  * other messages.
  */
-export function isServiceAway<Value>(
+export function waitsForService<Value>(
   delivery: Delivery<Value>,
 ): delivery is Delivery<Value> & { kind: "postponed" } {
   if (delivery.kind !== "postponed") return false;

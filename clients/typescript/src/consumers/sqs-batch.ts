@@ -1,11 +1,11 @@
 import { OncewardError } from "../errors/errors.ts";
-import { checkFunction, checkWholeNumber } from "../errors/violations.ts";
+import { checkWholeNumber } from "../errors/violations.ts";
 import type { Claim } from "../run/claim.ts";
 import { sleep } from "../run/retry.ts";
 import { createConclude, type DeadLetterOptions } from "./dead-letter.ts";
 import type { Delivery } from "./delivery.ts";
-import { createHandler } from "./handle.ts";
-import { isServiceAway } from "./hold-message.ts";
+import { createEffectHandler } from "./handle.ts";
+import { waitsForService } from "./hold-message.ts";
 import { KEY_HEADER } from "./key.ts";
 import { type LambdaContext, type LambdaRunner, untilTimeout } from "./lambda-timeout.ts";
 import type { ConsumerOptions } from "./options.ts";
@@ -85,15 +85,9 @@ export function sqsBatchOnce<Message extends SqsRecord>(
   options: SqsBatchOptions<Message>,
   fn: (message: Message, claim: Claim) => unknown,
 ): (event: SqsEvent<Message>, context: LambdaContext) => Promise<SqsBatchResponse> {
-  checkFunction("fn", fn);
   const { concurrency = DEFAULT_CONCURRENCY } = options;
   checkWholeNumber("concurrency", concurrency, 1, MAX_CONCURRENCY);
-  const handle = createHandler(
-    onceward,
-    options,
-    keyOf,
-    async (message: Message, claim) => void (await fn(message, claim)),
-  );
+  const handle = createEffectHandler(onceward, options, keyOf, fn);
   const conclude = createConclude(options, ["skip", "broker"]);
   return ({ Records }, context) =>
     untilTimeout(onceward, context, async (signal) => {
@@ -122,7 +116,7 @@ export function sqsBatchOnce<Message extends SqsRecord>(
 async function handleUntil(signal: AbortSignal, handle: () => Promise<Delivery>): Promise<Delivery> {
   for (;;) {
     const delivery = await handle();
-    if (!isServiceAway(delivery) || signal.aborted) return delivery;
+    if (!waitsForService(delivery) || signal.aborted) return delivery;
     try {
       await sleep(delivery.delayMs, signal);
     } catch (error) {

@@ -68,6 +68,14 @@ export function isUnavailable(error: OncewardError): boolean {
 }
 
 /**
+ * Returns whether nothing is known about the key because the service is unavailable. A contended key is unavailable for the
+ * moment, but the service was reached: other callers claim the key.
+ */
+export function isUnreachable(error: OncewardError): boolean {
+  return isUnavailable(error) && error.reason !== "RECORD_CONTENDED";
+}
+
+/**
  * Returns whether a call that failed with this error may have had its effect, or may still have it: its answer was lost, or
  * its caller stopped waiting. Any other reason of the service's catalogue is a definite refusal.
  */

@@ -1,7 +1,7 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { InternalError } from "../errors/catalogue.ts";
 import { AmbiguousError, type ClaimRef, InProgressError, type OncewardError } from "../errors/errors.ts";
-import { errorFromCall, isUnavailable } from "../errors/mapping.ts";
+import { errorFromCall, isUnreachable } from "../errors/mapping.ts";
 import type { Ambiguous, ClaimResponse, Completed, InProgress } from "../gen/onceward/v1/idempotency_pb.ts";
 import { MAX_WAIT_MS } from "../wire/limits.ts";
 import { type Calls, type ClaimInit, dateOf } from "./calls.ts";
@@ -123,11 +123,6 @@ async function claimOrWait(
         throw new InternalError("The claim was answered with an outcome that this client does not know.");
     }
   }
-}
-
-/** Returns whether the service is unreachable. A contended key was reached, and is contended by other callers. */
-function isUnreachable(error: OncewardError): boolean {
-  return isUnavailable(error) && error.reason !== "RECORD_CONTENDED";
 }
 
 async function wait(

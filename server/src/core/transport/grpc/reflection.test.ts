@@ -1,9 +1,19 @@
-import { create, createFileRegistry } from "@bufbuild/protobuf";
+import { once } from "node:events";
+import http2, { type ClientHttp2Session, type ServerHttp2Stream } from "node:http2";
+import type { AddressInfo } from "node:net";
+import { buffer } from "node:stream/consumers";
+import { promisify } from "node:util";
+import { create, createFileRegistry, toBinary } from "@bufbuild/protobuf";
 import { type FileDescriptorProto, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
+import { untilStill } from "../../../../../test/helpers/attacks/until-still.ts";
 import { Health } from "../../../gen/grpc/health/v1/health_pb.ts";
+import { ServerReflectionRequestSchema } from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
-import { collectDescriptors } from "./reflection.ts";
+import { createOutboundTotal, type OutboundTotal, outboundOfGrpcConnection } from "../memory-budgets.ts";
+import type { Pipeline } from "../pipeline.ts";
+import { frameMessage } from "./protocol.ts";
+import { answerReflection, collectDescriptors } from "./reflection.ts";
 
 const SERVICE = IdempotencyService.typeName;
 const descriptors = collectDescriptors([IdempotencyService, Health]);
@@ -46,6 +56,56 @@ test.each(["google.rpc.ErrorInfo", "google.rpc.BadRequest", "google.rpc.RetryInf
     expect(filesWith(symbol).map((file) => file.name)).toContain("google/rpc/error_details.proto");
   },
 );
+
+const STREAMS = 8;
+const REQUESTS = 200;
+const KIB = 1024;
+/** A stream keeps 64 KiB of answers, and the answer that exceeds them. */
+const MAX_KEPT_BYTES = STREAMS * (64 + 32) * KIB;
+
+test("answers that are not read are kept up to a limit, and the others follow when they are read", async () => {
+  const outboundTotal = createOutboundTotal();
+  const session = await connectToReflection(outboundTotal);
+  const messageRequest = { case: "fileContainingSymbol", value: SERVICE } as const;
+  const request = toBinary(
+    ServerReflectionRequestSchema,
+    create(ServerReflectionRequestSchema, { messageRequest }),
+  );
+  const streams = Array.from({ length: STREAMS }, () => session.request({ ":method": "POST" }));
+  for (const stream of streams) stream.end(Buffer.concat(Array(REQUESTS).fill(frameMessage(request))));
+  await Promise.all(streams.map((stream) => once(stream, "response")));
+
+  const ping = promisify((done: () => void) => void session.ping(done));
+  expect(await untilStill(() => outboundTotal.bytes, ping)).toBeLessThan(MAX_KEPT_BYTES);
+
+  const received = await Promise.all(streams.map((stream) => buffer(stream)));
+  const allBytes = received.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  expect(allBytes).toBeGreaterThan(5 * MAX_KEPT_BYTES);
+  expect(outboundTotal.bytes).toBe(0);
+});
+
+/** Connects to a server of reflection that counts its unread answers in `outboundTotal`. */
+async function connectToReflection(outboundTotal: OutboundTotal): Promise<ClientHttp2Session> {
+  const pipeline: Pipeline = {
+    answer: () => Promise.reject(new Error("reflection answers no call of the services")),
+    callsInFlight: () => 0,
+    authenticate: async () => ({ role: "OPERATOR", actor: "a key", goodUntilMs: Number.POSITIVE_INFINITY }),
+  };
+  const connection = { pipeline, outbound: outboundOfGrpcConnection(outboundTotal), peer: undefined };
+  const open = new Set<ServerHttp2Stream>();
+  const server = http2.createServer();
+  server.on("stream", (stream: ServerHttp2Stream, headers) =>
+    answerReflection(stream, headers, connection, open, descriptors),
+  );
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const session = http2.connect(`http://127.0.0.1:${port}`);
+  onTestFinished(() => {
+    session.destroy();
+    server.close();
+  });
+  return session;
+}
 
 function fileOf(service: string, files: readonly FileDescriptorProto[]): FileDescriptorProto {
   const found = files.find((file) => file.service.some(({ name }) => `${file.package}.${name}` === service));

@@ -1,8 +1,6 @@
-import type { ConsumerOptions } from "../consumers/options.ts";
-import { TerminalError } from "../errors/errors.ts";
-import type { Claim } from "../run/claim.ts";
-import type { Runner } from "../run/client.ts";
-import type { TestingOnceward } from "./onceward.ts";
+import { type Claim, type Onceward, TerminalError } from "@onceward/client";
+import type { ConsumerOptions } from "@onceward/client/kafka";
+import type { TestingOnceward } from "@onceward/client/testing";
 import { counter, equal, inWorld, later, OPTIONS, type TestFunction } from "./suite.ts";
 
 /** A message of the suite, which the adapter's broker carries. */
@@ -27,7 +25,7 @@ export interface SuiteConsumer {
  * Makes a consumer by the adapter under test, which gets the options, and calls `fn` with the body of each message that runs.
  */
 export type SuiteConsumerFactory = (
-  onceward: Runner,
+  onceward: Onceward,
   options: Pick<ConsumerOptions<never>, "namespace" | "timeoutMs" | "maxAttempts">,
   fn: (body: string, claim: Claim) => unknown,
 ) => SuiteConsumer | Promise<SuiteConsumer>;

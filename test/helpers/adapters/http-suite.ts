@@ -1,6 +1,6 @@
-import type { HttpOptions } from "../http/options.ts";
-import type { Runner } from "../run/client.ts";
-import type { TestingOnceward } from "./onceward.ts";
+import type { Onceward } from "@onceward/client";
+import type { HttpOptions } from "@onceward/client/http";
+import type { TestingOnceward } from "@onceward/client/testing";
 import { counter, equal, inWorld, type TestFunction } from "./suite.ts";
 
 /** A response of the suite's handler. */
@@ -23,7 +23,7 @@ export interface SuiteServer {
  * `handler` returns, and fails with what it throws.
  */
 export type SuiteServerFactory = (
-  onceward: Runner,
+  onceward: Onceward,
   options: Pick<HttpOptions<never>, "namespace" | "timeoutMs">,
   handler: () => Promise<SuiteResponse>,
 ) => SuiteServer | Promise<SuiteServer>;

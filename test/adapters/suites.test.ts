@@ -1,21 +1,21 @@
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { idempotency as expressIdempotency } from "@onceward/client/express";
+import { idempotency as fastifyIdempotency } from "@onceward/client/fastify";
+import { idempotency as honoIdempotency } from "@onceward/client/hono";
+import { idempotent } from "@onceward/client/http";
 import express from "express";
 import Fastify from "fastify";
 import { Hono } from "hono";
 import { describe, expect, test } from "vitest";
-import { createHandler, isSettled } from "../adapters.ts";
-import { idempotency as expressIdempotency } from "../express.ts";
-import { idempotency as fastifyIdempotency } from "../fastify.ts";
-import { idempotency as honoIdempotency } from "../hono.ts";
-import { idempotent } from "../http.ts";
+import { isSettled } from "../../clients/typescript/src/consumers/delivery.ts";
+import { createHandler } from "../../clients/typescript/src/consumers/handle.ts";
 import {
   describeConsumerAdapter,
-  describeHttpAdapter,
   type SuiteConsumerFactory,
   type SuiteMessage,
-  type SuiteServerFactory,
-} from "../testing.ts";
+} from "../helpers/adapters/consumer-suite.ts";
+import { describeHttpAdapter, type SuiteServerFactory } from "../helpers/adapters/http-suite.ts";
 
 /** The facts that a suite defines. */
 type Facts = Map<string, () => Promise<void>>;
@@ -114,7 +114,7 @@ const fastifyServer: SuiteServerFactory = async (onceward, options, handler) => 
   };
 };
 
-describe("a consumer of the public core", () => describeConsumerAdapter(test, newConsumer));
+describe("a consumer of the core", () => describeConsumerAdapter(test, newConsumer));
 describe("a fetch handler", () => describeHttpAdapter(test, fetchServer));
 describe("Hono", () => describeHttpAdapter(test, honoServer));
 describe("Express", () => describeHttpAdapter(test, expressServer));

@@ -1,8 +1,7 @@
-import type { Runner } from "../run/client.ts";
-import { createTestingOnceward, type TestingOnceward } from "./onceward.ts";
-import type { TestingPolicy } from "./policy.ts";
+import type { Onceward } from "@onceward/client";
+import { createTestingOnceward, type TestingOnceward, type TestingPolicy } from "@onceward/client/testing";
 
-/** The `test` of Vitest, Jest, `node:test` and others. */
+/** The `test` of Vitest and `node:test`. */
 export type TestFunction = (name: string, fn: () => Promise<void>) => unknown;
 
 /** The options that a suite gives to an adapter. */
@@ -11,7 +10,7 @@ export const OPTIONS = { namespace: "charges", timeoutMs: 200 };
 /** Runs a check with a service in memory, and closes what the check started. */
 export async function inWorld<Fn, Started extends { close?(): Promise<unknown> }>(
   check: (world: TestingOnceward, start: (fn: Fn) => Promise<Started>) => Promise<void>,
-  make: (onceward: Runner, options: typeof OPTIONS, fn: Fn) => Started | Promise<Started>,
+  make: (onceward: Onceward, options: typeof OPTIONS, fn: Fn) => Started | Promise<Started>,
   policy: Partial<TestingPolicy> = {},
 ): Promise<void> {
   await using world = createTestingOnceward({ policy });
