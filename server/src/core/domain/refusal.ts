@@ -41,6 +41,7 @@ export const CATALOGUE = {
   RECORD_UNREADABLE: "FAILED_PRECONDITION",
   RECORD_COUNT_MISMATCH: "FAILED_PRECONDITION",
   TENANT_MOVING: "UNAVAILABLE",
+  KEY_TOO_OLD: "FAILED_PRECONDITION",
 } as const;
 
 /** A reason of the catalogue: the value of `google.rpc.ErrorInfo.reason`. */

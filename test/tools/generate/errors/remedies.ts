@@ -52,6 +52,8 @@ export const REMEDIES: Readonly<Record<CatalogueReason, string>> = {
     "Ask the operator: a key of the encryption at rest is missing. Do not run the operation again.",
   TENANT_MOVING:
     "Nothing, if the client retries: the new installation answers. Otherwise repeat the call after the retry time.",
+  KEY_TOO_OLD:
+    "Do not retry. Find out whether the effect happened, such as at the provider. If it did not, repeat it under a new key.",
   RECORD_COUNT_MISMATCH: "Look at the matching records again, and confirm the new number.",
 };
 

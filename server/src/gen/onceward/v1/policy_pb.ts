@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/policy.proto.
  */
 export const file_onceward_v1_policy: GenFile = /*@__PURE__*/
-  fileDesc("ChhvbmNld2FyZC92MS9wb2xpY3kucHJvdG8SC29uY2V3YXJkLnYxIpgECgZQb2xpY3kSMAoNa2V5X3JldGVudGlvbhgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIzChByZXN1bHRfcmV0ZW50aW9uGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjQKEWZhaWx1cmVfcmV0ZW50aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDWRlZmF1bHRfbGVhc2UYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLAoJbWF4X2xlYXNlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjoKD29uX2xlYXNlX2V4cGlyeRgGIAEoDjIhLm9uY2V3YXJkLnYxLlBvbGljeS5PbkxlYXNlRXhwaXJ5Eh0KEG1heF9yZXN1bHRfYnl0ZXMYByABKAVIAIgBARIgChNyZXF1aXJlX2ZpbmdlcnByaW50GAggASgISAGIAQEiZwoNT25MZWFzZUV4cGlyeRIfChtPTl9MRUFTRV9FWFBJUllfVU5TUEVDSUZJRUQQABIbChdPTl9MRUFTRV9FWFBJUllfUkVDTEFJTRABEhgKFE9OX0xFQVNFX0VYUElSWV9IT0xEEAJCEwoRX21heF9yZXN1bHRfYnl0ZXNCFgoUX3JlcXVpcmVfZmluZ2VycHJpbnQi3AEKDFBvbGljeUJvdW5kcxI0ChFtaW5fa2V5X3JldGVudGlvbhgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI0ChFtYXhfa2V5X3JldGVudGlvbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIsCgltYXhfbGVhc2UYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHQoQbWF4X3Jlc3VsdF9ieXRlcxgEIAEoBUgAiAEBQhMKEV9tYXhfcmVzdWx0X2J5dGVzItsCCgZRdW90YXMSIgoVb3BlcmF0aW9uc19wZXJfc2Vjb25kGAEgASgFSACIAQESEgoFYnVyc3QYAiABKAVIAYgBARIdChBjb25jdXJyZW50X2NhbGxzGAMgASgFSAKIAQESGQoMbGl2ZV9yZWNvcmRzGAQgASgDSAOIAQESGQoMc3RvcmVkX2J5dGVzGAUgASgDSASIAQESEwoGd2VpZ2h0GAYgASgFSAWIAQESDwoHZHJ5X3J1bhgHIAEoCBIgChNkZWNsYXJlZF9uYW1lc3BhY2VzGAggASgFSAaIAQFCGAoWX29wZXJhdGlvbnNfcGVyX3NlY29uZEIICgZfYnVyc3RCEwoRX2NvbmN1cnJlbnRfY2FsbHNCDwoNX2xpdmVfcmVjb3Jkc0IPCg1fc3RvcmVkX2J5dGVzQgkKB193ZWlnaHRCFgoUX2RlY2xhcmVkX25hbWVzcGFjZXNCRgoPY29tLm9uY2V3YXJkLnYxQgtQb2xpY3lQcm90b1ABWhZvbmNld2FyZC92MTtvbmNld2FyZHYxqgILT25jZXdhcmQuVjFiBnByb3RvMw", [file_google_protobuf_duration]);
+  fileDesc("ChhvbmNld2FyZC92MS9wb2xpY3kucHJvdG8SC29uY2V3YXJkLnYxIrUFCgZQb2xpY3kSMAoNa2V5X3JldGVudGlvbhgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIzChByZXN1bHRfcmV0ZW50aW9uGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjQKEWZhaWx1cmVfcmV0ZW50aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDWRlZmF1bHRfbGVhc2UYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLAoJbWF4X2xlYXNlGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjoKD29uX2xlYXNlX2V4cGlyeRgGIAEoDjIhLm9uY2V3YXJkLnYxLlBvbGljeS5PbkxlYXNlRXhwaXJ5Eh0KEG1heF9yZXN1bHRfYnl0ZXMYByABKAVIAIgBARIgChNyZXF1aXJlX2ZpbmdlcnByaW50GAggASgISAGIAQESLwoJbGF0ZV9rZXlzGAkgASgOMhwub25jZXdhcmQudjEuUG9saWN5LkxhdGVLZXlzImcKDU9uTGVhc2VFeHBpcnkSHwobT05fTEVBU0VfRVhQSVJZX1VOU1BFQ0lGSUVEEAASGwoXT05fTEVBU0VfRVhQSVJZX1JFQ0xBSU0QARIYChRPTl9MRUFTRV9FWFBJUllfSE9MRBACImoKCExhdGVLZXlzEhkKFUxBVEVfS0VZU19VTlNQRUNJRklFRBAAEhEKDUxBVEVfS0VZU19SVU4QARIUChBMQVRFX0tFWVNfUkVGVVNFEAISGgoWTEFURV9LRVlTX1JFUVVJUkVfVElNRRADQhMKEV9tYXhfcmVzdWx0X2J5dGVzQhYKFF9yZXF1aXJlX2ZpbmdlcnByaW50ItwBCgxQb2xpY3lCb3VuZHMSNAoRbWluX2tleV9yZXRlbnRpb24YASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SNAoRbWF4X2tleV9yZXRlbnRpb24YAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLAoJbWF4X2xlYXNlGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEh0KEG1heF9yZXN1bHRfYnl0ZXMYBCABKAVIAIgBAUITChFfbWF4X3Jlc3VsdF9ieXRlcyLbAgoGUXVvdGFzEiIKFW9wZXJhdGlvbnNfcGVyX3NlY29uZBgBIAEoBUgAiAEBEhIKBWJ1cnN0GAIgASgFSAGIAQESHQoQY29uY3VycmVudF9jYWxscxgDIAEoBUgCiAEBEhkKDGxpdmVfcmVjb3JkcxgEIAEoA0gDiAEBEhkKDHN0b3JlZF9ieXRlcxgFIAEoA0gEiAEBEhMKBndlaWdodBgGIAEoBUgFiAEBEg8KB2RyeV9ydW4YByABKAgSIAoTZGVjbGFyZWRfbmFtZXNwYWNlcxgIIAEoBUgGiAEBQhgKFl9vcGVyYXRpb25zX3Blcl9zZWNvbmRCCAoGX2J1cnN0QhMKEV9jb25jdXJyZW50X2NhbGxzQg8KDV9saXZlX3JlY29yZHNCDwoNX3N0b3JlZF9ieXRlc0IJCgdfd2VpZ2h0QhYKFF9kZWNsYXJlZF9uYW1lc3BhY2VzQkYKD2NvbS5vbmNld2FyZC52MUILUG9saWN5UHJvdG9QAVoWb25jZXdhcmQvdjE7b25jZXdhcmR2MaoCC09uY2V3YXJkLlYxYgZwcm90bzM", [file_google_protobuf_duration]);
 
 /**
  * How a namespace's records behave, as a tenant or a namespace sets it. An unset field is inherited: a namespace's from its
@@ -80,6 +80,15 @@ export type Policy = Message<"onceward.v1.Policy"> & {
    * @generated from field: optional bool require_fingerprint = 8;
    */
   requireFingerprint?: boolean | undefined;
+
+  /**
+   * Default: RUN. With REFUSE or REQUIRE_TIME records are kept for 10 min longer than key_retention, and a request may not
+   * shorten its retention. After a change from RUN, or to a longer key_retention, keys that were created before the change keep
+   * the limit that they had.
+   *
+   * @generated from field: onceward.v1.Policy.LateKeys late_keys = 9;
+   */
+  lateKeys: Policy_LateKeys;
 };
 
 /**
@@ -129,6 +138,59 @@ export type Policy_OnLeaseExpiry = (typeof Policy_OnLeaseExpiry)[keyof typeof Po
  */
 export const Policy_OnLeaseExpirySchema: GenEnum<Policy_OnLeaseExpiry> = /*@__PURE__*/
   enumDesc(file_onceward_v1_policy, 0, 0);
+
+/**
+ * What happens to a claim whose key was created longer ago than key_retention, and has no record: it was never claimed, or it
+ * was forgotten and may have been claimed before. A record that exists answers as ever, however old its key is. When a key
+ * was created is in ClaimRequest.key_created_at, or in the key.
+ *
+ * @generated from enum onceward.v1.Policy.LateKeys
+ */
+export const Policy_LateKeys = {
+  /**
+   * Inherited.
+   *
+   * @generated from enum value: LATE_KEYS_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It is granted, as a new operation.
+   *
+   * @generated from enum value: LATE_KEYS_RUN = 1;
+   */
+  RUN: 1,
+
+  /**
+   * It is refused (KEY_TOO_OLD). A key of which the time is unknown is granted.
+   *
+   * @generated from enum value: LATE_KEYS_REFUSE = 2;
+   */
+  REFUSE: 2,
+
+  /**
+   * It is refused (KEY_TOO_OLD), and a key of which the time is unknown is refused (INVALID_REQUEST): no key is granted as a
+   * new operation twice, provided that all deliveries of an operation have the same time.
+   *
+   * @generated from enum value: LATE_KEYS_REQUIRE_TIME = 3;
+   */
+  REQUIRE_TIME: 3,
+} as const;
+
+/**
+ * What happens to a claim whose key was created longer ago than key_retention, and has no record: it was never claimed, or it
+ * was forgotten and may have been claimed before. A record that exists answers as ever, however old its key is. When a key
+ * was created is in ClaimRequest.key_created_at, or in the key.
+ *
+ * @generated from enum onceward.v1.Policy.LateKeys
+ */
+export type Policy_LateKeys = (typeof Policy_LateKeys)[keyof typeof Policy_LateKeys] | UnknownEnum;
+
+/**
+ * Describes the enum onceward.v1.Policy.LateKeys.
+ */
+export const Policy_LateKeysSchema: GenEnum<Policy_LateKeys> = /*@__PURE__*/
+  enumDesc(file_onceward_v1_policy, 0, 1);
 
 /**
  * The bounds that an operator sets for a tenant's policies. An unset field has the contract's own limit.
