@@ -18,7 +18,8 @@ import {
   MIN_LEASE_MS,
   NAMESPACE_PATTERN,
 } from "../wire/limits.ts";
-import type { TestingPolicy } from "./policy.ts";
+import { parseKeyAge } from "./late-keys.ts";
+import { marginS, type TestingPolicy } from "./policy.ts";
 import type { RecordId } from "./record.ts";
 import type { ClaimCommand } from "./records.ts";
 import { refusal } from "./refusal.ts";
@@ -36,6 +37,7 @@ const MAX_METADATA_VALUE_BYTES = 4096;
 export function parseClaim(
   request: ClaimRequest,
   policy: TestingPolicy,
+  nowMs: number,
 ): { readonly command: ClaimCommand; readonly waitMs: number } {
   const violations = new Violations();
   const { fingerprint, claimId, owner, acceptAmbiguous } = request;
@@ -50,7 +52,9 @@ export function parseClaim(
   violations.text("claim_id", claimId, { maxBytes: MAX_CLAIM_ID_BYTES });
   violations.text("owner", owner, { maxBytes: MAX_OWNER_BYTES });
   const leaseMs = parseLeaseMs(request, policy, violations) ?? policy.defaultLeaseMs;
-  const keyRetentionS = parseRetentionS(request, policy, violations) ?? policy.keyRetentionS;
+  const keyRetentionS =
+    parseRetentionS(request, policy, violations) ?? policy.keyRetentionS + marginS(policy);
+  const age = parseKeyAge(request, policy, nowMs, violations);
   const waitMs = violations.durationMs("wait", request.wait, { minMs: 0, maxMs: MAX_WAIT_MS }) ?? 0;
   violations.throwIfAny();
   const terms = {
@@ -61,7 +65,7 @@ export function parseClaim(
     failureRetentionS: Math.min(policy.failureRetentionS, keyRetentionS),
   };
   const bound = bytes === 0 ? undefined : fingerprint;
-  return { command: { id, fingerprint: bound, claimId, owner, acceptAmbiguous, terms }, waitMs };
+  return { command: { id, fingerprint: bound, claimId, owner, acceptAmbiguous, age, terms }, waitMs };
 }
 
 /** Parses a Complete. @throws OncewardError INVALID_REQUEST, RESULT_TOO_LARGE. */
@@ -133,14 +137,17 @@ function parseLeaseMs(
   return violations.durationMs("lease", lease, { minMs: MIN_LEASE_MS, maxMs: maxLeaseMs });
 }
 
+/** Returns how long the record is kept; undefined if the request does not say so. */
 function parseRetentionS(
   { retention }: Pick<ClaimRequest, "retention">,
-  { keyRetentionS }: TestingPolicy,
+  policy: TestingPolicy,
   violations: Violations,
 ): number | undefined {
-  const bounds = { minMs: MIN_RETENTION_MS, maxMs: keyRetentionS * 1000 };
-  const retentionMs = violations.durationMs("retention", retention, bounds);
-  return retentionMs === undefined ? undefined : Math.ceil(retentionMs / 1000);
+  const maxMs = policy.keyRetentionS * 1000;
+  // A record that is forgotten while its key is accepted would have a second life.
+  const minMs = policy.lateKeys === "RUN" ? MIN_RETENTION_MS : maxMs;
+  const retentionMs = violations.durationMs("retention", retention, { minMs, maxMs });
+  return retentionMs === undefined ? undefined : Math.ceil(retentionMs / 1000) + marginS(policy);
 }
 
 function parseResult(result: Result | undefined, violations: Violations): Result | undefined {
