@@ -310,7 +310,7 @@ export const ErrorReason = {
   TENANT_MOVING: 37,
 
   /**
-   * FAILED_PRECONDITION. The key was created before the namespace's limit (metadata: key_created_at, accepted_from; both in
+   * FAILED_PRECONDITION. The key was created before the namespace's limit (metadata: key_created_at, accepted_until; both in
    * RFC 3339) and has no record: its operation may have happened and been forgotten. Nothing happened, and a retry does not
    * help. Find out whether the effect happened; if it did not, repeat it under a new key.
    *
