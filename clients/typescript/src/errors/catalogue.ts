@@ -36,9 +36,9 @@ export class KeyTooOldError extends errorFor("KEY_TOO_OLD") {
     return dateOf(this.metadata.key_created_at);
   }
 
-  /** Keys that were made from this time on are accepted. Undefined if the service did not say so. */
-  get acceptedFrom(): Date | undefined {
-    return dateOf(this.metadata.accepted_from);
+  /** Until when the key was accepted. Undefined if the service did not say so. */
+  get acceptedUntil(): Date | undefined {
+    return dateOf(this.metadata.accepted_until);
   }
 }
 

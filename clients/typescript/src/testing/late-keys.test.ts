@@ -21,7 +21,7 @@ test("a key that is older than its retention is refused, and the function does n
   const late = { namespace: "charges", key: "order-1", keyCreatedAt: ago(HOUR_MS + 1) };
   const error = await testing.onceward.run(late, fn).catch((error: unknown) => error);
   expect(error).toBeInstanceOf(KeyTooOldError);
-  expect(error).toMatchObject({ keyCreatedAt: late.keyCreatedAt, acceptedFrom: ago(HOUR_MS) });
+  expect(error).toMatchObject({ keyCreatedAt: late.keyCreatedAt, acceptedUntil: ago(1) });
   expect(`${error}`).toContain("Find out whether it did; if not, repeat it under a new key.");
   expect(await testing.onceward.run({ ...late, keyCreatedAt: ago(HOUR_MS) }, fn)).toBe("charged");
   expect(fn).toHaveBeenCalledOnce();

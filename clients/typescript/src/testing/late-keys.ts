@@ -37,14 +37,14 @@ export function parseKeyAge(
 
 /** Refuses a key that has no record and is too old. @throws OncewardError KEY_TOO_OLD. */
 export function checkAge({ keyCreatedAtMs, acceptedForMs }: KeyAge, nowMs: number): void {
-  const acceptedFromMs = nowMs - acceptedForMs;
-  if (keyCreatedAtMs >= acceptedFromMs) return;
+  const acceptedUntilMs = keyCreatedAtMs + acceptedForMs;
+  if (nowMs <= acceptedUntilMs) return;
   const keyCreatedAt = new Date(keyCreatedAtMs).toISOString();
-  const acceptedFrom = new Date(acceptedFromMs).toISOString();
+  const acceptedUntil = new Date(acceptedUntilMs).toISOString();
   throw refusal(
     "KEY_TOO_OLD",
-    `The key was created at ${keyCreatedAt} and has no record, and only keys from ${acceptedFrom} on are accepted: its ` +
-      "operation may have happened and been forgotten. Find out whether it did; if not, repeat it under a new key.",
-    { metadata: { key_created_at: keyCreatedAt, accepted_from: acceptedFrom } },
+    `The key was created at ${keyCreatedAt}, was accepted until ${acceptedUntil}, and has no record: its operation may have ` +
+      "happened and been forgotten. Find out whether it did; if not, repeat it under a new key.",
+    { metadata: { key_created_at: keyCreatedAt, accepted_until: acceptedUntil } },
   );
 }
