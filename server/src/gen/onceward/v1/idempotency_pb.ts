@@ -58,7 +58,7 @@ export type ClaimRequest = Message<"onceward.v1.ClaimRequest"> & {
 
   /**
    * How long the key is remembered: 1 min to the policy's key_retention, which is the default. If the policy's late_keys is
-   * REFUSE or REQUIRE_TIME, not shorter than the default.
+   * REFUSE or REQUIRE_TIME, a shorter one is raised to the default.
    *
    * @generated from field: google.protobuf.Duration retention = 6;
    */
@@ -90,9 +90,9 @@ export type ClaimRequest = Message<"onceward.v1.ClaimRequest"> & {
 
   /**
    * When the key was created: the same for every delivery of the operation, such as the time that the first sender stamped
-   * on the message. From the year 1970, and at most 5 min ahead of the database's clock. Default: the time that the key
-   * contains, if the whole key is a UUID of version 1, 6 or 7, or a ULID. Used only if the policy's late_keys is REFUSE or
-   * REQUIRE_TIME.
+   * on the message. Default: the time that the key contains, if the whole key is a UUID of version 1, 6 or 7, or a ULID. Used
+   * only if the policy's late_keys is REFUSE or REQUIRE_TIME: then a time that is more than 5 min ahead of the database's clock
+   * is refused.
    *
    * @generated from field: google.protobuf.Timestamp key_created_at = 10;
    */
@@ -353,8 +353,8 @@ export type CompleteRequest = Message<"onceward.v1.CompleteRequest"> & {
   result?: Result | undefined;
 
   /**
-   * How long the key is remembered: 1 min to the policy's key_retention. Default: as claimed. If the policy's late_keys is
-   * REFUSE or REQUIRE_TIME, not shorter than key_retention.
+   * How long the key is remembered: 1 min to the policy's key_retention. Default: as claimed, also if the policy's
+   * late_keys is REFUSE or REQUIRE_TIME.
    *
    * @generated from field: google.protobuf.Duration retention = 5;
    */

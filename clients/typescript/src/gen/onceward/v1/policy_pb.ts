@@ -82,9 +82,12 @@ export type Policy = Message<"onceward.v1.Policy"> & {
   requireFingerprint?: boolean | undefined;
 
   /**
-   * Default: RUN. With REFUSE or REQUIRE_TIME records are kept for 10 min longer than key_retention, and a request may not
-   * shorten its retention. After a change from RUN, or to a longer key_retention, keys that were created before the change keep
-   * the limit that they had.
+   * Default: RUN. With REFUSE or REQUIRE_TIME, records are kept for 10 min longer than key_retention, and a request cannot
+   * shorten its retention.
+   *
+   * Keys that were created before a change, or less than 10 min after it, may have been forgotten under the earlier policy. After
+   * key_retention was lengthened, they are refused at the earlier retention. After a change from RUN, they are refused 10 min
+   * before key_retention, or at half of it if that is later.
    *
    * @generated from field: onceward.v1.Policy.LateKeys late_keys = 9;
    */
