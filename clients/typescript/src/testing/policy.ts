@@ -42,9 +42,10 @@ const DEFAULT_POLICY: TestingPolicy = {
 /** Longer than a key may be ahead of the clock, so that a record outlives the time in which its key is accepted. */
 const LATE_KEYS_MARGIN_S = 600;
 
-/** Returns how long a record is kept beyond its retention, in seconds. */
-export function marginS({ lateKeys }: TestingPolicy): number {
-  return lateKeys === "RUN" ? 0 : LATE_KEYS_MARGIN_S;
+/** Returns how long a claim's record is kept. A request can shorten it only where keys of any age are accepted. */
+export function recordRetentionS(policy: TestingPolicy, requestedS: number | undefined): number {
+  if (policy.lateKeys !== "RUN") return policy.keyRetentionS + LATE_KEYS_MARGIN_S;
+  return requestedS ?? policy.keyRetentionS;
 }
 
 /**

@@ -19,7 +19,7 @@ import {
   NAMESPACE_PATTERN,
 } from "../wire/limits.ts";
 import { parseKeyAge } from "./late-keys.ts";
-import { marginS, type TestingPolicy } from "./policy.ts";
+import { recordRetentionS, type TestingPolicy } from "./policy.ts";
 import type { RecordId } from "./record.ts";
 import type { ClaimCommand } from "./records.ts";
 import { refusal } from "./refusal.ts";
@@ -52,8 +52,7 @@ export function parseClaim(
   violations.text("claim_id", claimId, { maxBytes: MAX_CLAIM_ID_BYTES });
   violations.text("owner", owner, { maxBytes: MAX_OWNER_BYTES });
   const leaseMs = parseLeaseMs(request, policy, violations) ?? policy.defaultLeaseMs;
-  const keyRetentionS =
-    parseRetentionS(request, policy, violations) ?? policy.keyRetentionS + marginS(policy);
+  const keyRetentionS = recordRetentionS(policy, parseRetentionS(request, policy, violations));
   const age = parseKeyAge(request, policy, nowMs, violations);
   const waitMs = violations.durationMs("wait", request.wait, { minMs: 0, maxMs: MAX_WAIT_MS }) ?? 0;
   violations.throwIfAny();
@@ -87,7 +86,8 @@ export function parseComplete(request: CompleteRequest, policy: TestingPolicy) {
       },
     );
   }
-  return { ...held, result, keyRetentionS };
+  // Where late keys are refused, the record is kept as claimed: it outlives the time in which its key is accepted.
+  return { ...held, result, keyRetentionS: policy.lateKeys === "RUN" ? keyRetentionS : undefined };
 }
 
 export function parseRelease(request: ReleaseRequest) {
@@ -137,17 +137,15 @@ function parseLeaseMs(
   return violations.durationMs("lease", lease, { minMs: MIN_LEASE_MS, maxMs: maxLeaseMs });
 }
 
-/** Returns how long the record is kept; undefined if the request does not say so. */
+/** Returns how long the request wants the key to be remembered, in seconds; undefined if it does not say so. */
 function parseRetentionS(
   { retention }: Pick<ClaimRequest, "retention">,
-  policy: TestingPolicy,
+  { keyRetentionS }: TestingPolicy,
   violations: Violations,
 ): number | undefined {
-  const maxMs = policy.keyRetentionS * 1000;
-  // A record that is forgotten while its key is accepted would have a second life.
-  const minMs = policy.lateKeys === "RUN" ? MIN_RETENTION_MS : maxMs;
-  const retentionMs = violations.durationMs("retention", retention, { minMs, maxMs });
-  return retentionMs === undefined ? undefined : Math.ceil(retentionMs / 1000) + marginS(policy);
+  const bounds = { minMs: MIN_RETENTION_MS, maxMs: keyRetentionS * 1000 };
+  const retentionMs = violations.durationMs("retention", retention, bounds);
+  return retentionMs === undefined ? undefined : Math.ceil(retentionMs / 1000);
 }
 
 function parseResult(result: Result | undefined, violations: Violations): Result | undefined {
