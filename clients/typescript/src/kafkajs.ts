@@ -37,6 +37,8 @@ export interface EachMessageOptions
  * ```
  *
  * - The key is the message's `idempotency-key` header. The function's value is not kept.
+ * - A key that contains no time has the message's timestamp, which rebalances and resets of offsets keep. A producer that
+ *   sends the operation again, and a tool that copies messages without their timestamps, give it a later one.
  * - The offset moves on only once the operation is settled: done now, done before, or failed permanently.
  * - While another holder runs the operation, waits up to `waitMs` (10 s, well below KafkaJS' session timeout of 30 s); then
  *   the partition is paused for `redeliverAfterMs` and the error is thrown, so that KafkaJS delivers the message again, and
@@ -66,13 +68,16 @@ function isFatal(error: unknown): boolean {
   return [TypeError, RangeError, ReferenceError, SyntaxError].some((fatal) => error instanceof fatal);
 }
 
-/** Returns a `deadLetter` option that sends the message to a topic, with the header `onceward-error` added. */
+/**
+ * Returns a `deadLetter` option that sends the message to a topic, with the header `onceward-error` added, and with its
+ * timestamp.
+ */
 export function deadLetterTo(
   producer: Pick<Producer, "send">,
   topic: string,
 ): (payload: EachMessagePayload, error: Error) => Promise<void> {
-  return async ({ message: { key, value, headers } }, error) => {
-    const messages = [{ key, value, headers: { ...headers, "onceward-error": error.message } }];
+  return async ({ message: { key, value, headers, timestamp } }, error) => {
+    const messages = [{ key, value, timestamp, headers: { ...headers, "onceward-error": error.message } }];
     await producer.send({ topic, messages });
   };
 }
