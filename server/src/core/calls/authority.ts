@@ -1,7 +1,7 @@
 import { NAMESPACE_PATTERN } from "../domain/limits.ts";
 import { type Deadline, isExpired, mapSettled, Rejected, type Settled } from "../domain/operation.ts";
 import { isRefusal, Refusal } from "../domain/refusal.ts";
-import { PolicyNotLoaded, type Principal } from "../domain/tenant.ts";
+import { cacheEpochOf, PolicyNotLoaded, type Principal } from "../domain/tenant.ts";
 import type { Answer, BatchHandler, Call } from "./call.ts";
 
 /**
@@ -144,4 +144,13 @@ export function loadPolicies(namespaces: readonly string[], call: Call): Promise
 /** As for a request that was queued for so long: `withCurrentPrincipal` handles it again. */
 function principalExpired(): Refusal {
   return new Refusal("DEADLINE_EXCEEDED", "The deadline passed before the namespace's policy was loaded.");
+}
+
+/**
+ * Returns the time of the database's clock, in milliseconds since the Unix epoch and to some milliseconds: as read with the
+ * principal's tenant, plus the time since then. NaN for an operator.
+ */
+export function databaseNowMs(principal: Principal): number {
+  const epoch = cacheEpochOf(principal);
+  return epoch === undefined ? Number.NaN : epoch.databaseTimeMs + performance.now() - epoch.askedAtMs;
 }

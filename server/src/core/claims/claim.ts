@@ -2,6 +2,7 @@ import type { ClaimRequest, ClaimResponse } from "../../gen/onceward/v1/idempote
 import type { Admission } from "../admission/admission.ts";
 import type { ReplayCache } from "../cache/replay-cache.ts";
 import {
+  databaseNowMs,
   expiredInQueue,
   isOutdated,
   parseWithPolicies,
@@ -245,7 +246,7 @@ function createAnswer({ onClaim, usage }: ClaimsOptions) {
   ): readonly Settled<ClaimResponse>[] => {
     const { principal } = call;
     const tenantId = principal.role === "OPERATOR" ? 0 : principal.tenant.id;
-    const nowMs = databaseNowMs(call);
+    const nowMs = databaseNowMs(principal);
     commands.forEach((command, index) => {
       if (command instanceof Rejected) return;
       const outcome = outcomes[index] as Settled<ClaimOutcome>;
@@ -256,13 +257,4 @@ function createAnswer({ onClaim, usage }: ClaimsOptions) {
     });
     return mapSettled(outcomes, (outcome) => claimResponse(outcome, nowMs));
   };
-}
-
-/**
- * Returns the time of the database's clock, in milliseconds since the Unix epoch and to some milliseconds: as read with the
- * tenant, plus the time since then. NaN for an operator.
- */
-export function databaseNowMs({ principal }: Call): number {
-  const epoch = cacheEpochOf(principal);
-  return epoch === undefined ? Number.NaN : epoch.databaseTimeMs + performance.now() - epoch.askedAtMs;
 }

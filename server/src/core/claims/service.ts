@@ -1,5 +1,10 @@
 import type { IdempotencyService } from "../../gen/onceward/v1/idempotency_pb.ts";
-import { parseWithPolicies, statementDeadline, withCurrentPrincipal } from "../calls/authority.ts";
+import {
+  databaseNowMs,
+  parseWithPolicies,
+  statementDeadline,
+  withCurrentPrincipal,
+} from "../calls/authority.ts";
 import type { BatchHandler, Call, Handlers } from "../calls/call.ts";
 import {
   type Deadline,
@@ -16,7 +21,7 @@ import { cacheEpochOf, type Principal } from "../domain/tenant.ts";
 import type { RecordStore } from "../store/records/record-store.ts";
 import { counted } from "./after-operation.ts";
 import { type BatchHandlers, createBatch } from "./batch.ts";
-import { type ClaimsOptions, createClaims, databaseNowMs } from "./claim.ts";
+import { type ClaimsOptions, createClaims } from "./claim.ts";
 import {
   completeResponse,
   extendLeaseResponse,
@@ -123,7 +128,7 @@ function createSettlements(options: IdempotencyOptions): Omit<BatchHandlers, "cl
         admit: admission.admitOperation,
         parse: parseLookup,
         run: records.read,
-        answer: (record, _, call) => lookupResponse(record, databaseNowMs(call)),
+        answer: (record, _, call) => lookupResponse(record, databaseNowMs(call.principal)),
       }),
     }),
   };

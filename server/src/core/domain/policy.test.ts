@@ -6,7 +6,7 @@ const HOUR_S = 3600;
 
 describe("the policy in force", () => {
   test("is the contract's default if no layer sets a field", () => {
-    expect(resolvePolicy()).toEqual(DEFAULT_POLICY);
+    expect(resolvePolicy()).toMatchObject(DEFAULT_POLICY);
     expect(resolvePolicy({}, {})).toEqual({
       keyRetentionS: 72 * HOUR_S,
       resultRetentionS: 72 * HOUR_S,
@@ -16,13 +16,16 @@ describe("the policy in force", () => {
       onLeaseExpiry: "RECLAIM",
       maxResultBytes: 65_536,
       requireFingerprint: false,
+      lateKeys: "RUN",
+      lengthenings: [],
+      refusedSinceMs: undefined,
     });
   });
 
   test("takes the most specific layer that sets a field", () => {
     const tenant: PolicyOverrides = { onLeaseExpiry: "HOLD", maxResultBytes: 10, requireFingerprint: true };
     const namespace: PolicyOverrides = { maxResultBytes: 20, requireFingerprint: false };
-    expect(resolvePolicy(tenant, namespace)).toEqual({
+    expect(resolvePolicy(tenant, namespace)).toMatchObject({
       ...DEFAULT_POLICY,
       onLeaseExpiry: "HOLD",
       maxResultBytes: 20,

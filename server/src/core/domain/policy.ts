@@ -3,6 +3,12 @@ import type { FieldTable, Overrides } from "./fields.ts";
 /** What happens when a lease expires: the next Claim gets the key, or the record is ambiguous until a person decides. */
 export type OnLeaseExpiry = "RECLAIM" | "HOLD";
 
+/**
+ * What happens to a claim whose key was created longer ago than its retention, and has no record: it is granted; it is
+ * refused; or it is refused, and so is a key of which the time is unknown.
+ */
+export type LateKeys = "RUN" | "REFUSE" | "REQUIRE_TIME";
+
 /** How a namespace's records behave. Seconds and milliseconds are whole numbers. */
 export interface Policy {
   /** How long a key is remembered, from its claim or, once completed, from its completion. */
@@ -16,6 +22,7 @@ export interface Policy {
   readonly onLeaseExpiry: OnLeaseExpiry;
   readonly maxResultBytes: number;
   readonly requireFingerprint: boolean;
+  readonly lateKeys: LateKeys;
 }
 
 /** The fields of a policy: their names in messages, their columns and their kinds. */
@@ -28,10 +35,36 @@ export const POLICY_FIELDS = {
   onLeaseExpiry: { proto: "on_lease_expiry", column: "on_lease_expiry", kind: "enum" },
   maxResultBytes: { proto: "max_result_bytes", column: "max_result_bytes", kind: "integer" },
   requireFingerprint: { proto: "require_fingerprint", column: "require_fingerprint", kind: "boolean" },
+  lateKeys: { proto: "late_keys", column: "late_keys", kind: "enum" },
 } as const satisfies FieldTable<Policy>;
 
-/** The fields that a tenant or a namespace sets; a namespace inherits an unset field from its tenant. */
-export type PolicyOverrides = Overrides<Policy>;
+/** When `keyRetentionS` was lengthened, in milliseconds since the Unix epoch, and what it was before. */
+export interface Lengthening {
+  readonly atMs: number;
+  readonly beforeS: number;
+}
+
+/** What earlier policies of a tenant or a namespace leave behind: keys that were created under them keep their limits. */
+export interface PolicyHistory {
+  readonly lengthened: Lengthening | undefined;
+  /** Since when late keys are refused, in milliseconds since the Unix epoch; undefined: never, or since the first claim. */
+  readonly refusedSinceMs: number | undefined;
+}
+
+/** A policy in force, with what the earlier policies of its tenant and its namespace leave behind. */
+export interface PolicyInForce extends Policy {
+  readonly lengthenings: readonly Lengthening[];
+  /** As PolicyHistory. */
+  readonly refusedSinceMs: number | undefined;
+}
+
+/**
+ * The fields that a tenant or a namespace sets, with what its earlier policies leave behind. A namespace inherits an unset field
+ * from its tenant.
+ */
+export interface PolicyOverrides extends Overrides<Policy> {
+  readonly history?: PolicyHistory | undefined;
+}
 
 const HOUR_S = 3600;
 
@@ -46,7 +79,10 @@ export const DEFAULT_POLICY: Policy = {
   onLeaseExpiry: "RECLAIM",
   maxResultBytes: 64 * 1024,
   requireFingerprint: false,
+  lateKeys: "RUN",
 };
+
+const FIELD_NAMES = Object.keys(POLICY_FIELDS) as (keyof Policy)[];
 
 /**
  * Returns the policy in force. Layers are given from the most general to the most specific.
@@ -54,8 +90,8 @@ export const DEFAULT_POLICY: Policy = {
  * An unset retention follows the wider one (failure → result → key), and none is longer than the key's: a namespace that
  * shortens `keyRetentionS` shortens the others with it.
  */
-export function resolvePolicy(...layers: readonly PolicyOverrides[]): Policy {
-  const set: Partial<Policy> = Object.assign({}, ...layers.map(withoutUnset));
+export function resolvePolicy(...layers: readonly PolicyOverrides[]): PolicyInForce {
+  const set: Partial<Policy> = Object.assign({}, ...layers.map(fieldsOf));
   const keyRetentionS = set.keyRetentionS ?? DEFAULT_POLICY.keyRetentionS;
   const resultRetentionS = Math.min(set.resultRetentionS ?? keyRetentionS, keyRetentionS);
   const maxLeaseMs = set.maxLeaseMs ?? DEFAULT_POLICY.maxLeaseMs;
@@ -67,11 +103,27 @@ export function resolvePolicy(...layers: readonly PolicyOverrides[]): Policy {
     failureRetentionS: Math.min(set.failureRetentionS ?? resultRetentionS, keyRetentionS),
     maxLeaseMs,
     defaultLeaseMs: Math.min(set.defaultLeaseMs ?? DEFAULT_POLICY.defaultLeaseMs, maxLeaseMs),
+    lengthenings: lengtheningsOf(layers),
+    refusedSinceMs: latest(layers.map(({ history }) => history?.refusedSinceMs)),
   };
 }
 
-function withoutUnset(layer: PolicyOverrides): Partial<Policy> {
+/** Returns the fields that a layer sets. */
+export function fieldsOf(layer: PolicyOverrides): Partial<Policy> {
   return Object.fromEntries(
-    Object.entries(layer).filter(([, value]) => value !== undefined && value !== null),
+    FIELD_NAMES.map((name) => [name, layer[name]]).filter(
+      ([, value]) => value !== undefined && value !== null,
+    ),
   );
+}
+
+/** Returns the lengthenings of the retention in force: not those of a layer whose retention a later layer replaces. */
+function lengtheningsOf(layers: readonly PolicyOverrides[]): readonly Lengthening[] {
+  const from = layers.findLastIndex(({ keyRetentionS }) => (keyRetentionS ?? undefined) !== undefined);
+  return layers.slice(Math.max(0, from)).flatMap(({ history }) => history?.lengthened ?? []);
+}
+
+function latest(instantsMs: readonly (number | undefined)[]): number | undefined {
+  const known = instantsMs.filter((each) => each !== undefined);
+  return known.length === 0 ? undefined : Math.max(...known);
 }

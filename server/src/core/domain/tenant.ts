@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Deadline } from "./operation.ts";
-import { type Policy, type PolicyOverrides, resolvePolicy } from "./policy.ts";
+import { type PolicyInForce, type PolicyOverrides, resolvePolicy } from "./policy.ts";
 import type { NarrowedBounds } from "./policy-bounds.ts";
 import { NO_QUOTAS, type Quotas, type StoredTotals } from "./quotas.ts";
 import { Refusal } from "./refusal.ts";
@@ -22,7 +22,7 @@ export interface Tenant {
   /** The fields of a policy that the tenant sets. */
   readonly overrides: PolicyOverrides;
   /** The policy of every namespace that has none of its own. */
-  readonly policy: Policy;
+  readonly policy: PolicyInForce;
   readonly namespaces: NamespacePolicies;
   readonly quotas: Quotas;
   readonly totals: StoredTotals;
@@ -42,7 +42,7 @@ export interface NamespacePolicies {
    *
    * @throws PolicyNotLoaded if the policy is not loaded, or was evicted.
    */
-  policyOf(namespace: string, tenant: Pick<Tenant, "overrides" | "policy">): Policy;
+  policyOf(namespace: string, tenant: Pick<Tenant, "overrides" | "policy">): PolicyInForce;
 }
 
 /** A client gets it only if the policy is evicted as soon as it is loaded; the next attempt loads it again. */
@@ -126,7 +126,7 @@ export type Principal = {
 );
 
 /** @see NamespacePolicies.policyOf */
-export function policyFor(tenant: Tenant, namespace: string): Policy {
+export function policyFor(tenant: Tenant, namespace: string): PolicyInForce {
   return tenant.namespaces.policyOf(namespace, tenant);
 }
 

@@ -1,9 +1,7 @@
+import { type Retention, stampedRetention } from "../../core/domain/late-keys.ts";
 import type { Policy } from "../../core/domain/policy.ts";
 
-/** How long keys and results are kept, in seconds. */
-export type Retention = Pick<Policy, "keyRetentionS" | "resultRetentionS" | "failureRetentionS">;
-
-/** The retention of a policy before and after its change. */
+/** The retention that a policy stamps on records, before and after its change. */
 export interface RetentionChange {
   readonly was: Retention;
   readonly becomes: Retention;
@@ -26,9 +24,5 @@ export function changeFor(
 
 /** Returns the change of retention from one policy to another. */
 export function retentionChange(was: Policy, becomes: Policy): RetentionChange {
-  return { was: retentionOf(was), becomes: retentionOf(becomes) };
-}
-
-function retentionOf({ keyRetentionS, resultRetentionS, failureRetentionS }: Policy): Retention {
-  return { keyRetentionS, resultRetentionS, failureRetentionS };
+  return { was: stampedRetention(was), becomes: stampedRetention(becomes) };
 }

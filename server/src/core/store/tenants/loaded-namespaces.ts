@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 import { type Deadline, Rejected } from "../../domain/operation.ts";
-import { type Policy, type PolicyOverrides, resolvePolicy } from "../../domain/policy.ts";
+import { type PolicyInForce, type PolicyOverrides, resolvePolicy } from "../../domain/policy.ts";
 import { type NamespacePolicies, NEVER_DECLARED, PolicyNotLoaded, type Tenant } from "../../domain/tenant.ts";
 import { type Batcher, createBatcher } from "../batching/batcher.ts";
 import { createTenantLimiter, type TenantLimiter } from "../batching/fair-queue.ts";
@@ -129,7 +129,7 @@ interface Entry {
   /** Undefined: it was never declared. */
   readonly overrides: PolicyOverrides | undefined;
   base: PolicyOverrides | undefined;
-  policy: Policy | undefined;
+  policy: PolicyInForce | undefined;
 }
 
 /** The loaded policies of one tenant, in two generations: the newer one fills; when it is full, the older one is evicted. */
@@ -167,7 +167,7 @@ class TenantNamespaces implements NamespacePolicies {
     });
   }
 
-  policyOf(namespace: string, { overrides, policy }: Pick<Tenant, "overrides" | "policy">): Policy {
+  policyOf(namespace: string, { overrides, policy }: Pick<Tenant, "overrides" | "policy">): PolicyInForce {
     const entry = this.#find(namespace);
     if (entry === undefined) throw new PolicyNotLoaded(namespace);
     if (entry.overrides === undefined) return policy;

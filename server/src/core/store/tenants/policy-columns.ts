@@ -1,5 +1,5 @@
 import type { Field, FieldKind, FieldTable, Overrides } from "../../domain/fields.ts";
-import { POLICY_FIELDS, type Policy } from "../../domain/policy.ts";
+import { POLICY_FIELDS, type Policy, type PolicyHistory, type PolicyOverrides } from "../../domain/policy.ts";
 import { BOUND_FIELDS, type PolicyBounds } from "../../domain/policy-bounds.ts";
 import { completeQuotas, QUOTA_FIELDS, type Quotas } from "../../domain/quotas.ts";
 
@@ -16,18 +16,18 @@ const COLUMN_TYPES = {
 /** A row with the columns of a table of fields, as `pg` parses them. */
 export type FieldRow = Readonly<Record<string, unknown>>;
 
-/** The columns of a table of fields. A null column is an unset field. */
+/** The columns of values of which any may be unset. A null column is an unset value. */
 export interface Columns<Values> {
   /** The columns' names, in the order of `types` and `parameters`. */
   readonly names: readonly string[];
   readonly types: readonly string[];
   /** Returns one parameter for each column. */
-  parameters(values: Overrides<Values>): readonly unknown[];
-  /** Returns the fields of a row that has all these columns. */
-  parse(row: FieldRow): Overrides<Values>;
+  parameters(values: Values): readonly unknown[];
+  /** Returns the values of a row that has all these columns. */
+  parse(row: FieldRow): Values;
 }
 
-function columnsOf<Values>(table: FieldTable<Values>): Columns<Values> {
+function columnsOf<Values>(table: FieldTable<Values>): Columns<Overrides<Values>> {
   const fields = Object.entries(table) as [keyof Values, Field][];
   return {
     names: fields.map(([, { column }]) => column),
@@ -46,8 +46,38 @@ function parseColumn(kind: FieldKind, value: unknown): unknown {
   return kind === "bigint" ? Number(value) : value;
 }
 
-/** The columns of a policy in `tenants` and in `namespaces`. */
-export const POLICY_COLUMNS = columnsOf<Policy>(POLICY_FIELDS);
+const POLICY_FIELD_COLUMNS = columnsOf<Policy>(POLICY_FIELDS);
+
+/** The columns of a policy in `tenants` and in `namespaces`, and those of what earlier policies leave behind. */
+export const POLICY_COLUMNS: Columns<PolicyOverrides> = {
+  names: [
+    ...POLICY_FIELD_COLUMNS.names,
+    ...["retention_lengthened_at", "retention_before_s", "late_keys_refused_since"],
+  ],
+  types: [...POLICY_FIELD_COLUMNS.types, ...["timestamptz", "int", "timestamptz"]],
+  parameters: (policy) => [...POLICY_FIELD_COLUMNS.parameters(policy), ...historyParameters(policy)],
+  parse: (row) => ({ ...POLICY_FIELD_COLUMNS.parse(row), history: parseHistory(row) }),
+};
+
+function historyParameters({ history }: PolicyOverrides): readonly unknown[] {
+  const { lengthened, refusedSinceMs } = history ?? {};
+  return [
+    lengthened === undefined ? null : new Date(lengthened.atMs),
+    lengthened?.beforeS ?? null,
+    refusedSinceMs === undefined ? null : new Date(refusedSinceMs),
+  ];
+}
+
+function parseHistory(row: FieldRow): PolicyHistory {
+  const at = row.retention_lengthened_at as Date | null;
+  const beforeS = row.retention_before_s as number | null;
+  const since = row.late_keys_refused_since as Date | null;
+  return {
+    lengthened: at === null || beforeS === null ? undefined : { atMs: at.getTime(), beforeS },
+    refusedSinceMs: since?.getTime(),
+  };
+}
+
 /** The columns of policy bounds in `tenants`. */
 export const BOUND_COLUMNS = columnsOf<PolicyBounds>(BOUND_FIELDS);
 /** The columns of quotas in `tenants`. */

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call, Handlers } from "../../../core/calls/call.ts";
+import { fieldsOf } from "../../../core/domain/policy.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
 import { Violations } from "../../../core/messages/violations.ts";
@@ -59,7 +60,7 @@ export function createTenantHandlers({
           action: "CreateTenant",
           target: `tenant ${made.name}`,
           tenant: made,
-          after: { policy: { ...made.policy }, ...limitsSnapshot(made) },
+          after: { policy: fieldsOf(made.policy), ...limitsSnapshot(made) },
         });
         return made;
       });

@@ -148,9 +148,10 @@ async function changePolicy(
     const declared = await countNamespaces(transaction, own.id, MAX_DECLARED_NAMESPACES);
     admission.admitNamespace(tenant, declared);
   }
-  const policy = applyPolicyUpdate(was?.policy ?? {}, update, tenant);
+  const before = { was: was?.policy ?? {}, inherits: [tenant.policy] };
+  const policy = applyPolicyUpdate(before, update, tenant, call);
   const change = retentionChange(
-    resolvePolicy(tenant.policy, was?.policy ?? {}),
+    resolvePolicy(tenant.policy, before.was),
     resolvePolicy(tenant.policy, policy),
   );
   const changes = { byNamespace: { [name]: change }, others: undefined };

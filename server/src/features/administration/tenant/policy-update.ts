@@ -1,5 +1,8 @@
 import type { FieldMask } from "@bufbuild/protobuf/wkt";
-import type { PolicyOverrides } from "../../../core/domain/policy.ts";
+import { databaseNowMs } from "../../../core/calls/authority.ts";
+import type { Call } from "../../../core/calls/call.ts";
+import { historyAfter } from "../../../core/domain/late-keys.ts";
+import { fieldsOf, type PolicyOverrides, resolvePolicy } from "../../../core/domain/policy.ts";
 import { boundsInForce, policyViolations, WIDEST_BOUNDS } from "../../../core/domain/policy-bounds.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
 import { Violations } from "../../../core/messages/violations.ts";
@@ -25,16 +28,23 @@ export function parsePolicyUpdate(
   return { asked, masked: maskedFields(mask, fields, violations) };
 }
 
+/** The policy before an update, and the policies that it inherits from. */
+export interface PolicyBefore {
+  readonly was: PolicyOverrides;
+  readonly inherits: readonly PolicyOverrides[];
+}
+
 /**
- * Returns the updated policy.
+ * Returns the updated policy, with what the earlier policies leave behind.
  *
  * @throws Refusal INVALID_REQUEST if the update sets a field beyond what the operator lets this tenant set. A field that the
  *   update leaves alone may be beyond bounds that were set later.
  */
 export function applyPolicyUpdate(
-  was: PolicyOverrides,
+  { was, inherits }: PolicyBefore,
   { asked, masked }: PolicyUpdate,
   { bounds }: TenantResource,
+  { principal }: Call,
 ): PolicyOverrides {
   const becomes = POLICY_MESSAGES.merge(was, asked, masked);
   const violations = new Violations();
@@ -42,10 +52,15 @@ export function applyPolicyUpdate(
     if (masked.has(field)) violations.add(field, description);
   }
   violations.throwIfAny();
-  return becomes;
+  const history = historyAfter(
+    resolvePolicy(...inherits, was),
+    resolvePolicy(...inherits, becomes),
+    databaseNowMs(principal),
+  );
+  return { ...becomes, history };
 }
 
 /** Returns the fields that a policy sets, for an audit event. */
 export function policySnapshot(policy: PolicyOverrides): Snapshot {
-  return Object.fromEntries(Object.entries(policy).filter(([, value]) => value !== undefined));
+  return fieldsOf(policy);
 }

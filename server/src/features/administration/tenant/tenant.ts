@@ -44,7 +44,8 @@ export function createTenantHandlers({
       const { was, becomes, job } = await pool.of(call).transaction(async (transaction) => {
         const was = await lockOwnTenant(transaction, own);
         checkEtag(request.tenant?.etag ?? "", tenantEtag(was));
-        const asked = { ...was, policy: applyPolicyUpdate(was.policy, update, was) };
+        const before = { was: was.policy, inherits: [] };
+        const asked = { ...was, policy: applyPolicyUpdate(before, update, was, call) };
         if (request.validateOnly) return { was, becomes: asked, job: undefined };
 
         const becomes = await updateTenant(transaction, asked);

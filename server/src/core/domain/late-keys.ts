@@ -1,0 +1,83 @@
+import type { Lengthening, Policy, PolicyHistory, PolicyInForce } from "./policy.ts";
+
+/** How far a key's time may be ahead of the database's clock: clocks of senders that are not synchronised. */
+export const MAX_KEY_AHEAD_MS = 5 * 60_000;
+
+/**
+ * How much longer than `keyRetentionS` records are kept where late keys are refused. A record must outlast every moment at
+ * which its key is young. A key may be claimed MAX_KEY_AHEAD_MS before its own time, and is young until its retention after
+ * that time. The other 5 minutes are for what else may lie between the decision about a claim and the clock that decides
+ * about the next one: statements that wait, replicas that learn of a change of the policy POLICY_SETTLES_MS later, and the clock
+ * of a standby that was promoted.
+ */
+export const KEPT_LONGER_S = 600;
+
+/** Whether keys that are too old are refused. */
+export function refusesLateKeys({ lateKeys }: Pick<Policy, "lateKeys">): boolean {
+  return lateKeys !== "RUN";
+}
+
+/**
+ * Returns until when a key that was created at a time may be claimed as a new operation, in milliseconds since the Unix
+ * epoch, by a policy that refuses late keys.
+ *
+ * The record of a key that was claimed under an earlier policy may have ended by that policy. While late keys were granted,
+ * records were kept for no longer than `keyRetentionS`, so such a key is refused KEPT_LONGER_S earlier. With a short
+ * retention that would refuse every key for minutes, hence half of it: right for senders whose clocks are ahead by less.
+ */
+export function acceptedUntilMs(createdAtMs: number, policy: PolicyInForce): number {
+  const { keyRetentionS, lengthenings, refusedSinceMs } = policy;
+  const limitS = lengthenings
+    .filter(({ atMs }) => mayBeClaimedBefore(createdAtMs, atMs))
+    .reduce((shortestS, { beforeS }) => Math.min(shortestS, beforeS), keyRetentionS);
+  const isFromRun = refusedSinceMs !== undefined && mayBeClaimedBefore(createdAtMs, refusedSinceMs);
+  return createdAtMs + 1000 * (isFromRun ? Math.max(limitS - KEPT_LONGER_S, limitS / 2) : limitS);
+}
+
+/** Whether a key that was created at a time may have been claimed under the policy that was changed at another. */
+function mayBeClaimedBefore(createdAtMs: number, changedAtMs: number): boolean {
+  return createdAtMs <= changedAtMs + KEPT_LONGER_S * 1000;
+}
+
+/** How long a policy keeps keys and results in records, in seconds. */
+export type Retention = Pick<Policy, "keyRetentionS" | "resultRetentionS" | "failureRetentionS">;
+
+/**
+ * Returns the retention that a policy stamps on records. Where late keys are refused, the key is kept for KEPT_LONGER_S more,
+ * and so is a result that is kept for as long as its key.
+ */
+export function stampedRetention(policy: Policy): Retention {
+  const { keyRetentionS, resultRetentionS, failureRetentionS } = policy;
+  const longerS = refusesLateKeys(policy) ? KEPT_LONGER_S : 0;
+  const stamped = (retentionS: number) => (retentionS === keyRetentionS ? retentionS + longerS : retentionS);
+  return {
+    keyRetentionS: stamped(keyRetentionS),
+    resultRetentionS: stamped(resultRetentionS),
+    failureRetentionS: stamped(failureRetentionS),
+  };
+}
+
+/**
+ * Returns what the policies up to now leave behind when one follows another. Of several lengthenings that still matter, it
+ * keeps the latest time and the shortest retention: more keys are refused than necessary, and never too few.
+ */
+export function historyAfter(was: PolicyInForce, becomes: Policy, nowMs: number): PolicyHistory {
+  // Later, each key from before is older than the retention in force.
+  const isInEffect = ({ atMs }: Lengthening) => nowMs < atMs + 1000 * (KEPT_LONGER_S + was.keyRetentionS);
+  const lengthenings = was.lengthenings.filter(isInEffect);
+  if (becomes.keyRetentionS > was.keyRetentionS) {
+    lengthenings.push({ atMs: nowMs, beforeS: was.keyRetentionS });
+  }
+  const begins = refusesLateKeys(becomes) && !refusesLateKeys(was);
+  return {
+    lengthened: lengthenings.length === 0 ? undefined : mergeLengthenings(lengthenings),
+    refusedSinceMs: begins ? nowMs : was.refusedSinceMs,
+  };
+}
+
+function mergeLengthenings(lengthenings: readonly Lengthening[]): Lengthening {
+  return {
+    atMs: Math.max(...lengthenings.map(({ atMs }) => atMs)),
+    beforeS: Math.min(...lengthenings.map(({ beforeS }) => beforeS)),
+  };
+}
