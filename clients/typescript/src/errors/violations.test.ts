@@ -33,14 +33,18 @@ test.each([
   [
     "a time that is no Date",
     { keyCreatedAt: Date.now() as never },
-    "keyCreatedAt must be a valid Date from 1970 on",
+    "keyCreatedAt must be a valid Date of the years 1-9999",
   ],
   [
     "an invalid Date",
     { keyCreatedAt: new Date("yesterday") },
-    "keyCreatedAt must be a valid Date from 1970 on",
+    "keyCreatedAt must be a valid Date of the years 1-9999",
   ],
-  ["a time before 1970", { keyCreatedAt: new Date(-1) }, "keyCreatedAt must be a valid Date from 1970 on"],
+  [
+    "a time beyond Timestamps",
+    { keyCreatedAt: new Date(8.64e15) },
+    "keyCreatedAt must be a valid Date of the years 1-9999",
+  ],
   ["a short lease", { leaseMs: 999 }, "leaseMs must be a whole number of milliseconds, 1000-86400000"],
   ["a wait that is no number", { waitMs: Number.NaN }, /^waitMs must be a whole number of milliseconds/],
   [

@@ -1,3 +1,5 @@
+import { MAX_TIME_MS } from "../wire/limits.ts";
+
 /** A UUID with a time (RFC 9562, section 5), whose version is group 4. */
 const UUID = /^([0-9a-f]{8})-([0-9a-f]{4})-([167])([0-9a-f]{3})-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 /** https://github.com/ulid/spec: 26 digits of Crockford's base 32, of which the first ten are the milliseconds. */
@@ -10,11 +12,12 @@ const TICKS_PER_MS = 10_000n;
 
 /**
  * Returns when a key was made, to the millisecond, if the key contains it: the whole key is a UUID of version 1, 6 or 7, or a
- * ULID. Undefined for every other key, and for a time before 1970. The service reads keys in the same way.
+ * ULID. Undefined for every other key, and for a time beyond the year 9999, which no Timestamp holds. The service reads keys in
+ * the same way.
  */
 export function keyTime(key: string): Date | undefined {
   const ms = uuidMs(key) ?? ulidMs(key);
-  return ms === undefined || ms < 0 ? undefined : new Date(ms);
+  return ms === undefined || ms > MAX_TIME_MS ? undefined : new Date(ms);
 }
 
 function uuidMs(key: string): number | undefined {

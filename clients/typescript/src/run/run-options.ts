@@ -4,7 +4,9 @@ import {
   MAX_KEY_BYTES,
   MAX_LEASE_MS,
   MAX_OWNER_BYTES,
+  MAX_TIME_MS,
   MIN_LEASE_MS,
+  MIN_TIME_MS,
   NAMESPACE_PATTERN,
 } from "../wire/limits.ts";
 import type { Codec } from "./codec.ts";
@@ -126,13 +128,17 @@ export function checkRunOptions(options: RunOptions): void {
   checkShared(violations, options);
   checkText(violations, "key", options.key, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
   const { keyCreatedAt } = options;
-  if (keyCreatedAt !== undefined && !(keyCreatedAt instanceof Date && keyCreatedAt.getTime() >= 0)) {
-    violations.push({ field: "keyCreatedAt", description: "must be a valid Date from 1970 on" });
+  if (keyCreatedAt !== undefined && !isTimestamp(keyCreatedAt)) {
+    violations.push({ field: "keyCreatedAt", description: "must be a valid Date of the years 1-9999" });
   }
   if (options.signal !== undefined && typeof options.signal?.addEventListener !== "function") {
     violations.push({ field: "signal", description: "must be an AbortSignal" });
   }
   throwIfAny(violations);
+}
+
+function isTimestamp(value: unknown): boolean {
+  return value instanceof Date && value.getTime() >= MIN_TIME_MS && value.getTime() <= MAX_TIME_MS;
 }
 
 /** Checks a namespace's name and the options of its runs. @throws InvalidRequestError with every violation. */

@@ -29,8 +29,8 @@ export function parseKeyAge(
     }
     return undefined;
   }
-  if (keyCreatedAtMs < 0 || keyCreatedAtMs > nowMs + MAX_AHEAD_MS) {
-    violations.add("key_created_at", "must be from 1970 on, and at most 5 min ahead of the database's clock");
+  if (keyCreatedAtMs > nowMs + MAX_AHEAD_MS) {
+    violations.add("key_created_at", "must be at most 5 min ahead of the database's clock");
   }
   return { keyCreatedAtMs, acceptedForMs: keyRetentionS * 1000 };
 }

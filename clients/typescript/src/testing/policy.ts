@@ -42,10 +42,23 @@ const DEFAULT_POLICY: TestingPolicy = {
 /** Longer than a key may be ahead of the clock, so that a record outlives the time in which its key is accepted. */
 const LATE_KEYS_MARGIN_S = 600;
 
-/** Returns how long a claim's record is kept. A request can shorten it only where keys of any age are accepted. */
-export function recordRetentionS(policy: TestingPolicy, requestedS: number | undefined): number {
-  if (policy.lateKeys !== "RUN") return policy.keyRetentionS + LATE_KEYS_MARGIN_S;
-  return requestedS ?? policy.keyRetentionS;
+/**
+ * Returns how long a claim's record and its results are kept. A request can shorten it only where keys of any age are accepted;
+ * elsewhere the record is kept for longer than its policy says, and so are results that are kept for as long as their key.
+ */
+export function retentionOf(
+  policy: TestingPolicy,
+  requestedS: number | undefined,
+): Pick<TestingPolicy, "keyRetentionS" | "resultRetentionS" | "failureRetentionS"> {
+  const { lateKeys, resultRetentionS, failureRetentionS } = policy;
+  const keptS = lateKeys === "RUN" ? (requestedS ?? policy.keyRetentionS) : policy.keyRetentionS;
+  const marginS = lateKeys === "RUN" ? 0 : LATE_KEYS_MARGIN_S;
+  const stamped = (retentionS: number) => (retentionS >= keptS ? keptS + marginS : retentionS);
+  return {
+    keyRetentionS: keptS + marginS,
+    resultRetentionS: stamped(resultRetentionS),
+    failureRetentionS: stamped(failureRetentionS),
+  };
 }
 
 /**

@@ -19,7 +19,7 @@ import {
   NAMESPACE_PATTERN,
 } from "../wire/limits.ts";
 import { parseKeyAge } from "./late-keys.ts";
-import { recordRetentionS, type TestingPolicy } from "./policy.ts";
+import { retentionOf, type TestingPolicy } from "./policy.ts";
 import type { RecordId } from "./record.ts";
 import type { ClaimCommand } from "./records.ts";
 import { refusal } from "./refusal.ts";
@@ -52,17 +52,11 @@ export function parseClaim(
   violations.text("claim_id", claimId, { maxBytes: MAX_CLAIM_ID_BYTES });
   violations.text("owner", owner, { maxBytes: MAX_OWNER_BYTES });
   const leaseMs = parseLeaseMs(request, policy, violations) ?? policy.defaultLeaseMs;
-  const keyRetentionS = recordRetentionS(policy, parseRetentionS(request, policy, violations));
+  const requestedS = parseRetentionS(request, policy, violations);
   const age = parseKeyAge(request, policy, nowMs, violations);
   const waitMs = violations.durationMs("wait", request.wait, { minMs: 0, maxMs: MAX_WAIT_MS }) ?? 0;
   violations.throwIfAny();
-  const terms = {
-    leaseMs,
-    onLeaseExpiry: policy.onLeaseExpiry,
-    keyRetentionS,
-    resultRetentionS: Math.min(policy.resultRetentionS, keyRetentionS),
-    failureRetentionS: Math.min(policy.failureRetentionS, keyRetentionS),
-  };
+  const terms = { leaseMs, onLeaseExpiry: policy.onLeaseExpiry, ...retentionOf(policy, requestedS) };
   const bound = bytes === 0 ? undefined : fingerprint;
   return { command: { id, fingerprint: bound, claimId, owner, acceptAmbiguous, age, terms }, waitMs };
 }
