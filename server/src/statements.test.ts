@@ -150,7 +150,14 @@ test("the claim statements insert the same columns with the same values", () => 
   const [many, takeOver, one] = [claimRecords, takeOverRecords, claimRecord].map(
     ({ text }) => insert.exec(text.replaceAll(/\s+/g, " "))?.[1] ?? "",
   ) as [string, string, string];
-  expect(takeOver).toBe(many);
+  const isYoung = "i.accepted_until_ms is null or date_part('epoch', now()) * 1000 < i.accepted_until_ms";
+  const unconditional = many.replace(` where ${isYoung}`, "");
+  expect(unconditional).not.toBe(many);
+  // A claim leaves out a key that is too old. A take-over may still continue the life of its record.
+  const state = "1 /* in progress */";
+  expect(takeOver).toBe(
+    unconditional.replace(state, `case when ${isYoung} then ${state} else 0 /* forgotten */ end`),
+  );
   const inputs = expectSamePart(/(select unnest\(\$1[^"]* as claim_id, .*?) as i order by/g, [
     "claim_records",
     "take_over_records",
@@ -161,7 +168,7 @@ test("the claim statements insert the same columns with the same values", () => 
       parameter,
     ]),
   );
-  const single = many
+  const single = unconditional
     .replaceAll(/\bi\.(?!ordinal)(\w+)/g, (_, name) => parameters[name] ?? "")
     .replace("(select token from drawn) + i.ordinal", "nextval('fencing_tokens')")
     .replace(/ select (.*) from input i/, " values ($1)");
@@ -171,12 +178,12 @@ test("the claim statements insert the same columns with the same values", () => 
 test("a take-over sets every column that a claim inserts but the key and sweep_at", () => {
   const text = textOf("take_over_records");
   const inserted = /insert into records as r \((.*?)\)/.exec(text)?.[1]?.trim().split(", ") ?? [];
-  const updates = text.slice(text.indexOf("do update set"), text.indexOf(" where r.state = 0"));
+  const updates = text.slice(text.indexOf("do update set"), text.indexOf(" where ((r.state = 0"));
   const kept = inserted.filter((column) => !new RegExp(`[ ,]${column} = `).test(updates));
   expect(kept).toEqual(["tenant_id", "namespace", "key", "sweep_at"]);
 });
 
-test("one claim and many claims take the same number of parameters", () => {
+test("many claims take the parameters of one claim, and until when each may begin a new life", () => {
   const command = {
     id: { tenantId: 1, namespace: "charges", key: "key" },
     fingerprint: undefined,
@@ -189,9 +196,14 @@ test("one claim and many claims take the same number of parameters", () => {
     resultRetentionS: 1,
     failureRetentionS: 1,
     retentionInForceS: 1,
+    keyCreatedAtMs: undefined,
+    acceptedUntilMs: undefined,
   } as const;
-  const highest = Math.max(...[...claimRecord.text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)));
-  expect([claimParameters(command).length, claimArrays([command]).length]).toEqual([highest, highest]);
+  const highestOf = (text: string) =>
+    Math.max(...[...text.matchAll(/\$(\d+)/g)].map(([, number]) => Number(number)));
+  const [one, many] = [highestOf(claimRecord.text), highestOf(claimRecords.text)];
+  expect([claimParameters(command).length, claimArrays([command]).length]).toEqual([one, many]);
+  expect(many).toBe(one + 1);
 });
 
 test("statements that settle a claim select it by the same condition", () => {

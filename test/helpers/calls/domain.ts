@@ -59,6 +59,8 @@ export function claimCommand(fields: Partial<ClaimCommand> = {}): ClaimCommand {
     resultRetentionS: 3600,
     failureRetentionS: 3600,
     retentionInForceS: 3600,
+    keyCreatedAtMs: undefined,
+    acceptedUntilMs: undefined,
     ...fields,
   };
 }

@@ -44,6 +44,14 @@ describe("rounds", () => {
     ]);
   });
 
+  test("claims that say that their key was created at different times share no round", () => {
+    const at = (seconds: bigint, nanos: number): ItemRequest => ({
+      case: "claim",
+      value: { ...id("a1"), keyCreatedAt: { seconds, nanos } },
+    });
+    expect(rounds(claim("a1"), at(1n, 0), at(1n, 0), at(1n, 5), at(2n, 5))).toEqual([[0], [1, 2], [3], [4]]);
+  });
+
   test("one key in two namespaces is two records", () => {
     expect(rounds(complete("a1"), complete("b1"))).toEqual([[0, 1]]);
   });

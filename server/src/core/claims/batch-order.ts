@@ -1,3 +1,4 @@
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { BatchRequestItem } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { MAX_CACHED_BYTES } from "../domain/limits.ts";
 
@@ -50,13 +51,21 @@ function roundBehind(
 
 /**
  * Consecutive claims can share a round, and so can consecutive lookups. But a claim that accepts ambiguity needs a second
- * statement where one that doesn't is answered by the first: later claims without it would be answered before it.
+ * statement where one that doesn't is answered by the first: later claims without it would be answered before it. So does a
+ * claim behind one whose key is too old, if it says that the key was created at another time.
  */
 function canShareRound(previous: BatchRequestItem | undefined, next: BatchRequestItem["request"]): boolean {
   if (previous?.request.case === "claim" && next.case === "claim") {
-    return previous.request.value.acceptAmbiguous === next.value.acceptAmbiguous;
+    const { acceptAmbiguous, keyCreatedAt } = previous.request.value;
+    return (
+      acceptAmbiguous === next.value.acceptAmbiguous && isSameTime(keyCreatedAt, next.value.keyCreatedAt)
+    );
   }
   return previous?.request.case === "lookup" && next.case === "lookup";
+}
+
+function isSameTime(one: Timestamp | undefined, other: Timestamp | undefined): boolean {
+  return one?.seconds === other?.seconds && one?.nanos === other?.nanos;
 }
 
 /**

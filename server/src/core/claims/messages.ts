@@ -19,6 +19,9 @@ import {
   type ReleaseResponse,
   ReleaseResponseSchema,
 } from "../../gen/onceward/v1/idempotency_pb.ts";
+import { databaseNowMs } from "../calls/authority.ts";
+import { timeInKey } from "../domain/key-time.ts";
+import { acceptedUntilMs, MAX_KEY_AHEAD_MS, refusesLateKeys, stampedRetention } from "../domain/late-keys.ts";
 import {
   FINGERPRINT_BYTES,
   MAX_CHECKPOINT_NAME_BYTES,
@@ -32,7 +35,7 @@ import {
   MIN_RETENTION_S,
   NAMESPACE_PATTERN,
 } from "../domain/limits.ts";
-import type { Policy } from "../domain/policy.ts";
+import type { Policy, PolicyInForce } from "../domain/policy.ts";
 import {
   answeredAtMs,
   type Checkpoint,
@@ -62,7 +65,7 @@ import { duration, timestamp, Violations } from "../messages/violations.ts";
 export interface Parsing {
   readonly id: RecordId;
   /** The policy of the request's namespace; each use looks it up. @throws PolicyNotLoaded as NamespacePolicies.policyOf. */
-  readonly policy: Policy;
+  readonly policy: PolicyInForce;
   readonly violations: Violations;
 }
 
@@ -91,9 +94,12 @@ export function parseClaim(request: ClaimRequest, principal: Principal): ParsedC
   const leaseMs = parseLeaseMs(request, policy, violations);
   const retentionS = parseRetentionS(request, policy, violations);
   const waitMs = violations.durationMs("wait", request.wait, { minMs: 0, maxMs: MAX_WAIT_MS }) ?? 0;
+  const keyCreatedAtMs = parseKeyTimeMs(request, policy, principal, violations);
   violations.throwIfAny();
 
-  const keyRetentionS = retentionS ?? policy.keyRetentionS;
+  const isRefusedLate = refusesLateKeys(policy);
+  const stamped = stampedRetention(policy);
+  const keyRetentionS = (isRefusedLate ? undefined : retentionS) ?? stamped.keyRetentionS;
   const command = {
     id,
     fingerprint: fingerprint.byteLength === 0 ? undefined : fingerprint,
@@ -103,9 +109,12 @@ export function parseClaim(request: ClaimRequest, principal: Principal): ParsedC
     leaseMs: leaseMs ?? policy.defaultLeaseMs,
     onLeaseExpiry: policy.onLeaseExpiry,
     keyRetentionS,
-    resultRetentionS: Math.min(policy.resultRetentionS, keyRetentionS),
-    failureRetentionS: Math.min(policy.failureRetentionS, keyRetentionS),
+    resultRetentionS: Math.min(stamped.resultRetentionS, keyRetentionS),
+    failureRetentionS: Math.min(stamped.failureRetentionS, keyRetentionS),
     retentionInForceS: policy.keyRetentionS,
+    keyCreatedAtMs,
+    acceptedUntilMs:
+      isRefusedLate && keyCreatedAtMs !== undefined ? acceptedUntilMs(keyCreatedAtMs, policy) : undefined,
   };
   return { command, waitMs };
 }
@@ -115,11 +124,12 @@ export function parseComplete(request: CompleteRequest, principal: Principal): C
   const { id, policy, violations } = parsing(request, principal);
   const fencingToken = parseFencingToken(request, violations);
   const result = parseResult("result", request.result, violations);
-  const keyRetentionS = parseRetentionS(request, policy, violations);
+  const retentionS = parseRetentionS(request, policy, violations);
   violations.throwIfAny();
   if (result === undefined) throw new Error("a missing result is not a violation");
 
   checkResultSize(result, policy);
+  const keyRetentionS = refusesLateKeys(policy) ? undefined : retentionS;
   return { id, fencingToken, result, resultDigest: digestResult(result), keyRetentionS };
 }
 
@@ -201,6 +211,32 @@ function parseRetentionS(
   const bounds = { minMs: MIN_RETENTION_S * 1000, maxMs: keyRetentionS * 1000 };
   const retentionMs = violations.durationMs("retention", request.retention, bounds);
   return retentionMs === undefined ? undefined : Math.ceil(retentionMs / 1000);
+}
+
+/**
+ * Returns when the key was created, in milliseconds since the Unix epoch: as the request says, or as the key does. Undefined:
+ * unknown. A time counts only where late keys are refused, so only there it must be known or not be ahead.
+ */
+function parseKeyTimeMs(
+  { key, keyCreatedAt }: ClaimRequest,
+  { lateKeys }: Policy,
+  principal: Principal,
+  violations: Violations,
+): number | undefined {
+  const createdAtMs = violations.timestampMs("key_created_at", keyCreatedAt) ?? timeInKey(key);
+  if (lateKeys === "RUN") return createdAtMs;
+  if (createdAtMs === undefined) {
+    if (lateKeys === "REQUIRE_TIME") {
+      violations.add("key_created_at", "is required by the namespace's policy, as the key contains no time");
+    }
+  } else if (createdAtMs > databaseNowMs(principal) + MAX_KEY_AHEAD_MS) {
+    const field = keyCreatedAt === undefined ? "key" : "key_created_at";
+    violations.add(
+      field,
+      `must not be created more than ${MAX_KEY_AHEAD_MS / 1000} s after the server's time`,
+    );
+  }
+  return createdAtMs;
 }
 
 function parseCheckpoint(

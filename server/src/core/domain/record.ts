@@ -137,6 +137,10 @@ export interface ClaimCommand {
   readonly failureRetentionS: number;
   /** The key retention of the policy, which the request may have shortened. Counted, and not stored. */
   readonly retentionInForceS: number;
+  /** When the key was created, in milliseconds since the Unix epoch; undefined: unknown. */
+  readonly keyCreatedAtMs: number | undefined;
+  /** Until when the claim may begin a new life of its key, in milliseconds since the Unix epoch; undefined: for ever. */
+  readonly acceptedUntilMs: number | undefined;
 }
 
 /** The answer to a Claim. */
@@ -218,10 +222,18 @@ export function claimed(record: LiveRecord, repeated: boolean): ClaimOutcome {
 /**
  * Returns the answer to a claim that was not granted, from the record that the key has.
  *
- * @throws Refusal FINGERPRINT_MISMATCH, in every phase of the record.
+ * @param decidedAtMs the database's clock when it was not granted; unset for a claim without `acceptedUntilMs`.
+ * @throws Refusal FINGERPRINT_MISMATCH, in every phase of the record; KEY_TOO_OLD if there is no record.
  */
-export function answerClaim(record: LiveRecord | undefined, command: ClaimCommand): ClaimOutcome | Contended {
-  if (record === undefined) return { kind: "contended" };
+export function answerClaim(
+  record: LiveRecord | undefined,
+  command: ClaimCommand,
+  decidedAtMs = Number.NEGATIVE_INFINITY,
+): ClaimOutcome | Contended {
+  if (record === undefined) {
+    if (decidedAtMs >= (command.acceptedUntilMs ?? Number.POSITIVE_INFINITY)) throw keyTooOld(command);
+    return { kind: "contended" };
+  }
   refuseMismatch(record.fingerprint, command.fingerprint);
   const { phase, owner, attempt, leaseExpiresAtMs, leaseRemainingMs, checkpoint } = record;
   const moments = {
@@ -289,4 +301,18 @@ export function answerFromCompletion(copy: CachedCompletion, command: ClaimComma
 function refuseMismatch(bound: Uint8Array | undefined, sent: Uint8Array | undefined): void {
   if (bound === undefined || sent === undefined || Buffer.compare(bound, sent) === 0) return;
   throw new Refusal("FINGERPRINT_MISMATCH", "The key is bound to another request: its fingerprint differs.");
+}
+
+function keyTooOld({ keyCreatedAtMs, acceptedUntilMs }: ClaimCommand): Refusal {
+  if (keyCreatedAtMs === undefined || acceptedUntilMs === undefined) throw new Error("the key has no time");
+  return new Refusal(
+    "KEY_TOO_OLD",
+    "The key is older than its retention and has no record: its operation may have happened and been forgotten.",
+    {
+      metadata: {
+        key_created_at: new Date(keyCreatedAtMs).toISOString(),
+        accepted_until: new Date(acceptedUntilMs).toISOString(),
+      },
+    },
+  );
 }

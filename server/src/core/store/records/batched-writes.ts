@@ -19,8 +19,22 @@ export interface WriteParts {
 /** The outcome of a write: the written values, or the record that prevented it. */
 export type WriteOutcome<Written = LiveRecord> =
   | { readonly applied: true; readonly record: Written }
-  /** Undefined: there is no record. */
-  | { readonly applied: false; readonly record: LiveRecord | undefined };
+  | {
+      readonly applied: false;
+      /** Undefined: there is no record. */
+      readonly record: LiveRecord | undefined;
+      /** As BatchedWriteOptions.decidedAtMs. */
+      readonly decidedAtMs: number | undefined;
+    };
+
+/** What a statement did for an operation: it wrote, or the record that prevented it is to be read. */
+type Attempt<Written> = WriteOutcome<Written> | NotWritten;
+
+/** Nothing was written, and the record that prevented it is not read yet. */
+interface NotWritten {
+  readonly applied: undefined;
+  readonly decidedAtMs: number | undefined;
+}
 
 /** One kind of operation that writes records. */
 export interface BatchedWriteOptions<Op, Row, Written> {
@@ -29,8 +43,10 @@ export interface BatchedWriteOptions<Op, Row, Written> {
   readonly parametersOf: (ops: readonly Op[]) => readonly unknown[];
   /** Returns what each operation wrote, from the statement's rows; undefined if it wrote nothing. */
   readonly readWritten: (rows: readonly Row[], ops: readonly Op[]) => readonly Settled<Written | undefined>[];
-  /** Writes a single operation by a separate statement. Unset: `statement` writes it. */
-  readonly writeOne?: (op: Op, run: Runner["run"]) => Promise<Written | undefined>;
+  /** Returns the database's clock at the statement's start, by which it decided; unset: the clock decided nothing. */
+  readonly decidedAtMs?: (rows: readonly Row[]) => number | undefined;
+  /** Writes a single operation by a separate statement. Unset, or undefined: `statement` writes it. */
+  readonly writeOne?: (op: Op, run: Runner["run"]) => Promise<Written | undefined> | undefined;
   readonly bytesOf?: (op: Op) => number;
   /**
    * Returns the record that a duplicate finds: an operation on the same key that was queued behind the one
@@ -64,13 +80,14 @@ export function createBatchedWrite<
     statement,
     parametersOf,
     readWritten,
+    decidedAtMs,
     writeOne,
     bytesOf,
     recordForDuplicate,
     maxInFlight,
     limiter,
   } = options;
-  const writes = createShardedBatcher<Op, WriteOutcome<Written> | undefined>(database, {
+  const writes = createShardedBatcher<Op, Attempt<Written>>(database, {
     statement: statement.name,
     keyOf: (op) => op.id.key,
     nameOf: (op) => recordName(op.id),
@@ -80,30 +97,49 @@ export function createBatchedWrite<
     ...(bytesOf && { bytesOf }),
     ...(recordForDuplicate && {
       rowForDuplicate: (outcome) =>
-        outcome?.applied ? { applied: false, record: recordForDuplicate(outcome.record) } : outcome,
+        outcome.applied
+          ? { applied: false, record: recordForDuplicate(outcome.record), decidedAtMs: undefined }
+          : outcome,
     }),
     async execute(run, ops) {
       const [only] = ops;
-      const written =
-        only !== undefined && ops.length === 1 && writeOne !== undefined
-          ? [await writeOne(only, run)]
-          : readWritten(await run<Row>(statement, parametersOf(ops), ops.length), ops);
-      return mapSettled(written, (record) => (record === undefined ? undefined : { applied: true, record }));
+      const one = only !== undefined && ops.length === 1 ? writeOne?.(only, run) : undefined;
+      if (one !== undefined) return attempts([await one], undefined);
+      const rows = await run<Row>(statement, parametersOf(ops), ops.length);
+      return attempts(readWritten(rows, ops), decidedAtMs?.(rows));
     },
   });
   return async (ops, deadline) => {
     const outcomes = await writes.submitAll(ops, deadline);
-    const notWritten = indexesOf(outcomes, (outcome) => outcome === undefined);
+    const notWritten = indexesOf(outcomes, (outcome) => isNotWritten(outcome));
     if (notWritten.length === 0) return outcomes as readonly Settled<WriteOutcome<Written>>[];
     const found = mapSettled(
       await readings.submitAll(
         notWritten.map((index) => (ops[index] as Op).id),
         deadline,
       ),
-      (record): WriteOutcome<Written> => ({ applied: false, record }),
+      (record, i): WriteOutcome<Written> => {
+        const { decidedAtMs } = outcomes[notWritten[i] as number] as NotWritten;
+        return { applied: false, record, decidedAtMs };
+      },
     );
     return withReplaced(outcomes, notWritten, found) as readonly Settled<WriteOutcome<Written>>[];
   };
+}
+
+function attempts<Written>(
+  written: readonly Settled<Written | undefined>[],
+  decidedAtMs: number | undefined,
+): readonly Settled<Attempt<Written>>[] {
+  return mapSettled(
+    written,
+    (record): Attempt<Written> =>
+      record === undefined ? { applied: undefined, decidedAtMs } : { applied: true, record },
+  );
+}
+
+function isNotWritten(attempt: Settled<Attempt<unknown>>): boolean {
+  return !(attempt instanceof Rejected) && attempt.applied === undefined;
 }
 
 /** Parses the rows of a statement that returns the records that it wrote. `openRow`: as for `parseRecord`. */

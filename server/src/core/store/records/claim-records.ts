@@ -1,4 +1,4 @@
-import type { DatabaseClock } from "../../domain/database-clock.ts";
+import { clockMoved, type DatabaseClock } from "../../domain/database-clock.ts";
 import { awaitLate, type Deadline, type Settled } from "../../domain/operation.ts";
 import {
   answerClaim,
@@ -12,7 +12,14 @@ import {
 } from "../../domain/record.ts";
 import { createReplyRoom, type ReplyRoom } from "../../domain/reply-room.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
-import { createBatchedWrite, readWrittenRecords, type WriteParts, writeAll } from "./batched-writes.ts";
+import type { Runner } from "../pool.ts";
+import {
+  createBatchedWrite,
+  readWrittenRecords,
+  type WriteOutcome,
+  type WriteParts,
+  writeAll,
+} from "./batched-writes.ts";
 import {
   claimArrays,
   claimParameters,
@@ -20,11 +27,12 @@ import {
   claimRecords,
   type Grant,
   type GrantedRow,
+  isTakenOver,
+  type TakenOverRow,
   takeOverParameters,
   takeOverRecords,
 } from "./claim-statements.ts";
 import type { FillResult } from "./large-results.ts";
-import type { RecordRow } from "./record-row.ts";
 
 /**
  * While one statement commits, another runs and a third is on its way. More would only make batches smaller.
@@ -54,19 +62,18 @@ export function createClaimRecords(
   const insert = createBatchedWrite<ClaimCommand, GrantedRow>(database, readings, {
     statement: claimRecords,
     parametersOf: claimArrays,
-    async writeOne(command, run) {
-      const [grant] = await run<Grant>(claimRecord, claimParameters(command));
-      return grant && newRecord(command, BigInt(grant.drawnToken) + 1n, grant);
-    },
+    writeOne: (command, run) => (command.acceptedUntilMs === undefined ? claimOne(command, run) : undefined),
     readWritten: readGranted,
+    decidedAtMs: ([row]) => row?.granted.grantedAtMs,
     recordForDuplicate: (granted) => granted,
     maxInFlight: MAX_IN_FLIGHT,
     limiter,
   });
-  const takeOver = createBatchedWrite<ClaimCommand, RecordRow>(database, readings, {
+  const takeOver = createBatchedWrite<ClaimCommand, TakenOverRow>(database, readings, {
     statement: takeOverRecords,
     parametersOf: (commands) => takeOverParameters(commands, databaseClock.latestMs()),
-    readWritten: (rows, commands) => readWrittenRecords(rows, commands, values.openRow),
+    readWritten: (rows, commands) => readWrittenRecords(rows.filter(isTakenOver), commands, values.openRow),
+    decidedAtMs: ([row]) => row?.now_ms,
     recordForDuplicate: (granted) => granted,
     maxInFlight: MAX_TAKE_OVERS_IN_FLIGHT,
     limiter,
@@ -76,7 +83,10 @@ export function createClaimRecords(
       insert,
       commands,
       deadline,
-      ({ applied, record }, command) => (applied ? claimed(record, false) : answerClaim(record, command)),
+      (outcome, command) =>
+        outcome.applied
+          ? claimed(outcome.record, false)
+          : answerUngranted(outcome, command, databaseClock.latestMs()),
       takeOver,
     );
     let room: ReplyRoom | undefined;
@@ -91,6 +101,30 @@ export function createClaimRecords(
 
 function resultOf({ phase }: LiveRecord): Result | undefined {
   return phase.kind === "completed" ? phase.result : undefined;
+}
+
+/** Claims one key that is not in use. */
+async function claimOne(command: ClaimCommand, run: Runner["run"]): Promise<LiveRecord | undefined> {
+  const [grant] = await run<Grant>(claimRecord, claimParameters(command));
+  return grant && newRecord(command, BigInt(grant.drawnToken) + 1n, grant);
+}
+
+/**
+ * Returns the answer to a claim that was not granted.
+ *
+ * @param latestMs as DatabaseClock.
+ * @throws Refusal as `answerClaim`; DATABASE_UNAVAILABLE if the key is too old only by a clock that was set.
+ */
+function answerUngranted(
+  { record, decidedAtMs }: Extract<WriteOutcome, { applied: false }>,
+  command: ClaimCommand,
+  latestMs = Number.POSITIVE_INFINITY,
+): ReturnType<typeof answerClaim> {
+  const { acceptedUntilMs } = command;
+  const isOldNow =
+    acceptedUntilMs !== undefined && decidedAtMs !== undefined && decidedAtMs >= acceptedUntilMs;
+  if (record === undefined && isOldNow && acceptedUntilMs > latestMs) throw clockMoved();
+  return answerClaim(record, command, decidedAtMs);
 }
 
 /**

@@ -1,17 +1,19 @@
 import type { ClaimCommand } from "../../domain/record.ts";
-import { booleanArray, byteaArray, intArray, textArray } from "../sql-arrays.ts";
-import { RECORD_SELECT } from "./record-row.ts";
+import { booleanArray, byteaArray, float8Array, intArray, textArray } from "../sql-arrays.ts";
+import { RECORD_SELECT, type RecordRow } from "./record-row.ts";
 
 /*
  * The statements of a claim, each whole: `explain (generic_plan)` accepts them as they are. All three take
- * the same twelve parameters, as values or as arrays, and insert the same columns (statements.test.ts). A
- * take-over has one more.
+ * the same twelve parameters, as values or as arrays, and insert the same columns (statements.test.ts). The
+ * batches have one more, until when each claim may begin a new life of its key, in milliseconds since the
+ * Unix epoch; null: for ever. A take-over also has the latest time that it may take for now.
  * README.md says how statements on records are written.
  */
 
 /**
  * Claims the keys that are not in use, of many commands: the unique constraint decides. An existing row is
- * neither locked nor changed, and a row that another transaction is inserting is waited for.
+ * neither locked nor changed, and a row that another transaction is inserting is waited for. A key that is too
+ * old is not inserted: by the clock that is returned, so that the caller knows.
  *
  * The sequence is read once. Ordinals count from 1, and `drawn.token + ordinal` lies below the next number
  * that the sequence gives out, so a token tells which command it belongs to
@@ -34,6 +36,7 @@ with drawn as materialized (
                  unnest($7::boolean[]) as accepts_ambiguous, unnest($8::boolean[]) as holds_on_lease_expiry,
                  unnest($9::int[]) as lease_ms, unnest($10::int[]) as key_retention_s,
                  unnest($11::int[]) as result_retention_s, unnest($12::int[]) as failure_retention_s,
+                 unnest($13::float8[]) as accepted_until_ms,
                  generate_subscripts($1::int[], 1) as ordinal) as i
    order by i.tenant_id, i.namespace collate "C", i.key collate "C"
 ), applied as (
@@ -50,6 +53,7 @@ with drawn as materialized (
                   + i.lease_ms + 120000 /* fencing margin */) * interval '1 millisecond',
          i.claim_id, i.owner, i.fingerprint
     from input i
+   where i.accepted_until_ms is null or date_part('epoch', now()) * 1000 < i.accepted_until_ms
   on conflict (tenant_id, namespace, key) do nothing
   returning fencing_token - (select token from drawn) as ordinal
 )
@@ -63,8 +67,8 @@ select json_build_object(
 };
 
 /**
- * Claims one key that is not in use. Without arrays and sorting it costs Postgres a third less than
- * `claim_records`.
+ * Claims one key that is not in use, and may begin a new life at any time. Without arrays and sorting it costs
+ * Postgres a third less than `claim_records`.
  */
 export const claimRecord = {
   name: "claim_record",
@@ -93,11 +97,12 @@ select (g.fencing_token - 1)::text as "drawnToken",
 
 /**
  * Claims keys whose records were free when they were read; decides again, under the row's lock. A row may be
- * taken over if it is forgotten or its retention has ended: a new life, attempt 1. Unless the fingerprints
- * differ, it may also be taken over if it was released or its lease has run out: the same life, attempt + 1.
- * A key without a row is inserted.
+ * taken over if it is forgotten or its retention has ended: a new life, attempt 1, unless the key is too old.
+ * Unless the fingerprints differ, it may also be taken over if it was released or its lease has run out: the
+ * same life, attempt + 1. A key without a row is inserted. If the key is too old, and its record was deleted
+ * since it was read, the inserted row is a forgotten one, which answers nothing.
  *
- * A retention that ends later than $13, in milliseconds since the Unix epoch, has not ended, whatever now() is: the
+ * A retention that ends later than $14, in milliseconds since the Unix epoch, has not ended, whatever now() is: the
  * database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null.
  *
  * `ended` has the rows of lives that have ended, as they were before this statement: a statistic, and no part of the
@@ -121,6 +126,7 @@ with drawn as materialized (
                  unnest($7::boolean[]) as accepts_ambiguous, unnest($8::boolean[]) as holds_on_lease_expiry,
                  unnest($9::int[]) as lease_ms, unnest($10::int[]) as key_retention_s,
                  unnest($11::int[]) as result_retention_s, unnest($12::int[]) as failure_retention_s,
+                 unnest($13::float8[]) as accepted_until_ms,
                  generate_subscripts($1::int[], 1) as ordinal) as i
    order by i.tenant_id, i.namespace collate "C", i.key collate "C"
 ), ended as materialized (
@@ -134,13 +140,15 @@ with drawn as materialized (
      and was.key >= i.key
      and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
    where was.state <> 0 /* forgotten */
-     and was.expires_at <= least(now(), to_timestamp($13::float8 / 1000))
+     and was.expires_at <= least(now(), to_timestamp($14::float8 / 1000))
 ), applied as (
   insert into records as r (
     tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
     key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
     expires_at, sweep_at, claim_id, owner, fingerprint)
-  select i.tenant_id, i.namespace, i.key, (select token from drawn) + i.ordinal, 1 /* in progress */, 1,
+  select i.tenant_id, i.namespace, i.key, (select token from drawn) + i.ordinal,
+         case when i.accepted_until_ms is null or date_part('epoch', now()) * 1000 < i.accepted_until_ms
+              then 1 /* in progress */ else 0 /* forgotten */ end, 1,
          i.holds_on_lease_expiry, i.accepts_ambiguous, i.lease_ms,
          i.key_retention_s, i.result_retention_s, i.failure_retention_s,
          now(), now(), now() + i.lease_ms * interval '1 millisecond',
@@ -152,7 +160,7 @@ with drawn as materialized (
   on conflict (tenant_id, namespace, key) do update set
     fencing_token = greatest(excluded.fencing_token, r.fencing_token + 1),
     state = 1 /* in progress */,
-    attempt = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+    attempt = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($14::float8 / 1000))
                    then r.attempt + 1 else 1 end,
     holds_on_lease_expiry = excluded.holds_on_lease_expiry,
     accepts_ambiguous = excluded.accepts_ambiguous,
@@ -160,7 +168,7 @@ with drawn as materialized (
     key_retention_s = excluded.key_retention_s,
     result_retention_s = excluded.result_retention_s,
     failure_retention_s = excluded.failure_retention_s,
-    first_claimed_at = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+    first_claimed_at = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($14::float8 / 1000))
                             then r.first_claimed_at else excluded.first_claimed_at end,
     claimed_at = excluded.claimed_at,
     lease_expires_at = excluded.lease_expires_at,
@@ -169,14 +177,14 @@ with drawn as materialized (
     result_expires_at = null,
     claim_id = excluded.claim_id,
     owner = excluded.owner,
-    fingerprint = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+    fingerprint = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($14::float8 / 1000))
                        then coalesce(r.fingerprint, excluded.fingerprint) else excluded.fingerprint end,
-    checkpoint_name = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+    checkpoint_name = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($14::float8 / 1000))
                            then r.checkpoint_name end,
-    checkpoint_state = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+    checkpoint_state = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($14::float8 / 1000))
                             then r.checkpoint_state end,
     past_attempts = case
-      when r.state = 0 /* forgotten */ or r.expires_at <= least(excluded.claimed_at, to_timestamp($13::float8 / 1000)) then null
+      when r.state = 0 /* forgotten */ or r.expires_at <= least(excluded.claimed_at, to_timestamp($14::float8 / 1000)) then null
       when r.past_attempts -> -1 ->> 'token' = r.fencing_token::text then r.past_attempts
       else case when jsonb_array_length(r.past_attempts) >= 16 then r.past_attempts - 0
                 else coalesce(r.past_attempts, '[]') end
@@ -187,7 +195,7 @@ with drawn as materialized (
                       (date_part('epoch', coalesce(r.settled_at, excluded.claimed_at) - to_timestamp(0)) * 1000)::text,
                       case when r.state = 3 /* released */ then 'released' else 'superseded' end,
                       left(r.release_reason, 128)])) end,
-    checkpoint_key_id = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
+    checkpoint_key_id = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($14::float8 / 1000))
                              then r.checkpoint_key_id end,
     release_reason = null,
     result_key_id = null,
@@ -196,9 +204,10 @@ with drawn as materialized (
     result_payload = null,
     result_content_type = null,
     result_metadata = null
-  where r.state = 0 /* forgotten */
-     or r.expires_at <= least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
-     or ((r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
+  where ((r.state = 0 /* forgotten */ or r.expires_at <= least(excluded.claimed_at, to_timestamp($14::float8 / 1000)))
+         and excluded.state <> 0 /* forgotten */)
+     or (r.expires_at > least(excluded.claimed_at, to_timestamp($14::float8 / 1000))
+         and (r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
          and (r.state = 3 /* released */
               or (r.state = 1 /* in progress */
                   and r.lease_expires_at <= excluded.claimed_at
@@ -210,7 +219,8 @@ select ${RECORD_SELECT},
        r.checkpoint_key_id,
        ((select jsonb_object_agg(e.name, e.first_claimed_at_ms) from ended e)
           ->> jsonb_build_array(r.tenant_id, r.namespace, r.key)::text)::float8 as ended_first_claimed_at_ms
-  from applied r`,
+  from (select 1) as always
+  left join applied r on true`,
 };
 
 /** Returns the parameters of `claim_record`. */
@@ -231,7 +241,7 @@ export function claimParameters(command: ClaimCommand): readonly unknown[] {
   ];
 }
 
-/** Returns the parameters of `claim_records`: the same as arrays. */
+/** Returns the parameters of `claim_records`: the same as arrays, and until when each claim may begin a new life. */
 export function claimArrays(commands: readonly ClaimCommand[]): readonly Buffer[] {
   return [
     intArray(commands.map((command) => command.id.tenantId)),
@@ -246,6 +256,7 @@ export function claimArrays(commands: readonly ClaimCommand[]): readonly Buffer[
     intArray(commands.map((command) => command.keyRetentionS)),
     intArray(commands.map((command) => command.resultRetentionS)),
     intArray(commands.map((command) => command.failureRetentionS)),
+    float8Array(commands.map((command) => command.acceptedUntilMs)),
   ];
 }
 
@@ -273,4 +284,12 @@ export interface GrantedRow {
     /** The commands that were granted, counted from 1. Null: all of them. */
     readonly ordinals: readonly number[] | null;
   };
+}
+
+/** A row of `take_over_records`: what it took over, or the only row if that is nothing. */
+export type TakenOverRow = RecordRow | { readonly tenant_id: null; readonly now_ms: number };
+
+/** Whether a row of `take_over_records` is a record. */
+export function isTakenOver(row: TakenOverRow): row is RecordRow {
+  return row.tenant_id !== null;
 }

@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { UNCHECKED_CLOCK } from "../../server/src/core/domain/database-clock.ts";
+import { type Deadline, Rejected } from "../../server/src/core/domain/operation.ts";
+import type { ClaimCommand } from "../../server/src/core/domain/record.ts";
+import type { Refusal } from "../../server/src/core/domain/refusal.ts";
+import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
+import { openPool, type Pool } from "../../server/src/core/store/pool.ts";
+import {
+  isTakenOver,
+  type TakenOverRow,
+  takeOverParameters,
+  takeOverRecords,
+} from "../../server/src/core/store/records/claim-statements.ts";
+import { createRecordStore } from "../../server/src/core/store/records/record-store.ts";
+import { claimCommand } from "../helpers/calls/domain.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+
+const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
+const MINUTE_MS = 60_000;
+
+let database: TestDatabase;
+let pool: Pool;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  pool = openPool({ databaseUrl: database.url, size: 2, throughPgBouncer: false });
+});
+
+afterAll(async () => {
+  await pool?.close();
+  await database?.drop();
+});
+
+/** Returns a claim that may begin a new life until some time after the database's clock. */
+async function claimUntil(key: string, afterMs: number): Promise<ClaimCommand> {
+  const [row] = await database.query<{ now_ms: number }>("select date_part('epoch', now()) * 1000 as now_ms");
+  const acceptedUntilMs = (row?.now_ms ?? Number.NaN) + afterMs;
+  const id = { tenantId: 1, namespace: "charges", key };
+  return claimCommand({ id, acceptedUntilMs, keyCreatedAtMs: acceptedUntilMs - MINUTE_MS });
+}
+
+async function takeOver(command: ClaimCommand): Promise<TakenOverRow[]> {
+  return await pool.run<TakenOverRow>(takeOverRecords, takeOverParameters([command], undefined));
+}
+
+/** Returns the reason for which a claim is refused, or the kind of its outcome. */
+async function claim(command: ClaimCommand, databaseClock = UNCHECKED_CLOCK): Promise<string | undefined> {
+  const store = createRecordStore(pool, UNLIMITED, undefined, undefined, databaseClock);
+  const [outcome] = await store.claim([command], NO_DEADLINE);
+  return outcome instanceof Rejected ? (outcome.error as Refusal).reason : outcome?.kind;
+}
+
+function stateOf(key: string): Promise<unknown[]> {
+  return database.query("select state from records where key = $1", [key]);
+}
+
+test("a take-over that takes over nothing returns the clock by which it decided", async () => {
+  const command = await claimUntil("forgotten", MINUTE_MS);
+  expect(await claim(command)).toBe("claimed");
+  await database.query("update records set state = 0 where key = 'forgotten'");
+  const [row, ...others] = await takeOver({ ...command, acceptedUntilMs: 1 });
+  expect([row?.tenant_id, others]).toEqual([null, []]);
+  expect(row?.now_ms).toBeGreaterThan((command.acceptedUntilMs ?? Number.NaN) - MINUTE_MS);
+  expect(await stateOf("forgotten")).toEqual([{ state: 0 }]);
+  expect((await takeOver(command)).map(({ tenant_id }) => tenant_id)).toEqual([1]);
+});
+
+test("a take-over of a key that is too old, whose row was deleted since it was read, begins no life", async () => {
+  const old = await claimUntil("deleted", -1);
+  expect((await takeOver(old)).filter(isTakenOver).map(({ state }) => state)).toEqual([0]);
+  expect(await stateOf("deleted")).toEqual([{ state: 0 }]);
+  expect(await claim(old)).toBe("KEY_TOO_OLD");
+  expect(await claim({ ...old, acceptedUntilMs: undefined })).toBe("claimed");
+});
+
+test("a claim that is too old when it is decided again is refused, and not contended", async () => {
+  const command = await claimUntil("released", MINUTE_MS);
+  expect(await claim(command)).toBe("claimed");
+  await database.query("update records set state = 3, settled_at = now() where key = 'released'");
+  // Between the read, which finds a released record, and the take-over, its retention ends.
+  const ends: Pool = {
+    ...pool,
+    async run(statement, parameters, operations) {
+      if (statement === takeOverRecords)
+        await database.query("update records set expires_at = now() where key = 'released'");
+      return await pool.run(statement, parameters, operations);
+    },
+  };
+  const store = createRecordStore(ends, UNLIMITED);
+  const [outcome] = await store.claim([{ ...command, acceptedUntilMs: 1 }], NO_DEADLINE);
+  expect(outcome).toMatchObject({ error: { reason: "KEY_TOO_OLD" } });
+});
+
+test("a key that is too old only by a clock that was set forward may be claimed later", async () => {
+  const old = await claimUntil("ahead", -1);
+  const latestMs = (old.acceptedUntilMs ?? Number.NaN) - 1;
+  const moved = { ...UNCHECKED_CLOCK, latestMs: () => latestMs };
+  expect(await claim(old, moved)).toBe("DATABASE_UNAVAILABLE");
+  expect(await claim(old, { ...moved, latestMs: () => latestMs + 1 })).toBe("KEY_TOO_OLD");
+});
