@@ -5,10 +5,10 @@ import type { TestingPolicy } from "./policy.ts";
 import { refusal } from "./refusal.ts";
 import type { Violations } from "./violations.ts";
 
-/** When a key was made, and how old a key without a record may be. */
+/** When a key was made, and until when it is accepted without a record. In milliseconds since 1970. */
 export interface KeyAge {
   readonly keyCreatedAtMs: number;
-  readonly acceptedForMs: number;
+  readonly acceptedUntilMs: number;
 }
 
 /** How far the clock that stamped a key may be ahead. */
@@ -25,26 +25,29 @@ export function parseKeyAge(
   const keyCreatedAtMs = keyCreatedAt === undefined ? keyTime(key)?.getTime() : timestampMs(keyCreatedAt);
   if (keyCreatedAtMs === undefined) {
     if (lateKeys === "REQUIRE_TIME") {
-      violations.add("key_created_at", "is required by the namespace's policy, and the key contains no time");
+      violations.add("key_created_at", "is required by the namespace's policy, as the key contains no time");
     }
     return undefined;
   }
   if (keyCreatedAtMs > nowMs + MAX_AHEAD_MS) {
-    violations.add("key_created_at", "must be at most 5 min ahead of the database's clock");
+    const field = keyCreatedAt === undefined ? "key" : "key_created_at";
+    violations.add(field, `must not be created more than ${MAX_AHEAD_MS / 1000} s after the server's time`);
   }
-  return { keyCreatedAtMs, acceptedForMs: keyRetentionS * 1000 };
+  return { keyCreatedAtMs, acceptedUntilMs: keyCreatedAtMs + keyRetentionS * 1000 };
 }
 
 /** Refuses a key that has no record and is too old. @throws OncewardError KEY_TOO_OLD. */
-export function checkAge({ keyCreatedAtMs, acceptedForMs }: KeyAge, nowMs: number): void {
-  const acceptedUntilMs = keyCreatedAtMs + acceptedForMs;
-  if (nowMs <= acceptedUntilMs) return;
-  const keyCreatedAt = new Date(keyCreatedAtMs).toISOString();
-  const acceptedUntil = new Date(acceptedUntilMs).toISOString();
+export function checkAge({ keyCreatedAtMs, acceptedUntilMs }: KeyAge, nowMs: number): void {
+  if (nowMs < acceptedUntilMs) return;
   throw refusal(
     "KEY_TOO_OLD",
-    `The key was created at ${keyCreatedAt}, was accepted until ${acceptedUntil}, and has no record: its operation may have ` +
-      "happened and been forgotten. Find out whether it did; if not, repeat it under a new key.",
-    { metadata: { key_created_at: keyCreatedAt, accepted_until: acceptedUntil } },
+    "The key is older than its retention and has no record: its operation may have happened and been forgotten. " +
+      "Find out whether it happened; if it did not, repeat it under a new key.",
+    {
+      metadata: {
+        key_created_at: new Date(keyCreatedAtMs).toISOString(),
+        accepted_until: new Date(acceptedUntilMs).toISOString(),
+      },
+    },
   );
 }
