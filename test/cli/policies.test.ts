@@ -4,7 +4,7 @@ import { seconds } from "../helpers/calls/verbs.ts";
 import { runRecordJobs } from "../helpers/database/jobs.ts";
 import { useCliWorld } from "../helpers/processes/cli-world.ts";
 
-const world = useCliWorld();
+const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });
 const SET = ["retention", "set", "charges", "--key", "7d", "--result", "24h"] as const;
 
 async function withRecords(count: number) {
@@ -68,6 +68,8 @@ test("every field of a policy can be set, of a namespace and of the tenant", asy
     "hold",
     "--max-result-bytes",
     "1000",
+    "--late-keys",
+    "require-time",
     "--require-fingerprint",
     "true",
   ];
@@ -78,6 +80,7 @@ test("every field of a policy can be set, of a namespace and of the tenant", asy
     defaultLease: seconds(10),
     maxLease: seconds(60),
     onLeaseExpiry: 2,
+    lateKeys: 3,
     maxResultBytes: 1000,
     requireFingerprint: true,
   };
@@ -85,6 +88,18 @@ test("every field of a policy can be set, of a namespace and of the tenant", asy
   expect((await namespace())?.policy).toMatchObject(policy);
   expect(await cli("tenant", "set", ...fields, "--yes")).toMatchObject({ exit: 0 });
   expect((await admin.getTenant({})).tenant?.policy).toMatchObject(policy);
+});
+
+test("a change of late_keys is previewed with the claims of the last week that it would have refused", async () => {
+  const { cli } = await withRecords(2);
+  const set = ["namespaces", "set", "charges", "--late-keys", "refuse", "--dry-run"];
+  // Usage is stored now and then.
+  await expect
+    .poll(async () => (await cli(...set)).stdout, { timeout: 30_000 })
+    .toMatch(/claims of the last 7d +2\n/);
+  const { stdout } = await cli(...set);
+  expect(stdout).toMatch(/late keys +run +→ refuse/);
+  expect(stdout).toMatch(/time of the key unknown +\d+ +require-time refuses these\n$/);
 });
 
 test("at a terminal the answer decides", async () => {

@@ -2,6 +2,7 @@ import type { Policy, RecordJob, RetentionEffect } from "@onceward/client/admin"
 import type { FieldsSet } from "./arguments.ts";
 import { UsageError } from "./failure.ts";
 import { confirm, type YesOption } from "./host.ts";
+import { describeLateClaims, type LateClaims } from "./late-keys.ts";
 import { type PolicyInit, policyRows } from "./policy-fields.ts";
 import type { Session } from "./session.ts";
 import { renderTable } from "./table.ts";
@@ -36,6 +37,8 @@ export interface PolicyTarget {
   readonly title: string;
   read(): Promise<PolicyHolder>;
   update(fields: FieldsSet<PolicyInit>, settings: UpdateSettings): Promise<PolicyReply>;
+  /** Counts the claims of the last days that a policy for late keys refused, or would have refused. */
+  countLateClaims(): Promise<LateClaims>;
 }
 
 /** The options of every command that changes a policy. */
@@ -59,7 +62,8 @@ export async function changePolicy(
     ...settings,
     validateOnly: true,
   });
-  const described = () => describePreview(target.title, before, preview, applyToExisting);
+  const late = fields.paths.includes("late_keys") ? describeLateClaims(await target.countLateClaims()) : "";
+  const described = () => describePreview(target.title, before, preview, applyToExisting) + late;
   if (options.dryRun) return preview.print(described);
   output.remark(`${described()}\n`);
   await confirm(host, options, `Change the policy of ${target.title}?`);

@@ -1,5 +1,5 @@
 import type { Duration } from "@bufbuild/protobuf/wkt";
-import { type Policy, Policy_OnLeaseExpiry } from "@onceward/client/admin";
+import { type Policy, Policy_LateKeys, Policy_OnLeaseExpiry } from "@onceward/client/admin";
 import { checkInt32, type Field, parseByteCount, parseFlag, unsetBy } from "./arguments.ts";
 import { choiceParser, choicesOf } from "./choices.ts";
 import { enumName } from "./output.ts";
@@ -24,6 +24,7 @@ function durationField(
 }
 
 const parseOnLeaseExpiry = choiceParser(choicesOf(Policy_OnLeaseExpiry));
+const parseLateKeys = choiceParser(choicesOf(Policy_LateKeys));
 const KEY = ["keyRetention", "key_retention"] as const;
 const RESULT = ["resultRetention", "result_retention"] as const;
 const FAILURE = ["failureRetention", "failure_retention"] as const;
@@ -65,6 +66,12 @@ export const POLICY_FIELDS: readonly Field<PolicyInit>[] = [
     parse: unsetBy(INHERIT, (text) => ({ maxResultBytes: checkInt32(parseByteCount(text)) })),
   },
   {
+    flags: "--late-keys <run|refuse|require-time>",
+    path: "late_keys",
+    description: `what a key that is older than the key retention does: "run": it runs as a new operation; "refuse": it is refused; "require-time": so is a key whose time is unknown; or "${INHERIT}"`,
+    parse: unsetBy(INHERIT, (text) => ({ lateKeys: parseLateKeys(text) })),
+  },
+  {
     flags: "--require-fingerprint <true|false>",
     path: "require_fingerprint",
     description: `"true", "false" or "${INHERIT}"`,
@@ -85,6 +92,7 @@ export function policyRows(policy: Policy | undefined): readonly (readonly [labe
     ["max lease", duration(policy?.maxLease)],
     ["on lease expiry", policy?.onLeaseExpiry ? enumName(Policy_OnLeaseExpiry, policy.onLeaseExpiry) : "-"],
     ["max result bytes", `${policy?.maxResultBytes ?? "-"}`],
+    ["late keys", policy?.lateKeys ? enumName(Policy_LateKeys, policy.lateKeys) : "-"],
     ["require fingerprint", `${policy?.requireFingerprint ?? "-"}`],
   ];
 }

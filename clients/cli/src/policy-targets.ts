@@ -8,6 +8,7 @@ import {
   UpdateTenantResponseSchema,
 } from "@onceward/client/admin";
 import type { FieldsSet } from "./arguments.ts";
+import { countLateClaims } from "./late-keys.ts";
 import type { PolicyHolder, PolicyTarget } from "./policy-change.ts";
 import type { PolicyInit } from "./policy-fields.ts";
 import type { Session } from "./session.ts";
@@ -18,6 +19,7 @@ const NO_FIELDS: FieldsSet<PolicyInit> = { init: {}, paths: [] };
 export function tenantPolicy({ client, call, output }: Session<TenantAdmin>): PolicyTarget {
   return {
     title: "the tenant",
+    countLateClaims: () => countLateClaims({ client, call }, ""),
     async read() {
       const { tenant } = await client.getTenant({}, call);
       return {
@@ -44,6 +46,7 @@ export function tenantPolicy({ client, call, output }: Session<TenantAdmin>): Po
 export function namespacePolicy({ client, call, output }: Session<TenantAdmin>, name: string): PolicyTarget {
   const target: PolicyTarget = {
     title: `namespace ${name}`,
+    countLateClaims: () => countLateClaims({ client, call }, name),
     async read() {
       const declared = await findNamespace({ client, call }, name);
       if (declared !== undefined) return declared;

@@ -73,8 +73,9 @@ function topicInMemory(name: string): ExampleTopic {
       const commit = () => {
         committed = offset + 1n;
       };
-      const message = { topic: name, partition: 0, offset, headers: new Map(Object.entries(headers)) };
-      log.push({ ...message, value, commit });
+      const timestamp = BigInt(Date.now());
+      const message = { topic: name, partition: 0, offset, timestamp };
+      log.push({ ...message, headers: new Map(Object.entries(headers)), value, commit });
     },
     join,
     async close() {},

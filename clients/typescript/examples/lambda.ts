@@ -37,7 +37,7 @@ function messageOf(id: string): SqsRecord {
     receiptHandle: crypto.randomUUID(),
     body: JSON.stringify({ id }),
     eventSourceARN: "arn:aws:sqs:eu-central-1:123456789012:orders",
-    attributes: {},
+    attributes: { SentTimestamp: `${Date.now()}` },
     messageAttributes: { [KEY_HEADER]: { stringValue: `${start}-${id}` } },
   };
 }

@@ -40,12 +40,14 @@ function topicInMemory(): ExampleTopic {
   return {
     async publish({ json, attributes }) {
       const id = `${++published}`;
+      const publishTime = new Date();
       const deliver = () =>
         setImmediate(() =>
           listener({
             id,
             ackId: randomUUID(),
             attributes,
+            publishTime,
             data: Buffer.from(JSON.stringify(json)),
             ack() {},
             nack: deliver,

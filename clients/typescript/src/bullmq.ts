@@ -1,6 +1,7 @@
 import { DelayedError, type Job, type Processor, UnrecoverableError } from "bullmq";
 import { createHandler, type HandledValue } from "./consumers/handle.ts";
 import { checkedKey } from "./consumers/key.ts";
+import { withMessageTime } from "./consumers/message-time.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
@@ -25,12 +26,14 @@ export const KEY_FIELD = "idempotencyKey";
  *
  * - The key is the data's field `idempotencyKey`, set when the job is added. The function's value is stored, and
  *   returned for every duplicate.
+ * - A key that contains no time has the job's `timestamp`: when it was added, also if it is delayed or retried by hand. A job that
+ *   is added again has a later one.
  * - While another holder runs the operation, the service is unreachable, or the record is ambiguous, the job is
  *   delayed by `redeliverAfterMs`, which counts no attempt.
  * - An error of the function is rethrown, for BullMQ to retry by the job's `attempts` and `backoff`, until `maxAttempts`
  *   is reached.
  * - A TerminalError is stored, and fails this job and every duplicate at once, as an UnrecoverableError. A job that
- *   can't be claimed (no key, the key of another request) fails in the same way. BullMQ keeps failed jobs, unless
+ *   can't be claimed (no key, the key of another request, a key that is too old) fails in the same way. BullMQ keeps failed jobs, unless
  *   `removeOnFail` says otherwise.
  *
  * @throws OncewardError INVALID_REQUEST for invalid options.
@@ -40,7 +43,8 @@ export function jobOnce<Data, Result>(
   options: Omit<ConsumerOptions<Job<Data>>, "maxRedeliverAfterMs">,
   fn: (job: Job<Data>, claim: Claim) => Result | Promise<Result>,
 ): Processor<Data, HandledValue<Result> | undefined> {
-  const handle = createHandler(onceward, options, keyOf, fn);
+  const timed = withMessageTime(options, ({ timestamp }: Job) => timestamp);
+  const handle = createHandler(onceward, timed, keyOf, fn);
   return async (job, token) => {
     const delivery = await handle(job);
     switch (delivery.kind) {

@@ -62,6 +62,8 @@ export type FetchHandler<Rest extends readonly unknown[] = []> = (
  *   gets its status, body and the headers that describe it, byte for byte, marked `Idempotency-Replayed: true`.
  * - While the first request runs, another one is answered with 409 and Retry-After, or waits (`waitMs`). The same key
  *   with a different request: 422.
+ * - A key whose record is forgotten and that was made too long ago (the policy's `late_keys`): 410. Only keys that are UUIDs of
+ *   version 1, 6 or 7, or ULIDs, say when they were made.
  * - Responses of 5xx, 401, 408, 425 and 429 (`stores`) are sent and not stored, so that the next attempt runs. If the
  *   handler throws, the claim is released, too, and the error is rethrown.
  * - A client's disconnect does not stop the handler: its response is stored for the repeat. A handler that has not

@@ -12,7 +12,7 @@ import {
   type StreamMessage,
   withKey,
 } from "./kafka.ts";
-import { createTestingOnceward } from "./testing.ts";
+import { createTestingOnceward, type TestingOptions } from "./testing.ts";
 
 /** Tests with a real broker and the real packages are in `test/brokers/`. */
 
@@ -20,6 +20,7 @@ interface Sent {
   readonly key?: string | undefined;
   readonly partition?: number;
   readonly body?: string;
+  readonly sentMs?: number;
 }
 
 interface TestMessage extends StreamMessage {
@@ -39,7 +40,7 @@ class Topic implements StreamConsumer<TestMessage> {
   #wake = () => {};
   #failure: Error | undefined;
 
-  send({ key, partition = 0, body = "{}" }: Sent): void {
+  send({ key, partition = 0, body = "{}", sentMs = Date.now() }: Sent): void {
     const offset = this.#next.get(partition) ?? 0n;
     this.#next.set(partition, offset + 1n);
     const { headers } = key === undefined ? { headers: new Map() } : withKey(key, { headers: new Map() });
@@ -47,7 +48,8 @@ class Topic implements StreamConsumer<TestMessage> {
       this.committed.set(partition, offset + 1n);
       for (const wake of this.#committing.splice(0)) wake();
     };
-    this.#log.push({ topic: "charges", partition, offset, headers, value: body, commit });
+    const timestamp = BigInt(sentMs);
+    this.#log.push({ topic: "charges", partition, offset, timestamp, headers, value: body, commit });
     this.#wake();
   }
 
@@ -105,8 +107,8 @@ class Topic implements StreamConsumer<TestMessage> {
 
 const namespace = "charges";
 
-function newWorld() {
-  const world = createTestingOnceward();
+function newWorld(options?: TestingOptions) {
+  const world = createTestingOnceward(options);
   onTestFinished(() => world.onceward.close());
   return world;
 }
@@ -115,8 +117,9 @@ function start(
   topic: Topic,
   fn: (message: TestMessage) => unknown,
   more: Partial<ConsumeOptions<TestMessage>> = {},
+  service?: TestingOptions,
 ) {
-  const world = newWorld();
+  const world = newWorld(service);
   const kinds: string[] = [];
   const options: ConsumeOptions<TestMessage> = {
     topics: ["charges"],
@@ -135,7 +138,7 @@ function start(
 describe("a stream of messages", () => {
   describeConsumerAdapter(test, (onceward, options, fn) => {
     const topic = new Topic();
-    const settings = { ...options, topics: ["charges"], deadLetter: "skip" as const, waitMs: 0 };
+    const settings = { ...options, topics: ["charges"], deadLetter: () => {}, waitMs: 0 };
     let retried = Promise.withResolvers<void>();
     const consuming = consumeOnce(
       onceward,
@@ -302,6 +305,29 @@ describe("a stream of messages", () => {
   });
 });
 
+const TIMED: TestingOptions = { policy: { lateKeys: "REQUIRE_TIME", keyRetentionS: 60 } };
+
+test("a key without a time has that of its message, and a late message is dead-lettered", async () => {
+  const topic = new Topic();
+  const deadLetter = vi.fn();
+  const { kinds } = start(topic, () => {}, { deadLetter }, TIMED);
+  topic.send({ key: "order-1" });
+  topic.send({ key: "order-2", sentMs: Date.now() - 120_000 });
+  await topic.untilCommitted(0, 2n);
+  expect(kinds).toEqual(["processed", "refused"]);
+  expect(deadLetter).toHaveBeenCalledOnce();
+});
+
+test("a late message that would be skipped holds up its partition", async () => {
+  const topic = new Topic();
+  const { kinds } = start(topic, () => {}, {}, TIMED);
+  topic.send({ key: "order-1", sentMs: Date.now() - 120_000 });
+  topic.send({ key: "order-2" });
+  await expect.poll(() => kinds).toEqual(expect.arrayContaining(["refused", "refused"]));
+  expect(kinds).not.toContain("processed");
+  expect(topic.committed.get(0)).toBeUndefined();
+});
+
 describe("eachMessage", () => {
   /** Returns a payload as `@confluentinc/kafka-javascript` makes it: header values are buffers. */
   function delivered(headers: Record<string, unknown>, offset = "42", resume: () => void = () => {}) {
@@ -309,7 +335,7 @@ describe("eachMessage", () => {
     return {
       topic: "charges",
       partition: 3,
-      message: { offset, headers },
+      message: { offset, timestamp: `${Date.now()}`, headers },
       pause,
     } satisfies EachMessagePayload;
   }

@@ -2,6 +2,7 @@ import { createConclude, type DeadLetterOptions, type Retry } from "./consumers/
 import { createEffectHandler } from "./consumers/handle.ts";
 import { type StreamConsumer, type StreamMessage, StreamReader } from "./consumers/kafka-stream.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
+import { withMessageTime } from "./consumers/message-time.ts";
 import { type ConsumerOptions, redeliveryOf } from "./consumers/options.ts";
 import type { PartitionMessage } from "./consumers/partitions.ts";
 import { checkWholeNumber } from "./errors/violations.ts";
@@ -66,6 +67,8 @@ export interface ConsumeOptions<Message> extends KafkaOptions<Message> {
  * ```
  *
  * - The key is the message's `idempotency-key` header. The function's value is not kept.
+ * - A key that contains no time has the message's timestamp, which rebalances and resets of offsets keep. A producer that
+ *   sends the operation again, and a tool that copies messages without their timestamps, give it a later one.
  * - The messages of a partition are handled one after the other, those of different partitions beside each other.
  * - Offsets are committed here, each after its message is settled: done now, done before, or failed permanently. The
  *   package's own `autocommit` commits an offset when its message is read, and would lose it in a crash.
@@ -91,7 +94,8 @@ export function consumeOnce<Message extends StreamMessage>(
   const { topics, fallbackMode = "earliest", maxMessages = DEFAULT_MAX_MESSAGES } = options;
   const { redeliverAfterMs } = redeliveryOf(options);
   checkWholeNumber("maxMessages", maxMessages, 1, Number.MAX_SAFE_INTEGER);
-  const handle = createConcludingHandler<Message>(onceward, options, fn, ({ headers }) =>
+  const timed = withMessageTime(options, ({ timestamp }: Message) => Number(timestamp));
+  const handle = createConcludingHandler<Message>(onceward, timed, fn, ({ headers }) =>
     keyOfHeaders([...headers]),
   );
   return new StreamReader(consumer, { topics, fallbackMode, maxMessages, redeliverAfterMs }, handle);
@@ -101,6 +105,8 @@ export function consumeOnce<Message extends StreamMessage>(
 export interface EachMessagePayload extends PartitionMessage {
   readonly message: {
     readonly offset: string;
+    /** In milliseconds since 1970. */
+    readonly timestamp: string;
     readonly headers?: Readonly<Record<string, unknown>> | undefined;
   };
   /** Pauses the partition, and returns the function that resumes it. */
@@ -129,6 +135,8 @@ export interface EachMessagePayload extends PartitionMessage {
  * ```
  *
  * - The key is the message's `idempotency-key` header. The function's value is not kept.
+ * - A key that contains no time has the message's timestamp, which rebalances and resets of offsets keep. A producer that
+ *   sends the operation again, and a tool that copies messages without their timestamps, give it a later one.
  * - The offset moves on only once the operation is settled: done now, done before, or failed permanently.
  * - While another holder runs the operation, waits up to `waitMs` (10 s); then the partition is paused for
  *   `redeliverAfterMs` and the error is thrown, so that the message comes again, and the partition's order is kept. The
@@ -144,7 +152,8 @@ export function eachMessageOnce<Payload extends EachMessagePayload>(
   options: KafkaOptions<Payload>,
   fn: (payload: Payload, claim: Claim) => unknown,
 ): (payload: Payload) => Promise<void> {
-  const handleOnce = createConcludingHandler<Payload>(onceward, options, fn, ({ message }) =>
+  const timed = withMessageTime(options, ({ message }: Payload) => Number(message.timestamp));
+  const handleOnce = createConcludingHandler<Payload>(onceward, timed, fn, ({ message }) =>
     keyOfHeaders(Object.entries(message.headers ?? {})),
   );
   return async (payload) => {
@@ -179,18 +188,20 @@ export interface DeadLetter {
   readonly key?: unknown;
   readonly value: unknown;
   readonly headers?: Readonly<Record<string, unknown>> | undefined;
+  /** In milliseconds since 1970. */
+  readonly timestamp?: string | undefined;
 }
 
 /**
  * Returns a `deadLetter` option of {@link eachMessageOnce} that sends the message to a topic, with the header
- * `onceward-error` added.
+ * `onceward-error` added, and with its timestamp.
  */
 export function deadLetterTo(
   producer: TopicProducer,
   topic: string,
 ): (payload: { readonly message: DeadLetter }, error: Error) => Promise<void> {
-  return async ({ message: { key, value, headers } }, error) => {
-    const messages = [{ key, value, headers: { ...headers, "onceward-error": error.message } }];
+  return async ({ message: { key, value, headers, timestamp } }, error) => {
+    const messages = [{ key, value, timestamp, headers: { ...headers, "onceward-error": error.message } }];
     await producer.send({ topic, messages });
   };
 }

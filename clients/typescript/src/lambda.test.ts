@@ -4,7 +4,7 @@ import {
   type SuiteConsumerFactory,
 } from "../../../test/helpers/adapters/consumer-suite.ts";
 import { Record_State } from "./gen/onceward/v1/record_pb.ts";
-import { createOnceward } from "./index.ts";
+import { createOnceward, KeyTooOldError } from "./index.ts";
 import { KEY_HEADER, lambdaOnce, type SqsRecord, sqsBatchOnce } from "./lambda.ts";
 import { createTestingOnceward } from "./testing.ts";
 
@@ -24,7 +24,7 @@ function message(id: string, key: string | undefined = id, group?: string): Mess
     receiptHandle: `receipt-${id}`,
     body: id,
     eventSourceARN: group === undefined ? STANDARD : FIFO,
-    attributes: { MessageGroupId: group },
+    attributes: { MessageGroupId: group, SentTimestamp: `${Date.now()}` },
     messageAttributes: key === undefined ? {} : { [KEY_HEADER]: { stringValue: key } },
   };
 }
@@ -55,6 +55,15 @@ describe("a batch of SQS", () => {
     });
     const Records = ["throws", "a", "held", "b"].map((id) => message(id));
     expect(await handler({ Records }, context())).toEqual(failed("throws", "held"));
+  });
+
+  test("a key without a time has that at which its message was sent, and a late message stays", async () => {
+    await using testing = createTestingOnceward({ policy: { lateKeys: "REQUIRE_TIME", keyRetentionS: 60 } });
+    const ran: string[] = [];
+    const handler = sqsBatchOnce(testing.onceward, quiet, ({ body }: Message) => ran.push(body));
+    const late = { ...message("late"), attributes: { SentTimestamp: `${Date.now() - 120_000}` } };
+    expect(await handler({ Records: [message("a"), late] }, context())).toEqual(failed("late"));
+    expect(ran).toEqual(["a"]);
   });
 
   test("at most `concurrency` messages are handled at once, and all are handled", async () => {
@@ -137,6 +146,16 @@ describe("a handler", () => {
       reason: "FINGERPRINT_MISMATCH",
     });
     expect(fn).toHaveBeenCalledOnce();
+  });
+
+  test("has the time that keyCreatedAt returns", async () => {
+    await using testing = createTestingOnceward({ policy: { lateKeys: "REQUIRE_TIME" } });
+    const timed = { ...options, keyCreatedAt: ({ cents }: Order) => new Date(cents) };
+    const handler = lambdaOnce(testing.onceward, timed, () => "charged");
+    await expect(handler({ id: "o-1", cents: 100 }, context())).rejects.toThrow(KeyTooOldError);
+    expect(await handler({ id: "o-1", cents: Date.now() }, context())).toBe("charged");
+    const wrong = { ...options, keyCreatedAt: Date.now() as never };
+    expect(() => lambdaOnce(testing.onceward, wrong, vi.fn())).toThrow(/^keyCreatedAt must be a function/);
   });
 
   test("waits for another holder no longer than the invocation lasts", async () => {

@@ -32,6 +32,8 @@ export interface LambdaOptions<Event> extends NamespaceDefaults {
   readonly key: (event: Event) => string;
   /** Returns what the key belongs to, as `RunOptions.fingerprint` describes it. Default: not compared. */
   readonly fingerprint?: ((event: Event) => unknown) | undefined;
+  /** Returns when the key was made, as `RunOptions.keyCreatedAt` describes it. Default: the time in the key, if any. */
+  readonly keyCreatedAt?: ((event: Event) => Date | undefined) | undefined;
 }
 
 /**
@@ -60,14 +62,22 @@ export function lambdaOnce<Event, Value, Context extends LambdaContext = LambdaC
   fn: (event: Event, context: Context, claim: Claim) => Value | Promise<Value>,
 ): (event: Event, context: Context) => Promise<Jsonify<Value>> {
   checkFunction("fn", fn);
-  const { key, fingerprint, ...shared } = options;
+  const { key, fingerprint, keyCreatedAt, ...shared } = options;
   checkFunction("key", key);
-  if (fingerprint !== undefined) checkFunction("fingerprint", fingerprint);
+  for (const [name, fnOfEvent] of Object.entries({ fingerprint, keyCreatedAt })) {
+    if (fnOfEvent !== undefined) checkFunction(name, fnOfEvent);
+  }
   checkNamespaceOptions(shared);
   return (event, context) =>
     untilTimeout(onceward, context, (signal) =>
       onceward.run(
-        { ...shared, key: key(event), fingerprint: fingerprint?.(event), signal },
+        {
+          ...shared,
+          key: key(event),
+          fingerprint: fingerprint?.(event),
+          keyCreatedAt: keyCreatedAt?.(event),
+          signal,
+        },
         async (claim) => await fn(event, context, claim),
       ),
     );

@@ -4,6 +4,7 @@ import { createEffectHandler } from "./consumers/handle.ts";
 import { handleHeld } from "./consumers/hold-message.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import { leaseLeftMs } from "./consumers/lease-left.ts";
+import { withMessageTime } from "./consumers/message-time.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
 import { refusedField } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
@@ -58,6 +59,8 @@ export type MessageHeaders = NonNullable<JsMsg["headers"]>;
  * ```
  *
  * - The key is the header `idempotency-key`. The function's value is not kept.
+ * - A key that contains no time has the time at which the stream stored the message, which replays and mirrors keep. In a stream
+ *   that sources another, and when its copy is published from a dead-letter stream, it has a later one.
  * - The message is acknowledged once the operation is settled: done now, or done before.
  * - While the message is handled, JetStream is told so every `workingIntervalMs`, so that a function may take longer than
  *   the consumer's `ack_wait`.
@@ -66,7 +69,7 @@ export type MessageHeaders = NonNullable<JsMsg["headers"]>;
  *   the function throws, after a delay that doubles, until `maxAttempts` is reached.
  * - While the service is unreachable, the message is held and tried every `redeliverAfterMs`, so that an outage counts no
  *   deliveries. `onDelivery` is called for each attempt. Closing the client ends this.
- * - If the operation failed permanently, or the message can't be claimed (no key, the key of another request), the
+ * - If the operation failed permanently, or the message can't be claimed (no key, the key of another request, a key that is too old), the
  *   message goes to `deadLetter` and is terminated, which JetStream publishes as an advisory. A stream that keeps messages
  *   by limits still has it.
  *
@@ -92,7 +95,12 @@ export function messageOnce(
   if (!(workingIntervalMs >= 1 && workingIntervalMs <= MAX_WORKING_INTERVAL_MS)) {
     throw refusedField("workingIntervalMs", `must be 1-${MAX_WORKING_INTERVAL_MS} milliseconds`);
   }
-  const handle = createEffectHandler(onceward, options, keyOf, fn);
+  const handle = createEffectHandler(
+    onceward,
+    withMessageTime(options, ({ time }: JsMsg) => time.getTime()),
+    keyOf,
+    fn,
+  );
   const conclude = createConclude(options, ["skip"]);
   return async (message) => {
     const [delivery, verdict] = await handleHeld(

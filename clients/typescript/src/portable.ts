@@ -8,6 +8,7 @@ export {
   CredentialInvalidError,
   FingerprintMismatchError,
   InvalidRequestError,
+  KeyTooOldError,
   NamespaceDeniedError,
   RoleDeniedError,
   TenantSuspendedError,

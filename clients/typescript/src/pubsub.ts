@@ -3,6 +3,7 @@ import type { Delivery } from "./consumers/delivery.ts";
 import { createEffectHandler } from "./consumers/handle.ts";
 import { inOrder } from "./consumers/in-order.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
+import { withMessageTime } from "./consumers/message-time.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
@@ -20,6 +21,8 @@ export interface PubSubMessage {
   readonly ackId: string;
   readonly attributes: Readonly<Record<string, string>>;
   readonly orderingKey?: string | null | undefined;
+  /** When the topic got the message. */
+  readonly publishTime: Date;
   ack(): void;
   nack(): void;
 }
@@ -46,6 +49,8 @@ export interface MessageOptions<Message> extends ConsumerOptions<Message>, DeadL
  * ```
  *
  * - The key is the attribute `idempotency-key`. The function's value is not kept.
+ * - A key that contains no time has the message's `publishTime`, which a seek keeps. A message that the subscription forwards
+ *   to its dead-letter topic, or that is published again from there, has a later one.
  * - The message is acknowledged once the operation is settled: done now, done before, or failed permanently.
  * - While another holder runs the operation, the service is unreachable or the record is ambiguous, the message is kept
  *   and tried every `redeliverAfterMs`, so that no delivery attempt is counted. The package extends its acknowledgement
@@ -67,7 +72,12 @@ export function messageOnce<Message extends PubSubMessage>(
   fn: (message: Message, claim: Claim) => unknown,
 ): (message: Message) => Promise<void> {
   const conclude = createConclude(options, ["skip"]);
-  const handle = createEffectHandler(onceward, options, keyOf, fn);
+  const handle = createEffectHandler(
+    onceward,
+    withMessageTime(options, ({ publishTime }: Message) => publishTime.getTime()),
+    keyOf,
+    fn,
+  );
 
   /** Resolves with whether the message was acknowledged. */
   async function handleAndAnswer(message: Message): Promise<boolean> {

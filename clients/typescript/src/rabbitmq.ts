@@ -2,6 +2,7 @@ import type { ConfirmChannel, ConsumeMessage, Options } from "amqplib";
 import { createConclude, type DeadLetterOptions } from "./consumers/dead-letter.ts";
 import { createEffectHandler } from "./consumers/handle.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
+import { withMessageTime } from "./consumers/message-time.ts";
 import { type ConsumerOptions, redeliveryOf } from "./consumers/options.ts";
 import { openRetryQueues } from "./consumers/retry-queue.ts";
 import type { Claim } from "./run/claim.ts";
@@ -49,12 +50,15 @@ export interface MessageOptions
  * ```
  *
  * - The key is the header `idempotency-key`. The function's value is not kept.
+ * - A key that contains no time has the property `timestamp`, in seconds or milliseconds, if the producer sets it: dead-letter
+ *   exchanges and retry queues keep it. A broker that overwrites it (`set_header_timestamp.overwrite`), and a producer that
+ *   sends the operation again, give it a later one.
  * - The message is acknowledged once the operation is settled: done now, or done before.
  * - If another holder runs the operation, the service is unreachable or the record is ambiguous, the message goes through
  *   a retry queue and comes back after `redeliverAfterMs`; if the function throws, after a delay that doubles, until
  *   `maxAttempts` is reached. Each delay has its queue `<queue>.retry-<ms>`, which is declared here when it is first
  *   needed: a quorum queue that dead-letters at least once (RabbitMQ 3.10 or later), through the default exchange.
- * - If the operation failed permanently, or the message can't be claimed (no key, the key of another request), the
+ * - If the operation failed permanently, or the message can't be claimed (no key, the key of another request, a key that is too old), the
  *   message goes to `deadLetter`: `"broker"` is the queue's dead-letter exchange.
  *
  * If the retry queue takes no message, a warning says so (ONCEWARD_RETRY_QUEUE), and the message returns to its queue
@@ -69,7 +73,7 @@ export async function messageOnce(
   fn: (message: ConsumeMessage, claim: Claim) => unknown,
 ): Promise<(message: ConsumeMessage) => Promise<void>> {
   const { channel, queue } = options;
-  const handle = createEffectHandler(onceward, options, keyOf, fn);
+  const handle = createEffectHandler(onceward, withMessageTime(options, timeMsOf), keyOf, fn);
   const conclude = createConclude(options, ["skip", "broker"]);
   const sendLater = await openRetryQueues(channel, queue, redeliveryOf(options).backoffMs);
 
@@ -121,4 +125,13 @@ export function withKey(key: string, options: Options.Publish = {}): Options.Pub
 
 function keyOf({ properties }: ConsumeMessage): string | undefined {
   return properties.headers?.[KEY_HEADER];
+}
+
+/** Later than any time in seconds, and earlier than any in milliseconds since 1974. */
+const FIRST_MS = 2 ** 37;
+
+/** AMQP's timestamps are in seconds; a producer that sets `Date.now()` writes milliseconds. */
+function timeMsOf({ properties }: ConsumeMessage): number {
+  const timestamp = Number(properties.timestamp);
+  return timestamp < FIRST_MS ? timestamp * 1000 : timestamp;
 }

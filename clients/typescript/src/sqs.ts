@@ -11,6 +11,7 @@ import { createEffectHandler } from "./consumers/handle.ts";
 import { handleHeld, MAX_HOLD_MS } from "./consumers/hold-message.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
 import { leaseLeftMs } from "./consumers/lease-left.ts";
+import { withMessageTime } from "./consumers/message-time.ts";
 import { type ConsumerOptions, redeliveryOf } from "./consumers/options.ts";
 import { AmbiguousError, InProgressError } from "./errors/errors.ts";
 import { refusedField } from "./errors/violations.ts";
@@ -74,7 +75,13 @@ export interface MessageOptions
  *     await provider.charge(order, { idempotencyKey: claim.deriveKey("provider") });
  *   },
  * );
- * const receive = { QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 20, MessageAttributeNames: [KEY_HEADER] };
+ * const receive: ReceiveMessageCommandInput = {
+ *   QueueUrl,
+ *   MaxNumberOfMessages: 10,
+ *   WaitTimeSeconds: 20,
+ *   MessageAttributeNames: [KEY_HEADER],
+ *   MessageSystemAttributeNames: ["SentTimestamp"],
+ * };
  * while (!stopping) {
  *   const { Messages = [] } = await client.send(new ReceiveMessageCommand(receive));
  *   await Promise.all(Messages.map(handle));
@@ -83,6 +90,8 @@ export interface MessageOptions
  *
  * - The key is the attribute `idempotency-key`: the received `MessageAttributeNames` must include it. The function's
  *   value is not kept.
+ * - A key that contains no time has the message's `SentTimestamp`, if the received `MessageSystemAttributeNames` include it.
+ *   A redrive from the dead-letter queue, and a producer that sends the operation again, give it a later one.
  * - The message is deleted once the operation is done, now or before.
  * - While its function runs, the message stays hidden, for up to 11 hours.
  * - While another holder runs the operation, the message is hidden until the holder's lease ends, and at least for
@@ -94,7 +103,7 @@ export interface MessageOptions
  *   `onDelivery` is called for each attempt. Closing the client returns held messages to the queue.
  * - If the function throws, the message is hidden for a delay that doubles, at least for `visibilityTimeoutMs`, until
  *   `maxAttempts` is reached, or the queue's `maxReceiveCount`.
- * - If the operation failed permanently, or the message can't be claimed (no key, the key of another request), the
+ * - If the operation failed permanently, or the message can't be claimed (no key, the key of another request, a key that is too old), the
  *   message goes to `deadLetter` and is deleted. With `"broker"` it stays until its visibility timeout, and after the
  *   queue's `maxReceiveCount` goes to its dead-letter queue; without a redrive policy it stays until its retention ends.
  *
@@ -125,7 +134,12 @@ export function messageOnce(
   } = options;
   checkDuration("visibilityTimeoutMs", visibilityTimeoutMs, MIN_VISIBILITY_TIMEOUT_MS);
   checkDuration("ambiguousAfterMs", ambiguousAfterMs, 0);
-  const handle = createEffectHandler(onceward, options, keyOf, fn);
+  const handle = createEffectHandler(
+    onceward,
+    withMessageTime(options, ({ Attributes }: Message) => Number(Attributes?.SentTimestamp)),
+    keyOf,
+    fn,
+  );
   const conclude = createConclude(options, ["skip", "broker"]);
   const { redeliverAfterMs } = redeliveryOf(options);
   /** Returns how long a message stays hidden that is not held: each time costs a receive. */

@@ -20,6 +20,7 @@
 
 import type { Context } from "@temporalio/activity";
 import { checkFunction, refusedField } from "./errors/violations.ts";
+import { keyTime } from "./keys/key-time.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 import type { NamespaceDefaults } from "./run/namespace.ts";
@@ -72,6 +73,9 @@ export interface ActivityInterceptor {
  *   TerminalError, are stored; each attempt fails with a non-retryable ApplicationFailure.
  * - A value that could not be stored is the activity's result all the same: Temporal keeps it.
  * - Other arguments than those of the first attempt fail the activity (non-retryable, `OncewardFingerprintMismatch`).
+ * - A key that contains no time has that at which the activity was first scheduled: the same for every attempt. A reset schedules
+ *   the activity again, so that with the scope `workflow` it has a later one. A key that is too old fails the activity
+ *   (non-retryable, `OncewardKeyTooOld`).
  * - While another worker runs the activity, waits at most `waitMs`, with Temporal's heartbeats; then, as for an ambiguous
  *   record or a service that is unreachable, the attempt fails with a retryable ApplicationFailure (`OncewardInProgress`,
  *   `OncewardAmbiguous`, `OncewardUnavailable`), and Temporal tries again.
@@ -98,10 +102,12 @@ export function temporalInterceptor(
     const heartbeats = startHeartbeats(context);
     let held: Claim | undefined;
     try {
+      const operation = key?.(info, args) ?? operationKey(info, scope);
       return await onceward.run(
         {
           ...shared,
-          key: key?.(info, args) ?? operationKey(info, scope),
+          key: operation,
+          keyCreatedAt: keyTime(operation) ? undefined : new Date(info.scheduledTimestampMs),
           fingerprint: fingerprint === undefined ? [info.activityType, args] : fingerprint(info, args),
           signal,
         },

@@ -1,4 +1,5 @@
 import { createEffectHandler } from "./consumers/handle.ts";
+import { withMessageTime } from "./consumers/message-time.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
 import { WebhookSignatureError, type WebhookSource } from "./consumers/webhook-sources.ts";
 import type { Claim } from "./run/claim.ts";
@@ -17,7 +18,7 @@ export {
 } from "./consumers/webhook-sources.ts";
 
 /** {@link ConsumerOptions} for events, and their source. */
-export interface WebhookOptions<Event> extends Omit<ConsumerOptions<Event>, "key"> {
+export interface WebhookOptions<Event> extends Omit<ConsumerOptions<Event>, "key" | "keyCreatedAt"> {
   /** Checks the signature and returns the event's key: a provider's source, or your own. */
   readonly source: WebhookSource<Event>;
   /**
@@ -59,7 +60,8 @@ export interface WebhookRejection {
  *
  * - 200 once the event is settled: handled now, handled before (`Idempotency-Replayed: true`), or failed permanently
  *   with a TerminalError, so that it is not sent again.
- * - 401 for an invalid signature, and 400 for an event without an id: nothing is claimed.
+ * - 401 for an invalid signature, and 400 for an event without an id: nothing is claimed. Also 400 for an event that is too old
+ *   (KeyTooOldError): the provider keeps it as failed, and a person finds out whether it was handled.
  * - 503 with Retry-After while another process handles it, or Onceward is unreachable: the provider sends it again.
  * - 500 if the function throws: the claim is released, and the provider sends it again. Also 500 if `source.verify`
  *   throws anything but a WebhookSignatureError, such as for a missing secret: nothing is claimed (`onRejected`).
@@ -76,7 +78,15 @@ export function webhookOnce<Event>(
   fn: (event: Event, claim: Claim) => unknown,
 ): (request: Request) => Promise<Response> {
   const { source, onRejected = warnOfRejections() } = options;
-  const handle = createEffectHandler(onceward, options, (event: Event) => source.key(event), fn);
+  const handle = createEffectHandler(
+    onceward,
+    withMessageTime<Event, ConsumerOptions<Event>>(
+      options,
+      (event) => source.createdAt?.(event)?.getTime() ?? Number.NaN,
+    ),
+    (event: Event) => source.key(event),
+    fn,
+  );
   return async (request) => {
     const body = await request.text();
     let event: Event;

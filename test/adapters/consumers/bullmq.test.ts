@@ -14,7 +14,7 @@ import { jobOnce, KEY_FIELD, withKey } from "../../../clients/typescript/src/bul
 import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { describeWithRedis, startRedis, type TestRedis } from "../../helpers/redis/redis.ts";
-import { eventually, useGuards } from "./fixtures.ts";
+import { eventually, newTimedGuard, useGuards } from "./fixtures.ts";
 
 interface Data {
   readonly amount: number;
@@ -92,6 +92,15 @@ describeWithRedis("A worker of BullMQ", () => {
         return await told.promise;
       },
     };
+  });
+
+  test("a key without a time has that at which its job was added", async () => {
+    const guard = newTimedGuard();
+    const { add, ended } = newConsumer(jobOnce(guard.onceward, guard.options, () => "charged"));
+    expect((await ended(await add(withKey("order-1", {})))).returnvalue).toBe("charged");
+    const late = await ended(await add(withKey("order-2", {}), { timestamp: Date.now() - 120_000 }));
+    expect(late.failedReason).toContain("repeat it under a new key");
+    expect(guard.kinds()).toEqual(["processed", "refused"]);
   });
 
   test("an operation that is added twice is performed once, and both jobs have its value", async () => {

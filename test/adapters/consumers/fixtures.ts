@@ -1,4 +1,5 @@
 import { createOnceward, type Onceward } from "@onceward/client";
+import { createTestingOnceward } from "@onceward/client/testing";
 import { afterAll, beforeAll, onTestFinished, vi } from "vitest";
 import type { Delivery } from "../../../clients/typescript/src/consumers/delivery.ts";
 import { createTestDatabase, type TestDatabase } from "../../helpers/database/database.ts";
@@ -80,6 +81,18 @@ async function guardOf(database: TestDatabase, server: TestServer): Promise<Guar
       await onceward.close();
     },
   };
+}
+
+/**
+ * Creates a service in memory that remembers keys for a minute, and refuses those whose time is unknown: a message with the key
+ * of an order is processed only if the adapter reads the message's own time.
+ */
+export function newTimedGuard(): Pick<Guarded, "onceward" | "options" | "kinds"> {
+  const { onceward } = createTestingOnceward({ policy: { lateKeys: "REQUIRE_TIME", keyRetentionS: 60 } });
+  onTestFinished(() => onceward.close());
+  const kinds: string[] = [];
+  const options = { namespace: NAMESPACE, onDelivery: ({ kind }: Delivery) => kinds.push(kind) };
+  return { onceward, options, kinds: () => kinds };
 }
 
 /** Creates a client of the guard's tenant that cannot reach the service until `heal`. */

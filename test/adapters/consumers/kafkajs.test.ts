@@ -11,13 +11,13 @@ import {
 } from "../../../clients/typescript/src/kafkajs.ts";
 import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
-import { eventually, type Guarded, useGuards } from "./fixtures.ts";
+import { eventually, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
 
 /**
  * Returns the argument of `eachMessage`, as recorded with KafkaJS: header values and bodies are buffers.
  * Tests with a real broker are in `test/brokers/`.
  */
-function delivered({ headers = {}, value }: Message, offset = "42") {
+function delivered({ headers = {}, value, timestamp = `${Date.now()}` }: Message, offset = "42") {
   const resume = vi.fn();
   const pause = vi.fn(() => resume);
   const payload: EachMessagePayload = {
@@ -26,7 +26,7 @@ function delivered({ headers = {}, value }: Message, offset = "42") {
     message: {
       key: Buffer.from("customer-7"),
       value: value === null ? null : Buffer.from(value),
-      timestamp: "1763643862123",
+      timestamp,
       attributes: 0,
       offset,
       headers: Object.fromEntries(
@@ -45,7 +45,7 @@ function delivered({ headers = {}, value }: Message, offset = "42") {
 const newGuard = useGuards();
 
 function consumer(
-  { onceward, options }: Guarded,
+  { onceward, options }: Pick<Guarded, "onceward" | "options">,
   fn: Parameters<typeof eachMessageOnce>[2],
   more: Partial<EachMessageOptions> = {},
 ) {
@@ -78,6 +78,19 @@ test("a message that a rebalance delivers again is performed once, and its offse
   expect(guard.kinds()).toEqual(["processed", "duplicate"]);
   expect(fn).toHaveBeenCalledOnce();
   expect(deadLetter).not.toHaveBeenCalled();
+});
+
+test("a key without a time has that of its message, and a late message goes to a topic with the reason and its time", async () => {
+  const guard = newTimedGuard();
+  const send = vi.fn();
+  const { eachMessage } = consumer(guard, vi.fn(), { deadLetter: deadLetterTo({ send }, "charges.dead") });
+  await eachMessage(delivered(order).payload);
+  const timestamp = `${Date.now() - 120_000}`;
+  await eachMessage(delivered({ ...withKey("order-2", order), timestamp }).payload);
+  expect(guard.kinds()).toEqual(["processed", "refused"]);
+  const headers = expect.objectContaining({ "onceward-error": expect.stringContaining("under a new key") });
+  const messages = [expect.objectContaining({ timestamp, headers })];
+  expect(send).toHaveBeenCalledExactlyOnceWith({ topic: "charges.dead", messages });
 });
 
 test("an operation that the producer sends twice, at two offsets, is performed once", async () => {
@@ -221,10 +234,10 @@ test("a message is sent to the dead-letter topic unchanged, with its error", asy
   const send = vi.fn(async () => []);
   const { payload } = delivered(order);
   await deadLetterTo({ send }, "charges.dead")(payload, new Error("card declined"));
-  const { key, value, headers } = payload.message;
+  const { key, value, timestamp, headers } = payload.message;
   expect(send).toHaveBeenCalledExactlyOnceWith({
     topic: "charges.dead",
-    messages: [{ key, value, headers: { ...headers, "onceward-error": "card declined" } }],
+    messages: [{ key, value, timestamp, headers: { ...headers, "onceward-error": "card declined" } }],
   });
 });
 

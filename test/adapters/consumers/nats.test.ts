@@ -13,7 +13,7 @@ import {
 } from "../../../clients/typescript/src/nats.ts";
 import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
 import { type NatsServer, startNatsServer } from "../../helpers/brokers/nats-server.ts";
-import { collectWarnings, cutOff, eventually, type Guarded, useGuards } from "./fixtures.ts";
+import { collectWarnings, cutOff, eventually, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
 import { runNatsWorker } from "./nats-worker-process.ts";
 
 const newGuard = useGuards();
@@ -94,6 +94,15 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
         return told.mock.calls.length > 0 ? "kept" : "settled";
       },
     };
+  });
+
+  test("a key without a time has that at which the stream stored its message", async () => {
+    const guard = newTimedGuard();
+    const stream = await newStream();
+    await consume(guard, stream, () => {});
+    await stream.send("order-1");
+    await stream.settled();
+    expect(guard.kinds()).toEqual(["processed"]);
   });
 
   test("an operation that is sent twice is performed once, and both messages are acknowledged", async () => {

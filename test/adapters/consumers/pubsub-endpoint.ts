@@ -10,6 +10,12 @@ interface Codec {
   decode(bytes: Uint8Array): unknown;
 }
 
+interface Published {
+  readonly attributes: Record<string, string>;
+  readonly orderingKey: string;
+  readonly publishTime: { readonly seconds: number };
+}
+
 /** Describes a method of the service Subscriber. */
 function method(name: string, request: Codec, response: Codec, streams: boolean) {
   const serialize = (codec: Codec) => (message: unknown) =>
@@ -41,7 +47,7 @@ export class PubSubEndpoint {
   /** Ids of the messages that were returned. */
   readonly nacked: string[] = [];
   readonly #server = new Server();
-  readonly #messages = new Map<string, { attributes: Record<string, string>; orderingKey: string }>();
+  readonly #messages = new Map<string, Published>();
   #pull: Pull | undefined;
   #client: PubSub | undefined;
 
@@ -79,8 +85,9 @@ export class PubSubEndpoint {
   }
 
   /** Publishes a message. */
-  publish(id: string, attributes: Record<string, string>, orderingKey = ""): void {
-    this.#messages.set(id, { attributes, orderingKey });
+  publish(id: string, attributes: Record<string, string>, orderingKey = "", publishedMs = Date.now()): void {
+    const publishTime = { seconds: Math.floor(publishedMs / 1000) };
+    this.#messages.set(id, { attributes, orderingKey, publishTime });
     this.#deliver(id);
   }
 
@@ -92,7 +99,7 @@ export class PubSubEndpoint {
   #deliver(id: string): void {
     const published = this.#messages.get(id);
     if (published === undefined) return;
-    const message = { messageId: id, ...published, data: Buffer.from("{}"), publishTime: { seconds: 1 } };
+    const message = { messageId: id, ...published, data: Buffer.from("{}") };
     this.#pull?.write({ receivedMessages: [{ ackId: id, message }] });
   }
 }

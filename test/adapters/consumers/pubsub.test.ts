@@ -4,7 +4,7 @@ import { createTestingOnceward } from "@onceward/client/testing";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type MessageOptions, messageOnce, withKey } from "../../../clients/typescript/src/pubsub.ts";
 import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
-import { collectWarnings } from "./fixtures.ts";
+import { collectWarnings, newTimedGuard } from "./fixtures.ts";
 import { PubSubEndpoint } from "./pubsub-endpoint.ts";
 
 /** The real package, against a server of the RPCs that it uses. */
@@ -38,7 +38,8 @@ describeConsumerAdapter(test, (onceward, options, fn) => {
   const onDelivery: MessageOptions<Message>["onDelivery"] = ({ kind }) => {
     if (kind === "released" || kind === "postponed") kept.resolve();
   };
-  const handle = messageOnce(onceward, { ...quiet, ...options, onDelivery }, (message: Message, claim) =>
+  const settings = { ...quiet, ...options, deadLetter: () => {}, onDelivery };
+  const handle = messageOnce(onceward, settings, (message: Message, claim) =>
     fn(message.data.toString(), claim),
   );
   subscription.on("message", (message: Message) => void handle(message));
@@ -57,6 +58,19 @@ describeConsumerAdapter(test, (onceward, options, fn) => {
       return await outcome;
     },
   };
+});
+
+test("a key without a time has that at which its message was published", async () => {
+  const guard = newTimedGuard();
+  const deadLetter = vi.fn();
+  const handle = messageOnce(guard.onceward, { ...guard.options, deadLetter }, () => {});
+  subscription.on("message", (message) => void handle(message));
+  endpoint.publish("1", attributesOf("order-1"));
+  await expect.poll(() => endpoint.acked).toEqual(["1"]);
+  endpoint.publish("2", attributesOf("order-2"), "", Date.now() - 120_000);
+  await expect.poll(() => endpoint.acked).toEqual(["1", "2"]);
+  expect(guard.kinds()).toEqual(["processed", "refused"]);
+  expect(deadLetter).toHaveBeenCalledOnce();
 });
 
 test("an outage returns no message: it is acknowledged when the service answers", async () => {

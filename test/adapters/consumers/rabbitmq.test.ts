@@ -19,7 +19,7 @@ import {
 } from "../../helpers/brokers/rabbitmq.ts";
 import type { RabbitMqBroker } from "../../helpers/brokers/rabbitmq-broker.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
-import { collectWarnings, eventually, type Guarded, useGuards } from "./fixtures.ts";
+import { collectWarnings, eventually, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
 import { startRabbitMqWorker } from "./rabbitmq-worker-process.ts";
 
 interface Queue {
@@ -58,7 +58,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
   }
 
   async function consume(
-    { onceward, options }: Guarded,
+    { onceward, options }: Pick<Guarded, "onceward" | "options">,
     { queue, channel }: Omit<Queue, "connection">,
     fn: Parameters<typeof messageOnce>[2],
     more: Partial<MessageOptions> = {},
@@ -113,6 +113,23 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
         return isKept ? "kept" : "settled";
       },
     };
+  });
+
+  test.each([
+    ["in seconds", 1000],
+    ["in milliseconds", 1],
+  ])("a key without a time has the timestamp of its message, %s, also after a retry", async (_, unitMs) => {
+    const guard = newTimedGuard();
+    const { channel, queue } = await newQueue();
+    const timestamp = Math.floor(Date.now() / unitMs);
+    const seen: unknown[] = [];
+    await consume(guard, { channel, queue }, ({ properties }) => {
+      seen.push(properties.timestamp);
+      if (seen.length === 1) throw new Error("the provider is down");
+    });
+    channel.sendToQueue(queue, Buffer.from("{}"), withKey("order-1", { timestamp }));
+    await eventually(() => expect(guard.kinds()).toEqual(["released", "processed"]));
+    expect(seen).toEqual([timestamp, timestamp]);
   });
 
   test("an operation that is sent twice is performed once, and the second is counted as a duplicate", async () => {

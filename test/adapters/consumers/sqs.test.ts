@@ -12,7 +12,7 @@ import {
 } from "../../../clients/typescript/src/sqs.ts";
 import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
-import { collectWarnings, cutOff, eventually, type Guarded, useGuards } from "./fixtures.ts";
+import { collectWarnings, cutOff, eventually, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
 import { startSqsEndpoint } from "./sqs-endpoint.ts";
 
 const QUEUE_URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/charges";
@@ -21,9 +21,14 @@ const newGuard = useGuards();
 
 /** Creates a consumer that receives one message with these attributes. */
 async function consumer(
-  { onceward, options }: Guarded,
+  { onceward, options }: Pick<Guarded, "onceward" | "options">,
   fn: Parameters<typeof messageOnce>[2],
-  { body = '{"amount":100}', attributes = withKey("order-1", {}).MessageAttributes, ...more }: Received = {},
+  {
+    body = '{"amount":100}',
+    attributes = withKey("order-1", {}).MessageAttributes,
+    sentMs = Date.now(),
+    ...more
+  }: Received = {},
 ) {
   const message: Message = {
     MessageId: "d6790f8d-d575-4f01-bc51-40122EXAMPLE",
@@ -31,6 +36,7 @@ async function consumer(
     MD5OfBody: md5(body),
     Body: body,
     MessageAttributes: attributes,
+    Attributes: { SentTimestamp: `${sentMs}` },
   };
   const { client, calls, refuse } = await startSqsEndpoint({ ReceiveMessage: { Messages: [message] } });
   const settings = { ...options, client, queueUrl: QUEUE_URL, deadLetter: "skip" as const, ...more };
@@ -55,6 +61,7 @@ function md5(body: string): string {
 interface Received extends Partial<MessageOptions> {
   readonly body?: string;
   readonly attributes?: NonNullable<Message["MessageAttributes"]>;
+  readonly sentMs?: number;
 }
 
 const deletion = {
@@ -84,6 +91,20 @@ test("a message that is received twice is performed once, and deleted both times
   }
   expect(guard.kinds()).toEqual(["processed", "duplicate"]);
   expect(orders).toEqual([{ amount: 100 }]);
+});
+
+test("a key without a time has that at which its message was sent, and a late message is not dropped", async () => {
+  const guard = newTimedGuard();
+  for (const [sentMs, action] of [
+    [Date.now(), "DeleteMessage"],
+    [Date.now() - 120_000, "ChangeMessageVisibility"],
+  ] as const) {
+    const attributes = withKey(`order-${sentMs}`, {}).MessageAttributes;
+    const { receive, calls } = await consumer(guard, vi.fn(), { attributes, sentMs });
+    await receive();
+    expect(calls).toMatchObject([{ action }]);
+  }
+  expect(guard.kinds()).toEqual(["processed", "refused"]);
 });
 
 test.each([

@@ -18,7 +18,7 @@ import {
 } from "../../../clients/typescript/src/webhooks.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { restoreGlobals } from "../../helpers/processes/own-globals.ts";
-import { collectWarnings, type Guarded, useGuards } from "./fixtures.ts";
+import { collectWarnings, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
 
 const SECRET = "whsec_a_secret_that_only_tests_have";
 const stripe = new Stripe("sk_test_none");
@@ -29,7 +29,7 @@ const newGuard = useGuards();
 
 /** Serves the handler over HTTP, and returns a function that sends a request to it. */
 async function serveOnce<Event>(
-  { onceward, options }: Guarded,
+  { onceward, options }: Pick<Guarded, "onceward" | "options">,
   source: WebhookSource<Event>,
   fn: (event: Event) => unknown,
   onRejected?: (rejection: WebhookRejection) => void,
@@ -59,9 +59,10 @@ const stripeSource = stripeEvents((body, signature) =>
   stripe.webhooks.constructEventAsync(body, signature, SECRET),
 );
 
-function stripeEvent(id: string, secret = SECRET): Sent {
+function stripeEvent(id: string, secret = SECRET, createdMs = Date.now()): Sent {
   const body = JSON.stringify({
     id,
+    created: Math.floor(createdMs / 1000),
     object: "event",
     type: "invoice.paid",
     data: { object: { id: "in_1", object: "invoice" } },
@@ -83,6 +84,19 @@ test("a Stripe event that is sent again is handled once, and answered 200 both t
     { kind: "processed", key: "evt_2" },
   ]);
   expect(types).toEqual(["invoice.paid", "invoice.paid"]);
+});
+
+test("an event that Stripe created too long ago is answered 400, and is not handled", async () => {
+  const guard = newTimedGuard();
+  const fn = vi.fn();
+  const send = await serveOnce(guard, stripeSource, fn);
+  expect(await send(stripeEvent("evt_1"))).toMatchObject({ status: 200 });
+  expect(await send(stripeEvent("evt_2", SECRET, Date.now() - 120_000))).toMatchObject({
+    status: 400,
+    text: expect.stringContaining("Find out whether"),
+  });
+  expect(guard.kinds()).toEqual(["processed", "refused"]);
+  expect(fn).toHaveBeenCalledOnce();
 });
 
 test.each([

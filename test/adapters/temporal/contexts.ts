@@ -21,6 +21,7 @@ export function newTask(info: Partial<Context["info"]> = {}): Task {
     workflowExecution: { workflowId: "order-7", runId: "first" },
     attempt: 1,
     isLocal: false,
+    scheduledTimestampMs: Date.now(),
     ...info,
   } as Context["info"];
   const log = {} as ContextParameters[5];

@@ -1,8 +1,8 @@
-import { createOnceward, TerminalError } from "@onceward/client";
+import { createOnceward, newKey, TerminalError } from "@onceward/client";
 import { currentClaim, type TemporalOptions, temporalInterceptor } from "@onceward/client/temporal";
 import { ApplicationFailure } from "@temporalio/common";
 import { expect, test, vi } from "vitest";
-import { type Guarded, useGuards } from "../consumers/fixtures.ts";
+import { type Guarded, newTimedGuard, useGuards } from "../consumers/fixtures.ts";
 import { newTask, type Task } from "./contexts.ts";
 
 const newGuard = useGuards();
@@ -53,6 +53,21 @@ test("activities, local ones, workflows, runs and namespaces have keys of their 
   // Not in the list: not guarded.
   for (let times = 0; times < 2; times++) await attempt(guard, activity, { activities: ["refund"] });
   expect(activity).toHaveBeenCalledTimes(tasks.length + 6);
+});
+
+test("an activity has the time at which it was first scheduled, and one that is too old ends", async () => {
+  const guard = newTimedGuard();
+  expect(await attempt(guard, () => "charged")).toBe("charged");
+  const activity = vi.fn();
+  const late = newTask({ activityId: "2", attempt: 2, scheduledTimestampMs: Date.now() - 120_000 });
+  await expect(attempt(guard, activity, {}, late)).rejects.toMatchObject({
+    type: "OncewardKeyTooOld",
+    nonRetryable: true,
+    message: expect.stringContaining("Find out whether"),
+  });
+  // A key with a time of its own.
+  expect(await attempt(guard, () => "charged", { key: newKey }, late)).toBe("charged");
+  expect(activity).not.toHaveBeenCalled();
 });
 
 test("other arguments end the activity", async () => {

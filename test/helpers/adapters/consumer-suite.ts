@@ -30,6 +30,9 @@ export type SuiteConsumerFactory = (
   fn: (body: string, claim: Claim) => unknown,
 ) => SuiteConsumer | Promise<SuiteConsumer>;
 
+/** A UUID of version 7, made in February 2022. */
+const KEY_OF_2022 = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f";
+
 const ORDER: SuiteMessage = { key: "order-1", body: '{"cents":100}' };
 
 /** More than the two attempts that other tests make. */
@@ -42,15 +45,21 @@ const MAX_DELIVERIES = 100;
  * `describe` of your own.
  */
 export function describeConsumerAdapter(test: TestFunction, newConsumer: SuiteConsumerFactory): void {
-  const fact = (
-    name: string,
-    check: (world: TestingOnceward, start: (fn: () => unknown) => Promise<SuiteConsumer>) => Promise<void>,
-  ) => {
-    const make: SuiteConsumerFactory = (onceward, options, fn) =>
-      newConsumer(onceward, { ...options, maxAttempts: MAX_ATTEMPTS }, fn);
-    test(name, () => inWorld(check, make, { onLeaseExpiry: "HOLD" }));
-  };
+  const make: SuiteConsumerFactory = (onceward, options, fn) =>
+    newConsumer(onceward, { ...options, maxAttempts: MAX_ATTEMPTS }, fn);
+  const fact: Fact = (name, check) =>
+    test(name, () => inWorld(check, make, { onLeaseExpiry: "HOLD", lateKeys: "REFUSE" }));
+  describeSettled(fact);
+  describeKept(fact);
+}
 
+/** Defines one test, whose check starts consumers with a function. */
+type Fact = (
+  name: string,
+  check: (world: TestingOnceward, start: (fn: () => unknown) => Promise<SuiteConsumer>) => Promise<void>,
+) => unknown;
+
+function describeSettled(fact: Fact): void {
   fact("a message that is delivered twice runs once, and is settled both times", async (_, start) => {
     const ran = counter();
     const consumer = await start(ran.call);
@@ -94,6 +103,14 @@ export function describeConsumerAdapter(test: TestFunction, newConsumer: SuiteCo
     equal(ran.count, 0);
   });
 
+  fact("a message whose key is too old never runs", async (_, start) => {
+    const ran = counter();
+    await (await start(ran.call)).deliver({ ...ORDER, key: KEY_OF_2022 });
+    equal(ran.count, 0);
+  });
+}
+
+function describeKept(fact: Fact): void {
   fact("while the service is away nothing runs, and the message is kept", async ({ faults }, start) => {
     const ran = counter();
     const consumer = await start(ran.call);

@@ -55,6 +55,7 @@ export function namespaceCommands(host: Host): Command {
         "Sets a namespace's policy, and declares the namespace if necessary. Shows the effect, and asks.",
         "namespaces set payouts --on-lease-expiry hold --max-lease 1h",
         "namespaces set charges --require-fingerprint true --yes",
+        "namespaces set charges --late-keys refuse --dry-run",
       ),
     ).action(
       asAdmin(async (session, name: string, options: PolicyChangeOptions) => {

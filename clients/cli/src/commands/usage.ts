@@ -30,6 +30,7 @@ type Counter =
   | "inProgress"
   | "ambiguous"
   | "mismatches"
+  | "lateKeysRefused"
   | "reclaims"
   | "fenced"
   | "completions"
@@ -77,6 +78,7 @@ export function usageCommands(host: Host): Command {
             count("IN PROGRESS", "inProgress"),
             count("AMBIGUOUS", "ambiguous"),
             count("MISMATCHES", "mismatches"),
+            count("TOO OLD", "lateKeysRefused"),
             count("RECLAIMS", "reclaims"),
             count("FENCED", "fenced"),
             count("COMPLETIONS", "completions"),

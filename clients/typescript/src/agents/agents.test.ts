@@ -79,6 +79,19 @@ test("a call with its own key is recognised in another step and another run", as
   expect(tool).toHaveBeenCalledOnce();
 });
 
+test("a model is told that a call is too old to be repeated, and nothing runs", async () => {
+  const testing = createTestingOnceward({ policy: { lateKeys: "REFUSE" } });
+  onTestFinished(() => testing.onceward.close());
+  const tool = vi.fn();
+  const madeIn2022 = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f";
+  await expect(resume(testing).call({ ...refund, key: madeIn2022 }, tool)).rejects.toMatchObject({
+    name: "ToolBlockedError",
+    reason: "TOO_OLD",
+    message: expect.stringContaining("a person has to check"),
+  });
+  expect(tool).not.toHaveBeenCalled();
+});
+
 test("a model that changes the arguments in a repeated step is told so, and nothing runs", async () => {
   const testing = newTesting();
   await resume(testing).call(refund, () => "refunded");

@@ -77,7 +77,7 @@ export class Attempt {
   }
 
   #blocked(reason: BlockedReason, cause?: OncewardError): ToolBlockedError {
-    this.isUnknown = reason === "AMBIGUOUS" || reason === "IN_PROGRESS";
+    this.isUnknown = reason === "AMBIGUOUS" || reason === "IN_PROGRESS" || reason === "TOO_OLD";
     return new ToolBlockedError(reason, this, cause);
   }
 }
@@ -90,6 +90,7 @@ function blockedReason(error: OncewardError): BlockedReason | undefined {
   if (error.reason === "LEASE_LOST") return "IN_PROGRESS";
   if (error instanceof ResultUnavailableError) return "RESULT_UNAVAILABLE";
   if (error.reason === "FINGERPRINT_MISMATCH") return "ARGUMENTS_CHANGED";
+  if (error.reason === "KEY_TOO_OLD") return "TOO_OLD";
   return isUnavailable(error) ? "UNAVAILABLE" : undefined;
 }
 

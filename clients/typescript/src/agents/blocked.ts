@@ -7,6 +7,7 @@ import type { OncewardError } from "../errors/errors.ts";
  * - `ARGUMENTS_CHANGED`: an earlier attempt of the same step called the tool with other arguments.
  * - `IN_PROGRESS`: another process runs the same call.
  * - `RESULT_UNAVAILABLE`: the call was done before, and its value is no longer stored.
+ * - `TOO_OLD`: the call's key is older than the service remembers keys, so that the call may have been done and forgotten.
  * - `UNAVAILABLE`: the service did not grant the claim, see `cause`.
  */
 export type BlockedReason =
@@ -14,6 +15,7 @@ export type BlockedReason =
   | "ARGUMENTS_CHANGED"
   | "IN_PROGRESS"
   | "RESULT_UNAVAILABLE"
+  | "TOO_OLD"
   | "UNAVAILABLE";
 
 /**
@@ -58,6 +60,12 @@ function textOf(reason: BlockedReason, tool: string, key: string): string {
       return (
         `ALREADY DONE. This call of the tool ${tool} was done before, once. Its result is not available any more. Nothing ` +
         "ran now. Do not call the tool again for this purpose. If you need the result, read it by another tool."
+      );
+    case "TOO_OLD":
+      return (
+        `OUTCOME UNKNOWN. This call of the tool ${tool} is so old that it may have been done before, and be forgotten. Nothing ` +
+        "ran now. Do not call the tool again for this purpose, and do not say that it succeeded or failed. If another tool can " +
+        `read the outcome, use that tool. Otherwise tell the user that a person has to check the operation ${key}.`
       );
     case "UNAVAILABLE":
       return (

@@ -1,3 +1,4 @@
+import { OncewardError } from "../errors/errors.ts";
 import { refusedField } from "../errors/violations.ts";
 import { warn } from "../run/events.ts";
 import type { Delivery } from "./delivery.ts";
@@ -10,12 +11,14 @@ import { type ConsumerOptions, redeliveryOf } from "./options.ts";
 export interface DeadLetterOptions<Message, Elsewhere extends "skip" | "broker" = "skip"> {
   /**
    * Where a message goes whose operation failed permanently (a TerminalError, or an error on the last of `maxAttempts`), or
-   * that can't be claimed (no key, the key of another request). The broker forgets it afterwards.
+   * that can't be claimed (no key, the key of another request, a key that is too old). The broker forgets it afterwards.
    *
    * - A function sends it to a dead-letter queue, for example. If it throws, a warning says so (ONCEWARD_DEAD_LETTER), and the
    *   message is tried again after `redeliverAfterMs`. It may get a message twice, after a crash.
    * - `"broker"`, for brokers that have dead-letter queues of their own: the broker moves it there, by its own settings.
-   * - `"skip"`: nowhere. The failure is in Onceward's record and in `onDelivery`.
+   * - `"skip"`: nowhere. The failure is in Onceward's record and in `onDelivery`. A message whose key is too old
+   *   (KeyTooOldError) is not skipped, because there is no record that says whether its operation happened: it is tried again
+   *   after `redeliverAfterMs`, until it has another destination. Use a function or `"broker"` where the policy refuses late keys.
    */
   readonly deadLetter: ((message: Message, error: Error) => unknown) | Elsewhere;
 }
@@ -58,6 +61,7 @@ export function createConclude<Message>(
 
   async function giveUp(message: Message, error: Error): Promise<Verdict> {
     if (deadLetter === "broker") return { kind: "reject" };
+    if (deadLetter === "skip" && isTooOld(error)) return { kind: "retry", error, delayMs: redeliverAfterMs };
     try {
       if (deadLetter !== "skip") await deadLetter(message, error);
     } catch (cause) {
@@ -83,4 +87,9 @@ export function createConclude<Message>(
         return delivery satisfies never;
     }
   };
+}
+
+/** Nothing else knows of such a message: dropping it could lose an operation that never happened. */
+function isTooOld(error: Error): boolean {
+  return error instanceof OncewardError && error.reason === "KEY_TOO_OLD";
 }

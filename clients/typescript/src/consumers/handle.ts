@@ -6,6 +6,7 @@ import {
   TerminalError,
 } from "../errors/errors.ts";
 import { checkFunction, refusedField } from "../errors/violations.ts";
+import { keyTime } from "../keys/key-time.ts";
 import type { Claim } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
 import { callHook, Warnings } from "../run/events.ts";
@@ -44,7 +45,7 @@ export function createHandler<Message, Value>(
   const common = { namespace, waitMs, leaseMs, timeoutMs, owner, classifyError };
   checkFunction("fn", fn);
   checkRunOptions({ ...common, key: "any" });
-  for (const name of ["key", "fingerprint", "onDelivery"] as const) {
+  for (const name of ["key", "fingerprint", "keyCreatedAt", "onDelivery"] as const) {
     if (options[name] !== undefined) checkFunction(name, options[name]);
   }
   const redelivery = redeliveryOf(options);
@@ -52,7 +53,7 @@ export function createHandler<Message, Value>(
   const warnings = new Warnings();
 
   async function deliver(message: Message, signal?: AbortSignal): Promise<Delivery<HandledValue<Value>>> {
-    const named = nameOf(message, options.key ?? keyOf, options.fingerprint);
+    const named = nameOf(message, { ...options, key: options.key ?? keyOf });
     if ("error" in named) return { kind: "refused", ...named };
     const { key } = named;
     let claim: Claim | undefined;
@@ -107,32 +108,34 @@ async function attempt<Value>(
   }
 }
 
+/** What names a message's operation. */
+type Name = Pick<RunOptions, "key" | "fingerprint" | "keyCreatedAt">;
+
 /** Returns the names of a message's operation; if it can't be claimed, the error, and its key if that is known. */
 function nameOf<Message>(
   message: Message,
-  keyOf: (message: Message) => string | undefined,
-  fingerprintOf: ((message: Message) => unknown) | undefined,
-):
-  | { readonly key: string; readonly fingerprint: unknown }
-  | { readonly key: string | undefined; readonly error: OncewardError } {
+  of: Pick<ConsumerOptions<Message>, "fingerprint" | "keyCreatedAt"> & {
+    readonly key: (message: Message) => string | undefined;
+  },
+): Name | { readonly key: string | undefined; readonly error: OncewardError } {
   let key: string | undefined;
+  let reads: "key" | "fingerprint" | "keyCreatedAt" = "key";
   try {
-    key = keyOf(message);
+    key = of.key(message);
+    if (key === undefined) {
+      return { key, error: new OncewardError("INVALID_REQUEST", "The message has no operation key.") };
+    }
+    reads = "fingerprint";
+    const fingerprint = of.fingerprint?.(message);
+    reads = "keyCreatedAt";
+    // The time in a key is the same in each message that has the key, also if the producer sends a second one.
+    return { key, fingerprint, keyCreatedAt: keyTime(key) ? undefined : of.keyCreatedAt?.(message) };
   } catch (cause) {
-    return { key: undefined, error: unreadable("key", cause) };
-  }
-  if (key === undefined) {
-    const error = new OncewardError("INVALID_REQUEST", "The message has no operation key.");
-    return { key, error };
-  }
-  try {
-    return { key, fingerprint: fingerprintOf?.(message) };
-  } catch (cause) {
-    return { key, error: unreadable("fingerprint", cause) };
+    return { key, error: unreadable(reads, cause) };
   }
 }
 
-function unreadable(field: "key" | "fingerprint", cause: unknown): OncewardError {
+function unreadable(field: string, cause: unknown): OncewardError {
   const why = cause instanceof Error ? cause.message : `${cause}`;
   return refusedField(field, `of the message can't be read: ${why}`, cause);
 }
@@ -170,9 +173,11 @@ function postponed(key: string, error: OncewardError, redeliverAfterMs: number):
   return { kind: "postponed", key, error, delayMs };
 }
 
-/** Returns whether the message itself is invalid, not the consumer's settings, so that no delay would help. */
+/** The fields of a claim that a message determines; the last one is that of the service. */
+const OF_THE_MESSAGE: ReadonlySet<string> = new Set(["key", "fingerprint", "keyCreatedAt", "key_created_at"]);
+
+/** Returns whether the message itself is invalid or too old, not the consumer's settings, so that no delay would help. */
 function isAboutMessage({ reason, violations }: OncewardError): boolean {
-  if (reason === "FINGERPRINT_MISMATCH") return true;
-  const fields = new Set(violations.map(({ field }) => field));
-  return reason === "INVALID_REQUEST" && (fields.has("key") || fields.has("fingerprint"));
+  if (reason === "FINGERPRINT_MISMATCH" || reason === "KEY_TOO_OLD") return true;
+  return reason === "INVALID_REQUEST" && violations.some(({ field }) => OF_THE_MESSAGE.has(field));
 }

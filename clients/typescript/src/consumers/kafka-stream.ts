@@ -9,6 +9,8 @@ export interface StreamMessage {
   readonly topic: string;
   readonly partition: number;
   readonly offset: bigint;
+  /** In milliseconds since 1970. */
+  readonly timestamp: bigint;
   /** Keys and values are text, or bytes if the consumer has no deserializers. */
   readonly headers: ReadonlyMap<unknown, unknown>;
   /** Commits the offset behind the message. */

@@ -17,6 +17,12 @@ export interface ConsumerOptions<Message>
    */
   readonly fingerprint?: ((message: Message) => unknown) | undefined;
   /**
+   * Returns when the operation's key was made, as `RunOptions.keyCreatedAt` describes it. Not called for a key that is a UUID of
+   * version 1, 6 or 7, or a ULID: these contain their time. If it throws, the message is refused. Default: the message's own
+   * time, where the adapter has one.
+   */
+  readonly keyCreatedAt?: ((message: Message) => Date | undefined) | undefined;
+  /**
    * After how many attempts the operation fails permanently: 1 to 1,000,000, or Infinity for never. An attempt is a claim
    * of the key that was granted (`claim.attempt`), also to a process that then died. An error of the function on the last
    * attempt is stored as a TerminalError is. If the last attempt ended without an outcome, the next one stores a

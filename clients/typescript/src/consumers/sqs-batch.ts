@@ -8,6 +8,7 @@ import { createEffectHandler } from "./handle.ts";
 import { waitsForService } from "./hold-message.ts";
 import { KEY_HEADER } from "./key.ts";
 import { type LambdaContext, type LambdaRunner, untilTimeout } from "./lambda-timeout.ts";
+import { withMessageTime } from "./message-time.ts";
 import type { ConsumerOptions } from "./options.ts";
 
 /** The part of a message of an SQS event that handlers read; `SQSRecord` of `@types/aws-lambda` has it. */
@@ -18,7 +19,11 @@ export interface SqsRecord {
   readonly receiptHandle: string;
   /** The ARN of the queue. That of a FIFO queue ends in `.fifo`. */
   readonly eventSourceARN: string;
-  readonly attributes: { readonly MessageGroupId?: string | undefined };
+  readonly attributes: {
+    readonly MessageGroupId?: string | undefined;
+    /** In milliseconds since 1970. */
+    readonly SentTimestamp: string;
+  };
   readonly messageAttributes: Readonly<Record<string, { readonly stringValue?: string | undefined }>>;
 }
 
@@ -63,9 +68,11 @@ const MAX_CONCURRENCY = 1000;
  *
  * - The key is the message attribute `idempotency-key`; `withKey` of `@onceward/client/sqs` sets it. The function's value
  *   is not kept.
+ * - A key that contains no time has the message's `SentTimestamp`. A redrive from the dead-letter queue, and a producer that
+ *   sends the operation again, give it a later one.
  * - A message is deleted once its operation is done, now or before.
  * - A message stays in the queue if its function throws, or another holder runs its operation.
- * - If the operation failed permanently, or the message can't be claimed (no key, the key of another request), the
+ * - If the operation failed permanently, or the message can't be claimed (no key, the key of another request, a key that is too old), the
  *   message goes to `deadLetter` and is deleted. With `"broker"` it stays in the queue.
  * - While the service is unreachable, a message is tried every `redeliverAfterMs` within the same invocation, and stays
  *   in the queue if the invocation has no time left. The rest of the batch then stays without an attempt. So an outage
@@ -87,7 +94,12 @@ export function sqsBatchOnce<Message extends SqsRecord>(
 ): (event: SqsEvent<Message>, context: LambdaContext) => Promise<SqsBatchResponse> {
   const { concurrency = DEFAULT_CONCURRENCY } = options;
   checkWholeNumber("concurrency", concurrency, 1, MAX_CONCURRENCY);
-  const handle = createEffectHandler(onceward, options, keyOf, fn);
+  const handle = createEffectHandler(
+    onceward,
+    withMessageTime(options, ({ attributes }: Message) => Number(attributes.SentTimestamp)),
+    keyOf,
+    fn,
+  );
   const conclude = createConclude(options, ["skip", "broker"]);
   return ({ Records }, context) =>
     untilTimeout(onceward, context, async (signal) => {

@@ -15,16 +15,21 @@ export interface WebhookSource<Event> {
   verify(body: string, headers: Headers): Event | Promise<Event>;
   /** Returns the event's own id, the same each time it is sent: its operation key. */
   key(event: Event): string | undefined;
+  /**
+   * Returns when the event happened, the same each time it is sent, for keys that contain no time. Default: unknown.
+   */
+  createdAt?(event: Event): Date | undefined;
 }
 
 /**
- * The source of Stripe's events. The key is the event's `id`.
+ * The source of Stripe's events. The key is the event's `id`, and its time is `created`: the same in retries, and when an event
+ * is sent again from the dashboard.
  *
  * @param constructEvent checks the signature, as `stripe.webhooks.constructEventAsync(body, signature,
  *   endpointSecret)`. The signature is invalid if this throws WebhookSignatureError or Stripe's
  *   StripeSignatureVerificationError, which Stripe also throws for a blank secret.
  */
-export function stripeEvents<Event extends { readonly id: string }>(
+export function stripeEvents<Event extends { readonly id: string; readonly created: number }>(
   constructEvent: (body: string, signature: string) => Event | Promise<Event>,
 ): WebhookSource<Event> {
   return {
@@ -33,6 +38,7 @@ export function stripeEvents<Event extends { readonly id: string }>(
       return await verified(() => constructEvent(body, signature), isStripeSignatureError);
     },
     key: ({ id }) => id,
+    createdAt: ({ created }) => new Date(created * 1000),
   };
 }
 
@@ -46,8 +52,8 @@ export interface GitHubEvent {
 }
 
 /**
- * The source of GitHub's webhooks. The key is `X-GitHub-Delivery`, which a redelivery repeats. GitHub does not sign
- * that header, so only HTTPS protects it. For typed payloads use `githubEvents<EmitterWebhookEvent>`.
+ * The source of GitHub's webhooks. The key is `X-GitHub-Delivery`, which a redelivery repeats: a UUID, which contains
+ * its time if its version is 1. GitHub does not sign that header, so only HTTPS protects it. For typed payloads use `githubEvents<EmitterWebhookEvent>`.
  *
  * @param verify checks the signature, as `webhooks.verify(body, signature)` of `@octokit/webhooks`.
  */
@@ -70,7 +76,8 @@ export function githubEvents<Event extends GitHubEvent = GitHubEvent>(
 }
 
 /**
- * The source of Apple's App Store Server Notifications (version 2). The key is `notificationUUID`.
+ * The source of Apple's App Store Server Notifications (version 2). The key is `notificationUUID`,
+ * which contains no time.
  *
  * @param verify checks and decodes, as `verifier.verifyAndDecodeNotification(signedPayload)` of
  *   `@apple/app-store-server-library`. The signature is invalid if this throws WebhookSignatureError or that library's

@@ -26,6 +26,25 @@ function errorFor<R extends CatalogueReason>(reason: R): ErrorClass<R> {
 export class InvalidRequestError extends errorFor("INVALID_REQUEST") {}
 /** The key was used for a different request. Nothing happened; a retry does not help. */
 export class FingerprintMismatchError extends errorFor("FINGERPRINT_MISMATCH") {}
+/**
+ * The key is older than its namespace remembers keys, and has no record: its operation may have happened, and been forgotten.
+ * Nothing happened; a retry does not help. Find out whether the effect happened, and repeat it under a new key if it did not.
+ */
+export class KeyTooOldError extends errorFor("KEY_TOO_OLD") {
+  /** When the key was made. Undefined if the service did not say so. */
+  get keyCreatedAt(): Date | undefined {
+    return dateOf(this.metadata.key_created_at);
+  }
+
+  /** Until when the key was accepted. Undefined if the service did not say so. */
+  get acceptedUntil(): Date | undefined {
+    return dateOf(this.metadata.accepted_until);
+  }
+}
+
+function dateOf(rfc3339: string | undefined): Date | undefined {
+  return rfc3339 === undefined ? undefined : new Date(rfc3339);
+}
 /** Another holder has taken the claim over. Nothing happened. */
 export class ClaimSupersededError extends errorFor("CLAIM_SUPERSEDED") {}
 /** The claim was completed before with a different result, which is kept. */

@@ -41,6 +41,7 @@ const CLASSES = new Map(
     catalogue.RecordUnreadableError,
     catalogue.TenantMovingError,
     catalogue.RecordCountMismatchError,
+    catalogue.KeyTooOldError,
   ].map((each) => [each.reason as string, each] as const),
 );
 

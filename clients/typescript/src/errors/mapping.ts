@@ -107,6 +107,11 @@ function isConnectionBroken({ code, cause }: OncewardError): boolean {
   return inner instanceof Error && "code" in inner && typeof inner.code === "string";
 }
 
+/** Returns whether a claim was refused because of its key's time: it is required and unknown, or in the future. */
+export function isAboutKeyTime({ reason, violations }: OncewardError): boolean {
+  return reason === "INVALID_REQUEST" && violations.some(({ field }) => field === "key_created_at");
+}
+
 /**
  * Returns whether a whole Batch may have failed because of the content of one item: it can't be encoded or parsed, or
  * is too large. The items are then sent one by one, so that only the invalid one fails.

@@ -30,6 +30,21 @@ test.each([
   ["a control character", { key: "a\u0085" }, "key must not contain control characters"],
   ["an upper case namespace", { namespace: "Charges" }, "namespace must match ^[a-z0-9][a-z0-9._-]{0,62}$"],
   ["a long owner", { owner: "x".repeat(129) }, "owner must be 0-128 bytes of UTF-8, is 129"],
+  [
+    "a time that is no Date",
+    { keyCreatedAt: Date.now() as never },
+    "keyCreatedAt must be a valid Date of the years 1-9999",
+  ],
+  [
+    "an invalid Date",
+    { keyCreatedAt: new Date("yesterday") },
+    "keyCreatedAt must be a valid Date of the years 1-9999",
+  ],
+  [
+    "a time beyond Timestamps",
+    { keyCreatedAt: new Date(8.64e15) },
+    "keyCreatedAt must be a valid Date of the years 1-9999",
+  ],
   ["a short lease", { leaseMs: 999 }, "leaseMs must be a whole number of milliseconds, 1000-86400000"],
   ["a wait that is no number", { waitMs: Number.NaN }, /^waitMs must be a whole number of milliseconds/],
   [

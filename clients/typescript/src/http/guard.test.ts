@@ -80,3 +80,45 @@ test.each([
   expect([(await handle(request())).status, (await handle(request())).status]).toEqual([400, 400]);
   expect(warn).toHaveBeenCalledOnce();
 });
+
+const NOW = new Date("2030-01-01T12:00:00Z");
+
+/** Sends a key to a guard whose policy remembers keys for an hour, and requires that they contain their time. */
+async function sendKey(key: string, handler = vi.fn(async () => new Response("charged"))) {
+  const policy = { lateKeys: "REQUIRE_TIME", keyRetentionS: 3600 } as const;
+  const { onceward } = createTestingOnceward({ now: NOW, policy });
+  const headers = { "idempotency-key": `"${key}"` };
+  const answer = await idempotent(
+    onceward,
+    options,
+    handler,
+  )(new Request("http://localhost/charges", { method: "POST", headers }));
+  return { answer, handler };
+}
+
+test("a request whose key was made too long ago is answered with 410, and is not handled", async () => {
+  const { answer, handler } = await sendKey("01b8dceb-0500-7000-8000-000000000000");
+  expect([answer.status, answer.headers.get("content-type")]).toEqual([410, "application/problem+json"]);
+  expect(await answer.json()).toMatchObject({
+    type: "urn:onceward:problem:key-too-old",
+    title: "Too old to retry: find out what happened.",
+  });
+  expect(handler).not.toHaveBeenCalled();
+});
+
+test("a key that contains a recent time is handled", async () => {
+  const { answer } = await sendKey("01b8dd3d-6ac0-7000-8000-000000000000");
+  expect([answer.status, await answer.text()]).toEqual([200, "charged"]);
+});
+
+test.each([
+  ["no time", "order-1"],
+  ["a time in the future", "01b8e000-0000-7000-8000-000000000000"],
+])("a key that contains %s is answered with 400 where the policy requires its time", async (_, key) => {
+  const { answer, handler } = await sendKey(key);
+  expect([answer.status, await answer.json()]).toMatchObject([
+    400,
+    { type: "urn:onceward:problem:key-without-time" },
+  ]);
+  expect(handler).not.toHaveBeenCalled();
+});

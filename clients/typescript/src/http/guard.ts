@@ -1,6 +1,7 @@
 import { InvalidRequestError } from "../errors/catalogue.ts";
 import { fingerprintWithFiles } from "../keys/fingerprint.ts";
 import { IDEMPOTENCY_REPLAYED, parseIdempotencyKey } from "../keys/idempotency-key.ts";
+import { keyTime } from "../keys/key-time.ts";
 import { joinKey } from "../keys/keys.ts";
 import { UnsupportedFingerprintType } from "../keys/plain-value.ts";
 import { type Claim, ClaimAbandoned } from "../run/claim.ts";
@@ -135,6 +136,7 @@ export function createGuard<Native extends object>(
     const operation = {
       ...policy.run,
       key: joinKey(request.method, request.route, callerOf(policy.caller, native), key),
+      keyCreatedAt: keyTime(key),
       fingerprint,
       codec: responseCodec,
     };

@@ -1,5 +1,5 @@
 import { AmbiguousError, InProgressError, OncewardError, ResultUnavailableError } from "../errors/errors.ts";
-import { isRetryable } from "../errors/mapping.ts";
+import { isAboutKeyTime, isRetryable } from "../errors/mapping.ts";
 import { utf8Bytes } from "../wire/bytes.ts";
 import type { WholeResponse } from "./whole-response.ts";
 
@@ -12,6 +12,8 @@ import type { WholeResponse } from "./whole-response.ts";
  * | `key-malformed` | 400 | the header is neither a structured-field string nor a bare key of 1-255 characters | corrects it |
  * | `request-unreadable` | 400 | the request has no fingerprint: a part of its identity is missing, or is not well-formed Unicode | corrects it |
  * | `key-reused` | 422 | the key was used for a different request | makes a new key |
+ * | `key-without-time` | 400 | the policy requires that keys contain their time, and this one has none, or one in the future | sends a UUID of version 7, made when the operation begins |
+ * | `key-too-old` | 410 | the request may have been carried out so long ago that it is forgotten | finds out, before it makes a new key |
  * | `in-progress` | 409, Retry-After | the first request is still in progress | repeats the same request |
  * | `ambiguous` | 409 | it is unknown whether an earlier attempt had its effect, and a person must find out | asks the API's owner |
  * | `result-gone` | 410 | the request was carried out, once; its response is no longer stored, or was too large | reads the resource instead |
@@ -61,6 +63,17 @@ const PROBLEMS = {
     status: 422,
     title: "The Idempotency-Key was used for another request.",
     detail: "Send this request with a new key, or repeat the first request as it was.",
+  },
+  "key-without-time": {
+    status: 400,
+    title: "The Idempotency-Key must contain the time at which it was made.",
+    detail: "Send a UUID of version 7, or a ULID, made when the operation begins by a clock that is right.",
+  },
+  "key-too-old": {
+    status: 410,
+    title: "Too old to retry: find out what happened.",
+    detail:
+      "The request may have been carried out, and its record is gone. Read the resource, and use a new key only if it was not.",
   },
   "in-progress": {
     status: 409,
@@ -126,6 +139,8 @@ export function problemOf(error: unknown): Problem | undefined {
   if (error instanceof AmbiguousError) return problemFor("ambiguous");
   if (error instanceof ResultUnavailableError) return problemFor("result-gone");
   if (error.reason === "FINGERPRINT_MISMATCH") return problemFor("key-reused");
+  if (error.reason === "KEY_TOO_OLD") return problemFor("key-too-old");
+  if (isAboutKeyTime(error)) return problemFor("key-without-time");
   if (error.reason === "CLOSED" || isRetryable(error))
     return problemFor("unavailable", error.retryDelayMs ?? 0);
   return undefined;

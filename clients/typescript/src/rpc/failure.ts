@@ -9,7 +9,7 @@ import {
   ResultUnavailableError,
   TerminalError,
 } from "../errors/errors.ts";
-import { isRetryable } from "../errors/mapping.ts";
+import { isAboutKeyTime, isRetryable } from "../errors/mapping.ts";
 import { ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 
 /** The failure of an RPC, like google.rpc.Status, independent of the library that makes the error. */
@@ -55,6 +55,15 @@ export function refusalOf(error: unknown): RpcFailure {
   }
   if (reason === "FINGERPRINT_MISMATCH") {
     return refusal(Code.FailedPrecondition, reason, "The idempotency key was used for another request.");
+  }
+  if (reason === "KEY_TOO_OLD") {
+    const message = "The call is too old to be repeated: find out whether it was carried out.";
+    return refusal(Code.FailedPrecondition, reason, message);
+  }
+  if (isAboutKeyTime(error)) {
+    const message =
+      "The idempotency key must contain the time at which it was made, as a UUID of version 7 does.";
+    return refusal(Code.InvalidArgument, reason, message);
   }
   if (reason === "CLOSED" || isRetryable(error)) {
     const message = "It is unknown whether the call was carried out.";

@@ -2,6 +2,7 @@ import { Code } from "@connectrpc/connect";
 import { TerminalError } from "../errors/errors.ts";
 import { fingerprintWithFiles } from "../keys/fingerprint.ts";
 import { parseIdempotencyKey } from "../keys/idempotency-key.ts";
+import { keyTime } from "../keys/key-time.ts";
 import { joinKey } from "../keys/keys.ts";
 import { UnsupportedFingerprintType } from "../keys/plain-value.ts";
 import type { Claim } from "../run/claim.ts";
@@ -131,6 +132,7 @@ async function operationOf<Native, Response>(
     ...pickRunOptions(options),
     waitMs,
     key: joinKey(call.procedure, callerOf(caller, call.native), key),
+    keyCreatedAt: keyTime(key),
     fingerprint: await fingerprinted(fingerprint(call.native)),
     codec: call.codec,
   };

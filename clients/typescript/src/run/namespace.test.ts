@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, expectTypeOf, test, vi } from "vitest";
-import { InvalidRequestError } from "../errors/catalogue.ts";
+import { InvalidRequestError, KeyTooOldError } from "../errors/catalogue.ts";
 import { InProgressError, TerminalError } from "../errors/errors.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
 import type { Claim } from "./claim.ts";
@@ -31,6 +31,15 @@ test("a wrapped function runs once per key, and every call gets the stored value
   expect(values).toEqual(Array(2).fill({ charged: 100, at: "1970-01-01T00:00:00.000Z" }));
   expect(fn).toHaveBeenCalledOnce();
   await expect(charge({ ...ORDER, cents: 200 })).rejects.toMatchObject({ reason: "FINGERPRINT_MISMATCH" });
+});
+
+test("a wrapped function's key has the time of its input", async () => {
+  await using refusing = createTestingOnceward({ policy: { lateKeys: "REQUIRE_TIME" } });
+  const charge = refusing.onceward
+    .namespace("charges")
+    .wrap((order: Order) => order.cents, { key: ({ id }) => id, keyCreatedAt: ({ at }) => at });
+  await expect(charge(ORDER)).rejects.toThrow(KeyTooOldError);
+  expect(await charge({ ...ORDER, at: new Date() })).toBe(100);
 });
 
 test("a wrapped function gets its input and the claim", async () => {
@@ -84,6 +93,8 @@ test("what can't be right is refused before the first call", () => {
   expect(() => charges.wrap(undefined as never, { key: () => "" })).toThrow(/^fn must be a function/);
   expect(() => charges.wrap(vi.fn(), {} as never)).toThrow(/^key must be a function/);
   expect(() => charges.wrap(vi.fn(), { key: () => "", waitMs: -1 })).toThrow(/^waitMs must be/);
+  const keyCreatedAt = new Date() as never;
+  expect(() => charges.wrap(vi.fn(), { key: () => "", keyCreatedAt })).toThrow(/^keyCreatedAt must be/);
 });
 
 test("a call of a wrapped function accepts an ambiguous record, and calls without the option still refuse it", async () => {

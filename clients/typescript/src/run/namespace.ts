@@ -33,6 +33,8 @@ export interface WrapOptions<Input> extends NamespaceDefaults {
    * Default: none, and any input with the key gets the stored value.
    */
   readonly fingerprint?: ((input: Input) => unknown) | undefined;
+  /** Returns when the key was made, as `RunOptions.keyCreatedAt` describes it. Default: the time in the key, if any. */
+  readonly keyCreatedAt?: ((input: Input) => Date | undefined) | undefined;
 }
 
 /** {@link WrapOptions} with the codec that stores the function's value. */
@@ -110,8 +112,8 @@ export class Namespace {
 
   /**
    * Returns the function guarded by `run`: it is called once for each key that `key` returns for its input, and every
-   * repeat gets the stored value. The function gets its input and the claim. An error of `key` or `fingerprint` rejects
-   * the call, and nothing runs.
+   * repeat gets the stored value. The function gets its input and the claim. An error of `key`, `fingerprint` or
+   * `keyCreatedAt` rejects the call, and nothing runs.
    *
    * @throws InvalidRequestError for an invalid option. The wrapped function rejects with the errors of `Onceward.run`.
    */
@@ -125,15 +127,23 @@ export class Namespace {
   ): Wrapped<Input, Jsonify<T>>;
   wrap<Input>(
     fn: (input: Input, claim: Claim) => unknown,
-    { key, fingerprint, ...options }: CodecWrapOptions<Input, unknown> | JsonWrapOptions<Input>,
+    { key, fingerprint, keyCreatedAt, ...options }: CodecWrapOptions<Input, unknown> | JsonWrapOptions<Input>,
   ): Wrapped<Input, unknown> {
     checkFunction("fn", fn);
     checkFunction("key", key);
-    if (fingerprint !== undefined) checkFunction("fingerprint", fingerprint);
+    for (const [name, fnOfInput] of Object.entries({ fingerprint, keyCreatedAt })) {
+      if (fnOfInput !== undefined) checkFunction(name, fnOfInput);
+    }
     checkNamespaceOptions({ ...options, namespace: this.name });
     return async (input, { signal, acceptAmbiguous } = {}) => {
-      const call = { key: key(input), fingerprint: fingerprint?.(input), signal, acceptAmbiguous };
-      const named = { ...options, ...call };
+      const named = {
+        ...options,
+        key: key(input),
+        fingerprint: fingerprint?.(input),
+        keyCreatedAt: keyCreatedAt?.(input),
+        signal,
+        acceptAmbiguous,
+      };
       const { value } = await this.#run(this.#complete(named), (claim) => fn(input, claim));
       return value;
     };

@@ -4,7 +4,9 @@ import {
   MAX_KEY_BYTES,
   MAX_LEASE_MS,
   MAX_OWNER_BYTES,
+  MAX_TIME_MS,
   MIN_LEASE_MS,
+  MIN_TIME_MS,
   NAMESPACE_PATTERN,
 } from "../wire/limits.ts";
 import type { Codec } from "./codec.ts";
@@ -25,6 +27,13 @@ export interface RunOptions {
    * gets the stored value.
    */
   readonly fingerprint?: unknown;
+  /**
+   * When the key was made: the same on every delivery, such as the time that the operation's row, or its first message, was
+   * created. Where the namespace's policy says so (`late_keys`), a key that is older than its retention is refused
+   * (KeyTooOldError) and does not run again. Default: the time in the key, if the whole key is a UUID of version 1, 6 or 7,
+   * as `newKey` makes them, or a ULID.
+   */
+  readonly keyCreatedAt?: Date | undefined;
   /**
    * How long the claim outlives a process that dies, in milliseconds, at least 1,000. While the function runs,
    * heartbeats prolong the lease. Default: the namespace's policy.
@@ -79,6 +88,9 @@ export interface RunOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** The options that do not belong to one operation. */
+type NamespaceRunOptions = Omit<RunOptions, "key" | "keyCreatedAt">;
+
 /** {@link RunOptions} with the codec that stores the function's value. */
 export interface CodecRunOptions<T> extends RunOptions {
   /** Stores the function's value, and restores it for repeats. */
@@ -115,21 +127,29 @@ export function checkRunOptions(options: RunOptions): void {
   const violations: Violation[] = [];
   checkShared(violations, options);
   checkText(violations, "key", options.key, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
+  const { keyCreatedAt } = options;
+  if (keyCreatedAt !== undefined && !isTimestamp(keyCreatedAt)) {
+    violations.push({ field: "keyCreatedAt", description: "must be a valid Date of the years 1-9999" });
+  }
   if (options.signal !== undefined && typeof options.signal?.addEventListener !== "function") {
     violations.push({ field: "signal", description: "must be an AbortSignal" });
   }
   throwIfAny(violations);
 }
 
+function isTimestamp(value: unknown): boolean {
+  return value instanceof Date && value.getTime() >= MIN_TIME_MS && value.getTime() <= MAX_TIME_MS;
+}
+
 /** Checks a namespace's name and the options of its runs. @throws InvalidRequestError with every violation. */
-export function checkNamespaceOptions(options: Omit<RunOptions, "key">): void {
+export function checkNamespaceOptions(options: NamespaceRunOptions): void {
   const violations: Violation[] = [];
   checkShared(violations, options);
   throwIfAny(violations);
 }
 
 /** Adds the violations of the options that the runs of a namespace may share. */
-function checkShared(violations: Violation[], options: Omit<RunOptions, "key">): void {
+function checkShared(violations: Violation[], options: NamespaceRunOptions): void {
   if (typeof options.namespace !== "string" || !NAMESPACE_PATTERN.test(options.namespace)) {
     violations.push({ field: "namespace", description: `must match ${NAMESPACE_PATTERN.source}` });
   }

@@ -1,4 +1,4 @@
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type ClaimRef, OncewardError, TerminalError } from "../errors/errors.ts";
 import { errorAbout, errorFromCall } from "../errors/mapping.ts";
 import { fingerprintWithFiles } from "../keys/fingerprint.ts";
@@ -105,6 +105,7 @@ function refOf({ namespace, key }: RunOptions): ClaimRef {
 
 async function toRequest(options: RunOptions, defaultOwner: string): Promise<ClaimInit> {
   const { namespace, key, fingerprint, leaseMs, owner = defaultOwner, acceptAmbiguous = false } = options;
+  const { keyCreatedAt } = options;
   return {
     namespace,
     key,
@@ -113,6 +114,7 @@ async function toRequest(options: RunOptions, defaultOwner: string): Promise<Cla
     claimId: crypto.randomUUID(),
     ...(fingerprint !== undefined && { fingerprint: await fingerprintWithFiles(fingerprint) }),
     ...(leaseMs !== undefined && { lease: durationFromMs(leaseMs) }),
+    ...(keyCreatedAt !== undefined && { keyCreatedAt: timestampFromDate(keyCreatedAt) }),
   };
 }
 

@@ -44,7 +44,10 @@ export function settle(error: unknown, claim: Claim | undefined): unknown {
   }
   if (!(error instanceof OncewardError)) throw error;
   const { message, retryDelayMs } = error;
-  const nonRetryable = error.reason === "FINGERPRINT_MISMATCH" || error instanceof ResultUnavailableError;
+  const nonRetryable =
+    error.reason === "FINGERPRINT_MISMATCH" ||
+    error.reason === "KEY_TOO_OLD" ||
+    error instanceof ResultUnavailableError;
   throw ApplicationFailure.create({
     message,
     type: typeOf(error),
@@ -66,5 +69,6 @@ function typeOf(error: OncewardError): string {
   if (error instanceof AmbiguousError) return "OncewardAmbiguous";
   if (error instanceof ResultUnavailableError) return "OncewardResultUnavailable";
   if (error.reason === "FINGERPRINT_MISMATCH") return "OncewardFingerprintMismatch";
+  if (error.reason === "KEY_TOO_OLD") return "OncewardKeyTooOld";
   return isUnavailable(error) ? "OncewardUnavailable" : "OncewardError";
 }

@@ -6,6 +6,8 @@ export interface ActivityInfo {
   readonly activityType: string;
   readonly attempt: number;
   readonly isLocal: boolean;
+  /** When the activity was first scheduled: the same for every attempt. In milliseconds since 1970. */
+  readonly scheduledTimestampMs: number;
   readonly workflowNamespace?: string | undefined;
   /** Temporal's namespace of a standalone activity. */
   readonly activityNamespace: string;

@@ -16,6 +16,12 @@ export interface TestingPolicy {
   readonly maxResultBytes: number;
   /** Whether a claim without a fingerprint is refused. Default: false. */
   readonly requireFingerprint: boolean;
+  /**
+   * What happens to a claim whose key is older than `keyRetentionS` and has no record. RUN (default): it is granted. REFUSE: it
+   * is refused (KeyTooOldError). REQUIRE_TIME: so it is, and a key whose time is unknown is refused (InvalidRequestError).
+   * Unless RUN, records are kept for 10 minutes longer than `keyRetentionS`.
+   */
+  readonly lateKeys: "RUN" | "REFUSE" | "REQUIRE_TIME";
 }
 
 const HOUR_S = 3600;
@@ -30,7 +36,30 @@ const DEFAULT_POLICY: TestingPolicy = {
   onLeaseExpiry: "RECLAIM",
   maxResultBytes: 64 * 1024,
   requireFingerprint: false,
+  lateKeys: "RUN",
 };
+
+/** Longer than a key may be ahead of the clock, so that a record outlives the time in which its key is accepted. */
+const LATE_KEYS_MARGIN_S = 600;
+
+/**
+ * Returns how long a claim's record and its results are kept. A request can shorten it only where keys of any age are accepted;
+ * elsewhere the record is kept for longer than its policy says, and so are results that are kept for as long as their key.
+ */
+export function retentionOf(
+  policy: TestingPolicy,
+  requestedS: number | undefined,
+): Pick<TestingPolicy, "keyRetentionS" | "resultRetentionS" | "failureRetentionS"> {
+  const { lateKeys, resultRetentionS, failureRetentionS } = policy;
+  const keptS = lateKeys === "RUN" ? (requestedS ?? policy.keyRetentionS) : policy.keyRetentionS;
+  const marginS = lateKeys === "RUN" ? 0 : LATE_KEYS_MARGIN_S;
+  const stamped = (retentionS: number) => (retentionS >= keptS ? keptS + marginS : retentionS);
+  return {
+    keyRetentionS: keptS + marginS,
+    resultRetentionS: stamped(resultRetentionS),
+    failureRetentionS: stamped(failureRetentionS),
+  };
+}
 
 /**
  * Returns the effective policy, from the most general layer to the most specific one. A retention that no layer sets

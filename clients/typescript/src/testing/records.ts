@@ -1,6 +1,7 @@
 import { equals } from "@bufbuild/protobuf";
 import { type Checkpoint, type Result, Result_Kind, ResultSchema } from "../gen/onceward/v1/record_pb.ts";
 import type { TestingClock } from "./clock.ts";
+import { checkAge, type KeyAge } from "./late-keys.ts";
 import { phaseOf, type RecordId, type StoredRecord, type Terms } from "./record.ts";
 import { refusal } from "./refusal.ts";
 
@@ -12,6 +13,8 @@ export interface ClaimCommand {
   readonly claimId: string;
   readonly owner: string;
   readonly acceptAmbiguous: boolean;
+  /** Undefined: the policy accepts keys of any age, or the key's time is unknown. */
+  readonly age: KeyAge | undefined;
   readonly terms: Terms;
 }
 
@@ -65,7 +68,10 @@ export class Records {
 
   claim(command: ClaimCommand): ClaimOutcome {
     const met = this.find(command.id);
-    if (met === undefined) return { kind: "granted", record: this.#grant(command, undefined) };
+    if (met === undefined) {
+      if (command.age !== undefined) checkAge(command.age, this.#clock.nowMs);
+      return { kind: "granted", record: this.#grant(command, undefined) };
+    }
     if (mismatch(met.fingerprint, command.fingerprint)) {
       throw refusal("FINGERPRINT_MISMATCH", "The key is bound to another request: its fingerprint differs.");
     }

@@ -14,6 +14,7 @@ const CODES = {
   ALREADY_COMPLETED: Code.FailedPrecondition,
   ALREADY_RELEASED: Code.FailedPrecondition,
   RECORD_NOT_FOUND: Code.NotFound,
+  KEY_TOO_OLD: Code.FailedPrecondition,
   RESULT_TOO_LARGE: Code.InvalidArgument,
   RESPONSE_TOO_LARGE: Code.ResourceExhausted,
   CREDENTIAL_INVALID: Code.Unauthenticated,

@@ -18,7 +18,8 @@ import {
   MIN_LEASE_MS,
   NAMESPACE_PATTERN,
 } from "../wire/limits.ts";
-import type { TestingPolicy } from "./policy.ts";
+import { parseKeyAge } from "./late-keys.ts";
+import { retentionOf, type TestingPolicy } from "./policy.ts";
 import type { RecordId } from "./record.ts";
 import type { ClaimCommand } from "./records.ts";
 import { refusal } from "./refusal.ts";
@@ -36,6 +37,7 @@ const MAX_METADATA_VALUE_BYTES = 4096;
 export function parseClaim(
   request: ClaimRequest,
   policy: TestingPolicy,
+  nowMs: number,
 ): { readonly command: ClaimCommand; readonly waitMs: number } {
   const violations = new Violations();
   const { fingerprint, claimId, owner, acceptAmbiguous } = request;
@@ -50,18 +52,13 @@ export function parseClaim(
   violations.text("claim_id", claimId, { maxBytes: MAX_CLAIM_ID_BYTES });
   violations.text("owner", owner, { maxBytes: MAX_OWNER_BYTES });
   const leaseMs = parseLeaseMs(request, policy, violations) ?? policy.defaultLeaseMs;
-  const keyRetentionS = parseRetentionS(request, policy, violations) ?? policy.keyRetentionS;
+  const requestedS = parseRetentionS(request, policy, violations);
+  const age = parseKeyAge(request, policy, nowMs, violations);
   const waitMs = violations.durationMs("wait", request.wait, { minMs: 0, maxMs: MAX_WAIT_MS }) ?? 0;
   violations.throwIfAny();
-  const terms = {
-    leaseMs,
-    onLeaseExpiry: policy.onLeaseExpiry,
-    keyRetentionS,
-    resultRetentionS: Math.min(policy.resultRetentionS, keyRetentionS),
-    failureRetentionS: Math.min(policy.failureRetentionS, keyRetentionS),
-  };
+  const terms = { leaseMs, onLeaseExpiry: policy.onLeaseExpiry, ...retentionOf(policy, requestedS) };
   const bound = bytes === 0 ? undefined : fingerprint;
-  return { command: { id, fingerprint: bound, claimId, owner, acceptAmbiguous, terms }, waitMs };
+  return { command: { id, fingerprint: bound, claimId, owner, acceptAmbiguous, age, terms }, waitMs };
 }
 
 /** Parses a Complete. @throws OncewardError INVALID_REQUEST, RESULT_TOO_LARGE. */
@@ -83,7 +80,8 @@ export function parseComplete(request: CompleteRequest, policy: TestingPolicy) {
       },
     );
   }
-  return { ...held, result, keyRetentionS };
+  // Where late keys are refused, the record is kept as claimed: it outlives the time in which its key is accepted.
+  return { ...held, result, keyRetentionS: policy.lateKeys === "RUN" ? keyRetentionS : undefined };
 }
 
 export function parseRelease(request: ReleaseRequest) {
@@ -133,6 +131,7 @@ function parseLeaseMs(
   return violations.durationMs("lease", lease, { minMs: MIN_LEASE_MS, maxMs: maxLeaseMs });
 }
 
+/** Returns how long the request wants the key to be remembered, in seconds; undefined if it does not say so. */
 function parseRetentionS(
   { retention }: Pick<ClaimRequest, "retention">,
   { keyRetentionS }: TestingPolicy,

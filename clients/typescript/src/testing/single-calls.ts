@@ -62,8 +62,8 @@ export class SingleCalls {
   }
 
   async #claimWaiting(request: ClaimRequest, { signal, deadlineMs }: CallContext) {
-    const { records, waiters, policyFor } = this.#state;
-    const { command, waitMs } = parseClaim(request, policyFor(request.namespace));
+    const { records, waiters, policyFor, clock } = this.#state;
+    const { command, waitMs } = parseClaim(request, policyFor(request.namespace), clock.nowMs);
     const waitUntilMs = Math.min(performance.now() + waitMs, deadlineMs - REPLY_MARGIN_MS);
     let outcome = records.claim(command);
     while (outcome.kind === "inProgress") {

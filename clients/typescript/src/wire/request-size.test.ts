@@ -21,6 +21,7 @@ const request: fc.Arbitrary<BatchedRequest> = fc.oneof(
       owner: text,
       lease: duration,
       retention: duration,
+      keyCreatedAt: duration,
       acceptAmbiguous: fc.boolean(),
     }),
   }),

@@ -5,7 +5,7 @@ import type { CheckpointSchema, ResultSchema } from "../gen/onceward/v1/record_p
 /** One call as an item of a batch. */
 export type BatchedRequest = NonNullable<MessageInitShape<typeof BatchRequestItemSchema>["request"]>;
 
-/** A generous bound for tags, lengths, a token and three durations. */
+/** A generous bound for tags, lengths, a token, three durations and a timestamp. */
 const FIXED_BYTES = 128;
 /** A UTF-16 code unit takes at most three bytes of UTF-8. */
 const MAX_BYTES_PER_UNIT = 3;

@@ -1,0 +1,45 @@
+import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { GetUsageRequest_Grouping, type TenantAdmin, type UsageHour } from "@onceward/client/admin";
+import { collectPages } from "./pages.ts";
+import type { Session } from "./session.ts";
+import { renderTable } from "./table.ts";
+import { formatDuration } from "./times.ts";
+
+/** How much of the past shows what a policy for late keys would refuse: a week has each of its days. */
+const PERIOD_MS = 7 * 86_400_000;
+const PERIOD_HOURS = PERIOD_MS / 3_600_000 + 1;
+
+/** The counters of claims that a policy for late keys refuses. */
+export type LateClaims = Pick<UsageHour, "claims" | "lateKeysRefused" | "lateKeysGranted" | "withoutKeyTime">;
+
+/** Returns the sums of the last 7 days: of a namespace, or of all of them for "". */
+export async function countLateClaims(
+  { client, call }: Pick<Session<TenantAdmin>, "client" | "call">,
+  namespace: string,
+): Promise<LateClaims> {
+  const grouping = GetUsageRequest_Grouping.HOUR;
+  const filter = { namespace, grouping, after: timestampFromMs(Date.now() - PERIOD_MS) };
+  const { items } = await collectPages(PERIOD_HOURS, async (page) => {
+    const { hours, nextPageToken } = await client.getUsage({ ...filter, ...page }, call);
+    return { items: hours, nextPageToken };
+  });
+  const sum = (counter: keyof LateClaims) => items.reduce((total, hour) => total + hour[counter], 0n);
+  return {
+    claims: sum("claims"),
+    lateKeysRefused: sum("lateKeysRefused"),
+    lateKeysGranted: sum("lateKeysGranted"),
+    withoutKeyTime: sum("withoutKeyTime"),
+  };
+}
+
+/** Returns what each choice of `--late-keys` would have refused, for a person who is about to choose. */
+export function describeLateClaims(counts: LateClaims): string {
+  return renderTable(
+    [`claims of the last ${formatDuration(durationFromMs(PERIOD_MS))}`, `${counts.claims}`, ""],
+    [
+      ["refused: key too old", `${counts.lateKeysRefused}`, ""],
+      ["granted: key too old", `${counts.lateKeysGranted}`, "refuse and require-time refuse these"],
+      ["time of the key unknown", `${counts.withoutKeyTime}`, "require-time refuses these"],
+    ],
+  );
+}

@@ -1,0 +1,101 @@
+import { expect, onTestFinished, test, vi } from "vitest";
+import { KeyTooOldError } from "../errors/catalogue.ts";
+import type { TestingPolicy } from "../testing/policy.ts";
+import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
+import { createConclude } from "./dead-letter.ts";
+import type { Delivery } from "./delivery.ts";
+import { createHandler } from "./handle.ts";
+import { withMessageTime } from "./message-time.ts";
+import type { ConsumerOptions } from "./options.ts";
+
+interface Message {
+  readonly key: string;
+  readonly sentMs: number;
+}
+
+const DAY_MS = 86_400_000;
+
+function newTesting(lateKeys: TestingPolicy["lateKeys"] = "REQUIRE_TIME"): TestingOnceward {
+  const testing = createTestingOnceward({ policy: { lateKeys, keyRetentionS: DAY_MS / 1000 } });
+  onTestFinished(() => testing.onceward.close());
+  return testing;
+}
+
+/** Handles one message as an adapter does whose messages have times. */
+function deliver(testing: TestingOnceward, message: Message, own: Partial<ConsumerOptions<Message>> = {}) {
+  const options = { namespace: "charges", onDelivery: () => {}, ...own };
+  const fn = vi.fn();
+  const withTime = withMessageTime(options, ({ sentMs }: Message) => sentMs);
+  return createHandler(testing.onceward, withTime, ({ key }: Message) => key, fn)(message);
+}
+
+test("a message that was sent too long ago is refused", async () => {
+  const { kind, ...rest } = await deliver(newTesting(), { key: "order-1", sentMs: Date.now() - 2 * DAY_MS });
+  expect([kind, rest]).toEqual(["refused", { key: "order-1", error: expect.any(KeyTooOldError) }]);
+});
+
+test("a message whose operation was done is a duplicate, however long ago it was sent", async () => {
+  const testing = newTesting();
+  const message = { key: "order-1", sentMs: Date.now() - 0.9 * DAY_MS };
+  expect(await deliver(testing, message)).toMatchObject({ kind: "processed" });
+  testing.clock.advance(0.9 * DAY_MS);
+  expect(await deliver(testing, message)).toMatchObject({ kind: "duplicate" });
+});
+
+test("the time in a key counts before that of its message", async () => {
+  const madeIn2022 = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f";
+  expect(await deliver(newTesting(), { key: madeIn2022, sentMs: Date.now() })).toMatchObject({
+    kind: "refused",
+    error: { reason: "KEY_TOO_OLD", keyCreatedAt: new Date("2022-02-22T19:22:22Z") },
+  });
+});
+
+test("the consumer's own function counts before the message's time", async () => {
+  const message = { key: "order-1", sentMs: Date.now() };
+  const keyCreatedAt = () => new Date(0);
+  expect(await deliver(newTesting(), message, { keyCreatedAt })).toMatchObject({ kind: "refused" });
+});
+
+test.each([
+  ["not there", Number.NaN],
+  ["-1, as Kafka's is without one", -1],
+  ["in the future, as one in the wrong unit", Date.now() * 1000],
+])("a message whose time is %s has none", async (_, sentMs) => {
+  const message = { key: "order-1", sentMs };
+  expect(await deliver(newTesting("REFUSE"), message)).toMatchObject({ kind: "processed" });
+  expect(await deliver(newTesting("REQUIRE_TIME"), message)).toMatchObject({
+    kind: "refused",
+    error: { violations: [{ field: "key_created_at" }] },
+  });
+});
+
+test.each([
+  ["throws", () => new Date(Number.NaN).toISOString() as never],
+  ["returns an invalid Date", () => new Date(Number.NaN)],
+])("a message is refused if keyCreatedAt %s", async (_, keyCreatedAt) => {
+  const message = { key: "order-1", sentMs: Date.now() };
+  expect(await deliver(newTesting(), message, { keyCreatedAt })).toMatchObject({
+    kind: "refused",
+    error: { violations: [{ field: "keyCreatedAt" }] },
+  });
+});
+
+const tooOld: Delivery = {
+  kind: "refused",
+  key: "order-1",
+  error: new KeyTooOldError("The key is too old."),
+};
+
+test("a message whose key is too old goes to the dead letters, with the reason", async () => {
+  const deadLetter = vi.fn();
+  const conclude = createConclude({ namespace: "charges", deadLetter }, ["skip"]);
+  expect(await conclude("message", tooOld)).toEqual({ kind: "discard" });
+  expect(deadLetter).toHaveBeenCalledExactlyOnceWith("message", tooOld.error);
+});
+
+test("a message whose key is too old is never skipped", async () => {
+  const conclude = createConclude({ namespace: "charges", deadLetter: "skip", redeliverAfterMs: 7 }, [
+    "skip",
+  ]);
+  expect(await conclude("message", tooOld)).toEqual({ kind: "retry", error: tooOld.error, delayMs: 7 });
+});
