@@ -1,6 +1,7 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
 import { withConnection } from "../../../core/store/connection.ts";
-import { raiseTokenFloor } from "../../../core/store/installation.ts";
+import { raiseTokenFloor, readInstallation } from "../../../core/store/installation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import type { RecordValues } from "../../../core/store/records/record-values.ts";
 import { textArray } from "../../../core/store/sql-arrays.ts";
@@ -39,19 +40,20 @@ const IDLE_TIMEOUT_MS = 60_000;
 
 /**
  * Stores a tenant and serves it: everything in one transaction, so that an import that fails leaves nothing but a higher
- * floor of fencing tokens. Replicas know the floor within a heartbeat.
+ * floor of fencing tokens. Takes 7 s at least if the old home's clock was ahead of this one's.
  *
  * @throws Error if the lines end too early, or if Postgres refuses a row.
  */
 export function storeTenant(options: TenantImport): Promise<TenantImported> {
   return withConnection({ connectionString: options.databaseUrl }, async (client) => {
-    await raiseTokenFloor(runnerOn(client), Number(options.tenant.tokenFloor));
+    const knownAtMs = await raiseFloor(runnerOn(client), Number(options.tenant.tokenFloor));
     await client.query("begin");
     // The service's role may have shorter limits, which are for its calls.
     await client.query("set local statement_timeout = '60s'");
     await client.query(`set local idle_in_transaction_session_timeout = ${IDLE_TIMEOUT_MS}`);
     try {
       const imported = await storeIn(client, options);
+      await delay(Math.max(0, knownAtMs - performance.now()));
       await client.query(imported.kind === "imported" ? "commit" : "rollback");
       return imported;
     } catch (error) {
@@ -59,6 +61,22 @@ export function storeTenant(options: TenantImport): Promise<TenantImported> {
       throw error;
     }
   });
+}
+
+/** Two heartbeats, and a second: by then each replica has read a floor that was stored before. */
+const FLOOR_KNOWN_AFTER_MS = 7000;
+/** A row stays for three minutes at least, by which clocks may differ. */
+const AHEAD_US = 60_000_000;
+
+/**
+ * Raises the floor of fencing tokens, and returns when the tenant may be served, as performance.now() counts: at once, or
+ * once replicas know a floor that is ahead of the clock.
+ */
+async function raiseFloor(runner: Runner, tokenFloor: number): Promise<number> {
+  const installation = await readInstallation(runner);
+  await raiseTokenFloor(runner, tokenFloor);
+  const isAhead = tokenFloor > (installation?.clockUs ?? 0) + AHEAD_US;
+  return isAhead ? performance.now() + FLOOR_KNOWN_AFTER_MS : 0;
 }
 
 async function storeIn(client: Transaction, options: TenantImport): Promise<TenantImported> {
