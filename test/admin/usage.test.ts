@@ -1,4 +1,6 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { Policy_LateKeys } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { GetUsageRequest_Grouping } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import type { UsageHour } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { openPool } from "../../server/src/core/store/pool.ts";
@@ -70,6 +72,23 @@ describeAdministration(
         completions: 1n,
         ambiguous: 0n,
       });
+    });
+
+    test("counts keys that are too old: refused, or granted with RUN, and those whose time is unknown", async () => {
+      const tenant = await world().administeredTenant();
+      const old = { keyCreatedAt: timestampFromMs(Date.now() - 400 * 86_400_000) };
+      await grant(tenant.caller, { ...old, key: "granted" });
+      await grant(tenant.caller, { key: "unknown" });
+      const namespace = { name: ORDER.namespace, policy: { lateKeys: Policy_LateKeys.REFUSE } };
+      await tenant.admin.updateNamespace({ namespace, allowMissing: true });
+      expect(await errorOf(tenant.caller.claim({ ...ORDER, ...old }))).toMatchObject({
+        reason: "KEY_TOO_OLD",
+      });
+      expect(await usageAfter(tenant, 3n)).toMatchObject([
+        { granted: 2n, lateKeysRefused: 1n, lateKeysGranted: 1n, withoutKeyTime: 1n },
+      ]);
+      const { hours } = await tenant.admin.getUsage({ grouping: GetUsageRequest_Grouping.HOUR });
+      expect(hours).toMatchObject([{ lateKeysRefused: 1n, lateKeysGranted: 1n, withoutKeyTime: 1n }]);
     });
 
     test("counts each item of a batch", async () => {

@@ -95,7 +95,7 @@ const idempotency = createIdempotencyService({
   },
   onClaim: () => {},
   onOperation: () => {},
-  usage: { claimed: () => {}, mismatched: () => {}, count: () => {} },
+  usage: { claimed: () => {}, refused: () => {}, count: () => {} },
 });
 
 const straight: Pipeline = {

@@ -35,6 +35,7 @@ const commands = ids.map((id) => ({
   id,
   fingerprint: createHash("sha256").update(id.key).digest(),
   retentionInForceS: 86_400,
+  keyCreatedAtMs: undefined,
 }));
 
 /** @param shift of the sample of fingerprints; undefined: keys are not observed. */

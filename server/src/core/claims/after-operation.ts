@@ -59,7 +59,7 @@ export function counted<Request extends NamedRecord, Response>({
 }
 
 /** What is counted of a claim's command. */
-type CountedClaim = Pick<ClaimCommand, "id" | "fingerprint" | "retentionInForceS">;
+export type CountedClaim = Pick<ClaimCommand, "id" | "fingerprint" | "retentionInForceS" | "keyCreatedAtMs">;
 
 /** A namespace whose use is counted. */
 export interface UsedNamespace {
@@ -71,8 +71,8 @@ export interface UsedNamespace {
 export interface OperationHooks {
   /** A Claim was answered at a time of the database's clock. */
   claimed(claim: CountedClaim, outcome: ClaimOutcome, atMs: number): void;
-  /** A Claim was refused because the key is bound to another fingerprint. */
-  mismatched(of: UsedNamespace): void;
+  /** A Claim was refused because the key is bound to another fingerprint, or is too old. */
+  refused(of: UsedNamespace, counter: "mismatches" | "late_keys_refused"): void;
   /** A record was completed, or an operation was refused because of a newer claim. */
   count(of: UsedNamespace, counter: "completions" | "fenced"): void;
 }
@@ -84,8 +84,8 @@ export function joinHooks(all: readonly Partial<OperationHooks>[]): OperationHoo
     claimed(claim, outcome, atMs) {
       for (const hooks of claimed) hooks.claimed?.(claim, outcome, atMs);
     },
-    mismatched(of) {
-      for (const hooks of all) hooks.mismatched?.(of);
+    refused(of, counter) {
+      for (const hooks of all) hooks.refused?.(of, counter);
     },
     count(of, counter) {
       for (const hooks of all) hooks.count?.(of, counter);

@@ -253,7 +253,8 @@ function createAnswer({ onClaim, usage }: ClaimsOptions) {
       if (!(outcome instanceof Rejected)) {
         onClaim(tenantId, outcome.kind);
         usage.claimed(command, outcome, nowMs);
-      } else if (isRefusal(outcome.error, "FINGERPRINT_MISMATCH")) usage.mismatched(command.id);
+      } else if (isRefusal(outcome.error, "FINGERPRINT_MISMATCH")) usage.refused(command.id, "mismatches");
+      else if (isRefusal(outcome.error, "KEY_TOO_OLD")) usage.refused(command.id, "late_keys_refused");
     });
     return mapSettled(outcomes, (outcome) => claimResponse(outcome, nowMs));
   };

@@ -5,6 +5,7 @@ const CHARGE = {
   id: { tenantId: 1, namespace: "charges", key: "order-1" },
   fingerprint: undefined,
   retentionInForceS: 60,
+  keyCreatedAtMs: undefined,
 };
 const CLAIMED = {
   kind: "claimed",
@@ -66,6 +67,7 @@ describe("first claims", () => {
       id: { tenantId: 1, namespace: "mail", key: "m-1" },
       fingerprint: undefined,
       retentionInForceS: 7,
+      keyCreatedAtMs: undefined,
     };
     buffer.claimed(CHARGE, CLAIM, 1000);
     buffer.claimed(MAIL, CLAIM, 1000);

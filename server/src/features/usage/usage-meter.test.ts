@@ -3,7 +3,12 @@ import { latenessBucket } from "./lateness.ts";
 import { createUsageMeter } from "./usage-meter.ts";
 
 const CHARGES = { tenantId: 1, namespace: "charges" };
-const CHARGE = { id: { ...CHARGES, key: "order-1" }, fingerprint: undefined, retentionInForceS: 60 };
+const CHARGE = {
+  id: { ...CHARGES, key: "order-1" },
+  fingerprint: undefined,
+  retentionInForceS: 60,
+  keyCreatedAtMs: undefined,
+};
 const CLAIMED = {
   kind: "claimed",
   repeated: false,
@@ -23,9 +28,29 @@ describe("a usage meter", () => {
     meter.claimed(CHARGE, { ...CLAIMED, attempt: 1 }, 1000);
     meter.claimed(CHARGE, { ...CLAIMED, attempt: 2 }, 1000);
     meter.claimed(CHARGE, IN_PROGRESS, 1000);
-    meter.mismatched(CHARGES);
+    meter.refused(CHARGES, "mismatches");
+    meter.refused(CHARGES, "late_keys_refused");
     const [{ counters } = { counters: undefined }] = meter.take(1000);
-    expect(counters).toMatchObject({ claims: 4, granted: 2, reclaims: 1, in_progress: 1, mismatches: 1 });
+    expect(counters).toMatchObject({
+      claims: 5,
+      granted: 2,
+      reclaims: 1,
+      in_progress: 1,
+      mismatches: 1,
+      late_keys_refused: 1,
+    });
+  });
+
+  test("counts claims whose key's time is unknown, and first claims of keys older than their retention", () => {
+    const meter = createUsageMeter(() => {});
+    const first = { ...CLAIMED, firstClaimedAtMs: 90_000, attempt: 1 };
+    meter.claimed(CHARGE, first, 90_000);
+    meter.claimed({ ...CHARGE, keyCreatedAtMs: 30_000 }, first, 90_000);
+    meter.claimed({ ...CHARGE, keyCreatedAtMs: 30_001 }, first, 90_000);
+    meter.claimed({ ...CHARGE, keyCreatedAtMs: 0 }, { ...first, attempt: 2 }, 95_000);
+    meter.claimed({ ...CHARGE, keyCreatedAtMs: 0 }, { ...first, repeated: true }, 95_000);
+    meter.claimed({ ...CHARGE, keyCreatedAtMs: 0 }, { ...IN_PROGRESS, firstClaimedAtMs: 90_000 }, 95_000);
+    expect(meter.take(1000)[0]?.counters).toMatchObject({ late_keys_granted: 1, without_key_time: 1 });
   });
 
   test("counts tenants and namespaces separately", () => {

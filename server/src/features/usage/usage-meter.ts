@@ -1,4 +1,4 @@
-import type { OperationHooks, UsedNamespace } from "../../core/claims/after-operation.ts";
+import type { CountedClaim, OperationHooks, UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { ClaimOutcome } from "../../core/domain/record.ts";
 import { latenessBucket } from "./lateness.ts";
 import type { RetentionUsage, UsageCount } from "./store/usage.ts";
@@ -42,6 +42,9 @@ class Tally implements UsageCount {
     fenced: 0,
     completions: 0,
     swept: 0,
+    late_keys_refused: 0,
+    late_keys_granted: 0,
+    without_key_time: 0,
   };
   readonly retentions: RetentionTally[] = [];
   /** The one that counted last. */
@@ -52,8 +55,13 @@ class Tally implements UsageCount {
     this.namespace = namespace;
   }
 
-  claimed(outcome: ClaimOutcome, retentionS: number, atMs: number): void {
+  claimed(
+    outcome: ClaimOutcome,
+    { retentionInForceS: retentionS, keyCreatedAtMs }: CountedClaim,
+    atMs: number,
+  ): void {
     const { counters } = this;
+    if (keyCreatedAtMs === undefined) counters.without_key_time++;
     let retention = this.#retention;
     if (retention?.retentionS !== retentionS) retention = this.#changeRetention(retentionS);
     counters.claims++;
@@ -63,6 +71,8 @@ class Tally implements UsageCount {
         counters.granted++;
         if (outcome.attempt === 1 && !outcome.repeated) {
           retention.firstClaims++;
+          if (outcome.firstClaimedAtMs >= (keyCreatedAtMs ?? Number.NaN) + retentionS * 1000)
+            counters.late_keys_granted++;
           const { endedFirstClaimedAtMs } = outcome;
           if (endedFirstClaimedAtMs !== undefined)
             increment(retention.late, latenessBucket(outcome.firstClaimedAtMs - endedFirstClaimedAtMs));
@@ -141,13 +151,13 @@ export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAME
   }
 
   return {
-    claimed({ id, retentionInForceS }, outcome, atMs) {
-      tallyOf(id).claimed(outcome, retentionInForceS, atMs);
+    claimed(claim, outcome, atMs) {
+      tallyOf(claim.id).claimed(outcome, claim, atMs);
     },
-    mismatched(of) {
+    refused(of, counter) {
       const { counters } = tallyOf(of);
       counters.claims++;
-      counters.mismatches++;
+      counters[counter]++;
     },
     count(of, counter, times = 1) {
       tallyOf(of).counters[counter] += times;

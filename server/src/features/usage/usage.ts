@@ -12,6 +12,9 @@ export const USAGE_COUNTERS = [
   "fenced",
   "completions",
   "swept",
+  "late_keys_refused",
+  "late_keys_granted",
+  "without_key_time",
 ] as const;
 
 export type UsageCounter = (typeof USAGE_COUNTERS)[number];

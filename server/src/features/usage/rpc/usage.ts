@@ -115,6 +115,9 @@ function usageSum({ hourMs, counters }: UsageSum) {
     fenced: BigInt(counters.fenced),
     completions: BigInt(counters.completions),
     swept: BigInt(counters.swept),
+    lateKeysRefused: BigInt(counters.late_keys_refused),
+    lateKeysGranted: BigInt(counters.late_keys_granted),
+    withoutKeyTime: BigInt(counters.without_key_time),
   };
 }
 
