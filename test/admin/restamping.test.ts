@@ -65,6 +65,21 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
     expect(await remembered(tenant, "before")).toEqual({ keyS: DAY_S, resultS: DAY_S });
   });
 
+  test("changes no record that was claimed after the job began: a later policy may have stamped it", async () => {
+    const tenant = await withCharges(world(), DAY_S);
+    await complete(tenant, "before");
+    await setRetention(tenant, HOUR_S, { applyToExisting: true });
+    await setRetention(tenant, 2 * DAY_S);
+    await claim(tenant, "after");
+    await world().database.query(
+      "update records set claimed_at = claimed_at + interval '1 minute' where tenant_id = $1 and key = 'after'",
+      [tenant.tenant.id],
+    );
+    await runRecordJobs(world().database);
+    expect(await remembered(tenant, "before")).toEqual({ keyS: HOUR_S, resultS: HOUR_S });
+    expect(await remembered(tenant, "after")).toEqual({ keyS: 2 * DAY_S - 60 });
+  });
+
   test("re-stamps existing records in every state with apply_to_existing", async () => {
     const tenant = await withCharges(world(), DAY_S);
     await claim(tenant, "held");

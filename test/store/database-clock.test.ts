@@ -160,7 +160,13 @@ test("re-stamping forgets no record by a clock that is ahead", async () => {
     resultRetentionS: seconds,
     failureRetentionS: seconds,
   })) as [never, never];
-  const done = await restampPage(openStorePool(database), page, { was, becomes }, Date.now() + 1000);
+  const done = await restampPage(
+    openStorePool(database),
+    page,
+    { was, becomes },
+    Date.now(),
+    Date.now() + 1000,
+  );
   expect(done).toMatchObject({ changed: 1, forgotten: 0 });
 });
 

@@ -58,7 +58,7 @@ export const AMBIGUOUS = {
 export const JOBS_WORK: ExplainedWork = {
   byKeys: {
     ...AMBIGUOUS,
-    "re-stamp a page": (pool) => restampPage(pool, PAGE, CHANGE),
+    "re-stamp a page": (pool) => restampPage(pool, PAGE, CHANGE, Date.now()),
     "preview a page": (pool) => previewPage(pool, PAGE, CHANGE),
     "forget a page": (pool) => forgetPage(pool, { ...PAGE, afterKey: crowdedKey(4) }, Date.now() + 60_000),
     "remove a page": (pool) => removePage(pool, { ...PAGE, afterKey: crowdedKey(5) }),

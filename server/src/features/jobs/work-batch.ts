@@ -138,7 +138,7 @@ async function changePage(
     case "RESTAMP": {
       const change = changeFor(job.work.changes, page.namespace);
       if (change === undefined) return NOTHING;
-      return restampPage(transaction, page, change, databaseClock.latestMs());
+      return restampPage(transaction, page, change, job.startsAtMs, databaseClock.latestMs());
     }
     case "FORGET":
       return forgetPage(transaction, page, job.createdAtMs);

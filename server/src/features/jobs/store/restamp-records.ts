@@ -12,7 +12,8 @@ import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
  *
  * Parameters behind the page's: the old retention of key, result and failure ($5 to $7), and the new one ($8
  * to $10), in seconds. `restamp_records` also has the latest time that it may take for now ($11), in milliseconds since
- * the Unix epoch: the database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null.
+ * the Unix epoch: the database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null. And it
+ * has the time until when records were claimed that it changes ($12): a later policy may have stamped later ones.
  */
 
 /**
@@ -88,6 +89,7 @@ with page as materialized (
     sweep_at = least(r.sweep_at, ${endsAt(120)}, ${NEW_RESULT_EXPIRES_AT})
   from page p cross join moment m
   where ${CHANGES}
+  and r.claimed_at <= to_timestamp($12::float8 / 1000)
   returning r.expires_at
 )
 select (select count(*) from page)::int as examined, (select max(key) from page) as last_key,
@@ -119,7 +121,8 @@ select (select count(*) from page)::int as examined, (select max(key) from page)
 };
 
 /**
- * Changes the retention of a page of records from that of an old policy to that of a new one.
+ * Changes the retention of a page of records, whose newest claim was granted at an instant or before, from that of an old policy
+ * to that of a new one.
  *
  * @param latestMs as DatabaseClock.
  */
@@ -127,9 +130,11 @@ export function restampPage(
   runner: Runner,
   page: RecordPage,
   change: RetentionChange,
+  claimedBeforeMs: number,
   latestMs?: number,
 ): Promise<PageOutcome> {
-  return runOnPage(runner, restampRecords, page, [...changeParameters(change), latestMs ?? null]);
+  const parameters = [...changeParameters(change), latestMs ?? null, claimedBeforeMs];
+  return runOnPage(runner, restampRecords, page, parameters);
 }
 
 /** Returns what `restampPage` would do. */
