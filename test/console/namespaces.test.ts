@@ -2,6 +2,7 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
+import { Policy_LateKeys } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { connectAdmin } from "../helpers/calls/admin.ts";
 import { expectAccessible } from "../helpers/console/accessibility.ts";
 import { describeInBrowser } from "../helpers/console/chromium.ts";
@@ -103,6 +104,24 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
     const { namespace } = await admin.getNamespace({ name: "payments" });
     expect(namespace?.policy?.maxLease && durationMs(namespace.policy.maxLease)).toBe(3_600_000);
     expect(namespace?.policy?.defaultLease && durationMs(namespace.policy.defaultLease)).toBe(60_000);
+  });
+
+  test("a choice about keys that are too old is explained before it is saved, with the claims that it concerns", async () => {
+    const { adminKey } = seedOfRun();
+    const admin = connectAdmin(server, adminKey);
+    const page = await openConsole(server, { key: adminKey, path: "/namespaces/payments" });
+    await page.getByLabel("Keys that are too old").selectOption({ label: "Refuse, also without a time" });
+    await page.getByRole("button", { name: "Save" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog
+      .getByText(/^A repeat that comes after its key was forgotten is refused, and a person/)
+      .waitFor();
+    await dialog.getByText(/^Of [\d,]+ claims in the last 7 days, 0 were refused/).waitFor();
+    await expectAccessible(page);
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved the policy of the namespace payments.").waitFor();
+    const { namespace } = await admin.getNamespace({ name: "payments" });
+    expect(namespace?.policy?.lateKeys).toBe(Policy_LateKeys.REQUIRE_TIME);
   });
 
   test("a field is inherited again, with the value of the tenant settings", async () => {

@@ -10,7 +10,7 @@ const HOUR_S = 3600n;
 const DAY_S = 24n * HOUR_S;
 
 describeInBrowser("The screen Retention", () => {
-  const { server } = useConsole();
+  const { server, database } = useConsole();
 
   const ownRetention = async (name: string) => {
     const { namespace } = await connectAdmin(server, seedOfRun().adminKey).getNamespace({ name });
@@ -65,6 +65,24 @@ describeInBrowser("The screen Retention", () => {
     await page.getByText(`Job ${jobs[0]?.id}`).waitFor();
     await page.getByRole("status").filter({ hasText: "The retention of webhooks is changed" }).waitFor();
     await page.getByText("4 d is set by this namespace itself").waitFor();
+  });
+
+  test("counts repeats that came after their key was forgotten", async () => {
+    const { adminKey, tenant } = seedOfRun();
+    await database.query(
+      `update usage_hours set late_keys_refused = 3, late_keys_granted = 2
+       where namespace = 'payments' and hour = (select max(hour) from usage_hours where namespace = 'payments')
+         and tenant_id = (select id from tenants where name = $1)`,
+      [tenant],
+    );
+    const page = await openConsole(server, { key: adminKey, path: "/retention/payments" });
+    await page
+      .getByText(/^Counted in the last 30 days: 3 repeats refused .* and 2 that ran although it was\./)
+      .waitFor();
+    await expectAccessible(page);
+    await page.getByRole("link", { name: "The namespace's policy" }).click();
+    await untilLoaded(page);
+    expect(new URL(page.url()).pathname).toBe("/console/namespaces/payments");
   });
 
   test("tells both values when another administrator was faster, and changes nothing", async () => {

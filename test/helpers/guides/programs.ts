@@ -7,7 +7,9 @@ export interface GuideProgram {
 const ONCEWARD = `
 import assert from "node:assert/strict";
 import { createTestingOnceward } from "@onceward/client/testing";
-const testing = createTestingOnceward({ namespaces: { payouts: { onLeaseExpiry: "HOLD" } } });
+const testing = createTestingOnceward({
+  namespaces: { payouts: { onLeaseExpiry: "HOLD" }, invoices: { lateKeys: "REQUIRE_TIME" } },
+});
 const onceward = testing.onceward;
 let effects = 0;
 const happen = async (..._: readonly unknown[]) => ({ effect: ++effects });
@@ -54,6 +56,23 @@ await bank.payOut("payout-7");
 testing.clock.advance(60_000);
 `,
     after: `assert.equal(effects, 3); assert.equal(await payout(false), "payout-7");`,
+  },
+  "late-retries.md": {
+    before: `
+interface Invoice extends Order { readonly createdAt: Date }
+const invoice: Invoice = { ...order, createdAt: new Date() };
+let reviewed = 0;
+const reviews = { add: async (_: object) => ++reviewed };
+`,
+    after: `
+await retry(invoice);
+await retry(invoice);
+assert.deepEqual([effects, reviewed], [1, 0]);
+// The record ends ten minutes after the retention.
+testing.clock.advance(72 * 3_600_000 + 600_000);
+await retry(invoice);
+assert.deepEqual([effects, reviewed], [1, 1]);
+`,
   },
   "outages.md": {
     before: `const index = happen; testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", 1);`,

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { Policy_OnLeaseExpiry, PolicySchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
+import { Policy_LateKeys, Policy_OnLeaseExpiry, PolicySchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { describe, expect, test } from "vitest";
 import {
   changedFields,
@@ -16,6 +16,7 @@ import { fieldWords, policyText } from "./policy-fields.ts";
 const POLICY = create(PolicySchema, {
   keyRetention: { seconds: 259_200n },
   onLeaseExpiry: Policy_OnLeaseExpiry.HOLD,
+  lateKeys: Policy_LateKeys.REFUSE,
   maxResultBytes: 4_096,
   requireFingerprint: false,
 });
@@ -28,7 +29,7 @@ describe("The form of a policy", () => {
   test("is written as the command line writes values, and empty for what is inherited", () => {
     expect(policyText(POLICY)).toEqual({
       ...{ keyRetention: "72h", resultRetention: "", failureRetention: "", defaultLease: "", maxLease: "" },
-      ...{ onLeaseExpiry: "hold", maxResultBytes: "4KiB", requireFingerprint: "false" },
+      ...{ onLeaseExpiry: "hold", maxResultBytes: "4KiB", lateKeys: "refuse", requireFingerprint: "false" },
     });
     expect(fieldWords("keyRetention", "15m")).toBe("15 min");
     expect(fieldWords("keyRetention", "72h")).toBe("3 d");
@@ -48,10 +49,19 @@ describe("The form of a policy", () => {
   test("asks to change what was changed, and unsets what was emptied", () => {
     let draft = typeField(startDraft(saved("a")), "keyRetention", "");
     draft = typeField(draft, "maxResultBytes", "1 MiB");
+    draft = typeField(draft, "lateKeys", "require-time");
     draft = typeField(draft, "requireFingerprint", "true");
     expect(readDraft(draft)).toEqual({
-      policy: { maxResultBytes: 1_048_576, requireFingerprint: true },
-      paths: ["policy.key_retention", "policy.max_result_bytes", "policy.require_fingerprint"],
+      policy: {
+        ...{ maxResultBytes: 1_048_576, requireFingerprint: true },
+        lateKeys: Policy_LateKeys.REQUIRE_TIME,
+      },
+      paths: [
+        "policy.key_retention",
+        "policy.max_result_bytes",
+        "policy.late_keys",
+        "policy.require_fingerprint",
+      ],
       problems: {},
     });
   });

@@ -42,6 +42,8 @@ interface PolicyEditorProps {
   readonly inForce: PolicyText;
   /** What the tenant sets; undefined: the policy is the tenant's own. */
   readonly tenantOwn?: PolicyText;
+  /** The namespace that the policy is of; "" for the tenant's. */
+  readonly namespace: string;
   /** Where a change of retention is previewed, below `/console`. */
   readonly retentionHref: string;
   /** The button, such as "Save". A form that may be saved without a change says so with `mayBeUnchanged`. */
@@ -127,6 +129,7 @@ export function PolicyEditor(props: PolicyEditorProps) {
           now={inForce}
           after={after}
           retentionHref={retentionHref}
+          namespace={props.namespace}
           act={form.save}
           close={form.closeReview}
         />

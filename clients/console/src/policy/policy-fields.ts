@@ -1,7 +1,7 @@
 import { type Duration, durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import { formatBytes } from "@onceward/decode/bytes.ts";
 import { formatDurationMs } from "@onceward/decode/durations.ts";
-import { type Policy, Policy_OnLeaseExpiry } from "@onceward/gen/onceward/v1/policy_pb.ts";
+import { type Policy, Policy_LateKeys, Policy_OnLeaseExpiry } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { formatExactly, parseDuration } from "../format/duration.ts";
 import { formatCount, formatSize, parseSize } from "../format/quantity.ts";
 
@@ -17,6 +17,7 @@ export interface PolicyText {
   readonly maxLease: string;
   readonly onLeaseExpiry: string;
   readonly maxResultBytes: string;
+  readonly lateKeys: string;
   readonly requireFingerprint: string;
 }
 
@@ -64,6 +65,12 @@ export const POLICY_FIELDS: Readonly<Record<PolicyField, FieldInfo>> = {
     label: "Largest result",
     help: "Of a result's payload: at most 1MiB.",
   },
+  lateKeys: {
+    path: "late_keys",
+    label: "Keys that are too old",
+    help: "A key older than the key retention has no record left, so it may have run before. Without a time, a key's age is unknown.",
+    choices: { run: "Run", refuse: "Refuse", "require-time": "Refuse, also without a time" },
+  },
   requireFingerprint: {
     path: "require_fingerprint",
     label: "Fingerprint",
@@ -91,8 +98,16 @@ export const SERVICE_DEFAULTS: PolicyText = {
   maxLease: "15m",
   onLeaseExpiry: "reclaim",
   maxResultBytes: "64KiB",
+  lateKeys: "run",
   requireFingerprint: "false",
 };
+
+/** The words of the form for each choice about late keys, as the command line has them. */
+const LATE_KEYS: ReadonlyMap<string, Policy_LateKeys> = new Map([
+  ["run", Policy_LateKeys.RUN],
+  ["refuse", Policy_LateKeys.REFUSE],
+  ["require-time", Policy_LateKeys.REQUIRE_TIME],
+]);
 
 const KIB = 1_024;
 /** The contract's limit (policy.proto). */
@@ -114,6 +129,7 @@ export function policyText(policy: Policy | undefined): PolicyText {
           ? "reclaim"
           : "",
     maxResultBytes: policy?.maxResultBytes === undefined ? "" : formatBytes(policy.maxResultBytes),
+    lateKeys: [...LATE_KEYS].find(([, value]) => value === policy?.lateKeys)?.[0] ?? "",
     requireFingerprint: policy?.requireFingerprint === undefined ? "" : String(policy.requireFingerprint),
   };
 }
@@ -130,6 +146,8 @@ export function parseField(field: PolicyField, text: string): PolicyInit | undef
       return {
         onLeaseExpiry: value === "hold" ? Policy_OnLeaseExpiry.HOLD : Policy_OnLeaseExpiry.RECLAIM,
       };
+    case "lateKeys":
+      return { lateKeys: LATE_KEYS.get(value) ?? Policy_LateKeys.RUN };
     case "requireFingerprint":
       return { requireFingerprint: value === "true" };
     case "maxResultBytes": {

@@ -1,6 +1,7 @@
 import { Link } from "wouter";
 import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
 import { DataTable } from "../parts/data-table.tsx";
+import { LateClaims } from "./late-claims.tsx";
 import { changedFields, effectOnFields, type PolicyDraft } from "./policy-draft.ts";
 import {
   canonicalText,
@@ -18,13 +19,14 @@ interface PolicyReviewProps {
   readonly now: PolicyText;
   readonly after: PolicyText;
   readonly retentionHref: string;
+  readonly namespace: string;
   readonly act: () => Promise<unknown>;
   readonly close: () => void;
 }
 
 /** Asks before a policy is saved: what is set, and what is in force then, as the server answered. */
 export function PolicyReview(props: PolicyReviewProps) {
-  const { subject, action, draft, now, after, retentionHref, act, close } = props;
+  const { subject, action, draft, now, after, retentionHref, namespace, act, close } = props;
   const changed = changedFields(draft);
   const effect = effectOnFields(now, after);
   return (
@@ -53,6 +55,7 @@ export function PolicyReview(props: PolicyReviewProps) {
           rowKey={({ field }) => field}
         />
       )}
+      {now.lateKeys !== after.lateKeys && <LateClaims namespace={namespace} choice={after.lateKeys} />}
       {effect.some(({ field }) => RETENTION_FIELDS.has(field)) && (
         <p>
           Records that exist keep their retention. <Link href={retentionHref}>The screen Retention</Link>{" "}

@@ -33,6 +33,7 @@ export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProp
         saved={{ etag: namespace?.etag ?? "", own: policyText(namespace?.policy) }}
         inForce={policyText(namespace?.effectivePolicy ?? tenant.effectivePolicy)}
         tenantOwn={policyText(tenant.policy)}
+        namespace={name}
         retentionHref={`/retention/${name}`}
         action={isDeclared ? "Save" : "Declare"}
         mayBeUnchanged={!isDeclared}

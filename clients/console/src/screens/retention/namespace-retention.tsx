@@ -11,6 +11,7 @@ import { Screen } from "../../shell/screen.tsx";
 import { type Advice, adviceOf, proposalOf } from "./candidates.ts";
 import { Comparison } from "./comparison.tsx";
 import { JobProgress } from "./job-progress.tsx";
+import { LateRepeats } from "./late-repeats.tsx";
 import { PolicyChange } from "./policy-change.tsx";
 import styles from "./retention.module.css";
 import { RetentionFigure } from "./retention-figure.tsx";
@@ -68,6 +69,7 @@ function Evidence({ namespace, advice }: { readonly namespace: string; readonly 
       ) : (
         <>
           <RetentionFigure namespace={namespace} advice={advice} proposedMs={proposedMs} propose={propose} />
+          <LateRepeats namespace={namespace} />
           <Comparison advice={advice} proposal={proposal} />
           <TargetField />
         </>

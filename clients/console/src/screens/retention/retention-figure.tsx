@@ -1,7 +1,3 @@
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { useQuery } from "@connectrpc/connect-query";
-import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { useState } from "react";
 import { BottomAxis, LeftAxis } from "../../charts/axes.tsx";
 import { Figure, type Frame } from "../../charts/figure.tsx";
 import { decadeTicks, durationTicks, logScale } from "../../charts/scales.ts";
@@ -13,14 +9,10 @@ import type { Advice } from "./candidates.ts";
 import { Curve } from "./curve.tsx";
 import styles from "./retention.module.css";
 import { daysCovered, SHORTEST_MS, survivalOf } from "./survival.ts";
+import { useMonth } from "./use-month.ts";
 import { describeMissing, formatLate } from "./words.ts";
 
 const HEIGHT = 320;
-const DAYS_SHOWN = 30;
-const DAY_MS = 86_400_000;
-const HOUR_MS = 3_600_000;
-/** An hour of a namespace is one row of usage: 30 days are 720, and one page has 1,000. */
-const MAX_HOURS = 1_000;
 /** Fewer than one a month are at the bottom of the axis, which is labelled 0. */
 const LEAST_PER_MONTH = 0.5;
 /** Room beyond the longest retention. */
@@ -36,19 +28,12 @@ interface RetentionFigureProps {
 
 /** The picture of a namespace's retention: how many duplicates come later than a time, and where retention cuts them off. */
 export function RetentionFigure({ namespace, advice, proposedMs, propose }: RetentionFigureProps) {
-  // Whole hours: the request stays the same while the screen is open.
-  const [now] = useState(() => new Date(Math.ceil(Date.now() / HOUR_MS) * HOUR_MS));
-  const after = new Date(now.getTime() - DAYS_SHOWN * DAY_MS);
-  const usage = useQuery(TenantAdminService.method.getUsage, {
-    namespace,
-    after: timestampFromDate(after),
-    pageSize: MAX_HOURS,
-  });
-  const points = survivalOf(usage.data?.hours ?? [], daysCovered(after, advice.observedSince, now), advice);
+  const { after, now, hours } = useMonth(namespace);
+  const points = survivalOf(hours, daysCovered(after, advice.observedSince, now), advice);
   return (
     <Figure
       title="Duplicates later than a time after the first claim, a month"
-      caption="Right of the line, a duplicate takes effect a second time. Drag the line, or use the arrow keys."
+      caption="Right of the line, a duplicate takes effect a second time, or is refused as too old. Drag the line, or use the arrow keys."
       legend="Solid: recognised duplicates of 30 days. Dots: estimates for longer retentions, with their interval of 95 %. Grey: not observed long enough."
       height={HEIGHT}
       use="operate"

@@ -43,6 +43,7 @@ function TenantPolicy({ tenant }: { readonly tenant: Tenant }) {
         subject={`the tenant ${tenant.name}`}
         saved={{ etag: tenant.etag, own: policyText(tenant.policy) }}
         inForce={policyText(tenant.effectivePolicy)}
+        namespace=""
         retentionHref="/retention"
         action="Save"
         send={async ({ policy, paths, etag, validateOnly }) => {
