@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { loadFamilies } from "./case.ts";
+import { typescriptAdapter } from "./languages.ts";
+import { runCases } from "./run-cases.ts";
+
+/** Many cases wait for delays, which take longer on a machine that is busy. */
+const TIMEOUT_MS = 300_000;
+
+const families = loadFamilies();
+
+test("there are at least 150 cases", () => {
+  expect(families.flatMap(({ cases }) => cases).length).toBeGreaterThanOrEqual(150);
+});
+
+test.each(families)(
+  "the TypeScript client passes the cases of $family",
+  { timeout: TIMEOUT_MS },
+  async ({ cases }) => {
+    const verdicts = await runCases(typescriptAdapter(), cases);
+    expect(verdicts.map((verdict) => verdict.case.name)).toEqual(cases.map(({ name }) => name));
+    expect(verdicts.filter(({ differences }) => differences.length > 0)).toEqual([]);
+  },
+);

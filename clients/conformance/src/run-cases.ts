@@ -1,0 +1,90 @@
+import { Adapter, type AdapterCommand } from "./adapter.ts";
+import type { Case, ExpectedCall } from "./case.ts";
+import { differences } from "./compare.ts";
+import type { SeenCall } from "./conversation.ts";
+import { startService } from "./service.ts";
+
+/** A case as one client performed it. */
+export interface Verdict {
+  readonly case: Case;
+  /** What was seen otherwise than expected; none if the case passed. */
+  readonly differences: readonly string[];
+}
+
+/** Cases that wait for a delay or a lease leave the processor to others. */
+const ADAPTERS_AT_ONCE = 4;
+
+/** A timer may end so much too early by another clock. */
+const CLOCK_TOLERANCE_MS = 2;
+
+/** Has a client perform the cases, some at a time. Returns the verdicts in the order of the cases. */
+export async function runCases(command: AdapterCommand, cases: readonly Case[]): Promise<readonly Verdict[]> {
+  const verdicts: Verdict[] = [];
+  const entries = cases.entries();
+  const work = async () => {
+    let adapter = new Adapter(command);
+    // The workers share the iterator: each takes the next case.
+    for (const [index, each] of entries) {
+      try {
+        verdicts[index] = { case: each, differences: await runCase(adapter, each) };
+      } catch (error) {
+        verdicts[index] = { case: each, differences: [error instanceof Error ? error.message : `${error}`] };
+        await adapter[Symbol.asyncDispose]();
+        adapter = new Adapter(command);
+      }
+    }
+    await adapter[Symbol.asyncDispose]();
+  };
+  await Promise.all(Array.from({ length: Math.min(ADAPTERS_AT_ONCE, cases.length) }, work));
+  return verdicts;
+}
+
+async function runCase(adapter: Adapter, each: Case): Promise<readonly string[]> {
+  const { outcome, calls } = each.expect;
+  if (each.service === undefined) return withReport(await adapter.perform(each, undefined), outcome, []);
+  await using service = await startService(each.service);
+  const reported = await adapter.perform(each, service.address);
+  return withReport(reported, outcome, calls === undefined ? [] : differentCalls(calls, service.calls));
+}
+
+/** Returns all differences; after them, if there are any, what the adapter reported. */
+function withReport(reported: unknown, outcome: unknown, others: readonly string[]): readonly string[] {
+  const found = [...differences(outcome, reported), ...others];
+  return found.length === 0 ? [] : [...found, `reported: ${JSON.stringify(reported)}`];
+}
+
+function differentCalls(expected: readonly ExpectedCall[], seen: readonly SeenCall[]): readonly string[] {
+  const groups = groupCalls(expected, seen);
+  if (groups === undefined) {
+    const wanted = expected.map(({ on, times }) => (times === "some" ? `${on}+` : on));
+    return [`the service saw [${seen.map(({ on }) => on).join(", ")}], not [${wanted.join(", ")}]`];
+  }
+  return expected.flatMap(({ request = {}, afterMs = 0 }, group) =>
+    (groups[group] ?? []).flatMap((index) => {
+      const { on, request: actual = {}, atMs = 0 } = seen[index] ?? {};
+      const sinceMs = atMs - (seen[index - 1]?.atMs ?? Number.NEGATIVE_INFINITY);
+      const isEarly = sinceMs < afterMs - CLOCK_TOLERANCE_MS;
+      return [
+        ...differences(request, actual, `call ${index + 1} (${on})`),
+        ...(isEarly
+          ? [`call ${index + 1} (${on}) came ${Math.round(sinceMs)} ms after the one before, not ${afterMs}`]
+          : []),
+      ];
+    }),
+  );
+}
+
+/** Returns for each expected call the positions of the seen calls that it stands for; undefined if they don't fit. */
+function groupCalls(
+  expected: readonly ExpectedCall[],
+  seen: readonly SeenCall[],
+): readonly (readonly number[])[] | undefined {
+  let next = 0;
+  const groups = expected.map(({ on, times }) => {
+    const first = next;
+    if (seen[next]?.on === on) next++;
+    while (times === "some" && seen[next]?.on === on) next++;
+    return Array.from({ length: next - first }, (_, offset) => first + offset);
+  });
+  return next === seen.length && groups.every((group) => group.length > 0) ? groups : undefined;
+}

@@ -1,0 +1,133 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  bytesCodec,
+  type Claim,
+  type CodecRunOptions,
+  createOnceward,
+  type Onceward,
+  type RunOptions,
+  TerminalError,
+} from "../../../typescript/src/index.ts";
+import { reportCheckpoint, reportError, reportResult } from "./report.ts";
+import { readValue, writeValue } from "./values.ts";
+
+/** Runs of one client, one after the other. */
+export interface RunCase {
+  readonly do: "run";
+  readonly address: string;
+  readonly runs: readonly Run[];
+  /** Closes the client so long after the first run began. Otherwise it is closed after the last run. */
+  readonly closeAfterMs?: number;
+  /** The argument of this early `close`. Default: none. */
+  readonly closeTimeoutMs?: number;
+}
+
+interface Run {
+  readonly options?: Partial<Omit<RunOptions, "classifyError">> & { readonly codec?: "bytes" };
+  /** The errors of the function, by their messages, that `classifyError` calls terminal. */
+  readonly terminalErrors?: readonly string[];
+  /** Closes the client before this run. */
+  readonly closeBefore?: true;
+  /** The steps of the function. */
+  readonly function: readonly Step[];
+  /** Ends the run for its caller so long after it began. */
+  readonly cancelAfterMs?: number;
+}
+
+type Step =
+  | { readonly deriveKey: string }
+  | { readonly saveCheckpoint: { readonly name: string; readonly state?: unknown } }
+  | { readonly awaitLost: true }
+  | { readonly return: unknown }
+  | { readonly throw: string }
+  | {
+      readonly throwTerminal: {
+        readonly message: string;
+        readonly details?: unknown;
+        readonly name?: string;
+      };
+    };
+
+/** What a call of the function saw. */
+type Seen = Record<string, unknown>;
+
+/** Performs the runs. Returns the outcome of each, and what each call of a function saw. */
+export async function performRuns(action: RunCase): Promise<object> {
+  const { address, runs, closeAfterMs, closeTimeoutMs } = action;
+  const onceward = createOnceward({ address, apiKey: "conformance", owner: "conformance" });
+  const closing =
+    closeAfterMs === undefined
+      ? undefined
+      : sleep(closeAfterMs).then(() => onceward.close({ timeoutMs: closeTimeoutMs }));
+  const functions: Seen[] = [];
+  const outcomes: object[] = [];
+  for (const run of runs) {
+    if (run.closeBefore) await onceward.close();
+    outcomes.push(await performRun(onceward, run, functions));
+  }
+  await closing;
+  await onceward.close();
+  return { runs: outcomes, functions };
+}
+
+async function performRun(onceward: Onceward, run: Run, functions: Seen[]): Promise<object> {
+  const { options: { codec, fingerprint, ...options } = {}, cancelAfterMs, terminalErrors } = run;
+  const classifyError = (error: unknown) =>
+    error instanceof Error && terminalErrors?.includes(error.message) ? "terminal" : "release";
+  const runOptions = {
+    namespace: "charges",
+    key: "order-1",
+    ...options,
+    ...(fingerprint !== undefined && { fingerprint: readValue(fingerprint) }),
+    ...(codec === "bytes" && { codec: bytesCodec }),
+    ...(cancelAfterMs !== undefined && { signal: abortAfter(cancelAfterMs) }),
+    ...(terminalErrors !== undefined && { classifyError }),
+  } as CodecRunOptions<unknown>;
+  try {
+    const result = await onceward.runDetailed(runOptions, (claim) => {
+      const seen = describeClaim(claim);
+      functions.push(seen);
+      return perform(run.function, claim, seen);
+    });
+    return reportResult(result);
+  } catch (error) {
+    return reportError(error);
+  }
+}
+
+/** Returns a signal that aborts with the platform's AbortError. */
+function abortAfter(delayMs: number): AbortSignal {
+  const controller = new AbortController();
+  setTimeout(() => controller.abort(), delayMs);
+  return controller.signal;
+}
+
+function describeClaim(claim: Claim): Seen {
+  const { guarded, namespace, key, attempt, fencingToken, checkpoint } = claim;
+  const seen = { guarded, namespace, key, attempt, fencingToken: `${fencingToken}`, derivedKeys: [] };
+  return { ...seen, ...(checkpoint && { checkpoint: reportCheckpoint(checkpoint) }) };
+}
+
+async function perform(steps: readonly Step[], claim: Claim, seen: Seen): Promise<unknown> {
+  for (const step of steps) {
+    if ("deriveKey" in step) (seen.derivedKeys as string[]).push(claim.deriveKey(step.deriveKey));
+    else if ("saveCheckpoint" in step) {
+      const { name, state } = step.saveCheckpoint;
+      await claim.saveCheckpoint(name, readValue(state));
+    } else if ("awaitLost" in step) seen.lost = await lossOf(claim.signal);
+    else if ("return" in step) return readValue(step.return);
+    else if ("throw" in step) throw new Error(step.throw);
+    else {
+      const { message, details, name } = step.throwTerminal;
+      throw new TerminalError(message, readValue(details), name === undefined ? {} : { name });
+    }
+  }
+  return undefined;
+}
+
+/** Resolves with what ended the claim: the reason of the error, or "cancelled". */
+async function lossOf(signal: AbortSignal): Promise<unknown> {
+  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+  const { reason } = signal;
+  return reason instanceof Error && "reason" in reason ? writeValue(reason.reason) : "cancelled";
+}
