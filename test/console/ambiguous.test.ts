@@ -143,7 +143,19 @@ describeInBrowser("The queue of ambiguous records", () => {
       (await admin.listRecords({ state: Record_State.AMBIGUOUS })).records.map(({ owner }) => owner);
     await expect.poll(remaining).toEqual(Array(4).fill("worker-0"));
 
-    await page.goBack();
+    await page.goto(`/console/records/${NAMESPACE}/payout-3`);
+    const events = page.getByRole("region", { name: "Timeline" }).getByRole("listitem");
+    await events.first().waitFor();
+    const shown = (await events.allInnerTexts()).join("\n");
+    expect(shown).toMatch(/Lease ended without an answer.*Resolved by an administrator/s);
+    await page.getByRole("link", { name: "Decisions about many records until then" }).click();
+    await untilLoaded(page);
+    const newest = page.locator("tbody").getByRole("row").first();
+    await expect.poll(() => newest.innerText()).toContain("the bank lost the file");
+    await newest.getByRole("link", { name: "The job and what it changed" }).click();
+    await page.waitForURL(/\/jobs\/\d+$/);
+
+    await page.goto("/console/ambiguous");
     await untilLoaded(page);
     await page.setViewportSize({ width: 320, height: 800 });
     await expectNoSidewaysScroll(page);

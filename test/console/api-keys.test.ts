@@ -80,6 +80,8 @@ describeInBrowser("The screen API keys", () => {
     await useAt(id, 0);
     await page.reload();
     await current.getByRole("heading", { name: /^Wait until/ }).waitFor();
+    // The hour of the last use begins before the key was created.
+    expect(await current.innerText()).toContain("The old key's last use: this hour.");
     await useAt(id, 3);
     await page.reload();
     await current.getByRole("heading", { name: "Revoke the old key" }).waitFor();

@@ -9,6 +9,7 @@ import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
 import { seedOfRun } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
+import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
 import { awaitYoungHour } from "../helpers/database/time.ts";
 
 const HOUR_MS = 3_600_000;
@@ -17,7 +18,7 @@ const BUILT = fileURLToPath(new URL("../../server/console/", import.meta.url));
 const MAX_FIRST_LOAD_BYTES = 160 * 1024;
 
 describeInBrowser("The screen Home", () => {
-  const { server } = useConsole();
+  const { server, database } = useConsole();
 
   test("says what is wrong, leads there, and weighs at most 160 KiB on the first load", async ({
     annotate,
@@ -67,6 +68,19 @@ describeInBrowser("The screen Home", () => {
     await page.getByRole("link", { name: "webhooks" }).click();
     await untilLoaded(page);
     expect(new URL(page.url()).pathname).toBe("/console/retention/webhooks");
+  });
+
+  test("calls no check good that looked at a part of the namespaces", async () => {
+    const tenant = await createTenant(database);
+    const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    await database.query(
+      "insert into namespaces (tenant_id, name) select $1, 'n' || number from generate_series(1, 21) number",
+      [tenant.id],
+    );
+    const page = await openConsole(server, { key });
+    const check = page.getByRole("row").filter({ hasText: "Retention too short" });
+    expect(await check.innerText()).toMatch(/None found yet\s+Only the first 20 namespaces were checked/);
+    expect(await check.locator("[data-tone=good]").count()).toBe(0);
   });
 
   test("the built files are hashed, compressed to the same bytes, and have nothing inline or foreign", async () => {

@@ -152,4 +152,30 @@ describeInBrowser("The screens Namespaces and Tenant settings", () => {
     await untilLoaded(page);
     expect(new URL(page.url()).pathname).toBe("/console/retention/webhooks");
   });
+
+  test("what was typed outlives the session, and the browser asks before it is lost", async () => {
+    const { adminKey } = seedOfRun();
+    const page = await openConsole(server, {
+      ...{ key: adminKey, path: "/namespaces/payments" },
+      allowed: { statuses: [401] },
+    });
+    const asks = () =>
+      page.evaluate(() => !window.dispatchEvent(new Event("beforeunload", { cancelable: true })));
+    const field = page.getByLabel("Key retention");
+    expect(await asks()).toBe(false);
+    await field.fill("9d");
+    expect(await asks()).toBe(true);
+
+    await page.context().clearCookies();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByLabel("API key").fill(adminKey);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await untilLoaded(page);
+    expect(await field.inputValue()).toBe("9d");
+    await page.getByRole("button", { name: "Undo all" }).click();
+    expect(await asks()).toBe(false);
+    await page.reload();
+    await untilLoaded(page);
+    expect(await field.inputValue()).not.toBe("9d");
+  });
 });

@@ -14,6 +14,8 @@ import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
 
 /** A key that is a path, a query, markup and a change of direction. */
 const ODD_KEY = "a/b%2F?c#<b>\u202e..";
+/** What a person sees of it: the character that reverses the text has a name. */
+const SHOWN_KEY = ODD_KEY.replace("\u202e", "U+202E");
 const FINGERPRINT = fingerprintOf("a payment of 7 EUR");
 
 describeInBrowser("The records of keys", () => {
@@ -49,7 +51,7 @@ describeInBrowser("The records of keys", () => {
     await page.getByLabel("Fingerprint").fill(Buffer.from(FINGERPRINT).toString("hex"));
     await page.getByLabel("Claimed after").fill("1h");
     await page.getByRole("button", { name: "Filter" }).click();
-    await expect.poll(() => listed.allInnerTexts()).toEqual([ODD_KEY]);
+    await expect.poll(() => listed.allInnerTexts()).toEqual([SHOWN_KEY]);
     const shared = new URL(page.url()).searchParams;
     expect(shared.get("after")).toMatch(/^\d{4}-\d\d-\d\dT/);
     await page.getByLabel("Claimed before").fill("1h");
@@ -87,7 +89,11 @@ describeInBrowser("The records of keys", () => {
     await expect.poll(() => main.innerText()).toContain("2 records have this key, in charges, refunds.");
     await find(ODD_KEY);
     await page.getByRole("heading", { name: "Timeline" }).waitFor();
-    expect(await main.innerText()).toContain(ODD_KEY);
+    expect(await main.innerText()).toContain(SHOWN_KEY);
+    const command = page.getByText(/^onceward records show/);
+    expect(await command.innerText()).toBe(
+      `onceward records show charges 'a/b%2F?c#<b>'"$(printf '\\342\\200\\256')"'..'`,
+    );
     await page.reload();
     await page.getByRole("heading", { name: "Timeline" }).waitFor();
     const events = page.getByRole("region", { name: "Timeline" }).getByRole("listitem");
@@ -132,5 +138,17 @@ describeInBrowser("The records of keys", () => {
     expect(await audit.getAttribute("href")).toBe(
       `/console/audit?${new URLSearchParams({ target: auditTarget })}`,
     );
+  });
+
+  test("have a screen for every key that an address can name", async () => {
+    const { adminKey } = await tenantWithRecords();
+    const page = await openConsole(server, {
+      ...{ key: adminKey, path: "/records/charges/line%0Abreak" },
+      allowed: { statuses: [400] },
+    });
+    await page.getByRole("navigation", { name: "Screens" }).waitFor();
+    await page.getByRole("main").getByRole("alert").waitFor();
+    await page.goto("/console/no%0Ascreen");
+    await expect.poll(() => page.getByRole("main").innerText()).toContain("There is no such page");
   });
 });

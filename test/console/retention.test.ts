@@ -22,7 +22,7 @@ describeInBrowser("The screen Retention", () => {
     const page = await openConsole(server, { key: adminKey, path: "/retention" });
     const row = page.getByRole("row").filter({ hasText: "webhooks" });
     expect(await row.innerText()).toMatch(
-      /1 d.*Too short.*duplicates a month come after their key was forgotten/s,
+      /1 d.*Too short.*duplicates a month come later, and take effect a second time/s,
     );
     await page.getByRole("link", { name: "webhooks" }).click();
     await untilLoaded(page);
@@ -35,7 +35,7 @@ describeInBrowser("The screen Retention", () => {
     expect(await shownMs()).toBeGreaterThan(todayMs);
     await page.keyboard.press("Home");
     expect(await shownMs()).toBeLessThan(todayMs);
-    const picture = await page.getByRole("group", { name: /Duplicates later than/ }).boundingBox();
+    const picture = await page.getByRole("group", { name: /Duplicates a month/ }).boundingBox();
     if (picture === null) throw new Error("the picture has no place");
     await page.mouse.move(picture.x + picture.width / 3, picture.y + 60);
     await page.mouse.down();
@@ -44,19 +44,33 @@ describeInBrowser("The screen Retention", () => {
     expect(await shownMs()).toBeGreaterThan(todayMs);
     await expectAccessible(page);
 
-    await page.getByRole("textbox", { name: "Proposed key retention" }).fill("4d");
-    await page.getByRole("button", { name: "Preview the change" }).click();
+    // What is typed moves the line, the table and the command.
+    const field = page.getByRole("textbox", { name: "Proposed key retention" });
+    await field.fill("500d");
+    await page.getByText("From 1m to 400d").waitFor();
+    await field.fill("2d");
+    expect(await shownMs()).toBe(2 * 86_400_000);
+    await page.getByRole("columnheader", { name: "Proposed, 2 d" }).waitFor();
+    await page.getByText("--key 48h").waitFor();
+    expect(await field.inputValue()).toBe("2d");
+
+    // The advice is followed from the sentence that gives it.
+    const answer = page.getByRole("region", { name: "Is the retention long enough?" });
+    expect(await answer.innerText()).toMatch(
+      /^Too short: 1 d\s+About [\d,.]+ duplicates a month come later.*4 d would have caught all of them \(\d+ days observed\)/s,
+    );
+    await answer.getByRole("button", { name: "Use 4 d" }).click();
     const dialog = page.getByRole("dialog");
     expect(await dialog.getByRole("row").filter({ hasText: "Key retention" }).innerText()).toMatch(
       /1 d\s+4 d/,
     );
     expect(new URL(page.url()).searchParams.get("to")).toBe("4d");
     expect(await ownRetention("webhooks")).toBe(DAY_S);
-    expect(await dialog.getByRole("button", { name: /^Change/ }).isDisabled()).toBe(true);
-    await dialog.getByLabel(/Also change existing records: [\d,]+ would change/).check();
-    await dialog.getByLabel("Type webhooks to confirm").fill("webhooks");
+    // A longer retention loses nothing: no name is typed, and it is for the stored records, too.
+    const existing = dialog.getByLabel(/Also for the [\d,]+ stored records \(none is forgotten\)/);
+    expect(await existing.isChecked()).toBe(true);
     await expectAccessible(page);
-    await dialog.getByRole("button", { name: "Change, with existing records" }).click();
+    await dialog.getByRole("button", { name: "Change to 4 d" }).click();
     await expect.poll(() => dialog.count()).toBe(0);
 
     expect(await ownRetention("webhooks")).toBe(4n * DAY_S);
@@ -65,6 +79,7 @@ describeInBrowser("The screen Retention", () => {
     await page.getByText(`Job ${jobs[0]?.id}`).waitFor();
     await page.getByRole("status").filter({ hasText: "The retention of webhooks is changed" }).waitFor();
     await page.getByText("4 d is set by this namespace itself").waitFor();
+    await expect.poll(() => answer.innerText()).toMatch(/^(None late|Long enough): 4 d/);
   });
 
   test("counts repeats that came after their key was forgotten", async () => {
@@ -98,15 +113,13 @@ describeInBrowser("The screen Retention", () => {
       namespace: { name: "payments", policy: { keyRetention: { seconds: 12n * HOUR_S } } },
       updateMask: { paths: ["policy.key_retention"] },
     });
-    await dialog.getByLabel("Type payments to confirm").fill("payments");
-    await page.keyboard.press("Enter");
+    await dialog.getByRole("button", { name: "Change to 3 d" }).click();
     const conflict = page.getByRole("alert").filter({ hasText: "another administrator" });
     expect(await conflict.innerText()).toMatch(/was 6 h when you looked, and is 12 h now. You proposed 3 d/);
     expect(await ownRetention("payments")).toBe(12n * HOUR_S);
 
     await page.getByRole("button", { name: "Follow the tenant's retention" }).click();
-    await dialog.getByLabel("Type payments to confirm").fill("payments");
-    await page.keyboard.press("Enter");
+    await dialog.getByRole("button", { name: "Follow the tenant's" }).click();
     await page.getByText("3 d is the service's default").waitFor();
     expect(await ownRetention("payments")).toBeUndefined();
     expect(await conflict.count()).toBe(0);

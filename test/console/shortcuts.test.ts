@@ -13,7 +13,7 @@ describeInBrowser("The keys of the console", () => {
     async (role) => {
       const page = await openConsole(server, { key: seedOfRun()[role] });
       await page.keyboard.press("?");
-      const dialog = page.getByRole("dialog", { name: "Keys" });
+      const dialog = page.getByRole("dialog", { name: "Shortcuts" });
       await dialog.waitFor();
       await expectAccessible(page);
       const goTo = (await dialog.getByRole("row").allInnerTexts()).flatMap((row) => {
@@ -38,8 +38,8 @@ describeInBrowser("The keys of the console", () => {
 
   test("can be switched off, also for the next visit", async () => {
     const page = await openConsole(server, { key: seedOfRun().adminKey });
-    const dialog = page.getByRole("dialog", { name: "Keys" });
-    const keys = page.getByRole("button", { name: "Keys", exact: true });
+    const dialog = page.getByRole("dialog", { name: "Shortcuts" });
+    const keys = page.getByRole("button", { name: "Shortcuts", exact: true });
     await keys.click();
     await dialog.getByRole("checkbox").uncheck();
     await page.keyboard.press("Escape");

@@ -51,9 +51,10 @@ export function resolutionMessage(resolution: Resolution): ResolveRecordRequest[
   }
 }
 
-/** Returns a JSON text's bytes unchanged: results are replayed byte for byte. */
+/** Returns a JSON text's bytes unchanged: results are replayed byte for byte. An empty text is an empty result. */
 async function readJson(argument: string): Promise<Uint8Array> {
   const text = argument.startsWith("@") ? await readText(argument.slice(1)) : argument;
+  if (text === "") return new Uint8Array();
   try {
     JSON.parse(text);
   } catch {

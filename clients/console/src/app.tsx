@@ -1,10 +1,12 @@
 import { TransportProvider } from "@connectrpc/connect-query";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { Route, Router, Switch } from "wouter";
+import { ANY_PATH } from "./routes.ts";
 import { createQueryClient } from "./session/query-client.ts";
 import { SessionGate } from "./session/session-gate.tsx";
 import { SignIn } from "./session/sign-in.tsx";
 import { createTransport } from "./session/transport.ts";
+import { ConnectionBanner } from "./shell/connection-banner.tsx";
 import { LiveProvider } from "./shell/live.tsx";
 import { Shell } from "./shell/shell.tsx";
 import { ShortcutProvider } from "./shell/shortcuts.tsx";
@@ -22,7 +24,8 @@ export function App() {
             <Route path="/sign-in">
               <SignIn />
             </Route>
-            <Route>
+            <Route path={ANY_PATH}>
+              <ConnectionBanner />
               <SessionGate>
                 <LiveProvider>
                   <ShortcutProvider>

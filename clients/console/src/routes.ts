@@ -33,6 +33,9 @@ function link(href: string, label: string, letter: string): NavigationLink {
   return { href, label, letter };
 }
 
+/** The path of what has no screen. The pattern "*" would not match a path with a line break. */
+export const ANY_PATH = /^/;
+
 /** Every screen. The navigation shows the entries in this order. */
 export const ROUTES: readonly ScreenRoute[] = [
   route("/", "tenant", () => import("./screens/home/home.tsx"), link("/", "Home", "h")),

@@ -9,6 +9,8 @@ export interface Allowed {
   readonly statuses?: readonly number[];
   /** Other origins that the test leads to, such as the issuer's. */
   readonly origins?: readonly string[];
+  /** What the page prints about a failure that the test provokes. */
+  readonly printed?: RegExp;
 }
 
 /** The message that Chromium prints for each answer with an error status: `statuses` decides about these. */
@@ -25,13 +27,13 @@ const GIVEN_UP = "net::ERR_ABORTED";
 export async function collectProblems(
   context: BrowserContext,
   origin: string,
-  { statuses = [], origins = [] }: Allowed = {},
+  { statuses = [], origins = [], printed }: Allowed = {},
 ): Promise<readonly Problem[]> {
   const problems: Problem[] = [];
   context.on("weberror", (error) => problems.push(`uncaught error: ${error.error().stack}`));
   context.on("console", (message) => {
     if (message.type() !== "error" && message.type() !== "warning") return;
-    if (!message.text().startsWith(FAILED_ANSWER))
+    if (!message.text().startsWith(FAILED_ANSWER) && printed?.test(message.text()) !== true)
       problems.push(`printed ${message.type()}: ${message.text()}`);
   });
   context.on("dialog", (dialog) => {

@@ -114,7 +114,10 @@ function resolveCommand(host: Host): Command {
     .option("--dry-run", "with --all-matching: count the records, and change nothing")
     .option("--expect <count>", "with --all-matching: refuse unless this many records match", parseCount)
     .option("--release", "the effect did not happen: the next claim gets the key")
-    .option("--complete <json>", "the effect happened, and this is its result; @FILE reads it from a file")
+    .option(
+      "--complete <json>",
+      "the effect happened, and this is its result, or empty; @FILE reads it from a file",
+    )
     .option(
       "--failure <json>",
       'the operation failed permanently, with this error, such as {"message":"card declined"}',

@@ -20,12 +20,14 @@ it("a shell reads each word as it was", () => {
     "~",
     "\u0003\u001b[201~curl evil\r",
     "\t'\u0007\u009b\u007f",
+    "live\u202etxt\u200b",
   ];
   const printed = execFileSync("sh", ["-c", `printf '%s\\0' ${words.map(shellWord).join(" ")}`]).toString();
   expect(printed.split("\0").slice(0, -1)).toEqual(words);
 });
 
-it("a terminal finds no control character in a word", () => {
+it("a terminal finds no control character in a word, and a person no character that is not seen", () => {
+  expect(shellWord("live\u202etxt")).toMatch(/^[ -~]+$/);
   expect(shellWord("\u0003a\rb\u001b[201~\u009b")).toMatch(/^[ -~]+$/);
 });
 

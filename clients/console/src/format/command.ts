@@ -1,15 +1,16 @@
-/** Control characters but the line feed, which a command substitution would drop. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
-const CONTROLS = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f]+/g;
+import { partsOf } from "./invisible.ts";
 
 /**
  * Returns a word of a command line as a POSIX shell reads it: in quotes unless it is plain. A text that is pasted into a
- * terminal then stays one word, whichever characters it has. Control characters are written as octal numbers: a
- * terminal would act on them before the shell sees the quotes.
+ * terminal then stays one word, whichever characters it has. Control characters and those that are not seen are written as
+ * octal numbers: a terminal would act on them before the shell sees the quotes, and a person would not read what is run.
  */
 export function shellWord(text: string): string {
   if (/^[A-Za-z0-9_./:@%+,=-]+$/.test(text)) return text;
-  return `'${text.replaceAll("'", `'\\''`).replace(CONTROLS, (controls) => `'"$(printf '${octal(controls)}')"'`)}'`;
+  const parts = partsOf(text).map(({ text: part, isInvisible }) =>
+    isInvisible ? `'"$(printf '${octal(part)}')"'` : part.replaceAll("'", `'\\''`),
+  );
+  return `'${parts.join("")}'`;
 }
 
 function octal(text: string): string {

@@ -21,6 +21,14 @@ export function parseMoment(text: string, now: Date): Date | undefined {
   return isMeant && minute < 60 && second < 60 ? valid(at) : undefined;
 }
 
+/**
+ * Returns a typed time in RFC 3339, which means the same later and in another zone. A text that is in RFC 3339, or no time,
+ * is returned as it is.
+ */
+export function fixMoment(text: string, now: Date): string {
+  return RFC_3339.test(text) ? text : (parseMoment(text, now)?.toISOString() ?? text);
+}
+
 /** Returns a time as `parseMoment` reads it, in the browser's zone and to the second: "2026-11-23 18:06:17". */
 export function writeMoment(at: Date): string {
   const two = (part: number) => String(part).padStart(2, "0");

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { formatAbsolute, formatHour, formatRelative, formatZone } from "./time.ts";
+import { describeHour, formatAbsolute, formatHour, formatRelative, formatZone } from "./time.ts";
 
 describe("times", () => {
   it("are absolute with 24 hours and their zone", () => {
@@ -20,5 +20,11 @@ describe("times", () => {
     expect(formatRelative(at(-180_000), now)).toBe("3 min ago");
     expect(formatRelative(at(7_200_000), now)).toBe("in 2 h");
     expect(formatRelative(at(-1_000), now)).toBe("now");
+  });
+
+  it("that are known to the hour name the hour, and no moment in it", () => {
+    const hour = new Date("2026-11-23T23:00:00Z");
+    expect(describeHour(hour, new Date("2026-11-23T23:59:59Z"), "UTC")).toBe("this hour");
+    expect(describeHour(hour, new Date("2026-11-24T02:00:00Z"), "UTC")).toBe("11-23 23:00 to 00:00, 2 h ago");
   });
 });

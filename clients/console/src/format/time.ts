@@ -2,6 +2,7 @@ import { formatDuration } from "./duration.ts";
 
 /** Differences below this are "now": the clocks of the browser and the server differ by as much. */
 const NOW_MS = 2_000;
+const HOUR_MS = 3_600_000;
 
 const formats = new Map<string, Intl.DateTimeFormat>();
 
@@ -10,12 +11,7 @@ const formats = new Map<string, Intl.DateTimeFormat>();
  * same. `zone` is an IANA name; undefined: the browser's.
  */
 export function formatAbsolute(at: Date, zone?: string): string {
-  const parts = Object.fromEntries(
-    formatFor(zone)
-      .formatToParts(at)
-      .map(({ type, value }) => [type, value]),
-  );
-  const { year, month, day, hour, minute, second, timeZoneName } = parts;
+  const { year, month, day, hour, minute, second, timeZoneName } = partsOf(at, zone);
   return `${year}-${month}-${day} ${hour}:${minute}:${second} ${timeZoneName}`;
 }
 
@@ -28,6 +24,14 @@ export function formatZone(at: Date, zone?: string): string {
 export function formatHour(at: Date, zone?: string): string {
   const { month, day, hour, minute } = partsOf(at, zone);
   return `${month}-${day} ${hour}:${minute}`;
+}
+
+/** Returns the hour that begins at a time, for what is known to the hour: "this hour", or "11-23 18:00 to 19:00, 5 h ago". */
+export function describeHour(begin: Date, now: Date, zone?: string): string {
+  const end = new Date(begin.getTime() + HOUR_MS);
+  if (now < end) return "this hour";
+  const { hour, minute } = partsOf(end, zone);
+  return `${formatHour(begin, zone)} to ${hour}:${minute}, ${formatRelative(end, now)}`;
 }
 
 /** Returns how far a time is from `now`: "3 min ago", "in 2 h", "now". */

@@ -1,5 +1,6 @@
-import type { FormEvent, ReactNode } from "react";
+import { type FormEvent, type ReactNode, useEffect, useMemo } from "react";
 import { useLocation, useSearch } from "wouter";
+import { fixMoment } from "../format/moment.ts";
 import styles from "./filter-bar.module.css";
 import { hereWith, withParameters } from "./pages.ts";
 
@@ -39,10 +40,33 @@ export function FilterBar({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** Returns the filters of the address; a name that it does not have is "". */
+/** The filters that are times. */
+const TIMES: ReadonlySet<string> = new Set(["after", "before"]);
+
+/**
+ * Returns the filters of the address; a name that it does not have is "". A time that depends on the present, such as
+ * `after=48h`, is replaced in the address by the time itself: otherwise each drawing would be another list.
+ */
 export function useFilters<Name extends string>(names: readonly Name[]): Readonly<Record<Name, string>> {
-  const parameters = new URLSearchParams(useSearch());
+  const search = useSearch();
+  const [, navigate] = useLocation();
+  const fixed = useMemo(() => fixTimes(search), [search]);
+  useEffect(() => {
+    if (fixed !== search) navigate(hereWith(`?${fixed}`), { replace: true });
+  }, [fixed, search, navigate]);
+  const parameters = new URLSearchParams(fixed);
   const filters = {} as Record<Name, string>;
   for (const name of names) filters[name] = parameters.get(name) ?? "";
   return filters;
+}
+
+function fixTimes(search: string): string {
+  const parameters = new URLSearchParams(search);
+  const now = new Date();
+  const changes = [...parameters]
+    .filter(([name]) => TIMES.has(name))
+    .map(([name, value]) => [name, fixMoment(value, now)] as const)
+    .filter(([name, value]) => value !== parameters.get(name));
+  for (const [name, value] of changes) parameters.set(name, value);
+  return changes.length === 0 ? search : parameters.toString();
 }

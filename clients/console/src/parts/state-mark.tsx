@@ -1,3 +1,4 @@
+import { useConnection } from "../session/connection.ts";
 import styles from "./state-mark.module.css";
 
 /** How a state is to be taken. Each has a shape of its own, for those who do not see its colour. */
@@ -11,12 +12,14 @@ const SHAPES: Readonly<Record<StateTone, string>> = {
   quiet: "M2 5h6",
 };
 
-/** Shows a state as a shape and a word. */
+/** Shows a state as a shape and a word. While the server does not answer, nothing is known to be good. */
 export function StateMark({ tone, children }: { readonly tone: StateTone; readonly children: string }) {
+  const { connection } = useConnection();
+  const shown = tone === "good" && connection !== "answering" ? "quiet" : tone;
   return (
-    <span className={styles.mark} data-tone={tone}>
+    <span className={styles.mark} data-tone={shown}>
       <svg viewBox="0 0 10 10" aria-hidden="true">
-        <path d={SHAPES[tone]} />
+        <path d={SHAPES[shown]} />
       </svg>
       {children}
     </span>

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { FailureText } from "../parts/list-states.tsx";
+import { useKeptDraft } from "../parts/kept-draft.ts";
 import { useNotice } from "../parts/notice.tsx";
 import { SavedByOthers, type SavedField } from "../parts/saved-by-others.tsx";
 import { type Failure, readFailure } from "../session/failure.ts";
@@ -140,7 +141,11 @@ export function PolicyEditor(props: PolicyEditorProps) {
 
 function usePolicyForm({ subject, saved, send, reload }: PolicyEditorProps) {
   const notify = useNotice();
-  const [state, setDraft] = useState<PolicyDraft>(() => startDraft(saved));
+  const [state, setDraft] = useKeptDraft<PolicyDraft>(
+    `policy of ${subject}`,
+    () => startDraft(saved),
+    (given) => changedFields(given).length > 0,
+  );
   const [problems, setProblems] = useState<Problems>({});
   const [failure, setFailure] = useState<Failure>();
   const [waiting, setWaiting] = useState(false);

@@ -1,6 +1,9 @@
 import { useState } from "react";
+import { forgetDrafts } from "../parts/kept-draft.ts";
 import { useNotice } from "../parts/notice.tsx";
+import { StateMark } from "../parts/state-mark.tsx";
 import { TimeText } from "../parts/time.tsx";
+import { useConnection } from "../session/connection.ts";
 import { readFailure } from "../session/failure.ts";
 import { useSession } from "../session/session.ts";
 import { signOut } from "../session/session-api.ts";
@@ -12,7 +15,6 @@ import { useShortcutDialog } from "./use-shortcut.ts";
 /** The top of the page: who is signed in, and the switches of the page. */
 export function Header() {
   const { role, tenant, actor, kind, expiresAt, namespaces } = useSession();
-  const { isLive, toggle } = useLive();
   const showShortcuts = useShortcutDialog();
   return (
     <header className={styles.header}>
@@ -28,17 +30,35 @@ export function Header() {
         )}
       </span>
       <div className={styles.switches}>
-        <button type="button" aria-pressed={isLive} onClick={toggle}>
-          Live
-        </button>
+        <LiveButton />
         <button type="button" onClick={showShortcuts}>
-          Keys
+          Shortcuts
         </button>
         <SignOutButtons />
       </div>
     </header>
   );
 }
+
+/** Says whether the page shows the present, and pauses it. */
+function LiveButton() {
+  const { isLive, toggle } = useLive();
+  const { connection } = useConnection();
+  const state = connection === "answering" ? (isLive ? "live" : "paused") : connection;
+  const { word, tone } = LIVE_STATES[state];
+  return (
+    <button type="button" aria-pressed={isLive} title={isLive ? "Pause" : "Refresh by itself"} onClick={toggle}>
+      <StateMark tone={tone}>{word}</StateMark>
+    </button>
+  );
+}
+
+const LIVE_STATES = {
+  live: { word: "Live", tone: "good" },
+  paused: { word: "Paused", tone: "quiet" },
+  unreachable: { word: "Offline, retrying", tone: "bad" },
+  suspended: { word: "Suspended", tone: "attention" },
+} as const;
 
 function SignOutButtons() {
   const [waiting, setWaiting] = useState(false);
@@ -48,6 +68,7 @@ function SignOutButtons() {
     setWaiting(true);
     try {
       await signOut(which);
+      forgetDrafts();
       endSession(which === "here" ? "SIGNED_OUT" : "SIGNED_OUT_EVERYWHERE");
     } catch (error) {
       setWaiting(false);

@@ -2,7 +2,7 @@ import { Suspense } from "react";
 import { Redirect, Route, Switch } from "wouter";
 import { Denied, Loading } from "../parts/list-states.tsx";
 import { NoticeProvider } from "../parts/notice.tsx";
-import { ROUTES, type ScreenRoute } from "../routes.ts";
+import { ANY_PATH, ROUTES, type ScreenRoute } from "../routes.ts";
 import { useSession } from "../session/session.ts";
 import { Header } from "./header.tsx";
 import { missingRole } from "./links.ts";
@@ -29,7 +29,7 @@ export function Shell() {
                 <RoutedScreen route={route} />
               </Route>
             ))}
-            <Route>
+            <Route path={ANY_PATH}>
               <NotFound />
             </Route>
           </Switch>

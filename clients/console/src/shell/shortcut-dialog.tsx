@@ -14,7 +14,7 @@ interface ShortcutDialogProps {
 /** Shows the keys of the page and of the screen, and the switch that turns them off. */
 export function ShortcutDialog({ links, shortcuts, isOn, setOn, close }: ShortcutDialogProps) {
   return (
-    <Dialog title="Keys" close={close}>
+    <Dialog title="Shortcuts" close={close}>
       <table className={styles.keys}>
         <tbody>
           <Row keys={["?"]} label="This list" />

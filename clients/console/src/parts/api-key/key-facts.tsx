@@ -1,6 +1,8 @@
+import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { describeHour } from "../../format/time.ts";
 import { StateMark } from "../state-mark.tsx";
-import { Time } from "../time.tsx";
+import { useNow } from "../time.tsx";
 import styles from "./api-key.module.css";
 import { KEY_STATE_MARKS, keyState } from "./key-state.ts";
 
@@ -10,7 +12,10 @@ export function KeyStateMark({ apiKey, now }: { readonly apiKey: ApiKey; readonl
   return <StateMark tone={tone}>{word}</StateMark>;
 }
 
-/** When a key was last used. */
+/** When a key was last used. It is known to the hour, so that hour is named and no moment in it. */
 export function LastUse({ at }: { readonly at: ApiKey["lastUsedAt"] }) {
-  return at === undefined ? <span className={styles.quiet}>not yet</span> : <Time at={at} />;
+  const now = useNow();
+  if (at === undefined) return <span className={styles.quiet}>not yet</span>;
+  const hour = timestampDate(at);
+  return <time dateTime={hour.toISOString()}>{describeHour(hour, now)}</time>;
 }

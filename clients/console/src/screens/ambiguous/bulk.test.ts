@@ -24,5 +24,7 @@ describe("Resolving many records", () => {
     );
     const completed = { ...DRAFT, kind: "complete", result: { ...DRAFT.result, text: '{"id": 7}' } } as const;
     expect(bulkCommand(completed)).toContain(`--all-matching --complete '{"id": 7}' --dry-run`);
+    const empty = { ...DRAFT, kind: "complete" } as const;
+    expect(bulkCommand(empty)).toContain("--all-matching --complete '' --dry-run");
   });
 });

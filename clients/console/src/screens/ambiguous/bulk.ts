@@ -1,6 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ResolveAmbiguousRecordsRequestSchema } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { commandLine } from "../../format/command.ts";
+import { commandLine, shellWord } from "../../format/command.ts";
 import {
   EMPTY_RESULT,
   type ResolutionKind,
@@ -57,7 +57,6 @@ export function bulkCommand({
   const options = { owner, checkpoint, "lease-expired-before": before, reason };
   const where = namespace === "" ? [] : [namespace];
   const resultOption = result.outcome === "success" ? "complete" : "failure";
-  const resolution =
-    kind === "complete" ? commandLine("", { [resultOption]: result.text || "{}" }).trim() : `--${kind}`;
+  const resolution = kind === "complete" ? `--${resultOption} ${shellWord(result.text)}` : `--${kind}`;
   return `${commandLine(["onceward records resolve", ...where].join(" "), options)} --all-matching ${resolution} --dry-run`;
 }

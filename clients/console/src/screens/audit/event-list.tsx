@@ -1,4 +1,5 @@
 import { type AuditEvent, AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { Link } from "wouter";
 import { formatNoun } from "../../format/quantity.ts";
 import { type Column, DataTable } from "../../parts/data-table.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
@@ -65,6 +66,7 @@ function Outcome({ event: { outcome, denial, calls } }: { readonly event: AuditE
 function Change({ event }: { readonly event: AuditEvent }) {
   const { reason, before, after, requestId } = event;
   const changes = differences(before, after);
+  const job = after?.recordJob;
   return (
     <div className={styles.change}>
       {reason !== "" && (
@@ -74,6 +76,7 @@ function Change({ event }: { readonly event: AuditEvent }) {
         </div>
       )}
       <DifferenceLines changes={changes.slice(0, SHOWN_DIFFERENCES)} />
+      {typeof job === "string" && <Link href={`/jobs/${job}`}>The job and what it changed</Link>}
       {(changes.length > SHOWN_DIFFERENCES || requestId !== "") && (
         <details>
           <summary>

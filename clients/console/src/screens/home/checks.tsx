@@ -42,6 +42,16 @@ const LIVE_MS = 10_000;
 const COUNT_TIMEOUT_MS = 3_000;
 const NONE: Finding = { tone: "good", word: "None", detail: "" };
 
+/** Returns the finding of a check that found nothing. One that looked at a part has not said that all is well. */
+function noneOf(count: number, isPart: boolean): Finding {
+  if (!isPart) return NONE;
+  return {
+    tone: "quiet",
+    word: "None found yet",
+    detail: `Only the first ${formatCount(count)} namespaces were checked.`,
+  };
+}
+
 /** Ambiguous records: how many, and since when the oldest waits. `namespace` "" is all. */
 export function useAmbiguousCheck(namespace: string): Check {
   const refetchInterval = useLiveInterval(LIVE_MS);
@@ -150,9 +160,13 @@ export function useRetentionCheck(namespace: string): Check {
   );
   if (!isListed || !isAnswered) return { ...base, finding: undefined };
   const short = advised.filter(({ advice }) => advice !== undefined && judge(advice).kind === "too short");
-  const isPart = listedNames.length > advised.length || declared.data?.nextPageToken !== "";
-  const scope = isPart && namespace === "" ? ` Of the first ${advised.length} namespaces.` : "";
-  if (short.length === 0) return { ...base, finding: { ...NONE, detail: scope } };
+  const isPart =
+    namespace === "" &&
+    (listedNames.length > advised.length ||
+      declared.data?.nextPageToken !== "" ||
+      undeclared.data?.nextPageToken !== "");
+  const scope = isPart ? ` Of the first ${advised.length} namespaces.` : "";
+  if (short.length === 0) return { ...base, finding: noneOf(advised.length, isPart) };
   const word = formatNoun(short.length, "namespace", "namespaces");
   const detail = (
     <>
@@ -177,8 +191,9 @@ export function useKeyCheck(namespace: string): Check {
   if (listed.data === undefined) return { ...base, finding: undefined };
   const { namespaces, nextPageToken } = listed.data;
   const suspected = namespaces.filter(({ suspicions }) => suspicions.length > 0);
-  const scope = nextPageToken === "" ? "" : ` Of the first ${namespaces.length} namespaces.`;
-  if (suspected.length === 0) return { ...base, finding: { ...NONE, detail: scope } };
+  const isPart = nextPageToken !== "";
+  const scope = isPart ? ` Of the first ${namespaces.length} namespaces.` : "";
+  if (suspected.length === 0) return { ...base, finding: noneOf(namespaces.length, isPart) };
   const defects = suspected.map(({ namespace: name, suspicions }) => {
     const titles = suspicions.map(({ defect }) => inSentence(defectTitle(defect)));
     return `${name}: ${titles.join(", ")}`;

@@ -99,9 +99,10 @@ function summarize(checks: readonly Check[]): string {
   if (findings.length < checks.length) return "Looking whether anything is wrong.";
   const count = findings.filter(({ tone }) => tone === "attention" || tone === "bad").length;
   if (count > 0) return `${formatNoun(count, "line needs", "lines need")} your attention.`;
-  return findings.some(({ word }) => word === NOT_ANSWERED)
-    ? "Nothing that was answered needs your attention."
-    : "Nothing needs your attention.";
+  const unanswered = findings.filter(({ word }) => word === NOT_ANSWERED).length;
+  return unanswered === 0
+    ? "Nothing needs your attention."
+    : `${unanswered} of ${formatNoun(checks.length, "check", "checks")} were not answered.`;
 }
 
 function CheckTable({ checks }: { readonly checks: readonly Check[] }) {

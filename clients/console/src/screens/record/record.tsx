@@ -1,5 +1,7 @@
+import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
+import { Attempt_Ending } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { type GetRecordResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { Link, useLocation } from "wouter";
 import { commandLine } from "../../format/command.ts";
@@ -23,6 +25,7 @@ import { situationOf } from "./situation.ts";
 
 /** Short enough to see a holder complete; only while a lease is held. */
 const REFRESH_MS = 3_000;
+const SECOND_MS = 1_000;
 
 /** Everything about one key: its state, what happened to it, its result, and what an administrator can do. */
 export default function RecordScreen() {
@@ -77,6 +80,7 @@ function RecordContent({ reply: { record, attempts, auditTarget } }: { readonly 
   });
   if (record === undefined) return undefined;
   const audit = new URLSearchParams({ target: auditTarget });
+  const decided = attempts.findLast(({ ending }) => ending === Attempt_Ending.RESOLVED)?.endedAt;
   return (
     <>
       <div className={styles.situation}>
@@ -94,10 +98,22 @@ function RecordContent({ reply: { record, attempts, auditTarget } }: { readonly 
           <p>
             <Link href={`/audit?${audit}`}>Audit events of this record</Link>
           </p>
+          {decided !== undefined && <BulkDecisions until={timestampDate(decided)} />}
         </div>
       </div>
       {dialog}
     </>
+  );
+}
+
+/** A decision about many records is one event, of their namespace or tenant; its start is stored before the records change. */
+function BulkDecisions({ until }: { readonly until: Date }) {
+  const before = new Date(Math.ceil(until.getTime() / SECOND_MS) * SECOND_MS).toISOString();
+  const query = new URLSearchParams({ action: "ResolveAmbiguousRecords", before });
+  return (
+    <p>
+      <Link href={`/audit?${query}`}>Decisions about many records until then</Link>
+    </p>
   );
 }
 

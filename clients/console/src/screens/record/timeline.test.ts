@@ -43,6 +43,19 @@ describe("A record's timeline", () => {
     expect(timelineOf(record, [HELD]).at(-1)).toMatchObject({ at: at(90), tone: "attention" });
   });
 
+  it("keeps the end of a lease that an administrator's decision followed", () => {
+    const resolved = { ...HELD, endedAt: at(500), ending: Attempt_Ending.RESOLVED, reason: "paid" };
+    const record = create(RecordSchema, { state: Record_State.COMPLETED, leaseExpiresAt: at(62) });
+    const events = timelineOf(record, [SUPERSEDED, resolved]).slice(2);
+    expect(events.map(({ what, heldMs }) => [what, heldMs])).toEqual([
+      ["Claimed", undefined],
+      ["Lease ended without an answer", 2_000],
+      ["Resolved by an administrator", undefined],
+    ]);
+    expect(events[1]).toMatchObject({ at: at(62), tone: "attention", checkpoint: "charged" });
+    expect(events[2]).toMatchObject({ reason: "paid", checkpoint: "" });
+  });
+
   it("of a completed record has no lease, and both ends of retention", () => {
     const ended = { ...HELD, endedAt: at(70), ending: Attempt_Ending.RESOLVED, reason: "paid" };
     const record = create(RecordSchema, {

@@ -32,11 +32,12 @@ type EventParts = Pick<TimelineEvent, "at" | "tone" | "what"> & Partial<Timeline
 
 /**
  * Returns a record's history and future, oldest first: a claim and an ending of each attempt, the end of a lease
- * without an ending, and the ends of retention. At most 35 events, because the server keeps 16 attempts.
+ * without an ending, and the ends of retention. At most 36 events, because the server keeps 16 attempts.
  */
 export function timelineOf(record: Record, attempts: readonly Attempt[]): readonly TimelineEvent[] {
   const events = [
-    ...attempts.flatMap(eventsOf),
+    ...attempts.slice(0, -1).flatMap((attempt) => eventsOf(attempt, undefined)),
+    ...attempts.slice(-1).flatMap((attempt) => eventsOf(attempt, leaseEndOf(attempt, record))),
     ...leaseEvents(record, attempts),
     ...retentionEvents(record),
   ];
@@ -59,7 +60,14 @@ const ENDINGS: Readonly<globalThis.Record<number, { readonly tone: StateTone; re
   [Attempt_Ending.RESOLVED]: { tone: "good", what: "Resolved by an administrator" },
 };
 
-function eventsOf(attempt: Attempt): readonly TimelineEvent[] {
+/** Returns when the newest attempt's lease had ended before an administrator resolved it; undefined: it had not. */
+function leaseEndOf({ endedAt, ending }: Attempt, { leaseExpiresAt }: Record): Timestamp | undefined {
+  if (ending !== Attempt_Ending.RESOLVED || endedAt === undefined || leaseExpiresAt === undefined)
+    return undefined;
+  return timestampMs(leaseExpiresAt) <= timestampMs(endedAt) ? leaseExpiresAt : undefined;
+}
+
+function eventsOf(attempt: Attempt, leaseEnd: Timestamp | undefined): readonly TimelineEvent[] {
   const { number, owner, claimedAt, endedAt, ending, checkpoint, reason } = attempt;
   if (claimedAt === undefined) return [];
   const claimed = eventOf(`claim ${number}`, {
@@ -68,9 +76,20 @@ function eventsOf(attempt: Attempt): readonly TimelineEvent[] {
   });
   const end = ENDINGS[ending];
   if (endedAt === undefined || end === undefined) return [claimed];
-  const heldMs = Math.max(0, timestampMs(endedAt) - timestampMs(claimedAt));
-  const ended = { ...end, at: endedAt, attempt: number, heldMs, checkpoint, reason };
-  return [claimed, eventOf(`end ${number}`, ended)];
+  const ended = { ...end, at: endedAt, attempt: number, reason };
+  const last = { heldMs: timeBetween(claimedAt, leaseEnd ?? endedAt), checkpoint };
+  if (leaseEnd === undefined) return [claimed, eventOf(`end ${number}`, { ...ended, ...last })];
+  const lease = {
+    at: leaseEnd,
+    tone: "attention",
+    what: "Lease ended without an answer",
+    attempt: number,
+  } as const;
+  return [claimed, eventOf("lease", { ...lease, ...last }), eventOf(`end ${number}`, ended)];
+}
+
+function timeBetween(from: Timestamp, to: Timestamp): number {
+  return Math.max(0, timestampMs(to) - timestampMs(from));
 }
 
 function leaseEvents(record: Record, attempts: readonly Attempt[]): readonly TimelineEvent[] {

@@ -1,12 +1,13 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { createQueryOptions, useMutation, useQuery, useTransport } from "@connectrpc/connect-query";
+import type { Policy } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Namespace, RetentionEffect } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSearchParams } from "wouter";
 import { formatDuration } from "../../format/duration.ts";
-import { formatCount } from "../../format/quantity.ts";
+import { formatNoun } from "../../format/quantity.ts";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
 import { ErrorState, Loading } from "../../parts/list-states.tsx";
@@ -32,11 +33,11 @@ interface ChangeDialogProps {
   readonly close: () => void;
 }
 
-/** Previews a change by the API's own dry run, and makes it once the namespace's name is typed. */
+/** Previews a change by the API's own dry run, and makes it; the namespace's name is typed before a shorter retention. */
 export function ChangeDialog({ namespace, declared, change, report, close }: ChangeDialogProps) {
   // What the person saw when the dialog opened: a refresh behind it must not change what is confirmed.
   const [seen] = useState(declared);
-  const [toExisting, setToExisting] = useState(false);
+  const [chosen, setChosen] = useState<boolean>();
   const request = requestFor(namespace, change, seen?.etag ?? "");
   const preview = useQuery(
     TenantAdminService.method.updateNamespace,
@@ -45,13 +46,18 @@ export function ChangeDialog({ namespace, declared, change, report, close }: Cha
   );
   const tenant = useQuery(TenantAdminService.method.getTenant, {}, { enabled: seen === undefined });
   const before = (seen ?? tenant.data?.tenant)?.effectivePolicy;
+  const after = preview.data?.namespace?.effectivePolicy;
+  const isLonger = msOf(after) >= msOf(before);
+  // A longer retention is wanted for the stored records, too; a shorter one forgets some of them.
+  const toExisting = chosen ?? (after !== undefined && isLonger);
   const make = useChange(request, { namespace, change, seen, report });
   return (
     <ConfirmDialog
       title={`Change the retention of ${namespace}`}
-      action={toExisting ? "Change, with existing records" : "Change for later claims"}
-      typed={namespace}
-      look={toExisting ? "danger" : "plain"}
+      action={
+        change.kind === "set" ? `Change to ${formatDuration(change.retentionMs)}` : "Follow the tenant's"
+      }
+      {...(!isLonger && { typed: namespace, look: "danger" })}
       act={() => make(toExisting)}
       close={close}
     >
@@ -65,7 +71,7 @@ export function ChangeDialog({ namespace, declared, change, report, close }: Cha
         <>
           <DataTable
             caption="Every replica follows within 10 s. New claims get these retentions:"
-            rows={compareRetentions(before, preview.data.namespace?.effectivePolicy)}
+            rows={compareRetentions(before, after)}
             rowKey={({ name }) => name}
             columns={[
               { heading: "Retention", cell: ({ name }) => name },
@@ -78,9 +84,9 @@ export function ChangeDialog({ namespace, declared, change, report, close }: Cha
               <input
                 type="checkbox"
                 checked={toExisting}
-                onChange={(event) => setToExisting(event.target.checked)}
+                onChange={(event) => setChosen(event.target.checked)}
               />{" "}
-              Also change existing records: {describeEffect(preview.data.effect)}.
+              {describeEffect(preview.data.effect)}
             </label>
           </p>
         </>
@@ -147,9 +153,18 @@ function formatPolicy(seen: Namespace | undefined): string {
   return retention === undefined ? "the tenant's" : formatDuration(durationMs(retention));
 }
 
-/** Returns what a change does to existing records, such as "12 would change, 3 of them be forgotten at once". */
+function msOf(policy: Policy | undefined): number {
+  return policy?.keyRetention === undefined ? 0 : durationMs(policy.keyRetention);
+}
+
+/** Returns what a change does to stored records, such as "Also for the 12 stored records (3 are forgotten at once)". */
 function describeEffect(effect: RetentionEffect | undefined): string {
   const { recordsChanged = 0n, recordsForgotten = 0n, truncated = false } = effect ?? {};
   const atLeast = truncated ? "at least " : "";
-  return `${atLeast}${formatCount(recordsChanged)} would change, ${atLeast}${formatCount(recordsForgotten)} of them be forgotten at once`;
+  const records = formatNoun(recordsChanged, "stored record", "stored records");
+  const forgotten =
+    recordsForgotten === 0n
+      ? "none is forgotten"
+      : `${atLeast}${formatNoun(recordsForgotten, "is", "are")} forgotten at once`;
+  return `Also for the ${atLeast}${records} (${forgotten})`;
 }

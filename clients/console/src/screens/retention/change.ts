@@ -3,13 +3,23 @@ import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import { formatDurationMs } from "@onceward/decode/durations.ts";
 import type { Policy } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import type { UpdateNamespaceRequestSchema } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { formatDuration } from "../../format/duration.ts";
+import { formatDuration, parseDuration } from "../../format/duration.ts";
 
 /** A change of a namespace's key retention. */
 export type Change =
   | { readonly kind: "set"; readonly retentionMs: number }
   /** Remove the namespace's own value: it follows the tenant's. */
   | { readonly kind: "inherit" };
+
+/** The contract's bounds of a key retention. */
+const SHORTEST_MS = 60_000;
+const LONGEST_MS = 400 * 86_400_000;
+
+/** Returns the key retention of a typed text; undefined: it is none, or out of bounds. */
+export function parseRetention(text: string): number | undefined {
+  const ms = parseDuration(text);
+  return ms !== undefined && ms >= SHORTEST_MS && ms <= LONGEST_MS ? ms : undefined;
+}
 
 /** Returns the request that makes or previews a change. An etag that is empty is of a namespace that was never declared. */
 export function requestFor(

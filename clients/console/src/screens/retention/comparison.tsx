@@ -21,7 +21,7 @@ export function Comparison({ advice, proposal }: { readonly advice: Advice; read
       : ` Late duplicates of the proposal are at most those of ${formatDuration(proposal.evidenceOfMs)}.`;
   return (
     <DataTable
-      caption={`What the line changes.${bound}`}
+      caption={`What would change.${bound}`}
       rows={rowsOf(today, proposal)}
       rowKey={({ name }) => name}
       columns={[
@@ -45,7 +45,7 @@ export function Comparison({ advice, proposal }: { readonly advice: Advice; read
 function rowsOf(today: Proposal, proposed: Proposal): readonly Row[] {
   return [
     {
-      name: "Late duplicates a month (interval of 95 %)",
+      name: "Late duplicates a month",
       today: formatLate(today.evidence),
       proposed: formatLate(proposed.evidence),
       difference: lateDifference(today, proposed),
@@ -56,25 +56,24 @@ function rowsOf(today: Proposal, proposed: Proposal): readonly Row[] {
       proposed: describeDays(proposed),
       difference: "",
     },
+    { name: "Claims with a late duplicate", today: oneIn(today), proposed: oneIn(proposed), difference: "" },
     {
-      name: "Late in a million claims, long term",
-      today: describeBound(today),
-      proposed: describeBound(proposed),
-      difference: "",
+      name: "Records kept",
+      today: formatWhole(today.records),
+      proposed: formatWhole(proposed.records),
+      difference: signed(proposed.records - today.records, formatWhole),
     },
     {
-      name: "Records kept, at the present rate",
-      today: formatEstimate(today.records),
-      proposed: formatEstimate(proposed.records),
-      difference: signed(proposed.records - today.records, formatEstimate),
-    },
-    {
-      name: "Their size, without indexes",
+      name: "Storage",
       today: formatSize(today.bytes),
       proposed: formatSize(proposed.bytes),
       difference: signed(proposed.bytes - today.bytes, formatSize),
     },
   ];
+}
+
+function formatWhole(records: number): string {
+  return formatEstimate(Math.round(records));
 }
 
 function lateDifference({ evidence: today }: Proposal, { evidence: proposed }: Proposal): string {
@@ -87,8 +86,10 @@ function describeDays({ evidence }: Proposal): string {
   return `${evidence.daysWithLate} of ${Math.round(evidence.daysObserved)}`;
 }
 
-function describeBound({ evidence }: Proposal): string {
-  return evidence?.kind === "late" ? `below ${formatEstimate(evidence.maxPerMillion)}` : "not known";
+/** A bound that every number is below says nothing. */
+function oneIn({ evidence }: Proposal): string {
+  const claims = evidence?.kind === "late" ? Math.floor(1e6 / evidence.maxPerMillion) : 0;
+  return claims < 2 ? "not known" : `fewer than 1 in ${formatEstimate(claims)}`;
 }
 
 /** Rounding can leave a zero with a sign. */

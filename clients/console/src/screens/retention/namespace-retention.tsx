@@ -1,6 +1,7 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { formatDurationMs } from "@onceward/decode/durations.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { useState } from "react";
 import { Link, useSearchParams } from "wouter";
 import { formatDuration, parseDuration } from "../../format/duration.ts";
 import { SelectField } from "../../parts/field.tsx";
@@ -9,13 +10,14 @@ import { StateMark } from "../../parts/state-mark.tsx";
 import { TimeText } from "../../parts/time.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import { type Advice, adviceOf, proposalOf } from "./candidates.ts";
+import type { Change } from "./change.ts";
 import { Comparison } from "./comparison.tsx";
 import { JobProgress } from "./job-progress.tsx";
 import { LateRepeats } from "./late-repeats.tsx";
 import { PolicyChange } from "./policy-change.tsx";
 import styles from "./retention.module.css";
 import { RetentionFigure } from "./retention-figure.tsx";
-import { judge } from "./verdict.ts";
+import { advisedMs, judge } from "./verdict.ts";
 import { describeVerdict, nameVerdict } from "./words.ts";
 
 /** The accepted numbers of late duplicates in a million claims that the screen offers; the first is the service's default. */
@@ -46,22 +48,15 @@ export function NamespaceRetention({ namespace }: { readonly namespace: string }
 
 function Evidence({ namespace, advice }: { readonly namespace: string; readonly advice: Advice }) {
   const [proposedMs, propose] = useProposal(advice.retentionMs);
-  const verdict = judge(advice);
-  const { tone, word } = nameVerdict(verdict);
+  const [change, setChange] = useState<Change>();
   const proposal = proposalOf(advice, proposedMs);
+  function adopt(retentionMs: number): void {
+    propose(retentionMs);
+    setChange({ kind: "set", retentionMs });
+  }
   return (
     <>
-      <p>
-        <StateMark tone={tone}>{word}</StateMark>{" "}
-        <span>
-          {formatDuration(advice.retentionMs)} today. {describeVerdict(verdict)}
-        </span>{" "}
-        {advice.observedSince !== undefined && (
-          <span className={styles.quiet}>
-            Observed since <TimeText at={advice.observedSince} />.
-          </span>
-        )}
-      </p>
+      <Answer advice={advice} adopt={adopt} />
       {advice.observedSince === undefined || proposal === undefined ? (
         <Empty command={`onceward advice ${namespace}`}>
           No claim was counted in this namespace, so nothing is known about its duplicates.
@@ -79,8 +74,47 @@ function Evidence({ namespace, advice }: { readonly namespace: string; readonly 
         retentionMs={advice.retentionMs}
         proposedMs={proposedMs}
         propose={propose}
+        change={change}
+        setChange={setChange}
       />
     </>
+  );
+}
+
+/** The verdict in a sentence, and the button that follows it. */
+function Answer({
+  advice,
+  adopt,
+}: {
+  readonly advice: Advice;
+  readonly adopt: (retentionMs: number) => void;
+}) {
+  const verdict = judge(advice);
+  const { tone, word } = nameVerdict(verdict);
+  const better = advisedMs(verdict);
+  return (
+    <section className={styles.answer} data-tone={tone} aria-label="Is the retention long enough?">
+      <p className={styles.verdict}>
+        <StateMark tone={tone}>{`${word}: ${formatDuration(advice.retentionMs)}`}</StateMark>
+      </p>
+      <p>
+        {describeVerdict(verdict)}{" "}
+        {advice.observedSince !== undefined && (
+          <span className={styles.quiet}>
+            Observed since <TimeText at={advice.observedSince} />.
+          </span>
+        )}
+      </p>
+      {better !== undefined && (
+        <button
+          type="button"
+          data-look={verdict.kind === "too short" ? "primary" : "plain"}
+          onClick={() => adopt(better)}
+        >
+          Use {formatDuration(better)}
+        </button>
+      )}
+    </section>
   );
 }
 

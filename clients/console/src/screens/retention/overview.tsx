@@ -79,7 +79,7 @@ function UndeclaredNamespaces() {
 }
 
 function AdviceTable({ caption, names }: { readonly caption: string; readonly names: readonly string[] }) {
-  const rows = useAdvice(names);
+  const rows = worstFirst(useAdvice(names));
   return (
     <DataTable
       caption={caption}
@@ -94,7 +94,7 @@ function AdviceTable({ caption, names }: { readonly caption: string; readonly na
           cell: ({ advice }) => advice && formatDuration(advice.retentionMs),
         },
         {
-          heading: "Late a month",
+          heading: "Late duplicates a month",
           kind: "number",
           cell: ({ advice }) => advice && formatLate(evidenceInForce(advice)),
         },
@@ -103,6 +103,16 @@ function AdviceTable({ caption, names }: { readonly caption: string; readonly na
       ]}
     />
   );
+}
+
+/** Returns the namespaces with the most late duplicates first; the others stay in their order. */
+function worstFirst(rows: readonly AdvisedNamespace[]): readonly AdvisedNamespace[] {
+  return rows.toSorted((a, b) => lateOf(b) - lateOf(a));
+}
+
+function lateOf({ advice }: AdvisedNamespace): number {
+  const verdict = advice && judge(advice);
+  return verdict?.kind === "too short" ? verdict.perMonth : 0;
 }
 
 function VerdictCell({ row: { advice, error } }: { readonly row: AdvisedNamespace }) {

@@ -4,12 +4,12 @@ import { formatDurationMs } from "@onceward/decode/durations.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Namespace } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { type FormEvent, useState } from "react";
-import { formatDuration, parseDuration } from "../../format/duration.ts";
+import { formatDuration } from "../../format/duration.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { ErrorState } from "../../parts/list-states.tsx";
 import { readFailure } from "../../session/failure.ts";
-import { type Change, commandFor } from "./change.ts";
+import { type Change, commandFor, parseRetention } from "./change.ts";
 import { ChangeDialog, type Conflict } from "./change-dialog.tsx";
 import styles from "./retention.module.css";
 
@@ -19,11 +19,14 @@ interface PolicyChangeProps {
   readonly retentionMs: number;
   readonly proposedMs: number;
   readonly propose: (ms: number) => void;
+  /** The change that is previewed; undefined: none. */
+  readonly change: Change | undefined;
+  readonly setChange: (change: Change | undefined) => void;
 }
 
 /** Where the retention comes from, and the change to the proposed one. */
-export function PolicyChange({ namespace, retentionMs, proposedMs, propose }: PolicyChangeProps) {
-  const [change, setChange] = useState<Change>();
+export function PolicyChange(props: PolicyChangeProps) {
+  const { namespace, retentionMs, proposedMs, propose, change, setChange } = props;
   const [conflict, setConflict] = useState<Conflict>();
   const holder = useQuery(TenantAdminService.method.getNamespace, { name: namespace });
   const isUndeclared = holder.error !== null && readFailure(holder.error).code === Code.NotFound;
@@ -41,7 +44,6 @@ export function PolicyChange({ namespace, retentionMs, proposedMs, propose }: Po
       </p>
       {conflict !== undefined && <ConflictNote conflict={conflict} />}
       <ProposalForm
-        key={proposedMs}
         proposedMs={proposedMs}
         retentionMs={retentionMs}
         propose={propose}
@@ -105,15 +107,20 @@ interface ProposalFormProps {
   readonly isOwn: boolean;
 }
 
+/** Each text that is a retention moves the line, the table and the command at once. */
 function ProposalForm({ proposedMs, retentionMs, propose, preview, isOwn }: ProposalFormProps) {
-  const [text, setText] = useState(formatDurationMs(proposedMs));
-  const ms = parseDuration(text);
-  const problem = ms === undefined || ms === 0 ? "A whole number and a unit: 90m, 72h or 7d." : undefined;
+  const [typed, setTyped] = useState({ ms: proposedMs, text: formatDurationMs(proposedMs) });
+  // The line was moved since.
+  const text = typed.ms === proposedMs ? typed.text : formatDurationMs(proposedMs);
+  const isValid = parseRetention(text) !== undefined;
+  function type(next: string): void {
+    const ms = parseRetention(next);
+    setTyped({ ms: ms ?? proposedMs, text: next });
+    if (ms !== undefined) propose(ms);
+  }
   function submit(event: FormEvent): void {
     event.preventDefault();
-    if (ms === undefined || problem !== undefined || ms === retentionMs) return;
-    if (ms !== proposedMs) propose(ms);
-    preview({ kind: "set", retentionMs: ms });
+    if (isValid && proposedMs !== retentionMs) preview({ kind: "set", retentionMs: proposedMs });
   }
   return (
     <form className={styles.change} onSubmit={submit}>
@@ -121,10 +128,10 @@ function ProposalForm({ proposedMs, retentionMs, propose, preview, isOwn }: Prop
         label="Proposed key retention"
         value={text}
         maxLength={16}
-        problem={problem}
-        onChange={(event) => setText(event.target.value)}
+        problem={isValid ? undefined : "From 1m to 400d: a whole number and a unit, such as 72h or 7d."}
+        onChange={(event) => type(event.target.value)}
       />
-      <button type="submit" aria-disabled={problem !== undefined || ms === retentionMs}>
+      <button type="submit" aria-disabled={!isValid || proposedMs === retentionMs}>
         Preview the change
       </button>
       {isOwn && (

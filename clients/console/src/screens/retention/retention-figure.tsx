@@ -32,7 +32,7 @@ export function RetentionFigure({ namespace, advice, proposedMs, propose }: Rete
   const points = survivalOf(hours, daysCovered(after, advice.observedSince, now), advice);
   return (
     <Figure
-      title="Duplicates later than a time after the first claim, a month"
+      title="Duplicates a month that arrive later than…"
       caption="Right of the line, a duplicate takes effect a second time, or is refused as too old. Drag the line, or use the arrow keys."
       legend="Solid: recognised duplicates of 30 days. Dots: estimates for longer retentions, with their interval of 95 %. Grey: not observed long enough."
       height={HEIGHT}
@@ -101,7 +101,7 @@ function Picture({ frame, advice, proposedMs, propose, points }: PictureProps) {
 function CandidateTable({ advice: { candidates, retentionMs: inForceMs } }: { readonly advice: Advice }) {
   return (
     <DataTable
-      caption="Retentions, and the duplicates that would come later. Intervals hold with 95 %."
+      caption="Retentions, and the duplicates that would come later, with intervals of 95 %"
       rows={candidates}
       rowKey={({ retentionMs }) => `${retentionMs}`}
       columns={[
@@ -111,13 +111,7 @@ function CandidateTable({ advice: { candidates, retentionMs: inForceMs } }: { re
             `${formatDuration(retentionMs)}${retentionMs === inForceMs ? " (today)" : ""}`,
         },
         { heading: "Late a month", kind: "number", cell: ({ evidence }) => formatLate(evidence) },
-        {
-          heading: "Late in a million claims",
-          kind: "number",
-          cell: ({ evidence }) =>
-            evidence.kind === "late" ? `below ${formatEstimate(evidence.maxPerMillion)}` : "",
-        },
-        { heading: "Records", kind: "number", cell: ({ records }) => formatEstimate(records) },
+        { heading: "Records", kind: "number", cell: ({ records }) => formatEstimate(Math.round(records)) },
         { heading: "Size", kind: "number", cell: ({ bytes }) => formatSize(bytes) },
         {
           heading: "Missing",

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { type Advice, type Candidate, type Evidence, proposalOf, type Recommendation } from "./candidates.ts";
-import { judge } from "./verdict.ts";
+import { advisedMs, judge } from "./verdict.ts";
+import { describeVerdict, nameVerdict } from "./words.ts";
 
 const HOUR_MS = 3_600_000;
 const NONE_KNOWN: Recommendation = { kind: "missing", days: 0, claims: 2_993_565n };
@@ -38,7 +39,7 @@ describe("the verdict on a retention", () => {
 
   it("accepts late duplicates up to the target", () => {
     const given = { ...advice(6, [candidate(6, late(61))], NONE_KNOWN), target: 100_000 };
-    expect(judge(given)).toMatchObject({ kind: "unproven", claims: 2_993_565n });
+    expect(judge(given)).toMatchObject({ kind: "unproven" });
   });
 
   it("follows the recommendation where no late duplicate was seen", () => {
@@ -52,8 +53,35 @@ describe("the verdict on a retention", () => {
       enoughMs: 6 * HOUR_MS,
     });
     expect(judge(advice(24, candidates, recommended(24)))).toEqual({ kind: "enough" });
-    expect(judge(advice(6, candidates, recommended(24)))).toMatchObject({ kind: "unproven" });
+    expect(judge(advice(6, candidates, recommended(24)))).toMatchObject({ kind: "none seen" });
     expect(judge({ ...advice(6, [], NONE_KNOWN), observedSince: undefined })).toEqual({ kind: "no claims" });
+  });
+});
+
+describe("the words of a verdict", () => {
+  const candidates = [candidate(24, late(1_750)), candidate(96, late(0))];
+
+  it("are one sentence with one number, and the retention that would have been enough", () => {
+    const verdict = judge(advice(24, candidates, NONE_KNOWN));
+    expect(nameVerdict(verdict).word).toBe("Too short");
+    expect(describeVerdict(verdict)).toBe(
+      "About 1,750 duplicates a month come later, and take effect a second time. 4 d would have caught all of them (28 days observed).",
+    );
+    expect(advisedMs(verdict)).toBe(96 * HOUR_MS);
+  });
+
+  it("call it a success when nothing was late, and say what the traffic is enough for", () => {
+    const verdict = judge(advice(96, candidates, NONE_KNOWN));
+    expect(nameVerdict(verdict)).toEqual({ tone: "good", word: "None late" });
+    expect(describeVerdict(verdict)).toBe(
+      "No duplicate came later in 28 days. By this traffic, fewer than 1 in 21 claims has one.",
+    );
+    expect(describeVerdict({ kind: "none seen", daysObserved: 1.4, maxPerMillion: 2_000_000 })).toBe(
+      "No duplicate came later in 1 day.",
+    );
+    expect(describeVerdict({ kind: "unproven", days: 3 })).toBe(
+      "3 more days of traffic show whether it is long enough.",
+    );
   });
 });
 

@@ -8,8 +8,13 @@ export type Verdict =
   /** A shorter retention is long enough, too. */
   | { readonly kind: "longer than needed"; readonly enoughMs: number }
   | { readonly kind: "enough" }
-  /** Nothing speaks against it, and there is too little data to say that it is enough. */
-  | { readonly kind: "unproven"; readonly days: number; readonly claims: bigint };
+  /**
+   * No late duplicate was seen, and there is too little traffic for the target. `maxPerMillion`: what the traffic is enough
+   * for.
+   */
+  | { readonly kind: "none seen"; readonly daysObserved: number; readonly maxPerMillion: number }
+  /** Nothing speaks against it, and there is too little data to say anything. */
+  | { readonly kind: "unproven"; readonly days: number };
 
 const MILLION = 1_000_000;
 const DAYS_PER_MONTH = 30;
@@ -23,21 +28,21 @@ export function judge(advice: Advice): Verdict {
   if (seen?.kind === "late" && isAboveTarget(seen, advice.target)) {
     return { kind: "too short", perMonth: seen.perMonth, better: betterThan(advice) };
   }
-  switch (recommendation.kind) {
-    case "retention":
-      if (recommendation.retentionMs < retentionMs) {
-        return { kind: "longer than needed", enoughMs: recommendation.retentionMs };
-      }
-      return recommendation.retentionMs === retentionMs
-        ? { kind: "enough" }
-        : { kind: "unproven", days: 0, claims: 0n };
-    case "missing":
-      return { kind: "unproven", days: recommendation.days, claims: recommendation.claims };
-    case "none":
-      return { kind: "unproven", days: 0, claims: 0n };
-    default:
-      return recommendation satisfies never;
+  if (recommendation.kind === "retention") {
+    const { retentionMs: enoughMs } = recommendation;
+    if (enoughMs < retentionMs) return { kind: "longer than needed", enoughMs };
+    if (enoughMs === retentionMs) return { kind: "enough" };
   }
+  if (seen?.kind === "late" && seen.perMonth === 0) {
+    return { kind: "none seen", daysObserved: seen.daysObserved, maxPerMillion: seen.maxPerMillion };
+  }
+  return { kind: "unproven", days: recommendation.kind === "missing" ? recommendation.days : 0 };
+}
+
+/** Returns the retention that a verdict advises instead of the one in force; undefined: none. */
+export function advisedMs(verdict: Verdict): number | undefined {
+  if (verdict.kind === "too short") return verdict.better?.retentionMs;
+  return verdict.kind === "longer than needed" ? verdict.enoughMs : undefined;
 }
 
 function isAboveTarget(

@@ -13,8 +13,10 @@ export function nameVerdict(verdict: Verdict): { readonly tone: StateTone; reado
       return { tone: "good", word: "Long enough" };
     case "longer than needed":
       return { tone: "good", word: "Longer than needed" };
+    case "none seen":
+      return { tone: "good", word: "None late" };
     case "unproven":
-      return { tone: "quiet", word: "Not proven yet" };
+      return { tone: "quiet", word: "Too early to say" };
     case "no claims":
       return { tone: "quiet", word: "No claims yet" };
     default:
@@ -27,23 +29,39 @@ export function describeVerdict(verdict: Verdict): string {
   switch (verdict.kind) {
     case "too short": {
       const { perMonth, better } = verdict;
-      const late = `About ${formatEstimate(perMonth)} duplicates a month come after their key was forgotten.`;
-      if (better === undefined) return `${late} No longer retention was observed that has none.`;
-      const days = better.evidence.kind === "late" ? Math.floor(better.evidence.daysObserved) : 0;
-      const retention = formatDuration(better.retentionMs);
-      return `${late} With ${retention} there was none in ${formatNoun(days, "day", "days")}.`;
+      const late = `About ${formatEstimate(perMonth)} duplicates a month come later, and take effect a second time.`;
+      if (better === undefined)
+        return `${late} No longer retention was observed that would have caught all of them.`;
+      const days = better.evidence.kind === "late" ? better.evidence.daysObserved : 0;
+      return `${late} ${formatDuration(better.retentionMs)} would have caught all of them (${formatDays(days)} observed).`;
     }
     case "enough":
-      return "No shorter retention is long enough.";
+      return "A shorter retention would not be.";
     case "longer than needed":
-      return `${formatDuration(verdict.enoughMs)} would be long enough.`;
+      return `${formatDuration(verdict.enoughMs)} would be long enough, and keep fewer records.`;
+    case "none seen": {
+      const { daysObserved, maxPerMillion } = verdict;
+      const none = `No duplicate came later in ${formatDays(daysObserved)}.`;
+      const oneIn = Math.floor(MILLION / maxPerMillion);
+      return oneIn < 2
+        ? none
+        : `${none} By this traffic, fewer than 1 in ${formatEstimate(oneIn)} claims has one.`;
+    }
     case "unproven":
-      return `${describeMissing(verdict.days, verdict.claims)} to say that it is long enough.`;
+      return verdict.days > 0
+        ? `${formatNoun(verdict.days, "more day of traffic shows", "more days of traffic show")} whether it is long enough.`
+        : "There was too little traffic to say whether it is long enough.";
     case "no claims":
       return "Advice begins with the first claims.";
     default:
       return verdict satisfies never;
   }
+}
+
+const MILLION = 1_000_000;
+
+function formatDays(days: number): string {
+  return formatNoun(Math.floor(days), "day", "days");
 }
 
 /** Returns what data is missing, as the beginning of a sentence. */

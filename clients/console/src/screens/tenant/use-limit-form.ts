@@ -5,6 +5,7 @@ import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { PolicyBoundsSchema, QuotasSchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
+import { useKeptDraft } from "../../parts/kept-draft.ts";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
 import { type Failure, readFailure } from "../../session/failure.ts";
@@ -44,7 +45,11 @@ export function useLimitForm(tenant: Tenant) {
   const reread = useQuery(OperatorService.method.getTenant, { name: tenant.name }, { enabled: false });
   const refresh = useRefresh();
   const notify = useNotice();
-  const [state, setDraft] = useState(() => startDraft(tenant));
+  const [state, setDraft] = useKeptDraft(
+    `limits of ${tenant.name}`,
+    () => startDraft(tenant),
+    ({ saved, typed }) => changedPaths(saved, typed).length > 0,
+  );
   const [problems, setProblems] = useState<Readonly<Record<string, string>>>({});
   const [failure, setFailure] = useState<Failure>();
   const [isWaiting, setWaiting] = useState(false);

@@ -1,0 +1,62 @@
+import { type Dispatch, type SetStateAction, useEffect, useState } from "react";
+import { useSession } from "../session/session.ts";
+
+const PREFIX = "onceward.console.draft";
+
+/**
+ * Holds a form's state as `useState` does, and keeps it in this tab while `isChanged`: what was typed outlives the end of the
+ * session, and a sign-in at another site. The browser asks before a tab with a changed form is closed.
+ *
+ * @param form names the form within the tenant. The state has to be JSON.
+ */
+export function useKeptDraft<Draft extends object>(
+  form: string,
+  begin: () => Draft,
+  isChanged: (draft: Draft) => boolean,
+): readonly [Draft, Dispatch<SetStateAction<Draft>>] {
+  const { role, tenant } = useSession();
+  const key = [PREFIX, role, tenant, form].join(" ");
+  const [draft, setDraft] = useState(() => readDraft(key, begin()));
+  const isKept = isChanged(draft);
+  useEffect(() => {
+    if (!isKept) {
+      writeDraft(key, undefined);
+      return undefined;
+    }
+    writeDraft(key, draft);
+    const ask = (event: Event) => event.preventDefault();
+    window.addEventListener("beforeunload", ask);
+    return () => window.removeEventListener("beforeunload", ask);
+  }, [key, draft, isKept]);
+  return [draft, setDraft];
+}
+
+/** Forgets what was typed in every form, when a person signs out. */
+export function forgetDrafts(): void {
+  try {
+    for (const key of Object.keys(sessionStorage)) if (key.startsWith(PREFIX)) sessionStorage.removeItem(key);
+  } catch {
+    // The browser forbids storage: nothing is kept.
+  }
+}
+
+/** Another version of the console may have kept a draft of another shape: then the form shows what is saved. */
+function readDraft<Draft extends object>(key: string, first: Draft): Draft {
+  try {
+    const kept: unknown = JSON.parse(sessionStorage.getItem(key) ?? "null");
+    const isOfShape =
+      typeof kept === "object" && kept !== null && Object.keys(first).every((name) => name in kept);
+    return isOfShape ? (kept as Draft) : first;
+  } catch {
+    return first;
+  }
+}
+
+function writeDraft(key: string, draft: object | undefined): void {
+  try {
+    if (draft === undefined) sessionStorage.removeItem(key);
+    else sessionStorage.setItem(key, JSON.stringify(draft));
+  } catch {
+    // The browser forbids storage: the draft ends with the form.
+  }
+}

@@ -1,0 +1,67 @@
+import { expect, test } from "vitest";
+import { connectOperator } from "../helpers/calls/admin.ts";
+import { expectAccessible } from "../helpers/console/accessibility.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { openConsole } from "../helpers/console/open-console.ts";
+import { screenshot } from "../helpers/console/screenshots.ts";
+import { seedOfRun } from "../helpers/console/seed.ts";
+import { useConsole } from "../helpers/console/use-console.ts";
+import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
+
+describeInBrowser("The page", () => {
+  const { server, database } = useConsole();
+
+  test("says that the server does not answer, shows nothing as good, and recovers by itself", async () => {
+    const { operatorKey } = seedOfRun();
+    const page = await openConsole(server, {
+      ...{ key: operatorKey, path: "/fleet", clock: "movable" },
+      allowed: { printed: /Unable to preload CSS|dynamically imported module/ },
+    });
+    const main = page.getByRole("main");
+    const good = main.locator("[data-tone=good]");
+    expect(await good.count()).toBeGreaterThan(0);
+    await page.route("**/*", (route) => route.abort("aborted"));
+    await page.clock.runFor(5_000);
+    await page.getByRole("button", { name: "Offline, retrying" }).waitFor();
+    await page.getByText("The server does not answer. The page tries again by itself.").waitFor();
+    expect(await good.count()).toBe(0);
+    expect(await main.innerText()).not.toContain("Failed to fetch");
+    await page.unroute("**/*");
+    await screenshot(page, "offline");
+    await page.clock.runFor(5_000);
+    await page.getByRole("button", { name: "Live" }).waitFor();
+    await expect.poll(() => good.count()).toBeGreaterThan(0);
+
+    // A screen that was never opened: its file has to come from the server.
+    await page.route("**/*", (route) => route.abort("aborted"));
+    await page.getByRole("link", { name: "Audit" }).click();
+    await main.getByText("The screen is shown as soon as it does.").waitFor();
+    await page.unroute("**/*");
+    await page.clock.runFor(5_000);
+    await page.getByRole("heading", { name: "Audit" }).waitFor();
+  });
+
+  test("says that the tenant is suspended, and follows when it is resumed", async () => {
+    const tenant = await createTenant(database);
+    const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const operator = connectOperator(server, seedOfRun().operatorKey);
+    const page = await openConsole(server, { key, clock: "movable", allowed: { statuses: [400, 403, 412] } });
+    await page.getByText("Nothing needs your attention.").waitFor();
+    await operator.suspendTenant({ name: tenant.name, reason: "unpaid" });
+    await page.clock.runFor(10_000);
+    await page.getByRole("button", { name: "Suspended" }).waitFor();
+    await page.getByText("The tenant is suspended: its calls are refused").waitFor();
+    await page.getByText(/^\d of 6 checks were not answered\.$/).waitFor();
+    expect(await page.locator("[data-tone=good]").count()).toBe(0);
+    await expectAccessible(page);
+    await screenshot(page, "suspended");
+
+    await operator.resumeTenant({ name: tenant.name, reason: "paid" });
+    await page.clock.runFor(5_000);
+    await page.getByRole("button", { name: "Live" }).waitFor();
+    const main = page.getByRole("main");
+    await expect.poll(() => main.innerText()).not.toContain("Not answered");
+    // The refusals are worth a look.
+    expect(await main.innerText()).toMatch(/Denied calls.*TENANT_SUSPENDED/s);
+  });
+});
