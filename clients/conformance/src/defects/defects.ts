@@ -78,7 +78,7 @@ export const DEFECTS: readonly Defect[] = [
   },
   {
     name: "takes a refusal for an outage",
-    file: "run/acquire.ts",
+    file: "errors/mapping.ts",
     from: 'return isUnavailable(error) && error.reason !== "RECORD_CONTENDED";',
     to: 'return isUnavailable(error) || error.reason !== "RECORD_CONTENDED";',
     caughtBy: "with onUnavailable proceed, a refusal still runs nothing",

@@ -47,7 +47,12 @@ function LiveButton() {
   const state = connection === "answering" ? (isLive ? "live" : "paused") : connection;
   const { word, tone } = LIVE_STATES[state];
   return (
-    <button type="button" aria-pressed={isLive} title={isLive ? "Pause" : "Refresh by itself"} onClick={toggle}>
+    <button
+      type="button"
+      aria-pressed={isLive}
+      title={isLive ? "Pause" : "Refresh by itself"}
+      onClick={toggle}
+    >
       <StateMark tone={tone}>{word}</StateMark>
     </button>
   );
