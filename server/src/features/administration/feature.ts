@@ -9,6 +9,7 @@ import { createTenantStateHandlers } from "./operator/tenant-states.ts";
 import { createTenantHandlers as createTenantsHandlers } from "./operator/tenants.ts";
 import { operatorOptions, operatorRoutes, tenantAdminOptions, tenantAdminRoutes } from "./services.ts";
 import { createApiKeyHandlers } from "./tenant/api-keys.ts";
+import { createDeleteNamespace } from "./tenant/delete-namespace.ts";
 import { createHistoryHandlers } from "./tenant/history.ts";
 import { createNamespaceHandlers } from "./tenant/namespaces.ts";
 import { createRecordCountHandlers } from "./tenant/record-counts.ts";
@@ -16,6 +17,7 @@ import { createRecordJobHandlers } from "./tenant/record-jobs.ts";
 import { createRecordHandlers } from "./tenant/records.ts";
 import { createResolveAmbiguousHandlers } from "./tenant/resolve-ambiguous.ts";
 import { createTenantHandlers } from "./tenant/tenant.ts";
+import { createUpdateNamespace } from "./tenant/update-namespace.ts";
 
 /** Administers tenants, namespaces, API keys and records. */
 export const administration: Feature = {
@@ -36,7 +38,9 @@ export const administration: Feature = {
         ...routesOf(IdentityService, undefined, createIdentityService()),
         ...tenantAdminRoutes(core.admission, {
           ...createTenantHandlers(options),
-          ...createNamespaceHandlers({ ...options, forgetKeys: forgetKeysOf(earlier) }),
+          ...createNamespaceHandlers(options),
+          ...createUpdateNamespace(options),
+          ...createDeleteNamespace({ ...options, forgetKeys: forgetKeysOf(earlier) }),
           ...createRecordHandlers(options),
           ...createRecordCountHandlers(options),
           ...createResolveAmbiguousHandlers(options),
