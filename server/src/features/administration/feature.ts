@@ -11,6 +11,7 @@ import { operatorOptions, operatorRoutes, tenantAdminOptions, tenantAdminRoutes 
 import { createApiKeyHandlers } from "./tenant/api-keys.ts";
 import { createDeleteNamespace } from "./tenant/delete-namespace.ts";
 import { createHistoryHandlers } from "./tenant/history.ts";
+import { createListRecords } from "./tenant/list-records.ts";
 import { createNamespaceHandlers } from "./tenant/namespaces.ts";
 import { createRecordCountHandlers } from "./tenant/record-counts.ts";
 import { createRecordJobHandlers } from "./tenant/record-jobs.ts";
@@ -41,6 +42,7 @@ export const administration: Feature = {
           ...createNamespaceHandlers(options),
           ...createUpdateNamespace(options),
           ...createDeleteNamespace({ ...options, forgetKeys: forgetKeysOf(earlier) }),
+          ...createListRecords(options),
           ...createRecordHandlers(options),
           ...createRecordCountHandlers(options),
           ...createResolveAmbiguousHandlers(options),
