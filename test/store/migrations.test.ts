@@ -26,10 +26,10 @@ async function runMigrate(database: TestDatabase, args: readonly string[] = []):
     workingDir: "/",
     print: (line: string) => printed.push(line),
     untilStopRequested: refuse,
-    endWith: refuse,
+    setExitCode: refuse,
     input: { [Symbol.asyncIterator]: refuse },
     write: refuse,
-    tell: refuse,
+    report: refuse,
     logDestination: { write: refuse },
   });
   return printed;

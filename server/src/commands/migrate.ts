@@ -39,7 +39,7 @@ export async function migrateCommand(host: Host): Promise<void> {
 
 async function migrateSchema(host: Host, onlyCheck: boolean): Promise<void> {
   const config = readConfig(host.env);
-  if (!onlyCheck) for (const name of await runMigrations(config, host.tell)) host.print(`ran ${name}`);
+  if (!onlyCheck) for (const name of await runMigrations(config, host.report)) host.print(`ran ${name}`);
   const unknown = await requireSchema(config);
   host.print(
     unknown.length === 0

@@ -69,7 +69,7 @@ function describeSettled(fact: Fact): void {
 
   fact("a message whose function throws is kept, and runs again", async (_, start) => {
     const ran = counter((count) => {
-      if (count === 1) throw new Error("away");
+      if (count === 1) throw new Error("the provider is down");
     });
     const consumer = await start(ran.call);
     equal([await consumer.deliver(ORDER), await consumer.deliver(ORDER)], ["kept", "settled"]);
@@ -111,19 +111,22 @@ function describeSettled(fact: Fact): void {
 }
 
 function describeKept(fact: Fact): void {
-  fact("while the service is away nothing runs, and the message is kept", async ({ faults }, start) => {
-    const ran = counter();
-    const consumer = await start(ran.call);
-    faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
-    const waiting = consumer.deliver(ORDER);
-    const first = await Promise.race([waiting, later(4 * OPTIONS.timeoutMs, "held" as const)]);
-    equal(first === "settled", false);
-    equal(ran.count, 0);
-    faults.clear();
-    if (first === "held") equal(await waiting, "settled");
-    else equal(await consumer.deliver(ORDER), "settled");
-    equal(ran.count, 1);
-  });
+  fact(
+    "while the service is unreachable nothing runs, and the message is kept",
+    async ({ faults }, start) => {
+      const ran = counter();
+      const consumer = await start(ran.call);
+      faults.failNext("claim", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+      const waiting = consumer.deliver(ORDER);
+      const first = await Promise.race([waiting, later(4 * OPTIONS.timeoutMs, "held" as const)]);
+      equal(first === "settled", false);
+      equal(ran.count, 0);
+      faults.clear();
+      if (first === "held") equal(await waiting, "settled");
+      else equal(await consumer.deliver(ORDER), "settled");
+      equal(ran.count, 1);
+    },
+  );
 
   fact(
     "while another holder runs the operation, the message is kept, and does not run",

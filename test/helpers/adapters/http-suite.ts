@@ -105,7 +105,9 @@ function describeAnswers(fact: Fact): void {
 
 function describeRuns(fact: Fact): void {
   fact("a response of 500 is not stored: the next attempt runs", async (_, start) => {
-    const ran = counter((count) => (count === 1 ? { ...created("away"), status: 500 } : created("charged")));
+    const ran = counter((count) =>
+      count === 1 ? { ...created("the provider is down"), status: 500 } : created("charged"),
+    );
     const server = await start(async () => ran.call());
     equal([(await server.fetch(post())).status, (await server.fetch(post())).status], [500, 201]);
     equal(ran.count, 2);
@@ -119,7 +121,7 @@ function describeRuns(fact: Fact): void {
   });
 
   fact(
-    "while the service is away nothing runs, and the answer is 503 with Retry-After",
+    "while the service is unreachable nothing runs, and the answer is 503 with Retry-After",
     async ({ faults }, start) => {
       const ran = counter(() => created("charged"));
       const server = await start(async () => ran.call());

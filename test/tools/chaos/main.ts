@@ -35,7 +35,7 @@ async function run(options: ChaosOptions): Promise<void> {
   const { seed, durationMs, replicas, out } = options;
   const binaries = options.citus ? await findCitusPostgres(process.env.PATH) : undefined;
   if (options.citus && binaries === undefined) {
-    console.log("Left out: install the extension citus for PostgreSQL 15, 16 or 17.");
+    console.log("Skipped: install the extension citus for PostgreSQL 15, 16 or 17.");
     return;
   }
   progress(`seed ${seed}: starting ${options.citus ? "Citus" : "Postgres"}, Redis and ${replicas} replicas`);

@@ -16,7 +16,7 @@ export const LATEST_MS = 2000;
 /**
  * Returns, for each fault and each pair of client and replica that it may have hit, when the first claim was
  * granted after the fault's end, of a key that it may have hit. If another fault broke the same within `LATEST_MS`, its end counts instead.
- * Faults that ended less than `LATEST_MS` before the watch are left out.
+ * Faults that ended less than `LATEST_MS` before the watch are skipped.
  */
 export function recoveriesOf(
   looks: readonly Look[],

@@ -40,7 +40,7 @@ export interface RoundOptions {
 const CLIENTS = 3;
 const WORKERS = 5;
 const WATCH_INTERVAL_MS = 200;
-/** On Citus only some of the checks ask for a key of the node that was away. */
+/** On Citus only some of the checks ask for a key of the node that was down. */
 const WATCH_INTERVAL_ON_CITUS_MS = 100;
 /** Longer than any lease of the load plus the margin of `checkLiveness`. */
 const SETTLE_MS = 4500;

@@ -52,19 +52,11 @@ export function withCurrentPrincipal<Request, Response>(
     return handleAll(requests, current);
   }
 
-  function handleAll(
-    requests: readonly Settled<Request>[],
-    call: Call,
-  ): Answer<readonly Settled<Response>[]> {
-    const settled = handle(requests, call);
-    return settled instanceof Promise ? settled.then((all) => retryExpired(all, requests, call)) : settled;
-  }
-
-  async function retryExpired(
-    settled: readonly Settled<Response>[],
+  async function handleAll(
     requests: readonly Settled<Request>[],
     call: Call,
   ): Promise<readonly Settled<Response>[]> {
+    const settled = await handle(requests, call);
     if (!settled.some((each) => expiredInQueue(each, call))) return settled;
     const expired = [...settled.keys()].filter((index) =>
       expiredInQueue(settled[index] as Settled<Response>, call),

@@ -50,12 +50,7 @@ export function counted<Request extends NamedRecord, Response>({
     return all;
   }
 
-  return (requests, call) => {
-    const settled = handle(requests, call);
-    return settled instanceof Promise
-      ? settled.then((all) => count(requests, all, call))
-      : count(requests, settled, call);
-  };
+  return async (requests, call) => count(requests, await handle(requests, call), call);
 }
 
 /** What is counted of a claim's command. */

@@ -62,24 +62,24 @@ export function createBatch(
       for (const [chunkIndex, chunk] of round.entries()) {
         if (chunkIndex > 0) await nextTurn();
         const answering = answerChunk(handlers, items, chunk, call, reply);
-        if (answering !== undefined) pending.push(answering);
+        pending.push(answering);
         // Awaited below, after the last chunk.
-        answering?.catch(() => {});
+        answering.catch(() => {});
       }
-      if (pending.length > 0) await Promise.all(pending);
+      await Promise.all(pending);
     }
     return create(BatchResponseSchema, { items: replies });
   };
 }
 
-/** Answers the items at these indexes at once; returns undefined if all are answered already, from memory. */
-function answerChunk(
+/** Answers the items at these indexes at once. */
+async function answerChunk(
   handlers: BatchHandlers,
   items: readonly BatchRequestItem[],
   indexes: readonly number[],
   call: Call,
   reply: (index: number, settled: Settled<BatchResponseItem>) => void,
-): Promise<unknown> | undefined {
+): Promise<void> {
   const pending: Promise<void>[] = [];
   for (const [kind, own] of Map.groupBy(indexes, (index) => items[index]?.request.case)) {
     const replyAll = (settled: readonly Settled<unknown>[]) => {
@@ -88,12 +88,10 @@ function answerChunk(
       });
     };
     const requests = own.map((index) => requestOf(items[index]));
-    const answer =
-      kind === undefined ? requests : (handlers[kind] as BatchHandler<unknown, unknown>)(requests, call);
-    if (answer instanceof Promise) pending.push(answer.then(replyAll));
-    else replyAll(answer);
+    if (kind === undefined) replyAll(requests);
+    else pending.push((handlers[kind] as BatchHandler<unknown, unknown>)(requests, call).then(replyAll));
   }
-  return pending.length === 0 ? undefined : Promise.all(pending);
+  await Promise.all(pending);
 }
 
 /** Undefined: the item is empty, or of a kind that this version doesn't know. */

@@ -131,24 +131,14 @@ function createClaimAll(
   decide: Decide,
   answer: ReturnType<typeof createAnswer>,
 ): BatchHandler<ClaimRequest, ClaimResponse> {
-  function decideAll(
-    parsed: readonly Settled<ParsedClaim>[],
-    call: Call,
-  ): Answer<readonly Settled<ClaimResponse>[]> {
-    const commands = mapSettled(parsed, ({ command }) => command);
-    const outcomes = decide(commands, call, admission.admitRecord);
-    return outcomes instanceof Promise
-      ? outcomes.then((decided) => answer(commands, call, decided))
-      : answer(commands, call, outcomes);
-  }
-
-  return (requests, call) => {
+  return async (requests, call) => {
     const admitted = mapSettled(requests, (request) => {
       admission.admitOperation(call.principal);
       return request;
     });
-    const parsed = parseWithPolicies(admitted, call, parseClaim);
-    return parsed instanceof Promise ? parsed.then((all) => decideAll(all, call)) : decideAll(parsed, call);
+    const parsed = await parseWithPolicies(admitted, call, parseClaim);
+    const commands = mapSettled(parsed, ({ command }) => command);
+    return answer(commands, call, await decide(commands, call, admission.admitRecord));
   };
 }
 

@@ -154,8 +154,7 @@ function forAll<Request, Command, Outcome, Response>(
       steps.admit(call.principal);
       return request;
     });
-    const parsed = parseWithPolicies(admitted, call, steps.parse);
-    const commands = parsed instanceof Promise ? await parsed : parsed;
+    const commands = await parseWithPolicies(admitted, call, steps.parse);
     const outcomes = await mapTogether(commands, (values) => steps.run(values, statementDeadline(call)));
     return mapSettled(outcomes, (outcome, index) => steps.answer(outcome, commands[index] as Command, call));
   }

@@ -13,9 +13,9 @@ export interface Host {
   /** Writes bytes to standard output; resolves once the reader has room for more. */
   write(text: string): Promise<void>;
   /** Prints one line to standard error, for a command whose output is data. */
-  tell(line: string): void;
+  report(line: string): void;
   /** Sets the exit code for the end of a command that does not throw; 0 unless this is called. */
-  endWith(exitCode: number): void;
+  setExitCode(exitCode: number): void;
   readonly logDestination: DestinationStream;
   /**
    * Resolves on the first SIGINT, SIGTERM or SIGHUP after the first call. A second signal, more than a second

@@ -56,8 +56,8 @@ export async function runCommand(
       async write(text) {
         if (!process.stdout.write(text)) await once(process.stdout, "drain");
       },
-      tell: (line) => process.stderr.write(`${line}\n`),
-      endWith(exitCode) {
+      report: (line) => process.stderr.write(`${line}\n`),
+      setExitCode(exitCode) {
         process.exitCode = exitCode;
       },
       logDestination: process.stdout,

@@ -10,13 +10,13 @@ export type Databases = Pick<Config, "DATABASE_URL" | "DATABASE_DIRECT_URL">;
 /**
  * Runs the missing migrations and returns their names.
  *
- * @param tell receives which transactions a migration waits for.
+ * @param report receives which transactions a migration waits for.
  * @throws CommandError if a migration would stop the service, if the database cannot be used, or if tables would be created
  *   in another schema than `public`.
  */
 export function runMigrations(
   databases: Databases,
-  tell: (line: string) => void,
+  report: (line: string) => void,
 ): Promise<readonly string[]> {
   return onDatabase(databases, async (url) => {
     const schema = await readCurrentSchema(url);
@@ -24,7 +24,7 @@ export function runMigrations(
       throw new CommandError(
         `The tables must be in the schema public, but search_path leads to ${schema ?? "no schema"}: set it to public for this role and database.`,
       );
-    return await migrate(url, tell);
+    return await migrate(url, report);
   });
 }
 

@@ -39,13 +39,13 @@ export interface MigrateOptions {
  * Several processes may migrate at once: an advisory lock lets one of them run first, and the others then
  * find nothing to do.
  *
- * @param tell receives which transactions a migration waits for.
+ * @param report receives which transactions a migration waits for.
  * @throws MigrationRefused if a migration would stop the service; Error of Postgres if one fails: it changed
  *   nothing, and those before it are done.
  */
 export function migrate(
   databaseUrl: string,
-  tell: (line: string) => void,
+  report: (line: string) => void,
   { dir = MIGRATIONS_DIR }: MigrateOptions = {},
 ): Promise<readonly string[]> {
   const config = { connectionString: databaseUrl, application_name: "onceward migrate" };
@@ -53,8 +53,8 @@ export function migrate(
     withConnection({ ...config, query_timeout: QUERY_TIMEOUT_MS }, async (watcher) => {
       // The role's own limits are those of the service's statements (server/README.md#pgbouncer).
       await client.query("set statement_timeout = 0; set lock_timeout = 0");
-      await takeTurn(client, tell);
-      const connections = { client, watcher, pid: await backendOf(client), tell };
+      await takeTurn(client, report);
+      const connections = { client, watcher, pid: await backendOf(client), report };
       const missing = await missingMigrations(client, dir);
       for (const name of missing) await runMigration(connections, dir, name);
       return missing;
@@ -66,13 +66,13 @@ export function migrate(
  * Waits without a statement that runs: the snapshot of such a statement would block an index that is built
  * concurrently.
  */
-async function takeTurn(client: pg.Client, tell: (line: string) => void): Promise<void> {
-  for (let told = false; ; told = true) {
+async function takeTurn(client: pg.Client, report: (line: string) => void): Promise<void> {
+  for (let isReported = false; ; isReported = true) {
     const { rows } = await client.query<{ taken: boolean }>(
       `select pg_try_advisory_lock(${ADVISORY_LOCK}) as taken`,
     );
     if (rows[0]?.taken === true) return;
-    if (!told) tell("Another migrate is running; waiting for its end.");
+    if (!isReported) report("Another migrate is running; waiting for its end.");
     await delay(TURN_POLL_MS);
   }
 }

@@ -17,7 +17,8 @@ export interface InboundBudget {
 export interface ConnectionInboundBudget {
   /**
    * Reserves memory for a whole message before more of it is read, so that each message that was begun can be
-   * completed. Returns a function that releases the memory, or a promise of it while there is not enough.
+   * completed. Returns a function that releases the memory, or a promise of it while there is not enough: only then does
+   * a reader pause its stream.
    *
    * @throws Refusal OVERLOADED after five seconds without enough memory, or at once if too many messages
    *   wait. The call had no effect.

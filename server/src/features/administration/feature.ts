@@ -9,13 +9,16 @@ import { createTenantStateHandlers } from "./operator/tenant-states.ts";
 import { createTenantHandlers as createTenantsHandlers } from "./operator/tenants.ts";
 import { operatorOptions, operatorRoutes, tenantAdminOptions, tenantAdminRoutes } from "./services.ts";
 import { createApiKeyHandlers } from "./tenant/api-keys.ts";
+import { createDeleteNamespace } from "./tenant/delete-namespace.ts";
 import { createHistoryHandlers } from "./tenant/history.ts";
+import { createListRecords } from "./tenant/list-records.ts";
 import { createNamespaceHandlers } from "./tenant/namespaces.ts";
 import { createRecordCountHandlers } from "./tenant/record-counts.ts";
 import { createRecordJobHandlers } from "./tenant/record-jobs.ts";
 import { createRecordHandlers } from "./tenant/records.ts";
 import { createResolveAmbiguousHandlers } from "./tenant/resolve-ambiguous.ts";
 import { createTenantHandlers } from "./tenant/tenant.ts";
+import { createUpdateNamespace } from "./tenant/update-namespace.ts";
 
 /** Administers tenants, namespaces, API keys and records. */
 export const administration: Feature = {
@@ -36,7 +39,10 @@ export const administration: Feature = {
         ...routesOf(IdentityService, undefined, createIdentityService()),
         ...tenantAdminRoutes(core.admission, {
           ...createTenantHandlers(options),
-          ...createNamespaceHandlers({ ...options, forgetKeys: forgetKeysOf(earlier) }),
+          ...createNamespaceHandlers(options),
+          ...createUpdateNamespace(options),
+          ...createDeleteNamespace({ ...options, forgetKeys: forgetKeysOf(earlier) }),
+          ...createListRecords(options),
           ...createRecordHandlers(options),
           ...createRecordCountHandlers(options),
           ...createResolveAmbiguousHandlers(options),

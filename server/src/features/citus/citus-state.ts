@@ -1,6 +1,6 @@
 import type { Runner } from "../../core/store/pool.ts";
 
-/** What a database with the extension says of the nodes of Citus. */
+/** What a database with the extension reports about the nodes of Citus. */
 export interface CitusNodes {
   readonly serverVersionNum: number;
   readonly isCoordinator: boolean;
@@ -13,7 +13,7 @@ export interface CitusNodes {
   readonly walLevel: string;
 }
 
-/** What a migrated database with the extension says of Citus. */
+/** What a migrated database with the extension reports about Citus. */
 export interface CitusState extends CitusNodes {
   /** The column by which records are distributed; null: they are not. */
   readonly distributedBy: string | null;
@@ -31,7 +31,7 @@ export interface WorkerAnswer {
   readonly result: string;
 }
 
-/** A coordinator without a node is one, too: hence not citus_is_coordinator(), which is false then. */
+/** A coordinator without a node is one, too, so citus_is_coordinator() does not serve: it is false then. */
 const readNodes = {
   name: "read_citus_nodes",
   text: `
@@ -54,7 +54,7 @@ select (select column_to_column_name(logicalrelid, partkey) from pg_dist_partiti
 
 const findRecord = { name: "find_any_record", text: "select 1 from records limit 1" };
 
-/** The result is null for what a node that is away was to say of others. */
+/** The result is null for what an unreachable node would report about others. */
 const checkNodes = {
   name: "check_citus_nodes",
   text: `
@@ -64,7 +64,7 @@ select distinct to_nodename || ':' || to_nodeport as node
  order by node`,
 };
 
-/** Reads what a database with the extension says of the nodes. Asks each node whether it reaches the others. */
+/** Reads what a database with the extension reports about the nodes. Asks each node whether it reaches the others. */
 export async function readCitusNodes(runner: Runner): Promise<CitusNodes> {
   const [nodes] = await runner.run<Omit<CitusNodes, "unreachable">>(readNodes, []);
   if (nodes === undefined) throw new Error("read_citus_nodes returned no row");
@@ -72,12 +72,12 @@ export async function readCitusNodes(runner: Runner): Promise<CitusNodes> {
   return { ...nodes, unreachable: unreachable.map(({ node }) => node) };
 }
 
-/** Reads what a migrated database with the extension says of Citus. */
+/** Reads what a migrated database with the extension reports about Citus. */
 export async function readCitusState(runner: Runner): Promise<CitusState> {
   const nodes = await readCitusNodes(runner);
   const [state] = await runner.run<Omit<CitusState, keyof CitusNodes | "hasRecords">>(readDistribution, []);
   if (state === undefined) throw new Error("read_citus_distribution returned no row");
-  // Where a node is away, reading records would fail, and the node matters more.
+  // With an unreachable node, reading records would fail, and the node is the finding that matters.
   const hasRecords = nodes.unreachable.length === 0 && (await runner.run(findRecord, [])).length > 0;
   return { ...nodes, ...state, hasRecords };
 }

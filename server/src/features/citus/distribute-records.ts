@@ -29,11 +29,11 @@ export function requireCoordinator(databaseUrl: string): Promise<void> {
 
 /**
  * Distributes the records of a migrated database over the workers of a Citus by their keys, and gives the workers'
- * databases the settings of the service's sessions. The other tables stay on the coordinator. May be repeated: a
- * repeat gives the settings to workers that were added in between, and leaves the number of shards as it is.
+ * databases the settings of the service's sessions. The other tables stay on the coordinator. It can run again: then it
+ * gives the settings to workers that were added in between, and keeps the number of shards.
  *
  * Replicas may serve meanwhile: Citus copies existing records while they change, by logical replication. If the
- * connection breaks, Postgres finishes or undoes the copy, and a repeat does what is missing.
+ * connection breaks, Postgres finishes or undoes the copy, and running it again does what is missing.
  *
  * @param shards the number of shards; unset: it follows the number of workers.
  * @returns a sentence for each thing that was done or found.

@@ -41,7 +41,7 @@ export const DISTRIBUTE_CLOSED_MARK = "select create_distributed_function('oncew
 export const DROP_CLOSED_MARK = "drop function if exists onceward_shards_closed()";
 
 /**
- * Drops the function by which replicas of version 0.1 passed statements on to the nodes of shards. Their guard, which a
+ * Drops the function by which replicas of version 0.1 forwarded statements to the nodes of shards. Their guard, which a
  * `migrate --citus` of this version replaces, lets no statement hold a shard without it.
  */
 export const DROP_SHARD_RUNNER = "drop function if exists onceward_run_on_shard(text, text, text[])";

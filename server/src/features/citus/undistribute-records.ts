@@ -12,8 +12,9 @@ import {
  * Copies all records back to the coordinator.
  *
  * Replicas may serve meanwhile. `undistribute_table` makes statements wait that Citus plans, and does not see those on
- * the tables of shards. So the latter end before: while the shards are closed, replicas send statements that Citus plans.
- * If the command is cut off, a repeat does what is missing, and `distributeRecords` goes back.
+ * the tables of shards. Those statements therefore end before: while the shards are closed, replicas send statements
+ * that Citus plans.
+ * If the command is interrupted, running it again does what is missing, and `distributeRecords` reverses it.
  *
  * @returns a sentence for each thing that was done or found.
  * @throws DistributionRefused if this cannot be done.

@@ -20,7 +20,7 @@ export function createDoctorCommand(checks: readonly Check[]): (host: Host) => P
     const { json, config } = readInput(host);
     const diagnosis = await diagnoseAlone(config, checks);
     host.print(json ? JSON.stringify(diagnosis, null, 2) : describe(diagnosis));
-    host.endWith(exitCodeOf(diagnosis));
+    host.setExitCode(exitCodeOf(diagnosis));
   };
 }
 

@@ -50,7 +50,7 @@ export async function exportTenant(host: Host): Promise<void> {
     }
     await requireUnbroken(pool, id, moving);
     await write({ kind: "end", lines });
-    host.tell(
+    host.report(
       `Exported ${lines} rows of tenant ${name}. Its calls are refused here until it is deleted or resumed.`,
     );
   } finally {
@@ -85,7 +85,7 @@ async function startMove(pool: Pool, name: string): Promise<TenantResource> {
  * @throws CommandError if a record job of the tenant is unfinished: it would be lost; if the tenant is resumed.
  */
 async function untilRefused(pool: Pool, tenantId: number, host: Host): Promise<MovingTenant> {
-  host.tell(
+  host.report(
     `Waiting for at most ${POLICY_SETTLES_MS / 1000} s until every replica refuses the tenant's calls.`,
   );
   let moving = await findMovingTenant(pool, tenantId);

@@ -11,7 +11,7 @@ import { connectTo, NAMESPACE, startCallers, unlessRefused } from "./callers.ts"
 import { claimAgain } from "./claim-again.ts";
 import { lossesOf, lostForMs } from "./losses.ts";
 
-/** How the primary acknowledges, and how far away the standby is. */
+/** How the primary acknowledges, and how far the standby is from it. */
 export interface Setting {
   readonly standing: Standing;
   /** `slow` delays what the primary sends to the standby, and its answers, by 150 ms each. */
@@ -30,7 +30,7 @@ export interface Failover {
   /** Lost claims that, claimed again, got a token not above the lost one. */
   readonly tokensAgain: number;
   /** From the kill to the first claim that the standby grants. */
-  readonly awayMs: number;
+  readonly downMs: number;
 }
 
 /**
@@ -64,7 +64,7 @@ export async function measureFailover(
   const stopped = callers.stop();
   await postgres.failOver();
   const movedAtMs = nowMs();
-  const awayMs = (await untilGranted(rig, round, signal)) - killedAtMs;
+  const downMs = (await untilGranted(rig, round, signal)) - killedAtMs;
   await stopped;
 
   const { acknowledgements } = callers;
@@ -80,7 +80,7 @@ export async function measureFailover(
     lost: { claims: losses.claims.length, completes: losses.completes.length },
     lostForMs: lostForMs(losses, killedAtMs),
     tokensAgain: await claimAgain(rig, losses.claims),
-    awayMs,
+    downMs,
   };
 }
 

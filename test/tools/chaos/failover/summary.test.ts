@@ -9,7 +9,7 @@ const nothingLost: Failover = {
   lost: { claims: 0, completes: 0 },
   lostForMs: 0,
   tokensAgain: 0,
-  awayMs: 412.6,
+  downMs: 412.6,
 };
 const lossy: Failover = {
   ...nothingLost,
@@ -28,7 +28,7 @@ test("a synchronous standby may lose nothing, and an asynchronous one may", () =
 
 test("a failover is described in one line", () => {
   expect(describeFailover(lossy)).toBe(
-    "asynchronous, 150 ms away, seed 2: 1200 claims and 1190 completions acknowledged, 40 and 41 lost, " +
+    "asynchronous, 150 ms apart, seed 2: 1200 claims and 1190 completions acknowledged, 40 and 41 lost, " +
       "of the last 148 ms; 0 tokens not above lost ones; answers again after 413 ms",
   );
 });

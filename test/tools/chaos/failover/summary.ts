@@ -14,7 +14,7 @@ export function describeFailover({ setting, seed, acknowledged, lost, ...more }:
     `${nameOfSetting(setting)}, seed ${seed}:`,
     `${acknowledged.claims} claims and ${acknowledged.completes} completions acknowledged,`,
     `${lost.claims} and ${lost.completes} lost, of the last ${Math.round(more.lostForMs)} ms;`,
-    `${more.tokensAgain} tokens not above lost ones; answers again after ${Math.round(more.awayMs)} ms`,
+    `${more.tokensAgain} tokens not above lost ones; answers again after ${Math.round(more.downMs)} ms`,
   ].join(" ");
 }
 
@@ -39,13 +39,13 @@ export function formatSummary(failovers: readonly Failover[]): string {
     span(own.map(({ lost }) => lost.completes)),
     span(own.map(({ lostForMs }) => lostForMs)),
     span(own.map(({ tokensAgain }) => tokensAgain)),
-    span(own.map(({ awayMs }) => awayMs)),
+    span(own.map(({ downMs }) => downMs)),
   ]);
   return [HEAD, HEAD.map(() => "---"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
 }
 
 function nameOfSetting({ standing, link }: Setting): string {
-  return link === "slow" ? `${standing}, ${DELAY_MS} ms away` : standing;
+  return link === "slow" ? `${standing}, ${DELAY_MS} ms apart` : standing;
 }
 
 function sum(values: readonly number[]): string {

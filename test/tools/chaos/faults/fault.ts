@@ -2,7 +2,7 @@ import type { Random } from "../../../helpers/random.ts";
 import type { Replica } from "../replica.ts";
 import type { Rig } from "../rig.ts";
 
-/** The replica, client or keys that a fault hits; what is left out, it hits all of. */
+/** The replica, client or keys that a fault hits. It hits all of a kind that is undefined. */
 export interface Victim {
   readonly replica?: string;
   readonly client?: string;

@@ -10,7 +10,7 @@ export const SWEEP_FAULTS: readonly Fault[] = [
       const { postgres } = scene.rig;
       const replica = anyReplica(scene);
       for (let round = 0; round < 3; round++) {
-        // Postgres may be away because of another fault.
+        // Postgres may be down because of another fault.
         await postgres.query("update records set sweep_at = now() where sweep_at > now()").catch(() => {});
         await last(scene, 200, 700);
       }

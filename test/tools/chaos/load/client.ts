@@ -13,7 +13,7 @@ import { startWatch } from "./watch.ts";
 
 /**
  * A client process: workers that claim, hold, settle and look up keys that other processes use too, until the
- * process is told to stop. Its calls and their answers go to its journal.
+ * process is asked to stop. Its calls and their answers go to its journal.
  */
 const unanswered = new Map<number, (answer: string) => void>();
 let stopping = false;

@@ -70,7 +70,7 @@ export interface MigrationConnections {
   /** The backend of `client`. */
   readonly pid: number;
   /** Receives what the migration waits for. */
-  readonly tell: (line: string) => void;
+  readonly report: (line: string) => void;
 }
 
 /**
@@ -95,7 +95,7 @@ export async function runInTransaction(
       throw new Error(`${waited}. End it and run migrate again: earlier migrations are done.`, {
         cause: failure,
       });
-    connections.tell(`${waited}. Claims do not wait; the next attempt is in ${pauseMs / 1000} s.`);
+    connections.report(`${waited}. Claims do not wait; the next attempt is in ${pauseMs / 1000} s.`);
     await delay(pauseMs);
   }
 }
@@ -139,13 +139,13 @@ async function transact(client: pg.Client, statements: readonly string[]): Promi
  * takes: it must be of a kind that nothing waits behind (rules of the migrations: CONTRIBUTING.md).
  */
 export async function runByItself(
-  { client, watcher, pid, tell }: MigrationConnections,
+  { client, watcher, pid, report }: MigrationConnections,
   name: string,
   statement: string,
 ): Promise<void> {
   await whileLooking(client.query(statement), doubledMs(FIRST_REPORT_MS, MAX_REPORT_MS), async () => {
     const blockers = await findBlockers(watcher, pid);
-    if (blockers !== undefined) tell(`${name} waits for the end of ${blockers}. Claims do not wait.`);
+    if (blockers !== undefined) report(`${name} waits for the end of ${blockers}. Claims do not wait.`);
   });
 }
 

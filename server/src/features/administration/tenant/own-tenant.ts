@@ -1,6 +1,8 @@
 import type { Call } from "../../../core/calls/call.ts";
+import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
 import { credentialInvalid, Refusal } from "../../../core/domain/refusal.ts";
 import type { Tenant, TenantResource } from "../../../core/domain/tenant.ts";
+import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { lockTenant } from "../../../core/store/tenants/tenants.ts";
 
@@ -37,4 +39,29 @@ export async function lockOwnTenant(transaction: Runner, { id }: Tenant): Promis
   // The tenant was just deleted, and its credentials with it.
   if (tenant === undefined) throw credentialInvalid();
   return tenant;
+}
+
+/**
+ * Returns the tenant of a caller who may administer the namespace of this name.
+ *
+ * @param field names the name in the request.
+ * @throws Refusal INVALID_REQUEST for an invalid name, and for the request's other violations; NAMESPACE_DENIED.
+ */
+export function tenantOfNamespace(
+  name: string,
+  field: string,
+  call: Call,
+  violations = new Violations(),
+): Tenant {
+  if (!NAMESPACE_PATTERN.test(name)) violations.add(field, `must match ${NAMESPACE_PATTERN.source}`);
+  violations.throwIfAny();
+  return administeredNamespace(call, name);
+}
+
+/** Returns the refusal of a request for a namespace without a policy of its own. */
+export function namespaceNotFound(): Refusal {
+  return new Refusal(
+    "NAMESPACE_NOT_FOUND",
+    "The namespace was never declared; it follows the tenant's policy.",
+  );
 }

@@ -1,0 +1,91 @@
+import { create } from "@bufbuild/protobuf";
+import type { Call, Handlers } from "../../../core/calls/call.ts";
+import { Refusal } from "../../../core/domain/refusal.ts";
+import type { Tenant } from "../../../core/domain/tenant.ts";
+import type { ForgetKeys } from "../../../core/feature.ts";
+import type { Runner } from "../../../core/store/pool.ts";
+import {
+  type DeleteNamespaceRequest,
+  DeleteNamespaceResponseSchema,
+  type TenantAdminService,
+} from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import type { RecordJob } from "../../jobs/record-job.ts";
+import { mayHaveLiveRecords } from "../../jobs/store/restamp-records.ts";
+import { recordChange } from "../audited-change.ts";
+import { deleteNamespace, findNamespaceResource } from "../store/namespaces.ts";
+import { checkEtag, namespaceEtag, recordJobMessage } from "../tenant-messages.ts";
+import type { TenantAdminOptions } from "./options.ts";
+import { lockOwnTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
+import { policySnapshot } from "./policy-update.ts";
+import { newRecordJob } from "./record-jobs.ts";
+
+interface DeleteNamespaceOptions
+  extends Pick<TenantAdminOptions, "pool" | "changes" | "admission" | "databaseClock"> {
+  readonly forgetKeys: ForgetKeys;
+}
+
+/** Returns the RPC that deletes a namespace's policy, and forgets its records. */
+export function createDeleteNamespace({
+  pool,
+  changes: listener,
+  admission,
+  databaseClock,
+  forgetKeys,
+}: DeleteNamespaceOptions): Pick<Handlers<typeof TenantAdminService>, "deleteNamespace"> {
+  return {
+    async deleteNamespace(request, call) {
+      const own = tenantOfNamespace(request.name, "name", call);
+      const job = await pool
+        .of(call)
+        .transaction((transaction) =>
+          removePolicy(transaction, call, { admission, databaseClock, forgetKeys, own, request }),
+        );
+      listener.tenantChanged(own.id);
+      return create(DeleteNamespaceResponseSchema, job && { job: recordJobMessage(job) });
+    },
+  };
+}
+
+/** Deletes a namespace's policy with its audit event. Returns the job that forgets the namespace's records, if it may have any. */
+async function removePolicy(
+  transaction: Runner,
+  call: Call,
+  {
+    admission,
+    databaseClock,
+    forgetKeys,
+    own,
+    request: { name, etag, force },
+  }: Pick<DeleteNamespaceOptions, "admission" | "databaseClock" | "forgetKeys"> & {
+    readonly own: Tenant;
+    readonly request: DeleteNamespaceRequest;
+  },
+): Promise<RecordJob | undefined> {
+  const tenant = await lockOwnTenant(transaction, own);
+  const was = await findNamespaceResource(transaction, own.id, name);
+  if (was === undefined) throw namespaceNotFound();
+  checkEtag(etag, namespaceEtag(was));
+  const mayBeLive = await mayHaveLiveRecords(transaction, own.id, name, databaseClock.latestMs());
+  if (mayBeLive && !force) {
+    throw new Refusal(
+      "NAMESPACE_NOT_EMPTY",
+      "The namespace has records, or rows that are not deleted yet; with force they are forgotten.",
+    );
+  }
+  await deleteNamespace(transaction, own.id, name);
+  await forgetKeys(transaction, own.id, name);
+  const job = mayBeLive
+    ? await newRecordJob(transaction, admission, tenant, {
+        namespace: name,
+        work: { kind: "FORGET" },
+        delayMs: 0,
+      })
+    : undefined;
+  await recordChange(transaction, call, {
+    action: "DeleteNamespace",
+    target: `namespace ${name}`,
+    before: policySnapshot(was.policy),
+    ...(job && { after: { recordJob: String(job.id) } }),
+  });
+  return job;
+}

@@ -1,0 +1,123 @@
+import { create } from "@bufbuild/protobuf";
+import type { Handlers } from "../../../core/calls/call.ts";
+import type { LiveRecord } from "../../../core/domain/record.ts";
+import { recordMessage } from "../../../core/messages/record-messages.ts";
+import { Violations } from "../../../core/messages/violations.ts";
+import type { Runner } from "../../../core/store/pool.ts";
+import { RecordSchema } from "../../../gen/onceward/v1/record_pb.ts";
+import {
+  ListRecordsResponseSchema,
+  type TenantAdminService,
+} from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import {
+  type AmbiguousCursor,
+  BEFORE_ALL_AMBIGUOUS,
+  findAmbiguous,
+} from "../../jobs/store/list-ambiguous.ts";
+import {
+  cursorBehind,
+  findRecords,
+  type RecordCursor,
+  type RecordFilter,
+  startOf,
+} from "../../jobs/store/list-records.ts";
+import { type Cursor, pageSize, replyPage, type Scope, scanUntil } from "../pages.ts";
+import { findKey } from "../store/find-key.ts";
+import type { TenantAdminOptions } from "./options.ts";
+import { parseRecordFilter, parseRecordOrder, type RecordOrder } from "./record-requests.ts";
+
+/** Returns the RPC that searches records. */
+export function createListRecords({
+  pool,
+  pageTokens,
+}: Pick<TenantAdminOptions, "pool" | "pageTokens">): Pick<
+  Handlers<typeof TenantAdminService>,
+  "listRecords"
+> {
+  return {
+    async listRecords(request, call) {
+      const violations = new Violations();
+      const filter = parseRecordFilter(request, call, violations);
+      const order = parseRecordOrder(request, violations);
+      const scope = listScope(filter, order);
+      const size = pageSize(request.pageSize, violations);
+      const cursor = pageTokens.read(scope, request.pageToken, violations);
+      violations.throwIfAny();
+
+      const { start, find } = ORDERS[order];
+      const { items, next } = await scanUntil(size + 1, cursor ?? start(filter), (from: Cursor, count) =>
+        find(pool.of(call), filter, from, count),
+      );
+      const { messages, last } = replyPage(items, size, RecordSchema, ({ record }) => recordMessage(record));
+      const end = last === undefined ? next : last.end;
+      return create(ListRecordsResponseSchema, {
+        records: messages,
+        ...(end && { nextPageToken: pageTokens.write(scope, end) }),
+      });
+    },
+  };
+}
+
+/** How the records of a list are searched in an order. */
+interface OrderedSearch {
+  readonly start: (filter: RecordFilter) => Cursor;
+  /** Returns the next records that match, each with the cursor of a page that ends with it. */
+  readonly find: (
+    runner: Runner,
+    filter: RecordFilter,
+    from: Cursor,
+    limit: number,
+  ) => Promise<{
+    readonly items: readonly { readonly record: LiveRecord; readonly end: Cursor }[];
+    readonly next: Cursor | undefined;
+  }>;
+}
+
+const ORDERS: Readonly<Record<RecordOrder, OrderedSearch>> = {
+  key: {
+    start: (filter) => keyCursor(startOf(filter)),
+    async find(runner, filter, [namespace = "", key = ""], limit) {
+      if (filter.key !== "" && filter.namespace === undefined)
+        return await findOfKey(runner, filter, namespace, limit);
+      const { records, next } = await findRecords(runner, filter, { namespace, key }, limit);
+      const items = records.map((record) => ({ record, end: keyCursor(cursorBehind(record.id)) }));
+      return { items, next: next && keyCursor(next) };
+    },
+  },
+  leaseExpiry: {
+    start: () => ageCursor(BEFORE_ALL_AMBIGUOUS),
+    async find(runner, filter, [since = "", namespace = "", key = ""], limit) {
+      const { found, next } = await findAmbiguous(runner, filter, { since, namespace, key }, limit);
+      return {
+        items: found.map(({ record, at }) => ({ record, end: ageCursor(at) })),
+        next: next && ageCursor(next),
+      };
+    },
+  },
+};
+
+/** Finds the records of one key, whichever namespaces they are in. The cursor is a namespace. */
+async function findOfKey(runner: Runner, filter: RecordFilter, afterNamespace: string, limit: number) {
+  const { records, next } = await findKey(runner, filter, afterNamespace, limit);
+  const behind = (namespace: string) => keyCursor({ namespace, key: "" });
+  const items = records.map((record) => ({ record, end: behind(record.id.namespace) }));
+  return { items, next: next === undefined ? undefined : behind(next) };
+}
+
+function keyCursor({ namespace, key }: RecordCursor): Cursor {
+  return [namespace, key];
+}
+
+function ageCursor({ since, namespace, key }: AmbiguousCursor): Cursor {
+  return [since, namespace, key];
+}
+
+/** Returns the order and every field of a filter, for its page tokens. */
+function listScope({ tenantId, fingerprint, ...filter }: RecordFilter, order: RecordOrder): Scope {
+  const { namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs, owner, leaseExpiredBeforeMs, key } =
+    filter;
+  return [
+    ...[tenantId, "ListRecords", namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs, owner],
+    ...[fingerprint && Buffer.from(fingerprint).toString("hex"), leaseExpiredBeforeMs, order, key],
+  ];
+}
