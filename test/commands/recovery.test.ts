@@ -1,6 +1,8 @@
 import { readFile } from "node:fs/promises";
+import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connectClient } from "../helpers/calls/clients.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
 import { complete, grant, ORDER, success } from "../helpers/calls/verbs.ts";
 import { openDatabase } from "../helpers/database/database.ts";
 import {
@@ -11,7 +13,7 @@ import {
 import { createWorkplace, type Workplace } from "../helpers/processes/command.ts";
 import { followSteps, missingLine, type Step, stepsOf } from "../helpers/processes/follow-readme.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { createTenant, setNamespacePolicy } from "../helpers/servers/tenants.ts";
 
 const PAGE = "deploy/recovery.md";
 const tools = await findPostgresTools();
@@ -93,6 +95,9 @@ async function serve(url: string) {
   return { database, server };
 }
 
+/** A namespace that refuses late keys. */
+const LATE = "late";
+
 const key = (name: string) => ({ ...ORDER, key: name });
 
 describe.runIf(tools !== undefined)("deploy/recovery.md", () => {
@@ -114,7 +119,9 @@ describe.runIf(tools !== undefined)("deploy/recovery.md", () => {
     const { sections, url, machine } = await startRehearsal(tools ?? "");
     const primary = url(machine.sockets[0]);
     const first = await serve(primary);
-    const { apiKey } = await createTenant(first.database);
+    const tenant = await createTenant(first.database);
+    const { apiKey } = tenant;
+    await setNamespacePolicy(first.database, tenant, LATE, { late_keys: "REQUIRE_TIME" });
     await first.server.stop();
     await first.database.close();
     await sections(["Archive the log", "Take a base backup"]);
@@ -127,6 +134,8 @@ describe.runIf(tools !== undefined)("deploy/recovery.md", () => {
     const losing = connectClient(later.server, apiKey);
     const lost = await grant(losing, key("later"));
     await losing.complete({ ...key("later"), fencingToken: lost.fencingToken, result: success("lost") });
+    const claimed = { namespace: LATE, key: "later", keyCreatedAt: timestampNow() };
+    await grant(losing, claimed);
     await later.server.stop();
     const [segment] = await database.query<{ name: string }>(
       "select pg_walfile_name(pg_switch_wal()) as name",
@@ -138,7 +147,7 @@ describe.runIf(tools !== undefined)("deploy/recovery.md", () => {
     await database.close();
     await later.database.close();
 
-    await sections(["Restore to a point in time"], {
+    await sections(["Restore to a point in time", "Keys from before a restore"], {
       texts: { "2026-01-31 09:00:00+00": now?.until ?? "" },
       before: { "cp -a": `pg_ctl stop -D ${machine.dataDir}/main -m immediate` },
     });
@@ -148,6 +157,8 @@ describe.runIf(tools !== undefined)("deploy/recovery.md", () => {
     expect(replayed.outcome.case).toBe("completed");
     // Completed after the point in time: granted again, with a token above the lost one.
     expect((await grant(client, key("later"))).fencingToken).toBeGreaterThan(lost.fencingToken);
+    expect(await errorOf(client.claim(claimed))).toMatchObject({ reason: "KEY_TOO_OLD" });
+    await grant(client, { ...claimed, keyCreatedAt: timestampNow() });
   });
 
   test("a primary is lost, and its synchronous standby takes over with everything that was acknowledged", async () => {

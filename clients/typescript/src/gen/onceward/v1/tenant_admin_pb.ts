@@ -665,7 +665,8 @@ export type ResolveRecordRequest = Message<"onceward.v1.ResolveRecordRequest"> &
    */
   resolution: {
     /**
-     * As if the key had never been claimed. Its fencing tokens keep increasing.
+     * As if the key had never been claimed. Its fencing tokens keep increasing. Where the policy refuses late keys, a young key is
+     * granted again, and an older one is refused: to run its operation again, use `release`.
      *
      * @generated from field: onceward.v1.ResolveRecordRequest.Forget forget = 3;
      */
