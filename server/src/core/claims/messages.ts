@@ -21,7 +21,7 @@ import {
 } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { databaseNowMs } from "../calls/authority.ts";
 import { timeInKey } from "../domain/key-time.ts";
-import { acceptedUntilMs, MAX_KEY_AHEAD_MS, refusesLateKeys, stampedRetention } from "../domain/late-keys.ts";
+import { acceptedUntilMs, MAX_KEY_AHEAD_MS } from "../domain/late-keys.ts";
 import {
   FINGERPRINT_BYTES,
   MAX_CHECKPOINT_NAME_BYTES,
@@ -97,8 +97,8 @@ export function parseClaim(request: ClaimRequest, principal: Principal): ParsedC
   const keyCreatedAtMs = parseKeyTimeMs(request, policy, principal, violations);
   violations.throwIfAny();
 
-  const isRefusedLate = refusesLateKeys(policy);
-  const stamped = stampedRetention(policy);
+  const { stamped } = policy;
+  const isRefusedLate = policy.lateKeys !== "RUN";
   const keyRetentionS = (isRefusedLate ? undefined : retentionS) ?? stamped.keyRetentionS;
   const command = {
     id,
@@ -129,7 +129,7 @@ export function parseComplete(request: CompleteRequest, principal: Principal): C
   if (result === undefined) throw new Error("a missing result is not a violation");
 
   checkResultSize(result, policy);
-  const keyRetentionS = refusesLateKeys(policy) ? undefined : retentionS;
+  const keyRetentionS = policy.lateKeys === "RUN" ? retentionS : undefined;
   return { id, fencingToken, result, resultDigest: digestResult(result), keyRetentionS };
 }
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { acceptedUntilMs, historyAfter, KEPT_LONGER_S, stampedRetention } from "./late-keys.ts";
-import { type PolicyOverrides, resolvePolicy } from "./policy.ts";
+import { acceptedUntilMs, historyAfter } from "./late-keys.ts";
+import { KEPT_LONGER_S, type PolicyOverrides, resolvePolicy } from "./policy.ts";
 
 const HOUR_S = 3600;
 const HOUR_MS = 3_600_000;
@@ -130,13 +130,13 @@ describe("A namespace", () => {
 
 test("records are kept for longer where late keys are refused, and results as long as their keys", () => {
   const policy = { keyRetentionS: 100, failureRetentionS: 60 };
-  expect(stampedRetention(resolvePolicy(policy))).toEqual({
+  expect(resolvePolicy(policy).stamped).toEqual({
     keyRetentionS: 100,
     resultRetentionS: 100,
     failureRetentionS: 60,
   });
   for (const lateKeys of ["REFUSE", "REQUIRE_TIME"] as const)
-    expect(stampedRetention(resolvePolicy(policy, { lateKeys }))).toEqual({
+    expect(resolvePolicy(policy, { lateKeys }).stamped).toEqual({
       keyRetentionS: 100 + KEPT_LONGER_S,
       resultRetentionS: 100 + KEPT_LONGER_S,
       failureRetentionS: 60,
@@ -163,7 +163,7 @@ test("a record outlasts every moment at which its key is young, whatever changes
         const claimedMs = claimedAfter % (atMs + 1);
         const createdMs = claimedMs + aheadMs;
         const claimedUnder = resolvePolicy({ lateKeys: "REQUIRE_TIME" }, policyAt(claimedMs));
-        const endsMs = claimedMs + stampedRetention(claimedUnder).keyRetentionS * 1000;
+        const endsMs = claimedMs + claimedUnder.stamped.keyRetentionS * 1000;
         // The policy changes at some moments alone, so young until the last of them and then by the last policy is enough.
         for (const [changedMs] of timeline.filter(([changedMs]) => changedMs > claimedMs)) {
           const untilMs = acceptedUntilMs(createdMs, resolvePolicy(policyAt(changedMs)));

@@ -1,21 +1,14 @@
-import type { Lengthening, Policy, PolicyHistory, PolicyInForce } from "./policy.ts";
+import {
+  KEPT_LONGER_S,
+  type Lengthening,
+  type Policy,
+  type PolicyHistory,
+  type PolicyInForce,
+  refusesLateKeys,
+} from "./policy.ts";
 
 /** How far a key's time may be ahead of the database's clock: clocks of senders that are not synchronised. */
 export const MAX_KEY_AHEAD_MS = 5 * 60_000;
-
-/**
- * How much longer than `keyRetentionS` records are kept where late keys are refused. A record must outlast every moment at
- * which its key is young. A key may be claimed MAX_KEY_AHEAD_MS before its own time, and is young until its retention after
- * that time. The other 5 minutes are for what else may lie between the decision about a claim and the clock that decides
- * about the next one: statements that wait, replicas that learn of a change of the policy POLICY_SETTLES_MS later, and the clock
- * of a standby that was promoted.
- */
-export const KEPT_LONGER_S = 600;
-
-/** Whether keys that are too old are refused. */
-export function refusesLateKeys({ lateKeys }: Pick<Policy, "lateKeys">): boolean {
-  return lateKeys !== "RUN";
-}
 
 /**
  * Returns until when a key that was created at a time may be claimed as a new operation, in milliseconds since the Unix
@@ -37,24 +30,6 @@ export function acceptedUntilMs(createdAtMs: number, policy: PolicyInForce): num
 /** Whether a key that was created at a time may have been claimed under the policy that was changed at another. */
 function mayBeClaimedBefore(createdAtMs: number, changedAtMs: number): boolean {
   return createdAtMs <= changedAtMs + KEPT_LONGER_S * 1000;
-}
-
-/** How long a policy keeps keys and results in records, in seconds. */
-export type Retention = Pick<Policy, "keyRetentionS" | "resultRetentionS" | "failureRetentionS">;
-
-/**
- * Returns the retention that a policy stamps on records. Where late keys are refused, the key is kept for KEPT_LONGER_S more,
- * and so is a result that is kept for as long as its key.
- */
-export function stampedRetention(policy: Policy): Retention {
-  const { keyRetentionS, resultRetentionS, failureRetentionS } = policy;
-  const longerS = refusesLateKeys(policy) ? KEPT_LONGER_S : 0;
-  const stamped = (retentionS: number) => (retentionS === keyRetentionS ? retentionS + longerS : retentionS);
-  return {
-    keyRetentionS: stamped(keyRetentionS),
-    resultRetentionS: stamped(resultRetentionS),
-    failureRetentionS: stamped(failureRetentionS),
-  };
 }
 
 /**

@@ -17,6 +17,11 @@ describe("the policy in force", () => {
       maxResultBytes: 65_536,
       requireFingerprint: false,
       lateKeys: "RUN",
+      stamped: {
+        keyRetentionS: 72 * HOUR_S,
+        resultRetentionS: 72 * HOUR_S,
+        failureRetentionS: 72 * HOUR_S,
+      },
       lengthenings: [],
       refusedSinceMs: undefined,
     });

@@ -51,8 +51,13 @@ export interface PolicyHistory {
   readonly refusedSinceMs: number | undefined;
 }
 
+/** How long a policy keeps keys and results in records, in seconds. */
+export type Retention = Pick<Policy, "keyRetentionS" | "resultRetentionS" | "failureRetentionS">;
+
 /** A policy in force, with what the earlier policies of its tenant and its namespace leave behind. */
 export interface PolicyInForce extends Policy {
+  /** The retention that the policy stamps on records. */
+  readonly stamped: Retention;
   readonly lengthenings: readonly Lengthening[];
   /** As PolicyHistory. */
   readonly refusedSinceMs: number | undefined;
@@ -82,6 +87,15 @@ export const DEFAULT_POLICY: Policy = {
   lateKeys: "RUN",
 };
 
+/**
+ * How much longer than `keyRetentionS` records are kept where late keys are refused. A record must outlast every moment at
+ * which its key is young. A key may be claimed MAX_KEY_AHEAD_MS before its own time, and is young until its retention after
+ * that time. The other 5 minutes are for what else may lie between the decision about a claim and the clock that decides
+ * about the next one: statements that wait, replicas that learn of a change of the policy POLICY_SETTLES_MS later, and the clock
+ * of a standby that was promoted.
+ */
+export const KEPT_LONGER_S = 600;
+
 const FIELD_NAMES = Object.keys(POLICY_FIELDS) as (keyof Policy)[];
 
 /**
@@ -95,7 +109,7 @@ export function resolvePolicy(...layers: readonly PolicyOverrides[]): PolicyInFo
   const keyRetentionS = set.keyRetentionS ?? DEFAULT_POLICY.keyRetentionS;
   const resultRetentionS = Math.min(set.resultRetentionS ?? keyRetentionS, keyRetentionS);
   const maxLeaseMs = set.maxLeaseMs ?? DEFAULT_POLICY.maxLeaseMs;
-  return {
+  const policy = {
     ...DEFAULT_POLICY,
     ...set,
     keyRetentionS,
@@ -103,9 +117,33 @@ export function resolvePolicy(...layers: readonly PolicyOverrides[]): PolicyInFo
     failureRetentionS: Math.min(set.failureRetentionS ?? resultRetentionS, keyRetentionS),
     maxLeaseMs,
     defaultLeaseMs: Math.min(set.defaultLeaseMs ?? DEFAULT_POLICY.defaultLeaseMs, maxLeaseMs),
+  };
+  return {
+    ...policy,
+    stamped: stampedRetention(policy),
     lengthenings: lengtheningsOf(layers),
     refusedSinceMs: latest(layers.map(({ history }) => history?.refusedSinceMs)),
   };
+}
+
+/**
+ * Returns the retention that a policy stamps on records. Where late keys are refused, the key is kept for KEPT_LONGER_S more,
+ * and so is a result that is kept for as long as its key.
+ */
+function stampedRetention(policy: Policy): Retention {
+  const { keyRetentionS, resultRetentionS, failureRetentionS } = policy;
+  const longerS = refusesLateKeys(policy) ? KEPT_LONGER_S : 0;
+  const stamped = (retentionS: number) => (retentionS === keyRetentionS ? retentionS + longerS : retentionS);
+  return {
+    keyRetentionS: stamped(keyRetentionS),
+    resultRetentionS: stamped(resultRetentionS),
+    failureRetentionS: stamped(failureRetentionS),
+  };
+}
+
+/** Whether keys that are too old are refused. */
+export function refusesLateKeys({ lateKeys }: Pick<Policy, "lateKeys">): boolean {
+  return lateKeys !== "RUN";
 }
 
 /** Returns the fields that a layer sets. */

@@ -1,5 +1,4 @@
-import { type Retention, stampedRetention } from "../../core/domain/late-keys.ts";
-import type { Policy } from "../../core/domain/policy.ts";
+import type { PolicyInForce, Retention } from "../../core/domain/policy.ts";
 
 /** The retention that a policy stamps on records, before and after its change. */
 export interface RetentionChange {
@@ -23,6 +22,6 @@ export function changeFor(
 }
 
 /** Returns the change of retention from one policy to another. */
-export function retentionChange(was: Policy, becomes: Policy): RetentionChange {
-  return { was: stampedRetention(was), becomes: stampedRetention(becomes) };
+export function retentionChange(was: PolicyInForce, becomes: PolicyInForce): RetentionChange {
+  return { was: was.stamped, becomes: becomes.stamped };
 }
