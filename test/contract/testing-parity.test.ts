@@ -1,6 +1,8 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type ItemResponse, runBatch } from "../helpers/calls/batches.ts";
+import { ErrorReason } from "../../clients/typescript/src/gen/onceward/v1/errors_pb.ts";
+import { type ItemRequest, type ItemResponse, runBatch } from "../helpers/calls/batches.ts";
 import { comparable } from "../helpers/calls/comparable.ts";
 import { runOneByOne } from "../helpers/calls/one-by-one.ts";
 import { anyOperation, type Operation, requestOf } from "../helpers/calls/operations.ts";
@@ -11,16 +13,27 @@ import type { PolicyColumns } from "../helpers/servers/tenants.ts";
 
 /** The next step. A sweep deletes rows of the server; the answers must stay equal. */
 type Step =
-  | { readonly kind: "calls"; readonly operations: readonly Operation[]; readonly inBatch: boolean }
+  | { readonly kind: "calls"; readonly operations: readonly AgedOperation[]; readonly inBatch: boolean }
   | { readonly kind: "timePasses"; readonly seconds: number }
   | { readonly kind: "sweep" };
+
+/** An operation, and how long ago its key was created. */
+interface AgedOperation extends Operation {
+  readonly keyAgeS: number | undefined;
+}
+
+/** Ages between the retentions of `anyPolicy`, and times that are ahead: by less than is allowed, and by more. */
+const anyAgeS = fc.constantFrom(undefined, 0, 30, 90, 1000, 5000, -200, -1000);
+const anyAgedOperation: fc.Arbitrary<AgedOperation> = fc
+  .tuple(anyOperation, anyAgeS)
+  .map(([operation, keyAgeS]) => ({ ...operation, keyAgeS }));
 
 const anyStep: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 6,
     arbitrary: fc.record({
       kind: fc.constant("calls"),
-      operations: fc.array(anyOperation, { minLength: 1, maxLength: 5 }),
+      operations: fc.array(anyAgedOperation, { minLength: 1, maxLength: 5 }),
       inBatch: fc.boolean(),
     }),
   },
@@ -42,6 +55,7 @@ const anyPolicy: fc.Arbitrary<PolicyColumns> = fc.record(
     failure_retention_s: fc.constantFrom(60, 5000),
     default_lease_ms: fc.constantFrom(10_000, 90_000),
     require_fingerprint: fc.boolean(),
+    late_keys: fc.constantFrom("RUN", "REFUSE", "REQUIRE_TIME"),
   },
   { requiredKeys: ["on_lease_expiry"] },
 );
@@ -57,17 +71,36 @@ async function take(caller: SharedCaller, steps: readonly Step[]): Promise<unkno
       // Outside a batch, an operation may use the token that the previous one was granted.
       const turns = step.inBatch ? [step.operations] : step.operations.map((operation) => [operation]);
       for (const turn of turns) {
-        const requests = turn.map((operation) => requestOf(operation, granted.get(nameOf(operation)) ?? []));
+        const requests = turn.map((operation) => agedRequest(operation, granted, caller.nowMs()));
         const run = step.inBatch ? runBatch : runOneByOne;
         const answers = await run(caller.client, requests);
         turn.forEach((operation, index) => {
           noteGrant(granted, nameOf(operation), answers[index]);
         });
-        responses.push(...answers.map((answer) => relativeTimes(answer, caller.nowMs())));
+        responses.push(...answers.map((answer) => relativeTimes(withoutMoments(answer), caller.nowMs())));
       }
     }
   }
   return responses;
+}
+
+/** Returns an operation as a request; a claim says when its key was created. */
+function agedRequest(
+  operation: AgedOperation,
+  granted: ReadonlyMap<string, bigint[]>,
+  nowMs: number,
+): ItemRequest {
+  const request = requestOf(operation, granted.get(nameOf(operation)) ?? []);
+  const { keyAgeS } = operation;
+  if (request.case !== "claim" || keyAgeS === undefined) return request;
+  const keyCreatedAt = timestampFromMs(Math.round(nowMs) - keyAgeS * 1000);
+  return { ...request, value: { ...request.value, keyCreatedAt } };
+}
+
+/** The metadata of KEY_TOO_OLD has times as texts, which differ between the services. */
+function withoutMoments(response: ItemResponse): ItemResponse {
+  if (response?.case !== "error" || response.value.reason !== ErrorReason.KEY_TOO_OLD) return response;
+  return { ...response, value: { ...response.value, metadata: {} } };
 }
 
 function nameOf({ namespace, key }: Operation): string {

@@ -1,9 +1,10 @@
 import { parseArgs } from "node:util";
 import { createRandom } from "../../helpers/random.ts";
+import { redeliverLate } from "./late.ts";
 import { makePlan } from "./operations.ts";
 import { createProgress } from "./progress.ts";
 import { startProvider } from "./provider.ts";
-import { comparison, explanation, faults, summary } from "./report.ts";
+import { comparison, explanation, faults, lateComparison, lateFaults, summary } from "./report.ts";
 import { deliverAll } from "./run.ts";
 import { startService } from "./service.ts";
 
@@ -61,11 +62,20 @@ async function demonstrate(signal: AbortSignal): Promise<void> {
   const unguarded = await deliverAll({ ...setup, guard: undefined, onProgress: createProgress("Unguarded") });
   const guarded = await deliverAll({ ...setup, guard: service.guard, onProgress: createProgress("Guarded") });
 
+  const late = await redeliverLate({ operations: plan.operations, provider, service, signal });
+
   console.log("");
-  for (const line of [...comparison({ unguarded, guarded }), "", ...explanation(guarded), ""])
-    console.log(line);
+  const shown = [
+    ...comparison({ unguarded, guarded }),
+    "",
+    ...explanation(guarded),
+    "",
+    ...lateComparison(late),
+    "",
+  ];
+  for (const line of shown) console.log(line);
   for (const failure of new Set(guarded.failures)) console.log(`A failure, retried: ${failure}`);
-  const broken = faults(guarded);
+  const broken = [...faults(guarded), ...lateFaults(late)];
   for (const fault of broken) console.error(`DOES NOT HOLD: ${fault}`);
   if (broken.length > 0) process.exitCode = 1;
   console.log(summary(guarded));

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createRandom } from "../../helpers/random.ts";
 import { makePlan } from "./operations.ts";
-import { faults, summary } from "./report.ts";
+import { faults, lateFaults, summary } from "./report.ts";
 import type { Outcome } from "./run.ts";
 
 test("a seed determines the operations, their order and the crashes", () => {
@@ -56,4 +56,27 @@ test.each([
   ["no crash", { crashes: 0 }, "no worker crashed, so the run shows nothing"],
 ])("%s is a fault", (_, changed, fault) => {
   expect(faults({ ...good, ...changed })).toEqual([fault]);
+});
+
+const late = { redelivered: 10, effects: 0, refused: 10 };
+const ran = { redelivered: 10, effects: 10, refused: 0 };
+
+test("late deliveries that are refused, and run without the policy, are no fault", () => {
+  expect(lateFaults({ run: ran, refuse: late })).toEqual([]);
+});
+
+test.each([
+  ["an effect", { run: ran, refuse: { ...late, effects: 1 } }, "1 late deliveries had an effect"],
+  [
+    "a delivery that is not refused",
+    { run: ran, refuse: { ...late, refused: 9 } },
+    "9 of 10 late deliveries were refused",
+  ],
+  [
+    "no effect without the policy",
+    { run: { ...ran, effects: 0 }, refuse: late },
+    "no late delivery had an effect without the policy, so the run shows nothing",
+  ],
+])("of late deliveries, %s is a fault", (_, outcomes, fault) => {
+  expect(lateFaults(outcomes)).toEqual([fault]);
 });

@@ -19,6 +19,8 @@ export interface Provider {
   readonly url: string;
   /** Returns the counts since the last call of this; waits for calls in progress. */
   takeCounts(): Promise<ProviderCounts>;
+  /** Forgets the keys of all calls, as payment providers do after a day. */
+  forgetKeys(): void;
   close(): Promise<void>;
 }
 
@@ -79,6 +81,7 @@ export async function startProvider(random: Random): Promise<Provider> {
       effectsByOperation = new Map();
       return counts;
     },
+    forgetKeys: () => receiptsByKey.clear(),
     async close() {
       server.closeAllConnections();
       server.close();

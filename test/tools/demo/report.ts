@@ -1,3 +1,4 @@
+import type { LateOutcomes } from "./late.ts";
 import type { Outcome } from "./run.ts";
 
 type Column = "unguarded" | "guarded";
@@ -63,6 +64,36 @@ export function faults(outcome: Outcome): readonly string[] {
     [crashes > 0, "no worker crashed, so the run shows nothing"],
   ];
   return facts.flatMap(([holds, fault]) => (holds ? [] : [fault]));
+}
+
+/** Returns a table of the deliveries that came after retention had ended, with both policies, and what it means. */
+export function lateComparison({ run, refuse }: LateOutcomes): readonly string[] {
+  const line = (label: string, ...cells: readonly unknown[]) =>
+    `  ${label.padEnd(38)}${cells.map((cell) => String(cell).padStart(14)).join("")}`;
+  return [
+    "The same deliveries, once more on Tuesday: the keys of Friday are forgotten, by Onceward and by the provider.",
+    "",
+    line("", "RUN (default)", "REQUIRE_TIME"),
+    line("late deliveries", run.redelivered, refuse.redelivered),
+    line("refused as too old", run.refused, refuse.refused),
+    line("effects for the second time", run.effects, refuse.effects),
+    "",
+    "- Each message carries the time at which it was first sent (keyCreatedAt); a key that is a UUID of version 7 carries it itself.",
+    "- A key that is younger than its retention has its record, if it was ever claimed. So a key that is older and has none is",
+    "  refused with late_keys REQUIRE_TIME, and a person finds out what happened.",
+  ];
+}
+
+/** Returns what does not hold of the late deliveries; empty if all does. */
+export function lateFaults({ run, refuse }: LateOutcomes): readonly string[] {
+  const faults: string[] = [];
+  if (refuse.effects > 0) faults.push(`${refuse.effects} late deliveries had an effect`);
+  if (refuse.refused !== refuse.redelivered) {
+    faults.push(`${refuse.refused} of ${refuse.redelivered} late deliveries were refused`);
+  }
+  if (run.effects === 0)
+    faults.push("no late delivery had an effect without the policy, so the run shows nothing");
+  return faults;
 }
 
 /** The last line of the demo. */

@@ -8,7 +8,7 @@ import { storedSecret } from "../../../server/src/core/auth/pepper.ts";
 import { readConfig } from "../../../server/src/core/config/config.ts";
 import { ensureDatabase } from "../../../server/src/core/store/databases.ts";
 import { migrate } from "../../../server/src/core/store/migrate.ts";
-import { openPool } from "../../../server/src/core/store/pool.ts";
+import { openPool, type Pool } from "../../../server/src/core/store/pool.ts";
 import { ensureApiKey } from "../../../server/src/core/store/tenants/api-keys.ts";
 import { ensureTenant } from "../../../server/src/core/store/tenants/tenants.ts";
 import { createLog } from "../../../server/src/core/telemetry/log.ts";
@@ -21,6 +21,10 @@ const DATABASE = "onceward";
 export interface Service extends AsyncDisposable {
   readonly guard: Guard;
   readonly postgresVersion: string;
+  /** Declares a namespace, before its first call. */
+  declare(namespace: string, lateKeys: "RUN" | "REQUIRE_TIME"): Promise<void>;
+  /** Makes all records of the tenant older, as if so many days had passed. */
+  letDaysPass(days: number): Promise<void>;
 }
 
 /** Starts both; disposing stops them and removes everything they wrote. */
@@ -45,17 +49,28 @@ export async function startService(): Promise<Service> {
       ONCEWARD_GRPC_PORT: "0",
       ONCEWARD_HTTP_PORT: "0",
       ONCEWARD_MANAGEMENT_PORT: "0",
+      // Results in memory would not become older with their rows.
+      ONCEWARD_CACHE_MIB: "0",
       ONCEWARD_DRAIN_DELAY: "0s",
       ONCEWARD_DRAIN_TIMEOUT: "1s",
     });
     await migrate(config.DATABASE_URL, () => {});
-    const apiKey = await createCaller(config.DATABASE_URL, config.ONCEWARD_API_KEY_PEPPER);
+    const pool = openPool({ databaseUrl: config.DATABASE_URL, size: 1, throughPgBouncer: false });
+    cleanUp.defer(() => pool.close());
+    const tenantId = await ensureTenant(pool, "demo");
+    const apiKey = await createCaller(pool, tenantId, config.ONCEWARD_API_KEY_PEPPER);
     const server = await startServer(config, createLog(config.ONCEWARD_LOG_LEVEL, process.stderr));
     cleanUp.defer(() => server.stop());
     const { grpcPort } = server.addresses;
     return {
       guard: { address: `http://127.0.0.1:${grpcPort}`, apiKey },
       postgresVersion: postgres.version,
+      async declare(namespace, lateKeys) {
+        await pool.run(declareNamespace, [tenantId, namespace, lateKeys], 1);
+      },
+      async letDaysPass(days) {
+        await pool.run(ageRecords, [tenantId, days], 1);
+      },
       [Symbol.asyncDispose]: () => cleanUp.disposeAsync(),
     };
   } catch (error) {
@@ -64,22 +79,28 @@ export async function startService(): Promise<Service> {
   }
 }
 
-async function createCaller(databaseUrl: string, pepper: string): Promise<string> {
-  const pool = openPool({ databaseUrl, size: 1, throughPgBouncer: false });
-  try {
-    const tenantId = await ensureTenant(pool, "demo");
-    const { id, secret } = generateApiKey();
-    const stored = storedSecret(secret, pepper);
-    await ensureApiKey(pool, {
-      ...stored,
-      id,
-      tenantId,
-      role: "CALLER",
-      namespaces: undefined,
-      label: "demo",
-    });
-    return formatApiKey({ id, secret });
-  } finally {
-    await pool.close();
-  }
+async function createCaller(pool: Pool, tenantId: number, pepper: string): Promise<string> {
+  const { id, secret } = generateApiKey();
+  const stored = storedSecret(secret, pepper);
+  await ensureApiKey(pool, { ...stored, id, tenantId, role: "CALLER", namespaces: undefined, label: "demo" });
+  return formatApiKey({ id, secret });
 }
+
+const declareNamespace = {
+  name: "declare_namespace",
+  text: "insert into namespaces (tenant_id, name, late_keys) values ($1, $2, $3)",
+};
+
+const ageRecords = {
+  name: "age_records",
+  text: `
+  update records set
+    first_claimed_at = first_claimed_at - $2::int * interval '1 day',
+    claimed_at = claimed_at - $2::int * interval '1 day',
+    sweep_at = sweep_at - $2::int * interval '1 day',
+    lease_expires_at = lease_expires_at - $2::int * interval '1 day',
+    expires_at = expires_at - $2::int * interval '1 day',
+    settled_at = settled_at - $2::int * interval '1 day',
+    result_expires_at = result_expires_at - $2::int * interval '1 day'
+  where tenant_id = $1`,
+};
