@@ -19,6 +19,10 @@ export const SKIPS: readonly AllowedSkip[] = [
     reason: "Compilers and packages of Python, Go and Java; the nightly job `languages` installs them.",
   },
   {
+    file: "test/commands/python-client.test.ts",
+    reason: "Packages of PyPI; the nightly job `languages` installs them.",
+  },
+  {
     file: "test/deploy/image.test.ts",
     reason:
       "The image takes minutes and a chroot to build; the nightly job `image` sets ONCEWARD_TEST_IMAGE.",

@@ -19,5 +19,5 @@ function withoutLinks(remedy: string): string {
 
 test.each(Object.entries(REMEDIES))("%s has a case, with the remedy of the guide", (reason, remedy) => {
   const found = cases.find(({ service: [first] }) => first?.error?.reason === reason);
-  expect(found?.expect.outcome.runs[0]?.error.remedy).toEqual({ $optional: withoutLinks(remedy) });
+  expect(found?.expect.outcome.runs[0]?.error.remedy).toEqual({ $remedy: withoutLinks(remedy) });
 });

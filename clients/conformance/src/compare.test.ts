@@ -21,6 +21,7 @@ test.each([
   [{ $present: true }, 0, undefined],
   [{ $absent: true }, undefined, 0],
   [{ $optional: "a" }, undefined, "b"],
+  [{ $remedy: "Wait for `retryDelayMs`." }, "Wait for `retry_delay_ms`.", "Wait for `timeout_ms`."],
   [{ $between: [1, 2] }, 2, 2.5],
   [{ $matches: "^a" }, "ab", "ba"],
   [{ $exactly: { a: 1 } }, { a: 1 }, { a: 1, b: 2 }],

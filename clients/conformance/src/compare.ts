@@ -8,6 +8,8 @@ const MATCHERS: Readonly<Record<string, (actual: unknown, argument: unknown) => 
   $absent: (actual) => actual === undefined,
   /** Either no value, or this one: where a client need not report it. */
   $optional: (actual, argument) => actual === undefined || isDeepStrictEqual(actual, argument),
+  /** Either no value, or this text, in which a name in backticks may be written as the language does: snake_case. */
+  $remedy: (actual, text) => actual === undefined || withPlainNames(actual) === withPlainNames(text),
   /** A number between two others, both included. */
   $between: (actual, range) => {
     const [min = 0, max = 0] = range as number[];
@@ -18,6 +20,11 @@ const MATCHERS: Readonly<Record<string, (actual: unknown, argument: unknown) => 
   /** Exactly this value: without further members. */
   $exactly: isDeepStrictEqual,
 };
+
+/** Returns a text whose names in backticks have no capitals and underscores. */
+function withPlainNames(text: unknown): string {
+  return `${text}`.replaceAll(/`[^`]*`/g, (name) => name.toLowerCase().replaceAll("_", ""));
+}
 
 /** Returns where the actual value differs from the expected one, a line each. Further members of objects are allowed. */
 export function differences(expected: unknown, actual: unknown, path = ""): readonly string[] {

@@ -1,6 +1,8 @@
 import { fileURLToPath } from "node:url";
 import type { AdapterCommand } from "./adapter.ts";
 
+const PYTHON = fileURLToPath(new URL("../../python/", import.meta.url));
+
 const SOURCE = fileURLToPath(new URL("./", import.meta.url));
 
 /** Returns the adapter of the TypeScript client. @param source the folder of this file, or of a copy of it. */
@@ -10,4 +12,14 @@ export function typescriptAdapter(source = SOURCE): AdapterCommand {
     program: process.execPath,
     args: ["--conditions=@onceward/source", `${source}typescript/main.ts`],
   };
+}
+
+/** Returns the adapters of the Python client. @param python a Python that has the client's dependencies. */
+export function pythonAdapters(python: string): readonly AdapterCommand[] {
+  const args = [`${PYTHON}conformance/adapter.py`];
+  const env = { PYTHONPATH: `${PYTHON}src` };
+  return [
+    { language: "python", program: python, args, env },
+    { language: "python-asyncio", program: python, args: [...args, "--asyncio"], env },
+  ];
 }

@@ -1,28 +1,31 @@
 import { parseArgs } from "node:util";
-import type { AdapterCommand } from "./adapter.ts";
 import { loadFamilies } from "./case.ts";
-import { typescriptAdapter } from "./languages.ts";
+import { pythonAdapters, typescriptAdapter } from "./languages.ts";
 import { runCases } from "./run-cases.ts";
 import { type Column, renderFailures, renderTable } from "./table.ts";
 
 /**
- * `npm run conformance [-- typescript] [--only TEXT]`: has clients perform the cases, and prints a table of families and
- * languages with what failed. Exits 1 if a case failed.
+ * `npm run conformance [-- typescript python --only TEXT]`: has clients perform the cases, and prints a table of families
+ * and languages with what failed. Exits 1 if a case failed. ONCEWARD_PYTHON names a Python with the Python client's
+ * dependencies; default: `python3`.
  */
-const ADAPTERS: Readonly<Record<string, () => AdapterCommand>> = { typescript: typescriptAdapter };
-
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { only: { type: "string", default: "" } },
 });
+// biome-ignore lint/style/noProcessEnv: a virtual environment is a matter of the machine.
+const { ONCEWARD_PYTHON: python = "python3" } = process.env;
 
+const adapters = [typescriptAdapter(), ...pythonAdapters(python)];
+const languages = positionals.length > 0 ? positionals : ["typescript"];
 const families = loadFamilies();
 const cases = families.flatMap((family) => family.cases).filter(({ name }) => name.includes(values.only));
 const columns: Column[] = [];
-for (const language of positionals.length > 0 ? positionals : Object.keys(ADAPTERS)) {
-  const adapter = ADAPTERS[language];
-  if (adapter === undefined) throw new Error(`${language} is not one of ${Object.keys(ADAPTERS).join(", ")}`);
-  columns.push({ language, verdicts: await runCases(adapter(), cases) });
+for (const language of languages) {
+  const chosen = adapters.filter((adapter) => adapter.language.split("-")[0] === language);
+  if (chosen.length === 0) throw new Error(`there is no adapter of ${language}`);
+  for (const adapter of chosen)
+    columns.push({ language: adapter.language, verdicts: await runCases(adapter, cases) });
 }
 process.stdout.write(`${renderTable(families, columns)}\n${renderFailures(columns)}`);
 if (columns.some(({ verdicts }) => verdicts.some(({ differences }) => differences.length > 0)))

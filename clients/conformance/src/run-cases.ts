@@ -9,6 +9,8 @@ export interface Verdict {
   readonly case: Case;
   /** What was seen otherwise than expected; none if the case passed. */
   readonly differences: readonly string[];
+  /** Why the client's language has no such action; then the case was not performed. */
+  readonly unsupported?: string;
 }
 
 /** Cases that wait for a delay or a lease leave the processor to others. */
@@ -26,7 +28,7 @@ export async function runCases(command: AdapterCommand, cases: readonly Case[]):
     // The workers share the iterator: each takes the next case.
     for (const [index, each] of entries) {
       try {
-        verdicts[index] = { case: each, differences: await runCase(adapter, each) };
+        verdicts[index] = { case: each, ...(await runCase(adapter, each)) };
       } catch (error) {
         verdicts[index] = { case: each, differences: [error instanceof Error ? error.message : `${error}`] };
         await adapter[Symbol.asyncDispose]();
@@ -39,18 +41,27 @@ export async function runCases(command: AdapterCommand, cases: readonly Case[]):
   return verdicts;
 }
 
-async function runCase(adapter: Adapter, each: Case): Promise<readonly string[]> {
-  const { outcome, calls } = each.expect;
-  if (each.service === undefined) return withReport(await adapter.perform(each, undefined), outcome, []);
+async function runCase(adapter: Adapter, each: Case): Promise<Omit<Verdict, "case">> {
+  if (each.service === undefined) return judge(await adapter.perform(each, undefined), each, []);
   await using service = await startService(each.service);
-  const reported = await adapter.perform(each, service.address);
-  return withReport(reported, outcome, calls === undefined ? [] : differentCalls(calls, service.calls));
+  return judge(await adapter.perform(each, service.address), each, service.calls);
 }
 
-/** Returns all differences; after them, if there are any, what the adapter reported. */
-function withReport(reported: unknown, outcome: unknown, others: readonly string[]): readonly string[] {
-  const found = [...differences(outcome, reported), ...others];
-  return found.length === 0 ? [] : [...found, `reported: ${JSON.stringify(reported)}`];
+function judge(
+  reported: unknown,
+  { expect: { outcome, calls } }: Case,
+  seen: readonly SeenCall[],
+): Omit<Verdict, "case"> {
+  if (isUnsupported(reported)) return { differences: [], unsupported: reported.unsupported };
+  const found = [
+    ...differences(outcome, reported),
+    ...(calls === undefined ? [] : differentCalls(calls, seen)),
+  ];
+  return { differences: found.length === 0 ? [] : [...found, `reported: ${JSON.stringify(reported)}`] };
+}
+
+function isUnsupported(reported: unknown): reported is { readonly unsupported: string } {
+  return typeof reported === "object" && reported !== null && "unsupported" in reported;
 }
 
 function differentCalls(expected: readonly ExpectedCall[], seen: readonly SeenCall[]): readonly string[] {

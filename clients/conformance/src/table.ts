@@ -21,8 +21,12 @@ export function renderTable(families: readonly Family[], columns: readonly Colum
 
 function score({ verdicts }: Column, cases: Family["cases"]): string {
   const performed = verdicts.filter((verdict) => cases.includes(verdict.case));
-  const passed = performed.filter(({ differences }) => differences.length === 0);
-  return `${passed.length}/${performed.length}`;
+  const passed = performed.filter(
+    (verdict) => verdict.differences.length + (verdict.unsupported ? 1 : 0) === 0,
+  );
+  const unsupported = performed.filter((verdict) => verdict.unsupported !== undefined);
+  const note = unsupported.length === 0 ? "" : ` (${unsupported.length} not in the language)`;
+  return `${passed.length}/${performed.length}${note}`;
 }
 
 /** Returns the cases that failed, with what was seen otherwise than expected. */

@@ -6,7 +6,7 @@ export const REMEDIES: Readonly<Record<CatalogueReason, string>> = {
   FINGERPRINT_MISMATCH:
     "Find out why two requests have one key ([fingerprints](fingerprints.md)). Answer 422, or dead-letter the message.",
   CLAIM_SUPERSEDED:
-    "Stop: another holder has the operation. Look for blocked event loops and functions that outlive `claim.signal`.",
+    "Stop: another holder has the operation. Look for blocked event loops and functions that outlive their lease.",
   ALREADY_COMPLETED:
     "Use the stored result: look the key up. Two programs that complete one claim have to share the result.",
   ALREADY_RELEASED: "Call `run` again; do not keep a claim's token after its release.",
@@ -18,7 +18,7 @@ export const REMEDIES: Readonly<Record<CatalogueReason, string>> = {
   CREDENTIAL_INVALID:
     "Create a new API key, or renew the token; compare the address with the key's installation.",
   ROLE_DENIED:
-    "Use a credential with the role that the RPC needs: CALLER for `run`, TENANT_ADMIN for `./admin`.",
+    "Use a credential with the role that the RPC needs: CALLER for `run`, TENANT_ADMIN for administration.",
   NAMESPACE_DENIED: "Use another namespace, or a credential that is valid for this one.",
   TENANT_SUSPENDED: "Ask the operator of the service.",
   DATABASE_UNAVAILABLE:

@@ -1,0 +1,24 @@
+"""The adapters of the Python clients for clients/conformance: the blocking one, and with --asyncio the other one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from actions import perform_action
+from runs import perform_runs
+from runs_asyncio import perform_runs_asyncio
+
+
+def outcome_of(case: dict[str, Any], uses_asyncio: bool) -> object:
+    """Performs a case's action. Returns its outcome."""
+    if case["do"] != "run":
+        return perform_action(case)
+    return asyncio.run(perform_runs_asyncio(case)) if uses_asyncio else perform_runs(case)
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        print(json.dumps(outcome_of(json.loads(line), "--asyncio" in sys.argv)), flush=True)

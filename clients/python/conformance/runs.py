@@ -1,0 +1,85 @@
+"""Runs of the blocking client."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from typing import Any
+
+from onceward import BytesCodec, Claim, Onceward, TerminalError
+
+from reports import describe_claim, report_error, report_result
+from values import read_value, snake_case
+
+
+def perform_runs(case: dict[str, Any]) -> object:
+    """Performs the runs of a case. Returns the outcome of each, and what each call of a function saw."""
+    if any("cancelAfterMs" in run for run in case["runs"]):
+        return {"unsupported": "a thread that waits can't be cancelled"}
+    warnings.simplefilter("ignore")
+    client = Onceward(case["address"], api_key="conformance", owner="conformance")
+    closing = None
+    if "closeAfterMs" in case:
+        closing = threading.Timer(case["closeAfterMs"] / 1000, client.close, [case.get("closeTimeoutMs")])
+        closing.start()
+    functions: list[dict[str, Any]] = []
+    outcomes = []
+    for run in case["runs"]:
+        if run.get("closeBefore"):
+            client.close()
+        outcomes.append(_perform_run(client, run, functions))
+    if closing is not None:
+        closing.join()
+    client.close()
+    return {"runs": outcomes, "functions": functions}
+
+
+def _perform_run(client: Onceward, run: dict[str, Any], functions: list[dict[str, Any]]) -> object:
+    def function(claim: Claim) -> object:
+        seen = describe_claim(claim)
+        functions.append(seen)
+        return _perform_steps(run["function"], claim, seen)
+
+    namespace, key, options = options_of(run)
+    try:
+        return report_result(client.run_detailed(namespace, key, function, **options))
+    except Exception as error:
+        return report_error(error)
+
+
+def options_of(run: dict[str, Any]) -> tuple[str, str, Any]:
+    """Returns a run's namespace, key and other options, as Python names them."""
+    options = {snake_case(name): value for name, value in run.get("options", {}).items()}
+    namespace, key = options.pop("namespace", "charges"), options.pop("key", "order-1")
+    if "fingerprint" in options:
+        options["fingerprint"] = read_value(options["fingerprint"])
+    if options.get("codec") == "bytes":
+        options["codec"] = BytesCodec()
+    if "terminalErrors" in run:
+        options["classify_error"] = lambda error: "terminal" if str(error) in run["terminalErrors"] else "release"
+    return namespace, key, options
+
+
+def _perform_steps(steps: list[dict[str, Any]], claim: Claim, seen: dict[str, Any]) -> object:
+    for step in steps:
+        if "saveCheckpoint" in step:
+            claim.save_checkpoint(step["saveCheckpoint"]["name"], read_value(step["saveCheckpoint"].get("state")))
+        elif "awaitLost" in step:
+            claim.wait_until_lost()
+            seen["lost"] = claim.lost.reason if claim.lost else None
+        elif "return" in step:
+            return read_value(step["return"])
+        else:
+            perform_other_step(step, claim, seen)
+    return None
+
+
+def perform_other_step(step: dict[str, Any], claim: Any, seen: dict[str, Any]) -> None:
+    """Performs a step that waits for nothing. :raises Exception: if the step says so."""
+    if "deriveKey" in step:
+        seen["derivedKeys"].append(claim.derive_key(step["deriveKey"]))
+    elif "throw" in step:
+        raise RuntimeError(step["throw"])
+    else:
+        terminal = dict(step["throwTerminal"])
+        raise TerminalError(terminal.pop("message"), read_value(terminal.pop("details", None)), **terminal)

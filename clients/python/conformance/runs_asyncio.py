@@ -1,0 +1,66 @@
+"""Runs of the asyncio client."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from typing import Any
+
+from onceward.aio import Claim, Onceward
+
+from reports import describe_claim, report_error, report_result
+from runs import options_of, perform_other_step
+from values import read_value
+
+
+async def perform_runs_asyncio(case: dict[str, Any]) -> object:
+    """Performs the runs of a case. Returns the outcome of each, and what each call of a function saw."""
+    warnings.simplefilter("ignore")
+    client = Onceward(case["address"], api_key="conformance", owner="conformance")
+    closing = asyncio.ensure_future(_close_early(client, case)) if "closeAfterMs" in case else None
+    functions: list[dict[str, Any]] = []
+    outcomes = []
+    for run in case["runs"]:
+        if run.get("closeBefore"):
+            await client.close()
+        outcomes.append(await _perform_run(client, run, functions))
+    if closing is not None:
+        await closing
+    await client.close()
+    return {"runs": outcomes, "functions": functions}
+
+
+async def _close_early(client: Onceward, case: dict[str, Any]) -> None:
+    await asyncio.sleep(case["closeAfterMs"] / 1000)
+    await client.close(case.get("closeTimeoutMs"))
+
+
+async def _perform_run(client: Onceward, run: dict[str, Any], functions: list[dict[str, Any]]) -> object:
+    async def function(claim: Claim) -> object:
+        seen = describe_claim(claim)
+        functions.append(seen)
+        return await _perform_steps(run["function"], claim, seen)
+
+    namespace, key, options = options_of(run)
+    running = asyncio.ensure_future(client.run_detailed(namespace, key, function, **options))
+    if "cancelAfterMs" in run:
+        asyncio.get_running_loop().call_later(run["cancelAfterMs"] / 1000, running.cancel)
+    try:
+        return report_result(await running)
+    except (Exception, asyncio.CancelledError) as error:
+        return report_error(error)
+
+
+async def _perform_steps(steps: list[dict[str, Any]], claim: Claim, seen: dict[str, Any]) -> object:
+    for step in steps:
+        if "saveCheckpoint" in step:
+            checkpoint = step["saveCheckpoint"]
+            await claim.save_checkpoint(checkpoint["name"], read_value(checkpoint.get("state")))
+        elif "awaitLost" in step:
+            await claim.wait_until_lost()
+            seen["lost"] = claim.lost.reason if claim.lost else None
+        elif "return" in step:
+            return read_value(step["return"])
+        else:
+            perform_other_step(step, claim, seen)
+    return None

@@ -1,0 +1,296 @@
+"""Gets the claim of a run: waits, retries, renews a lease whose answer came late, or ends with a stored result."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+from ._catalogue import DeadlineExceededError, InternalError
+from ._checkpoint import read_checkpoint
+from ._errors import AmbiguousError, ClaimRef, InProgressError, OncewardError
+from ._fingerprint import fingerprint_of
+from ._flow import ATTEMPT_TIMEOUT_MS, Call, Flow, Settle, Sleep, duration, duration_ms, retry_delay_ms, retrying
+from ._lease import is_claim_gone, lease_ends_at_ms, lease_now_ms, now_ms
+from ._limits import MAX_WAIT_MS
+from ._mapping import is_retryable, is_unreachable, may_have_happened
+from ._options import Operation
+from ._times import datetime_of
+from .v1.idempotency_pb2 import (
+    Claimed,
+    ClaimRequest,
+    ClaimResponse,
+    ExtendLeaseRequest,
+    ExtendLeaseResponse,
+    LookupRequest,
+    ReleaseRequest,
+)
+from .v1.record_pb2 import Record
+
+#: Pauses of a process are rare: more late answers in turn mean a lease that is shorter than the answers take.
+MAX_LATE_ANSWERS = 3
+#: The service's default lease, for a run that leaves the lease to the namespace's policy.
+_DEFAULT_LEASE_MS = 30_000
+
+
+@dataclass(frozen=True)
+class Granted:
+    """The lease lasts: the function may begin at once. ``sent_at_ms``: when the call was sent that the lease counts from."""
+
+    claimed: Claimed
+    sent_at_ms: float
+    remaining_ms: float
+
+
+@dataclass(frozen=True)
+class Done:
+    """The operation was done before."""
+
+    response: ClaimResponse
+
+
+@dataclass(frozen=True)
+class Unguarded:
+    """The service is unreachable, and the function runs without a claim."""
+
+    error: OncewardError
+
+
+Acquired = Union[Granted, Done, Unguarded]
+
+
+@dataclass
+class _Sent:
+    """The Claim calls of one run, which all have one claim id: whether the service may hold a claim for it."""
+
+    request: ClaimRequest
+    may_be_held: bool = False
+    abandoned: list[Any] = field(default_factory=list)
+
+    def answered(self, answer: ClaimResponse | OncewardError) -> None:
+        if isinstance(answer, ClaimResponse):
+            # The answer is about all earlier calls, too: their claim id is the same.
+            self.may_be_held = answer.WhichOneof("outcome") == "claimed"
+        elif may_have_happened(answer):
+            # A definite refusal had no effect, and says nothing about earlier calls.
+            self.may_be_held = True
+
+
+def acquire(operation: Operation, in_background: Callable[[Flow[None]], None]) -> Flow[Acquired]:
+    """Claims, and waits for another holder, always under one claim id.
+
+    After every error, a claim that was granted nevertheless is released in the background.
+
+    :raises OncewardError: InProgressError, AmbiguousError, or why the claim was refused; it names the claim.
+    """
+    try:
+        request = _request_of(operation)
+    except OncewardError as error:
+        raise about(operation.ref, error) from error
+    sent = _Sent(request)
+    try:
+        return (yield from _claim_or_wait(operation, sent))
+    except BaseException as error:
+        if sent.may_be_held or sent.abandoned:
+            in_background(_release_unbegun(sent, operation.lease_ms or _DEFAULT_LEASE_MS))
+        if isinstance(error, OncewardError):
+            raise about(operation.ref, error) from error
+        raise
+
+
+def _request_of(operation: Operation) -> ClaimRequest:
+    lease = None if operation.lease_ms is None else duration(operation.lease_ms)
+    fingerprint = b"" if operation.fingerprint is None else fingerprint_of(operation.fingerprint)
+    return ClaimRequest(
+        namespace=operation.namespace,
+        key=operation.key,
+        fingerprint=fingerprint,
+        claim_id=str(uuid.uuid4()),
+        lease=lease,
+        owner=operation.owner,
+        accept_ambiguous=operation.accept_ambiguous,
+    )
+
+
+def about(claim: ClaimRef, error: OncewardError) -> OncewardError:
+    """Returns the error, which names the claim from now on. An error that names one is returned unchanged."""
+    if error.claim is None:
+        error.claim = claim
+    return error
+
+
+def _claim_or_wait(operation: Operation, sent: _Sent) -> Flow[Acquired]:
+    wait_until_ms = now_ms() + operation.wait_ms
+    try:
+        response, sent_at_ms = yield from _claim(operation, sent)
+    except OncewardError as error:
+        # Only for the first call: once the service has named another holder, an outage doesn't make that untrue.
+        if operation.proceeds and is_unreachable(error):
+            return Unguarded(error)
+        raise
+    lost_claims = 0
+    while True:
+        outcome = response.WhichOneof("outcome")
+        if outcome == "claimed":
+            granted = yield from _renew_if_late(operation, response.claimed, sent_at_ms)
+            if granted is not None:
+                return granted
+            lost_claims += 1
+            if lost_claims > MAX_LATE_ANSWERS:
+                raise _always_late()
+            response, sent_at_ms = yield from _claim(operation, sent)
+        elif outcome == "completed":
+            return Done(response)
+        elif outcome == "ambiguous":
+            raise _ambiguous(operation.ref, response)
+        elif outcome == "in_progress":
+            if now_ms() >= wait_until_ms:
+                raise _in_progress(operation.ref, response)
+            response = yield from _wait(operation, sent, wait_until_ms)
+            # A lease counts from when its call was sent, and the waiting call was sent long ago. The same claim again
+            # returns a lease that counts from now.
+            if response.WhichOneof("outcome") == "claimed":
+                response, sent_at_ms = yield from _claim(operation, sent)
+        else:
+            raise InternalError("The claim was answered with an outcome that this client does not know.")
+
+
+def _claim(operation: Operation, sent: _Sent) -> Flow[tuple[ClaimResponse, float]]:
+    sent_at_ms = 0.0
+
+    def make() -> Call:
+        nonlocal sent_at_ms
+        sent_at_ms = lease_now_ms()
+        return Call("Claim", sent.request, abandoned=sent.abandoned)
+
+    response = yield from _noting(retrying(make, now_ms() + operation.timeout_ms), sent)
+    return response, sent_at_ms
+
+
+def _wait(operation: Operation, sent: _Sent, wait_until_ms: float) -> Flow[ClaimResponse]:
+    def left_ms() -> float:
+        return max(0, min(MAX_WAIT_MS, wait_until_ms - now_ms()))
+
+    def make() -> Call:
+        request = ClaimRequest()
+        request.CopyFrom(sent.request)
+        request.wait.CopyFrom(duration(left_ms()))
+        return Call("Claim", request, left_ms() + ATTEMPT_TIMEOUT_MS, sent.abandoned)
+
+    response: ClaimResponse = yield from _noting(retrying(make, wait_until_ms + operation.timeout_ms), sent)
+    if response.WhichOneof("outcome") == "in_progress" and left_ms() > 0:
+        yield Sleep(min(left_ms(), duration_ms(response.in_progress.retry_after)))
+    return response
+
+
+def _noting(calls: Flow[Any], sent: _Sent) -> Flow[Any]:
+    """Passes the calls on, and notes the answer to each."""
+    try:
+        step = next(calls)
+        while True:
+            try:
+                answer = yield step
+            except OncewardError as error:
+                if isinstance(step, Call):
+                    sent.answered(error)
+                step = calls.throw(error)
+            else:
+                if isinstance(step, Call):
+                    sent.answered(answer)
+                step = calls.send(answer)
+    except StopIteration as end:
+        return end.value
+
+
+def _renew_if_late(operation: Operation, claimed: Claimed, sent_at_ms: float) -> Flow[Granted | None]:
+    """Returns the claim with a lease that lasts now; None if the claim is gone.
+
+    A heartbeat renews a lease also after its end, and is preferred to another Claim, which would count as an attempt.
+    """
+    remaining_ms = duration_ms(claimed.lease_remaining)
+    answers = 1
+
+    def make() -> Call:
+        nonlocal sent_at_ms
+        sent_at_ms = lease_now_ms()
+        return Call(
+            "ExtendLease",
+            ExtendLeaseRequest(
+                namespace=operation.namespace, key=operation.key, fencing_token=claimed.fencing_token
+            ),
+        )
+
+    while lease_now_ms() >= lease_ends_at_ms(sent_at_ms, remaining_ms):
+        if answers > MAX_LATE_ANSWERS:
+            raise _always_late()
+        answers += 1
+        try:
+            reply: ExtendLeaseResponse = yield from retrying(make, now_ms() + operation.timeout_ms)
+        except OncewardError as error:
+            if error.reason != "CLOSED" and is_claim_gone(error):
+                return None
+            raise
+        remaining_ms = duration_ms(reply.lease_remaining)
+    return Granted(claimed, sent_at_ms, remaining_ms)
+
+
+def _release_unbegun(sent: _Sent, lease_ms: float) -> Flow[None]:
+    """Releases the claim of a run whose function will not begin. Never raises an OncewardError."""
+    # Otherwise the last call might be granted after the release.
+    for answer in (yield Settle(sent.abandoned)):
+        sent.answered(answer)
+    give_up_at_ms = now_ms() + lease_ms
+    failures = 0
+    while sent.may_be_held:
+        try:
+            yield from _release_once(sent.request)
+            return
+        except OncewardError as error:
+            delay_ms = retry_delay_ms(failures, error.retry_delay_ms or 0)
+            if not is_retryable(error) or now_ms() + delay_ms > give_up_at_ms:
+                return
+        failures += 1
+        try:
+            yield Sleep(delay_ms)
+        except OncewardError:
+            return
+
+
+def _release_once(request: ClaimRequest) -> Flow[None]:
+    lookup = yield Call("Lookup", LookupRequest(namespace=request.namespace, key=request.key))
+    record: Record = lookup.record
+    # Another Claim returns this run's own one. Without one it would be granted, and keep the next delivery away.
+    if record.state != Record.STATE_IN_PROGRESS or record.owner != request.owner:
+        return
+    claim = ClaimRequest()
+    claim.CopyFrom(request)
+    claim.accept_ambiguous = False
+    response: ClaimResponse = yield Call("Claim", claim)
+    if response.WhichOneof("outcome") != "claimed":
+        return
+    yield Call(
+        "Release",
+        ReleaseRequest(
+            namespace=request.namespace,
+            key=request.key,
+            fencing_token=response.claimed.fencing_token,
+            reason="The caller left before the operation began.",
+        ),
+    )
+
+
+def _always_late() -> OncewardError:
+    return DeadlineExceededError("Each answer of the service came after the lease that it granted.")
+
+
+def _in_progress(claim: ClaimRef, response: ClaimResponse) -> InProgressError:
+    holder = response.in_progress
+    expires_at = datetime_of(holder.lease_expires_at)
+    return InProgressError(claim, holder.owner, holder.attempt, expires_at, duration_ms(holder.retry_after))
+
+
+def _ambiguous(claim: ClaimRef, response: ClaimResponse) -> AmbiguousError:
+    last = response.ambiguous
+    checkpoint = read_checkpoint(last.checkpoint) if last.HasField("checkpoint") else None
+    return AmbiguousError(claim, last.owner, last.attempt, datetime_of(last.lease_expired_at), checkpoint)

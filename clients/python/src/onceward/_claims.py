@@ -1,0 +1,116 @@
+"""The claim as a guarded function sees it."""
+
+from __future__ import annotations
+
+import warnings
+from contextvars import ContextVar
+from typing import Any, Union
+
+from ._acquire import Done, Granted, Unguarded
+from ._checkpoint import read_checkpoint
+from ._codec import replay
+from ._errors import Checkpoint, ClaimRef, OncewardError
+from ._finish import Held
+from ._keys import derive_key, looks_like_timestamp
+from ._lease import Lease
+from ._options import Operation, RunResult
+from ._times import datetime_of
+
+
+class BaseClaim:
+    """What the claims of the blocking and the asyncio client have in common."""
+
+    def __init__(self, held: Held, checkpoint: Checkpoint | None) -> None:
+        self._held = held
+        #: The last checkpoint of an earlier attempt; None if none was saved.
+        self.checkpoint = checkpoint
+
+    @property
+    def guarded(self) -> bool:
+        """False if the service was unreachable and ``on_unavailable`` is "proceed": no claim keeps others away."""
+        return self._held.lease is not None
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the operation."""
+        return self._held.ref.namespace
+
+    @property
+    def key(self) -> str:
+        """The key of the operation."""
+        return self._held.ref.key
+
+    @property
+    def fencing_token(self) -> int:
+        """Strictly increasing per key. Pass it to a downstream that refuses older holders. 0 if not guarded."""
+        return self._held.fencing_token
+
+    @property
+    def attempt(self) -> int:
+        """1 for the key's first claim. Above 1, an earlier effect may have happened. 0 if not guarded."""
+        return self._held.attempt
+
+    @property
+    def lost(self) -> OncewardError | None:
+        """Why another process may start: stop what can be stopped. None while the claim is held."""
+        return None if self._held.lease is None else self._held.lease.lost
+
+    def derive_key(self, label: str) -> str:
+        """Returns an idempotency key for a downstream: the same on every attempt, different for every label."""
+        return derive_key(self.namespace, self.key, label)
+
+
+_current: ContextVar[Union[BaseClaim, None]] = ContextVar("onceward_claim", default=None)
+
+
+def enter_claim(claim: BaseClaim) -> Any:
+    """Makes the claim the current one. Returns what ``leave_claim`` takes."""
+    return _current.set(claim)
+
+
+def leave_claim(token: Any) -> None:
+    """Takes ``enter_claim`` back."""
+    _current.reset(token)
+
+
+def current_claim() -> BaseClaim:
+    """Returns the claim of the guarded function that runs. :raises LookupError: outside of one."""
+    claim = _current.get()
+    if claim is None:
+        raise LookupError("no guarded function runs here")
+    return claim
+
+
+def hold(operation: Operation, acquired: Granted | Unguarded, lease: Lease | None) -> tuple[Held, Checkpoint | None]:
+    """Returns the claim of a run that may begin, with the checkpoint of an earlier attempt."""
+    if isinstance(acquired, Unguarded):
+        message = f"The service is unreachable, and a function runs without a claim: {acquired.error}"
+        warnings.warn(message, RuntimeWarning, stacklevel=4)
+        return Held(operation, ClaimRef(operation.namespace, operation.key, 0), 0, None), None
+    claimed = acquired.claimed
+    checkpoint = read_checkpoint(claimed.checkpoint) if claimed.HasField("checkpoint") else None
+    return Held(operation, granted_ref(operation, acquired), claimed.attempt, lease), checkpoint
+
+
+def granted_ref(operation: Operation, granted: Granted) -> ClaimRef:
+    """Returns how errors name a claim that was granted."""
+    return ClaimRef(operation.namespace, operation.key, granted.claimed.fencing_token)
+
+
+def replayed(operation: Operation, done: Done) -> RunResult[Any]:
+    """Returns the result of an operation that was done before. :raises TerminalError, ResultUnavailableError:"""
+    completed = done.response.completed
+    return RunResult(
+        value=replay(completed, operation.codec, operation.ref),
+        replayed=True,
+        guarded=True,
+        completed_at=datetime_of(completed.completed_at),
+        expires_at=datetime_of(done.response.expires_at),
+    )
+
+
+def warn_of_timestamp(key: str) -> None:
+    """Warns of a key that looks like the current time: each delivery would have another one."""
+    if looks_like_timestamp(key):
+        message = "A key looks like the current time: if each delivery makes its own key, each runs the operation again"
+        warnings.warn(message, RuntimeWarning, stacklevel=4)

@@ -1,0 +1,277 @@
+"""The blocking client."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, ParamSpec, TypeVar
+
+import grpc
+from typing_extensions import Unpack
+
+from ._acquire import Acquired, Done, Granted, acquire
+from ._blocking import Calls
+from ._claims import BaseClaim, enter_claim, granted_ref, hold, leave_claim, replayed, warn_of_timestamp
+from ._connection import CHANNEL_OPTIONS, Credential, Target, closed_error, credential_of, default_owner
+from ._errors import Effect
+from ._finish import Held, finish
+from ._flow import Flow
+from ._heartbeats import Heartbeats
+from ._lease import Lease
+from ._options import (
+    DEFAULT_TIMEOUT_MS,
+    DEFAULT_WAIT_MS,
+    Classification,
+    Defaults,
+    OnceOptions,
+    Operation,
+    RunOptions,
+    RunResult,
+    operation_of,
+)
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+#: How long functions may take to end once ``close`` has told them to.
+_CLOSING_GRACE_MS = 1000
+
+
+class Claim(BaseClaim):
+    """The claim that a guarded function runs under."""
+
+    def __init__(self, client: Onceward, held: Held, checkpoint: Any, lost: threading.Event) -> None:
+        super().__init__(held, checkpoint)
+        self._client = client
+        self._lost = lost
+
+    def save_checkpoint(self, name: str, state: Any = None) -> None:
+        """Saves this attempt's progress for a later attempt that takes over, and prolongs the lease.
+
+        :param name: 1-128 bytes, such as "charged".
+        :param state: a JSON value of at most 16 KiB.
+        :raises OncewardError: CLAIM_SUPERSEDED if another holder has taken over.
+        """
+        self._client._calls.drive(self._held.save_checkpoint(name, state))
+
+    def wait_until_lost(self, timeout_s: float | None = None) -> bool:
+        """Waits until the claim is lost, or the client closes. Returns whether it is."""
+        return self._lost.wait(timeout_s)
+
+
+class ClaimScope(Generic[T]):
+    """The claim of a ``with`` block. ``replayed`` says whether the operation was done before, with ``value``."""
+
+    def __init__(self, claim: Claim | None, complete: Callable[[Any], Any], value: Any) -> None:
+        #: The claim; None if the operation was done before.
+        self.claim = claim
+        self.replayed = claim is None
+        #: The value that was stored, before or by ``complete``.
+        self.value = value
+        self._complete = complete
+        self._completed = False
+
+    def complete(self, value: T) -> T:
+        """Stores the value, once. Returns it as a repeat will get it. :raises CompletionError:"""
+        if self.replayed or self._completed:
+            raise RuntimeError("the operation is already completed")
+        self._completed = True
+        self.value = self._complete(value)
+        done: T = self.value
+        return done
+
+
+class Onceward:
+    """A client of the service. Create one per process and share it among threads; it connects at the first call.
+
+    :param address: such as "http://localhost:50051"; with https: over TLS.
+    :param api_key: the credential; or ``token``, a function that returns it for each call.
+    :param tls_ca: certificates of authorities, as PEM. Default: those of gRPC.
+    :raises InvalidRequestError: for an invalid option.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        api_key: str | None = None,
+        token: Credential | None = None,
+        owner: str | None = None,
+        wait_ms: int = DEFAULT_WAIT_MS,
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        classify_error: Callable[[Exception], Classification] | None = None,
+        describe_error: Callable[[BaseException], str] | None = None,
+        tls_ca: bytes | None = None,
+    ) -> None:
+        target = Target(address)
+        credential = credential_of(api_key, token)
+        owner = default_owner() if owner is None else owner
+        self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error)
+        operation_of("defaults", "key", {"owner": owner, "wait_ms": wait_ms, "timeout_ms": timeout_ms}, self._defaults)
+        if target.encrypted:
+            tls = grpc.ssl_channel_credentials(tls_ca)
+            channel = grpc.secure_channel(target.authority, tls, options=CHANNEL_OPTIONS)
+        else:
+            channel = grpc.insecure_channel(target.authority, options=CHANNEL_OPTIONS)
+        self._calls = Calls(channel, credential)
+        self._heartbeats = Heartbeats(self._calls.send_heartbeat)
+        self._active = 0
+        self._changed = threading.Condition()
+
+    def run(self, namespace: str, key: str, fn: Callable[[Claim], T], **options: Unpack[RunOptions]) -> T:
+        """Runs the function unless the operation was done before. Returns its value, now and on every repeat.
+
+        :param namespace: the group of operations that share a policy, such as "charges".
+        :param key: the operation's id, the same on every delivery: never the id of an attempt, nor a time.
+        :raises TerminalError: if the operation failed permanently, now or before.
+        :raises OncewardError: InProgressError, AmbiguousError, CompletionError, ResultUnavailableError, and the
+            class of each reason of errors.proto. An error of the function is raised unchanged.
+        """
+        return self.run_detailed(namespace, key, fn, **options).value
+
+    def run_detailed(
+        self, namespace: str, key: str, fn: Callable[[Claim], T], **options: Unpack[RunOptions]
+    ) -> RunResult[T]:
+        """Does what ``run`` does, and also returns whether the value was replayed, and when the key expires."""
+        operation = operation_of(namespace, key, options, self._defaults)
+        with self._running():
+            acquired = self._acquire(operation)
+            if isinstance(acquired, Done):
+                return replayed(operation, acquired)
+            with self._holding(operation, acquired) as (held, claim):
+                return self._calls.drive(finish(held, _effect_of(fn, claim)))
+
+    def once(
+        self,
+        namespace: str,
+        *,
+        key: Callable[..., str],
+        fingerprint: Callable[..., object] | None = None,
+        **options: Unpack[OnceOptions],
+    ) -> Callable[[Callable[P, T]], Callable[P, T]]:
+        """Returns a decorator: the function runs once for each key that ``key`` returns for its arguments.
+
+        ``current_claim()`` returns the claim within the function.
+        """
+
+        def decorate(fn: Callable[P, T]) -> Callable[P, T]:
+            @functools.wraps(fn)
+            def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+                request = None if fingerprint is None else fingerprint(*args, **kwargs)
+                named: RunOptions = {**options, "fingerprint": request}
+                return self.run(namespace, key(*args, **kwargs), lambda _: fn(*args, **kwargs), **named)
+
+            return guarded
+
+        return decorate
+
+    @contextmanager
+    def claim(self, namespace: str, key: str, **options: Unpack[RunOptions]) -> Iterator[ClaimScope[Any]]:
+        """Claims for a ``with`` block, which calls ``complete`` unless the operation was done before.
+
+        A block that ends without ``complete`` releases the claim; an error ends it as an error of ``run``'s function.
+        """
+        operation = operation_of(namespace, key, options, self._defaults)
+        with self._running():
+            acquired = self._acquire(operation)
+            if isinstance(acquired, Done):
+                yield ClaimScope(None, lambda value: value, replayed(operation, acquired).value)
+                return
+            with self._holding(operation, acquired) as (held, claim):
+                complete = functools.partial(self._complete, held)
+                scope: ClaimScope[Any] = ClaimScope(claim, complete, None)
+                try:
+                    yield scope
+                except BaseException as error:
+                    if not scope._completed:
+                        self._calls.drive(finish(held, Effect(error=error)))
+                    raise
+                if not scope._completed:
+                    self._calls.drive(held.release(RuntimeError()))
+
+    def close(self, timeout_ms: int | None = None) -> None:
+        """Refuses new runs, ends waiting ones with CLOSED, waits for running functions, and closes the connection.
+
+        :param timeout_ms: how long to wait. Then the claims of running functions are lost with CLOSED, and functions that
+            end within a further second are still stored. Default: no limit.
+        """
+        self._calls.end_waits()
+        if not self._ended_within(timeout_ms):
+            for lease in self._heartbeats.leases():
+                lease.interrupt(closed_error())
+            self._ended_within(_CLOSING_GRACE_MS)
+        for lease in self._heartbeats.leases():
+            lease.heartbeat_failed(closed_error())
+        self._calls.disconnect()
+
+    def __enter__(self) -> Onceward:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _acquire(self, operation: Operation) -> Acquired:
+        if self._calls.is_closing:
+            raise closed_error()
+        warn_of_timestamp(operation.key)
+        return self._calls.drive_until_closing(acquire(operation, self._in_background))
+
+    @contextmanager
+    def _holding(self, operation: Operation, acquired: Any) -> Iterator[tuple[Held, Claim]]:
+        """Keeps the lease of the claim until the block ends."""
+        lost = threading.Event()
+        lease = None
+        if isinstance(acquired, Granted):
+            lease = Lease(granted_ref(operation, acquired), lambda _: lost.set())
+            lease.granted(acquired.sent_at_ms, acquired.remaining_ms)
+        held, checkpoint = hold(operation, acquired, lease)
+        if lease is not None:
+            self._heartbeats.add(held, lease)
+        try:
+            yield held, Claim(self, held, checkpoint, lost)
+        finally:
+            self._heartbeats.remove(held)
+
+    def _complete(self, held: Held, value: Any) -> Any:
+        return self._calls.drive(held.complete(Effect(value))).value
+
+    def _in_background(self, flow: Flow[None]) -> None:
+        # Counted before the run ends, so that `close` waits for it.
+        started = threading.Event()
+
+        def start() -> None:
+            with self._running():
+                started.set()
+                self._calls.drive_in_background(flow)
+
+        threading.Thread(target=start, name="onceward-release", daemon=True).start()
+        started.wait()
+
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        with self._changed:
+            self._active += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._active -= 1
+                self._changed.notify_all()
+
+    def _ended_within(self, timeout_ms: float | None) -> bool:
+        with self._changed:
+            timeout_s = None if timeout_ms is None else timeout_ms / 1000
+            return self._changed.wait_for(lambda: self._active == 0, timeout_s)
+
+
+def _effect_of(fn: Callable[[Claim], T], claim: Claim) -> Effect:
+    """Calls the function. Returns its outcome, also of a KeyboardInterrupt: the claim has to be released."""
+    token = enter_claim(claim)
+    try:
+        return Effect(fn(claim))
+    except BaseException as error:
+        return Effect(error=error)
+    finally:
+        leave_claim(token)

@@ -1,0 +1,77 @@
+"""gRPC's errors as errors of the client, and what they say about a retry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import grpc
+from google.rpc import error_details_pb2, status_pb2
+
+from ._catalogue import error_of
+from ._errors import OncewardError, Violation
+from .v1.errors_pb2 import ErrorReason
+
+_CANCELLED, _DEADLINE_EXCEEDED, _ABORTED, _UNAVAILABLE = 1, 4, 10, 14
+_PREFIX = "ERROR_REASON_"
+_CATALOGUE = frozenset(name.removeprefix(_PREFIX) for name in ErrorReason.keys())
+_UNKNOWN_EFFECT = frozenset(
+    {"DATABASE_UNAVAILABLE", "DEADLINE_EXCEEDED", "SHUTTING_DOWN", "CANCELLED", "INTERNAL", "RESPONSE_TOO_LARGE"}
+)
+
+
+def error_from_call(error: grpc.RpcError) -> OncewardError:
+    """Returns the error of an RPC, whether the service, a proxy or gRPC made it."""
+    code = int(error.code().value[0])
+    message = error.details() or ""
+    trailers: Iterable[tuple[str, str | bytes]] = error.trailing_metadata() or ()  # type: ignore[assignment]
+    for name, value in trailers:
+        if name == "grpc-status-details-bin" and isinstance(value, bytes):
+            answered = _from_details(value, code, message)
+            if answered is not None:
+                return answered
+    return OncewardError("NO_ANSWER", message, code=code)
+
+
+def _from_details(status: bytes, code: int, message: str) -> OncewardError | None:
+    """Returns the service's own error; None if the details are not the service's."""
+    info, retry = error_details_pb2.ErrorInfo(), error_details_pb2.RetryInfo()
+    request, invalid = error_details_pb2.RequestInfo(), error_details_pb2.BadRequest()
+    for detail in status_pb2.Status.FromString(status).details:
+        for known in (info, retry, request, invalid):
+            if detail.Is(known.DESCRIPTOR):
+                detail.Unpack(known)
+    if info.domain != "onceward":
+        return None
+    has_delay = retry.HasField("retry_delay")
+    return error_of(
+        info.reason,
+        message,
+        code=code,
+        metadata=dict(info.metadata),
+        violations=[Violation(each.field, each.description) for each in invalid.field_violations],
+        retry_delay_ms=retry.retry_delay.ToNanoseconds() / 1e6 if has_delay else None,
+        request_id=request.request_id or None,
+    )
+
+
+def is_retryable(error: OncewardError) -> bool:
+    """Returns whether a retry with the same claim id or fencing token may succeed."""
+    return error.retry_delay_ms is not None or is_unavailable(error)
+
+
+def is_unavailable(error: OncewardError) -> bool:
+    """Returns whether the service is unavailable by its own answer, or the connection broke."""
+    if error.code in (_UNAVAILABLE, _DEADLINE_EXCEEDED):
+        return True
+    # A proxy that ends a connection answers with these.
+    return error.reason == "NO_ANSWER" and error.code in (_ABORTED, _CANCELLED)
+
+
+def is_unreachable(error: OncewardError) -> bool:
+    """Returns whether the service is unreachable. A contended key was reached, and is contended by other callers."""
+    return is_unavailable(error) and error.reason != "RECORD_CONTENDED"
+
+
+def may_have_happened(error: OncewardError) -> bool:
+    """Returns whether a call that failed so may have had its effect: its answer was lost, or nobody waited for it."""
+    return error.reason in _UNKNOWN_EFFECT or error.reason not in _CATALOGUE

@@ -1,0 +1,146 @@
+"""The options of a run, and their checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, Literal, TypedDict, TypeVar
+
+from ._codec import Codec, JsonCodec
+from ._errors import ClaimRef, Violation
+from ._limits import MAX_KEY_BYTES, MAX_LEASE_MS, MAX_OWNER_BYTES, MIN_LEASE_MS, NAMESPACE_PATTERN
+from ._texts import raise_if_any, text_violations
+
+T = TypeVar("T")
+Classification = Literal["release", "terminal"]
+
+#: Longer than most operations last.
+DEFAULT_WAIT_MS = 30_000
+#: Long enough for a replica to be replaced, short enough for a caller who waits.
+DEFAULT_TIMEOUT_MS = 15_000
+
+
+class OnceOptions(TypedDict, total=False):
+    """The options that the runs of a function share. Each may be left out."""
+
+    #: How long the claim outlives a process that dies, at least 1,000. Default: the namespace's policy.
+    lease_ms: int | None
+    #: While another holder runs the operation: wait for ``wait_ms``, or raise InProgressError at once.
+    on_in_progress: Literal["wait", "throw"]
+    #: How long to wait for another holder. Default: 30,000, or the client's.
+    wait_ms: int | None
+    #: How long to retry calls that the service does not answer. Default: 15,000, or the client's.
+    timeout_ms: int | None
+    #: The name of the holder, shown to other callers. Default: host and process, or the client's.
+    owner: str | None
+    #: If the service is unreachable: raise, so that nothing runs, or run the function without a claim.
+    on_unavailable: Literal["throw", "proceed"]
+    #: Whether to run although it is unknown if an earlier attempt had its effect.
+    accept_ambiguous: bool
+    #: Whether an error of the function releases the claim, which is the default, or is stored as a TerminalError.
+    classify_error: Callable[[Exception], Classification] | None
+    #: The text that is stored as the reason of a release. Default: the name of the error's class, without its message.
+    describe_error: Callable[[BaseException], str] | None
+    #: Stores the function's value, and restores it. Default: JSON.
+    codec: Codec
+
+
+class RunOptions(OnceOptions, total=False):
+    """The options of a run beside its namespace and key. Each may be left out."""
+
+    #: The request that the key belongs to, as ``fingerprint_of`` takes it: another one under the key is refused.
+    fingerprint: object
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What the client sets for all of its runs."""
+
+    owner: str
+    wait_ms: int = DEFAULT_WAIT_MS
+    timeout_ms: int = DEFAULT_TIMEOUT_MS
+    classify_error: Callable[[Exception], Classification] | None = None
+    describe_error: Callable[[BaseException], str] | None = None
+
+
+@dataclass(frozen=True)
+class RunResult(Generic[T]):
+    """The result of a run. ``attempt`` and ``fencing_token`` are None for a replay, and 0 without a guard."""
+
+    value: T
+    replayed: bool
+    #: False if the service was unreachable and ``on_unavailable`` is "proceed".
+    guarded: bool
+    completed_at: datetime
+    #: When the key is forgotten: a retry after this moment is a new operation.
+    expires_at: datetime
+    attempt: int | None = None
+    fencing_token: int | None = None
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A run whose options are checked and complete."""
+
+    namespace: str
+    key: str
+    fingerprint: object
+    lease_ms: int | None
+    wait_ms: int
+    timeout_ms: int
+    owner: str
+    proceeds: bool
+    accept_ambiguous: bool
+    classify_error: Callable[[Exception], Classification] | None
+    describe_error: Callable[[BaseException], str] | None
+    codec: Codec = field(default_factory=JsonCodec)
+
+    @property
+    def ref(self) -> ClaimRef:
+        """How errors name a run that was granted no claim."""
+        return ClaimRef(self.namespace, self.key)
+
+
+def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaults) -> Operation:
+    """Returns the operation. :raises InvalidRequestError: with every violation."""
+    owner, wait_ms, timeout_ms = options.get("owner"), options.get("wait_ms"), options.get("timeout_ms")
+    on_in_progress, on_unavailable = options.get("on_in_progress", "wait"), options.get("on_unavailable", "throw")
+    lease_ms = options.get("lease_ms")
+    violations: list[Violation] = []
+    if not isinstance(namespace, str) or not NAMESPACE_PATTERN.fullmatch(namespace):
+        violations.append(Violation("namespace", f"must match {NAMESPACE_PATTERN.pattern}"))
+    if lease_ms is not None:
+        violations += _whole_number("lease_ms", lease_ms, MIN_LEASE_MS, MAX_LEASE_MS)
+    if owner is not None:
+        violations += text_violations("owner", owner, 0, MAX_OWNER_BYTES)
+    if wait_ms is not None:
+        violations += _whole_number("wait_ms", wait_ms, 0, 2**53)
+    if timeout_ms is not None:
+        violations += _whole_number("timeout_ms", timeout_ms, 1, 2**53)
+    if on_in_progress not in ("wait", "throw"):
+        violations.append(Violation("on_in_progress", 'must be "wait" or "throw"'))
+    if on_unavailable not in ("throw", "proceed"):
+        violations.append(Violation("on_unavailable", 'must be "throw" or "proceed"'))
+    violations += text_violations("key", key, 1, MAX_KEY_BYTES)
+    raise_if_any(violations)
+    return Operation(
+        namespace=namespace,
+        key=key,
+        fingerprint=options.get("fingerprint"),
+        lease_ms=lease_ms,
+        wait_ms=0 if on_in_progress == "throw" else defaults.wait_ms if wait_ms is None else wait_ms,
+        timeout_ms=defaults.timeout_ms if timeout_ms is None else timeout_ms,
+        owner=defaults.owner if owner is None else owner,
+        proceeds=on_unavailable == "proceed",
+        accept_ambiguous=options.get("accept_ambiguous", False),
+        classify_error=options.get("classify_error") or defaults.classify_error,
+        describe_error=options.get("describe_error") or defaults.describe_error,
+        codec=options.get("codec") or JsonCodec(),
+    )
+
+
+def _whole_number(name: str, value: Any, minimum: int, maximum: int) -> list[Violation]:
+    if isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum:
+        return []
+    return [Violation(name, f"must be a whole number of milliseconds, {minimum}-{maximum}")]

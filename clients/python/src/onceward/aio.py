@@ -1,0 +1,312 @@
+"""The client for asyncio. Its names are those of the blocking client; what takes time is awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, ParamSpec, TypeVar
+
+from typing_extensions import Unpack
+
+from ._acquire import Acquired, Done, Granted, Unguarded, acquire
+from ._awaiting import Calls
+from ._claims import BaseClaim, enter_claim, granted_ref, hold, leave_claim, replayed, warn_of_timestamp
+from ._connection import Credential, Target, closed_error, credential_of, default_owner
+from ._errors import Checkpoint, Effect, OncewardError
+from ._finish import Held, finish
+from ._flow import Flow, duration_ms
+from ._lease import Lease, lease_now_ms
+from ._options import (
+    DEFAULT_TIMEOUT_MS,
+    DEFAULT_WAIT_MS,
+    Classification,
+    Defaults,
+    OnceOptions,
+    Operation,
+    RunOptions,
+    RunResult,
+    operation_of,
+)
+
+__all__ = ["Claim", "ClaimScope", "Onceward"]
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+#: How long functions may take to end once ``close`` has told them to.
+_CLOSING_GRACE_S = 1
+#: Timers may stand still while a machine is suspended: a lease that ended meanwhile is noticed within this time.
+_MAX_LOOK_INTERVAL_MS = 1000
+
+
+class Claim(BaseClaim):
+    """The claim that a guarded function runs under."""
+
+    def __init__(self, calls: Calls, held: Held, checkpoint: Checkpoint | None, lost: asyncio.Event) -> None:
+        super().__init__(held, checkpoint)
+        self._calls = calls
+        self._lost = lost
+
+    async def save_checkpoint(self, name: str, state: Any = None) -> None:
+        """Saves this attempt's progress for a later attempt that takes over, and prolongs the lease.
+
+        :param name: 1-128 bytes, such as "charged".
+        :param state: a JSON value of at most 16 KiB.
+        :raises OncewardError: CLAIM_SUPERSEDED if another holder has taken over.
+        """
+        await self._calls.drive(self._held.save_checkpoint(name, state))
+
+    async def wait_until_lost(self) -> None:
+        """Returns once the claim is lost, or the client closes."""
+        await self._lost.wait()
+
+
+class ClaimScope:
+    """The claim of an ``async with`` block. ``replayed`` says whether the operation was done before, with ``value``."""
+
+    def __init__(self, claim: Claim | None, complete: Callable[[Any], Awaitable[Any]], value: Any) -> None:
+        #: The claim; None if the operation was done before.
+        self.claim = claim
+        self.replayed = claim is None
+        #: The value that was stored, before or by ``complete``.
+        self.value = value
+        self._complete = complete
+        self._completed = False
+
+    async def complete(self, value: Any) -> Any:
+        """Stores the value, once. Returns it as a repeat will get it. :raises CompletionError:"""
+        if self.replayed or self._completed:
+            raise RuntimeError("the operation is already completed")
+        self._completed = True
+        self.value = await self._complete(value)
+        return self.value
+
+
+class Onceward:
+    """A client of the service. Create one per process and event loop; it connects at the first call.
+
+    The parameters are those of ``onceward.Onceward``.
+
+    :raises InvalidRequestError: for an invalid option.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        api_key: str | None = None,
+        token: Credential | None = None,
+        owner: str | None = None,
+        wait_ms: int = DEFAULT_WAIT_MS,
+        timeout_ms: int = DEFAULT_TIMEOUT_MS,
+        classify_error: Callable[[Exception], Classification] | None = None,
+        describe_error: Callable[[BaseException], str] | None = None,
+        tls_ca: bytes | None = None,
+    ) -> None:
+        owner = default_owner() if owner is None else owner
+        self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error)
+        operation_of("defaults", "key", {"owner": owner, "wait_ms": wait_ms, "timeout_ms": timeout_ms}, self._defaults)
+        self._calls = Calls(Target(address), credential_of(api_key, token), tls_ca)
+        self._leases: set[Lease] = set()
+        #: Runs, and what they left to do.
+        self._work: set[asyncio.Future[Any]] = set()
+
+    async def run(
+        self, namespace: str, key: str, fn: Callable[[Claim], Awaitable[T] | T], **options: Unpack[RunOptions]
+    ) -> T:
+        """Runs the function unless the operation was done before. Returns its value, now and on every repeat.
+
+        The function may be a coroutine function. A run that is cancelled before the function begins gives its claim back;
+        one that is cancelled later cancels the function, and releases the claim. The errors are those of the blocking client.
+        """
+        return (await self.run_detailed(namespace, key, fn, **options)).value
+
+    async def run_detailed(
+        self, namespace: str, key: str, fn: Callable[[Claim], Awaitable[T] | T], **options: Unpack[RunOptions]
+    ) -> RunResult[T]:
+        """Does what ``run`` does, and also returns whether the value was replayed, and when the key expires."""
+        operation = operation_of(namespace, key, options, self._defaults)
+        with _Counted(self._work):
+            acquired = await self._acquire(operation)
+            if isinstance(acquired, Done):
+                return replayed(operation, acquired)
+            async with self._holding(operation, acquired) as (held, claim):
+                return await self._shielded(finish(held, await _effect_of(fn, claim)))
+
+    def once(
+        self,
+        namespace: str,
+        *,
+        key: Callable[..., str],
+        fingerprint: Callable[..., object] | None = None,
+        **options: Unpack[OnceOptions],
+    ) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
+        """Returns a decorator: the function runs once for each key that ``key`` returns for its arguments.
+
+        ``current_claim()`` returns the claim within the function.
+        """
+
+        def decorate(fn: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+            @functools.wraps(fn)
+            async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+                request = None if fingerprint is None else fingerprint(*args, **kwargs)
+                named: RunOptions = {**options, "fingerprint": request}
+                return await self.run(namespace, key(*args, **kwargs), lambda _: fn(*args, **kwargs), **named)
+
+            return guarded
+
+        return decorate
+
+    @asynccontextmanager
+    async def claim(self, namespace: str, key: str, **options: Unpack[RunOptions]) -> AsyncIterator[ClaimScope]:
+        """Claims for an ``async with`` block, which calls ``complete`` unless the operation was done before.
+
+        A block that ends without ``complete`` releases the claim; an error ends it as an error of ``run``'s function.
+        """
+        operation = operation_of(namespace, key, options, self._defaults)
+        with _Counted(self._work):
+            acquired = await self._acquire(operation)
+            if isinstance(acquired, Done):
+                yield ClaimScope(None, self._refuse, replayed(operation, acquired).value)
+                return
+            async with self._holding(operation, acquired) as (held, claim):
+                scope = ClaimScope(claim, functools.partial(self._complete, held), None)
+                try:
+                    yield scope
+                except BaseException as error:
+                    if not scope._completed:
+                        await self._shielded(finish(held, Effect(error=error)))
+                    raise
+                if not scope._completed:
+                    await self._shielded(held.release(RuntimeError()))
+
+    async def close(self, timeout_ms: int | None = None) -> None:
+        """Refuses new runs, ends waiting ones with CLOSED, waits for running functions, and closes the connection.
+
+        :param timeout_ms: how long to wait. Then the claims of running functions are lost with CLOSED, and functions that
+            end within a further second are still stored. Default: no limit.
+        """
+        self._calls.end_waits()
+        if not await self._ended_within(None if timeout_ms is None else timeout_ms / 1000):
+            for lease in self._leases:
+                lease.interrupt(closed_error())
+            await self._ended_within(_CLOSING_GRACE_S)
+        for lease in self._leases:
+            lease.heartbeat_failed(closed_error())
+        await self._calls.disconnect()
+
+    async def __aenter__(self) -> Onceward:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _acquire(self, operation: Operation) -> Acquired:
+        if self._calls.is_closing:
+            raise closed_error()
+        warn_of_timestamp(operation.key)
+        return await self._calls.drive_until_closing(acquire(operation, self._in_background))
+
+    @asynccontextmanager
+    async def _holding(
+        self, operation: Operation, acquired: Granted | Unguarded
+    ) -> AsyncIterator[tuple[Held, Claim]]:
+        """Keeps the lease of the claim until the block ends."""
+        lost = asyncio.Event()
+        if not isinstance(acquired, Granted):
+            held, checkpoint = hold(operation, acquired, None)
+            yield held, Claim(self._calls, held, checkpoint, lost)
+            return
+        lease = Lease(granted_ref(operation, acquired), lambda _: lost.set())
+        lease.granted(acquired.sent_at_ms, acquired.remaining_ms)
+        held, checkpoint = hold(operation, acquired, lease)
+        self._leases.add(lease)
+        beating = asyncio.ensure_future(self._beat(held, lease))
+        try:
+            yield held, Claim(self._calls, held, checkpoint, lost)
+        finally:
+            lease.end()
+            self._leases.discard(lease)
+            beating.cancel()
+
+    async def _beat(self, held: Held, lease: Lease) -> None:
+        """Sends the heartbeats of a claim, and notices the end of its lease also while one is unanswered."""
+        heartbeats: set[asyncio.Task[None]] = set()
+        while True:
+            if lease.due():
+                heartbeats = {asyncio.ensure_future(self._heartbeat(held, lease))}
+            delay_ms = min(_MAX_LOOK_INTERVAL_MS, max(0.0, lease.next_at_ms() - lease_now_ms()))
+            # The end of a heartbeat changes when the next one is due.
+            if heartbeats:
+                done, heartbeats = await asyncio.wait(heartbeats, timeout=delay_ms / 1000)
+            else:
+                await asyncio.sleep(delay_ms / 1000)
+
+    async def _heartbeat(self, held: Held, lease: Lease) -> None:
+        sent_at_ms = lease_now_ms()
+        try:
+            reply = await self._calls.call(held.heartbeat())
+        except OncewardError as error:
+            lease.heartbeat_failed(error)
+        else:
+            lease.heartbeat_answered(sent_at_ms, duration_ms(reply.lease_remaining))
+
+    async def _complete(self, held: Held, value: Any) -> Any:
+        return (await self._shielded(held.complete(Effect(value)))).value
+
+    async def _refuse(self, value: Any) -> Any:
+        raise RuntimeError("the operation is already completed")
+
+    async def _shielded(self, flow: Flow[T]) -> T:
+        """Drives a flow to its end, also if its caller is cancelled: the effect has happened."""
+        work = asyncio.ensure_future(self._calls.drive(flow))
+        self._note(work)
+        return await asyncio.shield(work)
+
+    def _in_background(self, flow: Flow[None]) -> None:
+        self._note(asyncio.ensure_future(self._calls.drive_in_background(flow)))
+
+    def _note(self, work: asyncio.Future[Any]) -> None:
+        self._work.add(work)
+        work.add_done_callback(self._work.discard)
+
+    async def _ended_within(self, timeout_s: float | None) -> bool:
+        async def ended() -> None:
+            while self._work:
+                await asyncio.wait(set(self._work))
+
+        try:
+            await asyncio.wait_for(ended(), timeout_s)
+        except (TimeoutError, asyncio.TimeoutError):
+            return False
+        return True
+
+
+class _Counted:
+    """Counts a run among the work of a client."""
+
+    def __init__(self, work: set[asyncio.Future[Any]]) -> None:
+        self._work = work
+        self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def __enter__(self) -> None:
+        self._work.add(self._end)
+
+    def __exit__(self, *_: object) -> None:
+        self._work.discard(self._end)
+        self._end.set_result(None)
+
+
+async def _effect_of(fn: Callable[[Claim], Any], claim: Claim) -> Effect:
+    """Calls the function. Returns its outcome, also of a cancellation: the claim has to be released."""
+    token = enter_claim(claim)
+    try:
+        value = fn(claim)
+        return Effect(await value if inspect.isawaitable(value) else value)
+    except BaseException as error:
+        return Effect(error=error)
+    finally:
+        leave_claim(token)

@@ -1,0 +1,1 @@
+"""The messages of onceward.v1, written by generate.py."""

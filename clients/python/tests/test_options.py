@@ -1,0 +1,40 @@
+"""What is refused or known before anything is sent."""
+
+import pytest
+
+import onceward
+from onceward import InvalidRequestError, Onceward, OncewardError, current_claim
+from onceward._catalogue import _CLASSES
+from onceward._remedies import REMEDIES
+from onceward.aio import Onceward as AioOnceward
+
+
+@pytest.mark.parametrize("client", [Onceward, AioOnceward])
+@pytest.mark.parametrize("address", ["localhost:50051", "ftp://localhost", "http://localhost/path", "http://me:secret@localhost"])
+def test_an_address_that_is_no_origin_is_refused(client: type[Onceward], address: str) -> None:
+    with pytest.raises(InvalidRequestError) as refused:
+        client(address, api_key="key")
+    assert [violation.field for violation in refused.value.violations] == ["address"]
+    assert "secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("client", [Onceward, AioOnceward])
+def test_a_client_has_one_credential(client: type[Onceward]) -> None:
+    for credentials in ({}, {"api_key": "key", "token": lambda: "token"}):
+        with pytest.raises(InvalidRequestError):
+            client("http://localhost:50051", **credentials)  # type: ignore[arg-type]
+
+
+def test_every_reason_has_a_remedy_and_a_published_class() -> None:
+    for reason, known in _CLASSES.items():
+        assert known("refused").remedy == REMEDIES[reason]
+        assert getattr(onceward, known.__name__) is known
+
+
+def test_a_reason_of_a_newer_service_has_no_remedy() -> None:
+    assert OncewardError("MOON_PHASE", "not tonight").remedy is None
+
+
+def test_there_is_no_current_claim_outside_of_a_guarded_function() -> None:
+    with pytest.raises(LookupError):
+        current_claim()

@@ -1,0 +1,68 @@
+import { execFile } from "node:child_process";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, expect, test } from "vitest";
+import { loadFamilies } from "../../clients/conformance/src/case.ts";
+import { pythonAdapters } from "../../clients/conformance/src/languages.ts";
+import { runCases } from "../../clients/conformance/src/run-cases.ts";
+import { installPythonClient } from "../helpers/packages/python.ts";
+import { createWorkplace } from "../helpers/processes/command.ts";
+import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
+import { codeBlocks } from "../helpers/processes/readme.ts";
+
+const run = promisify(execFile);
+const README = "clients/python/README.md";
+const PACKAGE = fileURLToPath(new URL("../../clients/python", import.meta.url));
+const TIMEOUT_MS = 120_000;
+/** All cases twice, many of which wait for a delay. */
+const TABLE_TIMEOUT_MS = 600_000;
+
+const environment = await installPythonClient();
+const python = environment.kind === "ready" ? environment.python : "";
+if (environment.kind === "missing") {
+  process.stderr.write(`The Python client's package is skipped: ${environment.why}.\n`);
+}
+
+afterAll(async () => {
+  if (environment.kind === "ready") await environment.remove();
+});
+
+test.runIf(python)("the programs of the README replay, from the installed wheel", async () => {
+  const workplace = await createWorkplace();
+  const dev = await startDev(workplace);
+  const printed: string[] = [];
+  for (const program of await codeBlocks(README, "python")) {
+    const file = join(workplace.dir, "program.py");
+    await writeFile(file, program.replace("127.0.0.1:50051", new URL(dev.grpcUrl).host));
+    const env = { PATH: process.env.PATH, ONCEWARD_API_KEY: dev.callerKey };
+    const { stdout } = await run(python, [file], { cwd: workplace.dir, env, timeout: TIMEOUT_MS });
+    printed.push(...stdout.trim().split("\n"));
+  }
+  const first = "{'charge': 'ch_1', 'delivery': 'first'}";
+  expect(printed).toEqual([first, first, "True", "{'charge': 'ch_3'}"]);
+  await pressCtrlC(dev);
+});
+
+test.runIf(python).each(pythonAdapters(python))(
+  "the client of $language passes every case that its language has",
+  { timeout: TABLE_TIMEOUT_MS },
+  async (adapter) => {
+    const cases = loadFamilies().flatMap((family) => family.cases);
+    const verdicts = await runCases(adapter, cases);
+    expect(verdicts.filter(({ differences }) => differences.length > 0)).toEqual([]);
+    const unsupported = verdicts.filter((verdict) => verdict.unsupported !== undefined);
+    expect(unsupported.every((verdict) => JSON.stringify(verdict.case).includes("cancelAfterMs"))).toBe(true);
+  },
+);
+
+test.runIf(python)(
+  "the Python sources pass mypy --strict and their own tests",
+  { timeout: TIMEOUT_MS },
+  async () => {
+    await run(python, ["-m", "mypy"], { cwd: PACKAGE });
+    const { stdout } = await run(python, ["-m", "pytest", "-q", "-p", "no:cacheprovider"], { cwd: PACKAGE });
+    expect(stdout).toMatch(/^\d+ passed/m);
+  },
+);
