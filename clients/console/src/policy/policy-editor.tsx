@@ -1,6 +1,6 @@
 import { useState } from "react";
-import { FailureText } from "../parts/list-states.tsx";
 import { useKeptDraft } from "../parts/kept-draft.ts";
+import { FailureText } from "../parts/list-states.tsx";
 import { useNotice } from "../parts/notice.tsx";
 import { SavedByOthers, type SavedField } from "../parts/saved-by-others.tsx";
 import { type Failure, readFailure } from "../session/failure.ts";
@@ -86,7 +86,7 @@ export function PolicyEditor(props: PolicyEditorProps) {
           <span>Field</span>
           <span>Own value</span>
           <span>Inherited</span>
-          <span>In force</span>
+          <span>Effective</span>
         </div>
         {FIELD_NAMES.map((field) => (
           <PolicyRow

@@ -23,11 +23,11 @@ export function ResolveButtons({ record, look, ask }: ResolveButtonsProps) {
           type="button"
           {...(look === "row" && {
             "data-look": "link",
-            "aria-label": `${RESOLUTIONS[kind].verb} ${record.key}`,
+            "aria-label": `${RESOLUTIONS[kind].answer} ${record.key}`,
           })}
           onClick={() => ask(kind, record)}
         >
-          {RESOLUTIONS[kind].verb}
+          {RESOLUTIONS[kind].answer}
         </button>
       ))}
     </div>

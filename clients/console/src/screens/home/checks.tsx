@@ -100,7 +100,12 @@ export function refusalCheck({ hours, error }: RecentHours): Check {
   const fenced = totalOf(hours, "fenced");
   if (mismatches + fenced === 0) return { ...base, finding: NONE };
   const word = formatCount(mismatches + fenced);
-  const detail = `${formatCount(mismatches)} with another fingerprint: a key was used for two operations. ${formatCount(fenced)} superseded: a worker came back after its lease.`;
+  const detail = [
+    ...(mismatches > 0
+      ? [`${formatCount(mismatches)} keys came with another request: one key for two operations.`]
+      : []),
+    ...(fenced > 0 ? [`${formatNoun(fenced, "worker", "workers")} came back after the lease.`] : []),
+  ].join(" ");
   return { ...base, finding: { tone: mismatches > 0 ? "attention" : "quiet", word, detail } };
 }
 
@@ -206,7 +211,7 @@ export function useKeyCheck(namespace: string): Check {
 }
 
 /** Returns a title with a small first letter, for use within a sentence. */
-function inSentence(title: string): string {
+export function inSentence(title: string): string {
   return `${title.charAt(0).toLowerCase()}${title.slice(1)}`;
 }
 
