@@ -48,7 +48,7 @@ describeInBrowser("The screen Audit", () => {
     await expect.poll(async () => await rows.first().innerText()).toMatch(/Max lease: 30 min becomes 1 h/);
     const actor = partsOf(adminKey).id;
     expect(await rows.first().innerText()).toMatch(
-      new RegExp(`${actor}\\s+UpdateNamespace\\s+namespace payments\\s+Done`),
+      new RegExp(`${actor}\\s+Changed namespace\\s+namespace payments\\s+Done`),
     );
     const shown = await rows.count();
     const listed = await admin.listAuditEvents({
@@ -82,7 +82,7 @@ describeInBrowser("The screen Audit", () => {
     await page.getByRole("button", { name: "Clear" }).click();
     await page.getByLabel("Outcome").selectOption("Denied");
     await page.getByRole("button", { name: "Filter" }).click();
-    await rows.first().getByText("ROLE_DENIED").waitFor();
+    await rows.first().getByText("role denied").waitFor();
     expect(await rows.first().innerText()).toContain(partsOf(callerKey).id);
     await expectAccessible(page);
     await page.getByRole("button", { name: "Clear" }).click();

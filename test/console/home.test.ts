@@ -9,8 +9,8 @@ import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
 import { seedOfRun } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
-import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
 import { awaitYoungHour } from "../helpers/database/time.ts";
+import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
 
 const HOUR_MS = 3_600_000;
 const BUILT = fileURLToPath(new URL("../../server/console/", import.meta.url));

@@ -85,9 +85,9 @@ describeInBrowser("The records of keys", () => {
     };
     await find("twi");
     await expect.poll(() => main.innerText()).toContain("No namespace has the key twi.");
-    expect(await page.getByRole("link", { name: "Search keys that begin with it" }).getAttribute("href")).toBe(
-      "/console/records?prefix=twi",
-    );
+    expect(
+      await page.getByRole("link", { name: "Search keys that begin with it" }).getAttribute("href"),
+    ).toBe("/console/records?prefix=twi");
     await find("twin");
     await expect.poll(() => main.innerText()).toContain("2 records have this key, in charges, refunds.");
     await find(ODD_KEY);

@@ -21,6 +21,7 @@ export function ResolveButtons({ record, look, ask }: ResolveButtonsProps) {
         <button
           key={kind}
           type="button"
+          data-look={look === "screen" && kind === "forget" ? "danger" : undefined}
           {...(look === "row" && {
             "data-look": "link",
             "aria-label": `${RESOLUTIONS[kind].answer} ${record.key}`,

@@ -12,6 +12,7 @@ import type { StateTone } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { useLiveInterval } from "../../shell/live.tsx";
+import { denialWords } from "../audit/action-words.ts";
 import { defectTitle } from "../key-quality/quality-words.ts";
 import { ADVISED_AT_ONCE, useAdvice } from "../retention/use-advice.ts";
 import { judge } from "../retention/verdict.ts";
@@ -123,9 +124,9 @@ export function useDenialCheck(): Check {
   const { events, nextPageToken } = listed.data;
   const calls = events.reduce((sum, event) => sum + event.calls, 0);
   if (calls === 0) return { ...base, finding: NONE };
-  const reasons = [...new Set(events.map(({ denial }) => denial))].join(", ");
+  const reasons = [...new Set(events.map(({ denial }) => denialWords(denial)))].join(", ");
   const word = `${nextPageToken === "" ? "" : "at least "}${formatCount(calls)}`;
-  return { ...base, finding: { tone: "attention", word, detail: <code>{reasons}</code> } };
+  return { ...base, finding: { tone: "attention", word, detail: `Because of: ${reasons}.` } };
 }
 
 /** Background changes of records that are not finished. A tenant has at most 20 of them. */

@@ -22,7 +22,7 @@ import {
   useRetentionCheck,
 } from "./checks.tsx";
 import styles from "./home.module.css";
-import { COUNTS, totalOf } from "./hours.ts";
+import { COUNTS, type HourSum, totalOf } from "./hours.ts";
 import { Outcomes, OutcomesLoading } from "./outcomes.tsx";
 import { type RecentHours, useRecentHours } from "./use-hours.ts";
 
@@ -67,6 +67,7 @@ interface AnswersProps {
 function Answers({ checks, allowed, namespace, recent }: AnswersProps) {
   return (
     <>
+      {recent.hours !== undefined && <Stopped hours={recent.hours} />}
       <CheckTable checks={checks} />
       {checks.some(({ finding }) => finding?.word === NOT_ANSWERED) && <RetryFailed />}
       <h2>Traffic</h2>
@@ -155,20 +156,29 @@ function FoundTable({ checks }: { readonly checks: readonly Check[] }) {
   );
 }
 
+/** What the service is for. */
+function Stopped({ hours }: { readonly hours: readonly HourSum[] }) {
+  return (
+    <p className={styles.stopped}>
+      <strong>{formatNoun(totalOf(hours, "replayed"), "duplicate", "duplicates")} stopped</strong> in 24 h, of{" "}
+      {formatNoun(claimsOf(hours), "claim", "claims")}
+    </p>
+  );
+}
+
+function claimsOf(hours: readonly HourSum[]): number {
+  return COUNTS.reduce((sum, count) => sum + totalOf(hours, count), 0);
+}
+
 function Traffic({ recent }: { readonly recent: RecentHours }) {
   const { hours, isCut, error, retry } = recent;
   if (error !== undefined) return <ErrorState error={error} retry={retry} />;
   if (hours === undefined) return <OutcomesLoading />;
-  const claims = COUNTS.reduce((sum, count) => sum + totalOf(hours, count), 0);
-  if (claims === 0) {
+  if (claimsOf(hours) === 0) {
     return <Empty command="onceward usage show">No claim was answered in the last 24 hours.</Empty>;
   }
   return (
     <>
-      <p className={styles.stopped}>
-        <strong>{formatNoun(totalOf(hours, "replayed"), "duplicate", "duplicates")} stopped</strong> in 24 h,
-        of {formatNoun(claims, "claim", "claims")}
-      </p>
       {isCut && (
         <p role="status">
           So many namespaces are busy that the newest hours are missing: choose a namespace to see all of its

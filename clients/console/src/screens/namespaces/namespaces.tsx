@@ -54,7 +54,9 @@ function OpenByName() {
     <search>
       <form className={styles.open} onSubmit={open}>
         <TextField label="Open by name" name="name" problem={problem} placeholder="charges" />
-        <button type="submit">Open</button>
+        <button type="submit" data-look="plain">
+          Open
+        </button>
       </form>
     </search>
   );

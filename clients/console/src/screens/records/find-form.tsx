@@ -42,7 +42,7 @@ export function FindForm({ namespace }: { readonly namespace: string }) {
     <search className={styles.find}>
       <form onSubmit={submit}>
         <TextField label="Open the record of a key" name="key" required maxLength={255} />
-        <button type="submit" aria-disabled={search.isPending}>
+        <button type="submit" data-look="plain" aria-disabled={search.isPending}>
           {search.isPending ? "Looking" : "Open"}
         </button>
         <span className={styles.scope}>{scope}</span>
