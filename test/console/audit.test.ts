@@ -70,7 +70,7 @@ describeInBrowser("The screen Audit", () => {
     await page.getByLabel("Target").fill(`api key ${apiKey?.id}`);
     await page.getByRole("button", { name: "Filter" }).click();
     await rows.getByText("=1+1,worker").waitFor();
-    expect(await rows.count()).toBe(1);
+    await expect.poll(() => rows.count()).toBe(1);
     const csv = await download(page, "CSV");
     expect(csv.name).toBe("onceward-audit.csv");
     expect(csv.text).toMatch(

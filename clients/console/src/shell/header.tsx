@@ -20,7 +20,11 @@ export function Header() {
   return (
     <header className={styles.header}>
       <strong className={styles.product}>Onceward</strong>
-      {tenant !== "" && <span className={styles.tenant} title={tenant}>{tenant}</span>}
+      {tenant !== "" && (
+        <span className={styles.tenant} title={tenant}>
+          {tenant}
+        </span>
+      )}
       <span className={styles.role}>{`${ROLES[role]}${scope}`}</span>
       <div className={styles.switches}>
         <LiveButton />

@@ -67,7 +67,7 @@ interface AnswersProps {
 function Answers({ checks, allowed, namespace, recent }: AnswersProps) {
   return (
     <>
-      {recent.hours !== undefined && <Stopped hours={recent.hours} />}
+      {recent.hours !== undefined && claimsOf(recent.hours) > 0 && <Stopped hours={recent.hours} />}
       <CheckTable checks={checks} />
       {checks.some(({ finding }) => finding?.word === NOT_ANSWERED) && <RetryFailed />}
       <h2>Traffic</h2>
