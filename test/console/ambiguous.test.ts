@@ -57,7 +57,7 @@ describeInBrowser("The queue of ambiguous records", () => {
     const oldest = page.getByRole("row").filter({ hasText: "z-oldest" });
     expect(await oldest.innerText()).toMatch(/payouts.*4 min.*submitted.*worker-0/s);
 
-    await page.getByRole("button", { name: "Complete z-oldest" }).click();
+    await page.getByRole("button", { name: "It happened z-oldest" }).click();
     const dialog = page.getByRole("dialog");
     const act = (name: string) => dialog.getByRole("button", { name, exact: true });
     await dialog.getByLabel("Result").fill("{paid");
@@ -76,7 +76,7 @@ describeInBrowser("The queue of ambiguous records", () => {
       ...{ kind: Result_Kind.SUCCESS, payload: bytes('{"id":"po_7"}'), contentType: "application/json" },
     });
 
-    await page.getByRole("button", { name: "Release y-released" }).click();
+    await page.getByRole("button", { name: "It did not happen y-released" }).click();
     await dialog.getByLabel("Reason").fill("no payment");
     await act("Release").click();
     await expect.poll(() => listed.allInnerTexts()).toEqual(keys.slice(2));
@@ -89,7 +89,7 @@ describeInBrowser("The queue of ambiguous records", () => {
     await expect.poll(() => listed.allInnerTexts()).toEqual(keys.slice(3));
 
     // Another person releases the record, and a worker claims it, while the dialog is open.
-    await page.getByRole("button", { name: "Release w-taken-over" }).click();
+    await page.getByRole("button", { name: "It did not happen w-taken-over" }).click();
     const taken = { namespace: NAMESPACE, key: "w-taken-over" };
     await admin.resolveRecord({ ...taken, resolution: { case: "release", value: {} }, reason: "by phone" });
     await grant(caller, taken);

@@ -93,7 +93,7 @@ describeInBrowser("The screen API keys", () => {
     await dialog.getByLabel(`Type ${id} to confirm`).fill(id);
     await revoke.click();
     await page.getByText(`Revoked key ${id}. Every replica refuses it within 10 s.`).waitFor();
-    await page.getByText(/^Revoked 20/).waitFor();
+    await page.getByText(/^Revoked (now|\d+ s ago)/).waitFor();
     const after = (await admin.listApiKeys({})).apiKeys;
     expect(after.find((key) => key.id === id)?.revokedAt).toBeDefined();
     expect(after.find((key) => key.id === successor?.id)?.revokedAt).toBeUndefined();

@@ -62,6 +62,6 @@ describeInBrowser("The page", () => {
     const main = page.getByRole("main");
     await expect.poll(() => main.innerText()).not.toContain("Not answered");
     // The refusals are worth a look.
-    expect(await main.innerText()).toMatch(/Denied calls.*TENANT_SUSPENDED/s);
+    expect(await main.innerText()).toMatch(/Denied calls.*tenant suspended/s);
   });
 });

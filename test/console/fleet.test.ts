@@ -29,7 +29,7 @@ describeInBrowser("The screen Fleet", () => {
     const rows = page.getByRole("region", { name: /^2 versions: / }).getByRole("row");
     expect(await rows.count()).toBe(3);
     expect(await rows.filter({ hasText: replicaId }).innerText()).toMatch(
-      new RegExp(`answers this page\\s+${version}\\s+Well\\s`),
+      new RegExp(`answers this page\\s+${version}\\s+Healthy\\s`),
     );
     expect(await rows.filter({ hasText: "00000000-" }).innerText()).toMatch(
       /0\.0\.9\s+Redis bypassed\s+now\s+-/,

@@ -61,7 +61,6 @@ describeInBrowser("A newcomer with npm start and npm run demo:traffic", () => {
     await page.getByRole("button", { name: /^Preview/ }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("row").filter({ hasText: "7 d" }).first().waitFor();
-    await dialog.getByLabel(/^Type .* to confirm/).fill(namespace);
     await dialog.getByRole("button", { name: /^Change/ }).click();
     await page
       .getByRole("status")
@@ -71,7 +70,7 @@ describeInBrowser("A newcomer with npm start and npm run demo:traffic", () => {
     await follow(page, "Ambiguous");
     const payout = page.getByRole("row").filter({ hasText: "payouts" }).first();
     const payoutKey = await payout.getByRole("rowheader").innerText();
-    await payout.getByRole("button", { name: `Release ${payoutKey}` }).click();
+    await payout.getByRole("button", { name: `It did not happen ${payoutKey}` }).click();
     await dialog.getByLabel("Reason").fill("the bank never got it");
     await dialog.getByRole("button", { name: "Release", exact: true }).click();
     await dialog.waitFor({ state: "hidden" });
@@ -79,7 +78,13 @@ describeInBrowser("A newcomer with npm start and npm run demo:traffic", () => {
     await follow(page, "Audit");
     const events = page.getByRole("main");
     // Events name a record by a digest of its key.
-    for (const text of ["UpdateNamespace", namespace, "ResolveRecord", "payouts/", "the bank never got it"]) {
+    for (const text of [
+      "Changed namespace",
+      namespace,
+      "Resolved record",
+      "payouts/",
+      "the bank never got it",
+    ]) {
       await expect.poll(() => events.innerText()).toContain(text);
     }
     const seconds = (performance.now() - startedAtMs) / 1000;

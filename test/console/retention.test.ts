@@ -3,6 +3,7 @@ import { connectAdmin } from "../helpers/calls/admin.ts";
 import { expectAccessible } from "../helpers/console/accessibility.ts";
 import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
+import { screenshot } from "../helpers/console/screenshots.ts";
 import { seedOfRun } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
 
@@ -54,12 +55,12 @@ describeInBrowser("The screen Retention", () => {
     await page.getByText("--key 48h").waitFor();
     expect(await field.inputValue()).toBe("2d");
 
-    // The advice is followed from the sentence that gives it.
     const answer = page.getByRole("region", { name: "Is the retention long enough?" });
     expect(await answer.innerText()).toMatch(
-      /^Too short: 1 d\s+About [\d,.]+ duplicates a month come later.*4 d would have caught all of them \(\d+ days observed\)/s,
+      /^Too short: 1 d\s+About [\d,]+ duplicates a month come later, and take effect a second time/,
     );
-    await answer.getByRole("button", { name: "Use 4 d" }).click();
+    await field.fill("4d");
+    await page.getByRole("button", { name: "Preview the change" }).click();
     const dialog = page.getByRole("dialog");
     expect(await dialog.getByRole("row").filter({ hasText: "Key retention" }).innerText()).toMatch(
       /1 d\s+4 d/,
@@ -79,7 +80,26 @@ describeInBrowser("The screen Retention", () => {
     await page.getByText(`Job ${jobs[0]?.id}`).waitFor();
     await page.getByRole("status").filter({ hasText: "The retention of webhooks is changed" }).waitFor();
     await page.getByText("4 d is set by this namespace itself").waitFor();
-    await expect.poll(() => answer.innerText()).toMatch(/^(None late|Long enough): 4 d/);
+    await expect.poll(() => answer.innerText()).toMatch(/^Too early to say: 4 d\s+\d+ more days? of traffic/);
+  });
+
+  test("advises in a sentence, and its button opens the preview of the advice", async () => {
+    const { adminKey } = seedOfRun();
+    const page = await openConsole(server, { key: adminKey, path: "/retention/orders?target=10000" });
+    const answer = page.getByRole("region", { name: "Is the retention long enough?" });
+    expect(await answer.innerText()).toMatch(/^Longer than needed: 1 d\s.* would be long enough/s);
+    const use = answer.getByRole("button", { name: /^Use / });
+    const retention = (await use.innerText()).slice("Use ".length);
+    await use.click();
+    const dialog = page.getByRole("dialog");
+    const row = dialog.getByRole("row").filter({ hasText: "Key retention" });
+    expect(await row.innerText()).toContain(retention);
+    // A shorter retention forgets keys: it is for later claims, and the name is typed.
+    expect(await dialog.getByLabel(/Also for the/).isChecked()).toBe(false);
+    await dialog.getByLabel("Type orders to confirm").waitFor();
+    expect(await ownRetention("orders")).toBe(DAY_S);
+    await expectAccessible(page);
+    await screenshot(page, "retention-advised");
   });
 
   test("counts repeats that came after their key was forgotten", async () => {

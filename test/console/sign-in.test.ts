@@ -116,6 +116,7 @@ describeInBrowser("The sign-in page", () => {
     const { key, tenant } = await newAdmin();
     const page = await openConsole(server, { key, ...LASTING });
     await visit(page, "/audit");
+    await page.getByRole("button", { name: "Menu" }).click();
     await page.getByRole("button", { name: "Sign out", exact: true }).click();
     await expectSignInPage(page, /signed out/i);
     expect(await page.context().cookies()).toEqual([]);
@@ -131,7 +132,9 @@ describeInBrowser("The sign-in page", () => {
     const first = await openConsole(server, { key, ...LASTING });
     forgetSession(server, key);
     const second = await openConsole(server, { key, ...LASTING });
-    await first.getByRole("button", { name: "Sign out everywhere" }).click();
+    await first.getByRole("button", { name: "Menu" }).click();
+    await first.getByRole("button", { name: "Sign out everywhere…" }).click();
+    await first.getByRole("dialog").getByRole("button", { name: "Sign out everywhere" }).click();
     await expectSignInPage(first, /signed out/i);
     await second.clock.runFor(CHECK_MS);
     await expectSignInPage(second, /session has ended/i);

@@ -38,13 +38,13 @@ describeInBrowser("A screen", () => {
     const { callerKey, operatorKey, adminKey } = seedOfRun();
     const tenantPaths = pathsOfAdmins();
     for (const [key, paths, needed] of [
-      [callerKey, tenantPaths, /needs the role TENANT_ADMIN/],
+      [callerKey, tenantPaths, /is for a tenant administrator/],
       [
         operatorKey,
         tenantPaths.filter((path) => path !== "/" && path !== "/audit"),
-        /needs the role TENANT_ADMIN/,
+        /is for a tenant administrator/,
       ],
-      [adminKey, ONLY_OPERATOR_PATHS, /needs the role OPERATOR/],
+      [adminKey, ONLY_OPERATOR_PATHS, /is for an operator/],
     ] as const) {
       const page = await openConsole(server, { key, path: "/no-screen" });
       expect(await pathsWithout(page, paths, needed)).toEqual([]);

@@ -18,9 +18,13 @@ export interface ScreenRoute {
 export interface NavigationLink {
   readonly href: string;
   readonly label: string;
+  readonly group: Group;
   /** The letter that opens the screen after `g`. */
   readonly letter: string;
 }
+
+/** What a person comes for. */
+type Group = "Watch" | "Look up" | "Tune" | "Access";
 
 type Load = () => Promise<{ default: ComponentType }>;
 
@@ -29,8 +33,8 @@ function route(path: string, audience: Audience, load: Load, link?: NavigationLi
   return link === undefined ? { path, audience, screen } : { path, audience, screen, link };
 }
 
-function link(href: string, label: string, letter: string): NavigationLink {
-  return { href, label, letter };
+function link(href: string, label: string, letter: string, group: Group): NavigationLink {
+  return { href, label, letter, group };
 }
 
 /** The path of what has no screen. The pattern "*" would not match a path with a line break. */
@@ -38,55 +42,65 @@ export const ANY_PATH = /^/;
 
 /** Every screen. The navigation shows the entries in this order. */
 export const ROUTES: readonly ScreenRoute[] = [
-  route("/", "tenant", () => import("./screens/home/home.tsx"), link("/", "Home", "h")),
+  route("/", "tenant", () => import("./screens/home/home.tsx"), link("/", "Home", "h", "Watch")),
   route(
-    "/retention/:namespace?",
-    "tenant",
-    () => import("./screens/retention/retention.tsx"),
-    link("/retention", "Retention", "r"),
+    "/tenants",
+    "operator",
+    () => import("./screens/tenants/tenants.tsx"),
+    link("/tenants", "Tenants", "t", "Watch"),
+  ),
+  route("/tenants/:name", "operator", () => import("./screens/tenant/tenant.tsx")),
+  route(
+    "/fleet",
+    "operator",
+    () => import("./screens/fleet/fleet.tsx"),
+    link("/fleet", "Fleet", "f", "Watch"),
   ),
   route(
     "/ambiguous",
     "tenant",
     () => import("./screens/ambiguous/ambiguous.tsx"),
-    link("/ambiguous", "Ambiguous", "a"),
+    link("/ambiguous", "Ambiguous", "a", "Watch"),
   ),
+  route("/jobs", "tenant", () => import("./screens/jobs/jobs.tsx"), link("/jobs", "Jobs", "j", "Watch")),
+  route("/jobs/:id", "tenant", () => import("./screens/jobs/job.tsx")),
   route(
     "/records",
     "tenant",
     () => import("./screens/records/records.tsx"),
-    link("/records", "Records", "e"),
+    link("/records", "Records", "e", "Look up"),
   ),
   route("/records/:namespace/:key", "tenant", () => import("./screens/record/record.tsx")),
+  route("/audit", "both", () => import("./screens/audit/audit.tsx"), link("/audit", "Audit", "u", "Look up")),
+  route(
+    "/retention/:namespace?",
+    "tenant",
+    () => import("./screens/retention/retention.tsx"),
+    link("/retention", "Retention", "r", "Tune"),
+  ),
   route(
     "/namespaces",
     "tenant",
     () => import("./screens/namespaces/namespaces.tsx"),
-    link("/namespaces", "Namespaces", "n"),
+    link("/namespaces", "Namespaces", "n", "Tune"),
   ),
   route("/namespaces/:name", "tenant", () => import("./screens/namespace/namespace.tsx")),
-  route("/settings", "tenant", () => import("./screens/settings/settings.tsx")),
-  route(
-    "/api-keys",
-    "tenant",
-    () => import("./screens/api-keys/api-keys.tsx"),
-    link("/api-keys", "API keys", "k"),
-  ),
   route(
     "/key-quality",
     "tenant",
     () => import("./screens/key-quality/key-quality.tsx"),
-    link("/key-quality", "Key quality", "q"),
+    link("/key-quality", "Key quality", "q", "Tune"),
   ),
-  route("/jobs", "tenant", () => import("./screens/jobs/jobs.tsx"), link("/jobs", "Jobs", "j")),
-  route("/jobs/:id", "tenant", () => import("./screens/jobs/job.tsx")),
   route(
-    "/tenants",
-    "operator",
-    () => import("./screens/tenants/tenants.tsx"),
-    link("/tenants", "Tenants", "t"),
+    "/api-keys",
+    "tenant",
+    () => import("./screens/api-keys/api-keys.tsx"),
+    link("/api-keys", "API keys", "k", "Access"),
   ),
-  route("/tenants/:name", "operator", () => import("./screens/tenant/tenant.tsx")),
-  route("/fleet", "operator", () => import("./screens/fleet/fleet.tsx"), link("/fleet", "Fleet", "f")),
-  route("/audit", "both", () => import("./screens/audit/audit.tsx"), link("/audit", "Audit", "u")),
+  route(
+    "/settings",
+    "tenant",
+    () => import("./screens/settings/settings.tsx"),
+    link("/settings", "Settings", "s", "Access"),
+  ),
 ];

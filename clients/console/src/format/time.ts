@@ -34,12 +34,13 @@ export function describeHour(begin: Date, now: Date, zone?: string): string {
   return `${formatHour(begin, zone)} to ${hour}:${minute}, ${formatRelative(end, now)}`;
 }
 
-/** Returns how far a time is from `now`: "3 min ago", "in 2 h", "now". */
+/** Returns how far a time is from `now`, in its largest unit: "3 min ago", "in 2 h", "now". */
 export function formatRelative(at: Date, now: Date): string {
   const differenceMs = at.getTime() - now.getTime();
   const size = Math.abs(differenceMs);
   if (size < NOW_MS) return "now";
-  return differenceMs < 0 ? `${formatDuration(size)} ago` : `in ${formatDuration(size)}`;
+  const [count, unit] = formatDuration(size).split(" ");
+  return differenceMs < 0 ? `${count} ${unit} ago` : `in ${count} ${unit}`;
 }
 
 function partsOf(at: Date, zone: string | undefined): Readonly<Record<string, string>> {

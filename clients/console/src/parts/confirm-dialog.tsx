@@ -85,7 +85,7 @@ export function ConfirmDialog({
           {error !== undefined && <FailureText failure={readFailure(error)} />}
         </div>
         <div className={styles.buttons}>
-          <button type="submit" data-look={look} disabled={!isReady}>
+          <button type="submit" data-look={look === "plain" ? "primary" : look} disabled={!isReady}>
             {waiting ? "Working" : action}
           </button>
           <button type="button" onClick={close}>

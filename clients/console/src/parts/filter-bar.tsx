@@ -28,7 +28,9 @@ export function FilterBar({ children }: { readonly children: ReactNode }) {
       <form key={search} className={styles.bar} onSubmit={submit}>
         {children}
         <div className={styles.buttons}>
-          <button type="submit">Filter</button>
+          <button type="submit" data-look="plain">
+            Filter
+          </button>
           {search !== "" && (
             <button type="button" onClick={() => navigate(hereWith(""))}>
               Clear

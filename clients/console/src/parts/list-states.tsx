@@ -92,8 +92,10 @@ export function Denied({ neededRole }: { readonly neededRole?: Role }) {
   return (
     <div className={styles.state}>
       <p>
-        {neededRole === undefined ? "Your role may not see this" : `This needs the role ${neededRole}`}: you
-        are signed in as {ROLE_WORDS[role]} (<code>{role}</code>). Sign out, and sign in with a key that may.
+        {neededRole === undefined ? "Your role may not see this" : `This is for ${ROLE_WORDS[neededRole]}`}:
+        you are signed in as {ROLE_WORDS[role]}.{" "}
+        {role === "CALLER" && "A caller's key is for services: it claims keys, and does not look at them. "}
+        Sign out, and sign in with another key.
       </p>
       <CliHint command="onceward whoami" />
     </div>

@@ -1,6 +1,7 @@
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import { useSyncExternalStore } from "react";
 import { formatAbsolute, formatRelative } from "../format/time.ts";
+import { usePreference } from "./preferences.ts";
 import styles from "./time.module.css";
 
 /** Relative times are shown in whole minutes after the first one. */
@@ -9,23 +10,35 @@ const TICK_MS = 10_000;
 interface TimeProps {
   /** Undefined is shown as a dash. */
   readonly at: Timestamp | undefined;
-  /** Leave the relative time out, where a table has no room. */
-  readonly form?: "both" | "absolute";
+  readonly form?: TimeForm;
 }
 
-/** Shows a time: absolute with its zone, and how long ago it was or when it comes. */
-export function Time({ at, form = "both" }: TimeProps) {
+/** As the person prefers, by default; where two people compare notes, both; where only the date counts, that. */
+type TimeForm = "preferred" | "both" | "absolute";
+
+/** Shows how long ago a time was or when it comes, with the exact time and its zone as a tooltip or beside it. */
+export function Time({ at, form = "preferred" }: TimeProps) {
   if (at === undefined) return <span className={styles.none}>-</span>;
   return <TimeText at={timestampDate(at)} form={form} />;
 }
 
 /** As `Time`, of a Date. */
-export function TimeText({ at, form = "both" }: { readonly at: Date; readonly form?: "both" | "absolute" }) {
+export function TimeText({ at, form = "preferred" }: { readonly at: Date; readonly form?: TimeForm }) {
   const now = useNow();
+  const [times] = usePreference("times");
+  const exact = formatAbsolute(at);
+  const relative = formatRelative(at, now);
+  if (form === "preferred" && times === "relative") {
+    return (
+      <time dateTime={at.toISOString()} className={styles.time} title={exact}>
+        {relative}
+      </time>
+    );
+  }
   return (
     <time dateTime={at.toISOString()} className={styles.time}>
-      {formatAbsolute(at)}
-      {form === "both" && <span className={styles.relative}> {formatRelative(at, now)}</span>}
+      {exact}
+      {form !== "absolute" && <span className={styles.relative}> {relative}</span>}
     </time>
   );
 }

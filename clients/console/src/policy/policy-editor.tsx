@@ -88,7 +88,7 @@ export function PolicyEditor(props: PolicyEditorProps) {
           <span>Field</span>
           <span>Own value</span>
           <span>Inherited</span>
-          <span>In force</span>
+          <span>Effective</span>
         </div>
         {FIELD_NAMES.map((field) => (
           <PolicyRow

@@ -45,7 +45,7 @@ export function PolicyReview(props: PolicyReviewProps) {
         <p>No value in force changes.</p>
       ) : (
         <DataTable
-          caption="In force for new claims"
+          caption="Effective for new claims"
           columns={[
             { heading: "Field", cell: ({ field }) => POLICY_FIELDS[field].label },
             { heading: "Now", cell: (row) => fieldWords(row.field, row.now) },

@@ -56,7 +56,7 @@ export function PolicyRow(props: PolicyRowProps) {
         {inheritedWords(field, tenantOwn)}
       </div>
       <div className={styles.value}>
-        <span className={styles.narrow}>In force: </span>
+        <span className={styles.narrow}>Effective: </span>
         {fieldWords(field, inForce)}
       </div>
     </div>

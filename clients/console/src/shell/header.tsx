@@ -1,41 +1,41 @@
-import { useState } from "react";
-import { forgetDrafts } from "../parts/kept-draft.ts";
-import { useNotice } from "../parts/notice.tsx";
 import { StateMark } from "../parts/state-mark.tsx";
-import { TimeText } from "../parts/time.tsx";
 import { useConnection } from "../session/connection.ts";
-import { readFailure } from "../session/failure.ts";
-import { useSession } from "../session/session.ts";
-import { signOut } from "../session/session-api.ts";
-import { endSession } from "../session/session-end.ts";
+import { type Role, useSession } from "../session/session.ts";
 import styles from "./header.module.css";
 import { useLive } from "./live.tsx";
+import { MENU_ID, Menu } from "./menu.tsx";
 import { useShortcutDialog } from "./use-shortcut.ts";
 
-/** The top of the page: who is signed in, and the switches of the page. */
+const ROLES: Readonly<Record<Role, string>> = {
+  CALLER: "Caller",
+  TENANT_ADMIN: "Tenant admin",
+  OPERATOR: "Operator",
+};
+
+/** The top of the page: whose page it is, whether it shows the present, and the menu. */
 export function Header() {
-  const { role, tenant, actor, kind, expiresAt, namespaces } = useSession();
+  const { role, tenant, namespaces } = useSession();
   const showShortcuts = useShortcutDialog();
+  const scope = namespaces.length > 0 ? `, only ${namespaces.length} of the namespaces` : "";
   return (
     <header className={styles.header}>
       <strong className={styles.product}>Onceward</strong>
-      <span className={styles.tenant}>{role === "OPERATOR" ? "operator" : tenant}</span>
-      <span className={styles.credential}>
-        {kind} <code>{actor}</code>
-        {namespaces.length > 0 && `, only ${namespaces.length} of the namespaces`}
-        {expiresAt !== undefined && (
-          <>
-            , expires <TimeText at={expiresAt} />
-          </>
-        )}
-      </span>
+      {tenant !== "" && (
+        <span className={styles.tenant} title={tenant}>
+          {tenant}
+        </span>
+      )}
+      <span className={styles.role}>{`${ROLES[role]}${scope}`}</span>
       <div className={styles.switches}>
         <LiveButton />
-        <button type="button" onClick={showShortcuts}>
+        <button type="button" className={styles.wide} onClick={showShortcuts}>
           Shortcuts
         </button>
-        <SignOutButtons />
+        <button type="button" popoverTarget={MENU_ID}>
+          Menu
+        </button>
       </div>
+      <Menu />
     </header>
   );
 }
@@ -64,31 +64,3 @@ const LIVE_STATES = {
   unreachable: { word: "Offline, retrying", tone: "bad" },
   suspended: { word: "Suspended", tone: "attention" },
 } as const;
-
-function SignOutButtons() {
-  const [waiting, setWaiting] = useState(false);
-  const notify = useNotice();
-
-  async function leave(which: "here" | "everywhere"): Promise<void> {
-    setWaiting(true);
-    try {
-      await signOut(which);
-      forgetDrafts();
-      endSession(which === "here" ? "SIGNED_OUT" : "SIGNED_OUT_EVERYWHERE");
-    } catch (error) {
-      setWaiting(false);
-      notify(`Not signed out: ${readFailure(error).message}`, "failure");
-    }
-  }
-
-  return (
-    <>
-      <button type="button" disabled={waiting} onClick={() => void leave("here")}>
-        Sign out
-      </button>
-      <button type="button" disabled={waiting} onClick={() => void leave("everywhere")}>
-        Sign out everywhere
-      </button>
-    </>
-  );
-}

@@ -3,21 +3,30 @@ import { useSession } from "../session/session.ts";
 import { linksFor } from "./links.ts";
 import styles from "./navigation.module.css";
 
-/** The links to the role's screens. */
+/** The links to the role's screens, in groups by what a person comes for. */
 export function Navigation() {
   const { role } = useSession();
   const [location] = useLocation();
+  const links = linksFor(role);
+  const groups = [...new Set(links.map(({ group }) => group))];
   return (
     <nav className={styles.navigation} aria-label="Screens">
-      <ul>
-        {linksFor(role).map(({ href, label }) => (
-          <li key={href}>
-            <Link href={href} aria-current={isCurrent(href, location) ? "page" : undefined}>
-              {label}
-            </Link>
-          </li>
-        ))}
-      </ul>
+      {groups.map((group) => (
+        <section key={group} aria-label={group}>
+          <p className={styles.group}>{group}</p>
+          <ul>
+            {links
+              .filter((link) => link.group === group)
+              .map(({ href, label }) => (
+                <li key={href}>
+                  <Link href={href} aria-current={isCurrent(href, location) ? "page" : undefined}>
+                    {label}
+                  </Link>
+                </li>
+              ))}
+          </ul>
+        </section>
+      ))}
     </nav>
   );
 }

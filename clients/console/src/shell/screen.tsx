@@ -8,6 +8,10 @@ let shownBefore = false;
 
 interface ScreenProps {
   readonly title: string;
+  /** The heading, where it is more than the title's text. */
+  readonly heading?: ReactNode;
+  /** The sentence that answers the screen's question: what happens now. */
+  readonly answer?: ReactNode;
   /** A sentence that says what the screen answers. */
   readonly lead?: ReactNode;
   /** Buttons beside the heading. */
@@ -19,7 +23,7 @@ interface ScreenProps {
  * Frames a screen: its heading, and the document's title. A navigation moves the focus to the heading, so that a
  * screen reader says where it leads.
  */
-export function Screen({ title, lead, actions, children }: ScreenProps) {
+export function Screen({ title, heading: shown = title, answer, lead, actions, children }: ScreenProps) {
   const { tenant } = useSession();
   const [location] = useLocation();
   const heading = useRef<HTMLHeadingElement>(null);
@@ -35,10 +39,11 @@ export function Screen({ title, lead, actions, children }: ScreenProps) {
     <>
       <div className={styles.head}>
         <h1 ref={heading} tabIndex={-1}>
-          {title}
+          {shown}
         </h1>
         {actions !== undefined && <div className={styles.actions}>{actions}</div>}
       </div>
+      {answer !== undefined && <p className={styles.answer}>{answer}</p>}
       {lead !== undefined && <p className={styles.lead}>{lead}</p>}
       {children}
     </>

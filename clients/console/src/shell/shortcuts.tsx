@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
-import { useStoredFlag } from "../parts/stored-flag.ts";
+import { usePreference } from "../parts/preferences.ts";
 import { useSession } from "../session/session.ts";
 import { linksFor } from "./links.ts";
 import { ShortcutDialog } from "./shortcut-dialog.tsx";
@@ -11,7 +11,8 @@ import { ShortcutContext } from "./use-shortcut.ts";
 export function ShortcutProvider({ children }: { readonly children: ReactNode }) {
   const { role } = useSession();
   const [, navigate] = useLocation();
-  const [isOn, setOn] = useStoredFlag("shortcuts", true);
+  const [choice, choose] = usePreference("shortcuts");
+  const isOn = choice === "on";
   const [isShown, setShown] = useState(false);
   const [registry] = useState(() => new Map<string, Shortcut>());
   const state = useRef(START);
@@ -46,7 +47,7 @@ export function ShortcutProvider({ children }: { readonly children: ReactNode })
           links={linksFor(role)}
           shortcuts={[...registry.values()]}
           isOn={isOn}
-          setOn={setOn}
+          setOn={(next) => choose(next ? "on" : "off")}
           close={() => setShown(false)}
         />
       )}

@@ -77,24 +77,27 @@ export function resolutionsOf({ state }: Pick<Record, "state">): readonly Resolu
   }
 }
 
-/** How each resolution is called, and what it says about the effect. */
+/** What a person answers, how the resolution is called, and what it says about the effect. */
 export const RESOLUTIONS: Readonly<
   globalThis.Record<
     ResolutionKind,
-    { readonly verb: string; readonly done: string; readonly meaning: string }
+    { readonly answer: string; readonly verb: string; readonly done: string; readonly meaning: string }
   >
 > = {
   complete: {
+    answer: "It happened",
     verb: "Complete",
     done: "completed",
-    meaning: "The effect happened, or failed permanently. Every duplicate of the key gets the result below.",
+    meaning: "The effect happened, or failed permanently. Every duplicate of the key gets the stored result.",
   },
   release: {
+    answer: "It did not happen",
     verb: "Release",
     done: "released",
     meaning: "The effect did not happen. The next claim gets the key and performs the operation.",
   },
   forget: {
+    answer: "Forget",
     verb: "Forget",
     done: "forgotten",
     meaning:

@@ -21,13 +21,14 @@ export function ResolveButtons({ record, look, ask }: ResolveButtonsProps) {
         <button
           key={kind}
           type="button"
+          data-look={look === "screen" && kind === "forget" ? "danger" : undefined}
           {...(look === "row" && {
             "data-look": "link",
-            "aria-label": `${RESOLUTIONS[kind].verb} ${record.key}`,
+            "aria-label": `${RESOLUTIONS[kind].answer} ${record.key}`,
           })}
           onClick={() => ask(kind, record)}
         >
-          {RESOLUTIONS[kind].verb}
+          {RESOLUTIONS[kind].answer}
         </button>
       ))}
     </div>

@@ -114,7 +114,7 @@ function columnsOf(ask: ReturnType<typeof useResolveDialog>["ask"]): readonly Co
     { heading: "Owner", cell: ({ owner }) => (owner === "" ? "none" : <UserText>{owner}</UserText>) },
     { heading: "Attempt", kind: "number", cell: ({ attempt }) => <Quantity value={attempt} /> },
     {
-      heading: "Decide",
+      heading: "What happened?",
       cell: (record) => <ResolveButtons record={record} look="row" ask={ask} />,
     },
   ];

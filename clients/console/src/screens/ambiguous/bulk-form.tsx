@@ -58,9 +58,9 @@ export function BulkForm({ draft, change, counted, close }: BulkFormProps) {
           value={draft.kind}
           onChange={({ target }) => change({ ...draft, kind: kindOf(target.value) })}
         >
-          {Object.entries(RESOLUTIONS).map(([kind, { verb }]) => (
+          {Object.entries(RESOLUTIONS).map(([kind, { answer, verb }]) => (
             <option key={kind} value={kind}>
-              {verb}
+              {answer === verb ? verb : `${answer}: ${verb.toLowerCase()}`}
             </option>
           ))}
         </SelectField>

@@ -61,7 +61,7 @@ export function KeyList() {
           },
           { heading: "State", cell: (key) => <KeyStateMark apiKey={key} now={now} /> },
           {
-            heading: "May act as",
+            heading: "Role",
             cell: ({ role, namespaces }) => (
               <>
                 {roleWords(role)}
@@ -73,7 +73,7 @@ export function KeyList() {
           { heading: "Expires", cell: ({ expiresAt }) => (expiresAt ? <Time at={expiresAt} /> : "never") },
           { heading: "Created", cell: (key) => <Creation apiKey={key} by={creatorOf(key.id)} /> },
           {
-            heading: "Change",
+            heading: "",
             cell: (key) =>
               keyState(key, now) !== "revoked" && <KeyActs id={key.id} revoke={() => setRevoking(key)} />,
           },

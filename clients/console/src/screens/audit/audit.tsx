@@ -43,7 +43,7 @@ export default function Audit() {
         <TextField
           label="Action"
           name="action"
-          placeholder={role === "OPERATOR" ? "SuspendTenant" : "UpdateNamespace"}
+          placeholder={role === "OPERATOR" ? "suspended tenant" : "changed namespace"}
           defaultValue={filters.action}
           maxLength={64}
         />

@@ -6,6 +6,7 @@ import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { useSession } from "../../session/session.ts";
+import { actionWords, denialWords } from "./action-words.ts";
 import styles from "./audit.module.css";
 import { type Difference, differences } from "./difference.ts";
 
@@ -15,7 +16,7 @@ const SHOWN_DIFFERENCES = 3;
 const COLUMNS: readonly Column<AuditEvent>[] = [
   { heading: "When", cell: ({ at }) => <Time at={at} /> },
   { heading: "Actor", cell: ({ actor }) => <Named text={actor} /> },
-  { heading: "Action", cell: ({ action }) => (action === "" ? <Named text="" /> : <code>{action}</code>) },
+  { heading: "Action", cell: ({ action }) => <Named text={actionWords(action)} /> },
   {
     heading: "Target",
     cell: ({ target }) =>
@@ -55,9 +56,7 @@ function Outcome({ event: { outcome, denial, calls } }: { readonly event: AuditE
   return (
     <>
       <StateMark tone="bad">Denied</StateMark>
-      <div>
-        <code>{denial}</code>
-      </div>
+      <div>{denialWords(denial)}</div>
       {calls > 1 && <div className={styles.quiet}>{formatNoun(calls, "call", "calls")} together</div>}
     </>
   );

@@ -13,7 +13,7 @@ export function Degraded({ replicas }: DegradedProps) {
   if (states.length === 0) {
     return (
       <p>
-        <StateMark tone="good">No replica is degraded</StateMark>
+        <StateMark tone="good">Every replica is healthy</StateMark>
       </p>
     );
   }

@@ -115,7 +115,7 @@ export function degradedStates(replicas: readonly Degradable[]): readonly Degrad
 export function clockWords(offset: Duration | undefined): string {
   if (offset === undefined) return "-";
   const aheadMs = durationMs(offset);
-  if (aheadMs === 0) return "equal";
+  if (aheadMs === 0) return "in step";
   return `${formatDuration(Math.abs(aheadMs))} ${aheadMs > 0 ? "ahead" : "behind"}`;
 }
 

@@ -73,7 +73,7 @@ function load(heading: string, cell: (load: NonNullable<Replica["load"]>) => Col
 }
 
 function ReplicaState({ replica: { degraded } }: { readonly replica: Replica }) {
-  if (degraded.length === 0) return <StateMark tone="good">Well</StateMark>;
+  if (degraded.length === 0) return <StateMark tone="good">Healthy</StateMark>;
   return degraded.map((state) => (
     <div key={state}>
       <StateMark tone="attention">{degradedWords(state).title}</StateMark>

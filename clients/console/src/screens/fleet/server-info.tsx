@@ -8,7 +8,7 @@ export function ServerInfo({ info }: { readonly info: GetServerInfoResponse }) {
   const { version, replicaId, schemaVersion, replicas, config } = info;
   return (
     <section aria-labelledby="server">
-      <h2 id="server">The replica that answers</h2>
+      <h2 id="server">The replica that answers this page</h2>
       <dl>
         <dt>Replica</dt>
         <dd>
@@ -26,7 +26,7 @@ export function ServerInfo({ info }: { readonly info: GetServerInfoResponse }) {
       <details>
         <summary>Its configuration</summary>
         <DataTable
-          caption="Environment variables in force. Secrets are replaced."
+          caption="Effective environment variables. Secrets are replaced."
           columns={[
             { heading: "Variable", cell: ([name]) => <code>{name}</code> },
             { heading: "Value", cell: ([, value]) => <code>{value}</code> },

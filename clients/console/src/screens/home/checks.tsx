@@ -12,6 +12,7 @@ import type { StateTone } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { useLiveInterval } from "../../shell/live.tsx";
+import { denialWords } from "../audit/action-words.ts";
 import { defectTitle } from "../key-quality/quality-words.ts";
 import { ADVISED_AT_ONCE, useAdvice } from "../retention/use-advice.ts";
 import { judge } from "../retention/verdict.ts";
@@ -100,7 +101,12 @@ export function refusalCheck({ hours, error }: RecentHours): Check {
   const fenced = totalOf(hours, "fenced");
   if (mismatches + fenced === 0) return { ...base, finding: NONE };
   const word = formatCount(mismatches + fenced);
-  const detail = `${formatCount(mismatches)} with another fingerprint: a key was used for two operations. ${formatCount(fenced)} superseded: a worker came back after its lease.`;
+  const detail = [
+    ...(mismatches > 0
+      ? [`${formatCount(mismatches)} keys came with another request: one key for two operations.`]
+      : []),
+    ...(fenced > 0 ? [`${formatNoun(fenced, "worker", "workers")} came back after the lease.`] : []),
+  ].join(" ");
   return { ...base, finding: { tone: mismatches > 0 ? "attention" : "quiet", word, detail } };
 }
 
@@ -118,9 +124,9 @@ export function useDenialCheck(): Check {
   const { events, nextPageToken } = listed.data;
   const calls = events.reduce((sum, event) => sum + event.calls, 0);
   if (calls === 0) return { ...base, finding: NONE };
-  const reasons = [...new Set(events.map(({ denial }) => denial))].join(", ");
+  const reasons = [...new Set(events.map(({ denial }) => denialWords(denial)))].join(", ");
   const word = `${nextPageToken === "" ? "" : "at least "}${formatCount(calls)}`;
-  return { ...base, finding: { tone: "attention", word, detail: <code>{reasons}</code> } };
+  return { ...base, finding: { tone: "attention", word, detail: `Because of: ${reasons}.` } };
 }
 
 /** Background changes of records that are not finished. A tenant has at most 20 of them. */
@@ -206,7 +212,7 @@ export function useKeyCheck(namespace: string): Check {
 }
 
 /** Returns a title with a small first letter, for use within a sentence. */
-function inSentence(title: string): string {
+export function inSentence(title: string): string {
   return `${title.charAt(0).toLowerCase()}${title.slice(1)}`;
 }
 

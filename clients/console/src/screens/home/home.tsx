@@ -7,11 +7,12 @@ import { DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar } from "../../parts/filter-bar.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
-import { StateMark } from "../../parts/state-mark.tsx";
+import { StateMark, type StateTone } from "../../parts/state-mark.tsx";
 import { useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
 import {
   type Check,
+  inSentence,
   NOT_ANSWERED,
   refusalCheck,
   useAmbiguousCheck,
@@ -20,7 +21,8 @@ import {
   useKeyCheck,
   useRetentionCheck,
 } from "./checks.tsx";
-import { COUNTS, totalOf } from "./hours.ts";
+import styles from "./home.module.css";
+import { COUNTS, type HourSum, totalOf } from "./hours.ts";
 import { Outcomes, OutcomesLoading } from "./outcomes.tsx";
 import { type RecentHours, useRecentHours } from "./use-hours.ts";
 
@@ -45,7 +47,7 @@ export default function Home() {
   if (!wasAnswered && isTrafficAnswered && checks.every(({ finding }) => finding !== undefined))
     setAnswered(true);
   return (
-    <Screen title="Home" lead={summarize(checks)}>
+    <Screen title="Home" answer={summarize(checks)}>
       {wasAnswered ? (
         <Answers checks={checks} allowed={allowed} namespace={namespace} recent={recent} />
       ) : (
@@ -65,6 +67,7 @@ interface AnswersProps {
 function Answers({ checks, allowed, namespace, recent }: AnswersProps) {
   return (
     <>
+      {recent.hours !== undefined && claimsOf(recent.hours) > 0 && <Stopped hours={recent.hours} />}
       <CheckTable checks={checks} />
       {checks.some(({ finding }) => finding?.word === NOT_ANSWERED) && <RetryFailed />}
       <h2>Traffic</h2>
@@ -97,15 +100,39 @@ function RetryFailed() {
 function summarize(checks: readonly Check[]): string {
   const findings = checks.flatMap(({ finding }) => (finding === undefined ? [] : [finding]));
   if (findings.length < checks.length) return "Looking whether anything is wrong.";
-  const count = findings.filter(({ tone }) => tone === "attention" || tone === "bad").length;
-  if (count > 0) return `${formatNoun(count, "line needs", "lines need")} your attention.`;
+  const problems = checks.filter(({ finding }) => finding !== undefined && RANKS[finding.tone] === 0);
+  if (problems.length > 0) {
+    const names = problems.map(({ name }) => inSentence(name)).join("; ");
+    return `${formatNoun(problems.length, "problem", "problems")}: ${names}.`;
+  }
   const unanswered = findings.filter(({ word }) => word === NOT_ANSWERED).length;
   return unanswered === 0
     ? "Nothing needs your attention."
     : `${unanswered} of ${formatNoun(checks.length, "check", "checks")} were not answered.`;
 }
 
+/** What needs a person comes first. */
+const RANKS: Readonly<Record<StateTone, number>> = { bad: 0, attention: 0, busy: 1, quiet: 1, good: 2 };
+
+/** The checks that found something, and in a line those that did not. */
 function CheckTable({ checks }: { readonly checks: readonly Check[] }) {
+  const rank = ({ finding }: Check) => (finding === undefined ? 1 : RANKS[finding.tone]);
+  const fine = checks.filter((check) => rank(check) === RANKS.good);
+  const found = checks.filter((check) => !fine.includes(check)).toSorted((a, b) => rank(a) - rank(b));
+  return (
+    <>
+      {found.length > 0 && <FoundTable checks={found} />}
+      {fine.length > 0 && (
+        <p>
+          <StateMark tone="good">Nothing found:</StateMark>{" "}
+          {fine.map(({ name }) => inSentence(name)).join("; ")}.
+        </p>
+      )}
+    </>
+  );
+}
+
+function FoundTable({ checks }: { readonly checks: readonly Check[] }) {
   return (
     <DataTable
       caption="Is anything wrong?"
@@ -129,12 +156,25 @@ function CheckTable({ checks }: { readonly checks: readonly Check[] }) {
   );
 }
 
+/** What the service is for. */
+function Stopped({ hours }: { readonly hours: readonly HourSum[] }) {
+  return (
+    <p className={styles.stopped}>
+      <strong>{formatNoun(totalOf(hours, "replayed"), "duplicate", "duplicates")} stopped</strong> in 24 h, of{" "}
+      {formatNoun(claimsOf(hours), "claim", "claims")}
+    </p>
+  );
+}
+
+function claimsOf(hours: readonly HourSum[]): number {
+  return COUNTS.reduce((sum, count) => sum + totalOf(hours, count), 0);
+}
+
 function Traffic({ recent }: { readonly recent: RecentHours }) {
   const { hours, isCut, error, retry } = recent;
   if (error !== undefined) return <ErrorState error={error} retry={retry} />;
   if (hours === undefined) return <OutcomesLoading />;
-  const claims = COUNTS.reduce((sum, count) => sum + totalOf(hours, count), 0);
-  if (claims === 0) {
+  if (claimsOf(hours) === 0) {
     return <Empty command="onceward usage show">No claim was answered in the last 24 hours.</Empty>;
   }
   return (

@@ -16,12 +16,12 @@ const CAPTIONS_HEIGHT = 64;
 const LABEL_EVERY = 6;
 
 const NAMES: Readonly<Record<Count, string>> = {
-  granted: "Claimed",
-  replayed: "Completed, replayed",
-  inProgress: "In progress elsewhere",
+  granted: "Claims that got their key",
+  replayed: "Duplicates stopped",
+  inProgress: "Waited for another worker",
   ambiguous: "Ambiguous",
-  mismatches: "Refused: another fingerprint",
-  fenced: "Refused: superseded claim",
+  mismatches: "Refused: the key of another request",
+  fenced: "Refused: a late worker",
 };
 
 /** What a person has to look at. */
@@ -75,7 +75,7 @@ function OutcomeRow({ count, hours, frame, top }: OutcomeRowProps) {
         <tspan className={styles.rowTotal}>
           {"  "}
           {formatCount(total)}
-          {most > 0 && `, at most ${formatCount(most)} an hour`}
+          {most > 0 && `, busiest hour ${formatCount(most)}`}
         </tspan>
       </text>
       <line x2={frame.width} y1={bottom} y2={bottom} className={styles.base} />

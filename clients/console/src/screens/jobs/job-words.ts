@@ -53,6 +53,7 @@ export function shareOf({ state, kind, recordsExamined, recordsMatching }: Recor
 /** Returns a job's progress in words. */
 export function progressOf(job: RecordJob): string {
   const { kind, recordsChanged, recordsExamined, recordsForgotten, recordsMatching, recordsLeftAlone } = job;
+  if (job.state === RecordJob_State.WAITING) return "not started";
   if (kind === RecordJob_Kind.RESOLVE) {
     const leftAlone = recordsLeftAlone > 0n ? `, ${formatCount(recordsLeftAlone)} left alone` : "";
     return `${formatCount(recordsChanged)} of ${formatNoun(recordsMatching, "record", "records")} resolved${leftAlone}`;

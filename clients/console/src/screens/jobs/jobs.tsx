@@ -25,7 +25,7 @@ const COLUMNS: readonly Column<RecordJob>[] = [
   { heading: "Progress", cell: (job) => <JobProgress job={job} /> },
   { heading: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
   { heading: "Finished", cell: ({ finishedAt }) => <Time at={finishedAt} /> },
-  { heading: "Change", cell: (job) => <CancelButton job={job} look="row" /> },
+  { heading: "", cell: (job) => <CancelButton job={job} look="row" /> },
 ];
 
 /** The background changes of records, newest first. */
@@ -57,7 +57,11 @@ function JobList() {
   }
   const { jobs, nextPageToken } = list.data;
   if (jobs.length === 0 && token === "") {
-    return <Empty command={COMMAND}>No jobs. A job begins when a change concerns existing records.</Empty>;
+    return (
+      <Empty command={COMMAND}>
+        No background changes yet. One begins when a change concerns stored records.
+      </Empty>
+    );
   }
   const unfinished = jobs.filter(isUnfinished).length;
   return (

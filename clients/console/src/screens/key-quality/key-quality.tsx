@@ -58,9 +58,9 @@ function Qualities({ namespace }: { readonly namespace: string }) {
 function Unsuspected({ qualities }: { readonly qualities: readonly KeyQuality[] }) {
   return (
     <section>
-      <h2>Nothing is suspected</h2>
+      <h2>Nothing suspicious</h2>
       <DataTable
-        caption="Namespaces of this page without a suspicion"
+        caption="Namespaces whose keys look right"
         columns={[
           { heading: "Namespace", cell: ({ namespace }) => namespace },
           { heading: "Claims", kind: "number", cell: ({ claims }) => <Quantity value={claims} /> },
@@ -68,7 +68,7 @@ function Unsuspected({ qualities }: { readonly qualities: readonly KeyQuality[] 
             heading: "Counted since",
             cell: ({ observedSince }) => <Time at={observedSince} form="absolute" />,
           },
-          { heading: "Can't be said yet", cell: ({ undecided }) => <Undecided undecided={undecided} /> },
+          { heading: "Too early to say", cell: ({ undecided }) => <Undecided undecided={undecided} /> },
           {
             heading: "Policy",
             cell: ({ namespace }) => <Link href={`/namespaces/${namespace}`}>Show the policy</Link>,

@@ -32,7 +32,7 @@ export function NamespaceQuality({ quality }: { readonly quality: KeyQuality }) 
       ))}
       {undecided.length > 0 && (
         <>
-          <h3>Can't be said yet</h3>
+          <h3>Too early to say</h3>
           <Undecided undecided={undecided} />
         </>
       )}
@@ -56,19 +56,19 @@ function Suspicion({ namespace, suspicion: { defect, evidence, examples, advice 
         {defect === KeyDefect.REPEATS_AFTER_EXPIRY && (
           <>
             {" "}
-            <Link href={`/retention/${namespace}`}>Look at its retention</Link>
+            <Link href={`/retention/${namespace}`}>See how long</Link>
           </>
         )}
       </p>
       <DataTable
-        caption={`Evidence in ${namespace} of: ${defectTitle(defect).toLowerCase()}. Intervals hold with 95 %.`}
+        caption={`What was counted in ${namespace}: ${defectTitle(defect).toLowerCase()}`}
         columns={[
           { heading: "What was counted", cell: ({ measure }) => measureWords(measure) },
           { heading: "Count", kind: "number", cell: ({ count }) => formatCount(Math.round(count)) },
           { heading: "Of", kind: "number", cell: ({ of }) => formatCount(Math.round(of)) },
           { heading: "Share", kind: "number", cell: ({ count, of }) => formatShare(shareOf(count, of)) },
           {
-            heading: "Interval",
+            heading: "Between (95 % sure)",
             kind: "number",
             cell: ({ shareLow, shareHigh }) => `${formatShare(shareLow)} to ${formatShare(shareHigh)}`,
           },

@@ -5,7 +5,7 @@ import { defectTitle } from "./quality-words.ts";
 
 /** Lists the defects that can be neither suspected nor ruled out, and what is missing. */
 export function Undecided({ undecided }: { readonly undecided: readonly UndecidedKeyDefect[] }) {
-  if (undecided.length === 0) return "nothing";
+  if (undecided.length === 0) return "Everything checked";
   return (
     <ul className={styles.plain}>
       {undecided.map(({ defect, insufficient }) => (

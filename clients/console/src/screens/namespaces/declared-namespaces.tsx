@@ -34,7 +34,7 @@ export function DeclaredNamespaces() {
   return (
     <>
       <DataTable
-        caption="Declared namespaces, by name; the values are those in force"
+        caption="Declared namespaces, by name; the values are the effective ones"
         columns={[
           { heading: "Namespace", cell: ({ namespace }) => namespace.name },
           {
@@ -54,7 +54,7 @@ export function DeclaredNamespaces() {
             cell: ({ inForce }) => fieldWords("requireFingerprint", inForce.requireFingerprint),
           },
           {
-            heading: "Sets itself",
+            heading: "Overrides",
             cell: ({ set }) =>
               set.map((field) => POLICY_FIELDS[field].label.toLowerCase()).join(", ") || "nothing",
           },

@@ -19,7 +19,7 @@ export default function Namespaces() {
   return (
     <Screen
       title="Namespaces"
-      lead="A namespace has one kind of operation, such as charges. A declared one has its own policy; every other one follows the tenant's."
+      lead="A namespace is for one kind of operation, such as charges. A declared one has its own policy; every other one follows the tenant's."
     >
       <div className={styles.bar}>
         <nav aria-label="Lists" className={styles.lists}>
@@ -54,7 +54,9 @@ function OpenByName() {
     <search>
       <form className={styles.open} onSubmit={open}>
         <TextField label="Open by name" name="name" problem={problem} placeholder="charges" />
-        <button type="submit">Open</button>
+        <button type="submit" data-look="plain">
+          Open
+        </button>
       </form>
     </search>
   );

@@ -54,7 +54,8 @@ export function RecordFacts({ record }: { readonly record: Record }) {
 
 function FingerprintFact({ record: { namespace, fingerprint } }: { readonly record: Record }) {
   const hex = formatHex(fingerprint);
-  if (hex === "") return <Fact name="Fingerprint">none: another request with this key is not noticed</Fact>;
+  if (hex === "")
+    return <Fact name="Fingerprint">none: a different request with this key would get this result</Fact>;
   return (
     <Fact name="Fingerprint">
       <code>{hex}</code>{" "}
@@ -69,7 +70,7 @@ function TimeFact({ name, at }: { readonly name: string; readonly at: Timestamp 
   if (at === undefined) return undefined;
   return (
     <Fact name={name}>
-      <Time at={at} />
+      <Time at={at} form="both" />
     </Fact>
   );
 }

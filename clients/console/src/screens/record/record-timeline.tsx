@@ -30,7 +30,7 @@ export function RecordTimeline({ record, attempts }: RecordTimelineProps) {
         {timelineOf(record, attempts).map((event) => (
           <li key={event.id} data-when={event.isDue && timestampDate(event.at) > now ? "future" : "past"}>
             <div className={styles.when}>
-              <Time at={event.at} />
+              <Time at={event.at} form="both" />
             </div>
             <div className={styles.what}>
               <StateMark tone={event.tone}>{event.what}</StateMark>

@@ -31,10 +31,11 @@ const SECOND_MS = 1_000;
 export default function RecordScreen() {
   const { namespace, key } = useRecordOfPath();
   return (
-    <Screen title="Record">
-      <p className={styles.key}>
-        <UserText>{key}</UserText> <CopyButton text={key} label="Copy the key" />
-      </p>
+    <Screen
+      title={key}
+      heading={<UserText>{key}</UserText>}
+      actions={<CopyButton text={key} label="Copy the key" />}
+    >
       <Content key={`${namespace}/${key}`} namespace={namespace} recordKey={key} />
     </Screen>
   );

@@ -7,6 +7,7 @@ import { Link, useLocation } from "wouter";
 import { TextField } from "../../parts/field.tsx";
 import { ErrorState } from "../../parts/list-states.tsx";
 import { recordHref } from "../../parts/record-path.ts";
+import { UserText } from "../../parts/user-text.tsx";
 import { useSession } from "../../session/session.ts";
 import { type Found, findKey, findKeyIn } from "./find-record.ts";
 import styles from "./records.module.css";
@@ -41,12 +42,16 @@ export function FindForm({ namespace }: { readonly namespace: string }) {
     <search className={styles.find}>
       <form onSubmit={submit}>
         <TextField label="Open the record of a key" name="key" required maxLength={255} />
-        <button type="submit" aria-disabled={search.isPending}>
+        <button type="submit" data-look="plain" aria-disabled={search.isPending}>
           {search.isPending ? "Looking" : "Open"}
         </button>
         <span className={styles.scope}>{scope}</span>
       </form>
-      <div role="status">{search.data !== undefined && <FindAnswer found={search.data} scope={scope} />}</div>
+      <div role="status">
+        {search.data !== undefined && (
+          <FindAnswer found={search.data} typed={search.variables} namespace={namespace} scope={scope} />
+        )}
+      </div>
       {search.error !== null && <ErrorState error={search.error} />}
     </search>
   );
@@ -54,13 +59,25 @@ export function FindForm({ namespace }: { readonly namespace: string }) {
 
 interface FindAnswerProps {
   readonly found: Found;
+  /** The key that was looked for. */
+  readonly typed: string;
+  readonly namespace: string;
   /** Such as "in every namespace". */
   readonly scope: string;
 }
 
-function FindAnswer({ found: { records, isAll }, scope }: FindAnswerProps) {
+function FindAnswer({ found: { records, isAll }, typed, namespace, scope }: FindAnswerProps) {
   const limit = isAll ? "" : " There may be more: name the namespace in the filter.";
-  if (records.length === 0) return <p>{`No record ${scope} has exactly this key.${limit}`}</p>;
+  if (records.length === 0) {
+    const begins = new URLSearchParams({ prefix: typed, ...(namespace !== "" && { namespace }) });
+    return (
+      <p>
+        {scope === "in every namespace" ? "No namespace has" : `There is no record ${scope} of`} the key{" "}
+        <UserText>{typed}</UserText>.{limit}{" "}
+        <Link href={`/records?${begins}`}>Search keys that begin with it</Link>
+      </p>
+    );
+  }
   if (records.length === 1) return undefined;
   return (
     <p>

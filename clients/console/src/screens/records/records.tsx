@@ -34,7 +34,7 @@ const COLUMNS: readonly Column<Record>[] = [
   { heading: "Attempt", kind: "number", cell: ({ attempt }) => <Quantity value={attempt} /> },
   { heading: "Owner", cell: ({ owner }) => (owner === "" ? "none" : <UserText>{owner}</UserText>) },
   { heading: "Claimed", cell: ({ claimedAt }) => <Time at={claimedAt} /> },
-  { heading: "Remembered until", cell: ({ expiresAt }) => <Time at={expiresAt} /> },
+  { heading: "Forgotten", cell: ({ expiresAt }) => <Time at={expiresAt} /> },
 ];
 
 /** The records of keys: opened by key, listed by filters, counted by state. */

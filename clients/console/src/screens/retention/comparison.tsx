@@ -18,10 +18,10 @@ export function Comparison({ advice, proposal }: { readonly advice: Advice; read
   const bound =
     proposal.evidenceOfMs === proposal.retentionMs || proposal.evidence === undefined
       ? ""
-      : ` Late duplicates of the proposal are at most those of ${formatDuration(proposal.evidenceOfMs)}.`;
+      : `. Late duplicates of the proposal are at most those of ${formatDuration(proposal.evidenceOfMs)}`;
   return (
     <DataTable
-      caption={`What would change.${bound}`}
+      caption={`What would change${bound}`}
       rows={rowsOf(today, proposal)}
       rowKey={({ name }) => name}
       columns={[

@@ -101,7 +101,7 @@ function Answer({
         {describeVerdict(verdict)}{" "}
         {advice.observedSince !== undefined && (
           <span className={styles.quiet}>
-            Observed since <TimeText at={advice.observedSince} />.
+            Observed since <TimeText at={advice.observedSince} form="absolute" />.
           </span>
         )}
       </p>

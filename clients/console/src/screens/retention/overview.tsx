@@ -143,7 +143,9 @@ function NamespaceForm() {
           maxLength={63}
           onChange={(event) => setName(event.target.value)}
         />
-        <button type="submit">Open</button>
+        <button type="submit" data-look="plain">
+          Open
+        </button>
       </form>
     </search>
   );

@@ -29,7 +29,7 @@ export function describeVerdict(verdict: Verdict): string {
   switch (verdict.kind) {
     case "too short": {
       const { perMonth, better } = verdict;
-      const late = `About ${formatEstimate(perMonth)} duplicates a month come later, and take effect a second time.`;
+      const late = `About ${formatEstimate(Math.max(1, Math.round(perMonth)))} duplicates a month come later, and take effect a second time.`;
       if (better === undefined)
         return `${late} No longer retention was observed that would have caught all of them.`;
       const days = better.evidence.kind === "late" ? better.evidence.daysObserved : 0;
@@ -60,6 +60,11 @@ export function describeVerdict(verdict: Verdict): string {
 
 const MILLION = 1_000_000;
 
+/** Nobody counts parts of many duplicates. */
+function wholeFrom10(estimate: number): number {
+  return estimate < 10 ? estimate : Math.round(estimate);
+}
+
 function formatDays(days: number): string {
   return formatNoun(Math.floor(days), "day", "days");
 }
@@ -77,6 +82,8 @@ export function describeMissing(days: number, claims: bigint): string {
 export function formatLate(evidence: Evidence | undefined): string {
   if (evidence === undefined || evidence.kind === "missing") return "not known";
   const { perMonth, low, high } = evidence;
-  const estimate = formatEstimate(perMonth);
-  return low === high ? estimate : `${estimate} (${formatEstimate(low)} – ${formatEstimate(high)})`;
+  const estimate = formatEstimate(wholeFrom10(perMonth));
+  return low === high
+    ? estimate
+    : `${estimate} (${formatEstimate(wholeFrom10(low))} – ${formatEstimate(wholeFrom10(high))})`;
 }

@@ -108,8 +108,8 @@ function LimitInput({ field: { label, help, kind }, text, problem, type }: Limit
       value={text}
       onChange={(event) => type(event.target.value)}
     >
-      <option value="">No: refuse</option>
-      <option value="true">Yes: only count</option>
+      <option value="">Enforce: refuse calls beyond it</option>
+      <option value="true">Count only: refuse nothing</option>
     </SelectField>
   );
 }

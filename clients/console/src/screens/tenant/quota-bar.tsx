@@ -12,7 +12,7 @@ export function QuotaBar({ quota, use }: { readonly quota: MeasuredQuota; readon
     const note = used === undefined ? "not counted" : "not limited";
     return (
       <span className={styles.quiet}>
-        {amount === undefined ? "not limited, not counted" : `${amountWords(quota, amount)}, ${note}`}
+        {amount === undefined ? "-" : `${amountWords(quota, amount)}, ${note}`}
       </span>
     );
   }

@@ -44,7 +44,7 @@ const ADVICE: Readonly<Record<SuspicionKind, string>> = {
   noFingerprints:
     "Send a fingerprint of the request, such as SHA-256 over its canonical form. Then a key that is used for a different request is refused instead of replayed.",
   repeatsAfterExpiry:
-    "Use a longer key retention: GetRetentionAdvice says how long. If a key is used again on purpose, such as once a day, put the day into the key.",
+    "Use a longer key retention: the retention advice says how long. If a key is used again on purpose, such as once a day, put the day into the key.",
 };
 
 /** Namespaces of a page: each takes some statements. */

@@ -1,0 +1,59 @@
+import { useSyncExternalStore } from "react";
+
+/** What a person chooses for this browser, by name; the first choice is the default. */
+const CHOICES = {
+  theme: ["system", "light", "dark"],
+  times: ["relative", "exact"],
+  shortcuts: ["on", "off"],
+} as const;
+
+type Name = keyof typeof CHOICES;
+type Choice<N extends Name> = (typeof CHOICES)[N][number];
+
+const chosen = new Map<Name, string>();
+const listeners = new Set<() => void>();
+
+/** Returns what was chosen, and the function that chooses. A browser that stores nothing forgets it with the page. */
+export function usePreference<N extends Name>(name: N): readonly [Choice<N>, (next: Choice<N>) => void] {
+  const choice = useSyncExternalStore(subscribe, () => read(name));
+  return [choice, (next) => choose(name, next)];
+}
+
+/** Shows the page in the colours that were chosen. */
+export function applyTheme(): void {
+  document.documentElement.dataset.theme = read("theme");
+}
+
+function read<N extends Name>(name: N): Choice<N> {
+  const known: readonly Choice<N>[] = CHOICES[name];
+  if (!chosen.has(name)) chosen.set(name, readStored(name) ?? "");
+  return known.find((choice) => choice === chosen.get(name)) ?? (known[0] as Choice<N>);
+}
+
+function choose(name: Name, next: string): void {
+  chosen.set(name, next);
+  try {
+    localStorage.setItem(keyOf(name), next);
+  } catch {
+    // The browser forbids it; the choice holds until the page is left.
+  }
+  applyTheme();
+  for (const listener of listeners) listener();
+}
+
+function readStored(name: Name): string | null {
+  try {
+    return localStorage.getItem(keyOf(name));
+  } catch {
+    return null;
+  }
+}
+
+function keyOf(name: Name): string {
+  return `onceward.console.${name}`;
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}

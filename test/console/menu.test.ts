@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { expectAccessible } from "../helpers/console/accessibility.ts";
+import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
+import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
+import { screenshot } from "../helpers/console/screenshots.ts";
+import { seedOfRun } from "../helpers/console/seed.ts";
+import { useConsole } from "../helpers/console/use-console.ts";
+
+describeInBrowser("The menu", () => {
+  const { server } = useConsole();
+
+  test("chooses colours and the form of times, also for the next visit", async () => {
+    const page = await openConsole(server, { key: seedOfRun().adminKey, path: "/audit", width: 320 });
+    const when = page.locator("tbody time").first();
+    expect(await when.innerText()).toMatch(/ago$|^now$/);
+    expect(await when.getAttribute("title")).toMatch(/^\d{4}-\d\d-\d\d .* UTC$/);
+    await page.getByRole("button", { name: "Menu" }).click();
+    await page.getByLabel("Colours").selectOption("Dark");
+    await page.getByLabel("Times").selectOption("Date and time, too");
+    await expectAccessible(page);
+    await expectNoSidewaysScroll(page);
+    await screenshot(page, "menu");
+    await page.reload();
+    await untilLoaded(page);
+    expect(await when.innerText()).toMatch(/^\d{4}-\d\d-\d\d .* UTC/);
+    expect(await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme)).toBe("dark");
+  });
+});
