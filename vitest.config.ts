@@ -16,6 +16,7 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/co
 const SERVICE_TESTS = [
   "test/{adapters,admin,cache,cli,client,concurrency,contract,doctor,neighbours}/**/*.test.ts",
   "test/{outage,store,tracing,transports}/**/*.test.ts",
+  "test/model/replay/**/*.test.ts",
 ];
 /**
  * Tests that together run every statement of the service on the oldest supported Postgres: what the statements
@@ -50,7 +51,7 @@ const ENCRYPTED_TESTS = [
  * Tests of test and development tools, and of the published package: run by `npm run check`, not by `npm
  * test`.
  */
-const TOOL_TESTS = ["test/{embedded,packaging,release,tools}/**/*.test.ts"];
+const TOOL_TESTS = ["test/{embedded,packaging,release,tools}/**/*.test.ts", "test/model/*.test.ts"];
 
 /**
  * Tests that run the configurations of `deploy/` with Debian's programs: run by `npm run test:deploy`, not by

@@ -1,0 +1,125 @@
+import {
+  type ClaimCommand,
+  type LiveRecord,
+  type Phase,
+  unfinishedPhase,
+} from "../../../server/src/core/domain/record.ts";
+
+/** A row of `records` in the small scope. Times are minutes; fingerprints and results are numbers. */
+export interface Row {
+  readonly state: "inProgress" | "completed" | "released" | "forgotten";
+  readonly token: number;
+  readonly attempt: number;
+  readonly fingerprint: number;
+  readonly holds: boolean;
+  readonly leaseEnds: number;
+  readonly ends: number;
+  readonly result: number;
+}
+
+/** A claim in the small scope. */
+export interface Claim {
+  readonly key: number;
+  readonly fingerprint: number;
+  readonly acceptsAmbiguous: boolean;
+}
+
+export const LEASE = 1;
+export const RETENTION = 2;
+export const FENCING_MARGIN = 2;
+
+/** One byte names a fingerprint or a result. */
+export const bytesOf = (number: number) => Uint8Array.of(number);
+
+/** Returns the record that a statement reads from a row; undefined: there is none. */
+export function recordOf(row: Row | undefined, key: number, now: number): LiveRecord | undefined {
+  if (row === undefined || row.state === "forgotten" || row.ends <= now) return undefined;
+  return {
+    id: { tenantId: 1, namespace: "n", key: String(key) },
+    phase: phaseOf(row, row.state, now),
+    fencingToken: BigInt(row.token),
+    attempt: row.attempt,
+    claimId: "",
+    owner: "",
+    fingerprint: row.fingerprint === 0 ? undefined : bytesOf(row.fingerprint),
+    firstClaimedAtMs: 0,
+    claimedAtMs: 0,
+    leaseExpiresAtMs: row.leaseEnds,
+    leaseRemainingMs: row.leaseEnds - now,
+    expiresAtMs: row.ends,
+    checkpoint: undefined,
+  };
+}
+
+function phaseOf(row: Row, state: Exclude<Row["state"], "forgotten">, now: number): Phase {
+  switch (state) {
+    case "inProgress":
+      return unfinishedPhase(row.leaseEnds > now, row.holds ? "HOLD" : "RECLAIM");
+    case "released":
+      return { kind: "released", releasedAtMs: 0, reason: "" };
+    case "completed": {
+      const result = {
+        kind: "success",
+        payload: bytesOf(row.result),
+        contentType: "",
+        metadataJson: "",
+      } as const;
+      return {
+        kind: "completed",
+        completedAtMs: 0,
+        result,
+        resultDigest: bytesOf(row.result),
+        resultExpiresAtMs: row.ends,
+      };
+    }
+    default:
+      return state satisfies never;
+  }
+}
+
+/** Returns the command of a claim, for the functions of the domain. */
+export function commandOf({ key, fingerprint, acceptsAmbiguous }: Claim): ClaimCommand {
+  return {
+    id: { tenantId: 1, namespace: "n", key: String(key) },
+    fingerprint: fingerprint === 0 ? undefined : bytesOf(fingerprint),
+    claimId: "",
+    owner: "",
+    acceptAmbiguous: acceptsAmbiguous,
+    leaseMs: LEASE,
+    onLeaseExpiry: "RECLAIM",
+    keyRetentionS: RETENTION,
+    resultRetentionS: RETENTION,
+    failureRetentionS: RETENTION,
+    retentionInForceS: RETENTION,
+  };
+}
+
+/** Returns the row that `claim_records` inserts. */
+export function insertedRow(claim: Claim, token: number, holds: boolean, now: number): Row {
+  return {
+    state: "inProgress",
+    token,
+    attempt: 1,
+    fingerprint: claim.fingerprint,
+    holds,
+    leaseEnds: now + LEASE,
+    ends: now + RETENTION,
+    result: 0,
+  };
+}
+
+/** Returns the row that `take_over_records` leaves; undefined: it changes nothing. */
+export function takenOverRow(row: Row, claim: Claim, base: number, now: number): Row | undefined {
+  const fresh = insertedRow(claim, Math.max(base, row.token + 1), row.holds, now);
+  if (row.state === "forgotten" || row.ends <= now) return fresh;
+  const agree = row.fingerprint === 0 || claim.fingerprint === 0 || row.fingerprint === claim.fingerprint;
+  const isLapsed =
+    row.state === "inProgress" && row.leaseEnds <= now && (!row.holds || claim.acceptsAmbiguous);
+  if (!agree || (row.state !== "released" && !isLapsed)) return undefined;
+  return { ...fresh, attempt: row.attempt + 1, fingerprint: row.fingerprint || claim.fingerprint };
+}
+
+/** Whether `complete_records`, `release_records` and `extend_leases` change the row. */
+export function isSettledBy(row: Row, token: number, now: number): boolean {
+  return row.token === token && row.state === "inProgress" && row.ends > now;
+}

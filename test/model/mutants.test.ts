@@ -1,0 +1,31 @@
+import { readFile } from "node:fs/promises";
+import { describe, expect, test } from "vitest";
+import { MUTANTS } from "./mutants.ts";
+import { findViolation, INVARIANTS } from "./quint.ts";
+
+/** The slowest mutant is found in run 130 of the seed. */
+const SIMULATION = { seed: 1, runs: 400, steps: 60 };
+
+test("the protocol violates no invariant", async () => {
+  const protocol = { ...SIMULATION, module: "protocol", init: "init", step: "step", runs: 250 };
+  expect(await findViolation(protocol)).toBeUndefined();
+});
+
+describe("Without a rule, the protocol violates an invariant:", { concurrent: true }, () => {
+  test.each(Object.entries(MUTANTS))("%s", async (init, { step, invariants }) => {
+    const violation = await findViolation({ ...SIMULATION, module: "mutants", init, step });
+    expect(violation?.invariants).toEqual(invariants);
+  });
+});
+
+test("each invariant is violated by a mutant", () => {
+  const violated = new Set(Object.values(MUTANTS).flatMap(({ invariants }) => invariants));
+  expect([...violated].sort()).toEqual(Object.keys(INVARIANTS).sort());
+});
+
+test("each rule has a mutant", async () => {
+  const domain = await readFile(new URL("domain.qnt", import.meta.url), "utf8");
+  const rules = /type Rules = \{([^}]*)\}/.exec(domain)?.[1]?.match(/\w+(?=: bool)/g) ?? [];
+  const mutants = rules.map((rule) => `without${rule.charAt(0).toUpperCase()}${rule.slice(1)}`);
+  expect(mutants.filter((mutant) => !(mutant in MUTANTS))).toEqual([]);
+});

@@ -1,0 +1,33 @@
+import type { INVARIANTS } from "./quint.ts";
+
+/** A mutant of the protocol: how its runs continue, and what the first run that shows it violates. */
+export interface Mutant {
+  readonly step: "step" | "stepResolving" | "stepGoverning";
+  readonly invariants: readonly (keyof typeof INVARIANTS)[];
+}
+
+/** The mutants by the actions of `mutants.qnt` that begin their runs. */
+export const MUTANTS: Readonly<Record<string, Mutant>> = {
+  withoutLeasePredicate: { step: "stepResolving", invariants: ["oneLiveClaim"] },
+  withoutTokenCheck: { step: "step", invariants: ["onlyTheHolderSettles"] },
+  withoutStateCheck: { step: "step", invariants: ["onlyTheHolderSettles"] },
+  withoutFingerprintCheck: { step: "step", invariants: ["fingerprintsAgree"] },
+  withoutRowToken: { step: "stepResolving", invariants: ["tokensRise"] },
+  withoutTokenFloor: { step: "step", invariants: ["tokensRise"] },
+  withoutSweepMargin: { step: "stepResolving", invariants: ["tokensRise"] },
+  withoutSweepRetention: { step: "step", invariants: ["retentionHolds"] },
+  withoutForgetKeepsRow: { step: "stepResolving", invariants: ["tokensRise"] },
+  withoutTrustedCourse: { step: "step", invariants: ["retentionHolds"] },
+  withoutInstallationRenewed: {
+    step: "step",
+    invariants: ["resultsAreReplayed", "copiesBelongToTheirInstallation"],
+  },
+  withoutLateByDatabase: { step: "step", invariants: ["oneLife"] },
+  withoutTimeRequired: { step: "step", invariants: ["oneLife"] },
+  withoutRowOutlivesKey: { step: "step", invariants: ["oneLife"] },
+  withoutLengthenedStamp: { step: "stepGoverning", invariants: ["oneLife"] },
+  withoutStampAhead: { step: "stepGoverning", invariants: ["oneLife"] },
+  withoutRestampWaits: { step: "stepGoverning", invariants: ["oneLife"] },
+  withoutRestoreStamp: { step: "step", invariants: ["oneLife"] },
+  withoutRetentionKept: { step: "step", invariants: ["oneLife"] },
+};
