@@ -91,6 +91,8 @@ export function commandOf({ key, fingerprint, acceptsAmbiguous }: Claim): ClaimC
     resultRetentionS: RETENTION,
     failureRetentionS: RETENTION,
     retentionInForceS: RETENTION,
+    keyCreatedAtMs: undefined,
+    acceptedUntilMs: undefined,
   };
 }
 
