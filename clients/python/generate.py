@@ -14,13 +14,17 @@ SOURCE = HERE / "src"
 FILES = ["errors.proto", "idempotency.proto", "record.proto"]
 
 if __name__ == "__main__":
-    code = protoc.main([
-        "protoc",
-        f"--proto_path={PROTO}",
-        f"--proto_path={Path(protoc.__file__).parent / '_proto'}",
-        f"--python_out={SOURCE}",
-        f"--pyi_out={SOURCE}",
-        *[f"onceward/v1/{file}" for file in FILES],
-    ])
-    (SOURCE / "onceward" / "v1" / "__init__.py").write_text('"""The messages of onceward.v1, written by generate.py."""\n')
+    code = protoc.main(
+        [
+            "protoc",
+            f"--proto_path={PROTO}",
+            f"--proto_path={Path(protoc.__file__).parent / '_proto'}",
+            f"--python_out={SOURCE}",
+            f"--pyi_out={SOURCE}",
+            *[f"onceward/v1/{file}" for file in FILES],
+        ]
+    )
+    (SOURCE / "onceward" / "v1" / "__init__.py").write_text(
+        '"""The messages of onceward.v1, written by generate.py."""\n'
+    )
     raise SystemExit(code)

@@ -58,9 +58,10 @@ test.runIf(python).each(pythonAdapters(python))(
 );
 
 test.runIf(python)(
-  "the Python sources pass mypy --strict and their own tests",
+  "the Python sources pass ruff, mypy --strict and their own tests",
   { timeout: TIMEOUT_MS },
   async () => {
+    await run(python, ["-m", "ruff", "check", "."], { cwd: PACKAGE });
     await run(python, ["-m", "mypy"], { cwd: PACKAGE });
     const { stdout } = await run(python, ["-m", "pytest", "-q", "-p", "no:cacheprovider"], { cwd: PACKAGE });
     expect(stdout).toMatch(/^\d+ passed/m);

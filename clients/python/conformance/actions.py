@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from reports import report_error
+from values import read_value
+
 from onceward import derive_key, fingerprint_of, format_idempotency_key, join_key, parse_idempotency_key
 from onceward._flow import retry_delay_ms
 from onceward._keys import looks_like_timestamp
 from onceward._lease import lease_ends_at_ms
-
-from reports import report_error
-from values import read_value
 
 
 def perform_action(case: dict[str, Any]) -> object:

@@ -1,4 +1,6 @@
-"""The adapters of the Python clients for clients/conformance: the blocking one, and with --asyncio the other one."""
+"""The adapters of the Python clients for clients/conformance: the blocking one, and with --asyncio the other
+one.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from values import camel_case, write_value
+
 from onceward import (
     AmbiguousError,
     BaseClaim,
@@ -15,8 +17,6 @@ from onceward import (
     RunResult,
     TerminalError,
 )
-
-from values import camel_case, write_value
 
 
 def report_result(result: RunResult[Any]) -> dict[str, Any]:
@@ -38,7 +38,9 @@ def report_error(error: BaseException) -> dict[str, Any]:
     if isinstance(error, OncewardError):
         return {"error": {**_describe(error), **_describe_kind(error)}}
     if isinstance(error, TerminalError):
-        return {"terminal": {"name": error.name, "message": error.message, "details": write_value(error.details)}}
+        return {
+            "terminal": {"name": error.name, "message": error.message, "details": write_value(error.details)}
+        }
     if isinstance(error, asyncio.CancelledError):
         return {"cancelled": True}
     return {"thrown": str(error)}

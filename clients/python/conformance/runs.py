@@ -6,10 +6,10 @@ import threading
 import warnings
 from typing import Any
 
-from onceward import BytesCodec, Claim, Onceward, TerminalError
-
 from reports import describe_claim, report_error, report_result
 from values import read_value, snake_case
+
+from onceward import BytesCodec, Claim, Onceward, TerminalError
 
 
 def perform_runs(case: dict[str, Any]) -> object:
@@ -56,14 +56,18 @@ def options_of(run: dict[str, Any]) -> tuple[str, str, Any]:
     if options.get("codec") == "bytes":
         options["codec"] = BytesCodec()
     if "terminalErrors" in run:
-        options["classify_error"] = lambda error: "terminal" if str(error) in run["terminalErrors"] else "release"
+        options["classify_error"] = lambda error: (
+            "terminal" if str(error) in run["terminalErrors"] else "release"
+        )
     return namespace, key, options
 
 
 def _perform_steps(steps: list[dict[str, Any]], claim: Claim, seen: dict[str, Any]) -> object:
     for step in steps:
         if "saveCheckpoint" in step:
-            claim.save_checkpoint(step["saveCheckpoint"]["name"], read_value(step["saveCheckpoint"].get("state")))
+            claim.save_checkpoint(
+                step["saveCheckpoint"]["name"], read_value(step["saveCheckpoint"].get("state"))
+            )
         elif "awaitLost" in step:
             claim.wait_until_lost()
             seen["lost"] = claim.lost.reason if claim.lost else None

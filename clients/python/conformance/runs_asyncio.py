@@ -6,11 +6,11 @@ import asyncio
 import warnings
 from typing import Any
 
-from onceward.aio import Claim, Onceward
-
 from reports import describe_claim, report_error, report_result
 from runs import options_of, perform_other_step
 from values import read_value
+
+from onceward.aio import Claim, Onceward
 
 
 async def perform_runs_asyncio(case: dict[str, Any]) -> object:

@@ -1,4 +1,7 @@
-"""What fingerprints make of values that only Python has. Values of every language are in clients/conformance."""
+"""What fingerprints make of values that only Python has.
+
+Values of every language are in clients/conformance.
+"""
 
 import random
 import struct

@@ -10,7 +10,9 @@ from onceward.aio import Onceward as AioOnceward
 
 
 @pytest.mark.parametrize("client", [Onceward, AioOnceward])
-@pytest.mark.parametrize("address", ["localhost:50051", "ftp://localhost", "http://localhost/path", "http://me:secret@localhost"])
+@pytest.mark.parametrize(
+    "address", ["localhost:50051", "ftp://localhost", "http://localhost/path", "http://me:secret@localhost"]
+)
 def test_an_address_that_is_no_origin_is_refused(client: type[Onceward], address: str) -> None:
     with pytest.raises(InvalidRequestError) as refused:
         client(address, api_key="key")

@@ -1,17 +1,29 @@
-"""Gets the claim of a run: waits, retries, renews a lease whose answer came late, or ends with a stored result."""
+"""Gets the claim of a run: waits, retries, renews a lease whose answer came late, or ends with a stored
+result.
+"""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Union
+from typing import Any, TypeAlias
 
 from ._catalogue import DeadlineExceededError, InternalError
 from ._checkpoint import read_checkpoint
 from ._errors import AmbiguousError, ClaimRef, InProgressError, OncewardError
 from ._fingerprint import fingerprint_of
-from ._flow import ATTEMPT_TIMEOUT_MS, Call, Flow, Settle, Sleep, duration, duration_ms, retry_delay_ms, retrying
+from ._flow import (
+    ATTEMPT_TIMEOUT_MS,
+    Call,
+    Flow,
+    Settle,
+    Sleep,
+    duration,
+    duration_ms,
+    retry_delay_ms,
+    retrying,
+)
 from ._lease import is_claim_gone, lease_ends_at_ms, lease_now_ms, now_ms
 from ._limits import MAX_WAIT_MS
 from ._mapping import is_retryable, is_unreachable, may_have_happened
@@ -36,7 +48,10 @@ _DEFAULT_LEASE_MS = 30_000
 
 @dataclass(frozen=True)
 class Granted:
-    """The lease lasts: the function may begin at once. ``sent_at_ms``: when the call was sent that the lease counts from."""
+    """The lease lasts: the function may begin at once.
+
+    ``sent_at_ms``: when the call was sent that the lease counts from.
+    """
 
     claimed: Claimed
     sent_at_ms: float
@@ -57,12 +72,12 @@ class Unguarded:
     error: OncewardError
 
 
-Acquired = Union[Granted, Done, Unguarded]
+Acquired: TypeAlias = Granted | Done | Unguarded
 
 
 @dataclass
 class _Sent:
-    """The Claim calls of one run, which all have one claim id: whether the service may hold a claim for it."""
+    """The Claim calls of one run, under one claim id: whether the service may hold a claim for it."""
 
     request: ClaimRequest
     may_be_held: bool = False
@@ -125,7 +140,8 @@ def _claim_or_wait(operation: Operation, sent: _Sent) -> Flow[Acquired]:
     try:
         response, sent_at_ms = yield from _claim(operation, sent)
     except OncewardError as error:
-        # Only for the first call: once the service has named another holder, an outage doesn't make that untrue.
+        # Only for the first call: once the service has named another holder, an outage doesn't make that
+        # untrue.
         if operation.proceeds and is_unreachable(error):
             return Unguarded(error)
         raise
@@ -148,7 +164,8 @@ def _claim_or_wait(operation: Operation, sent: _Sent) -> Flow[Acquired]:
             if now_ms() >= wait_until_ms:
                 raise _in_progress(operation.ref, response)
             response = yield from _wait(operation, sent, wait_until_ms)
-            # A lease counts from when its call was sent, and the waiting call was sent long ago. The same claim again
+            # A lease counts from when its call was sent, and the waiting call was sent long ago. The same
+            # claim again
             # returns a lease that counts from now.
             if response.WhichOneof("outcome") == "claimed":
                 response, sent_at_ms = yield from _claim(operation, sent)
@@ -206,7 +223,8 @@ def _noting(calls: Flow[Any], sent: _Sent) -> Flow[Any]:
 def _renew_if_late(operation: Operation, claimed: Claimed, sent_at_ms: float) -> Flow[Granted | None]:
     """Returns the claim with a lease that lasts now; None if the claim is gone.
 
-    A heartbeat renews a lease also after its end, and is preferred to another Claim, which would count as an attempt.
+    A heartbeat renews a lease also after its end, and is preferred to another Claim, which would count as an
+    attempt.
     """
     remaining_ms = duration_ms(claimed.lease_remaining)
     answers = 1
@@ -260,7 +278,8 @@ def _release_unbegun(sent: _Sent, lease_ms: float) -> Flow[None]:
 def _release_once(request: ClaimRequest) -> Flow[None]:
     lookup = yield Call("Lookup", LookupRequest(namespace=request.namespace, key=request.key))
     record: Record = lookup.record
-    # Another Claim returns this run's own one. Without one it would be granted, and keep the next delivery away.
+    # Another Claim returns this run's own one. Without one it would be granted, and keep the next delivery
+    # away.
     if record.state != Record.STATE_IN_PROGRESS or record.owner != request.owner:
         return
     claim = ClaimRequest()

@@ -9,7 +9,15 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
-from ._connection import CHANNEL_OPTIONS, Credential, Target, closed_error, metadata_of, path_of, response_class
+from ._connection import (
+    CHANNEL_OPTIONS,
+    Credential,
+    Target,
+    closed_error,
+    metadata_of,
+    path_of,
+    response_class,
+)
 from ._errors import OncewardError
 from ._flow import Call, Flow, Settle, Sleep
 from ._mapping import error_from_call
@@ -108,7 +116,10 @@ class Calls:
 
 
 async def _answer_of(call: Call, answer: asyncio.Task[Any], ends: list[asyncio.Future[Any]]) -> Any:
-    """Waits for one of the ends. Returns the answer; a call that is not answered then is noted, and continues."""
+    """Waits for one of the ends.
+
+    Returns the answer; a call that is not answered then is noted, and continues.
+    """
     try:
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -154,7 +165,9 @@ async def _drive(
 
 
 async def _perform(
-    step: Call | Sleep | Settle, call: Callable[[Call], Awaitable[Any]], sleep: Callable[[float], Awaitable[None]]
+    step: Call | Sleep | Settle,
+    call: Callable[[Call], Awaitable[Any]],
+    sleep: Callable[[float], Awaitable[None]],
 ) -> Any:
     if isinstance(step, Call):
         return await call(step)

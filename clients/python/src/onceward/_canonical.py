@@ -6,7 +6,7 @@ import json
 
 
 def canonical_json(value: object) -> str:
-    """Returns the canonical text of a JSON value: None, bool, int, float, str, list, or dict with str keys."""
+    """Returns the canonical text of a JSON value: None, bool, int, float, str, list, dict with str keys."""
     if isinstance(value, dict):
         # By UTF-16 code units, as RFC 8785 sorts.
         names = sorted(value, key=lambda name: str(name).encode("utf-16-be"))

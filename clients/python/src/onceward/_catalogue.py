@@ -141,7 +141,10 @@ class TenantSuspendedError(_CatalogueError):
 
 
 class DatabaseUnavailableError(_CatalogueError):
-    """The service's database did not answer; a write may have happened. The client retries until ``timeout_ms``."""
+    """The service's database did not answer; a write may have happened.
+
+    The client retries until ``timeout_ms``.
+    """
 
     _reason = "DATABASE_UNAVAILABLE"
 
@@ -159,13 +162,19 @@ class RecordContendedError(_CatalogueError):
 
 
 class ShuttingDownError(_CatalogueError):
-    """The replica is shutting down. The client retries, at another replica if there is one, until ``timeout_ms``."""
+    """The replica is shutting down.
+
+    The client retries, at another replica if there is one, until ``timeout_ms``.
+    """
 
     _reason = "SHUTTING_DOWN"
 
 
 class DeadlineExceededError(_CatalogueError):
-    """The call's deadline passed at the service; a write may have happened. The client retries until ``timeout_ms``."""
+    """The call's deadline passed at the service; a write may have happened.
+
+    The client retries until ``timeout_ms``.
+    """
 
     _reason = "DEADLINE_EXCEEDED"
 
@@ -243,13 +252,19 @@ class QuotaRecordsError(_CatalogueError):
 
 
 class QuotaBytesError(_CatalogueError):
-    """The tenant's results and checkpoints take as many bytes as its quota. The client retries until ``timeout_ms``."""
+    """The tenant's results and checkpoints take as many bytes as its quota.
+
+    The client retries until ``timeout_ms``.
+    """
 
     _reason = "QUOTA_BYTES"
 
 
 class IssuerUnavailableError(_CatalogueError):
-    """The token's signing key is unknown, and its issuer does not answer. The client retries until ``timeout_ms``."""
+    """The token's signing key is unknown, and its issuer does not answer.
+
+    The client retries until ``timeout_ms``.
+    """
 
     _reason = "ISSUER_UNAVAILABLE"
 
@@ -267,7 +282,10 @@ class QuotaRecordJobsError(_CatalogueError):
 
 
 class RecordUnreadableError(_CatalogueError):
-    """The service cannot decrypt the record's result or checkpoint. An operator has to act; a retry does not help."""
+    """The service cannot decrypt the record's result or checkpoint.
+
+    An operator has to act; a retry does not help.
+    """
 
     _reason = "RECORD_UNREADABLE"
 

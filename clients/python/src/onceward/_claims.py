@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextvars import ContextVar
-from typing import Any, Union
+from typing import Any
 
 from ._acquire import Done, Granted, Unguarded
 from ._checkpoint import read_checkpoint
@@ -27,7 +27,9 @@ class BaseClaim:
 
     @property
     def guarded(self) -> bool:
-        """False if the service was unreachable and ``on_unavailable`` is "proceed": no claim keeps others away."""
+        """False if the service was unreachable and ``on_unavailable`` is "proceed": no claim keeps others
+        away.
+        """
         return self._held.lease is not None
 
     @property
@@ -42,7 +44,10 @@ class BaseClaim:
 
     @property
     def fencing_token(self) -> int:
-        """Strictly increasing per key. Pass it to a downstream that refuses older holders. 0 if not guarded."""
+        """Strictly increasing per key.
+
+        Pass it to a downstream that refuses older holders. 0 if not guarded.
+        """
         return self._held.fencing_token
 
     @property
@@ -56,11 +61,11 @@ class BaseClaim:
         return None if self._held.lease is None else self._held.lease.lost
 
     def derive_key(self, label: str) -> str:
-        """Returns an idempotency key for a downstream: the same on every attempt, different for every label."""
+        """Returns a key for a downstream: the same on every attempt, different for every label."""
         return derive_key(self.namespace, self.key, label)
 
 
-_current: ContextVar[Union[BaseClaim, None]] = ContextVar("onceward_claim", default=None)
+_current: ContextVar[BaseClaim | None] = ContextVar("onceward_claim", default=None)
 
 
 def enter_claim(claim: BaseClaim) -> Any:
@@ -81,7 +86,9 @@ def current_claim() -> BaseClaim:
     return claim
 
 
-def hold(operation: Operation, acquired: Granted | Unguarded, lease: Lease | None) -> tuple[Held, Checkpoint | None]:
+def hold(
+    operation: Operation, acquired: Granted | Unguarded, lease: Lease | None
+) -> tuple[Held, Checkpoint | None]:
     """Returns the claim of a run that may begin, with the checkpoint of an earlier attempt."""
     if isinstance(acquired, Unguarded):
         message = f"The service is unreachable, and a function runs without a claim: {acquired.error}"
@@ -98,7 +105,10 @@ def granted_ref(operation: Operation, granted: Granted) -> ClaimRef:
 
 
 def replayed(operation: Operation, done: Done) -> RunResult[Any]:
-    """Returns the result of an operation that was done before. :raises TerminalError, ResultUnavailableError:"""
+    """Returns the result of an operation that was done before.
+
+    :raises TerminalError, ResultUnavailableError:
+    """
     completed = done.response.completed
     return RunResult(
         value=replay(completed, operation.codec, operation.ref),
@@ -112,5 +122,7 @@ def replayed(operation: Operation, done: Done) -> RunResult[Any]:
 def warn_of_timestamp(key: str) -> None:
     """Warns of a key that looks like the current time: each delivery would have another one."""
     if looks_like_timestamp(key):
-        message = "A key looks like the current time: if each delivery makes its own key, each runs the operation again"
+        message = (
+            "A key looks like the current time: deliveries with keys of their own each run the operation"
+        )
         warnings.warn(message, RuntimeWarning, stacklevel=4)

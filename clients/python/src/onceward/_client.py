@@ -62,7 +62,10 @@ class Claim(BaseClaim):
 
 
 class ClaimScope(Generic[T]):
-    """The claim of a ``with`` block. ``replayed`` says whether the operation was done before, with ``value``."""
+    """The claim of a ``with`` block.
+
+    ``replayed`` says whether the operation was done before, with ``value``.
+    """
 
     def __init__(self, claim: Claim | None, complete: Callable[[Any], Any], value: Any) -> None:
         #: The claim; None if the operation was done before.
@@ -84,7 +87,8 @@ class ClaimScope(Generic[T]):
 
 
 class Onceward:
-    """A client of the service. Create one per process and share it among threads; it connects at the first call.
+    """A client of the service. Create one per process and share it among threads; it connects at the first
+    call.
 
     :param address: such as "http://localhost:50051"; with https: over TLS.
     :param api_key: the credential; or ``token``, a function that returns it for each call.
@@ -109,7 +113,9 @@ class Onceward:
         credential = credential_of(api_key, token)
         owner = default_owner() if owner is None else owner
         self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error)
-        operation_of("defaults", "key", {"owner": owner, "wait_ms": wait_ms, "timeout_ms": timeout_ms}, self._defaults)
+        operation_of(
+            "defaults", "key", {"owner": owner, "wait_ms": wait_ms, "timeout_ms": timeout_ms}, self._defaults
+        )
         if target.encrypted:
             tls = grpc.ssl_channel_credentials(tls_ca)
             channel = grpc.secure_channel(target.authority, tls, options=CHANNEL_OPTIONS)
@@ -126,7 +132,8 @@ class Onceward:
         :param namespace: the group of operations that share a policy, such as "charges".
         :param key: the operation's id, the same on every delivery: never the id of an attempt, nor a time.
         :raises TerminalError: if the operation failed permanently, now or before.
-        :raises OncewardError: InProgressError, AmbiguousError, CompletionError, ResultUnavailableError, and the
+        :raises OncewardError: InProgressError, AmbiguousError, CompletionError, ResultUnavailableError, and
+            the
             class of each reason of errors.proto. An error of the function is raised unchanged.
         """
         return self.run_detailed(namespace, key, fn, **options).value
@@ -134,7 +141,7 @@ class Onceward:
     def run_detailed(
         self, namespace: str, key: str, fn: Callable[[Claim], T], **options: Unpack[RunOptions]
     ) -> RunResult[T]:
-        """Does what ``run`` does, and also returns whether the value was replayed, and when the key expires."""
+        """Does what ``run`` does, and returns whether the value was replayed, and when the key expires."""
         operation = operation_of(namespace, key, options, self._defaults)
         with self._running():
             acquired = self._acquire(operation)
@@ -171,7 +178,8 @@ class Onceward:
     def claim(self, namespace: str, key: str, **options: Unpack[RunOptions]) -> Iterator[ClaimScope[Any]]:
         """Claims for a ``with`` block, which calls ``complete`` unless the operation was done before.
 
-        A block that ends without ``complete`` releases the claim; an error ends it as an error of ``run``'s function.
+        A block that ends without ``complete`` releases the claim; an error ends it as an error of ``run``'s
+        function.
         """
         operation = operation_of(namespace, key, options, self._defaults)
         with self._running():
@@ -192,9 +200,11 @@ class Onceward:
                     self._calls.drive(held.release(RuntimeError()))
 
     def close(self, timeout_ms: int | None = None) -> None:
-        """Refuses new runs, ends waiting ones with CLOSED, waits for running functions, and closes the connection.
+        """Refuses new runs, ends waiting ones with CLOSED, waits for running functions, and closes the
+        connection.
 
-        :param timeout_ms: how long to wait. Then the claims of running functions are lost with CLOSED, and functions that
+        :param timeout_ms: how long to wait. Then the claims of running functions are lost with CLOSED, and
+            functions that
             end within a further second are still stored. Default: no limit.
         """
         self._calls.end_waits()

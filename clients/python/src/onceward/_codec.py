@@ -1,4 +1,7 @@
-"""How values and failures are stored, and how stored ones are read. The same in the client of every language."""
+"""How values and failures are stored, and how stored ones are read.
+
+The same in the client of every language.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +110,9 @@ def encode_effect(effect: Effect, codec: Codec) -> Result:
         kind = Result.KIND_FAILURE
     size = len(encoded.payload)
     if size > MAX_RESULT_BYTES:
-        raise ResultTooLargeError(f"The result is {size} bytes; no policy takes more than {MAX_RESULT_BYTES}.")
+        raise ResultTooLargeError(
+            f"The result is {size} bytes; no policy takes more than {MAX_RESULT_BYTES}."
+        )
     return Result(
         kind=kind, payload=encoded.payload, content_type=encoded.content_type, metadata=dict(encoded.metadata)
     )
@@ -167,7 +172,10 @@ def codec_error(error: Exception) -> OncewardError:
 
 
 def _stored_failure(result: Result) -> TerminalError:
-    """Returns a stored failure. One that another client stored may have any shape; then all of it becomes ``details``."""
+    """Returns a stored failure.
+
+    One that another client stored may have any shape; then all of it becomes ``details``.
+    """
     failure: Any = result.payload
     if result.content_type == _JSON:
         try:

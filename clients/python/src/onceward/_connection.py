@@ -39,7 +39,10 @@ class Target:
 
 
 def credential_of(api_key: str | None, token: Credential | None) -> Credential:
-    """Returns what gives the credential of each call. :raises InvalidRequestError: unless there is exactly one."""
+    """Returns what gives the credential of each call.
+
+    :raises InvalidRequestError: unless there is exactly one.
+    """
     if api_key is not None and token is None:
         return lambda: api_key
     if token is not None and api_key is None:

@@ -37,7 +37,8 @@ class Checkpoint:
 
 
 class OncewardError(Exception):
-    """Any failure between the caller and the service. An error of the guarded function is never wrapped in it.
+    """Any failure between the caller and the service. An error of the guarded function is never wrapped in
+    it.
 
     Branch on ``reason`` or on the class; the message is for people. ``remedy`` says what to do.
     """
@@ -82,10 +83,18 @@ def _claim_text(claim: ClaimRef) -> str:
 
 
 class InProgressError(OncewardError):
-    """Another holder has the claim, and still had it after ``wait_ms``. Nothing ran; a later retry is safe."""
+    """Another holder has the claim, and still had it after ``wait_ms``.
+
+    Nothing ran; a later retry is safe.
+    """
 
     def __init__(
-        self, claim: ClaimRef, owner: str, attempt: int, lease_expires_at: datetime | None, retry_delay_ms: float
+        self,
+        claim: ClaimRef,
+        owner: str,
+        attempt: int,
+        lease_expires_at: datetime | None,
+        retry_delay_ms: float,
     ) -> None:
         message = f"Attempt {attempt} is in progress at {owner or 'an unnamed owner'}."
         super().__init__("IN_PROGRESS", message, claim=claim, retry_delay_ms=retry_delay_ms)
@@ -120,7 +129,8 @@ class AmbiguousError(OncewardError):
 class ResultUnavailableError(OncewardError):
     """The effect happened, once, but its value is not available. Nothing ran now.
 
-    RESULT_EXPIRED: its retention has ended. RESULT_LOST: it could not be stored. RESULT_NOT_JSON, CODEC_FAILED: this
+    RESULT_EXPIRED: its retention has ended. RESULT_LOST: it could not be stored. RESULT_NOT_JSON,
+    CODEC_FAILED: this
     run's codec can't read it; see ``__cause__``.
     """
 
@@ -136,8 +146,10 @@ class Effect:
 class CompletionError(OncewardError):
     """The function ran to its end, but its outcome could not be stored unchanged. ``effect`` is the outcome.
 
-    ``stored``: the operation is stored as done without its value, so that it does not run again. Otherwise, with
-    CLAIM_SUPERSEDED another holder took over, and with any other reason the next delivery runs the function again
+    ``stored``: the operation is stored as done without its value, so that it does not run again. Otherwise,
+    with
+    CLAIM_SUPERSEDED another holder took over, and with any other reason the next delivery runs the function
+    again
     (policy RECLAIM) or finds the record ambiguous (HOLD) once the lease has expired.
     """
 
@@ -157,9 +169,11 @@ class CompletionError(OncewardError):
 
 
 class TerminalError(Exception):
-    """The operation failed permanently. If the guarded function raises it, it is stored, and every repeat raises it.
+    """The operation failed permanently. If the guarded function raises it, it is stored, and every repeat
+    raises it.
 
-    The message, ``name`` and ``details`` (a JSON value) are kept; the class, the cause and the traceback are not.
+    The message, ``name`` and ``details`` (a JSON value) are kept; the class, the cause and the traceback are
+    not.
     """
 
     def __init__(self, message: str, details: Any = None, *, name: str = "TerminalError") -> None:
@@ -167,5 +181,3 @@ class TerminalError(Exception):
         self.message = message
         self.details = details
         self.name = name
-
-

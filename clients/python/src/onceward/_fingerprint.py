@@ -17,14 +17,19 @@ _Omissions = dict[str, Union["_Omissions", None]]
 
 
 def fingerprint_of(value: object, *, omit: Sequence[str] = ()) -> bytes:
-    """Returns the 32 bytes that bind a key to one request: the SHA-256 of the value's canonical JSON (RFC 8785).
+    """Returns the 32 bytes that bind a key to one request: the SHA-256 of the value's canonical JSON (RFC
+    8785).
 
-    The same value has the same fingerprint in the client of every language. 32 bytes are returned unchanged, as a hash
-    made elsewhere. A dict, list or tuple may hold str, bool, int, float, None and aware datetimes, which count as their
+    The same value has the same fingerprint in the client of every language. 32 bytes are returned unchanged,
+    as a hash
+    made elsewhere. A dict, list or tuple may hold str, bool, int, float, None and aware datetimes, which
+    count as their
     ISO text in UTC. Anything else is refused, because two different values would have the same JSON.
 
-    :param omit: members that differ between deliveries of one operation, as JSON Pointers (RFC 6901): ``/sentAt``.
-    :raises InvalidRequestError: for a value without a JSON form; its one violation is of the field ``fingerprint``.
+    :param omit: members that differ between deliveries of one operation, as JSON Pointers (RFC 6901):
+        ``/sentAt``.
+    :raises InvalidRequestError: for a value without a JSON form; its one violation is of the field
+        ``fingerprint``.
     """
     if isinstance(value, (bytes, bytearray, memoryview)):
         digest = bytes(value)
@@ -40,7 +45,10 @@ def fingerprint_of(value: object, *, omit: Sequence[str] = ()) -> bytes:
 
 
 def _plain(value: object, path: str, omissions: _Omissions | None, ancestors: set[int]) -> object:
-    """Returns the value as JSON has it. :raises InvalidRequestError: with the path of the first part that has no form."""
+    """Returns the value as JSON has it.
+
+    :raises InvalidRequestError: with the path of the first part that has no form.
+    """
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):

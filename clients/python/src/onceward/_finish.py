@@ -20,7 +20,7 @@ from .v1.record_pb2 import Result
 
 
 class Held:
-    """A claim that this process holds; without a lease, what stands for it while the service is unreachable."""
+    """A claim that this process holds; without a lease, what stands for one during an outage."""
 
     def __init__(self, operation: Operation, ref: ClaimRef, attempt: int, lease: Lease | None) -> None:
         self.operation = operation
@@ -83,7 +83,10 @@ class Held:
         return reply
 
     def release(self, error: BaseException) -> Flow[None]:
-        """Releases the claim, so that a retry runs at once. Never raises: the caller must see the function's error."""
+        """Releases the claim, so that a retry runs at once.
+
+        Never raises: the caller must see the function's error.
+        """
         if self.lease is None:
             return
         reason = truncate_utf8(_describe(error, self.operation).replace("\0", ""), MAX_RELEASE_REASON_BYTES)
@@ -95,7 +98,10 @@ class Held:
             return
 
     def save_checkpoint(self, name: str, state: Any) -> Flow[None]:
-        """Saves a checkpoint, and prolongs the lease, which lasts when this returns. :raises OncewardError:"""
+        """Saves a checkpoint, and prolongs the lease, which lasts when this returns.
+
+        :raises OncewardError:
+        """
         request = ExtendLeaseRequest(**self._name(), checkpoint=write_checkpoint(name, state))
         lease = self.lease
         if lease is None:
@@ -132,7 +138,9 @@ class Held:
 
 
 def finish(held: Held, effect: Effect) -> Flow[RunResult[Any]]:
-    """Ends a claim by the outcome of its function: completes it, or releases it and raises the function's error."""
+    """Ends a claim by the outcome of its function: completes it, or releases it and raises the function's
+    error.
+    """
     error = effect.error
     if error is None:
         return (yield from held.complete(effect))
@@ -163,7 +171,9 @@ def _terminal_error_of(error: BaseException, operation: Operation) -> TerminalEr
 
 
 def _describe(error: BaseException, operation: Operation) -> str:
-    """Returns the name of the error's class, never its message: the reason of a release is stored in plain form."""
+    """Returns the name of the error's class, never its message: the reason of a release is stored in plain
+    form.
+    """
     if operation.describe_error is not None:
         try:
             return str(operation.describe_error(error))

@@ -1,6 +1,7 @@
 """The parts of a flow: work that the blocking and the asyncio client do alike.
 
-A flow is a generator that yields what it needs done, a call or a pause, and gets the answer. Each client drives flows
+A flow is a generator that yields what it needs done, a call or a pause, and gets the answer. Each client
+drives flows
 in its own way, so that the rules about leases and retries are written once.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, Union
+from typing import Any, TypeVar
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.message import Message
@@ -46,13 +47,16 @@ class Sleep:
 
 @dataclass(frozen=True)
 class Settle:
-    """A wait for calls whose flow ended before their answers. The driver sends a list of responses and errors."""
+    """A wait for calls whose flow ended before their answers.
+
+    The driver sends a list of responses and errors.
+    """
 
     calls: list[Any]
 
 
 T = TypeVar("T")
-Flow = Generator[Union[Call, Sleep, Settle], Any, T]
+Flow = Generator[Call | Sleep | Settle, Any, T]
 
 
 def retrying(make: Callable[[], Call], give_up_at_ms: float) -> Flow[Any]:
@@ -73,7 +77,9 @@ def retrying(make: Callable[[], Call], give_up_at_ms: float) -> Flow[Any]:
 
 
 def retry_delay_ms(failures: int, at_least_ms: float) -> float:
-    """Returns between half and the whole of a doubling delay, so that callers that failed together retry apart."""
+    """Returns between half and the whole of a doubling delay, so that callers that failed together retry
+    apart.
+    """
     delay_ms = min(_MAX_DELAY_MS, _FIRST_DELAY_MS * 2.0 ** min(failures, 16))
     return at_least_ms + delay_ms * (0.5 + random.random() / 2)
 

@@ -28,7 +28,8 @@ _BARE = re.compile(r"[\x21\x23-\x2b\x2d-\x3a\x3c-\x7e]+")
 def join_key(*parts: str | int | float) -> str:
     """Returns a key made of several parts: ``join_key("refund", "tx-12", 3)`` is ``refund:tx-12:3``.
 
-    Two different tuples never share a key: ``:`` and ``%`` within a part are escaped. A key longer than 255 bytes becomes
+    Two different tuples never share a key: ``:`` and ``%`` within a part are escaped. A key longer than 255
+    bytes becomes
     ``%sha256:`` and 43 characters of its hash. The same in every language and version.
 
     :raises InvalidRequestError: for no parts, and for a float that is not a whole number.
@@ -55,7 +56,8 @@ def _escape_part(part: str | int | float) -> str:
 
 
 def derive_key(namespace: str, key: str, label: str) -> str:
-    """Returns an idempotency key for a downstream: 43 characters, the same on every attempt, different for every label.
+    """Returns an idempotency key for a downstream: 43 characters, the same on every attempt, different for
+    every label.
 
     A downstream that honours such keys absorbs the repeat after a crash. It does not reveal the original key.
     """
@@ -76,7 +78,9 @@ def looks_like_timestamp(key: str) -> bool:
 
 
 def parse_idempotency_key(header: str) -> str | None:
-    """Returns the key in an Idempotency-Key header, quoted or not; None if it has neither form, or is too long."""
+    """Returns the key in an Idempotency-Key header, quoted or not; None if it has neither form, or is too
+    long.
+    """
     quoted = _QUOTED.fullmatch(header)
     if quoted is not None:
         key = re.sub(r"\\(.)", r"\1", quoted[1])
@@ -88,7 +92,10 @@ def parse_idempotency_key(header: str) -> str | None:
 
 
 def format_idempotency_key(key: str) -> str:
-    """Returns a key as the header's structured-field string. :raises ValueError: if it is not printable ASCII."""
+    """Returns a key as the header's structured-field string.
+
+    :raises ValueError: if it is not printable ASCII.
+    """
     escaped = re.sub(r'(["\\])', r"\\\1", key)
     header = f'"{escaped}"'
     if _QUOTED.fullmatch(header):

@@ -11,13 +11,15 @@ from ._errors import ClaimRef, OncewardError
 
 #: Two heartbeats may fail before the lease is at risk.
 _HEARTBEATS_PER_LEASE = 3
-#: A tenth of the lease, for clock drift and for the function to stop in time; more than a second is of no use.
+#: A tenth of the lease, for clock drift and for the function to stop in time; more than a second is of no
+#: use.
 _MARGIN_FRACTION = 0.1
 _MAX_MARGIN_MS = 1000
 #: The delay after a failed heartbeat, as a fraction of the lease.
 _RETRY_FRACTION = 0.1
 _MIN_INTERVAL_MS = 20
-#: A jump of the wall clock against the monotonic one counts as a suspension of the machine from this length on.
+#: A jump of the wall clock against the monotonic one counts as a suspension of the machine from this length
+#: on.
 _MIN_SUSPENSION_MS = 50
 #: After these refusals no heartbeat can prolong the claim.
 _GONE = frozenset({"CLAIM_SUPERSEDED", "ALREADY_COMPLETED", "ALREADY_RELEASED", "RECORD_NOT_FOUND", "CLOSED"})
@@ -29,7 +31,9 @@ def now_ms() -> float:
 
 
 class _LeaseClock:
-    """The monotonic clock plus the time during which the machine was suspended, when leases expire at the service."""
+    """The monotonic clock plus the time during which the machine was suspended, when leases expire at the
+    service.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,7 +45,8 @@ class _LeaseClock:
             offset_ms = self._offset_ms()
             jump_ms = offset_ms - self._last_offset_ms
             self._last_offset_ms = offset_ms
-            # A clock that is set forward looks the same: a lease then counts as over, which is the safe mistake.
+            # A clock that is set forward looks the same: a lease then counts as over, which is the safe
+            # mistake.
             if jump_ms >= _MIN_SUSPENSION_MS:
                 self._suspended_ms += jump_ms
             return now_ms() + self._suspended_ms
@@ -127,7 +132,10 @@ class Lease:
             return min(heartbeat_at_ms, math.inf if self._lost is not None else self._ends_at_ms)
 
     def due(self) -> bool:
-        """Notes a loss. Returns whether a heartbeat has to be sent now; its end is told by one of the two methods below."""
+        """Notes a loss.
+
+        Returns whether a heartbeat has to be sent now; its end is told by one of the two methods below.
+        """
         with self._lock:
             if self._ended:
                 return False

@@ -15,7 +15,14 @@ _CANCELLED, _DEADLINE_EXCEEDED, _ABORTED, _UNAVAILABLE = 1, 4, 10, 14
 _PREFIX = "ERROR_REASON_"
 _CATALOGUE = frozenset(name.removeprefix(_PREFIX) for name in ErrorReason.keys())
 _UNKNOWN_EFFECT = frozenset(
-    {"DATABASE_UNAVAILABLE", "DEADLINE_EXCEEDED", "SHUTTING_DOWN", "CANCELLED", "INTERNAL", "RESPONSE_TOO_LARGE"}
+    {
+        "DATABASE_UNAVAILABLE",
+        "DEADLINE_EXCEEDED",
+        "SHUTTING_DOWN",
+        "CANCELLED",
+        "INTERNAL",
+        "RESPONSE_TOO_LARGE",
+    }
 )
 
 
@@ -68,10 +75,15 @@ def is_unavailable(error: OncewardError) -> bool:
 
 
 def is_unreachable(error: OncewardError) -> bool:
-    """Returns whether the service is unreachable. A contended key was reached, and is contended by other callers."""
+    """Returns whether the service is unreachable.
+
+    A contended key was reached, and is contended by other callers.
+    """
     return is_unavailable(error) and error.reason != "RECORD_CONTENDED"
 
 
 def may_have_happened(error: OncewardError) -> bool:
-    """Returns whether a call that failed so may have had its effect: its answer was lost, or nobody waited for it."""
+    """Returns whether a call that failed so may have had its effect: its answer was lost, or nobody waited
+    for it.
+    """
     return error.reason in _UNKNOWN_EFFECT or error.reason not in _CATALOGUE

@@ -38,9 +38,11 @@ class OnceOptions(TypedDict, total=False):
     on_unavailable: Literal["throw", "proceed"]
     #: Whether to run although it is unknown if an earlier attempt had its effect.
     accept_ambiguous: bool
-    #: Whether an error of the function releases the claim, which is the default, or is stored as a TerminalError.
+    #: Whether an error of the function releases the claim, which is the default, or is stored as a
+    #: TerminalError.
     classify_error: Callable[[Exception], Classification] | None
-    #: The text that is stored as the reason of a release. Default: the name of the error's class, without its message.
+    #: The text that is stored as the reason of a release. Default: the name of the error's class, without its
+    #: message.
     describe_error: Callable[[BaseException], str] | None
     #: Stores the function's value, and restores it. Default: JSON.
     codec: Codec
@@ -49,7 +51,8 @@ class OnceOptions(TypedDict, total=False):
 class RunOptions(OnceOptions, total=False):
     """The options of a run beside its namespace and key. Each may be left out."""
 
-    #: The request that the key belongs to, as ``fingerprint_of`` takes it: another one under the key is refused.
+    #: The request that the key belongs to, as ``fingerprint_of`` takes it: another one under the key is
+    #: refused.
     fingerprint: object
 
 
@@ -105,7 +108,10 @@ class Operation:
 def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaults) -> Operation:
     """Returns the operation. :raises InvalidRequestError: with every violation."""
     owner, wait_ms, timeout_ms = options.get("owner"), options.get("wait_ms"), options.get("timeout_ms")
-    on_in_progress, on_unavailable = options.get("on_in_progress", "wait"), options.get("on_unavailable", "throw")
+    on_in_progress, on_unavailable = (
+        options.get("on_in_progress", "wait"),
+        options.get("on_unavailable", "throw"),
+    )
     lease_ms = options.get("lease_ms")
     violations: list[Violation] = []
     if not isinstance(namespace, str) or not NAMESPACE_PATTERN.fullmatch(namespace):

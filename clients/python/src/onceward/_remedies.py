@@ -1,10 +1,12 @@
-"""What a developer does about an error, by its reason. The cases of clients/conformance hold the texts to this."""
+"""What a developer does about an error, by its reason.
+
+The cases of clients/conformance hold the texts to this.
+"""
 
 REMEDIES = {
     "INVALID_REQUEST": "Correct the fields that `violations` names. Do not retry.",
     "FINGERPRINT_MISMATCH": (
-        "Find out why two requests have one key (fingerprints). Answer 422, or dead-letter the "
-        "message."
+        "Find out why two requests have one key (fingerprints). Answer 422, or dead-letter the message."
     ),
     "CLAIM_SUPERSEDED": (
         "Stop: another holder has the operation. Look for blocked event loops and functions that "
@@ -15,16 +17,12 @@ REMEDIES = {
         "the result."
     ),
     "ALREADY_RELEASED": "Call `run` again; do not keep a claim's token after its release.",
-    "RECORD_NOT_FOUND": (
-        "Claim first. If the key was claimed long ago, set a longer `key_retention`."
-    ),
+    "RECORD_NOT_FOUND": ("Claim first. If the key was claimed long ago, set a longer `key_retention`."),
     "RESULT_TOO_LARGE": (
         "Return a smaller value, such as an id, or raise `max_result_bytes`. The operation is stored "
         "as done without its value."
     ),
-    "RESPONSE_TOO_LARGE": (
-        "Nothing: the client repeats the item alone. With plain RPCs, do the same."
-    ),
+    "RESPONSE_TOO_LARGE": ("Nothing: the client repeats the item alone. With plain RPCs, do the same."),
     "CREDENTIAL_MISSING": "Set `api_key` or `token`.",
     "CREDENTIAL_INVALID": (
         "Create a new API key, or renew the token; compare the address with the key's installation."
@@ -43,26 +41,19 @@ REMEDIES = {
         "add replicas."
     ),
     "RECORD_CONTENDED": (
-        "Nothing: the client retries. If it persists, too many callers use one key: check how keys "
-        "are made."
+        "Nothing: the client retries. If it persists, too many callers use one key: check how keys are made."
     ),
     "SHUTTING_DOWN": "Nothing: the client repeats the call at another replica.",
     "DEADLINE_EXCEEDED": "Raise `timeout_ms`, or look for the delay in the service's metrics.",
     "CANCELLED": "Nothing: your program cancelled the call.",
     "INTERNAL": "Report it with the request id.",
-    "ETAG_MISMATCH": (
-        "Read the resource again, apply your change to it, and send the new etag."
-    ),
+    "ETAG_MISMATCH": ("Read the resource again, apply your change to it, and send the new etag."),
     "TENANT_NOT_FOUND": "Check the tenant's name: `onceward operator tenants list`.",
-    "TENANT_EXISTS": (
-        "Choose another name, or wait until the deleted tenant's records are removed."
-    ),
+    "TENANT_EXISTS": ("Choose another name, or wait until the deleted tenant's records are removed."),
     "NAMESPACE_NOT_FOUND": (
         "Set a policy for the namespace first (`allow_missing`), or change the tenant's policy."
     ),
-    "NAMESPACE_NOT_EMPTY": (
-        "Wait until its records have expired and are deleted, or delete with `force`."
-    ),
+    "NAMESPACE_NOT_EMPTY": ("Wait until its records have expired and are deleted, or delete with `force`."),
     "API_KEY_NOT_FOUND": "Check the id: `onceward keys list`.",
     "RECORD_JOB_NOT_FOUND": "Check the id: finished jobs are kept for 90 days.",
     "QUOTA_RATE": (
@@ -76,26 +67,20 @@ REMEDIES = {
     "QUOTA_BYTES": (
         "Store smaller results, shorten `result_retention`, or ask the operator for a higher quota."
     ),
-    "ISSUER_UNAVAILABLE": (
-        "Nothing: the client retries. If it persists, look at the issuer of your tokens."
-    ),
+    "ISSUER_UNAVAILABLE": ("Nothing: the client retries. If it persists, look at the issuer of your tokens."),
     "QUOTA_NAMESPACES": (
-        "Delete policies of namespaces that you no longer use, or ask the operator for a higher "
-        "quota."
+        "Delete policies of namespaces that you no longer use, or ask the operator for a higher quota."
     ),
     "QUOTA_RECORD_JOBS": "Wait until a background change has ended, or cancel one.",
     "RECORD_UNREADABLE": (
-        "Ask the operator: a key of the encryption at rest is missing. Do not run the operation "
-        "again."
+        "Ask the operator: a key of the encryption at rest is missing. Do not run the operation again."
     ),
     "RECORD_COUNT_MISMATCH": "Look at the matching records again, and confirm the new number.",
     "TENANT_MOVING": (
         "Nothing, if the client retries: the new installation answers. Otherwise repeat the call "
         "after the retry time."
     ),
-    "NO_ANSWER": (
-        "Correct the address or `tls`, and try `onceward doctor`. For an outage, see outages."
-    ),
+    "NO_ANSWER": ("Correct the address or `tls`, and try `onceward doctor`. For an outage, see outages."),
     "CLOSED": "Close the client after the last call (shutdown).",
     "TOKEN_UNAVAILABLE": "Correct the function, or its issuer.",
     "LEASE_LOST": (
@@ -103,9 +88,7 @@ REMEDIES = {
     ),
     "IN_PROGRESS": "Retry after `retry_delay_ms`; answer 409 to an HTTP client.",
     "AMBIGUOUS": "Find out, and run with `accept_ambiguous` (crashes).",
-    "RESULT_EXPIRED": (
-        "Do not run it again. Set a longer `result_retention` if repeats need the value."
-    ),
+    "RESULT_EXPIRED": ("Do not run it again. Set a longer `result_retention` if repeats need the value."),
     "RESULT_LOST": "Do not run it again; ask the system that has the effect.",
     "RESULT_NOT_JSON": (
         "Return plain data, or pass a `codec`, the same one for every program that uses the key."

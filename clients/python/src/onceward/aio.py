@@ -38,7 +38,8 @@ P = ParamSpec("P")
 
 #: How long functions may take to end once ``close`` has told them to.
 _CLOSING_GRACE_S = 1
-#: Timers may stand still while a machine is suspended: a lease that ended meanwhile is noticed within this time.
+#: Timers may stand still while a machine is suspended: a lease that ended meanwhile is noticed within this
+#: time.
 _MAX_LOOK_INTERVAL_MS = 1000
 
 
@@ -65,7 +66,10 @@ class Claim(BaseClaim):
 
 
 class ClaimScope:
-    """The claim of an ``async with`` block. ``replayed`` says whether the operation was done before, with ``value``."""
+    """The claim of an ``async with`` block.
+
+    ``replayed`` says whether the operation was done before, with ``value``.
+    """
 
     def __init__(self, claim: Claim | None, complete: Callable[[Any], Awaitable[Any]], value: Any) -> None:
         #: The claim; None if the operation was done before.
@@ -108,7 +112,9 @@ class Onceward:
     ) -> None:
         owner = default_owner() if owner is None else owner
         self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error)
-        operation_of("defaults", "key", {"owner": owner, "wait_ms": wait_ms, "timeout_ms": timeout_ms}, self._defaults)
+        operation_of(
+            "defaults", "key", {"owner": owner, "wait_ms": wait_ms, "timeout_ms": timeout_ms}, self._defaults
+        )
         self._calls = Calls(Target(address), credential_of(api_key, token), tls_ca)
         self._leases: set[Lease] = set()
         #: Runs, and what they left to do.
@@ -119,15 +125,17 @@ class Onceward:
     ) -> T:
         """Runs the function unless the operation was done before. Returns its value, now and on every repeat.
 
-        The function may be a coroutine function. A run that is cancelled before the function begins gives its claim back;
-        one that is cancelled later cancels the function, and releases the claim. The errors are those of the blocking client.
+        The function may be a coroutine function. A run that is cancelled before the function begins gives its
+        claim back;
+        one that is cancelled later cancels the function, and releases the claim. The errors are those of the
+        blocking client.
         """
         return (await self.run_detailed(namespace, key, fn, **options)).value
 
     async def run_detailed(
         self, namespace: str, key: str, fn: Callable[[Claim], Awaitable[T] | T], **options: Unpack[RunOptions]
     ) -> RunResult[T]:
-        """Does what ``run`` does, and also returns whether the value was replayed, and when the key expires."""
+        """Does what ``run`` does, and returns whether the value was replayed, and when the key expires."""
         operation = operation_of(namespace, key, options, self._defaults)
         with _Counted(self._work):
             acquired = await self._acquire(operation)
@@ -161,10 +169,13 @@ class Onceward:
         return decorate
 
     @asynccontextmanager
-    async def claim(self, namespace: str, key: str, **options: Unpack[RunOptions]) -> AsyncIterator[ClaimScope]:
+    async def claim(
+        self, namespace: str, key: str, **options: Unpack[RunOptions]
+    ) -> AsyncIterator[ClaimScope]:
         """Claims for an ``async with`` block, which calls ``complete`` unless the operation was done before.
 
-        A block that ends without ``complete`` releases the claim; an error ends it as an error of ``run``'s function.
+        A block that ends without ``complete`` releases the claim; an error ends it as an error of ``run``'s
+        function.
         """
         operation = operation_of(namespace, key, options, self._defaults)
         with _Counted(self._work):
@@ -184,9 +195,11 @@ class Onceward:
                     await self._shielded(held.release(RuntimeError()))
 
     async def close(self, timeout_ms: int | None = None) -> None:
-        """Refuses new runs, ends waiting ones with CLOSED, waits for running functions, and closes the connection.
+        """Refuses new runs, ends waiting ones with CLOSED, waits for running functions, and closes the
+        connection.
 
-        :param timeout_ms: how long to wait. Then the claims of running functions are lost with CLOSED, and functions that
+        :param timeout_ms: how long to wait. Then the claims of running functions are lost with CLOSED, and
+            functions that
             end within a further second are still stored. Default: no limit.
         """
         self._calls.end_waits()
