@@ -21,6 +21,7 @@ __all__ = [
     "InternalError",
     "InvalidRequestError",
     "IssuerUnavailableError",
+    "KeyTooOldError",
     "NamespaceDeniedError",
     "NamespaceNotEmptyError",
     "NamespaceNotFoundError",
@@ -72,6 +73,12 @@ class ClaimSupersededError(_CatalogueError):
     """Another holder has taken the claim over. Nothing happened."""
 
     _reason = "CLAIM_SUPERSEDED"
+
+
+class KeyTooOldError(_CatalogueError):
+    """The key was created longer ago than the namespace accepts, and has no record. Nothing happened."""
+
+    _reason = "KEY_TOO_OLD"
 
 
 class AlreadyCompletedError(_CatalogueError):

@@ -12,6 +12,10 @@ REMEDIES = {
         "Stop: another holder has the operation. Look for blocked event loops and functions that "
         "outlive their lease."
     ),
+    "KEY_TOO_OLD": (
+        "Do not retry. Find out whether the effect happened, such as at the provider. If it did not, "
+        "repeat it under a new key (late retries)."
+    ),
     "ALREADY_COMPLETED": (
         "Use the stored result: look the key up. Two programs that complete one claim have to share "
         "the result."

@@ -13,7 +13,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ClaimRequest(_message.Message):
-    __slots__ = ("namespace", "key", "fingerprint", "claim_id", "lease", "retention", "wait", "owner", "accept_ambiguous")
+    __slots__ = ("namespace", "key", "fingerprint", "claim_id", "lease", "retention", "wait", "owner", "accept_ambiguous", "key_created_at")
     NAMESPACE_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
@@ -23,6 +23,7 @@ class ClaimRequest(_message.Message):
     WAIT_FIELD_NUMBER: _ClassVar[int]
     OWNER_FIELD_NUMBER: _ClassVar[int]
     ACCEPT_AMBIGUOUS_FIELD_NUMBER: _ClassVar[int]
+    KEY_CREATED_AT_FIELD_NUMBER: _ClassVar[int]
     namespace: str
     key: str
     fingerprint: bytes
@@ -32,7 +33,8 @@ class ClaimRequest(_message.Message):
     wait: _duration_pb2.Duration
     owner: str
     accept_ambiguous: bool
-    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., fingerprint: _Optional[bytes] = ..., claim_id: _Optional[str] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., accept_ambiguous: bool = ...) -> None: ...
+    key_created_at: _timestamp_pb2.Timestamp
+    def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., fingerprint: _Optional[bytes] = ..., claim_id: _Optional[str] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., retention: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., accept_ambiguous: bool = ..., key_created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class ClaimResponse(_message.Message):
     __slots__ = ("claimed", "in_progress", "completed", "ambiguous", "expires_at", "server_time")
