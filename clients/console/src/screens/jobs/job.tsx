@@ -22,14 +22,14 @@ export default function JobScreen() {
   const { id = "" } = useParams();
   return (
     <Screen title={ID.test(id) ? `Job ${id}` : "Job"}>
+      <p>
+        <Link href="/jobs">All jobs</Link>
+      </p>
       {ID.test(id) ? (
         <Content id={BigInt(id)} />
       ) : (
         <Empty command="onceward retention jobs">There is no such job.</Empty>
       )}
-      <p>
-        <Link href="/jobs">All jobs</Link>
-      </p>
     </Screen>
   );
 }
