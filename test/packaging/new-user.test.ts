@@ -106,7 +106,7 @@ const handler = sqsBatchOnce(onceward, options, ({ body }) => charge(readJson(bo
     deliveries: `
 const message = (messageId: string) => ({
   messageId, receiptHandle: "r", body: JSON.stringify(order), eventSourceARN: "arn:aws:sqs:eu-central-1:1:orders",
-  attributes: {},
+  attributes: { SentTimestamp: String(Date.now()) },
   messageAttributes: { [KEY_HEADER]: { dataType: "String", stringValue: order.id } },
 });
 const context = { getRemainingTimeInMillis: () => 10_000 };

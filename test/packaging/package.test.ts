@@ -116,8 +116,8 @@ test("the root loads neither Connect nor HTTP/2: these load with the first conne
   expect(modules.length).toBeLessThan(130);
 });
 
-/** Of the root with Connect and Protobuf, compressed: 47,358 when this was written. */
-const MAX_ROOT_BYTES = 48_000;
+/** Of the root with Connect and Protobuf, compressed: 48,035 when this was written. */
+const MAX_ROOT_BYTES = 49_000;
 
 test("a bundle of the whole root is small", async () => {
   const bundle = await rolldown({

@@ -20,26 +20,35 @@ export interface Replacement {
 }
 
 const CLAIM = "core/store/records/claim-statements.ts";
-const CLAIMABLE = `r.state = 0 /* forgotten */
-     or r.expires_at <= least(excluded.claimed_at, to_timestamp($13::float8 / 1000))
-     or ((r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
+const CLAIMABLE = `((r.state = 0 /* forgotten */ or r.expires_at <= least(excluded.claimed_at, to_timestamp($15::float8 / 1000)))
+         and excluded.state <> 0 /* forgotten */)
+     or (r.expires_at > least(excluded.claimed_at, to_timestamp($15::float8 / 1000))
+         and (r.fingerprint is null or excluded.fingerprint is null or r.fingerprint = excluded.fingerprint)
          and (r.state = 3 /* released */
               or (r.state = 1 /* in progress */
                   and r.lease_expires_at <= excluded.claimed_at
                   and (not r.holds_on_lease_expiry or excluded.accepts_ambiguous))))`;
 
 /** The end of a claim statement's values, up to the text that tells the statements from each other. */
-function valuesEnd(now: string, conflict: string): string {
+function valuesEnd(now: string, ending: string): string {
   return `         ${now}, ${now}, ${now} + i.lease_ms * interval '1 millisecond',
          ${now} + greatest(i.key_retention_s * 1000::bigint, i.lease_ms) * interval '1 millisecond',
          now() + (least(i.key_retention_s, i.result_retention_s, i.failure_retention_s) * 1000::bigint
                   + i.lease_ms + 120000 /* fencing margin */) * interval '1 millisecond',
          i.claim_id, i.owner, i.fingerprint
     from input i
-  on conflict (tenant_id, namespace, key) ${conflict}`;
+${ending}`;
 }
 
-const SERVERS_NOW = "to_timestamp($13::float8 / 1000)";
+/** The replica's time, as the last parameter of a claim of one key and of many. */
+const SERVERS_NOW = "to_timestamp($14::float8 / 1000)";
+const SERVERS_NOW_OF_MANY = "to_timestamp($15::float8 / 1000)";
+/** Where the statements differ: a claim of new keys looks at their age. */
+const ENDINGS = [
+  `   where i.accepted_until_ms is null or date_part('epoch', now()) * 1000 < i.accepted_until_ms
+  on conflict (tenant_id, namespace, key) do nothing`,
+  "  on conflict (tenant_id, namespace, key) do update set",
+];
 
 /** The defects that the checker has to catch, every time. */
 export const MUTANTS: readonly Mutant[] = [
@@ -153,10 +162,10 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     name: "servers-clock",
     defect: "leases follow the clock of the replica that answers",
     replacements: [
-      ...["do nothing", "do update set"].map((conflict) => ({
+      ...ENDINGS.map((ending) => ({
         file: CLAIM,
-        from: valuesEnd("now()", conflict),
-        to: valuesEnd(SERVERS_NOW, conflict),
+        from: valuesEnd("now()", ending),
+        to: valuesEnd(SERVERS_NOW_OF_MANY, ending),
       })),
       {
         file: CLAIM,
@@ -167,19 +176,19 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
       },
       {
         file: CLAIM,
-        from: "    command.failureRetentionS,\n",
-        to: "    command.failureRetentionS,\n    Date.now(),\n",
+        from: "    command.failureRetentionS,\n    tokenFloor,\n",
+        to: "    command.failureRetentionS,\n    tokenFloor,\n    Date.now(),\n",
       },
       {
         file: CLAIM,
-        from: "    intArray(commands.map((command) => command.failureRetentionS)),\n",
-        to: "    intArray(commands.map((command) => command.failureRetentionS)),\n    String(Date.now()),\n",
+        from: "    float8Array(commands.map((command) => command.acceptedUntilMs)),\n",
+        to: "    float8Array(commands.map((command) => command.acceptedUntilMs)),\n    Date.now(),\n",
       },
-      // A take-over has a thirteenth parameter already: the same time in its place.
+      // A take-over has a last parameter already: the same time in its place.
       {
         file: CLAIM,
-        from: "return [...claimArrays(commands), latestMs ?? null];",
-        to: "return claimArrays(commands);",
+        from: "return [...claimArrays(commands, tokenFloor), latestMs ?? null];",
+        to: "return claimArrays(commands, tokenFloor);",
       },
     ],
     faults: [],
