@@ -27,7 +27,7 @@ test.each([
   ["a UUID without hyphens", "017f22e279b07cc398c4dc0c0c07398f"],
   ["a UUID behind other text", "order-017f22e2-79b0-7cc3-98c4-dc0c0c07398f"],
   ["a UUID before other text", "017f22e2-79b0-7cc3-98c4-dc0c0c07398f/2"],
-  ["26 characters of which one is no digit of a ULID", "01ARYZ6S41TSV4RRFFQ69G5FAU"],
+  ["26 characters of which one is not a digit of a ULID", "01ARYZ6S41TSV4RRFFQ69G5FAU"],
   ["26 characters that are more than 128 bits", "81ARYZ6S41TSV4RRFFQ69G5FAV"],
   ["a line break behind a ULID's place", "01ARYZ6S41TSV4RRFFQ69G5FA\n"],
   ["other text", "order-1"],
