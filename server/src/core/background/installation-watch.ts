@@ -1,8 +1,14 @@
 import type { Logger } from "pino";
 import type { TokenFloor } from "../domain/token-floor.ts";
-import { type InstallationLook, markOrigin, readInstallation, replaceId } from "../store/installation.ts";
+import {
+  type InstallationLook,
+  markOrigin,
+  readInstallation,
+  renewInstallation,
+  replaceId,
+} from "../store/installation.ts";
 import type { Connection } from "../store/pool.ts";
-import { renew } from "./installation-renewal.ts";
+import { insertAuditEvents, type NewAuditEvent } from "../store/tenants/audit-events.ts";
 
 /**
  * Detects that the database went back in time or was replaced: that it was restored, or that a standby was
@@ -119,7 +125,6 @@ class Watch implements InstallationWatch {
   /** Looks may be answered in any order: the one with the highest floor is the newest. */
   #adopt({ id, tokenFloor }: InstallationLook): void {
     this.#options.tokenFloor.raise(tokenFloor);
-
     if (tokenFloor < this.#storedFloor) return;
     this.#storedFloor = tokenFloor;
     if (id === this.#knownId) return;
@@ -163,15 +168,32 @@ class Watch implements InstallationWatch {
   }
 
   async #renew(database: Connection, id: string, why: string): Promise<boolean> {
-    const { replicaId, tokenFloor, log, onDetected } = this.#options;
-    const renewal = { knownId: id, reason: why, actor: "onceward-server", requestId: replicaId };
-    if (
-      await renew(database, { ...renewal, knownFloor: Math.max(tokenFloor.current(), this.#storedFloor) })
-    ) {
+    const { tokenFloor, log, onDetected } = this.#options;
+    const isRenewed = await database.transaction(async (transaction) => {
+      if (!(await renewInstallation(transaction, id, tokenFloor.current()))) return false;
+      await insertAuditEvents(transaction, [this.#auditEvent(why)]);
+      return true;
+    });
+    if (isRenewed) {
       this.#renewals++;
       if (this.#knownId === undefined) onDetected();
       log.error({ why }, "the database was restored: renewed the installation");
     }
     return this.#adoptNext(database);
+  }
+
+  #auditEvent(reason: string): NewAuditEvent {
+    return {
+      tenant: undefined,
+      actor: "onceward-server",
+      action: "RenewInstallation",
+      target: "installation",
+      denial: undefined,
+      reason,
+      before: undefined,
+      after: undefined,
+      requestId: this.#options.replicaId,
+      calls: 1,
+    };
   }
 }
