@@ -1,9 +1,9 @@
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GetUsageRequest_Grouping, type TenantAdmin, type UsageHour } from "@onceward/client/admin";
-import { collectPages } from "./pages.ts";
 import type { Session } from "./session.ts";
 import { renderTable } from "./table.ts";
 import { formatDuration } from "./times.ts";
+import { collectUsage, sumOf } from "./usage-hours.ts";
 
 /** How much of the past shows what a policy for late keys would refuse: a week has each of its days. */
 const PERIOD_MS = 7 * 86_400_000;
@@ -14,21 +14,17 @@ export type LateClaims = Pick<UsageHour, "claims" | "lateKeysRefused" | "lateKey
 
 /** Returns the sums of the last 7 days: of a namespace, or of all of them for "". */
 export async function countLateClaims(
-  { client, call }: Pick<Session<TenantAdmin>, "client" | "call">,
+  session: Pick<Session<TenantAdmin>, "client" | "call">,
   namespace: string,
 ): Promise<LateClaims> {
   const grouping = GetUsageRequest_Grouping.HOUR;
   const filter = { namespace, grouping, after: timestampFromMs(Date.now() - PERIOD_MS) };
-  const { items } = await collectPages(PERIOD_HOURS, async (page) => {
-    const { hours, nextPageToken } = await client.getUsage({ ...filter, ...page }, call);
-    return { items: hours, nextPageToken };
-  });
-  const sum = (counter: keyof LateClaims) => items.reduce((total, hour) => total + hour[counter], 0n);
+  const { items } = await collectUsage(session, filter, PERIOD_HOURS);
   return {
-    claims: sum("claims"),
-    lateKeysRefused: sum("lateKeysRefused"),
-    lateKeysGranted: sum("lateKeysGranted"),
-    withoutKeyTime: sum("withoutKeyTime"),
+    claims: sumOf(items, "claims"),
+    lateKeysRefused: sumOf(items, "lateKeysRefused"),
+    lateKeysGranted: sumOf(items, "lateKeysGranted"),
+    withoutKeyTime: sumOf(items, "withoutKeyTime"),
   };
 }
 

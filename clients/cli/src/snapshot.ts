@@ -11,6 +11,7 @@ import { asJson, enumName } from "./output.ts";
 import { collectPages } from "./pages.ts";
 import type { Session } from "./session.ts";
 import { formatMoment } from "./times.ts";
+import { collectUsage, sumOf } from "./usage-hours.ts";
 
 const HOUR_MS = 3_600_000;
 /** The ambiguous records that are counted; more are shown as "1000+". One page of the service. */
@@ -54,24 +55,22 @@ export async function readSnapshot(
   const nowMs = Date.now();
   const after = timestampFromMs(nowMs - (nowMs % HOUR_MS));
   const grouping = GetUsageRequest_Grouping.HOUR;
-  const usage = await collectPages(MAX_ENTRIES, async (page) => {
-    const { hours, nextPageToken } = await client.getUsage({ namespace, after, grouping, ...page }, call);
-    return { items: hours, nextPageToken };
-  });
+  const usage = await collectUsage({ client, call }, { namespace, after, grouping }, MAX_ENTRIES);
   const ambiguous = await collectPages(MAX_AMBIGUOUS, async (page) => {
     const filter = { namespace, state: Record_State.AMBIGUOUS };
     const { records, nextPageToken } = await client.listRecords({ ...filter, ...page }, call);
     return { items: records, nextPageToken };
   });
   const { jobs } = await client.listRecordJobs({ pageSize: MAX_JOBS }, call);
-  const total = (counter: Counter) => usage.items.reduce((sum, hour) => sum + hour[counter], 0n);
   const [ambiguousSince] = ambiguous.items
     .flatMap(({ leaseExpiresAt }) => leaseExpiresAt ?? [])
     .sort((a, b) => timestampMs(a) - timestampMs(b));
   return {
     at: timestampFromMs(nowMs),
     namespace,
-    hour: Object.fromEntries(COUNTERS.map((counter) => [counter, total(counter)])) as Snapshot["hour"],
+    hour: Object.fromEntries(
+      COUNTERS.map((counter) => [counter, sumOf(usage.items, counter)]),
+    ) as Snapshot["hour"],
     ambiguousRecords: ambiguous.items.length,
     hasMoreAmbiguous: ambiguous.hasMore,
     ambiguousSince,

@@ -8,9 +8,9 @@ import {
 import type { Command } from "commander";
 import type { Host } from "../host.ts";
 import { describeLateness, sumLateness } from "../lateness.ts";
-import { collectPages } from "../pages.ts";
 import { sessions } from "../session.ts";
 import { formatMoment, parsePast } from "../times.ts";
+import { collectUsage } from "../usage-hours.ts";
 import { command, group, type LimitOption, withLimit } from "./group.ts";
 
 interface UsageOptions extends LimitOption {
@@ -63,10 +63,7 @@ export function usageCommands(host: Host): Command {
             ...(before && { before }),
             ...(byHour && { grouping: GetUsageRequest_Grouping.HOUR }),
           };
-          const listed = await collectPages(limit, async (page) => {
-            const { hours, nextPageToken } = await client.getUsage({ ...filter, ...page }, call);
-            return { items: hours, nextPageToken };
-          });
+          const listed = await collectUsage({ client, call }, filter, limit);
           const count = (heading: string, counter: Counter) =>
             [heading, (usage: UsageHour) => `${usage[counter]}`] as const;
           output.list(UsageHourSchema, listed, [

@@ -1,0 +1,31 @@
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { GetUsageRequest_Grouping, TenantAdmin, UsageHour } from "@onceward/client/admin";
+import { collectPages, type Listed } from "./pages.ts";
+import type { Session } from "./session.ts";
+
+interface Filter {
+  readonly namespace: string;
+  readonly after?: Timestamp;
+  readonly before?: Timestamp;
+  readonly grouping?: GetUsageRequest_Grouping;
+}
+
+/** Returns the entries of usage that match a filter, up to a limit. */
+export function collectUsage(
+  { client, call }: Pick<Session<Pick<TenantAdmin, "getUsage">>, "client" | "call">,
+  filter: Filter,
+  limit: number,
+): Promise<Listed<UsageHour>> {
+  return collectPages(limit, async (page) => {
+    const { hours, nextPageToken } = await client.getUsage({ ...filter, ...page }, call);
+    return { items: hours, nextPageToken };
+  });
+}
+
+/** Returns the sum of a counter over entries. */
+export function sumOf<Counter extends keyof UsageHour>(
+  hours: readonly Readonly<Record<Counter, bigint>>[],
+  counter: Counter,
+): bigint {
+  return hours.reduce((sum, hour) => sum + hour[counter], 0n);
+}
