@@ -111,6 +111,13 @@ describeWithPrograms(["psql"], "the replicas' role", () => {
     expect(await service.query("select 1 as one")).toEqual([{ one: 1 }]);
   });
 
+  test("the file takes rights away that the role has by mistake", async () => {
+    await owner.query("alter role onceward_service createdb bypassrls");
+    await makeRole();
+    const rights = "select rolcreatedb, rolbypassrls from pg_roles where rolname = 'onceward_service'";
+    expect(await owner.query(rights)).toEqual([{ rolcreatedb: false, rolbypassrls: false }]);
+  });
+
   test("the file can be run by several at once, as pods do that start together", async () => {
     await Promise.all(Array.from({ length: 8 }, () => makeRole()));
   });

@@ -13,7 +13,14 @@ begin;
 do $$ begin perform pg_advisory_xact_lock(hashtext('onceward_service')); end $$;
 select 'create role onceward_service login'
  where not exists (select from pg_roles where rolname = 'onceward_service') \gexec
-alter role onceward_service login nosuperuser nocreatedb nocreaterole noreplication nobypassrls password :'password';
+-- Only if the role has more: an owner without SUPERUSER, as managed services give it, may not name these attributes.
+select 'alter role onceward_service nosuperuser nocreatedb nocreaterole noreplication nobypassrls'
+ where exists (
+   select from pg_roles
+    where rolname = 'onceward_service'
+      and (rolsuper or rolcreatedb or rolcreaterole or rolreplication or rolbypassrls)
+ ) \gexec
+alter role onceward_service login password :'password';
 
 grant usage on schema public to onceward_service;
 grant select, insert, update, delete on all tables in schema public to onceward_service;
