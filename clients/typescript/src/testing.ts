@@ -42,11 +42,7 @@
  */
 
 export type { TestingClock } from "./testing/clock.ts";
-export {
-  type ClaimCounts,
-  createTestingOnceward,
-  type TestingOnceward,
-  type TestingOptions,
-} from "./testing/onceward.ts";
+export { createTestingOnceward, type TestingOnceward } from "./testing/onceward.ts";
 export type { TestingPolicy } from "./testing/policy.ts";
 export type { RefusalReason } from "./testing/refusal.ts";
+export type { ClaimCounts, TestingOptions } from "./testing/testing-service.ts";

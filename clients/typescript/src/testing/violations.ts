@@ -1,6 +1,6 @@
-import { Buffer } from "node:buffer";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import type { Violation } from "../errors/errors.ts";
+import { utf8Length } from "../wire/bytes.ts";
 import { refusal } from "./refusal.ts";
 
 /** Unicode category Cc. */
@@ -22,13 +22,13 @@ export class Violations {
 
   /** Checks text that is stored and shown: its length in bytes of UTF-8, no control characters. */
   text(field: string, value: string, length: Length): void {
-    this.length(field, Buffer.byteLength(value), length);
+    this.length(field, utf8Length(value), length);
     if (CONTROL_CHARACTER.test(value)) this.add(field, "must not contain control characters");
   }
 
   /** Checks text that may have several lines. */
   prose(field: string, value: string, length: Length): void {
-    this.length(field, Buffer.byteLength(value), length);
+    this.length(field, utf8Length(value), length);
     if (value.includes("\0")) this.add(field, "must not contain U+0000");
   }
 
