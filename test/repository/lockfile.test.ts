@@ -9,10 +9,12 @@ interface LockedPackage {
 type Lockfile = Readonly<Record<string, LockedPackage>>;
 
 const lockfiles = await Promise.all(
-  ["package-lock.json", "test/on-demand/package-lock.json"].map(async (path): Promise<[string, Lockfile]> => {
-    const text = await readFile(new URL(`../../${path}`, import.meta.url), "utf8");
-    return [path, JSON.parse(text).packages];
-  }),
+  ["package-lock.json", "deploy/site/package-lock.json", "test/on-demand/package-lock.json"].map(
+    async (path): Promise<[string, Lockfile]> => {
+      const text = await readFile(new URL(`../../${path}`, import.meta.url), "utf8");
+      return [path, JSON.parse(text).packages];
+    },
+  ),
 );
 
 test.each(lockfiles)("%s contains no address of a registry: each machine uses its own", (_, packages) => {
