@@ -1,0 +1,67 @@
+import { defineConfig } from "vitepress";
+import { VERSION } from "../../../server/src/version.ts";
+import { GROUPS } from "../pages.ts";
+
+/** Anchors as the forge makes them, so that a link to a heading works there and here. */
+function slugify(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N} _-]/gu, "")
+    .replaceAll(" ", "-");
+}
+
+/** Makes the empty header of a column a cell: a header without a text is none for a reader who hears the page. */
+function makeEmptyHeadersCells({
+  tokens,
+}: {
+  readonly tokens: { type: string; content: string; tag: string }[];
+}): void {
+  for (const [index, token] of tokens.entries()) {
+    if (token.type !== "th_open" || tokens[index + 1]?.content !== "") continue;
+    token.tag = "td";
+    const close = tokens[index + 2];
+    if (close !== undefined) close.tag = "td";
+  }
+}
+
+export default defineConfig({
+  title: "Onceward",
+  description: "Idempotency as a service: ask before a side effect, report afterwards, and it happens once.",
+  lang: "en",
+  srcDir: ".build",
+  outDir: "dist",
+  cleanUrls: true,
+  lastUpdated: false,
+  // Otherwise the first page loads every page that it links to.
+  router: { prefetchLinks: false },
+  head: [["link", { rel: "icon", href: "data:," }]],
+  ignoreDeadLinks: "localhostLinks",
+  markdown: {
+    anchor: { slugify },
+    toc: { slugify },
+    headers: { slugify },
+    theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
+    image: { lazyLoading: true },
+    config: (md) => void md.core.ruler.push("empty_headers", makeEmptyHeadersCells),
+  },
+  themeConfig: {
+    outline: [2, 3],
+    search: { provider: "local" },
+    nav: [
+      { text: "Playground", link: "/playground" },
+      { text: "API", link: "/api" },
+      { text: "Runbook", link: "/runbook" },
+      { text: VERSION, link: "/changelog" },
+    ],
+    sidebar: GROUPS.map(({ title, pages }) => ({
+      text: title,
+      items: pages.map((page) => ({ text: page.title, link: page.slug === "index" ? "/" : `/${page.slug}` })),
+    })),
+  },
+  vite: {
+    // The playground imports the client's sources.
+    resolve: { conditions: ["@onceward/source", "module", "browser", "development|production"] },
+    // Its esbuild does not know the target of the repository's tsconfig.json.
+    esbuild: { tsconfigRaw: { compilerOptions: { target: "es2022" } } },
+  },
+});

@@ -1,0 +1,162 @@
+/** A page of the site. */
+export interface Page {
+  /** The Markdown file, or the program that the page shows, from the repository's root. */
+  readonly source: string;
+  /** The page's address, without `.html`; `index` is the first page. */
+  readonly slug: string;
+  /** The page's name in the navigation. */
+  readonly title: string;
+  /** What a reader finds there, in one line, for `llms.txt`. */
+  readonly about: string;
+}
+
+/** Pages that stand together in the navigation. */
+export interface Group {
+  readonly title: string;
+  readonly pages: readonly Page[];
+}
+
+/** The site's pages, in the order of the navigation. A page that is generated has its source in `.build/`. */
+export const GROUPS: readonly Group[] = [
+  group("Start", [
+    page("README.md", "index", "What Onceward is", "the purpose, one call, the guarantees and their limits"),
+    page(
+      "deploy/site/playground.md",
+      "playground",
+      "Playground",
+      "crash a worker and count the effects, in the page",
+    ),
+    page("ARCHITECTURE.md", "architecture", "How it works", "the way of a claim and the states of a record"),
+    page(
+      "test/tools/demo/README.md",
+      "demo",
+      "The demo",
+      "webhooks, delivered three times to workers that are killed",
+    ),
+  ]),
+  group("Clients", [
+    page(
+      "clients/typescript/README.md",
+      "typescript",
+      "TypeScript",
+      "the client, and its guards for HTTP, RPC and queues",
+    ),
+    page("clients/python/README.md", "python", "Python", "the client for blocking code and asyncio"),
+    page(
+      "clients/README.md",
+      "other-languages",
+      "Other languages",
+      "call the service without a client of ours",
+    ),
+    page(
+      "clients/mcp-proxy/README.md",
+      "mcp-proxy",
+      "MCP proxy",
+      "guard the tools of an unmodified MCP server",
+    ),
+    page(
+      "clients/conformance/README.md",
+      "conformance",
+      "Cases for a client",
+      "what a client of any language must pass",
+    ),
+  ]),
+  group("Recipes", [
+    recipe("payments", "Charge a card", "an Express endpoint whose clients disconnect and send again"),
+    recipe("webhooks", "Receive webhooks", "signed events of GitHub, each delivered twice"),
+    recipe("rabbitmq", "RabbitMQ", "a worker that charges orders from a queue"),
+    recipe("kafka", "Kafka", "a worker that charges orders from a topic"),
+    recipe("nats", "NATS JetStream", "a worker that charges orders from a stream"),
+    recipe("pubsub", "Google Pub/Sub", "a worker that charges orders from a subscription"),
+    recipe("lambda", "AWS Lambda and SQS", "a function that gets batches of messages"),
+    recipe("nestjs", "NestJS", "a controller that charges"),
+    recipe("inbox", "Rows of your own Postgres", "the effect and its completion in one transaction"),
+    recipe("agents", "Tools of an agent", "a refund that an agent asks for again after a crash"),
+    recipe("reconciler", "A provider without keys", "HOLD, and a program that resolves ambiguous orders"),
+  ]),
+  group("Guides", [
+    guide("keys", "Choose a key", "what makes a good idempotency key"),
+    guide("fingerprints", "Fingerprints", "which requests are the same"),
+    guide("crashes", "Crash and lease", "RECLAIM or HOLD when a worker dies"),
+    guide("late-retries", "Late retries", "a retry after its key was forgotten"),
+    guide("outages", "Outages", "fail closed or open"),
+    guide("kubernetes", "Kubernetes shutdown", "pods that stop in the middle"),
+  ]),
+  group("Coming from", [
+    guide("from-redis", "Redis SET NX", "replace a lock in Redis"),
+    guide("from-a-table", "A table of your own", "replace a table of processed ids"),
+    guide("from-powertools", "Powertools for Lambda", "replace its idempotency utility"),
+  ]),
+  group("Tune and use", [
+    page(
+      "clients/cli/tenant-admins.md",
+      "tenant-admins",
+      "Tour for tenant admins",
+      "retention, quotas, ambiguous keys",
+    ),
+    page("clients/cli/README.md", "command-line", "Command line", "every command of `onceward`"),
+    page("clients/console/README.md", "console", "Console", "the web console, screen by screen"),
+    page(
+      "server/insight.md",
+      "insight",
+      "Retention advice",
+      "how the advice is computed, and how sure it is",
+    ),
+  ]),
+  group("Operate", [
+    page("deploy/README.md", "install", "Install", "Compose, secrets, balancer, TLS, upgrades"),
+    page("deploy/helm/onceward/README.md", "helm", "Helm chart", "Kubernetes"),
+    page(
+      "deploy/managed.md",
+      "managed",
+      "Managed services",
+      "RDS, Aurora, Cloud SQL, Azure, CloudNativePG, Redis, IAM",
+    ),
+    page("deploy/sizing.md", "sizing", "Sizing", "what a replica, Postgres and a GiB of disk carry"),
+    page("deploy/observability.md", "observability", "Watch", "dashboards, alerts and objectives"),
+    page("deploy/runbook.md", "runbook", "Runbook", "from an alert or an error to its end"),
+    page("deploy/recovery.md", "recovery", "Backup and recovery", "failover, restore to a point in time"),
+    page("deploy/upgrade.md", "upgrade", "Upgrade", "new versions without downtime, and back"),
+    page("clients/cli/operators.md", "operators", "Tour for operators", "tenants, limits, replicas"),
+    page("deploy/cells.md", "cells", "Several installations", "cells, and moving a tenant between them"),
+    page("deploy/citus.md", "citus", "Citus", "records on several servers of Postgres"),
+    page("deploy/scale.md", "scale", "A million a second", "the bill on paper"),
+    page("SECURITY.md", "security", "Security", "who can do what, and what protects it"),
+  ]),
+  group("Reference", [
+    page("deploy/site/.build/api.md", "api", "API", "every call, message and field, from the proto files"),
+    guide("errors", "Errors and remedies", "every reason, and what to do"),
+    page(
+      "clients/typescript/api.md",
+      "typescript-api",
+      "TypeScript options",
+      "every type and option of the client",
+    ),
+    page("server/README.md", "server", "Settings and server", "every environment variable, ports, tokens"),
+    page("server/metrics.md", "metrics", "Metrics", "every metric and its labels"),
+    page("CHANGELOG.md", "changelog", "Changelog", "what changed"),
+  ]),
+  group("Evidence", [
+    page("test/tools/bench/README.md", "bench", "Bench", "figures beside a table of your own"),
+    page("test/tools/chaos/README.md", "chaos", "Chaos", "histories of calls while everything fails"),
+    page("test/model/README.md", "model", "The model", "the protocol, specified and searched"),
+    page("CONTRIBUTING.md", "contributing", "Contribute", "set up, suites, where to change what"),
+  ]),
+];
+
+function group(title: string, pages: readonly Page[]): Group {
+  return { title, pages };
+}
+
+function page(source: string, slug: string, title: string, about: string): Page {
+  return { source, slug, title, about };
+}
+
+/** A page that shows a program of the client's examples. */
+function recipe(name: string, title: string, about: string): Page {
+  return page(`clients/typescript/examples/${name}.ts`, `recipes-${name}`, title, about);
+}
+
+function guide(name: string, title: string, about: string): Page {
+  return page(`clients/typescript/guides/${name}.md`, name, title, about);
+}
