@@ -59,6 +59,9 @@ const TOOL_TESTS = ["test/{embedded,packaging,release,tools}/**/*.test.ts", "tes
  */
 const DEPLOY_TESTS = ["test/deploy/**/*.test.ts"];
 
+/** Tests of the documentation's pages in a real browser, after `npm run docs`: run by `npm run test:docs`, not by `npm test`. */
+const DOCS_TESTS = ["test/docs/**/*.test.ts"];
+
 /** Tests of the console in a real browser: run by `npm run test:console`, not by `npm test`. */
 const CONSOLE_TESTS = ["test/console/**/*.test.ts"];
 
@@ -254,8 +257,8 @@ function otherPostgres(major: string | undefined) {
   return [serviceProject("another postgres", binaries)];
 }
 
-function plainProject(name: string, include: string[]) {
-  return { ...shared, test: { name, include, ...ISOLATION, ...BOUNDS } };
+function plainProject(name: string, include: string[], globalSetup: string[] = []) {
+  return { ...shared, test: { name, include, globalSetup, ...ISOLATION, ...BOUNDS } };
 }
 
 export default defineConfig({
@@ -268,6 +271,7 @@ export default defineConfig({
       plainProject("unit", [
         "server/src/**/*.test.ts",
         "clients/*/src/**/*.test.ts",
+        "deploy/site/**/*.test.ts",
         "test/{commands,repository,examples}/**/*.test.ts",
       ]),
       plainProject("tools", TOOL_TESTS),
@@ -293,6 +297,7 @@ export default defineConfig({
         include: CONSOLE_TESTS,
         globalSetup: [POSTGRES_SETUP, BROWSER_SETUP, CONSOLE_SETUP],
       }),
+      plainProject("docs", DOCS_TESTS, [BROWSER_SETUP]),
       serviceProject("postgres 18"),
       ...otherPostgres(process.env.ONCEWARD_TEST_POSTGRES),
       databaseProject({
