@@ -1,0 +1,102 @@
+import { readFile, stat } from "node:fs/promises";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { extname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { GROUPS } from "../../deploy/site/pages.ts";
+import { expectAccessible } from "../helpers/console/accessibility.ts";
+import { describeInBrowser, openContext } from "../helpers/console/chromium.ts";
+
+const DIST = fileURLToPath(new URL("../../deploy/site/dist", import.meta.url));
+const PAGES = GROUPS.flatMap(({ pages }) => pages);
+const FIRST_LOAD_BYTES = 150 * 1024;
+const TYPES: Readonly<Record<string, string>> = {
+  ".html": "text/html",
+  ".js": "text/javascript",
+  ".css": "text/css",
+  ".svg": "image/svg+xml",
+  ".png": "image/png",
+};
+
+let server: Server;
+let url: string;
+/** What the server has sent, compressed as a web server would. */
+let sentBytes = 0;
+
+beforeAll(async () => {
+  await stat(join(DIST, "index.html"));
+  server = createServer((request, response) => {
+    const { pathname } = new URL(request.url ?? "/", "http://localhost");
+    const path = pathname === "/" ? "/index.html" : extname(pathname) === "" ? `${pathname}.html` : pathname;
+    readFile(join(DIST, path)).then(
+      (body) => {
+        sentBytes += extname(path) === ".png" ? body.length : gzipSync(body).length;
+        response.setHeader("content-type", TYPES[extname(path)] ?? "text/plain").end(body);
+      },
+      () => response.writeHead(404).end(),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterAll(() => server?.close());
+
+async function open(path: string): Promise<Page> {
+  const page = await (await openContext({ colorScheme: "light" })).newPage();
+  page.on("pageerror", (error) => expect.fail(`${path}: ${error}`));
+  await page.goto(`${url}${path}`, { waitUntil: "networkidle" });
+  return page;
+}
+
+describe("the pages for programs", () => {
+  test("llms.txt lists every page, which is there as Markdown", async () => {
+    const list = await readFile(join(DIST, "llms.txt"), "utf8");
+    for (const { slug } of PAGES) {
+      expect(list).toContain(`(/${slug}.md)`);
+      expect(await readFile(join(DIST, `${slug}.md`), "utf8")).toMatch(/^# /m);
+    }
+  });
+});
+
+describeInBrowser("the site", () => {
+  test("the first page sends at most 150 KB", async () => {
+    sentBytes = 0;
+    await open("/");
+    expect(sentBytes).toBeLessThanOrEqual(FIRST_LOAD_BYTES);
+  });
+
+  test.each(PAGES.map(({ slug, title }) => [slug, title]))(
+    "/%s opens, and axe finds nothing",
+    async (slug, title) => {
+      const page = await open(slug === "index" ? "/" : `/${slug}`);
+      expect(await page.locator("h1").count(), title).toBe(1);
+      await expectAccessible(page);
+    },
+  );
+
+  test("the search finds a word of a page, and opens it", async () => {
+    const page = await open("/");
+    await page.getByRole("button", { name: "Search" }).first().click();
+    await page
+      .getByRole("searchbox")
+      .or(page.locator("input[type=search], .search-input"))
+      .first()
+      .fill("pepper_wrong");
+    await page.getByRole("option").first().click();
+    await expect.poll(() => page.url()).toMatch(/\/runbook/);
+  });
+
+  test("the playground counts the effects of a crash by the policy", async () => {
+    const page = await open("/playground");
+    const effects = page.getByText("The customer was charged");
+    await expect.poll(() => effects.textContent()).toMatch(/charged\s+2\s+times/);
+    await page.getByLabel("HOLD").check();
+    await expect.poll(() => effects.textContent()).toMatch(/charged\s+1\s+time\b/);
+    expect(await page.getByRole("row").last().textContent()).toContain("ambiguous");
+    await page.getByLabel(/process dies/).fill("1");
+    await expect.poll(() => effects.textContent()).toMatch(/charged\s+0\s+times/);
+  });
+});
