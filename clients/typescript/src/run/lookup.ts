@@ -28,32 +28,36 @@ interface Claimed {
   readonly expiresAt: Date;
 }
 
+/** A key whose operation is done. */
+interface Completed extends Claimed {
+  readonly completedAt: Date;
+}
+
 /** A key whose operation has no outcome. */
 interface Unfinished extends Claimed {
   readonly leaseExpiresAt: Date;
   readonly checkpoint: SavedCheckpoint | undefined;
 }
 
-/** What the service knows of a key, by `state`: */
+/**
+ * What the service knows of a key:
+ *
+ * - `unknown`: nothing. The key was never claimed, or is forgotten.
+ * - `in-progress`: a holder runs the operation, or its lease has expired and the next run takes over.
+ * - `released`: the last attempt gave up, for this reason. The next run runs.
+ * - `ambiguous`: the lease has expired, and it is unknown whether the effect happened.
+ * - `completed`: done, with this value, which repeats get.
+ * - `failed`: failed permanently, with this error, which repeats throw.
+ * - `unreadable`: done. The value can't be read or is no longer stored, as the error says.
+ */
 export type KeyState<T> =
-  /** Nothing: the key was never claimed, or is forgotten. */
   | { readonly state: "unknown" }
-  /** A holder runs the operation, or its lease has expired and the next run takes over. */
   | (Unfinished & { readonly state: "in-progress" })
-  /** The last attempt gave up, with this reason; the next run runs. */
   | (Unfinished & { readonly state: "released"; readonly reason: string })
-  /** The lease has expired, and it is unknown whether the effect happened. */
   | (Unfinished & { readonly state: "ambiguous" })
-  /** Done, with this value, which repeats get. */
-  | (Claimed & { readonly state: "completed"; readonly completedAt: Date; readonly value: T })
-  /** Failed permanently, with this error, which repeats throw. */
-  | (Claimed & { readonly state: "failed"; readonly completedAt: Date; readonly error: TerminalError })
-  /** Done, and its value can't be read or is no longer stored, as the error says. */
-  | (Claimed & {
-      readonly state: "unreadable";
-      readonly completedAt: Date;
-      readonly error: ResultUnavailableError;
-    });
+  | (Completed & { readonly state: "completed"; readonly value: T })
+  | (Completed & { readonly state: "failed"; readonly error: TerminalError })
+  | (Completed & { readonly state: "unreadable"; readonly error: ResultUnavailableError });
 
 /** Looks a key up. Promises what `Onceward.lookup` promises. */
 export async function lookUp<T>(
