@@ -43,6 +43,12 @@ export const SKIPS: readonly AllowedSkip[] = [
     reason: "A disk of its own needs the right to mount, which most containers lack.",
     when: cannotMount,
   },
+  {
+    file: "test/deploy/rehearsal-postgres.test.ts",
+    tests: /a disk that is full/,
+    reason: "A disk of its own needs the right to mount, which most containers lack.",
+    when: cannotMount,
+  },
 ];
 
 function cannotMount(): boolean {

@@ -90,6 +90,16 @@ describeAdministration("API keys", (world, transport) => {
     expect(await lastUse(unused.apiKey?.id)).toBeUndefined();
   });
 
+  test("a replica that stops stores the last use of the keys", async () => {
+    const { admin } = await world().administeredTenant();
+    const { apiKey, secret } = await admin.createApiKey({ apiKey: CALLER });
+    const stopping = await startTestServer(world().database.url, { ONCEWARD_USAGE_FLUSH: "60s" });
+    await connectClient(stopping, secret, transport).lookup(ORDER);
+    await stopping.stop();
+    const { apiKeys } = await admin.listApiKeys({});
+    expect(apiKeys.find(({ id }) => id === apiKey?.id)?.lastUsedAt).toBeDefined();
+  });
+
   test("a key is refused when it expires", async () => {
     const { admin } = await world().administeredTenant();
     const expiresAt = timestampFromMs(Date.now() + AN_HOUR_MS);

@@ -1,14 +1,10 @@
-import { execFile } from "node:child_process";
-import { chown, copyFile, rm, stat, writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { setTimeout } from "node:timers/promises";
-import { promisify } from "node:util";
-import pg from "pg";
+import { copyFile, rm } from "node:fs/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { describeError } from "../helpers/calls/errors.ts";
 import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
 import { openDatabase } from "../helpers/database/database.ts";
+import { connectAsPerson, fillTable, openGreedily } from "../helpers/database/incidents.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { readRepositoryFile } from "../helpers/deploy/expressions.ts";
 import { typeCommands } from "../helpers/deploy/type-commands.ts";
@@ -64,17 +60,8 @@ async function startInstallation(settings: Readonly<Record<string, string>> = {}
   return { url, serviceUrl: serviceUrl.href, database, run, serve, server, apiKey: made.stdout.trim() };
 }
 
-/** Opens a connection as a person at psql does. */
-async function connect(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url, application_name: "psql" });
-  client.on("error", () => {});
-  await client.connect();
-  onTestFinished(() => client.end().catch(() => {}));
-  return client;
-}
-
 async function typeStatements(url: string, statements: readonly string[]): Promise<void> {
-  const person = await connect(url);
+  const person = await connectAsPerson(url);
   for (const statement of statements) expect((await person.query(statement)).rowCount).toBeGreaterThan(0);
   await person.end();
 }
@@ -91,7 +78,7 @@ test("a long transaction is open", async () => {
   const { url, server, apiKey } = await startInstallation();
   const client = connectClient(server, apiKey);
   const { fencingToken } = await grant(client, { key: "locked" });
-  const forgotten = await connect(url);
+  const forgotten = await connectAsPerson(url);
   await forgotten.query("begin");
   await forgotten.query("update records set owner = owner");
   const complete = () =>
@@ -104,29 +91,15 @@ test("a long transaction is open", async () => {
   expect(await complete()).toBe("completed");
 });
 
-/**
- * Opens connections for as long as Postgres accepts them, and keeps them. Returns the function that stops it.
- */
-function openGreedily(url: string): () => Promise<void> {
-  let stopped = false;
-  const opening = (async () => {
-    while (!stopped) await connect(url).catch(() => setTimeout(5));
-  })();
-  return async () => {
-    stopped = true;
-    await opening;
-  };
-}
-
 test("connections are exhausted", async () => {
   const { url, serviceUrl, database, server, apiKey } = await startInstallation();
   const client = connectClient(server, apiKey);
   expect(await answerOf(client, "before")).toBe("claimed");
-  const person = await connect(url);
+  const person = await connectAsPerson(url);
   // Its idle connections would end by themselves, and leave room.
   await database.close();
-  const stop = openGreedily(serviceUrl);
-  onTestFinished(stop);
+  const others = openGreedily(serviceUrl);
+  onTestFinished(others.stop);
   // What the replica has is taken as soon as it is free.
   await expect
     .poll(async () => {
@@ -136,40 +109,21 @@ test("connections are exhausted", async () => {
       return [ended.rowCount, await answerOf(client, "during")];
     }, PATIENCE)
     .toEqual([0, "DATABASE_UNAVAILABLE"]);
-  await stop();
+  await others.stop();
   await typeStatements(url, sectionOf("Connections are exhausted").statements);
   await expect.poll(() => answerOf(client, "after"), PATIENCE).toMatch(/^(claimed|inProgress)$/);
 });
 
-const run = promisify(execFile);
-const DISK_MIB = 24;
 /** A disk of a fixed size is a file system of its own. */
 const canMount = await isMountable();
 if (!canMount) process.stderr.write("Skipped the full disk of the runbook: no disk could be mounted.\n");
-
-/** Makes a disk that belongs to the user who runs Postgres. */
-async function makeDisk(): Promise<string> {
-  const disk = await makeDataDir("ow-small-disk-");
-  await run("mount", ["-t", "tmpfs", "-o", `size=${DISK_MIB}M`, "tmpfs", disk]);
-  onTestFinished(async () => {
-    await run("umount", ["--lazy", disk]);
-    await rm(disk, { recursive: true, force: true });
-  });
-  const { uid, gid } = await stat(postgres.dataDir());
-  await chown(disk, uid, gid);
-  return disk;
-}
 
 test.runIf(canMount)("the disk is full", async () => {
   const { url, database, server, apiKey } = await startInstallation();
   const client = connectClient(server, apiKey);
   const { fencingToken } = await grant(client, { key: "completed" });
   await client.complete({ ...ORDER, key: "completed", fencingToken, result: success("paid") });
-  const disk = await makeDisk();
-  await database.query(`create tablespace small location '${disk}'`);
-  await database.query("alter table records set tablespace small");
-  const dump = join(disk, "a dump that was left here");
-  await writeFile(dump, Buffer.alloc(DISK_MIB * 1024 * 1024)).catch(() => {});
+  const dump = await fillTable(database, "records", postgres.dataDir());
   let keys = 0;
   /** Fills what the table has left of its last pages, too. */
   const fill = async () => {
@@ -185,15 +139,11 @@ test.runIf(canMount)("the disk is full", async () => {
   };
   await expect.poll(fill, PATIENCE).toBe("DATABASE_UNAVAILABLE");
   expect(await answerOf(client, "completed")).toBe("completed");
-  const person = await connect(url);
+  const person = await connectAsPerson(url);
   for (const statement of sectionOf("The disk is full").statements) await person.query(statement);
   await person.end();
   await rm(dump);
   await expect.poll(fill, PATIENCE).toBe("completed");
-  // The disk is unmounted at the end.
-  await database.query("alter table records set tablespace pg_default");
-  await server.end();
-  await database.query("drop tablespace small");
 });
 
 test("an encryption key is lost, and put back", async () => {

@@ -8,7 +8,12 @@ import { grant, ORDER } from "../helpers/calls/verbs.ts";
 import { openDatabase } from "../helpers/database/database.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { describeWithRedis, startRedis } from "../helpers/redis/redis.ts";
-import { startCluster, type Topology } from "../helpers/redis/redis-topologies.ts";
+import {
+  changePasswords,
+  startCluster,
+  startSentinels,
+  type Topology,
+} from "../helpers/redis/redis-topologies.ts";
 import { repeatOften } from "../helpers/servers/fast-path.ts";
 import { startServerProcess } from "../helpers/servers/server-process.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
@@ -91,16 +96,18 @@ test("a replica connects with the credentials that the file has now, after the p
 /** Starts a Redis that asks for a password. */
 async function startServer(
   password: string,
-): Promise<Pick<Topology, "url" | "servers" | "masters" | "stop">> {
+): Promise<Pick<Topology, "url" | "servers" | "masters" | "changePassword" | "stop">> {
   const redis = await startRedis({ args: ["--requirepass", password], connect: { password } });
   const url = `redis://:${password}@127.0.0.1:${redis.port}`;
-  return { url, servers: [redis], masters: [redis], stop: () => redis.stop() };
+  const changePassword = (changed: string) => changePasswords([redis], changed);
+  return { url, servers: [redis], masters: [redis], changePassword, stop: () => redis.stop() };
 }
 
 describeWithRedis("with Redis", () => {
   test.each([
     ["a Redis server", startServer],
     ["a Redis Cluster", startCluster],
+    ["a Redis behind sentinels", startSentinels],
   ])("a replica connects to %s with the password that the file has now", async (_, start) => {
     const redis = await start("first");
     onTestFinished(() => redis.stop());
@@ -129,8 +136,7 @@ describeWithRedis("with Redis", () => {
         )
         .toBeGreaterThan(0);
     await untilCached();
-    await onEach("CONFIG", "SET", "masterauth", "second");
-    await onEach("CONFIG", "SET", "requirepass", "second");
+    await redis.changePassword("second");
     await file.write(redis.url.replace("first", "second"));
     await onEach("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
     await onEach("CLIENT", "KILL", "TYPE", "pubsub");

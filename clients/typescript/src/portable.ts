@@ -37,6 +37,7 @@ export { bytesCodec, type Codec, type EncodedValue, jsonCodec, protobufCodec } f
 export type { ObserverOptions, OncewardEvent, SpanAttributes, Trace } from "./run/events.ts";
 export type { GuardOffOptions } from "./run/guard-switch.ts";
 export type { Jsonify } from "./run/jsonify.ts";
+export type { KeyState } from "./run/lookup.ts";
 export type {
   CodecWrapOptions,
   JsonWrapOptions,

@@ -128,9 +128,10 @@ test("a run that waits for another client's claim continues when the clock passe
 
 test("a holder that stalled past its lease is superseded by the next one", async () => {
   await using testing = createTestingOnceward();
+  await using other = createOnceward({ transport: testing.transport, owner: "another worker" });
   const stalled = testing.onceward.run(id, async () => {
     testing.clock.advance(30_000);
-    return await testing.onceward.run(id, () => "the other's");
+    return await other.run(id, () => "the other's");
   });
   await expect(stalled).rejects.toMatchObject({
     reason: "CLAIM_SUPERSEDED",

@@ -21,8 +21,11 @@ export const RABBITMQ_DIR = "/usr/lib/rabbitmq/bin";
 /** A start takes four seconds of one core, and several may run at once. */
 const START_TIMEOUT_MS = 110_000;
 
+/** Another process may take a port between the look at it and the broker's start. */
+const MAX_STARTS = 3;
+
 /**
- * Runs the broker and Erlang's registry of nodes until standard input ends, as it does when the tests are
+ * Runs the broker and Erlang's registry of nodes until the broker ends, or standard input does, as when the tests are
  * killed. Both are killed, because their data is temporary. The registry is started first: one that a broker
  * starts keeps running after it.
  */
@@ -30,8 +33,10 @@ const WATCHED = `
 epmd -address 127.0.0.1 -port $ERL_EPMD_PORT & epmd=$!
 for _ in 1 2 3 4 5 6 7 8 9 10; do epmd -names >/dev/null 2>&1 && break; sleep 0.1; done
 "$1/rabbitmq-server" & broker=$!
-read -r _
-kill -9 $broker $epmd 2>/dev/null; wait; rm -rf "$RABBITMQ_MNESIA_BASE"`;
+exec 3<&0
+(read -r _ <&3; kill -9 $broker 2>/dev/null) & reader=$!
+wait $broker
+kill -9 $epmd $reader 2>/dev/null; wait; rm -rf "$RABBITMQ_MNESIA_BASE"`;
 
 /**
  * Starts an empty broker, and resolves once it accepts connections. The broker ends with the test process.
@@ -39,6 +44,15 @@ kill -9 $broker $epmd 2>/dev/null; wait; rm -rf "$RABBITMQ_MNESIA_BASE"`;
  * @param programs the directory with RabbitMQ's programs.
  */
 export async function startBroker(programs: string): Promise<RabbitMqBroker> {
+  for (let start = 1; start <= MAX_STARTS; start++) {
+    const broker = await startOnFreePorts(programs);
+    if (broker !== undefined) return broker;
+  }
+  throw new Error(`RabbitMQ has not started on ${MAX_STARTS} sets of ports`);
+}
+
+/** Starts a broker; undefined if it ended before it accepted a connection. */
+async function startOnFreePorts(programs: string): Promise<RabbitMqBroker | undefined> {
   const dir = await makeDataDir("ow-rabbitmq-");
   const [port, distributionPort, epmdPort] = [await lowPort(), await lowPort(), await lowPort()];
   const child = spawn("sh", ["-c", WATCHED, "sh", programs], {
@@ -79,11 +93,17 @@ export async function startBroker(programs: string): Promise<RabbitMqBroker> {
       return false;
     }
   };
-  if (!(await waitUntil(takesConnections, START_TIMEOUT_MS))) {
-    await stop();
-    throw new Error("RabbitMQ has not started in time");
-  }
-  return { url, stop };
+  let hasEnded = false;
+  const ended = exited.then(() => {
+    hasEnded = true;
+  });
+  // The port may have been taken by another broker: an answer counts only while this one runs.
+  const accepts = await waitUntil(async () => hasEnded || (await takesConnections()), START_TIMEOUT_MS);
+  if (accepts && !hasEnded) return { url, stop };
+  await stop();
+  await ended;
+  if (!accepts) throw new Error("RabbitMQ has not started in time");
+  return undefined;
 }
 
 /**

@@ -12,17 +12,37 @@ export interface Topology {
   /** All servers with data, and those of them that accept writes until a failover. */
   readonly servers: readonly TestRedis[];
   readonly masters: readonly TestRedis[];
+  /** Sets the password of all servers, and what they and their sentinels send to each other. */
+  changePassword(password: string): Promise<void>;
   stop(): Promise<void>;
 }
 
 const PATIENCE = { timeout: 30_000, interval: 50 };
 
-/** Starts a master, a replica, and three sentinels of which two must agree. */
-export async function startSentinels(): Promise<Topology> {
-  const master = await startRedis();
-  const replica = await startRedis({ args: ["--replicaof", "127.0.0.1", String(master.port)] });
+/** Sets the password that servers ask for, and send to their master. */
+export async function changePasswords(servers: readonly TestRedis[], password: string): Promise<void> {
+  for (const { command } of servers) {
+    await command("config", "set", "masterauth", password);
+    await command("config", "set", "requirepass", password);
+  }
+}
+
+function passwordArgs(password: string | undefined): readonly string[] {
+  return password === undefined ? [] : ["--requirepass", password, "--masterauth", password];
+}
+
+/**
+ * Starts a master, a replica, and three sentinels of which two must agree. The servers ask for the password, if there is
+ * one; the sentinels do not.
+ */
+export async function startSentinels(password?: string): Promise<Topology> {
+  const connect = password === undefined ? {} : { connect: { password } };
+  const master = await startRedis({ args: passwordArgs(password), ...connect });
+  const replicaOf = ["--replicaof", "127.0.0.1", String(master.port)];
+  const replica = await startRedis({ args: [...replicaOf, ...passwordArgs(password)], ...connect });
   const sentinel = [
     `sentinel monitor main 127.0.0.1 ${master.port} 2`,
+    ...(password === undefined ? [] : [`sentinel auth-pass main ${password}`]),
     "sentinel down-after-milliseconds main 500",
     "sentinel failover-timeout main 3000",
   ];
@@ -39,11 +59,15 @@ export async function startSentinels(): Promise<Topology> {
   await untilInSync(replica);
   const hosts = sentinels.map(({ port }) => `127.0.0.1:${port}`).join(",");
   return {
-    url: `redis+sentinel://${hosts}/main`,
+    url: `redis+sentinel://${password === undefined ? "" : `:${password}@`}${hosts}/main`,
     master,
     replica,
     servers: [master, replica],
     masters: [master],
+    async changePassword(changed) {
+      await changePasswords([master, replica], changed);
+      for (const { command } of sentinels) await command("sentinel", "set", "main", "auth-pass", changed);
+    },
     async stop() {
       await Promise.all([...sentinels, master, replica].map((redis) => redis.stop()));
     },
@@ -82,6 +106,11 @@ export async function startCluster(password?: string): Promise<Topology> {
     replica: replica.redis,
     servers: nodes.map(({ redis }) => redis),
     masters: nodes.slice(0, 3).map(({ redis }) => redis),
+    changePassword: (changed) =>
+      changePasswords(
+        nodes.map(({ redis }) => redis),
+        changed,
+      ),
     async stop() {
       await Promise.all(nodes.map(({ redis }) => redis.stop()));
     },
@@ -104,7 +133,7 @@ async function startNode(password: string | undefined): Promise<ClusterNode> {
     "1000",
   ];
   if (password === undefined) return { redis: await startRedis({ args }), busPort };
-  args.push("--requirepass", password, "--masterauth", password);
+  args.push(...passwordArgs(password));
   return { redis: await startRedis({ args, connect: { password } }), busPort };
 }
 

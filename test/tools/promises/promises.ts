@@ -391,16 +391,22 @@ const BOUNDED: readonly Row[] = [
     "server/src/core/transport/pipeline.test.ts",
   ],
   [
-    "of an address in a turn of the event loop | 1; 16",
+    "waiting for their turn | 1; 16",
     "server/src/core/transport/http/turns.ts",
     "MAX_WAITING = 16",
     "server/src/core/transport/http/turns.test.ts",
   ],
   [
-    "| 1; 16; 64 |",
-    "server/src/core/transport/http/turns.ts",
-    "MAX_PER_TURN = 64",
+    "that begin in a turn of the event loop; processor time of these | 64",
+    "server/src/core/transport/turn-shares.ts",
+    "MAX_REQUESTS_PER_TURN = 64",
     "server/src/core/transport/http/turns.test.ts",
+  ],
+  [
+    "processor time of these | 64; 10 ms",
+    "server/src/core/transport/turn-shares.ts",
+    "MAX_MS_PER_TURN = 10",
+    "server/src/core/transport/turn-shares.test.ts",
   ],
   [
     "per process, per address; silence of their reader | 32 MiB",

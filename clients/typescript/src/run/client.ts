@@ -9,7 +9,9 @@ import { Calls, closedError } from "./calls.ts";
 import type { Claim } from "./claim.ts";
 import { Observer, type ObserverOptions, Warnings } from "./events.ts";
 import type { Jsonify } from "./jsonify.ts";
+import { type KeyState, type LookupOptions, lookUp } from "./lookup.ts";
 import { Namespace, type NamespaceDefaults } from "./namespace.ts";
+import type { RunScopes } from "./nesting.ts";
 import { runOnce } from "./run.ts";
 import {
   type AnyRunOptions,
@@ -65,6 +67,7 @@ export class Onceward implements AsyncDisposable {
   readonly #defaults: ResolvedDefaults;
   readonly #observerOptions: ObserverOptions;
   readonly #warnings = new Warnings();
+  readonly #scopes: RunScopes | undefined;
   readonly #runs = new Set<Promise<unknown>>();
   /** No new run begins. */
   #closed = false;
@@ -72,12 +75,17 @@ export class Onceward implements AsyncDisposable {
   #disconnected = false;
 
   /** @internal */
-  constructor(connection: Connection, options: ClientOptions & { readonly owner: string }) {
+  constructor(
+    connection: Connection,
+    options: ClientOptions & { readonly owner: string },
+    scopes: RunScopes | undefined,
+  ) {
     const { owner, waitMs = DEFAULT_WAIT_MS, timeoutMs = DEFAULT_TIMEOUT_MS, guard = "on" } = options;
     const { classifyError, describeError } = options;
     this.#connection = connection;
     this.#defaults = { owner, waitMs, timeoutMs, classifyError, describeError, guard };
     this.#observerOptions = options;
+    this.#scopes = scopes;
     this.api = createApi(connection.transport, () => (this.#disconnected ? closedError() : undefined));
     this.calls = new Calls(this.api, options.trace?.traceparent, connection.gathersCalls);
   }
@@ -94,6 +102,8 @@ export class Onceward implements AsyncDisposable {
    *
    * @throws InProgressError, AmbiguousError, ResultUnavailableError: nothing ran now.
    * @throws CompletionError: the function ran, and its outcome could not be stored.
+   * @throws InvalidRequestError for an invalid option, and for a run within the function of a run with the same key, which
+   *   would wait for itself. Browsers and edge runtimes (`./web`) do not know this: there it waits for `waitMs`.
    * @throws OncewardError, of its reason's class, for any other failure: nothing ran.
    */
   run<T>(options: CodecRunOptions<T>, fn: (claim: Claim) => T | Promise<T>): Promise<T>;
@@ -116,13 +126,26 @@ export class Onceward implements AsyncDisposable {
     checkFunction("fn", fn);
     if (this.#closed) throw closedError();
     const observer = new Observer(this.#observerOptions, this.#warnings, options.namespace);
-    const running = observer.span("run", () => runOnce(this.calls, this.#defaults, options, observer, fn));
+    const running = observer.span("run", () =>
+      runOnce(this.calls, this.#defaults, options, observer, this.#scopes, fn),
+    );
     this.#runs.add(running);
     try {
       return await running;
     } finally {
       this.#runs.delete(running);
     }
+  }
+
+  /**
+   * Returns what the service knows of a key, and changes nothing. The type of the value is not checked: the codec, or who
+   * calls, knows it. While a key is in progress, another call may get another answer at once: to act on the answer, `run`.
+   *
+   * @throws InvalidRequestError; OncewardError if the service does not answer within `timeoutMs`, or refuses.
+   */
+  async lookup<T = unknown>(options: LookupOptions<T>): Promise<KeyState<T>> {
+    if (this.#closed) throw closedError();
+    return await lookUp(this.calls, options, options.timeoutMs ?? this.#defaults.timeoutMs);
   }
 
   /**

@@ -50,7 +50,11 @@ export function encodeWithoutValue(effect: PromiseSettledResult<unknown>, error:
  * @throws ResultUnavailableError that names `claim`; with RESULT_NOT_JSON or CODEC_FAILED if the result was stored in
  *   another format than the codec's (`api` reads it).
  */
-export function replay<T>({ result, resultExpired }: Completed, codec?: Codec<T>, claim?: ClaimRef): T {
+export function replay<T>(
+  { result, resultExpired }: Pick<Completed, "result" | "resultExpired">,
+  codec?: Codec<T>,
+  claim?: ClaimRef,
+): T {
   if (result === undefined || resultExpired) {
     const message = "Done before; the retention of its result has ended.";
     throw new ResultUnavailableError("RESULT_EXPIRED", message, { claim });

@@ -11,6 +11,7 @@ import { completeEffect } from "./complete-effect.ts";
 import { describe } from "./describe-error.ts";
 import type { Observer } from "./events.ts";
 import { GUARD_OFF, guardOff } from "./guard-switch.ts";
+import { callWithin, checkNotWithinItself, type RunScopes } from "./nesting.ts";
 import { replay, replayOutcome } from "./result-codec.ts";
 import {
   type AnyRunOptions,
@@ -26,16 +27,17 @@ export async function runOnce(
   defaults: ResolvedDefaults,
   options: AnyRunOptions,
   observer: Observer,
+  scopes: RunScopes | undefined,
   fn: (claim: Claim) => unknown,
 ): Promise<RunResult<unknown>> {
   const { codec, timeoutMs = defaults.timeoutMs } = options;
   const { classifyError = defaults.classifyError, describeError = defaults.describeError } = options;
-  const acquired = await begin(calls, defaults, options, observer);
+  const acquired = await begin(calls, defaults, options, observer, scopes);
   if (acquired.kind === "completed") return replayed(acquired, options, observer);
 
   const claim = openClaim(acquired, calls, { ...options, timeoutMs }, observer);
   try {
-    const [effect] = await Promise.allSettled([(async () => fn(claim))()]);
+    const [effect] = await Promise.allSettled([callWithin(scopes, options, () => fn(claim))]);
     if (effect.status === "fulfilled") return await complete(claim, effect, codec, observer);
     if (effect.reason instanceof ClaimAbandoned) throw abandon(claim, effect.reason, observer);
     const failure = terminalErrorOf(effect.reason, classifyError);
@@ -53,6 +55,7 @@ async function begin(
   defaults: ResolvedDefaults,
   options: RunOptions,
   observer: Observer,
+  scopes: RunScopes | undefined,
 ): Promise<Acquired> {
   const { timeoutMs = defaults.timeoutMs, onInProgress = "wait", onUnavailable = "throw" } = options;
   const waitMs = onInProgress === "throw" ? 0 : (options.waitMs ?? defaults.waitMs);
@@ -67,7 +70,7 @@ async function begin(
       options.signal?.throwIfAborted();
       const { leaseMs, signal } = options;
       const acquireOptions = { waitMs, timeoutMs, leaseMs, onUnavailable, signal };
-      const acquired = await acquireFor(calls, options, defaults, acquireOptions, observer);
+      const acquired = await acquireFor(calls, options, defaults, acquireOptions, observer, scopes);
       add({ "onceward.outcome": acquired.kind });
       return acquired;
     } catch (cause) {
@@ -79,8 +82,8 @@ async function begin(
 }
 
 /**
- * Acquires the claim. @throws the errors of `acquire`, and InvalidRequestError for the fingerprint; each names the
- * claim.
+ * Acquires the claim. @throws the errors of `acquire`, and InvalidRequestError for the fingerprint or for a run within
+ * itself; each names the claim.
  */
 async function acquireFor(
   calls: Calls,
@@ -88,8 +91,10 @@ async function acquireFor(
   { owner, guard }: ResolvedDefaults,
   acquireOptions: AcquireOptions,
   observer: Observer,
+  scopes: RunScopes | undefined,
 ): Promise<Acquired> {
   try {
+    checkNotWithinItself(scopes, options);
     const request = await toRequest(options, owner);
     if (guard === "off-in-development") return { kind: "unguarded", error: guardOff() };
     return await acquire(calls, request, acquireOptions, () => observer.emit({ type: "waiting" }));

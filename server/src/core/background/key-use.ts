@@ -1,9 +1,12 @@
 import type { Runner } from "../store/pool.ts";
 import { storeApiKeyUse } from "../store/tenants/api-keys.ts";
-import { createRepeating, type Repeating } from "./repeat.ts";
+import { createRepeating } from "./repeat.ts";
 
 /** Stores which API keys are in use, to the hour. */
-export interface KeyUse extends Repeating {
+export interface KeyUse {
+  start(): void;
+  /** Stores what is noted and not stored yet. No key must be noted any more. */
+  stop(): Promise<void>;
   /** Notes that a key was used. The use is stored with the next turn. */
   note(id: string): void;
 }
@@ -42,8 +45,17 @@ export function createKeyUse({
     return noted.size > 0;
   }
 
+  async function storeAll(): Promise<void> {
+    while (await store());
+  }
+
+  const turns = createRepeating({ intervalMs, work: store, onFailed });
   return {
-    ...createRepeating({ intervalMs, work: store, onFailed }),
+    start: turns.start,
+    async stop() {
+      await turns.stop();
+      await storeAll().catch(onFailed);
+    },
     note(id) {
       const now = Math.floor(Date.now() / HOUR_MS);
       if (now !== hour) {

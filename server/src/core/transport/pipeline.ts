@@ -90,7 +90,10 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   let credentialLookups = 0;
   let callsInFlight = 0;
   const inFlight = createInFlightBytes();
-  const refusals = createTurnShares<number | string>(MAX_REFUSED_PER_TURN);
+  const refusals = createTurnShares<number | string>({
+    maxPerTurn: MAX_REFUSED_PER_TURN,
+    maxMs: Number.POSITIVE_INFINITY,
+  });
 
   /** Returns the caller, at once if memory knows the credential. */
   function authenticate(observed: ObservedCall, head: CallHead, deadline: Deadline): Answer<Principal> {

@@ -4,14 +4,37 @@ export interface TurnShares<Party> {
   run(party: Party, work: () => void): void;
 }
 
-/**
- * Returns shares of `maxPerTurn` pieces of work for each party. Work that waits is kept: its caller bounds how much there
- * can be.
- */
-export function createTurnShares<Party>(maxPerTurn: number): TurnShares<Party> {
-  const counts = new Map<Party, number>();
+/** What a party may do in a turn. */
+export interface TurnShare {
+  /** Pieces of work. */
+  readonly maxPerTurn: number;
+  /** No piece begins after the party's work of a turn has taken this long. */
+  readonly maxMs: number;
+}
+
+/** Requests of one address, over all of its connections to a port: a turn of the event loop begins as many of them. */
+const MAX_REQUESTS_PER_TURN = 64;
+/** Large batches use up their address's turn before 64 of them have begun. */
+const MAX_MS_PER_TURN = 10;
+
+/** Returns the shares of the addresses that are connected to a port; their work is to begin a request. */
+export function createAddressShares(): TurnShares<string> {
+  return createTurnShares({ maxPerTurn: MAX_REQUESTS_PER_TURN, maxMs: MAX_MS_PER_TURN });
+}
+
+/** What a party has done in this turn. */
+interface Used {
+  count: number;
+  ms: number;
+}
+
+/** Returns equal shares of each turn. Work that waits is kept: its caller bounds how much there can be. */
+export function createTurnShares<Party>({ maxPerTurn, maxMs }: TurnShare): TurnShares<Party> {
+  const used = new Map<Party, Used>();
   const deferred = new Map<Party, (() => void)[]>();
   let isScheduled = false;
+
+  const isUsedUp = ({ count, ms }: Used) => count >= maxPerTurn || ms >= maxMs;
 
   function schedule(): void {
     if (isScheduled) return;
@@ -21,28 +44,43 @@ export function createTurnShares<Party>(maxPerTurn: number): TurnShares<Party> {
 
   function startTurn(): void {
     isScheduled = false;
-    counts.clear();
+    used.clear();
     for (const [party, works] of [...deferred]) {
-      const now = works.splice(0, maxPerTurn);
-      if (works.length === 0) deferred.delete(party);
-      counts.set(party, now.length);
       schedule();
-      for (const work of now) work();
+      const share = shareOf(party);
+      for (const work of works) {
+        if (isUsedUp(share)) break;
+        doNow(share, work);
+      }
+      works.splice(0, share.count);
+      if (works.length === 0) deferred.delete(party);
     }
+  }
+
+  function shareOf(party: Party): Used {
+    const share = used.get(party) ?? { count: 0, ms: 0 };
+    used.set(party, share);
+    return share;
+  }
+
+  function doNow(share: Used, work: () => void): void {
+    share.count++;
+    const startedAtMs = performance.now();
+    work();
+    share.ms += performance.now() - startedAtMs;
   }
 
   return {
     run(party, work) {
-      const count = counts.get(party) ?? 0;
       schedule();
-      if (count < maxPerTurn) {
-        counts.set(party, count + 1);
-        work();
+      const works = deferred.get(party);
+      if (works !== undefined) {
+        works.push(work);
         return;
       }
-      const works = deferred.get(party);
-      if (works === undefined) deferred.set(party, [work]);
-      else works.push(work);
+      const share = shareOf(party);
+      if (isUsedUp(share)) deferred.set(party, [work]);
+      else doNow(share, work);
     },
   };
 }

@@ -63,11 +63,11 @@ async function open(maxUnflushedBytes = 1000): Promise<FakeStream> {
   return (await openOn(maxUnflushedBytes)).stream;
 }
 
-async function openOn(maxUnflushedBytes: number) {
+async function openOn(maxUnflushedBytes: number, inTurn = (begin: () => void) => begin()) {
   const routes = [{ method: IdempotencyService.method.batch } as unknown as Route];
   const stream = new FakeStream();
   const outbound = createOutboundBudget(maxUnflushedBytes, createOutboundTotal());
-  const connection = { outbound, inbound: createInboundBudget().ofConnection(), peer: undefined };
+  const connection = { outbound, inbound: createInboundBudget().ofConnection(), peer: undefined, inTurn };
   const streams = createBatchStreams({ routes, pipeline, timeoutMs: TIMEOUT_MS })(connection);
   streams.answer(stream as unknown as ServerHttp2Stream, {});
   await vi.advanceTimersByTimeAsync(0);
@@ -103,6 +103,21 @@ test("a stream that has been ended, and whose client does not end its side, is c
   expect(stream.end).toHaveBeenCalledTimes(1);
   vi.advanceTimersByTime(TIMEOUT_MS);
   expect(stream.close).toHaveBeenCalledExactlyOnceWith(constants.NGHTTP2_CANCEL);
+});
+
+test("a batch begins in a turn of its connection's address, unless its stream has been closed by then", async () => {
+  const begins: (() => void)[] = [];
+  const { stream } = await openOn(1000, (begin) => void begins.push(begin));
+  const answered = vi.spyOn(pipeline, "answer");
+  onTestFinished(() => answered.mockRestore());
+  send(stream);
+  send(stream);
+  expect(answered).not.toHaveBeenCalled();
+  begins[0]?.();
+  expect(answered).toHaveBeenCalledTimes(1);
+  stream.close();
+  begins[1]?.();
+  expect(answered).toHaveBeenCalledTimes(1);
 });
 
 test("with 16 batches in progress, no more is read until one is answered", async () => {

@@ -36,7 +36,7 @@ const MAX_IDLE_MS = 30_000;
 const LEAVE_MS = 1000;
 
 /** What the BatchStreams of a connection share. */
-type BatchConnection = Pick<GrpcConnection, "inbound" | "outbound" | "peer">;
+type BatchConnection = Pick<GrpcConnection, "inbound" | "outbound" | "peer" | "inTurn">;
 
 interface BatchStreamSettings {
   /** The route of Batch. */
@@ -177,15 +177,18 @@ class BatchStream {
     this.#inFlight++;
     this.#inFlightBytes += message.byteLength;
     const batch = new IncomingBatch(this.#stream, this.#headers, this.#connection.peer, message, envelope);
-    pipeline
-      .answer(route, batch, (reply) =>
-        isClosed(this.#stream) ? undefined : frameAnswer(id, route.method.output, reply),
-      )
-      .then(
-        (answer) => this.#write(message, answer),
-        (error: unknown) => this.#write(message, frameRefusal(id, error)),
-      )
-      .catch(this.#refuse);
+    this.#connection.inTurn(() => {
+      if (isClosed(this.#stream)) return;
+      pipeline
+        .answer(route, batch, (reply) =>
+          isClosed(this.#stream) ? undefined : frameAnswer(id, route.method.output, reply),
+        )
+        .then(
+          (answer) => this.#write(message, answer),
+          (error: unknown) => this.#write(message, frameRefusal(id, error)),
+        )
+        .catch(this.#refuse);
+    });
   }
 
   #write(message: Buffer, answer: Buffer | undefined): void {

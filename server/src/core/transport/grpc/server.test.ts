@@ -8,34 +8,38 @@ import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { FailedCall } from "../errors.ts";
 import { createInboundBudget, createOutboundTotal, createReplyBudget } from "../memory-budgets.ts";
+import type { Pipeline } from "../pipeline.ts";
 import { routesOf } from "../route.ts";
 import { frameMessage } from "./protocol.ts";
 import { createGrpcServer } from "./server.ts";
 
 const REQUEST_TIMEOUT_MS = 1000;
 const CHECK = "/grpc.health.v1.Health/Check";
+const CLAIM = "/onceward.v1.IdempotencyService/Claim";
 const WATCH = "/grpc.health.v1.Health/Watch";
 /** A HealthCheckRequest for the whole server, and responses. */
 const [REQUEST, SERVING, SERVICE_UNKNOWN] = [Buffer.alloc(0), Buffer.of(0x08, 1), Buffer.of(0x08, 3)];
 
 let session: ClientHttp2Session;
+let port: number;
 
 const notCalled = () => Promise.reject(new Error("no test calls a service of ours"));
+const pipeline: Pipeline = {
+  answer: notCalled,
+  callsInFlight: () => 0,
+  authenticate: (route) =>
+    Promise.reject(
+      route.path.startsWith("/grpc.reflection")
+        ? new FailedCall(new Refusal("CREDENTIAL_MISSING", "none"), "request-1")
+        : new Error("no test authenticates for a service of ours"),
+    ),
+};
 
 /** Starts a server whose own services are not called, and connects to it. */
 beforeEach(async () => {
   const server = createGrpcServer({
     routes: routesOf(IdempotencyService, "CALLER", { claim: notCalled, batch: notCalled }),
-    pipeline: {
-      answer: notCalled,
-      callsInFlight: () => 0,
-      authenticate: (route) =>
-        Promise.reject(
-          route.path.startsWith("/grpc.reflection")
-            ? new FailedCall(new Refusal("CREDENTIAL_MISSING", "none"), "request-1")
-            : new Error("no test authenticates for a service of ours"),
-        ),
-    },
+    pipeline,
     inboundBudget: createInboundBudget(),
     outboundTotal: createOutboundTotal(),
     replyBudget: createReplyBudget(),
@@ -44,7 +48,7 @@ beforeEach(async () => {
     maxPerAddress: 10,
     tls: undefined,
   });
-  const port = await server.listen("127.0.0.1", 0);
+  port = await server.listen("127.0.0.1", 0);
   server.setServing(true);
   session = http2.connect(`http://127.0.0.1:${port}`);
   onTestFinished(async () => {
@@ -88,6 +92,34 @@ async function call(path: string, message: Buffer, headers: IncomingHttpHeaders 
 test("a connection has 2,000 concurrent streams", async () => {
   if (session.remoteSettings.maxConcurrentStreams !== 2000) await once(session, "remoteSettings");
   expect(session.remoteSettings.maxConcurrentStreams).toBe(2000);
+});
+
+test("64 calls of all connections of an address begin in a turn of the event loop", async () => {
+  const [connections, calls] = [3, 200];
+  let [begun, most] = [0, 0];
+  let nextTurn = setImmediate(function count() {
+    most = Math.max(most, begun);
+    begun = 0;
+    nextTurn = setImmediate(count);
+  });
+  const refusal = new FailedCall(new Refusal("CREDENTIAL_MISSING", "none"), "request-1");
+  const answered = vi.spyOn(pipeline, "answer").mockImplementation(() => {
+    begun++;
+    return Promise.reject(refusal);
+  });
+  const sessions = Array.from({ length: connections }, () => http2.connect(`http://127.0.0.1:${port}`));
+  onTestFinished(() => {
+    clearImmediate(nextTurn);
+    answered.mockRestore();
+    for (const opened of sessions) opened.destroy();
+  });
+  const headers = { ":method": "POST", ":path": CLAIM, "content-type": "application/grpc" };
+  const streams = sessions.flatMap((opened) =>
+    Array.from({ length: calls }, () => opened.request(headers).end(frameMessage(REQUEST)).resume()),
+  );
+  await Promise.all(streams.map((stream) => once(stream, "close")));
+  expect(answered).toHaveBeenCalledTimes(connections * calls);
+  expect(most).toBe(64);
 });
 
 test("health is answered without a credential", async () => {

@@ -7,14 +7,15 @@ import { Health as HealthService } from "../../../gen/grpc/health/v1/health_pb.t
 import { ServerReflection } from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionAlpha } from "../../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
-import { type AddressLimit, createPort, type Port } from "../connections.ts";
+import { type AddressLimit, countedAddress, createPort, type Port } from "../connections.ts";
 import { type InboundBudget, type OutboundTotal, outboundOfGrpcConnection } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 import { pathOf, type Route } from "../route.ts";
 import type { Tls } from "../tls.ts";
+import { createAddressShares } from "../turn-shares.ts";
 import { type BatchStreams, createBatchStreams } from "./batch-stream.ts";
 import { Health } from "./health.ts";
-import { endWithStatus, forgetWhenClosed, grpcStatus, isGrpcCall } from "./protocol.ts";
+import { endWithStatus, forgetWhenClosed, grpcStatus, isClosed, isGrpcCall } from "./protocol.ts";
 import { answerReflection, collectDescriptors } from "./reflection.ts";
 import { createSlowRequests, type GrpcConnection, SessionLifecycle } from "./session.ts";
 import { answerUnaryCall } from "./unary-call.ts";
@@ -75,10 +76,12 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     keepaliveIntervalMs: KEEPALIVE_INTERVAL_MS,
     keepaliveTimeoutMs: KEEPALIVE_TIMEOUT_MS,
   };
+  const addresses = createAddressShares();
   const lifecycles = new Set<SessionLifecycle>();
   let draining = false;
 
   function serve(socket: Socket): void {
+    const address = countedAddress(socket.remoteAddress ?? "");
     const session = performServerHandshake(socket, SESSION_OPTIONS);
     const shared = {
       pipeline,
@@ -87,6 +90,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       outbound: outboundOfGrpcConnection(options.outboundTotal),
       replies: options.replyBudget.ofConnection(),
       peer: socket.remoteAddress,
+      inTurn: (work: () => void) => addresses.run(address, work),
     };
     const batchStreams = batchStreamsOf(shared);
     const connection = {
@@ -105,7 +109,9 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       forgetWhenClosed(stream);
       const path = headers[":path"] ?? "";
       const answer = isGrpcCall(headers) ? (answers.get(path) ?? refuseOtherPath) : refuseOtherProtocol;
-      answer(stream, headers, connection);
+      shared.inTurn(() => {
+        if (!isClosed(stream)) answer(stream, headers, connection);
+      });
     });
     // The connection's TLS handshake was in progress when the server began to drain.
     if (draining) lifecycle.drain();

@@ -1,15 +1,13 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { countedAddress } from "../connections.ts";
-import { createTurnShares } from "../turn-shares.ts";
+import { createAddressShares } from "../turn-shares.ts";
 
 /**
  * Requests of one connection that may wait for their turn. HTTP/1.1 allows a client to send requests before it has read
  * an answer (RFC 9112, section 9.3.2), which no browser and hardly a library does.
  */
 const MAX_WAITING = 16;
-/** Requests of one address in a turn of the event loop: some ten milliseconds. The rest waits for the next turn. */
-const MAX_PER_TURN = 64;
 
 interface Waiting {
   readonly request: IncomingMessage;
@@ -19,12 +17,12 @@ interface Waiting {
 /**
  * Returns a listener that answers the requests of a connection one after the other, each when the operating system has
  * the answer before it: a peer that sends requests and reads no answers has one answer in memory. A connection with more
- * than 16 waiting requests is cut. All connections of an address have 64 requests in a turn of the event loop, so that a
+ * than 16 waiting requests is cut. All connections of an address share its part of a turn of the event loop, so that a
  * burst of one peer delays others by some milliseconds.
  */
 export function answerInTurns(answer: RequestListener): RequestListener {
   const connections = new WeakMap<Socket, ConnectionTurns>();
-  const peers = createTurnShares<string>(MAX_PER_TURN);
+  const peers = createAddressShares();
   return (request, response) => {
     const { socket } = request;
     // The rest of what was parsed together with a request that cut the connection.
