@@ -51,10 +51,13 @@ export function policyBook(history: History, tenant: string, namespace: string):
         const until = (changes[index]?.returnedAtMs ?? Number.POSITIVE_INFINITY) + MAX_STALENESS_MS;
         if (since <= returnedAtMs && invokedAtMs <= until) versions.push(version);
       });
+      // A result that is kept for as long as its key stays so.
+      const stamped = (version: Retentions, retentionMs: number) =>
+        retentionMs === version.keyRetentionMs ? retentionMs + keptLongerMs : retentionMs;
       return {
         key: spanOf(versions.map((version) => version.keyRetentionMs + keptLongerMs)),
-        result: spanOf(versions.map((version) => version.resultRetentionMs)),
-        failure: spanOf(versions.map((version) => version.failureRetentionMs)),
+        result: spanOf(versions.map((version) => stamped(version, version.resultRetentionMs))),
+        failure: spanOf(versions.map((version) => stamped(version, version.failureRetentionMs))),
       };
     },
   };
