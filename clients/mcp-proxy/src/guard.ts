@@ -88,22 +88,45 @@ export class Guard {
   }
 }
 
+/** What names a call, and when its operation was created. */
+interface NamedCall {
+  readonly run: string;
+  readonly step: string | number;
+  readonly key?: string;
+  readonly keyCreatedAt?: Date;
+}
+
 /** Returns the names of a call, or a text about what is missing. */
 function nameOf(
   { name, arguments: args = {}, _meta: meta = {} }: CallParams,
-  { name: by }: ToolPolicy,
-): { run: string; step: string | number; key?: string } | string {
+  policy: ToolPolicy,
+): NamedCall | string {
+  const { name: by, createdAt } = policy;
+  const time = createdAt === undefined ? undefined : timeAt(by.by === "run" ? meta : args, createdAt);
+  if (createdAt !== undefined && time === undefined)
+    return `NOT RUN. The tool ${name} needs the time of the operation at ${createdAt}, such as 2026-01-31T09:00:00Z.`;
+  const timed = time && { keyCreatedAt: time };
   if (by.by === "run") {
     const run = textAt(meta, by.id);
     const step = textAt(meta, by.step);
-    if (run !== undefined && step !== undefined) return { run, step };
+    if (run !== undefined && step !== undefined) return { run, step, ...timed };
     return `NOT RUN. The tool ${name} needs the run and the step in _meta, at ${by.id} and ${by.step}.`;
   }
   const values = by.pointers.map((pointer) => textAt(args, pointer));
   const missing = by.pointers.find((_, index) => values[index] === undefined);
   if (missing === undefined)
-    return { run: "mcp-proxy", step: 0, key: joinKey(name, ...(values as string[])) };
+    return { run: "mcp-proxy", step: 0, key: joinKey(name, ...(values as string[])), ...timed };
   return `NOT RUN. The tool ${name} needs the argument ${missing}, a text or a number, which names the operation.`;
+}
+
+/** A time with its offset (RFC 3339). Without one it would be read by the clock of this machine. */
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/;
+
+function timeAt(value: unknown, pointer: string): Date | undefined {
+  const text = textAt(value, pointer);
+  if (text === undefined || !TIME.test(text)) return undefined;
+  const time = new Date(text);
+  return Number.isNaN(time.getTime()) ? undefined : time;
 }
 
 function textAt(value: unknown, pointer: string): string | undefined {

@@ -10,6 +10,7 @@ test("a policy names the guarded tools, and has defaults", () => {
   expect(policy.get("refund")).toEqual({
     namespace: "mcp-tools",
     name: { by: "arguments", pointers: ["/orderId"] },
+    createdAt: undefined,
     ignore: [],
     onCrash: "hold",
     onToolError: "release",
@@ -32,6 +33,10 @@ test.each<[unknown, string]>([
   [{ tools: { refund: tool } }, "tools.refund.namespace must be set"],
   [{ namespace: "a", tools: { refund: { key: [] } } }, "tools.refund.key must be an array of 1-16"],
   [{ namespace: "a", tools: { refund: { key: ["id"] } } }, "tools.refund.key[0] must be a JSON Pointer"],
+  [
+    { namespace: "a", tools: { refund: { ...tool, createdAt: "at" } } },
+    "tools.refund.createdAt must be a JSON",
+  ],
   [
     { namespace: "a", tools: { refund: { ...tool, onCrash: "x" } } },
     'tools.refund.onCrash must be "hold" or',

@@ -15,6 +15,8 @@ export type CallName =
 export interface ToolPolicy {
   readonly namespace: string;
   readonly name: CallName;
+  /** Where the time of the operation is: among the arguments, or in `_meta` if the run names the call. Undefined: nowhere. */
+  readonly createdAt: string | undefined;
   /** Arguments that differ between duplicates of one call, as JSON Pointers: not part of the fingerprint. */
   readonly ignore: readonly string[];
   readonly onCrash: "hold" | "policy";
@@ -44,7 +46,17 @@ export function parsePolicy(text: string): ProxyPolicy {
   return new Map(tools.map(([tool, value]) => [tool, parseTool(`tools.${tool}`, value, namespace)]));
 }
 
-const FIELDS = ["namespace", "key", "run", "ignore", "onCrash", "onToolError", "leaseMs", "timeoutMs"];
+const FIELDS = [
+  "namespace",
+  "key",
+  "run",
+  "createdAt",
+  "ignore",
+  "onCrash",
+  "onToolError",
+  "leaseMs",
+  "timeoutMs",
+];
 
 function parseTool(path: string, value: unknown, shared: string | undefined): ToolPolicy {
   const fields = members(value, path, FIELDS);
@@ -53,6 +65,7 @@ function parseTool(path: string, value: unknown, shared: string | undefined): To
   return {
     namespace: nonEmpty(namespace, `${path}.namespace`),
     name: parseName(path, fields),
+    createdAt: fields.createdAt === undefined ? undefined : pointer(fields.createdAt, `${path}.createdAt`),
     ignore: fields.ignore === undefined ? [] : pointers(fields.ignore, `${path}.ignore`),
     onCrash: choice(fields.onCrash, `${path}.onCrash`, ["hold", "policy"]),
     onToolError: choice(fields.onToolError, `${path}.onToolError`, ["release", "store"]),

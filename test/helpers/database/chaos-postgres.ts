@@ -1,12 +1,16 @@
+import { execFile } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
-import { chmod, mkdtemp, realpath, rm } from "node:fs/promises";
+import { chmod, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import pg from "pg";
 import { isAlive } from "../../../server/dev/embedded/pid-file.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { waitUntil } from "../../../server/dev/embedded/wait.ts";
 import type { OpenDatabase } from "./database.ts";
 import { type StandbyOptions, startStandby } from "./standby.ts";
+
+const run = promisify(execFile);
 
 /** A run's own Postgres, which can be killed, frozen and failed over. */
 export interface ChaosPostgres extends AsyncDisposable {
@@ -32,10 +36,23 @@ export interface ChaosPostgres extends AsyncDisposable {
   addStandby(options?: Partial<Pick<StandbyOptions, "standing" | "throughPort">>): Promise<void>;
   /** Kills the primary, promotes the standby, and removes the killed server's data. */
   failOver(): Promise<void>;
+  /** Copies its files while all of its processes are stopped: everything that was acknowledged before, and nothing later. */
+  copy(): Promise<DatabaseCopy>;
+  /**
+   * Kills it, and starts it again on a copy's files, which are used up: as a restore of all that was archived, on another
+   * timeline.
+   */
+  restore(copy: DatabaseCopy): Promise<void>;
+}
+
+/** A copy of a database's files. */
+export interface DatabaseCopy {
+  readonly dir: string;
 }
 
 const CONNECT_TIMEOUT_MS = 3000;
 const DEATH_TIMEOUT_MS = 10_000;
+const RECOVERY_TIMEOUT_MS = 60_000;
 
 /**
  * A commit is acknowledged after it was written to the operating system. That survives every signal, so
@@ -68,8 +85,12 @@ export async function startChaosPostgres(
   { binaries, settings: ownSettings }: ChaosPostgresOptions = {},
 ): Promise<ChaosPostgres> {
   const settings = { ...SETTINGS, ...ownSettings };
-  const start = (dir: string) =>
-    startEmbeddedPostgres({ dataDir: dir, settings, ...(binaries !== undefined && { binaries }) });
+  const start = (dir: string, more: Readonly<Record<string, string>> = {}) =>
+    startEmbeddedPostgres({
+      dataDir: dir,
+      settings: { ...settings, ...more },
+      ...(binaries !== undefined && { binaries }),
+    });
   const dir = await mkdtemp(join(parent, "ow-chaos-"));
   // As root, Postgres runs as another user, which must be able to enter.
   await chmod(dir, 0o755);
@@ -152,6 +173,28 @@ export async function startChaosPostgres(
       await moveTo(next.running);
       await removeData(lost);
     },
+    async copy() {
+      const files = await realpath(dataDir);
+      const copyDir = newDataDir();
+      const family = familyOf(running.pid);
+      for (const pid of family) signalIfAlive(pid, "SIGSTOP");
+      try {
+        await run("cp", ["-a", files, copyDir]);
+      } finally {
+        for (const pid of family) signalIfAlive(pid, "SIGCONT");
+      }
+      return { dir: copyDir };
+    },
+    async restore(copy) {
+      await kill();
+      const lost = dataDir;
+      dataDir = copy.dir;
+      await writeFile(join(dataDir, "recovery.signal"), "");
+      const restored = await start(dataDir, { restore_command: "/bin/false" });
+      await untilWritable(restored);
+      await moveTo(restored);
+      await removeData(lost);
+    },
     async [Symbol.asyncDispose]() {
       for (const pid of familyOf(running.pid)) signalIfAlive(pid, "SIGCONT");
       await control.end();
@@ -192,6 +235,21 @@ select pg_terminate_backend(pid)
  where backend_type = 'client backend'
    and pid <> pg_backend_pid()
    and application_name <> 'onceward embedded presence'`;
+
+/** Waits until a restored server has replayed its log. */
+async function untilWritable(server: EmbeddedPostgres): Promise<void> {
+  const client = open(server);
+  const isWritable = async () => {
+    const { rows } = await client.query<{ recovers: boolean }>("select pg_is_in_recovery() as recovers");
+    return rows[0]?.recovers === false;
+  };
+  try {
+    if (!(await waitUntil(isWritable, RECOVERY_TIMEOUT_MS)))
+      throw new Error("the restored Postgres still recovers");
+  } finally {
+    await client.end();
+  }
+}
 
 /** Removes a data directory if it exists; the path may be a link. */
 async function removeData(dataDir: string): Promise<void> {

@@ -8,7 +8,7 @@ import {
   timestampMs,
 } from "@bufbuild/protobuf/wkt";
 import { expect } from "vitest";
-import { openPool } from "../../../server/src/core/store/pool.ts";
+import { openPool, type Pool } from "../../../server/src/core/store/pool.ts";
 import { sweepBatch } from "../../../server/src/core/store/records/sweep-records.ts";
 import type { TestTenant } from "../servers/tenants.ts";
 import type { TestDatabase } from "./database.ts";
@@ -34,10 +34,15 @@ const SWEEP_ROWS = 1000;
 export async function sweep(database: TestDatabase): Promise<void> {
   const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
   try {
-    while ((await sweepBatch(pool, SWEEP_ROWS)).due === SWEEP_ROWS);
+    await sweepAll(pool);
   } finally {
     await pool.close();
   }
+}
+
+/** The same, by a pool that is open. */
+export async function sweepAll(pool: Pool): Promise<void> {
+  while ((await sweepBatch(pool, SWEEP_ROWS)).due === SWEEP_ROWS);
 }
 
 const HOUR_MS = 3_600_000;

@@ -1,17 +1,37 @@
 import { isDeepStrictEqual } from "node:util";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ClaimResponse } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import type { AdministeredTenant } from "../../helpers/calls/admin.ts";
 import { describeError } from "../../helpers/calls/errors.ts";
 import { completeWith, FORGET, RELEASE, resolve } from "../../helpers/calls/resolutions.ts";
-import { fingerprintOf, ORDER, seconds, success } from "../../helpers/calls/verbs.ts";
-import type { ModelAnswer, ModelCommand, ModelStep, ModelTrace } from "./trace.ts";
+import { fingerprintOf, seconds, success } from "../../helpers/calls/verbs.ts";
+import type { ModelAnswer, ModelKey, ModelStep, ModelTrace } from "./trace.ts";
 
-/** The real service during one trace: a tenant of its own. */
+/** The real service: a tenant with the namespaces of `namespaceOf`. */
 export interface RealWorld extends Pick<AdministeredTenant, "caller" | "admin"> {
-  /** Makes the tenant's rows older. */
-  timePasses(minutes: number): Promise<void>;
+  /** Makes the rows of keys of this name older. */
+  timePasses(key: string, minutes: number): Promise<void>;
+  /** Sweeps every due row. */
   sweep(): Promise<void>;
 }
+
+/** Returns the namespace of a key of the model. */
+export function namespaceOf(key: ModelKey, holds: boolean): string {
+  return `${key}-${holds ? "held" : "reclaimed"}`;
+}
+
+/** A trace on its way: a key of its own in each namespace. */
+interface Replay {
+  readonly world: RealWorld;
+  readonly trace: ModelTrace;
+  readonly key: string;
+  /** By the model's key: the real token of each token of the model, in the order of their grants. */
+  readonly granted: Readonly<Record<ModelKey, Map<number, bigint>>>;
+}
+
+type CallStep = Extract<ModelStep, { kind: "call" }>;
+
+const MINUTE_MS = 60_000;
 
 /** An answer in the words of the model. */
 interface Answer {
@@ -22,45 +42,59 @@ interface Answer {
 }
 
 /**
- * Repeats a trace step by step. Returns the first answer that differs from the model's, as text; undefined: none does.
+ * Repeats traces side by side, all of them step by step: what one sweeps may be another's, which no answer shows. Returns the
+ * first answer of each trace that differs from the model's, as text.
  */
-export async function replayTrace(world: RealWorld, trace: ModelTrace): Promise<string | undefined> {
-  const granted = new Map<number, bigint>();
-  for (const [index, step] of trace.steps.entries()) {
-    const difference = await replayStep(world, step, granted);
-    if (difference !== undefined) return `step ${index + 1}: ${difference}`;
+export async function replayTraces(world: RealWorld, traces: readonly ModelTrace[]): Promise<string[]> {
+  const replays = traces.map((trace, index): Replay => {
+    return { world, trace, key: `trace-${index}`, granted: { charge: new Map(), refund: new Map() } };
+  });
+  const differences = new Map<Replay, string>();
+  const longest = Math.max(...traces.map(({ steps }) => steps.length));
+  for (let number = 0; number < longest; number++) {
+    const ready = replays.filter((replay) => !differences.has(replay));
+    const steps = ready.map(({ trace }) => trace.steps[number]);
+    if (steps.some((step) => step?.kind === "sweep")) await world.sweep();
+    await Promise.all(
+      ready.map(async (replay, index) => {
+        const step = steps[index];
+        const difference = step && (await replayStep(replay, step));
+        if (difference !== undefined)
+          differences.set(replay, `${replay.key}, step ${number + 1}: ${difference}`);
+      }),
+    );
   }
-  return undefined;
+  return [...differences.values()];
 }
 
-/** @param granted the real token of each token of the model, in the order of their grants. */
-async function replayStep(
-  world: RealWorld,
-  step: ModelStep,
-  granted: Map<number, bigint>,
-): Promise<string | undefined> {
+async function replayStep(replay: Replay, step: ModelStep): Promise<string | undefined> {
+  const { world, granted } = replay;
   switch (step.kind) {
     case "minutes":
-      return void (await world.timePasses(step.minutes));
+      return void (await world.timePasses(replay.key, step.minutes));
     case "sweep":
-      return void (await world.sweep());
+      return undefined;
     case "forget":
-      return void (await resolve(world.admin, FORGET));
+      return void (await resolve(world.admin, FORGET, recordOf(replay, step.key)));
     case "release":
-      return void (await resolve(world.admin, RELEASE));
+      return void (await resolve(world.admin, RELEASE, recordOf(replay, step.key)));
     case "complete":
       // The model's number of what an administrator found out.
-      return void (await resolve(world.admin, completeWith(textOf(9))));
+      return void (await resolve(world.admin, completeWith(textOf(9)), recordOf(replay, step.key)));
     case "call":
-      return compare(step, await answerOf(world, step.command, granted), granted);
+      return compare(step, await answerOf(replay, step), granted[step.command.key]);
     default:
       return step satisfies never;
   }
 }
 
+function recordOf({ trace, key }: Replay, modelKey: ModelKey) {
+  return { namespace: namespaceOf(modelKey, trace.holds), key };
+}
+
 /** Compares a real answer with the model's. A new token must be higher than all earlier ones. */
 function compare(
-  { command, answer }: Extract<ModelStep, { kind: "call" }>,
+  { command, answer }: CallStep,
   real: Answer,
   granted: Map<number, bigint>,
 ): string | undefined {
@@ -96,6 +130,9 @@ function inWordsOfReplies(
       return { kind, attempt };
     case "released before":
       return { kind: "released" };
+    case "time required":
+    case "from the future":
+      return { kind: "invalid" };
     default:
       return { kind };
   }
@@ -107,30 +144,34 @@ const REASONS: Readonly<Record<string, string>> = {
   CLAIM_SUPERSEDED: "superseded",
   ALREADY_COMPLETED: "already completed",
   ALREADY_RELEASED: "already released",
+  KEY_TOO_OLD: "too old",
+  INVALID_REQUEST: "invalid",
 };
 
-async function answerOf(
-  world: RealWorld,
-  command: ModelCommand,
-  granted: ReadonlyMap<number, bigint>,
-): Promise<Answer> {
+async function answerOf(replay: Replay, step: CallStep): Promise<Answer> {
   try {
-    return await call(world, command, granted.get(command.token) ?? 0n);
+    return await call(replay, step);
   } catch (error) {
     const { reason, message } = describeError(error);
     return { kind: REASONS[reason ?? ""] ?? `${reason}: ${message}` };
   }
 }
 
-async function call({ caller }: RealWorld, command: ModelCommand, fencingToken: bigint): Promise<Answer> {
+async function call(replay: Replay, { command, keyAgeMinutes }: CallStep): Promise<Answer> {
+  const { caller } = replay.world;
+  const record = recordOf(replay, command.key);
+  const fencingToken = replay.granted[command.key].get(command.token) ?? 0n;
   const retention = command.retention === 1 ? { retention: seconds(60) } : {};
   switch (command.kind) {
     case "claim": {
       const { fingerprint, claimId, acceptsAmbiguous } = command;
       const reply = await caller.claim({
-        ...ORDER,
+        ...record,
         ...retention,
         ...(fingerprint !== 0 && { fingerprint: fingerprintOf(textOf(fingerprint)) }),
+        ...(keyAgeMinutes !== undefined && {
+          keyCreatedAt: timestampFromMs(Date.now() - keyAgeMinutes * MINUTE_MS),
+        }),
         claimId: claimId === 0 ? "" : textOf(claimId),
         acceptAmbiguous: acceptsAmbiguous,
       });
@@ -138,14 +179,14 @@ async function call({ caller }: RealWorld, command: ModelCommand, fencingToken: 
     }
     case "complete": {
       const result = success(textOf(command.result));
-      const { alreadyCompleted } = await caller.complete({ ...ORDER, ...retention, fencingToken, result });
+      const { alreadyCompleted } = await caller.complete({ ...record, ...retention, fencingToken, result });
       return { kind: alreadyCompleted ? "completed before" : "completed" };
     }
     case "release":
-      await caller.release({ ...ORDER, fencingToken });
+      await caller.release({ ...record, fencingToken });
       return { kind: "released" };
     case "extend":
-      await caller.extendLease({ ...ORDER, fencingToken });
+      await caller.extendLease({ ...record, fencingToken });
       return { kind: "extended" };
     default:
       return command.kind satisfies never;

@@ -1,8 +1,12 @@
 import { readRuns, type Simulation } from "../quint.ts";
 
+/** "refund" is a key of a namespace that requires times and refuses late keys, "charge" of one that runs them. */
+export type ModelKey = "charge" | "refund";
+
 /** A call as the model begins it. Numbers name fingerprints, claim ids and results; 0: none. Times are minutes. */
 export interface ModelCommand {
   readonly kind: "claim" | "complete" | "release" | "extend";
+  readonly key: ModelKey;
   readonly token: number;
   readonly result: number;
   readonly fingerprint: number;
@@ -22,9 +26,16 @@ export interface ModelAnswer {
 
 /** One step of a trace. */
 export type ModelStep =
-  | { readonly kind: "call"; readonly command: ModelCommand; readonly answer: ModelAnswer }
+  | {
+      readonly kind: "call";
+      readonly command: ModelCommand;
+      readonly answer: ModelAnswer;
+      /** How many minutes before the call its key was created; undefined: the call does not say. */
+      readonly keyAgeMinutes: number | undefined;
+    }
   | { readonly kind: "minutes"; readonly minutes: number }
-  | { readonly kind: "sweep" | "forget" | "release" | "complete" };
+  | { readonly kind: "sweep" }
+  | { readonly kind: "forget" | "release" | "complete"; readonly key: ModelKey };
 
 /** A run of `replay.qnt`. */
 export interface ModelTrace {
@@ -32,7 +43,7 @@ export interface ModelTrace {
   readonly steps: readonly ModelStep[];
 }
 
-/** Retention of the namespace's policy, and lease of every claim: RETENTION and LEASE of the specification. */
+/** Retention of the namespaces' policies, and lease of every claim: RETENTION and LEASE of the specification. */
 export const RETENTION_MINUTES = 5;
 export const LEASE_MINUTES = 2;
 
@@ -43,7 +54,12 @@ export async function readTraces(seed: number, runs: number, steps: number): Pro
 }
 
 interface ReplayState {
-  readonly event: { readonly kind: ModelStep["kind"] | "start"; readonly minutes: number };
+  readonly event: {
+    readonly kind: ModelStep["kind"] | "start";
+    readonly key: ModelKey;
+    readonly minutes: number;
+    readonly hasTime: boolean;
+  };
   readonly holds: boolean;
   readonly s: { readonly answer: ModelAnswer & { readonly command: ModelCommand } };
 }
@@ -54,17 +70,18 @@ function readTrace(states: readonly unknown[]): ModelTrace {
   return { holds: first.holds, steps: rest.map(readStep) };
 }
 
-function readStep({ event: { kind, minutes }, s: { answer } }: ReplayState): ModelStep {
+function readStep({ event: { kind, key, minutes, hasTime }, s: { answer } }: ReplayState): ModelStep {
   switch (kind) {
     case "call":
-      return { kind, command: answer.command, answer };
+      return { kind, command: answer.command, answer, keyAgeMinutes: hasTime ? minutes : undefined };
     case "minutes":
       return { kind, minutes };
     case "sweep":
+      return { kind };
     case "forget":
     case "release":
     case "complete":
-      return { kind };
+      return { kind, key };
     case "start":
       throw new Error("a run begins twice");
     default:

@@ -10,6 +10,8 @@ const DESERVED: ReadonlySet<string> = new Set([
   "ALREADY_COMPLETED",
   "ALREADY_RELEASED",
   "RECORD_NOT_FOUND",
+  // Only where late keys are refused: the checker judges whether the key was late.
+  "KEY_TOO_OLD",
 ]);
 
 /** Calls that the oldest version does not have: it answers UNIMPLEMENTED. */

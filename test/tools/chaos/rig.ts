@@ -13,6 +13,7 @@ import {
   setNamespacePolicy,
   type TestTenant,
 } from "../../helpers/servers/tenants.ts";
+import type { NamespacePolicy } from "../history/operation.ts";
 import { type ChaosCitus, startChaosCitus } from "./citus.ts";
 import { NAMESPACES, TENANTS } from "./load/spaces.ts";
 import { type ChaosRedis, startChaosRedis } from "./redis.ts";
@@ -45,20 +46,31 @@ export interface RigOptions {
   readonly main?: string;
   /** Runs on a Citus of these binaries. */
   readonly citus?: { readonly binaries: string };
+  /** The namespaces of each tenant; undefined: those of the usual load. */
+  readonly namespaces?: readonly Omit<NamespacePolicy, "tenant">[];
+  /** Puts the data on the machine's own disk: a small one does not hold copies of it. */
+  readonly onOwnDisk?: boolean;
 }
 
 /** Clocks that are right, fast and slow, side by side, in every run. */
 const CLOCK_OFFSETS_MS = [0, 600_000, -600_000];
 
 /** Starts everything; disposing stops it and removes its files. */
-export async function startRig({ replicas: count, main, citus: asked }: RigOptions): Promise<Rig> {
+export async function startRig(options: RigOptions): Promise<Rig> {
+  const {
+    replicas: count,
+    main,
+    citus: asked,
+    namespaces = NAMESPACES,
+    onOwnDisk = asked !== undefined,
+  } = options;
   const cleanUp = new AsyncDisposableStack();
   try {
     const dir = await mkdtemp(join(tmpdir(), "ow-chaos-journals-"));
     cleanUp.defer(() => rm(dir, { recursive: true, force: true }));
     const replicas: Replica[] = [];
     const accidents: string[] = [];
-    const disk = cleanUp.use(await (asked ? plainDisk() : mountDisk()));
+    const disk = cleanUp.use(await (onOwnDisk ? plainDisk() : mountDisk()));
     const onMoved = (url: string) => {
       for (const { toPostgres } of replicas) {
         toPostgres.setTarget(socketOf(url));
@@ -75,7 +87,7 @@ export async function startRig({ replicas: count, main, citus: asked }: RigOptio
       // Connections of replicas that are open already would keep Postgres' own clock.
       await useSettableClock(postgres);
     }
-    const keys = await createTenants(postgres);
+    const keys = await createTenants(postgres, namespaces);
     for (let number = 1; number <= count; number++) {
       const replica = await startReplica({
         name: `replica-${number}`,
@@ -104,20 +116,24 @@ export async function startRig({ replicas: count, main, citus: asked }: RigOptio
   }
 }
 
-async function createTenants(postgres: ChaosPostgres): Promise<Pick<Rig, "apiKeys" | "adminKey">> {
+async function createTenants(
+  postgres: ChaosPostgres,
+  namespaces: readonly Omit<NamespacePolicy, "tenant">[],
+): Promise<Pick<Rig, "apiKeys" | "adminKey">> {
   // The rig closes the connection itself.
   const database: OpenDatabase = { url: postgres.url, query: postgres.query, close: async () => {} };
   const made: TestTenant[] = [];
   for (const _ of TENANTS) {
     const tenant = await createTenant(database);
     made.push(tenant);
-    for (const policy of NAMESPACES) {
+    for (const policy of namespaces) {
       await setNamespacePolicy(database, tenant, policy.namespace, {
         key_retention_s: policy.keyRetentionMs / 1000,
         result_retention_s: policy.resultRetentionMs / 1000,
         failure_retention_s: policy.failureRetentionMs / 1000,
         default_lease_ms: policy.defaultLeaseMs,
         on_lease_expiry: policy.onLeaseExpiry,
+        late_keys: policy.refusesLateKeys ? "REQUIRE_TIME" : "RUN",
       });
     }
   }

@@ -1,6 +1,6 @@
 import { checkAlone } from "./check-alone.ts";
 import { type History, nameOf, type Operation, type RecordName } from "./operation.ts";
-import { policyBook, restampsOf } from "./policies.ts";
+import { policyBook, restampsOf, restoresOf } from "./policies.ts";
 import { type DeadEnd, search } from "./search.ts";
 
 /** A violation of the contract. */
@@ -53,7 +53,11 @@ export function checkHistory(history: History, options: CheckOptions = {}): Verd
     const { tenant, namespace, key } = first;
     violations.push(...checkAlone(own));
     const book = policyBook(history, tenant, namespace);
-    const operations = [...own, ...restampsOf(book, key).map((restamp) => ({ ...restamp, key }))];
+    const operations = [
+      ...own,
+      ...restampsOf(book, key).map((restamp) => ({ ...restamp, key })),
+      ...restoresOf(book.restores, { tenant, namespace, key }, own),
+    ];
     const result = search(operations, { book, toleranceMs, budget, clockMoves });
     if (result.kind === "timeout") timeouts.push({ tenant, namespace, key });
     if (result.kind === "illegal") {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { OncewardError } from "../../../clients/typescript/src/errors/errors.ts";
 import { errorFromCall, errorFromItem } from "../../../clients/typescript/src/errors/mapping.ts";
@@ -14,7 +14,15 @@ import {
   type Result,
   Result_Kind,
 } from "../../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import type { Answer, Failure, Request, ResultName, SeenRecord } from "./operation.ts";
+import {
+  type Answer,
+  type ClaimRequest,
+  type Failure,
+  nowMs,
+  type Request,
+  type ResultName,
+  type SeenRecord,
+} from "./operation.ts";
 
 /** One of the five calls, by name, alone or as an item of a batch. */
 export type CallRequest = BatchRequestItem["request"];
@@ -33,6 +41,7 @@ export function describeRequest({ case: kind, value }: CallRequest): Request | u
         ...(value.wait && { waitMs: durationMs(value.wait) }),
         ...(value.retention && { retentionMs: durationMs(value.retention) }),
         ...(value.acceptAmbiguous && { acceptAmbiguous: true }),
+        ...keyTimeOf(value.key, value.keyCreatedAt && timestampMs(value.keyCreatedAt)),
       };
     case "complete": {
       const { fencingToken, result, retention } = value;
@@ -53,6 +62,18 @@ export function describeRequest({ case: kind, value }: CallRequest): Request | u
     case undefined:
       return undefined;
   }
+}
+
+/** A UUID of version 7, whose first 48 bits are milliseconds since the Unix epoch. */
+const UUID7 = /^([0-9a-f]{8})-([0-9a-f]{4})-7/;
+/** The epoch of the clock of histories. */
+const EPOCH_MS = Date.now() - nowMs();
+
+/** Returns when a key was created, by its request or by the key itself. */
+function keyTimeOf(key: string, requestedMs: number | undefined): Pick<ClaimRequest, "keyCreatedAtMs"> {
+  const [, high, low] = UUID7.exec(key) ?? [];
+  const createdMs = requestedMs ?? (high && low ? Number.parseInt(high + low, 16) : undefined);
+  return createdMs === undefined ? {} : { keyCreatedAtMs: createdMs - EPOCH_MS };
 }
 
 /** Returns a response as the answer to a call of that name. */

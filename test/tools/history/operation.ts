@@ -13,7 +13,12 @@ export interface RecordName {
 }
 
 /** A request. Fingerprints and results are named by their hashes. */
-export type Request = ClaimRequest | SettlingRequest | { readonly kind: "lookup" } | AdminRequest;
+export type Request =
+  | ClaimRequest
+  | SettlingRequest
+  | { readonly kind: "lookup" }
+  | AdminRequest
+  | RestoreRequest;
 
 export interface ClaimRequest {
   readonly kind: "claim";
@@ -25,6 +30,8 @@ export interface ClaimRequest {
   readonly waitMs?: number;
   readonly acceptAmbiguous?: boolean;
   readonly retentionMs?: number;
+  /** When the key was created, on the history's clock; unset: the call does not name a time. */
+  readonly keyCreatedAtMs?: number;
 }
 
 /** A request by the holder of a claim, which its token names. */
@@ -49,6 +56,9 @@ export type AdminRequest =
 export interface RestampRequest extends Retentions {
   readonly kind: "restamp";
 }
+
+/** What happens to one record when the whole database is copied, and when the copy takes its place; not a call. */
+export type RestoreRequest = { readonly kind: "copy" } | { readonly kind: "restore" };
 
 /** A result as the checker needs it: its identity, and which retention it has. */
 export interface ResultName {
@@ -147,6 +157,19 @@ export interface NamespacePolicy extends Retentions {
   readonly namespace: string;
   readonly defaultLeaseMs: number;
   readonly onLeaseExpiry: "RECLAIM" | "HOLD";
+  /** Whether late keys are refused, and the time of each key is required. Then records outlast their keys' youth. */
+  readonly refusesLateKeys?: boolean;
+}
+
+/**
+ * A copy was made of the database, and took its place later: what was written in between is lost. Keys that were created
+ * before the restore are refused from then on if they have no record.
+ */
+export interface Restore {
+  readonly copiedFromMs: number;
+  readonly copiedToMs: number;
+  readonly restoredFromMs: number;
+  readonly restoredToMs: number;
 }
 
 /** The operations and policies that are judged together. */
@@ -156,6 +179,8 @@ export interface History {
   readonly policies: readonly NamespacePolicy[];
   readonly retentionChanges?: readonly RetentionChange[];
   readonly clockMoves?: readonly ClockMove[];
+  /** One after the other. */
+  readonly restores?: readonly Restore[];
 }
 
 /** Returns a record's name as one unambiguous string. */

@@ -1,4 +1,13 @@
-import type { History, NamespacePolicy, Operation, RetentionChange, Retentions } from "./operation.ts";
+import { KEPT_LONGER_MS } from "./late-keys.ts";
+import type {
+  History,
+  NamespacePolicy,
+  Operation,
+  RecordName,
+  Restore,
+  RetentionChange,
+  Retentions,
+} from "./operation.ts";
 import { type Range, range } from "./state.ts";
 
 /** How stale a replica's policies and cached copies may be. */
@@ -20,6 +29,7 @@ export interface PolicyBook {
    */
   retentionsFor(operation: Operation): RetentionRanges;
   readonly changes: readonly RetentionChange[];
+  readonly restores: readonly Restore[];
 }
 
 /** Returns the policies of a namespace. @throws Error if the history has none for it. */
@@ -29,9 +39,11 @@ export function policyBook(history: History, tenant: string, namespace: string):
   const policy = history.policies.find(here);
   if (policy === undefined) throw new Error(`the history has no policy for ${tenant}/${namespace}`);
   const changes = (history.retentionChanges ?? []).filter(here).sort((a, b) => a.invokedAtMs - b.invokedAtMs);
+  const keptLongerMs = policy.refusesLateKeys ? KEPT_LONGER_MS : 0;
   return {
     policy,
     changes,
+    restores: history.restores ?? [],
     retentionsFor({ invokedAtMs, returnedAtMs }) {
       const versions: Retentions[] = [];
       [policy, ...changes].forEach((version, index) => {
@@ -39,10 +51,13 @@ export function policyBook(history: History, tenant: string, namespace: string):
         const until = (changes[index]?.returnedAtMs ?? Number.POSITIVE_INFINITY) + MAX_STALENESS_MS;
         if (since <= returnedAtMs && invokedAtMs <= until) versions.push(version);
       });
+      // A result that is kept for as long as its key stays so.
+      const stamped = (version: Retentions, retentionMs: number) =>
+        retentionMs === version.keyRetentionMs ? retentionMs + keptLongerMs : retentionMs;
       return {
-        key: spanOf(versions.map((version) => version.keyRetentionMs)),
-        result: spanOf(versions.map((version) => version.resultRetentionMs)),
-        failure: spanOf(versions.map((version) => version.failureRetentionMs)),
+        key: spanOf(versions.map((version) => version.keyRetentionMs + keptLongerMs)),
+        result: spanOf(versions.map((version) => stamped(version, version.resultRetentionMs))),
+        failure: spanOf(versions.map((version) => stamped(version, version.failureRetentionMs))),
       };
     },
   };
@@ -72,6 +87,28 @@ export function restampsOf(book: PolicyBook, key: string): Operation[] {
         invokedAtMs,
         returnedAtMs,
       },
+    ];
+  });
+}
+
+/** Returns the copies and restores of the database that may concern these operations of a record, as operations on it. */
+export function restoresOf(
+  restores: readonly Restore[],
+  record: RecordName,
+  own: readonly Operation[],
+): Operation[] {
+  return restores.flatMap((restore, index): Operation[] => {
+    const { copiedFromMs, copiedToMs, restoredFromMs, restoredToMs } = restore;
+    const isConcerned = own.some(
+      ({ invokedAtMs, returnedAtMs }) => invokedAtMs <= restoredToMs && returnedAtMs >= copiedFromMs,
+    );
+    if (!isConcerned) return [];
+    const event = { ...record, client: "restore", replica: "", answer: { kind: "ok" } } as const;
+    const copied = { invokedAtMs: copiedFromMs, returnedAtMs: copiedToMs };
+    const restored = { invokedAtMs: restoredFromMs, returnedAtMs: restoredToMs };
+    return [
+      { ...event, ...copied, id: `copy-${index}-${record.key}`, request: { kind: "copy" } },
+      { ...event, ...restored, id: `restore-${index}-${record.key}`, request: { kind: "restore" } },
     ];
   });
 }

@@ -8,6 +8,7 @@ import type {
   NamespacePolicy,
   Operation,
   Request,
+  Restore,
   RetentionChange,
 } from "./operation.ts";
 
@@ -129,6 +130,14 @@ export function scenario(
     retentionChanges,
     clockMoves,
   };
+}
+
+/** As `violated`, where late keys are refused, and the database may have been restored. */
+export function violatedWithLateKeys(
+  operations: readonly Operation[],
+  restores: readonly Restore[] = [],
+): number[] {
+  return invariantsOf(checkHistory({ ...scenario(operations, { refusesLateKeys: true }), restores }));
 }
 
 /** Returns the invariants that a history violates; empty if it is legal. */

@@ -49,10 +49,18 @@ export interface State {
   readonly isTokenKnown: boolean;
   readonly record: HeldRecord | undefined;
   readonly copies: readonly Copy[];
+  /** The record in the newest copy of the database. */
+  readonly saved: HeldRecord | undefined;
 }
 
 /** A key that was never claimed. */
-export const ABSENT: State = { token: 0, isTokenKnown: true, record: undefined, copies: [] };
+export const ABSENT: State = {
+  token: 0,
+  isTokenKnown: true,
+  record: undefined,
+  copies: [],
+  saved: undefined,
+};
 
 /** Why an operation's answer is illegal in a state. */
 export interface Illegal {
@@ -95,10 +103,14 @@ export function greatest(a: Range, b: Range): Range {
 }
 
 /** Returns a state as one string: states with equal strings allow the same further answers. */
-export function stateKey({ token, isTokenKnown, record, copies }: State): string {
+export function stateKey({ token, isTokenKnown, record, copies, saved }: State): string {
   const known = isTokenKnown ? "" : "+";
   const past = copies.map(({ hash, untilMs }) => `${hash}<${untilMs}`).join();
-  if (record === undefined) return `${token}${known}|${past}`;
+  return [`${token}${known}`, past, recordKey(record), recordKey(saved)].join("||");
+}
+
+function recordKey(record: HeldRecord | undefined): string {
+  if (record === undefined) return "";
   const { phase, fingerprint, claimId, attempt, leaseMs, hash, isFailure } = record;
   const ranges = [
     record.leaseEnds,
@@ -110,9 +122,7 @@ export function stateKey({ token, isTokenKnown, record, copies }: State): string
     record.failureRetention,
   ];
   const bounds = ranges.map(({ from, to }) => `${from},${to}`).join();
-  return [token, known, past, phase, fingerprint, claimId, attempt, leaseMs, hash, isFailure, bounds].join(
-    "|",
-  );
+  return [phase, fingerprint, claimId, attempt, leaseMs, hash, isFailure, bounds].join("|");
 }
 
 /** Describes a state for a timeline. */

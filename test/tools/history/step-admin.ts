@@ -77,6 +77,13 @@ function restamped(
   };
 }
 
+/** The copy of the database takes its place; tokens still rise, and caches may hold what was lost. */
+export function stepRestore(state: State, moment: Moment): State {
+  const { record, saved } = state;
+  const copies = record === undefined ? state.copies : withCopy(state, record, moment);
+  return { ...state, record: saved, saved: undefined, copies };
+}
+
 /** The published bound: forgetting is effective everywhere within 10 s of its return. */
 function withCopy(state: State, record: HeldRecord, { operation }: Moment): readonly Copy[] {
   if (record.phase !== "completed") return state.copies;

@@ -1,3 +1,4 @@
+import { isSurelyLate, mayBeLate } from "./late-keys.ts";
 import {
   endedBy,
   type Moment,
@@ -51,6 +52,8 @@ function answerFrom(sighting: Sighting, request: ClaimRequest, moment: Moment): 
       mismatched ? sighting.state : illegal(5, "refused as a mismatch, but no other fingerprint is bound"),
     ];
   }
+  if (answer.kind === "refused" && answer.reason === "KEY_TOO_OLD")
+    return [tooOldFrom(sighting, request, moment)];
   if (mismatched)
     return [illegal(5, `the key is bound to ${sighting.record?.fingerprint}, and it was not refused`)];
   switch (answer.kind) {
@@ -98,6 +101,8 @@ function grantsFrom(
   if (mismatch(record?.fingerprint, request.fingerprint)) return [];
   const obstacle = record && obstacleTo(record, request, moment);
   if (obstacle !== undefined) return answer === undefined ? [] : [illegal(1, obstacle)];
+  const newLife = record === undefined && obstacleToNewLife(state, request, moment);
+  if (newLife) return answer === undefined ? [] : [illegal(20, newLife)];
   const attempt = (record?.attempt ?? 0) + 1;
   if (answer !== undefined) {
     if (answer.token <= state.token)
@@ -112,6 +117,7 @@ function grantsFrom(
       isTokenKnown: answer !== undefined,
       record: heldRecord(record, request, attempt, moment),
       copies: state.copies,
+      saved: state.saved,
     },
   ];
 }
@@ -130,6 +136,18 @@ function obstacleTo(record: HeldRecord, request: ClaimRequest, moment: Moment): 
       }
       return undefined;
   }
+}
+
+/** Returns why a key can't begin a life, where late keys are refused; undefined if it can. */
+function obstacleToNewLife(
+  state: State,
+  { keyCreatedAtMs }: ClaimRequest,
+  moment: Moment,
+): string | undefined {
+  if (!moment.book.policy.refusesLateKeys) return undefined;
+  if (keyCreatedAtMs === undefined) return "granted although the key's time is unknown";
+  if (isSurelyLate(keyCreatedAtMs, moment)) return "granted although the key is too old";
+  return state.token > 0 || !state.isTokenKnown ? "a second life of the key" : undefined;
 }
 
 function heldRecord(
@@ -159,6 +177,16 @@ function heldRecord(
     isFailure: false,
     resultEnds: range(0, 0),
   };
+}
+
+function tooOldFrom({ state, record }: Sighting, { keyCreatedAtMs }: ClaimRequest, moment: Moment): Step {
+  if (!moment.book.policy.refusesLateKeys || keyCreatedAtMs === undefined) {
+    return illegal(8, "refused as too old where late keys are granted");
+  }
+  if (record !== undefined) return illegal(3, "refused as too old although the record is there");
+  return mayBeLate(keyCreatedAtMs, moment)
+    ? state
+    : illegal(8, "refused as too old although the key is young");
 }
 
 function inProgressFrom({ state, record }: Sighting, request: ClaimRequest, moment: Moment): Step {

@@ -1,6 +1,6 @@
 import type { Moment } from "./moment.ts";
 import { illegal, type State, type Step } from "./state.ts";
-import { stepAdmin } from "./step-admin.ts";
+import { stepAdmin, stepRestore } from "./step-admin.ts";
 import { stepClaim } from "./step-claim.ts";
 import { stepLookup, stepSettle } from "./step-settle.ts";
 
@@ -38,6 +38,10 @@ export function step(state: State, moment: Moment): Step[] {
     case "adminComplete":
     case "restamp":
       return stepAdmin(state, request, moment);
+    case "copy":
+      return [{ ...state, saved: state.record }];
+    case "restore":
+      return [stepRestore(state, moment)];
   }
 }
 

@@ -2,6 +2,7 @@ import { AmbiguousError } from "../errors/errors.ts";
 import { checkFunction, refusedField } from "../errors/violations.ts";
 import type { Record as RecordMessage } from "../gen/onceward/v1/record_pb.ts";
 import { fingerprintWithFiles } from "../keys/fingerprint.ts";
+import { keyTime } from "../keys/key-time.ts";
 import type { Claim } from "../run/claim.ts";
 import type { Jsonify } from "../run/jsonify.ts";
 import { retrying } from "../run/retry.ts";
@@ -17,6 +18,12 @@ const MAX_REMEMBERED = 1024;
 /** As `Onceward.run` retries calls. */
 const DEFAULT_TIMEOUT_MS = 15_000;
 
+/** The key of a call, and when it was created; undefined: unknown, or in the key. */
+interface OperationKey {
+  readonly key: string;
+  readonly createdAt: Date | undefined;
+}
+
 /**
  * One run of an agent, whose tool calls happen once, however often the model, its framework or a restarted process repeats
  * them. Made by `createAgentRun`.
@@ -25,13 +32,16 @@ export class AgentRun {
   readonly #onceward: AgentRunner;
   readonly #options: AgentRunOptions;
   readonly #steps = new Map<string, StepSlots>();
-  /** Calls with unknown outcomes: a later step that repeats one gets its key. */
-  readonly #unknown = new Map<string, string>();
+  /** Calls with unknown outcomes: a later step that repeats one gets its key, and the key's time. */
+  readonly #unknown = new Map<string, OperationKey>();
+  /** The time of the keys that are made of the run. */
+  readonly #createdAt: Date | undefined;
 
   /** @internal */
   constructor(onceward: AgentRunner, options: AgentRunOptions) {
     this.#onceward = onceward;
     this.#options = options;
+    this.#createdAt = options.runCreatedAt ?? keyTime(options.runId);
   }
 
   /**
@@ -48,18 +58,19 @@ export class AgentRun {
     checkFunction("fn", fn);
     const fingerprint = await fingerprintWithFiles(call.input ?? null);
     const operation = JSON.stringify([call.tool, base64Url(fingerprint)]);
-    const known = call.key ?? this.#unknown.get(operation);
+    const { key, keyCreatedAt } = call;
+    const known = key === undefined ? this.#unknown.get(operation) : { key, createdAt: keyCreatedAt };
     const slot = known === undefined ? await this.#take(call, base64Url(fingerprint)) : undefined;
-    const operationKey = slot?.key ?? `${known}`;
-    const attempt = new Attempt(call, operationKey, fingerprint, slot?.mayHaveRecord ?? true);
+    const named = known ?? { key: `${slot?.key}`, createdAt: keyCreatedAt ?? this.#createdAt };
+    const attempt = new Attempt(call, named.key, fingerprint, slot?.mayHaveRecord ?? true);
     try {
       if (slot !== undefined) slot.mayHaveRecord = true;
-      const value = await this.#run(attempt, fn);
+      const value = await this.#run(attempt, named.createdAt, fn);
       if (!attempt.isUnknown) this.#unknown.delete(operation);
       return value as Jsonify<T>;
     } finally {
       if (slot !== undefined) slot.running--;
-      if (attempt.isUnknown) remember(this.#unknown, operation, operationKey);
+      if (attempt.isUnknown) remember(this.#unknown, operation, named);
     }
   }
 
@@ -76,13 +87,25 @@ export class AgentRun {
     return slot;
   }
 
-  async #run(attempt: Attempt, fn: (claim: Claim) => unknown): Promise<unknown> {
-    const { runId: _, onCrash = "hold", resolveAmbiguous, classifyError, ...shared } = this.#options;
+  async #run(
+    attempt: Attempt,
+    keyCreatedAt: Date | undefined,
+    fn: (claim: Claim) => unknown,
+  ): Promise<unknown> {
+    const {
+      runId: _,
+      runCreatedAt: __,
+      onCrash = "hold",
+      resolveAmbiguous,
+      classifyError,
+      ...shared
+    } = this.#options;
     const { call, key, fingerprint } = attempt;
     const { signal } = call;
     const options = {
       ...shared,
       key,
+      keyCreatedAt,
       fingerprint,
       signal,
       ...(classifyError && { classifyError: classify }),

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { type AgentRunOptions, createAgentRun, OutcomeUnknownError, type ToolCall } from "../agents.ts";
-import { createOnceward, TerminalError } from "../index.ts";
+import { createOnceward, newKey, TerminalError } from "../index.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
 
 const refund: ToolCall = { tool: "refund", step: 1, input: { order: "7", cents: 500 } };
@@ -90,6 +90,30 @@ test("a model is told that a call is too old to be repeated, and nothing runs", 
     message: expect.stringContaining("a person has to check"),
   });
   expect(tool).not.toHaveBeenCalled();
+});
+
+test("a namespace that requires times gets the run's, or the one in its id, and without either nothing runs", async () => {
+  const testing = createTestingOnceward({ policy: { lateKeys: "REQUIRE_TIME" } });
+  onTestFinished(() => testing.onceward.close());
+  const tool = vi.fn(() => "refunded");
+  const begun = { runCreatedAt: new Date() };
+  expect(await resume(testing, begun).call(refund, tool)).toBe("refunded");
+  expect(await resume(testing, { runId: newKey() }).call(refund, tool)).toBe("refunded");
+  expect(tool).toHaveBeenCalledTimes(2);
+  const byOrder = { ...refund, key: "refund:7", keyCreatedAt: begun.runCreatedAt };
+  expect(await resume(testing, { runId: "run-2" }).call(byOrder, tool)).toBe("refunded");
+  tool.mockClear();
+  for (const call of [refund, { ...refund, key: "refund:8" }])
+    await expect(resume(testing, { runId: "run-3" }).call(call, tool)).rejects.toThrow("key_created_at");
+
+  testing.clock.advance(100 * 86_400_000);
+  await expect(resume(testing, begun).call(refund, tool)).rejects.toMatchObject({ reason: "TOO_OLD" });
+  await expect(resume(testing, { runId: "run-2" }).call(byOrder, tool)).rejects.toMatchObject({
+    reason: "TOO_OLD",
+  });
+  expect(tool).not.toHaveBeenCalled();
+  const invalid = { runCreatedAt: new Date(Number.NaN) };
+  expect(() => resume(testing, invalid)).toThrow(/^runCreatedAt must be a valid Date/);
 });
 
 test("a model that changes the arguments in a repeated step is told so, and nothing runs", async () => {

@@ -3,7 +3,7 @@ import { checkFunction, checkText, throwIfAny } from "../errors/violations.ts";
 import type { Claim } from "../run/claim.ts";
 import type { Onceward } from "../run/client.ts";
 import type { NamespaceDefaults } from "../run/namespace.ts";
-import { checkNamespaceOptions } from "../run/run-options.ts";
+import { checkNamespaceOptions, isTimestamp } from "../run/run-options.ts";
 import { MAX_KEY_BYTES } from "../wire/limits.ts";
 import type { Resolution } from "./hold.ts";
 import type { CallOrigin } from "./slots.ts";
@@ -20,6 +20,13 @@ export interface AgentRunOptions extends Omit<NamespaceDefaults, "onInProgress" 
    * when the run is resumed: a conversation's or a job's id, never a process's.
    */
   readonly runId: string;
+  /**
+   * When the run began, as your runtime stored it with the run: the time of the keys of its calls, the same each time the run
+   * is resumed. Required in a namespace that requires the times of keys, unless the run's id contains it. There the retention
+   * has to be longer than a run: later calls of an older run are refused (`TOO_OLD`).
+   * Default: the time in the run's id, if it is a UUID of version 1, 6 or 7, or a ULID.
+   */
+  readonly runCreatedAt?: Date | undefined;
   /**
    * What to do about a call whose process stopped after the tool began: `hold`, so that it does not run again until its
    * outcome is known, whatever the namespace's policy; or `policy`, so that the namespace's policy decides. Tools that save
@@ -52,6 +59,11 @@ export interface ToolCall extends CallOrigin {
    * a later step or in another run is recognised, too. Default: the key of the run, the step and the tool.
    */
   readonly key?: string | undefined;
+  /**
+   * When the operation was created, the same on each repeat, such as an order's time. Default: without `key` the run's
+   * (`runCreatedAt`), and with it the time in the key, if any: a repeat in another run must have the same time.
+   */
+  readonly keyCreatedAt?: Date | undefined;
   /** Ends the call's waits, and aborts `claim.signal`. */
   readonly signal?: AbortSignal | undefined;
 }
@@ -61,7 +73,10 @@ export function checkAgentRunOptions(options: AgentRunOptions): void {
   checkNamespaceOptions(options);
   const violations: Violation[] = [];
   checkText(violations, "runId", options.runId, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
-  const { onCrash } = options;
+  const { onCrash, runCreatedAt } = options;
+  if (runCreatedAt !== undefined && !isTimestamp(runCreatedAt)) {
+    violations.push({ field: "runCreatedAt", description: "must be a valid Date of the years 1-9999" });
+  }
   if (onCrash !== undefined && onCrash !== "hold" && onCrash !== "policy") {
     violations.push({ field: "onCrash", description: 'must be "hold" or "policy"' });
   }

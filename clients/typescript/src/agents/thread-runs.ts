@@ -10,13 +10,16 @@ const MAX_THREADS = 1024;
  * Returns a function that finds the run of a call by its LangGraph thread (`configurable.thread_id`), for `langChainTools`:
  * one compiled graph, with its tools, serves all threads. It remembers the 1,024 threads that were used last.
  *
+ * The time of a thread's keys is that in its id, if it is a UUID of version 1, 6 or 7, or a ULID. LangGraph has no other time of
+ * a thread, so a namespace that requires times needs such ids.
+ *
  * The graph needs a checkpointer: without one, the steps of a thread begin at 0 each time the graph is invoked.
  *
  * @throws InvalidRequestError for an invalid option, and from the function for a call without a thread.
  */
 export function threadRuns(
   onceward: AgentRunner,
-  options: Omit<AgentRunOptions, "runId">,
+  options: Omit<AgentRunOptions, "runId" | "runCreatedAt">,
 ): (config: LangChainConfig) => AgentRun {
   checkAgentRunOptions({ ...options, runId: "thread" });
   const runs = new Map<string, AgentRun>();

@@ -137,7 +137,8 @@ export function checkRunOptions(options: RunOptions): void {
   throwIfAny(violations);
 }
 
-function isTimestamp(value: unknown): boolean {
+/** Returns whether a value is a Date that a Timestamp of the contract can hold. */
+export function isTimestamp(value: unknown): boolean {
   return value instanceof Date && value.getTime() >= MIN_TIME_MS && value.getTime() <= MAX_TIME_MS;
 }
 

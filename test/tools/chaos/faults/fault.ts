@@ -1,4 +1,5 @@
 import type { Random } from "../../../helpers/random.ts";
+import type { Restore } from "../../history/operation.ts";
 import type { Replica } from "../replica.ts";
 import type { Rig } from "../rig.ts";
 
@@ -12,6 +13,8 @@ export interface Victim {
   readonly movedKeys?: (key: string) => boolean;
   /** How far it sets the database's clock forward. */
   readonly clockAheadMs?: number;
+  /** When the database was copied, and when the copy took its place. */
+  readonly restore?: Restore;
 }
 
 /** A process of the load. */

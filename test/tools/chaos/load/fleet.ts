@@ -29,6 +29,8 @@ export interface FleetOutcome {
 }
 
 export interface FleetOptions {
+  /** The program of a client; undefined: the usual load. */
+  readonly program?: string;
   readonly size: number;
   /** The directory for journals. */
   readonly dir: string;
@@ -37,13 +39,14 @@ export interface FleetOptions {
 }
 
 /** Starts the clients; resolves once all are running. */
-export async function startFleet({ size, dir, provider, planFor }: FleetOptions): Promise<Fleet> {
+export async function startFleet({ program = CLIENT, ...options }: FleetOptions): Promise<Fleet> {
+  const { size, dir, provider, planFor } = options;
   const journalPaths: string[] = [];
   const retentionChanges: RetentionChange[] = [];
   const looks: Look[] = [];
   const processes: ClientProcess[] = [];
   const clients = Array.from({ length: size }, () =>
-    fork(CLIENT, { serialization: "advanced", stdio: ["ignore", "ignore", "inherit", "ipc"] }),
+    fork(program, { serialization: "advanced", stdio: ["ignore", "ignore", "inherit", "ipc"] }),
   );
   const kill = async () => {
     const running = clients.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);

@@ -1,0 +1,96 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describeViolation } from "../../history/timeline.ts";
+import { countErrors } from "../errors.ts";
+import { FAULTS } from "../faults/all.ts";
+import type { Fault } from "../faults/fault.ts";
+import { interruption, runToEnd } from "../interruption.ts";
+import { readOptions } from "../options.ts";
+import { startRig } from "../rig.ts";
+import { LATE_NAMESPACES } from "./keys.ts";
+import { countLateRepeats } from "./lives.ts";
+import { POSTGRES_RESTORE } from "./restore.ts";
+import { type LateRound, runLateRound } from "./round.ts";
+
+/**
+ * `npm run chaos:late -- [--minutes 15] [--seed 1] [--faults a,b] [--replicas 3] [--out FILE]`: callers that repeat keys
+ * minutes after their end, in a namespace that refuses late keys and in one that runs them, while the database is
+ * restored, and other faults happen. Exits 1 if a key had a second life where late keys are refused, or on another
+ * violation.
+ */
+const FAILURES_DIR = "chaos-failures";
+const SHOWN_FAILURES = 5;
+
+/**
+ * A replica of a version before may grant late keys, and the disk holds copies of the data. The clock of a database that is
+ * restored is not set at the same time.
+ */
+const LEFT_OUT: ReadonlySet<string> = new Set([
+  "replica-old-version",
+  "postgres-disk-full",
+  "postgres-clock-10min",
+  "postgres-clock-80h",
+]);
+const LATE_FAULTS: readonly Fault[] = [...FAULTS.filter(({ name }) => !LEFT_OUT.has(name)), POSTGRES_RESTORE];
+
+const startedAtMs = performance.now();
+
+await runToEnd(async () => {
+  const names = LATE_FAULTS.map(({ name }) => name);
+  const { seed, durationMs, replicas, faults, out } = readOptions(process.argv.slice(2), {
+    postgres: names,
+    citus: names,
+  });
+  progress(`seed ${seed}: starting Postgres, Redis and ${replicas} replicas`);
+  await using rig = await startRig({ replicas, namespaces: LATE_NAMESPACES, onOwnDisk: true });
+  const round = await runLateRound(rig, {
+    name: "l",
+    seed,
+    durationMs,
+    faults: LATE_FAULTS.filter(({ name }) => faults?.includes(name) ?? true),
+    signal: interruption.signal,
+    onProgress: progress,
+  });
+  const report = reportOf(round, seed, durationMs);
+  await writeFile(out, `${JSON.stringify(report, undefined, 2)}\n`);
+  console.log(`\n${JSON.stringify(report, undefined, 2)}`);
+  await showFailures(round, seed);
+});
+
+function reportOf(
+  { history, injections, violations, timeouts, accidents }: LateRound,
+  seed: number,
+  ms: number,
+) {
+  const faults: Record<string, number> = {};
+  for (const { fault } of injections) faults[fault] = (faults[fault] ?? 0) + 1;
+  return {
+    seed,
+    minutes: ms / 60_000,
+    operations: history.operations.length,
+    late: countLateRepeats(history),
+    restores: history.restores?.length ?? 0,
+    faults,
+    errors: countErrors(history.operations),
+    timeouts: timeouts.length,
+    violations: violations.length + accidents.length,
+  };
+}
+
+async function showFailures({ violations, timeouts, accidents }: LateRound, seed: number): Promise<void> {
+  if (violations.length + timeouts.length + accidents.length === 0) return;
+  process.exitCode = 1;
+  for (const accident of accidents) console.error(`\nBY ITSELF: ${accident}`);
+  for (const key of timeouts.slice(0, SHOWN_FAILURES)) console.error(`\nNOT DECIDED: ${key}`);
+  await mkdir(FAILURES_DIR, { recursive: true });
+  for (const [index, violation] of violations.slice(0, SHOWN_FAILURES).entries()) {
+    const text = describeViolation(violation);
+    await writeFile(join(FAILURES_DIR, `late-seed-${seed}-${index + 1}.txt`), `${text}\n`);
+    console.error(`\n${text}`);
+  }
+}
+
+function progress(what: string): void {
+  const seconds = Math.round((performance.now() - startedAtMs) / 1000);
+  console.log(`${String(seconds).padStart(5)} s  ${what}`);
+}
