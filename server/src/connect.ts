@@ -171,7 +171,7 @@ export async function connect(resources: Resources): Promise<Facts> {
   await pools.pool.run(CONNECT, []);
   await stored.warnIfUnreadable(pools.pool);
   const pool = traced.pool(pools.pool);
-  const issuer = configuredIssuer(config, {
+  const issuer = await configuredIssuer(config, {
     log,
     onFailed: onFailed("load_jwks"),
     cooldownMs: tuning.jwksCooldownMs,

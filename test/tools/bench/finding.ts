@@ -17,6 +17,7 @@ export const FIGURES = [
   "P15",
   "P16",
   "P17",
+  "P18",
   "P20",
   "P21",
 ] as const;

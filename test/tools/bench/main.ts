@@ -15,6 +15,7 @@ import { measureLone } from "./figures/lone.ts";
 import { measureMemory } from "./figures/memory.ts";
 import { measureOverhead } from "./figures/overhead.ts";
 import { measurePairs } from "./figures/pairs.ts";
+import { measureProcessorTime } from "./figures/processor-time.ts";
 import { measureRedisFaults } from "./figures/redis-faults.ts";
 import { measureReplays } from "./figures/replays.ts";
 import { measureSweeping } from "./figures/sweeping.ts";
@@ -22,18 +23,17 @@ import { measureUnary } from "./figures/unary.ts";
 import { measureWaiting } from "./figures/waiting.ts";
 import { FIGURES, type FigureId, type Finding, meetsBar } from "./finding.ts";
 import { measureGrowth } from "./growth.ts";
-import { type BenchOptions, readOptions } from "./options.ts";
-import { markdownTable, plainTable, resultJson } from "./report.ts";
+import { measureCommitMs } from "./limit.ts";
+import { type BenchOptions, HELP, readOptions } from "./options.ts";
+import { markdownTable, number, plainTable, resultJson } from "./report.ts";
 import { startRig } from "./rig.ts";
 import { measureSizing } from "./sizing.ts";
 import { soak } from "./soak.ts";
 import { createViolations } from "./violations.ts";
 
 /**
- * `npm run bench [-- --quick] [--only P1,P3] [--rows 10M] [--out FILE] [--markdown] [--growth] [--sizing]
- * [--soak 10m] [--server-env NAME=value]`:
- * measures the performance promises beside the code that a user would write instead. Exits 1 on a wrong
- * answer, however fast, and 130 if it was interrupted.
+ * `npm run bench`: measures the performance promises beside the code that a user would write instead. Exits 1 on a wrong
+ * answer, however fast, and 130 if it was interrupted. options.ts has the options.
  */
 const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure: Figure }[] = [
   { of: ["P1", "P6"], figure: measureClaims },
@@ -53,6 +53,7 @@ const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure
   { of: ["P15"], figure: measureEncryption },
   { of: ["P16"], figure: measureCopies },
   { of: ["P17"], figure: measureCitus },
+  { of: ["P18"], figure: measureProcessorTime },
   { of: ["P20"], figure: measureKeyOrder },
   { of: ["P21"], figure: measureDuplicates },
 ];
@@ -64,7 +65,9 @@ for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
 }
 
 try {
-  await run(readOptions(process.argv.slice(2)));
+  const options = readOptions(process.argv.slice(2));
+  if (options.help) console.log(HELP);
+  else await run(options);
 } catch (error) {
   const reason = interruption.signal.aborted ? interruption.signal.reason : error;
   console.error(`\n${reason instanceof Error ? reason.message : reason}`);
@@ -85,7 +88,7 @@ async function run(options: BenchOptions): Promise<void> {
   await using rig = await startRig(options.serverEnv);
   signal.throwIfAborted();
   await using main = await rig.startStation();
-  console.log(machine(rig.postgresVersion, rig.redisProgram));
+  console.log(machine(rig.postgresVersion, rig.redisProgram, await measureCommitMs(main.database)));
   const violations = createViolations();
   const pace = options.quick ? QUICK_PACE : FULL_PACE;
   const bench: Bench = { rig, main, options, violations, signal, pace, progress };
@@ -120,11 +123,12 @@ async function report(findings: readonly Finding[], { options, violations }: Ben
   console.log(`Written to ${options.out}.`);
 }
 
-function machine(postgresVersion: string, redisProgram: string | undefined): string {
+function machine(postgresVersion: string, redisProgram: string | undefined, commitMs: number): string {
   const cores = `${availableParallelism()} cores (${cpus()[0]?.model ?? "unknown"})`;
   const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`;
   const redis = redisProgram ?? "without Redis (not installed)";
-  return `${cores}, ${memory}, Node ${process.version}, PostgreSQL ${postgresVersion} with its defaults, ${redis}`;
+  const programs = `Node ${process.version}, PostgreSQL ${postgresVersion} with its defaults, ${redis}`;
+  return `${cores}, ${memory}, ${programs}\na lone commit takes ${number(commitMs)} ms`;
 }
 
 /** Returns after how long a run must have hung, in milliseconds. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { FIGURES } from "./finding.ts";
-import { readOptions } from "./options.ts";
+import { HELP, readOptions } from "./options.ts";
 
 test("without options everything is measured", () => {
   const options = readOptions([]);
@@ -27,4 +27,12 @@ test.each([
   ["--server-env", "ONCEWARD_CONSOLE"],
 ])("%s %s is refused", (option, value) => {
   expect(() => readOptions([option, value])).toThrow(option);
+});
+
+test("--help names every option, and asks for no measurement", () => {
+  expect(readOptions(["--help"]).help).toBe(true);
+  const known = Object.keys(readOptions([])).map(
+    (name) => ({ serverEnv: "server-env", soakMs: "soak" })[name] ?? name,
+  );
+  for (const name of known.filter((each) => each !== "help")) expect(HELP).toContain(`--${name} `);
 });

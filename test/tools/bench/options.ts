@@ -1,8 +1,27 @@
 import { parseArgs } from "node:util";
 import { FIGURES, type FigureId } from "./finding.ts";
 
+/** What `--help` prints. */
+export const HELP = `npm run bench -- [OPTIONS]
+
+  --quick                  every figure in a minute; too short to judge by
+  --only P1,P3             some of the figures: ${FIGURES.join(" ")}
+  --rows 10M               rows in the table of P7, and the most of --growth (1M)
+  --out FILE               the file for the results, as JSON (bench.json)
+  --markdown               prints the table as Markdown
+  --server-env NAME=value  a configuration variable of every server; may be repeated
+
+Instead of the figures:
+  --growth                 rates by rows, tenants, namespaces, payload and replicas
+  --sizing                 processor time and log of an operation, and the space of a record
+  --soak 10m               a steady load: do memory and speed stay the same?
+
+test/tools/bench/README.md describes each figure and its bar.`;
+
 /** The options of the command line. */
 export interface BenchOptions {
+  /** Print `HELP`, and measure nothing. */
+  readonly help: boolean;
   readonly quick: boolean;
   /** The figures to measure; all unless `--only` names some. */
   readonly only: ReadonlySet<FigureId>;
@@ -29,6 +48,7 @@ export function readOptions(args: readonly string[]): BenchOptions {
   const { values } = parseArgs({
     args: [...args],
     options: {
+      help: { type: "boolean", short: "h", default: false },
       quick: { type: "boolean", default: false },
       only: { type: "string" },
       rows: { type: "string" },
@@ -40,8 +60,9 @@ export function readOptions(args: readonly string[]): BenchOptions {
       soak: { type: "string" },
     },
   });
-  const { quick, out, markdown, growth, sizing } = values;
+  const { help, quick, out, markdown, growth, sizing } = values;
   return {
+    help,
     quick,
     out,
     markdown,

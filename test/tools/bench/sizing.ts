@@ -1,20 +1,15 @@
 import { randomBytes } from "node:crypto";
-import type { BenchDatabase } from "./database.ts";
+import { type Cost, measureCost } from "./cost.ts";
 import type { Bench } from "./figure.ts";
 import { runSlice, type Step } from "./load.ts";
-import { parentOf, processorTimeOf, processorTimeOfFamily } from "./processor-time.ts";
 import { number } from "./report.ts";
 import type { Station } from "./rig.ts";
 import { FreshClaims, freshKeys } from "./target.ts";
 import { oncewardTarget } from "./target-onceward.ts";
 
-/** What one operation uses, and how many were made. */
-interface Consumption {
+/** What one operation uses. */
+interface Consumption extends Cost {
   readonly name: string;
-  readonly perSecond: number;
-  readonly serverMicros: number;
-  readonly postgresMicros: number;
-  readonly walBytes: number;
 }
 
 /** What one completed record takes on the disk. */
@@ -70,34 +65,8 @@ async function consumption(
   await runSlice(step, { callers, durationMs: pace.warmUpMs }, signal);
   // The first change of a page after a checkpoint logs the whole page: every phase begins with one.
   await database.query("checkpoint");
-  let count = 0;
-  const counted = async () => {
-    await step();
-    count++;
-  };
-  const before = await readUse(server.pid, database);
-  const { perSecond } = await runSlice(counted, { callers, durationMs: pace.slices * pace.sliceMs }, signal);
-  const after = await readUse(server.pid, database);
-  const each = (from: number, to: number) => (to - from) / count;
-  return {
-    name,
-    perSecond,
-    serverMicros: each(before.serverS, after.serverS) * 1e6,
-    postgresMicros: each(before.postgresS, after.postgresS) * 1e6,
-    walBytes: each(before.walBytes, after.walBytes),
-  };
-}
-
-/** Returns what a server and its Postgres have used so far: processor time in seconds, and bytes of the log. */
-export async function readUse(serverPid: number, database: BenchDatabase) {
-  const [row] = await database.query<{ pid: number; wal_bytes: number }>(
-    "select pg_backend_pid() as pid, (pg_current_wal_insert_lsn() - '0/0')::float8 as wal_bytes",
-  );
-  return {
-    serverS: await processorTimeOf(serverPid),
-    postgresS: await processorTimeOfFamily(await parentOf(row?.pid ?? 0)),
-    walBytes: row?.wal_bytes ?? 0,
-  };
+  const load = { callers, durationMs: pace.slices * pace.sliceMs };
+  return { name, ...(await measureCost({ step, serverPid: server.pid, database }, load, signal)) };
 }
 
 async function spaceAt(

@@ -1,6 +1,5 @@
 import type { Logger } from "pino";
-import { createJwks } from "../auth/jwks.ts";
-import { createTokenVerifier, type TokenVerifier } from "../auth/jwt.ts";
+import type { TokenVerifier } from "../auth/jwt.ts";
 import type { Config } from "./config.ts";
 
 interface IssuerOptions {
@@ -26,13 +25,13 @@ export interface ConfiguredIssuer {
 }
 
 /**
- * Returns the issuer of tokens as configured; undefined if tokens are not accepted. Its keys are fetched in the
- * background: a server starts without them.
+ * Returns the issuer of tokens as configured; undefined if tokens are not accepted: then the code that verifies them is not
+ * loaded. The issuer's keys are fetched in the background: a server starts without them.
  */
-export function configuredIssuer(
+export async function configuredIssuer(
   config: Config,
   { log, onFailed, cooldownMs = JWKS_COOLDOWN_MS }: IssuerOptions,
-): ConfiguredIssuer | undefined {
+): Promise<ConfiguredIssuer | undefined> {
   const {
     ONCEWARD_JWT_ISSUER: issuer,
     ONCEWARD_JWT_AUDIENCE: audience,
@@ -41,6 +40,10 @@ export function configuredIssuer(
   } = config;
   // `readConfig` accepts all three or none.
   if (issuer === undefined || audience === undefined || url === undefined) return undefined;
+  const [{ createJwks }, { createTokenVerifier }] = await Promise.all([
+    import("../auth/jwks.ts"),
+    import("../auth/jwt.ts"),
+  ]);
   const jwks = createJwks({ url, cooldownMs, onFailed });
   jwks.warm();
   const verifierFor = (intended: string, authorizedParty?: string) =>

@@ -9,7 +9,6 @@ import { createAttempts } from "./attempts.ts";
 import { type Console, createConsole } from "./console.ts";
 import { CONSOLE_DIR, readConsoleFiles } from "./files.ts";
 import { createIssuerClient, type IssuerClient } from "./issuer-client.ts";
-import { createIssuerSignIn } from "./issuer-sign-in.ts";
 import { createSessions, type Sessions } from "./sessions.ts";
 import { createSignIn } from "./sign-in.ts";
 import { createConsoleSite } from "./site.ts";
@@ -44,10 +43,16 @@ async function openConsole(
     loopback: isLoopback(config.ONCEWARD_HOST),
   });
   const files = await readConsoleFiles(dir);
+  const atIssuer = issuer && { issuer, ...(await import("./issuer-sign-in.ts")) };
   const shared = { site, sessions, attempts: createAttempts(), pepper: config.ONCEWARD_API_KEY_PEPPER };
   return ({ pipeline, authenticator }) => {
     const signIn = createSignIn({ ...shared, pipeline });
-    const issuerSignIn = issuer && createIssuerSignIn({ ...shared, issuer, authenticator, log });
+    const issuerSignIn = atIssuer?.createIssuerSignIn({
+      ...shared,
+      issuer: atIssuer.issuer,
+      authenticator,
+      log,
+    });
     return createConsole({ site, files, signIn, issuerSignIn, log });
   };
 }

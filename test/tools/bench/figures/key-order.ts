@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { newKey } from "@onceward/client";
+import { readUse } from "../cost.ts";
 import type { Figure } from "../figure.ts";
 import { fillRecords } from "../fill.ts";
-import { readUse } from "../sizing.ts";
 import { median } from "../statistics.ts";
 import { FreshClaims } from "../target.ts";
 import { oncewardTarget } from "../target-onceward.ts";

@@ -17,7 +17,7 @@ export const measureLone: Figure = async (bench) => {
       onceward: new FreshClaims(onceward, violations),
       diy: new FreshClaims(target, violations),
     };
-    const claim = await compare(bench, "claim", 2.5, {
+    const claim = await compare(bench, "claim", 2, {
       onceward: claims.onceward.claim,
       diy: claims.diy.claim,
     });
@@ -27,7 +27,7 @@ export const measureLone: Figure = async (bench) => {
       onceward: (await prepareReplays(onceward, KEYS, violations)).among(KEYS),
       diy: (await prepareReplays(target, KEYS, violations)).among(KEYS),
     };
-    return [claim, await compare(bench, "replay", 2, replays)];
+    return [claim, await compare(bench, "replay", 1.5, replays)];
   } finally {
     await pool.end();
   }

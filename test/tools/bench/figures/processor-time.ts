@@ -1,0 +1,137 @@
+import { type Cost, type Costly, measureCost } from "../cost.ts";
+import type { Bench, Figure } from "../figure.ts";
+import type { Finding } from "../finding.ts";
+import { measureLimit } from "../limit.ts";
+import { runSlice } from "../load.ts";
+import { median } from "../statistics.ts";
+import { FreshClaims, prepareReplays, type Target } from "../target.ts";
+import { diyTarget } from "../target-diy.ts";
+import { oncewardTarget } from "../target-onceward.ts";
+
+const CALLERS = 256;
+const KEYS = 2000;
+/** A completion of 200 bytes, beside the claim before it. */
+const COMPLETION_BAR = { atMost: 1.3 };
+
+type Sides = Readonly<Record<"onceward" | "diy", Costly>>;
+type Costs = Readonly<Record<"onceward" | "diy", Cost>>;
+
+/**
+ * Measures P18: the processor time of a claim, a pair and a replay, of all processes, beside DIY's and a row of pgbench. These
+ * are the figures that mean the same on a machine whose disk is fast or slow.
+ */
+export const measureProcessorTime: Figure = async (bench) => {
+  const { rig, main, options, violations, signal } = bench;
+  const database = await rig.createDiyDatabase();
+  const { target, pool } = diyTarget(database);
+  try {
+    const sides = {
+      onceward: await stepsOf(bench, oncewardTarget(main.client.calls, main.database)),
+      diy: await stepsOf(bench, target),
+    };
+    const on = (step: "claim" | "pair" | "replay"): Sides => ({
+      onceward: { step: sides.onceward[step], serverPid: main.server.pid, database: main.database },
+      diy: { step: sides.diy[step], serverPid: undefined, database },
+    });
+    const claim = await compare(bench, "claim", on("claim"));
+    const pair = await compare(bench, "pair", on("pair"));
+    const replay = await compare(bench, "replay", on("replay"));
+    await sides.onceward.verify();
+    await sides.diy.verify();
+    const findings = [
+      comparison("claim", claim),
+      comparison("pair", pair),
+      comparison("replay", replay),
+      completion("replica", claim.onceward.serverMicros, pair.onceward.serverMicros),
+      completion("Postgres", claim.onceward.postgresMicros, pair.onceward.postgresMicros),
+    ];
+    bench.progress("processor time of pgbench's rows");
+    const limit = await measureLimit(database, options.quick ? 1 : 5, signal);
+    if (limit === undefined) return findings;
+    const own = claim.onceward.postgresMicros;
+    return [
+      ...findings,
+      {
+        figure: "P18",
+        part: "limit",
+        what: "Postgres' processor time of a claim ÷ a row of pgbench",
+        value: own / limit.postgresMicros,
+        unit: "×",
+        raw: { "claim µs": own, "row µs": limit.postgresMicros },
+      },
+    ];
+  } finally {
+    await pool.end();
+  }
+
+  async function stepsOf<Token>(of: Bench, side: Target<Token>) {
+    const fresh = new FreshClaims(side, violations);
+    // The replays' keys are stored, too.
+    const { among } = await prepareReplays(side, KEYS, of.violations);
+    return {
+      claim: fresh.claim,
+      pair: fresh.pair,
+      replay: among(KEYS),
+      verify: () => fresh.verify(KEYS),
+    };
+  }
+};
+
+/** Measures both sides by turns; returns medians. */
+async function compare({ pace, signal, progress }: Bench, what: string, sides: Sides): Promise<Costs> {
+  progress(`processor time of a ${what}, ${CALLERS} callers`);
+  const load = { callers: CALLERS, durationMs: pace.sliceMs };
+  for (const { step } of Object.values(sides))
+    await runSlice(step, { ...load, durationMs: pace.warmUpMs }, signal);
+  await sides.onceward.database.query("checkpoint");
+  const turns: Record<keyof Sides, Cost[]> = { onceward: [], diy: [] };
+  for (let turn = 0; turn < pace.slices; turn++) {
+    for (const side of turn % 2 === 0 ? (["onceward", "diy"] as const) : (["diy", "onceward"] as const))
+      turns[side].push(await measureCost(sides[side], load, signal));
+  }
+  return { onceward: medians(turns.onceward), diy: medians(turns.diy) };
+}
+
+function medians(costs: readonly Cost[]): Cost {
+  const of = (name: keyof Cost) => median(costs.map((cost) => cost[name]));
+  return {
+    perSecond: of("perSecond"),
+    serverMicros: of("serverMicros"),
+    clientMicros: of("clientMicros"),
+    postgresMicros: of("postgresMicros"),
+    walBytes: of("walBytes"),
+  };
+}
+
+function comparison(part: "claim" | "pair" | "replay", { onceward, diy }: Costs): Finding {
+  const total = ({ serverMicros, clientMicros, postgresMicros }: Cost) =>
+    serverMicros + clientMicros + postgresMicros;
+  return {
+    figure: "P18",
+    part,
+    what: `processor time of a ${part} ÷ DIY, ${CALLERS} callers`,
+    value: total(onceward) / total(diy),
+    unit: "×",
+    raw: {
+      "replica µs": onceward.serverMicros,
+      "client µs": onceward.clientMicros,
+      "Postgres µs": onceward.postgresMicros,
+      "log bytes": onceward.walBytes,
+      "DIY client µs": diy.clientMicros,
+      "DIY Postgres µs": diy.postgresMicros,
+      "DIY log bytes": diy.walBytes,
+    },
+  };
+}
+
+function completion(where: string, claimMicros: number, pairMicros: number): Finding {
+  return {
+    figure: "P18",
+    part: `completion, ${where}`,
+    what: `processor time of a completion ÷ a claim, ${where}`,
+    value: (pairMicros - claimMicros) / claimMicros,
+    unit: "×",
+    bar: COMPLETION_BAR,
+    raw: { "claim µs": claimMicros, "pair µs": pairMicros },
+  };
+}
