@@ -3,6 +3,7 @@ package onceward
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -67,9 +68,15 @@ func errorFromItem(item *oncewardv1.BatchItemError) *Error {
 	return found
 }
 
-// isRetryable returns whether a retry with the same claim id or fencing token may succeed: the service said when to retry, or
+// IsRetryable returns whether a retry with the same claim id or fencing token may succeed: the service said when to retry, or
 // is unavailable, or the connection broke and the outcome is unknown.
-func (e *Error) isRetryable() bool { return e.saysWhen || e.isUnavailable() }
+func (e *Error) IsRetryable() bool { return e.saysWhen || e.isUnavailable() }
+
+// IsAboutKeyTime returns whether a claim was refused because of its key's time: it is required and unknown, or in the future.
+func (e *Error) IsAboutKeyTime() bool {
+	return e.Reason == ErrInvalidRequest &&
+		slices.ContainsFunc(e.Violations, func(each Violation) bool { return each.Field == "key_created_at" })
+}
 
 // isUnavailable returns whether the service is unavailable by its own answer, or the connection broke.
 func (e *Error) isUnavailable() bool {
@@ -106,7 +113,7 @@ func (e *Error) mayHaveHappened() bool {
 // isAboutContent returns whether a whole batch may have failed because of the content of one item: the items are then sent one
 // by one, so that only the invalid one fails.
 func (e *Error) isAboutContent() bool {
-	if e.isRetryable() || (e.Reason != ErrNoAnswer && e.Reason != ErrInvalidRequest) {
+	if e.IsRetryable() || (e.Reason != ErrNoAnswer && e.Reason != ErrInvalidRequest) {
 		return false
 	}
 	switch e.Code {

@@ -67,7 +67,7 @@ func (a *acquisition) releaseUnbegun() {
 		}
 		failed := errorFromCall(err)
 		delay := timing.RetryDelay(failures, failed.RetryDelay)
-		if isLast || !failed.isRetryable() || time.Now().Add(delay).After(giveUpAt) {
+		if isLast || !failed.IsRetryable() || time.Now().Add(delay).After(giveUpAt) {
 			return
 		}
 		// A client that closes ends the pause, and the next attempt is the last.
