@@ -13,7 +13,6 @@ import (
 const (
 	jsonType  = "application/json"
 	bytesType = "application/octet-stream"
-	protoType = "application/protobuf"
 )
 
 // Encoded is a value as it is stored: opaque to the service, and replayed byte for byte.
@@ -87,14 +86,11 @@ func (ProtoCodec) Encode(value any) (Encoded, error) {
 		return Encoded{}, fmt.Errorf("a %T is not a proto.Message", value)
 	}
 	payload, err := proto.MarshalOptions{Deterministic: true}.Marshal(message)
-	return Encoded{Payload: payload, ContentType: protoType}, err
+	return Encoded{Payload: payload, ContentType: protoType(message)}, err
 }
 
 // Decode reads the message into a pointer to a pointer to a message, such as **pb.Charge.
-func (ProtoCodec) Decode(stored Encoded, into any) error {
-	if stored.ContentType != protoType {
-		return fmt.Errorf("the result is stored as %s, not as %s", contentTypeText(stored), protoType)
-	}
+func (c ProtoCodec) Decode(stored Encoded, into any) error {
 	target := reflect.ValueOf(into).Elem()
 	if target.Kind() != reflect.Pointer {
 		return fmt.Errorf("a %T holds no message", into)
@@ -104,11 +100,23 @@ func (ProtoCodec) Decode(stored Encoded, into any) error {
 	if !isMessage {
 		return fmt.Errorf("a %T holds no message", into)
 	}
-	if err := proto.Unmarshal(stored.Payload, message); err != nil {
+	if err := c.DecodeMessage(stored, message); err != nil {
 		return err
 	}
 	target.Set(made)
 	return nil
+}
+
+// DecodeMessage reads the message into one of its type.
+func (ProtoCodec) DecodeMessage(stored Encoded, into proto.Message) error {
+	if expected := protoType(into); stored.ContentType != expected {
+		return fmt.Errorf("the result is stored as %s, not as %s", contentTypeText(stored), expected)
+	}
+	return proto.Unmarshal(stored.Payload, into)
+}
+
+func protoType(message proto.Message) string {
+	return "application/protobuf; proto=" + string(message.ProtoReflect().Descriptor().FullName())
 }
 
 func contentTypeText(stored Encoded) string {
