@@ -8,8 +8,11 @@ import { afterAll, expect, test } from "vitest";
 import { loadFamilies } from "../../clients/conformance/src/case.ts";
 import { goAdapter } from "../../clients/conformance/src/languages.ts";
 import { runCases } from "../../clients/conformance/src/run-cases.ts";
+import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
+import { ensureDatabase } from "../../server/src/core/store/databases.ts";
 import { GO_CLIENT, GO_TIMEOUT_MS, go, installGoClient } from "../helpers/packages/go.ts";
 import { createWorkplace } from "../helpers/processes/command.ts";
+import { makeDataDir } from "../helpers/processes/data-dir.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
 import { codeBlocks } from "../helpers/processes/readme.ts";
 
@@ -92,3 +95,24 @@ test.runIf(dir)("the generated messages are those of proto/", { timeout: GO_TIME
     await rm(copy, { recursive: true, force: true });
   }
 });
+
+test.runIf(dir)(
+  "the inbox handles a message once on Postgres, with database/sql and pgx, in the tables of the TypeScript client",
+  { timeout: GO_TIMEOUT_MS },
+  async () => {
+    const migration = await readFile(join(GO_CLIENT, "onceward/oncewardinbox/inbox.sql"), "utf8");
+    expect(migration).toBe(await readFile(join(ROOT, "clients/typescript/inbox.sql"), "utf8"));
+    const data = await makeDataDir("ow-go-inbox-");
+    const postgres = await startEmbeddedPostgres({ dataDir: join(data, "data"), settings: { fsync: "off" } });
+    try {
+      await ensureDatabase(postgres.url("postgres"), "billing");
+      const inbox = join(GO_CLIENT, "inboxtest");
+      await go(inbox, ["vet", "./..."]);
+      const env = { INBOX_TEST_DATABASE: postgres.url("billing") };
+      expect(await go(inbox, ["test", "-race", "-count=1", "./..."], env)).toMatch(/^ok/m);
+    } finally {
+      await postgres.stop();
+      await rm(data, { recursive: true, force: true });
+    }
+  },
+);
