@@ -8,7 +8,7 @@ const MATCHERS: Readonly<Record<string, (actual: unknown, argument: unknown) => 
   $absent: (actual) => actual === undefined,
   /** Either no value, or this one: where a client need not report it. */
   $optional: (actual, argument) => actual === undefined || isDeepStrictEqual(actual, argument),
-  /** Either no value, or this text, in which a name in backticks may be written as the language does: snake_case. */
+  /** Either no value, or this text, with names in backticks as the language writes them: snake_case, or without the unit. */
   $remedy: (actual, text) => actual === undefined || withPlainNames(actual) === withPlainNames(text),
   /** A number between two others, both included. */
   $between: (actual, range) => {
@@ -21,9 +21,9 @@ const MATCHERS: Readonly<Record<string, (actual: unknown, argument: unknown) => 
   $exactly: isDeepStrictEqual,
 };
 
-/** Returns a text whose names in backticks have no capitals and underscores. */
+/** Returns a text whose names in backticks have no capitals and underscores, and no unit at their end. */
 function withPlainNames(text: unknown): string {
-  return `${text}`.replaceAll(/`[^`]*`/g, (name) => name.toLowerCase().replaceAll("_", ""));
+  return `${text}`.replaceAll(/`[^`]*`/g, (name) => name.toLowerCase().replaceAll(/_|ms(?=`)/g, ""));
 }
 
 /** Returns where the actual value differs from the expected one, a line each. Further members of objects are allowed. */

@@ -3,6 +3,8 @@ import type { AdapterCommand } from "./adapter.ts";
 
 const PYTHON = fileURLToPath(new URL("../../python/", import.meta.url));
 
+const GO = fileURLToPath(new URL("../../go/", import.meta.url));
+
 const SOURCE = fileURLToPath(new URL("./", import.meta.url));
 
 /** Returns the adapter of the TypeScript client. @param source the folder of this file, or of a copy of it. */
@@ -22,4 +24,9 @@ export function pythonAdapters(python: string): readonly AdapterCommand[] {
     { language: "python", program: python, args, env },
     { language: "python-asyncio", program: python, args: [...args, "--asyncio"], env },
   ];
+}
+
+/** Returns the adapter of the Go client, which `go` builds. */
+export function goAdapter(): AdapterCommand {
+  return { language: "go", program: "go", args: ["run", "-C", GO, "./internal/conformance"] };
 }

@@ -1,13 +1,13 @@
 import { parseArgs } from "node:util";
 import { loadFamilies } from "./case.ts";
-import { pythonAdapters, typescriptAdapter } from "./languages.ts";
+import { goAdapter, pythonAdapters, typescriptAdapter } from "./languages.ts";
 import { runCases } from "./run-cases.ts";
 import { type Column, renderFailures, renderTable } from "./table.ts";
 
 /**
- * `npm run conformance [-- typescript python --only TEXT]`: has clients perform the cases, and prints a table of families
+ * `npm run conformance [-- typescript python go --only TEXT]`: has clients perform the cases, and prints a table of families
  * and languages with what failed. Exits 1 if a case failed. ONCEWARD_PYTHON names a Python with the Python client's
- * dependencies; default: `python3`.
+ * dependencies; default: `python3`. The Go client's is built by `go`.
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -16,7 +16,7 @@ const { values, positionals } = parseArgs({
 // biome-ignore lint/style/noProcessEnv: a virtual environment is a matter of the machine.
 const { ONCEWARD_PYTHON: python = "python3" } = process.env;
 
-const adapters = [typescriptAdapter(), ...pythonAdapters(python)];
+const adapters = [typescriptAdapter(), ...pythonAdapters(python), goAdapter()];
 const languages = positionals.length > 0 ? positionals : ["typescript"];
 const families = loadFamilies();
 const cases = families.flatMap((family) => family.cases).filter(({ name }) => name.includes(values.only));

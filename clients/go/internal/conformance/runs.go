@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/onceward/onceward/clients/go/onceward"
+)
+
+type runCase struct {
+	Address        string   `json:"address"`
+	Runs           []run    `json:"runs"`
+	CloseAfterMs   *float64 `json:"closeAfterMs"`
+	CloseTimeoutMs *float64 `json:"closeTimeoutMs"`
+}
+
+type run struct {
+	Options        options  `json:"options"`
+	Function       []step   `json:"function"`
+	TerminalErrors []string `json:"terminalErrors"`
+	CancelAfterMs  *float64 `json:"cancelAfterMs"`
+	CloseBefore    bool     `json:"closeBefore"`
+}
+
+type options struct {
+	Namespace       *string         `json:"namespace"`
+	Key             *string         `json:"key"`
+	Fingerprint     json.RawMessage `json:"fingerprint"`
+	LeaseMs         float64         `json:"leaseMs"`
+	WaitMs          *float64        `json:"waitMs"`
+	TimeoutMs       *float64        `json:"timeoutMs"`
+	Owner           string          `json:"owner"`
+	OnInProgress    string          `json:"onInProgress"`
+	OnUnavailable   string          `json:"onUnavailable"`
+	AcceptAmbiguous bool            `json:"acceptAmbiguous"`
+	Codec           string          `json:"codec"`
+}
+
+type step struct {
+	DeriveKey      *string         `json:"deriveKey"`
+	SaveCheckpoint *checkpoint     `json:"saveCheckpoint"`
+	AwaitLost      bool            `json:"awaitLost"`
+	Return         json.RawMessage `json:"return"`
+	Throw          *string         `json:"throw"`
+	ThrowTerminal  *terminal       `json:"throwTerminal"`
+}
+
+type checkpoint struct {
+	Name  string          `json:"name"`
+	State json.RawMessage `json:"state"`
+}
+
+type terminal struct {
+	Message string          `json:"message"`
+	Details json.RawMessage `json:"details"`
+	Name    string          `json:"name"`
+}
+
+// performRuns performs the runs of a case. Returns the outcome of each, and what each call of a function saw.
+func performRuns(line []byte) (any, error) {
+	var given runCase
+	if err := json.Unmarshal(line, &given); err != nil {
+		return nil, err
+	}
+	for _, each := range given.Runs {
+		if timeout := each.Options.TimeoutMs; timeout != nil && *timeout == 0 {
+			return report{"unsupported": "a duration of 0 is unset"}, nil
+		}
+	}
+	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
+	client, err := onceward.New(given.Address, onceward.Options{APIKey: "conformance", Owner: "conformance", Logger: quiet})
+	if err != nil {
+		return nil, err
+	}
+	closed := make(chan struct{})
+	if given.CloseAfterMs == nil {
+		close(closed)
+	} else {
+		time.AfterFunc(duration(*given.CloseAfterMs), func() {
+			defer close(closed)
+			closeWithin(client, given.CloseTimeoutMs)
+		})
+	}
+	functions, outcomes := []report{}, []report{}
+	for _, each := range given.Runs {
+		if each.CloseBefore {
+			closeWithin(client, nil)
+		}
+		outcome, err := performRun(client, each, &functions)
+		if err != nil {
+			return nil, err
+		}
+		outcomes = append(outcomes, outcome)
+	}
+	<-closed
+	closeWithin(client, nil)
+	return report{"runs": outcomes, "functions": functions}, nil
+}
+
+func closeWithin(client *onceward.Client, timeoutMs *float64) {
+	ctx := context.Background()
+	if timeoutMs != nil {
+		limited, cancel := context.WithTimeout(ctx, duration(*timeoutMs))
+		defer cancel()
+		ctx = limited
+	}
+	_ = client.Close(ctx) // Again of a closed connection.
+}
+
+func performRun(client *onceward.Client, given run, functions *[]report) (report, error) {
+	operation, err := operationOf(given)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if given.CancelAfterMs != nil {
+		time.AfterFunc(duration(*given.CancelAfterMs), cancel)
+	}
+	result, err := onceward.RunDetailed(ctx, client, operation, func(ctx context.Context, claim *onceward.Claim) (any, error) {
+		seen := describeClaim(claim)
+		*functions = append(*functions, seen)
+		return performSteps(ctx, given.Function, claim, seen)
+	})
+	if err != nil {
+		return reportError(err), nil
+	}
+	return reportResult(result), nil
+}
+
+func operationOf(given run) (onceward.Operation, error) {
+	operation := onceward.Operation{
+		Namespace: "charges", Key: "order-1",
+		Lease: duration(given.Options.LeaseMs),
+		Owner: given.Options.Owner, AcceptAmbiguous: given.Options.AcceptAmbiguous,
+	}
+	if given.Options.Namespace != nil {
+		operation.Namespace = *given.Options.Namespace
+	}
+	if given.Options.Key != nil {
+		operation.Key = restored(*given.Options.Key)
+	}
+	if given.Options.TimeoutMs != nil {
+		operation.Timeout = duration(*given.Options.TimeoutMs)
+	}
+	if given.Options.WaitMs != nil {
+		operation.Wait = duration(*given.Options.WaitMs)
+	}
+	// A duration of 0 is unset in Go.
+	if given.Options.OnInProgress == "throw" || (given.Options.WaitMs != nil && operation.Wait == 0) {
+		operation.OnInProgress = onceward.FailInProgress
+	}
+	switch given.Options.OnUnavailable {
+	case "", "throw":
+	case "proceed":
+		operation.OnUnavailable = onceward.ProceedUnavailable
+	default:
+		operation.OnUnavailable = -1
+	}
+	if given.Options.Codec == "bytes" {
+		operation.Codec = onceward.BytesCodec{}
+	}
+	if given.TerminalErrors != nil {
+		operation.IsTerminal = func(err error) bool { return slices.Contains(given.TerminalErrors, err.Error()) }
+	}
+	if given.Options.Fingerprint != nil {
+		value, err := readValue(given.Options.Fingerprint)
+		if err != nil {
+			return operation, err
+		}
+		operation.Fingerprint = plain(value)
+	}
+	return operation, nil
+}
+
+func describeClaim(claim *onceward.Claim) report {
+	seen := report{
+		"guarded": claim.Guarded, "namespace": claim.Namespace, "key": claim.Key, "attempt": claim.Attempt,
+		"fencingToken": tokenText(claim.FencingToken), "derivedKeys": []string{},
+	}
+	if claim.Checkpoint != nil {
+		seen["checkpoint"] = reportCheckpoint(claim.Checkpoint)
+	}
+	return seen
+}
+
+func performSteps(ctx context.Context, steps []step, claim *onceward.Claim, seen report) (any, error) {
+	for _, each := range steps {
+		switch {
+		case each.DeriveKey != nil:
+			seen["derivedKeys"] = append(seen["derivedKeys"].([]string), claim.DeriveKey(*each.DeriveKey))
+		case each.SaveCheckpoint != nil:
+			state, err := readValue(each.SaveCheckpoint.State)
+			if err != nil {
+				return nil, err
+			}
+			if err := claim.SaveCheckpoint(ctx, each.SaveCheckpoint.Name, state); err != nil {
+				return nil, err
+			}
+		case each.AwaitLost:
+			<-ctx.Done()
+			seen["lost"] = lossOf(context.Cause(ctx))
+		case each.Return != nil:
+			return readValue(each.Return)
+		case each.Throw != nil:
+			return nil, errors.New(*each.Throw)
+		case each.ThrowTerminal != nil:
+			details, err := readValue(each.ThrowTerminal.Details)
+			if err != nil {
+				return nil, err
+			}
+			return nil, &onceward.TerminalError{
+				Message: each.ThrowTerminal.Message, Details: details, Name: each.ThrowTerminal.Name,
+			}
+		}
+	}
+	return nil, nil
+}
+
+// lossOf returns what ended the context of a function: the reason of the error, or "cancelled".
+func lossOf(cause error) any {
+	var failed *onceward.Error
+	if errors.As(cause, &failed) {
+		return failed.Reason
+	}
+	return "cancelled"
+}

@@ -1,0 +1,157 @@
+package onceward
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
+)
+
+// Claim is the claim that a guarded function runs under.
+type Claim struct {
+	// False if the service was unreachable and Operation.OnUnavailable is ProceedUnavailable: no claim keeps others away.
+	Guarded   bool
+	Namespace string
+	Key       string
+	// Strictly increasing per key. Pass it to a downstream that refuses older holders. 0 if not guarded.
+	FencingToken int64
+	// 1 for the key's first claim. Above 1, an earlier effect may have happened. 0 if not guarded.
+	Attempt int
+	// The last checkpoint of an earlier attempt; nil if none was saved.
+	Checkpoint *Checkpoint
+
+	calls   *calls
+	lease   *lease // nil if not guarded.
+	timeout time.Duration
+}
+
+// DeriveKey returns an idempotency key for a downstream: opaque, 43 characters, the same on every attempt, different for every
+// label. A downstream that honours such keys absorbs the repeat after a crash.
+func (c *Claim) DeriveKey(label string) string { return DeriveKey(c.Namespace, c.Key, label) }
+
+// SaveCheckpoint saves this attempt's progress for a later attempt that takes over, and prolongs the lease, which lasts when
+// this returns. name has 1-128 bytes, such as "charged"; state is a JSON value of at most 16 KiB, or nil. The end of the context
+// ends the wait for the service.
+//
+// Fails with ErrClaimSuperseded if another holder has taken over; return the error then.
+func (c *Claim) SaveCheckpoint(ctx context.Context, name string, state any) error {
+	checkpoint, err := writeCheckpoint(name, state)
+	if err != nil || c.lease == nil {
+		return err
+	}
+	// An answer that comes late shows nothing: another holder may have taken over in the meantime.
+	for answers := 0; answers == 0 || c.lease.isOver(); answers++ {
+		if answers > maxLateAnswers {
+			return leaseLost(c.ref())
+		}
+		err := retry(ctx, time.Now().Add(c.timeout), func() error {
+			sentAt := leaseNow()
+			reply, err := c.extendLease(ctx, checkpoint)
+			if err == nil {
+				c.lease.granted(sentAt, reply)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// extendLease prolongs the lease, and saves the checkpoint if there is one. Its errors name this claim.
+func (c *Claim) extendLease(ctx context.Context, checkpoint *oncewardv1.Checkpoint) (time.Duration, error) {
+	reply, err := c.calls.do(ctx, extendLeaseItem(&oncewardv1.ExtendLeaseRequest{
+		Namespace: c.Namespace, Key: c.Key, FencingToken: c.FencingToken, Checkpoint: checkpoint,
+	}))
+	if failed, isOwn := err.(*Error); isOwn {
+		return 0, failed.about(c.ref())
+	}
+	return reply.GetExtendLease().GetLeaseRemaining().AsDuration(), err
+}
+
+func (c *Claim) heartbeat() (time.Duration, *Error) {
+	remaining, err := c.extendLease(context.Background(), nil)
+	if err != nil {
+		return 0, errorFromCall(err)
+	}
+	return remaining, nil
+}
+
+// complete stores the outcome. Returns nil if the claim is not guarded, and nothing is stored. Retries until the service
+// answers, or until the lease has been over for as long as it lasted: by then another caller that wants the key has taken over.
+func (c *Claim) complete(result *oncewardv1.Result) (*oncewardv1.CompleteResponse, *Error) {
+	if c.lease == nil {
+		return nil, nil
+	}
+	left, length := c.lease.left()
+	request := &oncewardv1.CompleteRequest{
+		Namespace: c.Namespace, Key: c.Key, FencingToken: c.FencingToken, Result: result,
+	}
+	var response *oncewardv1.CompleteResponse
+	err := retry(context.Background(), time.Now().Add(left+max(c.timeout, length)), func() error {
+		reply, err := c.calls.do(context.Background(), completeItem(request))
+		response = reply.GetComplete()
+		return err
+	})
+	if err != nil {
+		return nil, errorFromCall(err)
+	}
+	return response, nil
+}
+
+// release releases the claim, so that a retry runs at once. It never fails: the caller must see the function's error, and a
+// claim that can't be released ends with its lease.
+func (c *Claim) release(reason string) {
+	if c.lease == nil {
+		return
+	}
+	text := truncateUTF8(strings.ReplaceAll(reason, "\x00", ""), maxReleaseReasonBytes)
+	request := &oncewardv1.ReleaseRequest{
+		Namespace: c.Namespace, Key: c.Key, FencingToken: c.FencingToken, Reason: text,
+	}
+	_ = retry(context.Background(), time.Now().Add(c.timeout), func() error {
+		_, err := c.calls.do(context.Background(), releaseItem(request))
+		return err
+	})
+}
+
+func (c *Claim) ref() ClaimRef { return ClaimRef{c.Namespace, c.Key, c.FencingToken} }
+
+// writeCheckpoint returns a checkpoint with its state as JSON; nil becomes no bytes.
+func writeCheckpoint(name string, state any) (*oncewardv1.Checkpoint, error) {
+	var text []byte
+	if state != nil {
+		var err error
+		if text, err = encodeJSON(state); err != nil {
+			return nil, err
+		}
+	}
+	violations := textViolations("checkpoint.name", name, 1, maxCheckpointNameBytes)
+	if len(text) > maxCheckpointStateBytes {
+		description := fmt.Sprintf("must be at most %d bytes as JSON, is %d", maxCheckpointStateBytes, len(text))
+		violations = append(violations, Violation{"checkpoint.state", description})
+	}
+	if len(violations) > 0 {
+		return nil, invalidRequest(violations...)
+	}
+	return &oncewardv1.Checkpoint{Name: name, State: text}, nil
+}
+
+func readCheckpoint(saved *oncewardv1.Checkpoint) *Checkpoint {
+	if saved == nil {
+		return nil
+	}
+	return &Checkpoint{Name: saved.GetName(), State: saved.GetState()}
+}
+
+type claimKey struct{}
+
+// ClaimFromContext returns the claim of the guarded function that this context belongs to; false outside of one. It is for code
+// behind middleware, which does not pass the claim.
+func ClaimFromContext(ctx context.Context) (*Claim, bool) {
+	claim, found := ctx.Value(claimKey{}).(*Claim)
+	return claim, found
+}

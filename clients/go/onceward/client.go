@@ -1,0 +1,282 @@
+package onceward
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+
+	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
+)
+
+// Options configure a client. APIKey or Token is required; Wait, Timeout, Owner, IsTerminal and DescribeError are defaults of
+// its operations.
+type Options struct {
+	// The credential of every call.
+	APIKey string
+	// Returns the credential of a call, in place of APIKey: for tokens that expire. Called for every RPC, by many goroutines.
+	Token func(context.Context) (string, error)
+	// Used for an address with "https:". Default: the authorities of the system.
+	TLS *tls.Config
+	// See Operation. Default of Owner: host name and process id.
+	Owner         string
+	Wait          time.Duration
+	Timeout       time.Duration
+	IsTerminal    func(error) bool
+	DescribeError func(error) string
+	// Gets a warning of a function that runs without a claim, and of a key that looks like the current time. Default:
+	// slog.Default().
+	Logger *slog.Logger
+}
+
+const (
+	// How long functions may take to end once Close has told them to.
+	closingGrace = time.Second
+	// Each holds a request of at most about 1 KB, so that an outage keeps at most some 10 MB of them.
+	maxBackground = 10_000
+	// The least time of gRPC between the pings that find a connection whose other end is down.
+	pingInterval = 10 * time.Second
+	pingTimeout  = 5 * time.Second
+)
+
+// Client is a client of the service. Create one per process, and share it: it connects at the first call.
+type Client struct {
+	calls      *calls
+	options    Options
+	disconnect func() error
+
+	mu         sync.Mutex
+	active     int // Runs, and releases in the background.
+	background int
+	isClosing  bool
+	idle       []chan struct{} // Each is closed once nothing is active.
+	leases     map[*lease]struct{}
+}
+
+// New returns a client of the service at an address such as "http://localhost:50051"; with "https:", over TLS. Nothing is
+// connected yet.
+//
+// Fails with ErrInvalidRequest for an invalid address or option.
+func New(address string, options Options) (*Client, error) {
+	target, encrypted, refused := parseAddress(address)
+	if refused == nil && (options.APIKey == "") == (options.Token == nil) {
+		refused = invalidRequest(Violation{"APIKey", "or Token must be set, and not both"})
+	}
+	if refused != nil {
+		return nil, refused
+	}
+	transport := insecure.NewCredentials()
+	if encrypted {
+		transport = credentials.NewTLS(options.TLS)
+	}
+	connection, err := grpc.NewClient(
+		"dns:///"+target,
+		grpc.WithTransportCredentials(transport),
+		grpc.WithUnaryInterceptor(authorize(options)),
+		// The client retries by itself, under one claim id and within one timeout.
+		grpc.WithDisableRetry(),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+			MinConnectTimeout: attemptTimeout,
+		}),
+		// Otherwise every attempt goes to a host that is down until TCP gives up, after a quarter of an hour.
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingInterval, Timeout: pingTimeout}),
+	)
+	if err != nil {
+		return nil, &Error{Reason: ErrInvalidRequest, Message: err.Error(), cause: err}
+	}
+	client, err := NewWithConn(connection, options)
+	if err != nil {
+		_ = connection.Close()
+		return nil, err
+	}
+	client.disconnect = connection.Close
+	return client, nil
+}
+
+// NewWithConn returns a client that makes its calls on a connection of the caller, which adds the credential and is closed by the
+// caller. Of the options, APIKey, Token and TLS do nothing.
+func NewWithConn(connection grpc.ClientConnInterface, options Options) (*Client, error) {
+	if options.Owner == "" {
+		options.Owner = defaultOwner()
+	}
+	if violations := sharedViolations(options.Wait, options.Timeout, options.Owner); len(violations) > 0 {
+		return nil, invalidRequest(violations...)
+	}
+	return &Client{
+		calls:      newCalls(connection),
+		options:    options,
+		disconnect: func() error { return nil },
+		leases:     map[*lease]struct{}{},
+	}, nil
+}
+
+// Service returns the plain RPCs of the service, one attempt each, with gRPC's errors.
+func (c *Client) Service() oncewardv1.IdempotencyServiceClient { return c.calls.api }
+
+// Close refuses new runs with ErrClosed, ends at once with ErrClosed the runs that wait for another holder or for the service
+// (their functions did not run), waits for running functions, and closes the connection.
+//
+// When the context ends, the contexts of running functions end with ErrClosed. Functions that end within a further second are
+// still stored; the runs of functions that end later return a CompletionError.
+func (c *Client) Close(ctx context.Context) error {
+	c.mu.Lock()
+	c.isClosing = true
+	c.mu.Unlock()
+	c.calls.beginClosing(errClosed())
+	select {
+	case <-c.whenIdle():
+	case <-ctx.Done():
+		for _, each := range c.kept() {
+			each.interrupt(errClosed())
+		}
+		select {
+		case <-c.whenIdle():
+		case <-time.After(closingGrace):
+		}
+	}
+	for _, each := range c.kept() {
+		each.abandon(errClosed())
+	}
+	c.calls.disconnect(errClosed())
+	return c.disconnect()
+}
+
+// begin notes a run, and returns true, unless the client closes.
+func (c *Client) begin() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.isClosing {
+		return false
+	}
+	c.active++
+	return true
+}
+
+func (c *Client) ended() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active--; c.active == 0 {
+		for _, idle := range c.idle {
+			close(idle)
+		}
+		c.idle = nil
+	}
+}
+
+// inBackground does work that a closing client waits for; skips it if as much is in progress as is kept. It is called by a run.
+func (c *Client) inBackground(work func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.background >= maxBackground {
+		return
+	}
+	c.background++
+	// Counted before the run ends, so that Close waits for it.
+	c.active++
+	go func() {
+		work()
+		c.mu.Lock()
+		c.background--
+		c.mu.Unlock()
+		c.ended()
+	}()
+}
+
+func (c *Client) whenIdle() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	idle := make(chan struct{})
+	if c.active == 0 {
+		close(idle)
+	} else {
+		c.idle = append(c.idle, idle)
+	}
+	return idle
+}
+
+func (c *Client) keep(kept *lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.leases[kept] = struct{}{}
+}
+
+func (c *Client) forget(kept *lease) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.leases, kept)
+}
+
+func (c *Client) kept() []*lease {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := make([]*lease, 0, len(c.leases))
+	for each := range c.leases {
+		kept = append(kept, each)
+	}
+	return kept
+}
+
+func (c *Client) log() *slog.Logger {
+	if c.options.Logger != nil {
+		return c.options.Logger
+	}
+	return slog.Default()
+}
+
+// parseAddress returns the host and port of a URL, and whether its connection is encrypted.
+func parseAddress(address string) (target string, encrypted bool, refused *Error) {
+	parsed, err := url.Parse(address)
+	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Hostname() == "" {
+		description := fmt.Sprintf("must be a URL such as \"http://localhost:50051\", is %q", truncateUTF8(address, 256))
+		return "", false, invalidRequest(Violation{"address", description})
+	}
+	if parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" || (parsed.Path != "" && parsed.Path != "/") {
+		return "", false, invalidRequest(Violation{"address", "must have a host and a port only"})
+	}
+	encrypted = parsed.Scheme == "https"
+	port := parsed.Port()
+	if port == "" {
+		port = map[bool]string{true: "443", false: "80"}[encrypted]
+	}
+	return net.JoinHostPort(parsed.Hostname(), port), encrypted, nil
+}
+
+// authorize returns an interceptor that adds the credential to each call.
+func authorize(options Options) grpc.UnaryClientInterceptor {
+	return func(
+		ctx context.Context, method string, request, reply any, connection *grpc.ClientConn,
+		invoke grpc.UnaryInvoker, callOptions ...grpc.CallOption,
+	) error {
+		credential := options.APIKey
+		if options.Token != nil {
+			var err error
+			if credential, err = options.Token(ctx); err != nil {
+				return &Error{Reason: ErrTokenUnavailable, Message: "The function Token failed: " + err.Error(), cause: err}
+			}
+		}
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+credential)
+		return invoke(ctx, method, request, reply, connection, callOptions...)
+	}
+}
+
+// defaultOwner returns the name of this process as a holder.
+func defaultOwner() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return truncateUTF8(fmt.Sprintf("%s/%d", host, os.Getpid()), maxOwnerBytes)
+}

@@ -1,0 +1,90 @@
+package onceward
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
+)
+
+func TestTheLeaseClockCountsTheTimeInWhichTheMachineWasSuspended(t *testing.T) {
+	clock := &leaseClock{}
+	for _, step := range []struct{ monotonic, wall, want time.Duration }{
+		{time.Second, time.Second, time.Second},
+		{2 * time.Second, 2*time.Second + 10*time.Millisecond, 2 * time.Second},       // Slewed.
+		{3 * time.Second, time.Hour, time.Hour - 10*time.Millisecond},                 // Suspended, or set forward.
+		{4 * time.Second, time.Minute, time.Hour + time.Second - 10*time.Millisecond}, // Set back.
+	} {
+		if got := clock.advance(step.monotonic, step.wall); got != step.want {
+			t.Errorf("after %s by the monotonic clock and %s by the other it is %s, not %s", step.monotonic, step.wall, got, step.want)
+		}
+	}
+}
+
+func TestABatchIsBoundedInBytesAndItems(t *testing.T) {
+	gathered := &gatherer{inFlight: maxBatchesInFlight - 1}
+	for range maxBatchItems + 1 {
+		gathered.queue = append(gathered.queue, &call{bytes: 1})
+	}
+	if batch, _ := gathered.takeBatch(); len(batch) != maxBatchItems {
+		t.Errorf("a batch has %d items", len(batch))
+	}
+	gathered.queue = []*call{{bytes: maxBatchBytes}, {bytes: 1}}
+	if batch, bytes := gathered.takeBatch(); len(batch) != 1 || bytes != maxBatchBytes {
+		t.Errorf("a batch has %d items of %d bytes", len(batch), bytes)
+	}
+}
+
+func TestQueuedCallsAreDividedAmongTheBatchesThatMayBeSent(t *testing.T) {
+	gathered := &gatherer{}
+	for range 100 {
+		gathered.queue = append(gathered.queue, &call{bytes: 1})
+	}
+	if batch, _ := gathered.takeBatch(); len(batch) != 34 {
+		t.Errorf("the first of three batches has %d items", len(batch))
+	}
+}
+
+func TestEachReasonOfTheCatalogueHasARemedy(t *testing.T) {
+	for number, name := range oncewardv1.ErrorReason_name {
+		if reason := Reason(strings.TrimPrefix(name, reasonPrefix)); number != 0 && reason.Remedy() == "" {
+			t.Errorf("%s has no remedy", reason)
+		}
+	}
+}
+
+func TestNewKeysIncrease(t *testing.T) {
+	last := ""
+	for range 10_000 {
+		key := NewKey()
+		if key <= last || len(key) != 36 || key[14] != '7' {
+			t.Fatalf("%s comes after %s", key, last)
+		}
+		last = key
+	}
+}
+
+func TestATextIsCutBetweenCharacters(t *testing.T) {
+	for text, want := range map[string]string{"ab": "ab", "aé€": "aé", "\xffabc": "\uFFFD"} {
+		if got := truncateUTF8(text, 3); got != want {
+			t.Errorf("%q is cut to %q", text, got)
+		}
+	}
+}
+
+func TestAKeyMayContainItsTime(t *testing.T) {
+	for key, want := range map[string]string{
+		"018f4d5e-7c3b-7a2e-9c1d-2b3a4c5d6e7f": "2024-05-06T10:06:28.923Z",
+		"c232ab00-9414-11ec-b3c8-9f6bdeced846": "2022-02-22T19:22:22Z", // RFC 9562, A.1.
+		"1EC9414C-232A-6B00-B3C8-9F6BDECED846": "2022-02-22T19:22:22Z", // RFC 9562, A.5.
+		"01ARZ3NDEKTSV4RRFFQ69G5FAV":           "2016-07-30T23:54:10.259Z",
+		"919108f7-52d1-4320-9bac-f847db4148a8": "",
+		"order-018f4d5e-7c3b-7a2e-9c1d-2b3a4c": "",
+	} {
+		made, known := KeyTime(key)
+		if known != (want != "") || (known && made.Format(time.RFC3339Nano) != want) {
+			t.Errorf("%s was made at %s, not %s", key, made.Format(time.RFC3339Nano), want)
+		}
+	}
+}

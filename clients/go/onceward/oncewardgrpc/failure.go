@@ -1,0 +1,119 @@
+package oncewardgrpc
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/onceward/onceward/clients/go/onceward"
+)
+
+const typePrefix = "type.googleapis.com/"
+
+// failureDetails are the details of a stored failure, as the guards of the other languages store them.
+type failureDetails struct {
+	Code    *codes.Code     `json:"rpcCode"`
+	Details []failureDetail `json:"rpcDetails"`
+}
+
+type failureDetail struct {
+	Type  string `json:"type"`
+	Value string `json:"value"` // Base64.
+}
+
+// stored returns the error that a run stores for a method's error, or one that releases the claim.
+func (g *guard) stored(err error) error {
+	failed, hasCode := status.FromError(err)
+	if !hasCode || !g.Stores(failed.Code()) {
+		// A TerminalError of the method, such as that of a nested run, releases the claim as any other error does.
+		return errors.New(err.Error())
+	}
+	code := failed.Code()
+	details := failureDetails{Code: &code, Details: []failureDetail{}}
+	for _, each := range failed.Proto().GetDetails() {
+		details.Details = append(details.Details, failureDetail{
+			strings.TrimPrefix(each.GetTypeUrl(), typePrefix), base64.StdEncoding.EncodeToString(each.GetValue()),
+		})
+	}
+	return &onceward.TerminalError{Message: failed.Message(), Details: details, Cause: err}
+}
+
+// storedFailure returns the failure of its stored form; nil if the error is none.
+func storedFailure(terminal *onceward.TerminalError) error {
+	text, err := json.Marshal(terminal.Details)
+	if err != nil {
+		return nil
+	}
+	var stored failureDetails
+	if json.Unmarshal(text, &stored) != nil || stored.Code == nil {
+		return nil
+	}
+	failed := &rpcstatus.Status{Code: int32(*stored.Code), Message: terminal.Message}
+	for _, each := range stored.Details {
+		value, err := base64.StdEncoding.DecodeString(each.Value)
+		if err != nil {
+			return nil
+		}
+		failed.Details = append(failed.Details, &anypb.Any{TypeUrl: typePrefix + each.Type, Value: value})
+	}
+	return status.ErrorProto(failed)
+}
+
+// refusalOf returns the failure for an error under which the method was not called; nil for one that does not concern the caller.
+func refusalOf(err error) error {
+	var failed *onceward.Error
+	if !errors.As(err, &failed) {
+		return nil
+	}
+	var unavailable *onceward.ResultUnavailableError
+	reason := failed.Reason
+	switch {
+	case errors.As(err, &unavailable):
+		return refusal(codes.AlreadyExists, reason, "The call was carried out; its response is gone.")
+	case reason == onceward.ErrInProgress:
+		return refusal(codes.Aborted, reason, "A call with this idempotency key is in progress.", failed.RetryDelay)
+	case reason == onceward.ErrAmbiguous:
+		return refusal(codes.FailedPrecondition, reason, "It is not known whether an earlier call had its effect.")
+	case reason == onceward.ErrFingerprintMismatch:
+		return refusal(codes.FailedPrecondition, reason, "The idempotency key was used for another request.")
+	case reason == onceward.ErrKeyTooOld:
+		return refusal(codes.FailedPrecondition, reason, "The call is too old to be repeated: find out whether it was carried out.")
+	case failed.IsAboutKeyTime():
+		message := "The idempotency key must contain the time at which it was made, as a UUID of version 7 does."
+		return refusal(codes.InvalidArgument, reason, message)
+	case reason == onceward.ErrClosed, failed.IsRetryable():
+		return refusal(codes.Unavailable, reason, "It is unknown whether the call was carried out.", failed.RetryDelay)
+	default:
+		return nil
+	}
+}
+
+// refusal returns an error whose details tell machines the reason, as the service's do.
+func refusal(code codes.Code, reason onceward.Reason, message string, retryAfter ...time.Duration) error {
+	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: string(reason), Domain: "onceward"}}
+	for _, delay := range retryAfter {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
+	}
+	refused := status.New(code, message)
+	if detailed, err := refused.WithDetails(details...); err == nil {
+		refused = detailed
+	}
+	return refused.Err()
+}
+
+func refused(field, description string) error {
+	return &onceward.Error{
+		Reason: onceward.ErrInvalidRequest, Message: field + " " + description,
+		Violations: []onceward.Violation{{Field: field, Description: description}},
+	}
+}

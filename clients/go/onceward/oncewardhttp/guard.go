@@ -1,0 +1,388 @@
+// Package oncewardhttp guards handlers of net/http by the Idempotency-Key header (draft-ietf-httpapi-idempotency-key-header-07):
+// one effect and one answer for all requests with one key.
+//
+//	guard, err := oncewardhttp.New(client, oncewardhttp.Options{
+//		Namespace: "charges",
+//		Caller:    func(r *http.Request) string { return accountOf(r) },
+//	})
+//	mux.Handle("POST /charges", guard(createCharge))
+//
+// Within the handler, onceward.ClaimFromContext(r.Context()) has the claim, for derived keys.
+package oncewardhttp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/onceward/onceward/clients/go/onceward"
+)
+
+// Options say how requests are guarded. Namespace and Caller are required.
+type Options struct {
+	// See onceward.Operation.
+	Namespace     string
+	Lease         time.Duration
+	Timeout       time.Duration
+	Owner         string
+	OnUnavailable onceward.OnUnavailable
+	// Returns the caller, as the API authenticated it: an account's id, never a secret. Each caller has its own keys; otherwise one
+	// caller could get another's response. If all callers may see everything, return a constant. Must not be empty.
+	Caller func(*http.Request) string
+	// The methods that are guarded; requests with others pass. Default: POST and PATCH.
+	Methods []string
+	// Whether a request without a key passes, unguarded. Default: it is answered with 400.
+	KeyOptional bool
+	// How long a request waits for another one with its key before it is answered with 409. Default: not at all.
+	Wait time.Duration
+	// Returns the request's identity, as onceward.Fingerprint takes it: the same key with another one is answered with 422.
+	// Default: method, path, query and body.
+	Fingerprint func(r *http.Request, body []byte) any
+	// The largest body of a guarded request, which is read whole for the fingerprint; a larger one is answered with 413. Default:
+	// 1 MiB.
+	MaxBodyBytes int64
+	// Returns whether a response with this status is the operation's outcome, to be replayed; otherwise the claim is released, and
+	// the next attempt runs. Default: below 500, but for 401, 408, 425 and 429.
+	Stores func(status int) bool
+	// Headers to replay beside those that describe the body, Location, Link, ETag, Last-Modified, Cache-Control and Vary.
+	ReplayHeaders []string
+	// How long a response is held while the service does not store it; then it is sent, because its effect has happened, and stored
+	// as soon as the service can. Default: 10 s.
+	AnswerAfter time.Duration
+	// A client that disconnects does not end the handler's context, since its response is stored for the repeat. So long after
+	// the disconnect the context ends all the same. Default: 15 min.
+	AbandonAfter time.Duration
+	// Writes a refusal in the API's own format. Default: application/problem+json.
+	WriteProblem func(w http.ResponseWriter, r *http.Request, problem Problem)
+	// Gets errors that concern the API's owner, such as a bad credential; the request is answered with 500. Default:
+	// slog.Default().
+	Logger *slog.Logger
+}
+
+const (
+	keyHeader      = "Idempotency-Key"
+	replayedHeader = "Idempotency-Replayed"
+
+	defaultMaxBodyBytes = 1 << 20
+	// Shorter than the timeouts of load balancers and clients (most are 30 or 60 s), longer than most outages.
+	defaultAnswerAfter = 10 * time.Second
+	// The longest lease of the default policy: after a crash, other callers wait this long, too.
+	defaultAbandonAfter = 15 * time.Minute
+)
+
+// New returns middleware. Fails with onceward.ErrInvalidRequest for options that would guard nothing, or replay what must not be.
+//
+//   - The first request runs the handler. Its response is stored before it is sent; every later request with the key gets its
+//     status, body and the headers that describe it, marked "Idempotency-Replayed: true".
+//   - The key counts per caller, method and route. The route is the pattern of http.ServeMux, or else the path.
+//   - A response larger than the namespace's max_result_bytes is sent, and repeats are answered with 410. From 1 MiB on, it is
+//     streamed; a smaller one is sent once it is whole, so this does not suit event streams. Compress outside the guard.
+//   - If the service is unreachable, nothing runs: 503 with Retry-After.
+func New(client *onceward.Client, options Options) (func(http.Handler) http.Handler, error) {
+	policy, err := policyOf(options)
+	if err != nil {
+		return nil, err
+	}
+	return func(next http.Handler) http.Handler {
+		return &guard{client: client, policy: policy, next: next}
+	}, nil
+}
+
+type guard struct {
+	client *onceward.Client
+	policy *policy
+	next   http.Handler
+}
+
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	outer, nested := onceward.ClaimFromContext(r.Context())
+	if !g.policy.methods[r.Method] || (nested && outer.Namespace == g.policy.Namespace) {
+		g.next.ServeHTTP(w, r)
+		return
+	}
+	headers := r.Header.Values(keyHeader)
+	if len(headers) == 0 {
+		if g.policy.KeyOptional {
+			g.next.ServeHTTP(w, r)
+		} else {
+			g.refuse(w, r, problemFor(KeyMissing, 0))
+		}
+		return
+	}
+	key, valid := onceward.ParseIdempotencyKey(strings.Join(headers, ","))
+	if !valid {
+		g.refuse(w, r, problemFor(KeyMalformed, 0))
+		return
+	}
+	operation, problem, err := g.operation(w, r, key)
+	switch {
+	case err != nil:
+		g.fail(w, r, err)
+	case problem != nil:
+		g.refuse(w, r, *problem)
+	default:
+		g.run(w, r, operation)
+	}
+}
+
+// operation returns the operation of a request, whose body can be read again; or the problem with it.
+func (g *guard) operation(w http.ResponseWriter, r *http.Request, key string) (onceward.Operation, *Problem, error) {
+	caller := g.policy.Caller(r)
+	if caller == "" {
+		return onceward.Operation{}, nil, errors.New("oncewardhttp: Caller must return a text that is not empty")
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.policy.MaxBodyBytes))
+	if err != nil {
+		var tooLarge *http.MaxBytesError
+		kind := RequestUnreadable
+		if errors.As(err, &tooLarge) {
+			kind = RequestTooLarge
+		}
+		problem := problemFor(kind, 0)
+		return onceward.Operation{}, &problem, nil
+	}
+	r.Body = io.NopCloser(strings.NewReader(string(body)))
+	joined, err := onceward.JoinKey(r.Method, routeOf(r), caller, key)
+	if err != nil {
+		problem := problemFor(RequestUnreadable, 0)
+		return onceward.Operation{}, &problem, nil
+	}
+	operation := g.policy.operation
+	operation.Key = joined
+	operation.KeyCreatedAt, _ = onceward.KeyTime(key)
+	if operation.Fingerprint, err = onceward.Fingerprint(g.policy.Fingerprint(r, body)); err != nil {
+		problem := problemFor(RequestUnreadable, 0)
+		return operation, &problem, nil
+	}
+	return operation, nil, nil
+}
+
+// routeOf returns the path of the pattern that http.ServeMux matched, or else the path.
+func routeOf(r *http.Request) string {
+	pattern := r.Pattern
+	if _, withoutMethod, has := strings.Cut(pattern, " "); has {
+		pattern = withoutMethod
+	}
+	if slash := strings.Index(pattern, "/"); slash >= 0 {
+		return pattern[slash:]
+	}
+	return r.URL.EscapedPath()
+}
+
+// defaultFingerprint is that of the other languages' guards for a body of bytes.
+func defaultFingerprint(r *http.Request, body []byte) any {
+	query := ""
+	if r.URL.RawQuery != "" {
+		query = "?" + r.URL.RawQuery
+	}
+	digest := sha256.Sum256(body)
+	return map[string]any{
+		"method": r.Method, "path": r.URL.EscapedPath(), "query": query,
+		"body": base64.RawURLEncoding.EncodeToString(digest[:]),
+	}
+}
+
+// ran is how a run ended: after its handler, or without it.
+type ran struct {
+	result   onceward.Result[*response]
+	err      error
+	panicked any
+}
+
+func (g *guard) run(w http.ResponseWriter, r *http.Request, operation onceward.Operation) {
+	recorder := &recorder{to: w, header: http.Header{}}
+	handled := make(chan struct{})
+	ended := make(chan ran, 1)
+	ctx, stop := g.outlivingDisconnect(r.Context())
+	defer stop()
+	go func() {
+		var outcome ran
+		defer func() {
+			outcome.panicked = recover()
+			ended <- outcome
+		}()
+		outcome.result, outcome.err = onceward.RunDetailed(ctx, g.client, operation,
+			func(ctx context.Context, _ *onceward.Claim) (*response, error) {
+				g.next.ServeHTTP(recorder, r.WithContext(ctx))
+				stored, err := recorder.outcome(g.policy)
+				close(handled)
+				return stored, err
+			})
+	}()
+	var outcome ran
+	select {
+	case outcome = <-ended:
+	case <-handled:
+		late := time.NewTimer(g.policy.AnswerAfter)
+		defer late.Stop()
+		select {
+		case outcome = <-ended:
+		case <-late.C:
+			// The run continues to store the response.
+		}
+	}
+	if outcome.panicked != nil {
+		panic(outcome.panicked)
+	}
+	select {
+	case <-handled:
+		// This client gets the handler's response even if it could not be stored for repeats.
+		recorder.send()
+	default:
+		g.answer(w, r, outcome)
+	}
+}
+
+// outlivingDisconnect returns the context without its end, which comes so long after the other's.
+func (g *guard) outlivingDisconnect(request context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(request))
+	var timer *time.Timer
+	armed := make(chan struct{})
+	disarm := context.AfterFunc(request, func() {
+		timer = time.AfterFunc(g.policy.AbandonAfter, func() { cancel(context.Cause(request)) })
+		close(armed)
+	})
+	return ctx, func() {
+		if !disarm() {
+			<-armed
+			timer.Stop()
+		}
+	}
+}
+
+// answer answers a request whose handler was not called.
+func (g *guard) answer(w http.ResponseWriter, r *http.Request, outcome ran) {
+	if outcome.err == nil {
+		outcome.result.Value.replay(w, g.policy)
+		return
+	}
+	if problem := problemOf(outcome.err); problem != nil {
+		g.refuse(w, r, *problem)
+		return
+	}
+	g.fail(w, r, outcome.err)
+}
+
+func (g *guard) refuse(w http.ResponseWriter, r *http.Request, problem Problem) {
+	if problem.RetryAfter > 0 {
+		w.Header().Set("Retry-After", fmt.Sprint(int(problem.RetryAfter/time.Second)))
+	}
+	g.policy.WriteProblem(w, r, problem)
+}
+
+// fail answers a request that failed for a reason that concerns the API's owner; nothing ran.
+func (g *guard) fail(w http.ResponseWriter, r *http.Request, err error) {
+	g.policy.Logger.ErrorContext(r.Context(), "A request could not be guarded", slog.Any("error", err))
+	http.Error(w, http.StatusText(http.StatusInternalServerError), http.StatusInternalServerError)
+}
+
+// policy is Options with every field set.
+type policy struct {
+	Options
+	operation onceward.Operation
+	methods   map[string]bool
+	replayed  map[string]bool
+}
+
+func policyOf(options Options) (*policy, error) {
+	made := &policy{Options: options, methods: map[string]bool{}, replayed: map[string]bool{}}
+	if options.Caller == nil {
+		return nil, refused("Caller", "must be set")
+	}
+	if options.Methods == nil {
+		made.Methods = []string{http.MethodPost, http.MethodPatch}
+	}
+	if len(made.Methods) == 0 {
+		return nil, refused("Methods", "must name a method; without one, nothing is guarded")
+	}
+	for _, method := range made.Methods {
+		if !slices.Contains(knownMethods, method) {
+			return nil, refused("Methods", fmt.Sprintf("must name methods of HTTP in upper case, names %q", method))
+		}
+		made.methods[method] = true
+	}
+	for _, name := range slices.Concat(defaultReplayHeaders, options.ReplayHeaders) {
+		name = strings.ToLower(name)
+		if slices.Contains(neverReplayed, name) {
+			return nil, refused("ReplayHeaders", "must not name "+name)
+		}
+		made.replayed[name] = true
+	}
+	if made.Fingerprint == nil {
+		made.Fingerprint = defaultFingerprint
+	}
+	if made.Stores == nil {
+		made.Stores = isOutcome
+	}
+	if made.WriteProblem == nil {
+		made.WriteProblem = writeProblem
+	}
+	if made.Logger == nil {
+		made.Logger = slog.Default()
+	}
+	made.MaxBodyBytes = orElse(made.MaxBodyBytes, defaultMaxBodyBytes)
+	made.AnswerAfter = orElse(made.AnswerAfter, defaultAnswerAfter)
+	made.AbandonAfter = orElse(made.AbandonAfter, defaultAbandonAfter)
+	made.operation = onceward.Operation{
+		Namespace: options.Namespace, Lease: options.Lease, Timeout: options.Timeout, Owner: options.Owner,
+		OnUnavailable: options.OnUnavailable, Wait: options.Wait, Codec: responseCodec{},
+		// The status alone decides.
+		IsTerminal:    func(error) bool { return false },
+		DescribeError: func(err error) string { return err.Error() },
+	}
+	if options.Wait == 0 {
+		made.operation.OnInProgress = onceward.FailInProgress
+	}
+	return made, nil
+}
+
+func orElse[T comparable](value, otherwise T) T {
+	var unset T
+	if value == unset {
+		return otherwise
+	}
+	return value
+}
+
+func refused(field, description string) error {
+	return &onceward.Error{
+		Reason: onceward.ErrInvalidRequest, Message: field + " " + description,
+		Violations: []onceward.Violation{{Field: field, Description: description}},
+	}
+}
+
+// isOutcome returns whether a status says something about the operation, and not about the attempt (who made it, when).
+func isOutcome(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	default:
+		return status < http.StatusInternalServerError
+	}
+}
+
+// The methods of RFC 9110, PATCH (RFC 5789), QUERY, and those of WebDAV that change something (RFC 4918). A misspelt one would
+// guard nothing.
+var knownMethods = []string{
+	"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY",
+	"COPY", "LOCK", "MKCOL", "MOVE", "PROPPATCH", "UNLOCK",
+}
+
+var defaultReplayHeaders = []string{
+	"cache-control", "content-disposition", "content-encoding", "content-language", "content-location", "content-type", "etag",
+	"last-modified", "link", "location", "vary",
+}
+
+// Headers of one connection (RFC 9110, 7.6.1), one message or one moment: they are not part of an outcome.
+var neverReplayed = []string{
+	"connection", "content-length", "date", "keep-alive", "proxy-authenticate", "proxy-authentication-info", "proxy-connection",
+	"set-cookie", "te", "trailer", "transfer-encoding", "upgrade",
+}

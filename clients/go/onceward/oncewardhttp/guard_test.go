@@ -1,0 +1,273 @@
+package oncewardhttp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/onceward/onceward/clients/go/onceward"
+	"github.com/onceward/onceward/clients/go/onceward/oncewardhttp"
+	"github.com/onceward/onceward/clients/go/onceward/oncewardtest"
+)
+
+type api struct {
+	*oncewardtest.Service
+	url   string
+	calls atomic.Int32
+}
+
+// start serves a guarded handler at POST /charges/{id}.
+func start(t *testing.T, options oncewardhttp.Options, handler http.HandlerFunc) *api {
+	t.Helper()
+	made := &api{Service: oncewardtest.New(t, oncewardtest.Options{})}
+	options.Namespace = "charges"
+	options.Caller = func(r *http.Request) string { return r.Header.Get("Account") }
+	options.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	guard, err := oncewardhttp.New(made.Client, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/charges/{id}", guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		made.calls.Add(1)
+		handler(w, r)
+	})))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	made.url = server.URL
+	return made
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (a *api) post(t *testing.T, path, account, key, body string) answer {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Account", account)
+	if key != "" {
+		request.Header.Set("Idempotency-Key", key)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	read, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{response.StatusCode, response.Header, string(read)}
+}
+
+func created(w http.ResponseWriter, r *http.Request) {
+	claim, _ := onceward.ClaimFromContext(r.Context())
+	body, _ := io.ReadAll(r.Body)
+	w.Header().Set("Location", "/charges/1")
+	w.Header().Set("Set-Cookie", "session=1")
+	w.WriteHeader(http.StatusCreated)
+	fmt.Fprintf(w, `{"body":%q,"attempt":%d}`, body, claim.Attempt)
+}
+
+func TestARepeatGetsTheFirstResponseWithoutItsCookies(t *testing.T) {
+	api := start(t, oncewardhttp.Options{}, created)
+	first := api.post(t, "/charges/1", "a", `"k-1"`, "10")
+	second := api.post(t, "/charges/1", "a", "k-1", "10")
+	if api.calls.Load() != 1 || first.status != 201 || second.status != 201 || first.body != second.body {
+		t.Errorf("%d calls; %v; %v", api.calls.Load(), first, second)
+	}
+	if first.header.Get("Set-Cookie") == "" || first.header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("the first response has %v", first.header)
+	}
+	replayed := second.header
+	if replayed.Get("Location") != "/charges/1" || replayed.Get("Set-Cookie") != "" || replayed.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("the second response has %v", replayed)
+	}
+}
+
+func TestAKeyCountsPerCallerRouteAndRequest(t *testing.T) {
+	api := start(t, oncewardhttp.Options{}, created)
+	api.post(t, "/charges/1", "a", "k-1", "10")
+	if other := api.post(t, "/charges/1", "b", "k-1", "10"); other.status != 201 || api.calls.Load() != 2 {
+		t.Errorf("another caller got %v", other)
+	}
+	for _, path := range []string{"/charges/1", "/charges/2"} {
+		body := map[string]string{"/charges/1": "20", "/charges/2": "10"}[path]
+		reused := api.post(t, path, "a", "k-1", body)
+		if reused.status != 422 || !strings.Contains(reused.body, "urn:onceward:problem:key-reused") {
+			t.Errorf("another request got %v", reused)
+		}
+	}
+}
+
+func TestAMissingOrMalformedKeyIsRefused(t *testing.T) {
+	api := start(t, oncewardhttp.Options{}, created)
+	for key, kind := range map[string]string{"": "key-missing", "a,b": "key-malformed"} {
+		refused := api.post(t, "/charges/1", "a", key, "10")
+		if refused.status != 400 || !strings.Contains(refused.body, kind) {
+			t.Errorf("the key %q got %v", key, refused)
+		}
+	}
+	if refused := api.post(t, "/charges/1", "", "k", "10"); refused.status != 500 {
+		t.Errorf("a request without a caller got %v", refused)
+	}
+	if api.calls.Load() != 0 {
+		t.Errorf("%d calls", api.calls.Load())
+	}
+}
+
+func TestABodyThatIsTooLargeIsRefused(t *testing.T) {
+	api := start(t, oncewardhttp.Options{MaxBodyBytes: 10}, created)
+	if refused := api.post(t, "/charges/1", "a", "k-1", strings.Repeat("x", 11)); refused.status != 413 {
+		t.Errorf("it got %v", refused)
+	}
+}
+
+func TestAServerErrorIsNotStored(t *testing.T) {
+	api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) })
+	for range 2 {
+		if got := api.post(t, "/charges/1", "a", "k-1", "10"); got.status != 503 || got.header.Get("Idempotency-Replayed") != "" {
+			t.Errorf("it got %v", got)
+		}
+	}
+	if api.calls.Load() != 2 {
+		t.Errorf("%d calls", api.calls.Load())
+	}
+}
+
+func TestAPanicOfTheHandlerReleasesTheClaim(t *testing.T) {
+	api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, r *http.Request) {
+		if claim, _ := onceward.ClaimFromContext(r.Context()); claim.Attempt == 1 {
+			panic(http.ErrAbortHandler)
+		}
+		w.WriteHeader(201)
+	})
+	request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, api.url+"/charges/1", nil)
+	request.Header.Set("Account", "a")
+	request.Header.Set("Idempotency-Key", "k-1")
+	if response, err := http.DefaultTransport.RoundTrip(request); err == nil {
+		t.Errorf("the first request got %v", response.Status)
+	}
+	if got := api.post(t, "/charges/1", "a", "k-1", ""); got.status != 201 {
+		t.Errorf("the next one got %v", got)
+	}
+}
+
+func TestARequestInProgressIsAnsweredWith409(t *testing.T) {
+	running, done := make(chan struct{}), make(chan struct{})
+	api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		close(running)
+		<-done
+		w.WriteHeader(201)
+	})
+	first := make(chan answer)
+	go func() { first <- api.post(t, "/charges/1", "a", "k-1", "10") }()
+	<-running
+	second := api.post(t, "/charges/1", "a", "k-1", "10")
+	if second.status != 409 || second.header.Get("Retry-After") != "1" {
+		t.Errorf("the second request got %v", second)
+	}
+	close(done)
+	if got := <-first; got.status != 201 {
+		t.Errorf("the first request got %v", got)
+	}
+}
+
+func TestAClientThatLeavesDoesNotEndTheHandler(t *testing.T) {
+	running, left := make(chan struct{}), make(chan struct{})
+	api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, r *http.Request) {
+		close(running)
+		<-left
+		if err := r.Context().Err(); err != nil {
+			t.Errorf("the handler's context ended with %v", err)
+		}
+		w.WriteHeader(201)
+	})
+	ctx, leave := context.WithCancel(t.Context())
+	request, _ := http.NewRequestWithContext(ctx, http.MethodPost, api.url+"/charges/1", nil)
+	request.Header.Set("Account", "a")
+	request.Header.Set("Idempotency-Key", "k-1")
+	answered := make(chan error)
+	go func() {
+		_, err := http.DefaultClient.Do(request)
+		answered <- err
+	}()
+	<-running
+	leave()
+	<-answered
+	close(left)
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		got := api.post(t, "/charges/1", "a", "k-1", "")
+		if got.status == 201 && got.header.Get("Idempotency-Replayed") == "true" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the repeat got %v", got)
+		}
+	}
+}
+
+func TestAResponseThatIsTooLargeIsSentAndThenGone(t *testing.T) {
+	large := strings.Repeat("x", 2<<20)
+	api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, large) })
+	if first := api.post(t, "/charges/1", "a", "k-1", ""); first.status != 200 || first.body != large {
+		t.Errorf("the first request got %d with %d bytes", first.status, len(first.body))
+	}
+	if second := api.post(t, "/charges/1", "a", "k-1", ""); second.status != 410 {
+		t.Errorf("the second request got %v", second)
+	}
+}
+
+func TestAResponseIsSentAlthoughTheServiceDoesNotStoreIt(t *testing.T) {
+	api := start(t, oncewardhttp.Options{AnswerAfter: time.Millisecond}, created)
+	for range 20 {
+		api.FailNext(oncewardtest.Complete, onceward.ErrDatabaseUnavailable)
+	}
+	if first := api.post(t, "/charges/1", "a", "k-1", "10"); first.status != 201 {
+		t.Errorf("it got %v", first)
+	}
+	api.ClearFaults()
+}
+
+func TestARefusalOfTheServiceIsAProblemOrTheOwners(t *testing.T) {
+	api := start(t, oncewardhttp.Options{Timeout: time.Millisecond}, created)
+	for reason, status := range map[onceward.Reason]int{
+		onceward.ErrDatabaseUnavailable: 503, onceward.ErrKeyTooOld: 410, onceward.ErrCredentialInvalid: 500,
+	} {
+		api.FailNext(oncewardtest.Claim, reason)
+		if got := api.post(t, "/charges/1", "a", string("k-"+reason), "10"); got.status != status {
+			t.Errorf("%s got %v", reason, got)
+		}
+	}
+	if api.calls.Load() != 0 {
+		t.Errorf("%d calls", api.calls.Load())
+	}
+}
+
+func TestOptionsThatGuardNothingAreRefused(t *testing.T) {
+	caller := func(*http.Request) string { return "a" }
+	for name, options := range map[string]oncewardhttp.Options{
+		"no caller":         {},
+		"no method":         {Caller: caller, Methods: []string{}},
+		"a misspelt method": {Caller: caller, Methods: []string{"POTS"}},
+		"a cookie":          {Caller: caller, ReplayHeaders: []string{"Set-Cookie"}},
+	} {
+		if _, err := oncewardhttp.New(nil, options); !errors.Is(err, onceward.ErrInvalidRequest) {
+			t.Errorf("%s got %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package oncewardhttp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/onceward/onceward/clients/go/onceward"
+)
+
+// response is a whole response as it is stored: as the guards of the other languages store it, so that they replay each other's.
+type response struct {
+	status int
+	// Names are in lower case.
+	header map[string]string
+	body   []byte
+}
+
+const (
+	// No policy takes a larger result.
+	maxResultBytes = 1 << 20
+	// The limits of idempotency.proto for a result's content type and metadata.
+	maxContentTypeBytes   = 255
+	maxMetadataEntries    = 64
+	maxMetadataNameBytes  = 128
+	maxMetadataValueBytes = 4096
+	maxMetadataBytes      = 16 << 10
+
+	statusMetadata = "http-status"
+	headerMetadata = "http-header-"
+	contentType    = "content-type"
+)
+
+// responseCodec stores the body's bytes unchanged, its content type as the result's, and the status and other headers as metadata.
+type responseCodec struct{}
+
+func (responseCodec) Encode(value any) (onceward.Encoded, error) {
+	whole := value.(*response)
+	if whole.body == nil {
+		return onceward.Encoded{}, tooLarge("The response", maxResultBytes)
+	}
+	if len(whole.header[contentType]) > maxContentTypeBytes {
+		return onceward.Encoded{}, tooLarge(contentType, maxContentTypeBytes)
+	}
+	metadata := map[string]string{statusMetadata: strconv.Itoa(whole.status)}
+	for name, value := range whole.header {
+		switch stored := headerMetadata + name; {
+		case name == contentType:
+		case len(value) > maxMetadataValueBytes:
+			return onceward.Encoded{}, tooLarge(name, maxMetadataValueBytes)
+		case len(stored) > maxMetadataNameBytes:
+			return onceward.Encoded{}, tooLarge(stored, maxMetadataNameBytes)
+		default:
+			metadata[stored] = value
+		}
+	}
+	if len(metadata) > maxMetadataEntries {
+		return onceward.Encoded{}, tooLarge("The number of headers to store", maxMetadataEntries)
+	}
+	text, err := json.Marshal(metadata)
+	if err != nil {
+		return onceward.Encoded{}, err
+	}
+	if len(text) > maxMetadataBytes {
+		return onceward.Encoded{}, tooLarge("The headers to store, together,", maxMetadataBytes)
+	}
+	return onceward.Encoded{Payload: whole.body, ContentType: whole.header[contentType], Metadata: metadata}, nil
+}
+
+func (responseCodec) Decode(stored onceward.Encoded, into any) error {
+	status, err := strconv.Atoi(stored.Metadata[statusMetadata])
+	if err != nil || status < 200 || status > 599 {
+		return errors.New("the stored result is not an HTTP response")
+	}
+	header := map[string]string{}
+	if stored.ContentType != "" {
+		header[contentType] = stored.ContentType
+	}
+	for name, value := range stored.Metadata {
+		if name, isHeader := strings.CutPrefix(name, headerMetadata); isHeader {
+			header[name] = value
+		}
+	}
+	*into.(**response) = &response{status, header, stored.Payload}
+	return nil
+}
+
+func tooLarge(what string, limit int) error {
+	return &onceward.Error{
+		Reason: onceward.ErrResultTooLarge, Message: fmt.Sprintf("%s is larger than %d; no policy takes more.", what, limit),
+	}
+}
+
+// replay sends a stored response, and only the allowed headers: any program with a key of the tenant may have written the record.
+func (r *response) replay(w http.ResponseWriter, policy *policy) {
+	for name, value := range r.header {
+		if policy.replayed[name] {
+			w.Header().Set(name, value)
+		}
+	}
+	w.Header().Set(replayedHeader, "true")
+	w.WriteHeader(r.status)
+	_, _ = w.Write(r.body) // The client may have left.
+}
+
+// recorder keeps a handler's response until it is stored. One that is too large to be stored is streamed.
+type recorder struct {
+	to       http.ResponseWriter
+	header   http.Header
+	status   int
+	body     []byte
+	streamed bool
+	sent     http.Header // The headers at the time of WriteHeader.
+}
+
+func (r *recorder) Header() http.Header { return r.header }
+
+func (r *recorder) WriteHeader(status int) {
+	if status < 200 {
+		return // Informational: the response is still to come.
+	}
+	if r.status == 0 {
+		r.status, r.sent = status, r.header.Clone()
+	}
+}
+
+func (r *recorder) Write(part []byte) (int, error) {
+	if r.status == 0 && r.header.Get("Content-Type") == "" {
+		r.header.Set("Content-Type", http.DetectContentType(part))
+	}
+	r.WriteHeader(http.StatusOK)
+	if r.streamed {
+		return r.to.Write(part)
+	}
+	r.body = append(r.body, part...)
+	if len(r.body) > maxResultBytes {
+		r.send()
+		r.streamed, r.body = true, nil
+	}
+	return len(part), nil
+}
+
+// outcome returns the part of the response that is stored; an error for a response that is not.
+func (r *recorder) outcome(policy *policy) (*response, error) {
+	r.WriteHeader(http.StatusOK)
+	if !policy.Stores(r.status) {
+		return nil, fmt.Errorf("HTTP %d", r.status)
+	}
+	whole := &response{status: r.status, header: map[string]string{}}
+	for name, values := range r.sent {
+		if name = strings.ToLower(name); policy.replayed[name] {
+			whole.header[name] = strings.Join(values, ", ")
+		}
+	}
+	if !r.streamed {
+		whole.body = append([]byte{}, r.body...)
+	}
+	return whole, nil
+}
+
+// send sends the response, unless it was streamed.
+func (r *recorder) send() {
+	if r.streamed {
+		return
+	}
+	for name, values := range r.sent {
+		r.to.Header()[name] = values
+	}
+	r.to.WriteHeader(r.status)
+	_, _ = r.to.Write(r.body) // The client may have left.
+}

@@ -1,0 +1,235 @@
+// Package oncewardinbox handles a message once in the caller's own Postgres: the key's row and the rows of its effects commit
+// together. It needs no service of Onceward.
+//
+//	tx, err := db.BeginTx(ctx, nil)
+//	result, err := oncewardinbox.Once(ctx, oncewardinbox.SQL(tx), oncewardinbox.Message{Consumer: "billing", Key: event.ID},
+//		func(ctx context.Context) (int64, error) { return insertInvoice(ctx, tx, event) })
+//	err = tx.Commit() // Acknowledge the message only now.
+//
+// The tables are those of @onceward/client/inbox, so that programs in both languages share them: run Migration first.
+package oncewardinbox
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/onceward/onceward/clients/go/onceward"
+)
+
+// Migration creates the tables, version 1, in the caller's Postgres (15 or later): one statement, for any migration tool, which
+// may be run again.
+//
+//go:embed inbox.sql
+var Migration string
+
+// Executor runs statements in a transaction: SQL and PGX return one.
+type Executor interface {
+	// Exec runs a statement. Returns how many rows it changed.
+	Exec(ctx context.Context, statement string, args ...any) (int64, error)
+	// QueryRow reads the first row of a query into its destinations; sql.ErrNoRows, perhaps wrapped, if there is none.
+	QueryRow(ctx context.Context, query string, args []any, destinations ...any) error
+}
+
+// Message identifies a message that is handled once.
+type Message struct {
+	// The name of the consumer, such as the consumer group: each consumer handles the same key once. 1-255 bytes.
+	Consumer string
+	// The operation's key, the same on every delivery: 1-255 bytes of UTF-8 without control characters.
+	Key string
+	// The request that the key stands for, as onceward.Fingerprint takes it; nil for none.
+	Fingerprint any
+}
+
+// Result is the outcome of a message.
+type Result[T any] struct {
+	// What the function returned, now or before, read from its JSON.
+	Value T
+	// Whether the message was handled before.
+	Replayed bool
+}
+
+// A row that disappears between two statements was swept in between, which hardly happens even once.
+const entryAttempts = 3
+
+// Once runs the function unless this consumer has handled the key before, in the transaction that the caller began and will
+// commit.
+//
+//   - While another transaction handles the key, this one waits for it to end, and then replays its value or runs the function.
+//     (At the isolation levels above READ COMMITTED, Postgres fails the later one with 40001: repeat the transaction.)
+//   - An error of the function is returned unchanged, and its writes are undone, even if the transaction commits.
+//   - The value is JSON. Small values, such as an id, are better.
+//   - Effects outside this database are repeated if the transaction is: pass them a derived key, or use onceward.Run.
+//
+// Fails with onceward.ErrInvalidRequest, onceward.ErrFingerprintMismatch, onceward.ErrResultNotJSON, and the driver's errors;
+// outside a transaction, with Postgres' 25P01. Then nothing of the function remains.
+func Once[T any](
+	ctx context.Context, tx Executor, message Message, fn func(ctx context.Context) (T, error),
+) (result Result[T], err error) {
+	fingerprint, err := message.check()
+	if err != nil {
+		return Result[T]{}, err
+	}
+	// Refused outside a transaction, before anything has happened: statements that commit one by one would guarantee nothing.
+	if _, err := tx.Exec(ctx, "savepoint onceward"); err != nil {
+		return Result[T]{}, err
+	}
+	ended := false
+	defer func() {
+		if !ended {
+			undo(ctx, tx)
+		}
+	}()
+	if result, err = once(ctx, tx, message, fingerprint, fn); err != nil {
+		return Result[T]{}, err
+	}
+	ended = true
+	if _, err := tx.Exec(ctx, "release savepoint onceward"); err != nil {
+		return Result[T]{}, err
+	}
+	return result, nil
+}
+
+// undo undoes the part of the transaction since its savepoint. If this fails, the connection is gone or the transaction can't
+// commit: nothing of it remains, and the caller must see the function's error.
+func undo(ctx context.Context, tx Executor) {
+	ctx = context.WithoutCancel(ctx)
+	if _, err := tx.Exec(ctx, "rollback to savepoint onceward"); err == nil {
+		_, _ = tx.Exec(ctx, "release savepoint onceward")
+	}
+}
+
+func once[T any](
+	ctx context.Context, tx Executor, message Message, fingerprint []byte, fn func(ctx context.Context) (T, error),
+) (Result[T], error) {
+	for range entryAttempts {
+		entered, err := tx.Exec(ctx,
+			`insert into onceward_inbox (consumer, key, fingerprint)
+			 values ($1::text, $2::text, $3::bytea)
+			 on conflict (consumer, key) do nothing`,
+			message.Consumer, message.Key, fingerprint)
+		if err != nil {
+			return Result[T]{}, err
+		}
+		if entered == 1 {
+			value, err := handle(ctx, tx, message, fn)
+			return Result[T]{Value: value}, err
+		}
+		var bound []byte
+		var stored sql.NullString
+		err = tx.QueryRow(ctx,
+			"select fingerprint, result from onceward_inbox where consumer = $1::text and key = $2::text",
+			[]any{message.Consumer, message.Key}, &bound, &stored)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			continue // The row was swept between the two statements.
+		case err != nil:
+			return Result[T]{}, err
+		case bound != nil && fingerprint != nil && !bytes.Equal(bound, fingerprint):
+			return Result[T]{}, &onceward.Error{
+				Reason: onceward.ErrFingerprintMismatch, Message: "The key was handled before, for another request.",
+			}
+		}
+		result := Result[T]{Replayed: true}
+		if stored.Valid {
+			err = decode(stored.String, &result.Value)
+		}
+		return result, err
+	}
+	return Result[T]{}, &onceward.Error{
+		Reason:  onceward.ErrRecordContended,
+		Message: "The key's row can't be read: row-level security hides it, or this very transaction is still writing it.",
+	}
+}
+
+func handle[T any](ctx context.Context, tx Executor, message Message, fn func(ctx context.Context) (T, error)) (T, error) {
+	var stored T
+	value, err := fn(ctx)
+	if err != nil {
+		return stored, err
+	}
+	encoded, err := onceward.JSONCodec{}.Encode(value)
+	if err != nil {
+		return stored, err
+	}
+	if err := decode(string(encoded.Payload), &stored); err != nil {
+		return stored, err
+	}
+	_, err = tx.Exec(ctx, "update onceward_inbox set result = $3::text where consumer = $1::text and key = $2::text",
+		message.Consumer, message.Key, string(encoded.Payload))
+	return stored, err
+}
+
+func decode(text string, into any) error {
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return &onceward.Error{Reason: onceward.ErrResultNotJSON, Message: "The stored value can't be read: " + err.Error()}
+	}
+	return nil
+}
+
+const maxNameBytes = 255
+
+// check returns the message's fingerprint; nil for none.
+func (m Message) check() ([]byte, error) {
+	var violations []onceward.Violation
+	for _, field := range []struct{ name, value string }{{"Consumer", m.Consumer}, {"Key", m.Key}} {
+		if size := len(field.value); size < 1 || size > maxNameBytes {
+			description := fmt.Sprintf("must be 1-%d bytes of UTF-8, is %d", maxNameBytes, size)
+			violations = append(violations, onceward.Violation{Field: field.name, Description: description})
+		} else if !utf8.ValidString(field.value) || strings.ContainsFunc(field.value, unicode.IsControl) {
+			description := "must be well-formed UTF-8 without control characters"
+			violations = append(violations, onceward.Violation{Field: field.name, Description: description})
+		}
+	}
+	if len(violations) > 0 {
+		return nil, invalid(violations...)
+	}
+	if m.Fingerprint == nil {
+		return nil, nil
+	}
+	return onceward.Fingerprint(m.Fingerprint)
+}
+
+func invalid(violations ...onceward.Violation) error {
+	texts := make([]string, len(violations))
+	for i, each := range violations {
+		texts[i] = each.Field + " " + each.Description
+	}
+	return &onceward.Error{Reason: onceward.ErrInvalidRequest, Message: strings.Join(texts, "; "), Violations: violations}
+}
+
+const maxSweepLimit = 10_000
+
+// Sweep deletes the oldest handled messages that are older than the given age, at most limit (1-10,000) of them. Returns how many:
+// call it again while that is the limit. A delivery that comes later runs again, so choose an age longer than the longest retry or
+// redrive of any queue. Concurrent sweeps share the rows, and never wait for a handler in progress.
+//
+// The statement commits by itself if the executor is that of a database, as SQL(db) and PGX(pool) are.
+func Sweep(ctx context.Context, database Executor, olderThan time.Duration, limit int) (int64, error) {
+	if olderThan <= 0 {
+		return 0, invalid(onceward.Violation{Field: "olderThan", Description: "must be more than 0"})
+	}
+	if limit < 1 || limit > maxSweepLimit {
+		return 0, invalid(onceward.Violation{Field: "limit", Description: fmt.Sprintf("must be 1-%d", maxSweepLimit)})
+	}
+	return database.Exec(ctx,
+		`with old as materialized (
+		   select consumer, key
+		     from onceward_inbox
+		    where received_at < now() - $1::float8 * interval '1 second'
+		    order by received_at
+		    limit $2::int
+		      for update skip locked
+		 )
+		 delete from onceward_inbox i using old
+		  where i.consumer = old.consumer and i.key = old.key`,
+		olderThan.Seconds(), limit)
+}

@@ -1,0 +1,167 @@
+package onceward
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
+)
+
+// Operation identifies an operation, and says how to run it. Namespace and Key are required; other fields have defaults.
+type Operation struct {
+	// The group of operations that share a policy, such as "charges": [a-z0-9]([a-z0-9._-]{0,62}).
+	Namespace string
+	// The operation's id, 1-255 bytes of UTF-8 without control characters. Made where the operation is created, and the same on
+	// every delivery: never the id of a job or an attempt, nor a time.
+	Key string
+	// The request that the key stands for, as the function Fingerprint takes it: another one under the key is refused with
+	// ErrFingerprintMismatch. Default: none, and any request with the key gets the stored value.
+	Fingerprint any
+	// When the key was made: the same on every delivery. Where the namespace's policy says so (late_keys), a key that is older
+	// than its retention is refused with ErrKeyTooOld. Default: the time in the key, if the whole key is a UUID of version 1, 6
+	// or 7, as NewKey makes them, or a ULID.
+	KeyCreatedAt time.Time
+	// How long the claim outlives a process that dies, 1 s to 24 h. While the function runs, heartbeats prolong the lease.
+	// Default: the namespace's policy.
+	Lease time.Duration
+	// While another holder runs the operation: wait, or fail at once with an InProgressError. Default: WaitInProgress.
+	OnInProgress OnInProgress
+	// How long to wait for another holder before an InProgressError. Default: 30 s, or the client's.
+	Wait time.Duration
+	// How long to retry calls that the service does not answer. Default: 15 s, or the client's.
+	Timeout time.Duration
+	// The name of the holder, shown to other callers, at most 128 bytes. Default: host and process, or the client's.
+	Owner string
+	// If the service is unreachable for Timeout: fail, so that nothing runs, or run the function without a claim. Default:
+	// FailUnavailable.
+	OnUnavailable OnUnavailable
+	// Whether to run although it is unknown if an earlier attempt had its effect: the caller has found out, or accepts a
+	// repetition.
+	AcceptAmbiguous bool
+	// Returns whether an error of the function is permanent, so that it is stored as a TerminalError with its message, and every
+	// delivery gets it. Not called for a TerminalError. Default: every other error releases the claim, or the client's.
+	IsTerminal func(error) bool
+	// Returns the text that is stored as the reason of a release, in plain form: no secrets, no personal data. Default: the type
+	// of the error, without its message, or the client's.
+	DescribeError func(error) string
+	// Stores the function's value, and restores it. Default: JSONCodec.
+	Codec Codec
+}
+
+// OnInProgress says what a run does while another holder runs the operation.
+type OnInProgress int
+
+const (
+	// WaitInProgress waits for Operation.Wait.
+	WaitInProgress OnInProgress = iota
+	// FailInProgress fails at once with an InProgressError.
+	FailInProgress
+)
+
+// OnUnavailable says what a run does if the service is unreachable.
+type OnUnavailable int
+
+const (
+	// FailUnavailable fails, and nothing runs.
+	FailUnavailable OnUnavailable = iota
+	// ProceedUnavailable runs the function without a claim, and logs a warning: for effects that are better repeated than
+	// missed. Any answer of the service is final: a refusal, a quota, another holder's claim.
+	ProceedUnavailable
+)
+
+const (
+	// Longer than most operations last.
+	defaultWait = 30 * time.Second
+	// Long enough for a replica to be replaced, short enough for a caller who waits.
+	defaultTimeout = 15 * time.Second
+)
+
+// ref returns how errors name a run that was granted no claim.
+func (o *Operation) ref() ClaimRef { return ClaimRef{Namespace: o.Namespace, Key: o.Key} }
+
+// withDefaults returns the operation with every field set. Fails with every violation.
+func (o Operation) withDefaults(options *Options) (Operation, *Error) {
+	var violations []Violation
+	if !namespacePattern.MatchString(o.Namespace) {
+		violations = append(violations, Violation{"Namespace", "must match " + namespacePattern.String()})
+	}
+	if o.Lease != 0 && (o.Lease < minLease || o.Lease > maxLease) {
+		violations = append(violations, Violation{"Lease", fmt.Sprintf("must be %s to %s", minLease, maxLease)})
+	}
+	if year := o.KeyCreatedAt.UTC().Year(); year < 1 || year > 9999 {
+		violations = append(violations, Violation{"KeyCreatedAt", "must be in the years 1-9999"})
+	}
+	if o.OnInProgress != WaitInProgress && o.OnInProgress != FailInProgress {
+		violations = append(violations, Violation{"OnInProgress", "must be WaitInProgress or FailInProgress"})
+	}
+	if o.OnUnavailable != FailUnavailable && o.OnUnavailable != ProceedUnavailable {
+		violations = append(violations, Violation{"OnUnavailable", "must be FailUnavailable or ProceedUnavailable"})
+	}
+	violations = append(violations, sharedViolations(o.Wait, o.Timeout, o.Owner)...)
+	violations = append(violations, textViolations("Key", o.Key, 1, maxKeyBytes)...)
+	if len(violations) > 0 {
+		return o, invalidRequest(violations...)
+	}
+	o.Wait = firstSet(o.Wait, options.Wait, defaultWait)
+	if o.OnInProgress == FailInProgress {
+		o.Wait = 0
+	}
+	o.Timeout = firstSet(o.Timeout, options.Timeout, defaultTimeout)
+	o.Owner = firstSet(o.Owner, options.Owner)
+	if o.IsTerminal == nil {
+		o.IsTerminal = options.IsTerminal
+	}
+	if o.DescribeError == nil {
+		o.DescribeError = options.DescribeError
+	}
+	if o.Codec == nil {
+		o.Codec = JSONCodec{}
+	}
+	return o, nil
+}
+
+// sharedViolations returns the violations of the options that both an operation and a client may set.
+func sharedViolations(wait, timeout time.Duration, owner string) []Violation {
+	violations := textViolations("Owner", owner, 0, maxOwnerBytes)
+	if wait < 0 {
+		violations = append(violations, Violation{"Wait", "must not be negative"})
+	}
+	if timeout < 0 {
+		violations = append(violations, Violation{"Timeout", "must not be negative"})
+	}
+	return violations
+}
+
+func firstSet[T comparable](values ...T) T {
+	var unset T
+	for _, value := range values {
+		if value != unset {
+			return value
+		}
+	}
+	return unset
+}
+
+// request returns the Claim of a run, without its claim id.
+func (o *Operation) request() (*oncewardv1.ClaimRequest, *Error) {
+	request := &oncewardv1.ClaimRequest{
+		Namespace: o.Namespace, Key: o.Key, Owner: o.Owner, AcceptAmbiguous: o.AcceptAmbiguous,
+	}
+	if o.Fingerprint != nil {
+		fingerprint, err := Fingerprint(o.Fingerprint)
+		if err != nil {
+			return nil, errorFromCall(err)
+		}
+		request.Fingerprint = fingerprint
+	}
+	if o.Lease != 0 {
+		request.Lease = durationpb.New(o.Lease)
+	}
+	if !o.KeyCreatedAt.IsZero() {
+		request.KeyCreatedAt = timestamppb.New(o.KeyCreatedAt)
+	}
+	return request, nil
+}

@@ -1,0 +1,110 @@
+package onceward
+
+import (
+	"encoding/json"
+	"fmt"
+
+	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
+)
+
+const (
+	// Metadata of a result without its value, which could not be stored; says for which reason.
+	lostMetadata = "onceward-value-lost"
+	// Enough to recognise a failure whose details were too large.
+	maxLostMessageBytes = 1024
+	unknownFailure      = "The operation has a terminal failure."
+)
+
+// failure is a TerminalError as it is stored: the same in the client of every language.
+type failure struct {
+	Name    string `json:"name,omitempty"`
+	Message string `json:"message"`
+	Details any    `json:"details,omitempty"`
+}
+
+// encodeEffect returns a function's outcome as it is stored.
+func encodeEffect(effect Effect, codec Codec) (*oncewardv1.Result, error) {
+	kind := oncewardv1.Result_KIND_SUCCESS
+	var encoded Encoded
+	var err error
+	if terminal, failed := effect.Err.(*TerminalError); failed {
+		kind = oncewardv1.Result_KIND_FAILURE
+		encoded, err = JSONCodec{}.Encode(failureOf(terminal))
+	} else {
+		encoded, err = codec.Encode(effect.Value)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if size := len(encoded.Payload); size > maxResultBytes {
+		message := fmt.Sprintf("The result is %d bytes; no policy takes more than %d.", size, maxResultBytes)
+		return nil, &Error{Reason: ErrResultTooLarge, Message: message}
+	}
+	return &oncewardv1.Result{
+		Kind: kind, Payload: encoded.Payload, ContentType: encoded.ContentType, Metadata: encoded.Metadata,
+	}, nil
+}
+
+// encodeWithoutValue returns an outcome without its value or details: the operation must not run again.
+func encodeWithoutValue(effect Effect, why *Error) (*oncewardv1.Result, error) {
+	terminal, failed := effect.Err.(*TerminalError)
+	if !failed {
+		metadata := map[string]string{lostMetadata: string(why.Reason)}
+		return &oncewardv1.Result{Kind: oncewardv1.Result_KIND_SUCCESS, Metadata: metadata}, nil
+	}
+	stored := failureOf(terminal)
+	stored.Message, stored.Details = truncateUTF8(stored.Message, maxLostMessageBytes), nil
+	payload, err := encodeJSON(stored)
+	return &oncewardv1.Result{Kind: oncewardv1.Result_KIND_FAILURE, Payload: payload, ContentType: jsonType}, err
+}
+
+func failureOf(terminal *TerminalError) failure {
+	return failure{Name: terminal.Name, Message: terminal.Message, Details: terminal.Details}
+}
+
+// decodeValue reads the value of a successful result.
+func decodeValue(result *oncewardv1.Result, codec Codec, into any) error {
+	return codec.Decode(Encoded{result.GetPayload(), result.GetContentType(), result.GetMetadata()}, into)
+}
+
+// replay reads the value of a completed operation. Returns a TerminalError if it failed permanently, and a
+// ResultUnavailableError if its value is not available.
+func replay(completed *oncewardv1.Completed, codec Codec, claim ClaimRef, into any) error {
+	result := completed.GetResult()
+	if completed.GetResultExpired() || result == nil {
+		return unavailable(ErrResultExpired, "Done before; the retention of its result has ended.", claim, nil)
+	}
+	if why, lost := result.GetMetadata()[lostMetadata]; lost {
+		return unavailable(ErrResultLost, "Done before; its value could not be stored: "+why+".", claim, nil)
+	}
+	if result.GetKind() == oncewardv1.Result_KIND_FAILURE {
+		return storedFailure(result)
+	}
+	if err := decodeValue(result, codec, into); err != nil {
+		why := codecError(err)
+		return unavailable(why.Reason, "Done before; its value can't be read: "+why.Message, claim, err)
+	}
+	return nil
+}
+
+func unavailable(reason Reason, message string, claim ClaimRef, cause error) *ResultUnavailableError {
+	return &ResultUnavailableError{Err: &Error{Reason: reason, Message: message, Claim: &claim, cause: cause}}
+}
+
+// storedFailure returns a stored failure. One that another client stored may have any shape; then all of it becomes the details.
+func storedFailure(result *oncewardv1.Result) *TerminalError {
+	var stored any = result.GetPayload()
+	if result.GetContentType() == jsonType {
+		var parsed any
+		if json.Unmarshal(result.GetPayload(), &parsed) == nil {
+			stored = parsed
+		}
+	}
+	members, _ := stored.(map[string]any)
+	message, hasMessage := members["message"].(string)
+	if !hasMessage {
+		return &TerminalError{Message: unknownFailure, Details: stored}
+	}
+	name, _ := members["name"].(string)
+	return &TerminalError{Message: message, Details: members["details"], Name: name}
+}

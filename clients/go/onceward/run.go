@@ -1,0 +1,238 @@
+package onceward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/onceward/onceward/clients/go/internal/timing"
+)
+
+// Result is the result of a run.
+type Result[T any] struct {
+	// What the function returned, now or before.
+	Value T
+	// Whether the operation was done before, so that the function did not run.
+	Replayed bool
+	// False if the service was unreachable and Operation.OnUnavailable is ProceedUnavailable: the function ran, and nothing was
+	// stored.
+	Guarded bool
+	// When the operation was completed, by the database's clock.
+	CompletedAt time.Time
+	// When the key is forgotten: a retry after this moment is a new operation.
+	ExpiresAt time.Time
+	// 1 for the key's first claim, one more for each later one. 0 for a replay, and without a guard.
+	Attempt int
+	// 0 for a replay, and without a guard.
+	FencingToken int64
+}
+
+// Run runs the function unless the operation was done before, and returns its value, now and on every repeat.
+//
+//   - The value is the decoded stored form, the first time too: with the default codec, what encoding/json makes of it.
+//   - An error of the function is returned unchanged, and the claim is released, so that the next delivery runs the function
+//     again. A *TerminalError, or an error that Operation.IsTerminal calls permanent, is stored, and every delivery gets it. A
+//     function that panics releases its claim.
+//   - While another holder runs the operation, waits for its outcome, at most Operation.Wait.
+//   - The function's context ends when the caller's does, when the lease is lost (the context's cause is then an Error with
+//     ErrLeaseLost, or why a heartbeat was refused), and when the client closes (ErrClosed). The function decides how it ends;
+//     its outcome is stored all the same.
+//   - If the caller's context ends before the function runs, Run returns its cause at once, and releases in the background a claim
+//     that is granted nevertheless.
+//
+// Fails with InProgressError, AmbiguousError and ResultUnavailableError, when nothing ran now; with CompletionError, when the
+// function ran and its outcome could not be stored; and with Error for any other failure, when nothing ran.
+func Run[T any](
+	ctx context.Context, client *Client, operation Operation, fn func(ctx context.Context, claim *Claim) (T, error),
+) (T, error) {
+	result, err := RunDetailed(ctx, client, operation, fn)
+	return result.Value, err
+}
+
+// RunDetailed does what Run does, and also returns whether the value was replayed, its attempt, and when the key expires.
+func RunDetailed[T any](
+	ctx context.Context, client *Client, operation Operation, fn func(ctx context.Context, claim *Claim) (T, error),
+) (Result[T], error) {
+	var value T
+	untyped := func(ctx context.Context, claim *Claim) (any, error) { return fn(ctx, claim) }
+	facts, err := client.run(ctx, operation, untyped, &value)
+	if err != nil {
+		return Result[T]{}, err
+	}
+	return Result[T]{
+		value, facts.replayed, facts.guarded, facts.completedAt, facts.expiresAt, facts.attempt, facts.fencingToken,
+	}, nil
+}
+
+// facts are what a Result says beside its value.
+type facts struct {
+	replayed, guarded      bool
+	completedAt, expiresAt time.Time
+	attempt                int
+	fencingToken           int64
+}
+
+// run does what Run promises, and reads the value into a pointer.
+func (c *Client) run(
+	ctx context.Context, given Operation, fn func(context.Context, *Claim) (any, error), into any,
+) (*facts, error) {
+	operation, refused := given.withDefaults(&c.options)
+	if refused != nil {
+		return nil, refused
+	}
+	if !c.begin() {
+		return nil, errClosed()
+	}
+	defer c.ended()
+	if timing.LooksLikeTimestamp(operation.Key) {
+		c.log().Warn("A key looks like the current time: if each delivery makes its own key, each runs the operation again",
+			slog.String("namespace", operation.Namespace))
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	found, err := c.acquire(ctx, &operation)
+	if err != nil {
+		return nil, err
+	}
+	if found.done != nil {
+		completed := found.done.GetCompleted()
+		if err := replay(completed, operation.Codec, operation.ref(), into); err != nil {
+			return nil, err
+		}
+		return &facts{
+			replayed: true, guarded: true,
+			completedAt: timeOf(completed.GetCompletedAt()), expiresAt: timeOf(found.done.GetExpiresAt()),
+		}, nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	claim := c.open(&operation, found, cancel)
+	defer c.close(claim)
+	return finish(claim, &operation, callFunction(context.WithValue(ctx, claimKey{}, claim), claim, fn), into)
+}
+
+// open returns the claim of a run that may begin, and keeps its lease.
+func (c *Client) open(operation *Operation, found *acquired, cancel context.CancelCauseFunc) *Claim {
+	claim := &Claim{Namespace: operation.Namespace, Key: operation.Key, calls: c.calls, timeout: operation.Timeout}
+	if found.unguarded != nil {
+		c.log().Warn("The service is unreachable, and a function runs without a claim",
+			slog.String("namespace", operation.Namespace), slog.Any("error", found.unguarded))
+		return claim
+	}
+	claim.Guarded = true
+	claim.FencingToken = found.claimed.GetFencingToken()
+	claim.Attempt = int(found.claimed.GetAttempt())
+	claim.Checkpoint = readCheckpoint(found.claimed.GetCheckpoint())
+	claim.lease = &lease{claim: claim.ref(), extend: claim.heartbeat, onLost: func(why *Error) { cancel(why) }}
+	c.keep(claim.lease)
+	claim.lease.granted(found.sentAt, found.remaining)
+	return claim
+}
+
+// close ends the heartbeats of a claim.
+func (c *Client) close(claim *Claim) {
+	if claim.lease != nil {
+		claim.lease.end()
+		c.forget(claim.lease)
+	}
+}
+
+// callFunction calls the function. Releases the claim of a function that panics, or ends its goroutine.
+func callFunction(
+	ctx context.Context, claim *Claim, fn func(context.Context, *Claim) (any, error),
+) (effect Effect) {
+	returned := false
+	defer func() {
+		if !returned {
+			claim.release("panic")
+		}
+	}()
+	effect.Value, effect.Err = fn(ctx, claim)
+	returned = true
+	return effect
+}
+
+// finish ends a claim by the outcome of its function: completes it, or releases it and returns the function's error.
+func finish(claim *Claim, operation *Operation, effect Effect, into any) (*facts, error) {
+	if effect.Err == nil {
+		return completeEffect(claim, operation.Codec, effect, into)
+	}
+	terminal := terminalErrorOf(effect.Err, operation)
+	if terminal == nil {
+		claim.release(describe(effect.Err, operation))
+		return nil, effect.Err
+	}
+	if _, err := completeEffect(claim, operation.Codec, Effect{Err: terminal}, into); err != nil {
+		return nil, err
+	}
+	return nil, terminal
+}
+
+// completeEffect stores the function's outcome, and reads the value that a repeat will get. Fails with CompletionError if the
+// outcome could not be stored unchanged.
+func completeEffect(claim *Claim, codec Codec, effect Effect, into any) (*facts, error) {
+	result, err := encodeEffect(effect, codec)
+	if err == nil && effect.Err == nil {
+		// Decoded before it is stored: a value that can't be decoded now can't be replayed either.
+		err = decodeValue(result, codec, into)
+	}
+	if err != nil {
+		return nil, completeWithoutValue(claim, effect, codecError(err))
+	}
+	response, failed := claim.complete(result)
+	switch {
+	case failed == nil:
+	case failed.Reason == ErrResultTooLarge, failed.Reason == ErrInvalidRequest:
+		// The service refuses the result; the claim is still held.
+		return nil, completeWithoutValue(claim, effect, failed)
+	default:
+		return nil, newCompletionError(effect, failed, false, claim.ref())
+	}
+	stored := &facts{guarded: claim.Guarded, attempt: claim.Attempt, fencingToken: claim.FencingToken}
+	if response == nil {
+		stored.completedAt = time.Now()
+		stored.expiresAt = stored.completedAt
+	} else {
+		stored.completedAt, stored.expiresAt = timeOf(response.GetCompletedAt()), timeOf(response.GetExpiresAt())
+	}
+	return stored, nil
+}
+
+// completeWithoutValue stores the operation as done without its value, because its effect can't be undone.
+func completeWithoutValue(claim *Claim, effect Effect, why *Error) *CompletionError {
+	result, err := encodeWithoutValue(effect, why)
+	if err != nil {
+		return newCompletionError(effect, codecError(err), false, claim.ref())
+	}
+	response, failed := claim.complete(result)
+	if failed != nil {
+		return newCompletionError(effect, failed, false, claim.ref())
+	}
+	return newCompletionError(effect, why, response != nil, claim.ref())
+}
+
+// terminalErrorOf returns the error that is stored; nil for an error that releases the claim.
+func terminalErrorOf(err error, operation *Operation) *TerminalError {
+	var terminal *TerminalError
+	if errors.As(err, &terminal) {
+		return terminal
+	}
+	if operation.IsTerminal == nil || !operation.IsTerminal(err) {
+		return nil
+	}
+	return &TerminalError{Message: err.Error(), Name: typeName(err), Cause: err}
+}
+
+// describe returns the text that is stored as the reason of a release: by default the type of the error, never its message, which
+// may hold secrets.
+func describe(err error, operation *Operation) string {
+	if operation.DescribeError != nil {
+		return operation.DescribeError(err)
+	}
+	return typeName(err)
+}
+
+func typeName(err error) string { return fmt.Sprintf("%T", err) }

@@ -1,0 +1,256 @@
+package onceward_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/onceward/onceward/clients/go/onceward"
+	"github.com/onceward/onceward/clients/go/onceward/oncewardtest"
+	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
+)
+
+type charge struct {
+	ID    string `json:"id"`
+	Cents int64  `json:"cents"`
+}
+
+var charges = onceward.Operation{Namespace: "charges", Key: "order-1"}
+
+func succeeds(context.Context, *onceward.Claim) (charge, error) { return charge{"ch_1", 100}, nil }
+
+func TestDeliveriesAtOnceRunOnce(t *testing.T) {
+	service := oncewardtest.New(t, oncewardtest.Options{})
+	var calls atomic.Int32
+	var deliveries sync.WaitGroup
+	for range 50 {
+		deliveries.Go(func() {
+			value, err := onceward.Run(t.Context(), service.Client, charges,
+				func(context.Context, *onceward.Claim) (charge, error) {
+					calls.Add(1)
+					return charge{"ch_1", 9007199254740993}, nil
+				})
+			if err != nil || value != (charge{"ch_1", 9007199254740993}) {
+				t.Errorf("a delivery got %v, %v", value, err)
+			}
+		})
+	}
+	deliveries.Wait()
+	if calls.Load() != 1 || service.Counts().Granted != 1 {
+		t.Errorf("the function ran %d times, with %d claims", calls.Load(), service.Counts().Granted)
+	}
+}
+
+func TestManyKeysShareBatches(t *testing.T) {
+	service := oncewardtest.New(t, oncewardtest.Options{})
+	var deliveries sync.WaitGroup
+	for i := range 2000 {
+		deliveries.Go(func() {
+			operation := onceward.Operation{Namespace: "charges", Key: fmt.Sprint("order-", i)}
+			value, err := onceward.Run(t.Context(), service.Client, operation,
+				func(_ context.Context, claim *onceward.Claim) (string, error) { return claim.Key, nil })
+			if err != nil || value != operation.Key {
+				t.Errorf("%s got %q, %v", operation.Key, value, err)
+			}
+		})
+	}
+	deliveries.Wait()
+}
+
+func TestAnErrorOfTheFunctionReleasesTheClaim(t *testing.T) {
+	service := oncewardtest.New(t, oncewardtest.Options{})
+	declined := errors.New("card 4242 declined")
+	_, err := onceward.Run(t.Context(), service.Client, charges,
+		func(context.Context, *onceward.Claim) (charge, error) { return charge{}, declined })
+	if err != declined {
+		t.Errorf("the caller got %v", err)
+	}
+	record := service.Record("charges", "order-1")
+	if record.GetState() != oncewardv1.Record_STATE_RELEASED || record.GetReleaseReason() != "*errors.errorString" {
+		t.Errorf("the record is %v", record)
+	}
+	result, err := onceward.RunDetailed(t.Context(), service.Client, charges, succeeds)
+	if err != nil || result.Attempt != 2 || result.Replayed {
+		t.Errorf("the next delivery got %v, %v", result, err)
+	}
+}
+
+func TestAPanicReleasesTheClaim(t *testing.T) {
+	service := oncewardtest.New(t, oncewardtest.Options{})
+	func() {
+		defer func() {
+			if recovered := recover(); recovered != "boom" {
+				t.Errorf("recovered %v", recovered)
+			}
+		}()
+		_, _ = onceward.Run(t.Context(), service.Client, charges,
+			func(context.Context, *onceward.Claim) (charge, error) { panic("boom") })
+	}()
+	if state := service.Record("charges", "order-1").GetState(); state != oncewardv1.Record_STATE_RELEASED {
+		t.Errorf("the record is %v", state)
+	}
+}
+
+func TestAWrappedTerminalErrorIsStored(t *testing.T) {
+	service := oncewardtest.New(t, oncewardtest.Options{})
+	var calls int
+	for range 2 {
+		_, err := onceward.Run(t.Context(), service.Client, charges, func(context.Context, *onceward.Claim) (charge, error) {
+			calls++
+			return charge{}, fmt.Errorf("charge: %w", &onceward.TerminalError{Message: "declined", Details: "stolen_card"})
+		})
+		var terminal *onceward.TerminalError
+		if !errors.As(err, &terminal) || terminal.Message != "declined" || terminal.Details != "stolen_card" {
+			t.Errorf("a delivery got %v", err)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("the function ran %d times", calls)
+	}
+}
+
+func TestErrorsAreAskedForByReasonAndByType(t *testing.T) {
+	service := oncewardtest.New(t, oncewardtest.Options{Policy: oncewardtest.Policy{Hold: true}})
+	service.FailNext(oncewardtest.Complete, onceward.ErrInternal)
+	_, err := onceward.Run(t.Context(), service.Client, charges, succeeds)
+	var completion *onceward.CompletionError
+	if !errors.As(err, &completion) || completion.Stored || completion.Effect.Value != (charge{"ch_1", 100}) {
+		t.Fatalf("the first delivery got %v", err)
+	}
+	if !errors.Is(err, onceward.ErrInternal) {
+		t.Errorf("%v is not an INTERNAL", err)
+	}
+	busy := charges
+	busy.OnInProgress = onceward.FailInProgress
+	_, err = onceward.Run(t.Context(), service.Client, busy, succeeds)
+	var inProgress *onceward.InProgressError
+	if !errors.As(err, &inProgress) || inProgress.Attempt != 1 || !errors.Is(err, onceward.ErrInProgress) {
+		t.Errorf("a second delivery got %v", err)
+	}
+	service.Advance(30 * time.Second)
+	_, err = onceward.Run(t.Context(), service.Client, charges, succeeds)
+	var failed *onceward.Error
+	if !errors.Is(err, onceward.ErrAmbiguous) || !errors.As(err, &failed) || failed.Remedy() == "" {
+		t.Errorf("a delivery after the lease got %v", err)
+	}
+	accepted := charges
+	accepted.AcceptAmbiguous = true
+	if _, err = onceward.Run(t.Context(), service.Client, accepted, succeeds); err != nil {
+		t.Errorf("a delivery that accepts ambiguity got %v", err)
+	}
+}
+
+func TestACancelledWaitGivesBackNothingAndRunsNothing(t *testing.T) {
+	service := oncewardtest.New(t, oncewardtest.Options{})
+	holding, done := make(chan struct{}), make(chan struct{})
+	finished := make(chan error)
+	go func() {
+		_, err := onceward.Run(t.Context(), service.Client, charges,
+			func(context.Context, *onceward.Claim) (charge, error) {
+				close(holding)
+				<-done
+				return charge{}, nil
+			})
+		finished <- err
+	}()
+	<-holding
+	why := errors.New("the caller left")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	waiting := make(chan error)
+	go func() {
+		_, err := onceward.Run(ctx, service.Client, charges, succeeds)
+		waiting <- err
+	}()
+	cancel(why)
+	if err := <-waiting; err != why {
+		t.Errorf("the caller got %v", err)
+	}
+	close(done)
+	if err := <-finished; err != nil {
+		t.Errorf("the holder got %v", err)
+	}
+}
+
+func TestTheContextOfTheFunctionEndsWithTheCallersAndTheOutcomeIsStored(t *testing.T) {
+	service := oncewardtest.New(t, oncewardtest.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	value, err := onceward.Run(ctx, service.Client, charges, func(ctx context.Context, claim *onceward.Claim) (charge, error) {
+		if current, found := onceward.ClaimFromContext(ctx); !found || current != claim {
+			t.Error("the context has another claim")
+		}
+		cancel()
+		<-ctx.Done()
+		return charge{ID: "ch_1"}, nil
+	})
+	if err != nil || value.ID != "ch_1" {
+		t.Errorf("the caller got %v, %v", value, err)
+	}
+	if state := service.Record("charges", "order-1").GetState(); state != oncewardv1.Record_STATE_COMPLETED {
+		t.Errorf("the record is %v", state)
+	}
+}
+
+func TestCloseTellsRunningFunctions(t *testing.T) {
+	service := oncewardtest.New(t, oncewardtest.Options{})
+	running := make(chan struct{})
+	finished := make(chan error)
+	go func() {
+		_, err := onceward.Run(t.Context(), service.Client, charges, func(ctx context.Context, _ *onceward.Claim) (string, error) {
+			close(running)
+			<-ctx.Done()
+			if cause := context.Cause(ctx); !errors.Is(cause, onceward.ErrClosed) {
+				t.Errorf("the function's context ended with %v", cause)
+			}
+			return "stored", nil
+		})
+		finished <- err
+	}()
+	<-running
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := service.Client.Close(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := <-finished; err != nil {
+		t.Errorf("the run that was in progress got %v", err)
+	}
+	if _, err := onceward.Run(t.Context(), service.Client, charges, succeeds); !errors.Is(err, onceward.ErrClosed) {
+		t.Errorf("a run of a closed client got %v", err)
+	}
+}
+
+func TestInvalidOptionsAreRefusedTogether(t *testing.T) {
+	for _, address := range []string{"", "localhost:50051", "http://", "http://host/path", "http://user@host"} {
+		if _, err := onceward.New(address, onceward.Options{APIKey: "key"}); !errors.Is(err, onceward.ErrInvalidRequest) {
+			t.Errorf("the address %q got %v", address, err)
+		}
+	}
+	if _, err := onceward.New("http://localhost", onceward.Options{}); !errors.Is(err, onceward.ErrInvalidRequest) {
+		t.Errorf("a client without a credential got %v", err)
+	}
+}
+
+func TestTheFingerprintOfAStructIsThatOfItsJSON(t *testing.T) {
+	ofStruct, err := onceward.Fingerprint(charge{"ch_1", 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ofMap, err := onceward.Fingerprint(map[string]any{"cents": 100.0, "id": "ch_1"})
+	if err != nil || string(ofStruct) != string(ofMap) {
+		t.Errorf("they are %x and %x, %v", ofStruct, ofMap, err)
+	}
+	for name, value := range map[string]any{
+		"a text within a struct that is not UTF-8":         charge{ID: "\xff"},
+		"an integer within a struct that no float64 holds": charge{Cents: 9007199254740993},
+		"a channel":           make(chan int),
+		"more than one value": []byte("1 2"),
+	} {
+		if _, err := onceward.Fingerprint(value); !errors.Is(err, onceward.ErrInvalidRequest) {
+			t.Errorf("%s got %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+import { execFile } from "node:child_process";
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, expect, test } from "vitest";
+import { loadFamilies } from "../../clients/conformance/src/case.ts";
+import { goAdapter } from "../../clients/conformance/src/languages.ts";
+import { runCases } from "../../clients/conformance/src/run-cases.ts";
+import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
+import { ensureDatabase } from "../../server/src/core/store/databases.ts";
+import { GO_CLIENT, GO_TIMEOUT_MS, go, installGoClient } from "../helpers/packages/go.ts";
+import { createWorkplace } from "../helpers/processes/command.ts";
+import { makeDataDir } from "../helpers/processes/data-dir.ts";
+import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
+import { codeBlocks } from "../helpers/processes/readme.ts";
+
+const run = promisify(execFile);
+const README = "clients/go/README.md";
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const BUF = join(ROOT, "node_modules/.bin/buf");
+const STATICCHECK = "honnef.co/go/tools/cmd/staticcheck@v0.8.2";
+
+const environment = await installGoClient();
+const dir = environment.kind === "ready" ? environment.dir : "";
+if (environment.kind === "missing") {
+  process.stderr.write(`The Go client's module is skipped: ${environment.why}.\n`);
+}
+
+afterAll(async () => {
+  if (environment.kind === "ready") await environment.remove();
+});
+
+test.runIf(dir)(
+  "the programs of the README replay, outside the repository",
+  { timeout: GO_TIMEOUT_MS },
+  async () => {
+    const dev = await startDev(await createWorkplace());
+    const printed: string[] = [];
+    for (const program of await codeBlocks(README, "go")) {
+      const isTest = program.includes("_test\n");
+      const file = join(dir, isTest ? "readme_test.go" : "main.go");
+      await writeFile(file, program.replace("127.0.0.1:50051", new URL(dev.grpcUrl).host));
+      await go(dir, ["mod", "tidy"]);
+      const args = isTest ? ["test", "readme_test.go"] : ["run", "main.go"];
+      const stdout = await go(dir, args, { ONCEWARD_API_KEY: dev.callerKey });
+      printed.push(...stdout.trim().split("\n"));
+    }
+    const first = "ch_1 by the first <nil>";
+    expect(printed.slice(0, 5)).toEqual([first, first, "true <nil>", "true", "true too expensive"]);
+    expect(printed[5]).toMatch(/^ok/);
+    await pressCtrlC(dev);
+  },
+);
+
+test.runIf(dir)(
+  "the Go client passes every case that its language has",
+  { timeout: GO_TIMEOUT_MS },
+  async () => {
+    const cases = loadFamilies().flatMap((family) => family.cases);
+    const verdicts = await runCases(goAdapter(), cases);
+    expect(verdicts.filter(({ differences }) => differences.length > 0)).toEqual([]);
+    const unsupported = verdicts.filter((verdict) => verdict.unsupported !== undefined);
+    expect(unsupported.map((verdict) => verdict.case.name)).toEqual([
+      "a set is refused",
+      "a timeout of 0 is refused before anything is sent",
+    ]);
+  },
+);
+
+test.runIf(dir)(
+  "the Go sources pass gofmt, vet, staticcheck and their own tests with the race detector",
+  { timeout: GO_TIMEOUT_MS },
+  async () => {
+    const { stdout } = await run("gofmt", ["-l", "."], { cwd: GO_CLIENT });
+    expect(stdout).toBe("");
+    await go(GO_CLIENT, ["vet", "./..."]);
+    await go(GO_CLIENT, ["run", STATICCHECK, "./..."]);
+    expect(await go(GO_CLIENT, ["test", "-race", "./..."])).toMatch(/^ok/m);
+  },
+);
+
+test.runIf(dir)("the generated messages are those of proto/", { timeout: GO_TIMEOUT_MS }, async () => {
+  const copy = await mkdtemp(join(tmpdir(), "ow-go-proto-"));
+  try {
+    await cp(join(ROOT, "proto"), join(copy, "proto"), { recursive: true });
+    await cp(GO_CLIENT, join(copy, "clients/go"), { recursive: true });
+    await run(BUF, ["generate"], { cwd: join(copy, "clients/go"), timeout: GO_TIMEOUT_MS });
+    for (const file of await readdir(join(GO_CLIENT, "onceward/v1"))) {
+      const generated = await readFile(join(copy, "clients/go/onceward/v1", file), "utf8");
+      expect(generated, file).toBe(await readFile(join(GO_CLIENT, "onceward/v1", file), "utf8"));
+    }
+  } finally {
+    await rm(copy, { recursive: true, force: true });
+  }
+});
+
+test.runIf(dir)(
+  "the inbox handles a message once on Postgres, with database/sql and pgx, in the tables of the TypeScript client",
+  { timeout: GO_TIMEOUT_MS },
+  async () => {
+    const migration = await readFile(join(GO_CLIENT, "onceward/oncewardinbox/inbox.sql"), "utf8");
+    expect(migration).toBe(await readFile(join(ROOT, "clients/typescript/inbox.sql"), "utf8"));
+    const data = await makeDataDir("ow-go-inbox-");
+    const postgres = await startEmbeddedPostgres({ dataDir: join(data, "data"), settings: { fsync: "off" } });
+    try {
+      await ensureDatabase(postgres.url("postgres"), "billing");
+      const inbox = join(GO_CLIENT, "inboxtest");
+      await go(inbox, ["vet", "./..."]);
+      const env = { INBOX_TEST_DATABASE: postgres.url("billing") };
+      expect(await go(inbox, ["test", "-race", "-count=1", "./..."], env)).toMatch(/^ok/m);
+    } finally {
+      await postgres.stop();
+      await rm(data, { recursive: true, force: true });
+    }
+  },
+);
