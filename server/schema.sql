@@ -387,9 +387,29 @@ create table usage_hours (
   late_keys_refused bigint not null default 0,
   late_keys_granted bigint not null default 0,
   without_key_time bigint not null default 0,
+  refused_by_rate bigint not null default 0,
+  refused_by_concurrency bigint not null default 0,
+  refused_by_records bigint not null default 0,
+  refused_by_bytes bigint not null default 0,
+  would_be_refused bigint not null default 0,
   constraint usage_hours_pkey PRIMARY KEY (tenant_id, hour, namespace),
   constraint usage_hours_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 ) with (fillfactor=50);
+
+create table usage_minutes (
+  minute timestamp with time zone not null,
+  replica_id uuid not null,
+  counts jsonb not null,
+  constraint usage_minutes_pkey PRIMARY KEY (minute, replica_id)
+);
+
+create table usage_now (
+  replica_id uuid not null,
+  valid_until timestamp with time zone not null,
+  seconds double precision not null,
+  counts jsonb not null,
+  constraint usage_now_pkey PRIMARY KEY (replica_id)
+);
 
 CREATE INDEX api_keys_tenant_id ON public.api_keys USING btree (tenant_id, created_at DESC, id DESC);
 

@@ -1,6 +1,6 @@
 import { type Background, createBackground } from "./background-tasks.ts";
 import type { Facts } from "./connect.ts";
-import { createAdmission } from "./core/admission/admission.ts";
+import { createAdmission, type OnRefused } from "./core/admission/admission.ts";
 import { createStorageTotals } from "./core/admission/storage-totals.ts";
 import { parseApiKey } from "./core/auth/api-key.ts";
 import { createAuthenticator } from "./core/auth/authenticate.ts";
@@ -9,7 +9,12 @@ import { createHeartbeat } from "./core/background/heartbeat.ts";
 import { createKeyUse } from "./core/background/key-use.ts";
 import { createSuspendWatch } from "./core/background/suspend-watch.ts";
 import { openReplicaCache, type ReplicaCache } from "./core/cache/replica-cache.ts";
-import { createOperationLog, joinHooks } from "./core/claims/after-operation.ts";
+import {
+  createOperationLog,
+  createOperationTimer,
+  joinHooks,
+  type OperationHooks,
+} from "./core/claims/after-operation.ts";
 import { createIdempotencyService } from "./core/claims/service.ts";
 import { createWaiters, type Waiters } from "./core/claims/waiters.ts";
 import { withCurrentUrls } from "./core/config/config.ts";
@@ -72,12 +77,16 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
     denials,
     onSettled,
     replicaState: { id: replica.id, degraded: degraded.reasons, lastBeaten: heartbeat.lastBeaten },
+    onRefused(tenantId, cause, mode, namespace) {
+      if (namespace !== undefined) hooks.limited({ tenantId, namespace }, cause, mode);
+    },
   });
   const features = composeFeatures(core);
+  const hooks = joinHooks(features.flatMap((feature) => feature.hooks ?? []));
   const background: Background = createBackground({ facts, core, features, heartbeat, keyUse, totals });
   const ports = createCallersPorts(config, {
     routes: [
-      ...idempotencyRoutes(facts, core, features, { cache, waiters }),
+      ...idempotencyRoutes(facts, core, hooks, { cache, waiters }),
       ...features.flatMap(({ routes }) => routes ?? []),
     ],
     pipeline: facts.traced.pipeline(core.pipeline),
@@ -163,11 +172,12 @@ function composeWaiting({
 
 interface CoreOptions extends Pick<CoreParts, "onSettled" | "replicaState"> {
   readonly liveReplicas: () => number;
+  readonly onRefused: OnRefused;
   readonly denials: ReturnType<typeof createDenials>;
 }
 
 /** Builds who may call and how much, the records, and with them what features use. */
-function composeCore(facts: Facts, { liveReplicas, denials, ...options }: CoreOptions) {
+function composeCore(facts: Facts, { liveReplicas, denials, onRefused, ...options }: CoreOptions) {
   const { config, log, metrics, pools, pool, onFailed, tuning, traced, stored } = facts;
   const keyUse = createKeyUse({
     runner: pools.pool,
@@ -175,7 +185,14 @@ function composeCore(facts: Facts, { liveReplicas, denials, ...options }: CoreOp
     onFailed: onFailed("store_key_use"),
   });
   const totals = createStorageTotals({ pool: pools.pool, onFailed: onFailed("store_totals") });
-  const admission = createAdmission({ totals, liveReplicas, onRefused: metrics.refusedByQuota });
+  const admission = createAdmission({
+    totals,
+    liveReplicas,
+    onRefused(tenantId, cause, mode, namespace) {
+      metrics.refusedByQuota(tenantId, cause, mode);
+      onRefused(tenantId, cause, mode, namespace);
+    },
+  });
   const authenticator = createAuthenticator(pool, {
     sessions: facts.page?.sessions,
     peppers: configuredPeppers(config),
@@ -228,7 +245,7 @@ function composeCore(facts: Facts, { liveReplicas, denials, ...options }: CoreOp
 function idempotencyRoutes(
   { traced, log, metrics }: Facts,
   { config, records, admission, onSettled }: CoreParts,
-  features: readonly FeatureParts[],
+  hooks: OperationHooks,
   { cache, waiters }: { readonly cache: ReplicaCache; readonly waiters: Waiters },
 ): readonly Route[] {
   const service = createIdempotencyService({
@@ -239,11 +256,11 @@ function idempotencyRoutes(
     waiters: traced.waiters(waiters),
     onClaim: metrics.claimed,
     onOperation: createOperationLog({
-      count: metrics.operationEnded,
+      count: createOperationTimer(metrics.operationEnded, hooks),
       log,
       recordTarget: createRecordTarget(config.ONCEWARD_API_KEY_PEPPER),
     }),
-    usage: joinHooks(features.flatMap(({ hooks }) => hooks ?? [])),
+    usage: hooks,
   });
   const { tracing } = traced;
   return routesOf(

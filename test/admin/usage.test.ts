@@ -4,6 +4,7 @@ import { Policy_LateKeys } from "../../clients/typescript/src/gen/onceward/v1/po
 import { GetUsageRequest_Grouping } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import type { UsageHour } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { openPool } from "../../server/src/core/store/pool.ts";
+import { createRecentUse } from "../../server/src/features/usage/recent-use.ts";
 import { createUsageFlusher } from "../../server/src/features/usage/usage-flusher.ts";
 import { createUsageMeter } from "../../server/src/features/usage/usage-meter.ts";
 import {
@@ -246,6 +247,7 @@ describe("a flush", () => {
     const flusher = createUsageFlusher({
       pool: lossy,
       meter,
+      recent: createRecentUse(Date.now()),
       replica: REPLICA,
       intervalMs: 1,
       onFailed: (error) => failures.push(error),
@@ -274,6 +276,7 @@ describe("flushes", () => {
     const flusher = createUsageFlusher({
       pool,
       meter,
+      recent: createRecentUse(Date.now()),
       replica: REPLICA,
       intervalMs: 1,
       onFailed: () => {

@@ -108,6 +108,7 @@ export const ADMINISTRATORS_REQUESTS: Requests<typeof TenantAdminService> = {
     { namespace, reason, resolution: { case: "complete", value: { result } }, expectedCount: 1n },
   ],
   cancelRecordJob: ({ recordJobId: id }) => [{ id }],
+  countAmbiguousRecords: ({ namespace }) => [{}, { namespace }],
   listRecordJobs: ({ pageTokens }) => [{ pageToken: pageTokens.listRecordJobs }, {}],
   getRecordJob: ({ recordJobId: id }) => [{ id }],
   createApiKey: ({ apiKeyId: id }) => [
@@ -122,6 +123,7 @@ export const ADMINISTRATORS_REQUESTS: Requests<typeof TenantAdminService> = {
     { namespace, grouping: GetUsageRequest_Grouping.HOUR },
     { pageToken: pageTokens.getUsage },
   ],
+  getUsageNow: ({ namespace }) => [{ namespace }],
   getRetentionAdvice: ({ namespace }) => [{ namespace }, { namespace, maxLatePerMillion: 100_000 }],
   getKeyQuality: ({ namespace, pageTokens }) => [{ namespace }, { pageToken: pageTokens.getKeyQuality }],
 };

@@ -13,6 +13,7 @@ const BACKGROUND = new Set([
   "store_count",
   "add_to_totals",
   "add_usage",
+  "store_recent_use",
   "take_record_job",
   "prune_audit_events",
   "prune_usage_hours",

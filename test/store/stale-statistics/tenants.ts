@@ -21,6 +21,8 @@ import {
   findLabelledTenants,
   findTenantIds,
   findTenantResource,
+  findTenantResources,
+  listTenantNames,
   listTenantResources,
 } from "../../../server/src/core/store/tenants/tenants.ts";
 import { CROWDED_TENANT } from "../../helpers/database/crowded-tables.ts";
@@ -57,6 +59,8 @@ export const TENANTS_WORK: ExplainedWork = {
       ),
     "read a tenant": (pool) => findTenantResource(pool, CROWDED_TENANT),
     "list tenants": (pool) => listTenantResources(pool, "", BATCH_ROWS),
+    "list tenants' names": (pool) => listTenantNames(pool, "", BATCH_ROWS),
+    "find tenants": (pool) => findTenantResources(pool, TENANTS),
     "load the policies of namespaces": async (pool) => {
       const tenant = (await createFindTenants(pool)([CROWDED_TENANT])).get(CROWDED_TENANT);
       await tenant?.namespaces.load(

@@ -1,6 +1,12 @@
 import { pruneRows } from "../../../server/src/core/store/prune.ts";
 import { countLateRepeats } from "../../../server/src/features/usage/store/late-repeats.ts";
-import { findTenantUse } from "../../../server/src/features/usage/store/tenant-use.ts";
+import {
+  readLastMinute,
+  readLastMinutes,
+  readMinutes,
+  storeRecentUse,
+} from "../../../server/src/features/usage/store/recent-use.ts";
+import { findTenantUse, sumRecentUse } from "../../../server/src/features/usage/store/tenant-use.ts";
 import { addUsage, readUsage } from "../../../server/src/features/usage/store/usage.ts";
 import { sumUsage } from "../../../server/src/features/usage/store/usage-sums.ts";
 import { USAGE_COUNTERS } from "../../../server/src/features/usage/usage.ts";
@@ -38,6 +44,7 @@ export const USAGE_WORK: ExplainedWork = {
             (typeof USAGE_COUNTERS)[number],
             number
           >,
+          latency: [],
           retentions: [
             { retentionS: 60, claims: 1, firstClaims: 1, repeats: ONE_IN_EACH, late: ONE_IN_EACH },
           ],
@@ -77,7 +84,18 @@ export const USAGE_WORK: ExplainedWork = {
       ),
   },
   overARange: {
+    "store recent use": (pool) =>
+      storeRecentUse(pool, {
+        replicaId: crypto.randomUUID(),
+        validForMs: 60_000,
+        lastMinute: { seconds: 5, counts: { 1: { charges: [1] } } },
+        ended: [{ minuteMs: 0, counts: { 1: [1] } }],
+      }),
+    "read the last minute": (pool) => readLastMinute(pool, CROWDED_TENANT),
+    "read all last minutes": (pool) => readLastMinutes(pool),
+    "read minutes": (pool) => readMinutes(pool, TENANTS, 60),
     "read tenants' use": (pool) => findTenantUse(pool, [CROWDED_TENANT]),
+    "sum all tenants' recent use": (pool) => sumRecentUse(pool),
     "prune usage": (pool) => pruneRows(pool, "usage_hours", 0, BATCH_ROWS),
   },
 };

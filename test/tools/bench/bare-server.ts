@@ -95,7 +95,7 @@ const idempotency = createIdempotencyService({
   },
   onClaim: () => {},
   onOperation: () => {},
-  usage: { claimed: () => {}, refused: () => {}, count: () => {} },
+  usage: { claimed: () => {}, refused: () => {}, limited: () => {}, took: () => {}, count: () => {} },
 });
 
 const straight: Pipeline = {

@@ -42,7 +42,7 @@ function newAdmission(stored: StoredTotals = { records: 0, storedBytes: 0 }, rep
   const admission = createAdmission({
     totals,
     liveReplicas: () => replicas,
-    onRefused: (...args) => refused.push(args.join(" ")),
+    onRefused: (...args) => refused.push(args.join(" ").trim()),
   });
   return { admission, refused, changes };
 }

@@ -31,11 +31,12 @@ export interface Admission {
    */
   admitBatch(principal: Principal, messageBytes: number): void;
   /**
-   * Admits an operation or an administrative call that may be refused, within a started call.
+   * Admits an operation or an administrative call that may be refused, within a started call. A refusal is counted for the
+   * namespace, as the operation names it; undefined: an administrative call.
    *
    * @throws Refusal QUOTA_CONCURRENCY, QUOTA_RATE.
    */
-  admitOperation(principal: Principal): void;
+  admitOperation(principal: Principal, namespace?: string): void;
   /**
    * Counts an operation that settles or extends a claim. Never refuses: the effect has happened, and waiting
    * claims must not prevent its report.
@@ -50,7 +51,7 @@ export interface Admission {
    *
    * @throws Refusal QUOTA_RECORDS, QUOTA_BYTES.
    */
-  admitRecord(principal: Principal): SettleRecord | undefined;
+  admitRecord(principal: Principal, namespace?: string): SettleRecord | undefined;
   /** Reserves room as `admitRecord` does, for a claim that rarely adds a record; never refuses. */
   expectRecord(principal: Principal): SettleRecord;
   /**
@@ -58,7 +59,7 @@ export interface Admission {
    *
    * @throws Refusal QUOTA_RECORDS.
    */
-  refuseRecord(principal: Principal): void;
+  refuseRecord(principal: Principal, namespace?: string): void;
   /**
    * Admits the declaration of a namespace by a tenant that has declared `declared` namespaces.
    *
@@ -83,15 +84,23 @@ export type SettleRecord = (added: boolean) => void;
 /** The tenant that a quota limits. */
 export type LimitedTenant = Pick<Tenant, "id" | "name" | "quotas">;
 
+/** Receives the refusals by quotas. */
+export type OnRefused = (
+  tenantId: number,
+  cause: QuotaCause,
+  mode: "enforced" | "dry_run",
+  namespace: string | undefined,
+) => void;
+
 export interface AdmissionOptions {
   readonly totals: StorageTotals;
   /** Returns the number of replicas that share a tenant's rate. */
   readonly liveReplicas: () => number;
   /**
    * Called for every refusal and, in a dry run of a tenant's quotas, for every call that would have been
-   * refused.
+   * refused. The namespace is as the call named it, unchecked; empty: none was read; undefined: the call is one of the administration.
    */
-  readonly onRefused: (tenantId: number, cause: QuotaCause, mode: "enforced" | "dry_run") => void;
+  readonly onRefused: OnRefused;
 }
 
 type TenantPrincipal = Exclude<Principal, { readonly role: "OPERATOR" }>;
@@ -121,13 +130,19 @@ const NAMESPACES_RETRY_AFTER_MS = 60_000;
 
 function settleNothing(): void {}
 
-type Refuse = (cause: QuotaCause, tenant: LimitedTenant, limit: number, retryAfterMs: number) => void;
+type Refuse = (
+  cause: QuotaCause,
+  tenant: LimitedTenant,
+  limit: number,
+  retryAfterMs: number,
+  namespace?: string,
+) => void;
 
 /** Creates the admission of calls and records, within tenants' quotas. */
 export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOptions): Admission {
   /** Refuses; in a dry run, only reports. */
-  const refuse: Refuse = (cause, { id, name, quotas }, limit, retryAfterMs) => {
-    onRefused(id, cause, quotas.dryRun ? "dry_run" : "enforced");
+  const refuse: Refuse = (cause, { id, name, quotas }, limit, retryAfterMs, namespace) => {
+    onRefused(id, cause, quotas.dryRun ? "dry_run" : "enforced", namespace);
     if (!quotas.dryRun) throw quotaRefusal(cause, name, limit, retryAfterMs);
   };
 
@@ -142,7 +157,7 @@ export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOp
 
     admitRecordJob({ id, name }, unfinished) {
       if (unfinished < MAX_UNFINISHED_JOBS) return;
-      onRefused(id, "jobs", "enforced");
+      onRefused(id, "jobs", "enforced", undefined);
       throw quotaRefusal("jobs", name, MAX_UNFINISHED_JOBS, POLICY_SETTLES_MS);
     },
   };
@@ -197,20 +212,20 @@ function limitCalls(liveReplicas: () => number, refuse: Refuse): CallLimits {
       if (limit === undefined) return;
       const owedMs = rateLimit.owedMs(meterOf(principal), shareOf(limit, burst), performance.now());
       const retryAfterMs = owedMs - MAX_OWED_BY_BATCHES_MS;
-      if (retryAfterMs > 0) refuse("rate", principal.tenant, limit, retryAfterMs);
+      if (retryAfterMs > 0) refuse("rate", principal.tenant, limit, retryAfterMs, "");
       countMessage(principal, messageBytes);
     },
 
-    admitOperation(principal) {
+    admitOperation(principal, namespace) {
       if (principal.role === "OPERATOR") return;
       const meter = meterOf(principal);
       const { operationsPerSecond: limit, burst, concurrentCalls } = principal.tenant.quotas;
       if (concurrentCalls !== undefined && inFlight.countOf(meter) > concurrentCalls) {
-        refuse("concurrency", principal.tenant, concurrentCalls, CONCURRENCY_RETRY_AFTER_MS);
+        refuse("concurrency", principal.tenant, concurrentCalls, CONCURRENCY_RETRY_AFTER_MS, namespace);
       }
       if (limit === undefined) return;
       const retryAfterMs = rateLimit.take(meter, shareOf(limit, burst), performance.now());
-      if (retryAfterMs > 0) refuse("rate", principal.tenant, limit, retryAfterMs);
+      if (retryAfterMs > 0) refuse("rate", principal.tenant, limit, retryAfterMs, namespace);
     },
 
     countOperation(principal) {
@@ -265,16 +280,16 @@ function limitRecords(totals: StorageTotals, refuse: Refuse): RecordLimits {
   return {
     countsRecords: (principal) => principal.role !== "OPERATOR" && isCounted(principal.tenant.quotas),
 
-    admitRecord(principal) {
+    admitRecord(principal, namespace) {
       if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return settleNothing;
       const { tenant } = principal;
       const { liveRecords, storedBytes, dryRun } = tenant.quotas;
       const stored = totals.of(tenant);
       if (liveRecords !== undefined && stored.records >= liveRecords) {
-        refuse("records", tenant, liveRecords, STORAGE_RETRY_AFTER_MS);
+        refuse("records", tenant, liveRecords, STORAGE_RETRY_AFTER_MS, namespace);
       }
       if (storedBytes !== undefined && stored.storedBytes >= storedBytes) {
-        refuse("bytes", tenant, storedBytes, STORAGE_RETRY_AFTER_MS);
+        refuse("bytes", tenant, storedBytes, STORAGE_RETRY_AFTER_MS, namespace);
       }
       const isTaken =
         liveRecords !== undefined && stored.records + totals.reservedOf(tenant.id) >= liveRecords;
@@ -287,10 +302,10 @@ function limitRecords(totals: StorageTotals, refuse: Refuse): RecordLimits {
       return reserveRecord(principal.tenant.id);
     },
 
-    refuseRecord(principal) {
+    refuseRecord(principal, namespace) {
       if (principal.role === "OPERATOR") return;
       const { tenant } = principal;
-      refuse("records", tenant, tenant.quotas.liveRecords ?? 0, RESERVED_RETRY_AFTER_MS);
+      refuse("records", tenant, tenant.quotas.liveRecords ?? 0, RESERVED_RETRY_AFTER_MS, namespace);
     },
 
     resultAdded(principal, result) {

@@ -1,4 +1,5 @@
 import type { Logger } from "pino";
+import type { QuotaCause } from "../admission/refusals.ts";
 import type { BatchHandler, Call } from "../calls/call.ts";
 import { MAX_KEY_BYTES, NAMESPACE_PATTERN } from "../domain/limits.ts";
 import { type OperationKind, Rejected, type Settled } from "../domain/operation.ts";
@@ -70,11 +71,16 @@ export interface OperationHooks {
   refused(of: UsedNamespace, counter: "mismatches" | "late_keys_refused"): void;
   /** A record was completed, or an operation was refused because of a newer claim. */
   count(of: UsedNamespace, counter: "completions" | "fenced"): void;
+  /** An operation or a batch was beyond a quota. The namespace is as it was sent, unchecked; empty: none was read. */
+  limited(of: UsedNamespace, cause: QuotaCause, mode: "enforced" | "dry_run"): void;
+  /** A Claim that `claimed` was called for took this time. */
+  took(of: UsedNamespace, durationMs: number): void;
 }
 
 /** Returns hooks that call those of several features, in their order. */
 export function joinHooks(all: readonly Partial<OperationHooks>[]): OperationHooks {
   const claimed = all.filter((hooks) => hooks.claimed !== undefined);
+  const timed = all.filter((hooks) => hooks.took !== undefined);
   return {
     claimed(claim, outcome, atMs) {
       for (const hooks of claimed) hooks.claimed?.(claim, outcome, atMs);
@@ -85,6 +91,28 @@ export function joinHooks(all: readonly Partial<OperationHooks>[]): OperationHoo
     count(of, counter) {
       for (const hooks of all) hooks.count?.(of, counter);
     },
+    limited(of, cause, mode) {
+      for (const hooks of all) hooks.limited?.(of, cause, mode);
+    },
+    took(of, durationMs) {
+      for (const hooks of timed) hooks.took?.(of, durationMs);
+    },
+  };
+}
+
+/** The outcomes that are reasons of the catalogue. */
+const REFUSALS: ReadonlySet<string> = new Set(Object.keys(CATALOGUE).map((reason) => reason.toLowerCase()));
+
+/** Returns what reports each answered claim's time to the hooks, after `count`. */
+export function createOperationTimer(
+  count: (kind: OperationKind, outcome: string, durationMs: number) => void,
+  hooks: Pick<OperationHooks, "took">,
+): OnOperation {
+  return (kind, outcome, durationMs, named, { principal }) => {
+    count(kind, outcome, durationMs);
+    if (kind !== "claim" || named === undefined || principal.role === "OPERATOR") return;
+    if (!REFUSALS.has(outcome))
+      hooks.took({ tenantId: principal.tenant.id, namespace: named.namespace }, durationMs);
   };
 }
 
@@ -101,9 +129,6 @@ const MAX_REFUSALS_OF_TENANT = 5;
 /** About 30 KiB of lines; bounds the memory of the counts, too. */
 const MAX_REFUSALS = 100;
 const WINDOW_MS = 1000;
-
-/** The outcomes that are reasons of the catalogue. */
-const REFUSALS: ReadonlySet<string> = new Set(Object.keys(CATALOGUE).map((reason) => reason.toLowerCase()));
 
 /**
  * Returns a function that counts operations and logs them with their outcome, their request id and the record's name in audit events: at

@@ -63,7 +63,7 @@ export async function decideUntil(
       admit = admission.expectRecord;
     } else if (!expiredInQueue(outcome, call)) return decision;
     const current = await call.again();
-    admission.admitOperation(current.principal);
+    admission.admitOperation(current.principal, request.namespace);
     await loadPolicies([request.namespace], current);
     const parsed = parseClaim(request, current.principal);
     const outcomes = await decide([parsed.command], current, admit);

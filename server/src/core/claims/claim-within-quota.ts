@@ -13,7 +13,7 @@ interface Admitted {
 }
 
 /** Reserves room for a record; undefined if claims in flight have reserved the rest of the tenant's quota. */
-export type AdmitRecord = (principal: Principal) => SettleRecord | undefined;
+export type AdmitRecord = (principal: Principal, namespace: string) => SettleRecord | undefined;
 
 export interface QuotaOptions {
   readonly records: Pick<RecordStore, "claim" | "read">;
@@ -32,7 +32,10 @@ export async function claimWithinQuota(
   call: Call,
 ): Promise<readonly Settled<ClaimOutcome>[]> {
   const deadline = statementDeadline(call);
-  const reserved = mapSettled(commands, (command) => ({ command, settle: admit(call.principal) }));
+  const reserved = mapSettled(commands, (command) => ({
+    command,
+    settle: admit(call.principal, command.id.namespace),
+  }));
   const withoutRoom = reserved.flatMap((each) =>
     each instanceof Rejected || each.settle !== undefined ? [] : [each.command.id],
   );
@@ -42,7 +45,7 @@ export async function claimWithinQuota(
     if (settle !== undefined) return { command, settle };
     const record = found[next++];
     if (record instanceof Rejected) throw record.error;
-    if (record === undefined) admission.refuseRecord(call.principal);
+    if (record === undefined) admission.refuseRecord(call.principal, command.id.namespace);
     return { command, settle: admission.expectRecord(call.principal) };
   });
   return await mapTogether(admitted, async (each) => {

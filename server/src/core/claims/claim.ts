@@ -57,7 +57,7 @@ export function createClaims(options: ClaimsOptions): Claims {
     const refuse = (error: unknown) => end(request, [new Rejected(error)], call);
     if (isOutdated(call)) return call.again().then((current) => claim(request, current), refuse);
     try {
-      admission.admitOperation(call.principal);
+      admission.admitOperation(call.principal, request.namespace);
     } catch (error) {
       return refuse(error);
     }
@@ -133,7 +133,7 @@ function createClaimAll(
 ): BatchHandler<ClaimRequest, ClaimResponse> {
   return async (requests, call) => {
     const admitted = mapSettled(requests, (request) => {
-      admission.admitOperation(call.principal);
+      admission.admitOperation(call.principal, request.namespace);
       return request;
     });
     const parsed = await parseWithPolicies(admitted, call, parseClaim);

@@ -136,14 +136,14 @@ function createSettlements(options: IdempotencyOptions): Omit<BatchHandlers, "cl
 
 /** The steps of an RPC, in their order. `run` executes all requests at once; the others take one request each. */
 interface Steps<Request, Command, Outcome, Response> {
-  readonly admit: (principal: Principal) => void;
+  readonly admit: (principal: Principal, namespace: string) => void;
   readonly parse: (request: Request, principal: Principal) => Command;
   readonly run: (commands: readonly Command[], deadline: Deadline) => Promise<readonly Settled<Outcome>[]>;
   readonly answer: (outcome: Outcome, command: Command, call: Call) => Response;
 }
 
 /** Returns a handler of many requests that takes each through the steps. */
-function forAll<Request, Command, Outcome, Response>(
+function forAll<Request extends { readonly namespace: string }, Command, Outcome, Response>(
   steps: Steps<Request, Command, Outcome, Response>,
 ): BatchHandler<Request, Response> {
   async function handle(
@@ -151,7 +151,7 @@ function forAll<Request, Command, Outcome, Response>(
     call: Call,
   ): Promise<readonly Settled<Response>[]> {
     const admitted = mapSettled(requests, (request) => {
-      steps.admit(call.principal);
+      steps.admit(call.principal, request.namespace);
       return request;
     });
     const commands = await parseWithPolicies(admitted, call, steps.parse);

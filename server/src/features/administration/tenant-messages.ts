@@ -18,7 +18,8 @@ import {
 import { type RecordJob, recordsLeftAlone } from "../jobs/record-job.ts";
 import { BOUND_MESSAGES, POLICY_MESSAGES, QUOTA_MESSAGES } from "./policy-messages.ts";
 
-const TENANT_STATES: Readonly<Record<TenantState, Tenant_State>> = {
+/** The states of a tenant as callers see them. */
+export const TENANT_STATES: Readonly<Record<TenantState, Tenant_State>> = {
   ACTIVE: Tenant_State.ACTIVE,
   SUSPENDED: Tenant_State.SUSPENDED,
   MOVING: Tenant_State.MOVING,

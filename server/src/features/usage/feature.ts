@@ -5,12 +5,14 @@ import {
   tenantAdminOptions,
   tenantAdminRoutes,
 } from "../administration/services.ts";
+import { createRecentUse } from "./recent-use.ts";
 import { createTenantUsageHandlers } from "./rpc/tenant-usage.ts";
 import { createUsageHandlers } from "./rpc/usage.ts";
+import { createUsageNowHandlers } from "./rpc/usage-now.ts";
 import { createUsageFlusher } from "./usage-flusher.ts";
 import { createUsageMeter } from "./usage-meter.ts";
 
-/** Counts what callers did, by hour and namespace. */
+/** Counts what callers did, by hour and namespace, and in the last minute. */
 export const usage: Feature = {
   compose(core) {
     const { config, metrics, onFailed, replica } = core;
@@ -18,6 +20,7 @@ export const usage: Feature = {
     const flusher = createUsageFlusher({
       pool: core.tasks.pool,
       meter,
+      recent: createRecentUse(Date.now()),
       replica,
       intervalMs: config.ONCEWARD_USAGE_FLUSH,
       onFailed: onFailed("store_usage"),
@@ -30,7 +33,10 @@ export const usage: Feature = {
       },
       flushes: [flusher],
       routes: [
-        ...tenantAdminRoutes(core.admission, createUsageHandlers(tenantAdminOptions(core))),
+        ...tenantAdminRoutes(core.admission, {
+          ...createUsageHandlers(tenantAdminOptions(core)),
+          ...createUsageNowHandlers(tenantAdminOptions(core)),
+        }),
         ...operatorRoutes(createTenantUsageHandlers(operatorOptions(core))),
       ],
     };

@@ -1,5 +1,7 @@
 import { createRepeating } from "../../core/background/repeat.ts";
 import type { Pool } from "../../core/store/pool.ts";
+import type { RecentUse } from "./recent-use.ts";
+import { storeRecentUse } from "./store/recent-use.ts";
 import { addUsage, type UsageCount } from "./store/usage.ts";
 import type { UsageMeter } from "./usage-meter.ts";
 
@@ -10,6 +12,8 @@ export interface UsageFlusher {
   stop(): Promise<void>;
 }
 
+/** What a replica counted in the last minute is dropped after so many flushes that it missed. */
+const STALE_FLUSHES = 4;
 /** Maximum namespaces per statement. */
 const MAX_COUNTS = 1000;
 
@@ -20,12 +24,14 @@ const MAX_COUNTS = 1000;
 export function createUsageFlusher({
   pool,
   meter,
+  recent,
   replica,
   intervalMs,
   onFailed,
 }: {
   readonly pool: Pool;
   readonly meter: UsageMeter;
+  readonly recent: RecentUse;
   readonly replica: { readonly id: string; readonly version: string };
   readonly intervalMs: number;
   readonly onFailed: (error: unknown) => void;
@@ -36,6 +42,7 @@ export function createUsageFlusher({
    * ones.
    */
   let sent: readonly UsageCount[] = [];
+  let isStoredIdle = true;
 
   async function flush(): Promise<void> {
     // Counts that are added from here on wait for the next flush.
@@ -43,10 +50,29 @@ export function createUsageFlusher({
     while (left > 0) {
       if (sent.length === 0) sent = meter.take(MAX_COUNTS);
       await addUsage(pool, { replica, seq }, sent);
+      recent.add(sent);
       left -= sent.length;
       sent = [];
       seq++;
     }
+    await storeRecent();
+  }
+
+  /** Stores the last minute, unless it is as empty as what is stored. */
+  async function storeRecent(): Promise<void> {
+    recent.endSlot(Date.now());
+    const lastMinute = recent.lastMinute();
+    const ended = recent.ended();
+    const isIdle = Object.keys(lastMinute.counts).length === 0;
+    if (isIdle && isStoredIdle && ended.length === 0) return;
+    await storeRecentUse(pool, {
+      replicaId: replica.id,
+      validForMs: STALE_FLUSHES * intervalMs,
+      lastMinute,
+      ended,
+    });
+    recent.forgetEnded();
+    isStoredIdle = isIdle;
   }
 
   const flushes = createRepeating({ intervalMs, work: flush, onFailed });

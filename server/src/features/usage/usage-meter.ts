@@ -1,5 +1,8 @@
+import type { QuotaCause } from "../../core/admission/refusals.ts";
 import type { CountedClaim, OperationHooks, UsedNamespace } from "../../core/claims/after-operation.ts";
+import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
 import type { ClaimOutcome } from "../../core/domain/record.ts";
+import { LATENCY_BUCKETS, latencyBucket } from "./latency.ts";
 import { latenessBucket } from "./lateness.ts";
 import type { RetentionUsage, UsageCount } from "./store/usage.ts";
 import type { UsageCounter } from "./usage.ts";
@@ -25,6 +28,20 @@ class RetentionTally implements RetentionUsage {
   }
 }
 
+/** The counters of refusals by quotas that limit calls of IdempotencyService. */
+const REFUSED: Partial<Record<QuotaCause, UsageCounter>> = {
+  rate: "refused_by_rate",
+  concurrency: "refused_by_concurrency",
+  records: "refused_by_records",
+  bytes: "refused_by_bytes",
+};
+
+/**
+ * Namespaces that get counts of their own between two flushes although none of their claims was answered: as many as tenants
+ * have labels of metrics. Refused calls cost a caller nothing, so that their names would be many rows.
+ */
+const MAX_REFUSED_NAMESPACES = 100;
+
 /** More changes of a policy between two flushes count under the last one. */
 const MAX_RETENTIONS = 4;
 
@@ -45,7 +62,13 @@ class Tally implements UsageCount {
     late_keys_refused: 0,
     late_keys_granted: 0,
     without_key_time: 0,
+    refused_by_rate: 0,
+    refused_by_concurrency: 0,
+    refused_by_records: 0,
+    refused_by_bytes: 0,
+    would_be_refused: 0,
   };
+  readonly latency = new Array<number>(LATENCY_BUCKETS).fill(0);
   readonly retentions: RetentionTally[] = [];
   /** The one that counted last. */
   #retention: RetentionTally | undefined;
@@ -110,7 +133,7 @@ function increment(counts: Map<number, number>, bucket: number): void {
 }
 
 /**
- * Maximum namespaces with counts, about 50 MiB: far more than are used between two flushes. It is reached if
+ * Maximum namespaces with counts, about 70 MiB: far more than are used between two flushes. It is reached if
  * flushes fail for long. Then counts of further namespaces are dropped.
  */
 const MAX_NAMESPACES = 100_000;
@@ -119,6 +142,17 @@ const MAX_NAMESPACES = 100_000;
 export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAMESPACES): UsageMeter {
   const tenants = new Map<number, Map<string, Tally>>();
   let size = 0;
+  let refusedNamespaces = 0;
+
+  /** Returns the counts of an operation's namespace, which nothing has checked; those of none, if it gets none of its own. */
+  function tallyOfRefused(of: UsedNamespace): Tally {
+    const known = tenants.get(of.tenantId)?.get(of.namespace);
+    if (known !== undefined) return known;
+    const hasRoom = refusedNamespaces < MAX_REFUSED_NAMESPACES && NAMESPACE_PATTERN.test(of.namespace);
+    if (!hasRoom) return tallyOf({ tenantId: of.tenantId, namespace: "" });
+    refusedNamespaces++;
+    return tallyOf(of);
+  }
 
   function tallyOf(of: UsedNamespace): Tally {
     const known = tenants.get(of.tenantId)?.get(of.namespace);
@@ -162,7 +196,18 @@ export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAME
     count(of, counter, times = 1) {
       tallyOf(of).counters[counter] += times;
     },
+    limited(of, cause, mode) {
+      const counter = mode === "dry_run" ? "would_be_refused" : REFUSED[cause];
+      if (REFUSED[cause] !== undefined && counter !== undefined) tallyOfRefused(of).counters[counter]++;
+    },
+    took({ tenantId, namespace }, durationMs) {
+      const latency = tenants.get(tenantId)?.get(namespace)?.latency;
+      if (latency === undefined) return;
+      const bucket = latencyBucket(durationMs);
+      latency[bucket] = (latency[bucket] as number) + 1;
+    },
     take(max) {
+      refusedNamespaces = 0;
       const taken: Tally[] = [];
       for (const [tenantId, namespaces] of tenants) {
         if (taken.length === max) break;

@@ -15,6 +15,11 @@ export const USAGE_COUNTERS = [
   "late_keys_refused",
   "late_keys_granted",
   "without_key_time",
+  "refused_by_rate",
+  "refused_by_concurrency",
+  "refused_by_records",
+  "refused_by_bytes",
+  "would_be_refused",
 ] as const;
 
 export type UsageCounter = (typeof USAGE_COUNTERS)[number];

@@ -183,6 +183,35 @@ export async function listTenantResources(
   return (await runner.run<ResourceRow>(listTenantRows, [afterName, limit])).map(parseResource);
 }
 
+const findTenantRows = {
+  name: "find_tenants",
+  text: `select ${COLUMNS} from tenants where id = any($1::int[]) order by id`,
+};
+
+/** Returns the tenants with these ids, in the order of the ids as they are given. */
+export async function findTenantResources(
+  runner: Runner,
+  ids: readonly number[],
+): Promise<readonly TenantResource[]> {
+  const rows = await runner.run<ResourceRow>(findTenantRows, [intArray(ids)]);
+  const found = new Map(rows.map(parseResource).map((tenant) => [tenant.id, tenant]));
+  return ids.flatMap((id) => found.get(id) ?? []);
+}
+
+const listTenantNameRows = {
+  name: "list_tenant_names",
+  text: "select id, name from tenants where name > $1::text order by name limit $2::int",
+};
+
+/** Returns at most `limit` tenants' ids and names, by name, whose names come after `afterName`. */
+export async function listTenantNames(
+  runner: Runner,
+  afterName: string,
+  limit: number,
+): Promise<readonly Pick<TenantResource, "id" | "name">[]> {
+  return await runner.run<Pick<TenantResource, "id" | "name">>(listTenantNameRows, [afterName, limit]);
+}
+
 const insertTenantRow = {
   name: "insert_tenant",
   text: `

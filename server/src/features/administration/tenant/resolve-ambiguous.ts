@@ -12,6 +12,7 @@ import { policyFor, type Tenant } from "../../../core/domain/tenant.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import {
+  CountAmbiguousRecordsResponseSchema,
   type ResolveAmbiguousRecordsRequest,
   ResolveAmbiguousRecordsResponseSchema,
   type TenantAdminService,
@@ -24,7 +25,7 @@ import type { AmbiguousCursor } from "../../jobs/store/list-ambiguous.ts";
 import { recordChange } from "../audited-change.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
 import type { TenantAdminOptions } from "./options.ts";
-import { administeredNamespace, administeredTenant, lockOwnTenant } from "./own-tenant.ts";
+import { administeredNamespace, administeredTenant, lockOwnTenant, tenantOfNamespace } from "./own-tenant.ts";
 import { newRecordJob } from "./record-jobs.ts";
 import { parseReason, parseResolution } from "./record-requests.ts";
 
@@ -41,13 +42,30 @@ interface Command {
   readonly reason: string;
 }
 
-/** Returns the RPC that resolves many records. */
+/** Returns the RPCs that count and resolve many records. */
 export function createResolveAmbiguousHandlers({
   pool,
   admission,
   encryption,
-}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "resolveAmbiguousRecords"> {
+}: TenantAdminOptions): Pick<
+  Handlers<typeof TenantAdminService>,
+  "countAmbiguousRecords" | "resolveAmbiguousRecords"
+> {
   return {
+    async countAmbiguousRecords({ namespace }, call) {
+      const { id: tenantId } =
+        namespace === "" ? administeredTenant(call) : tenantOfNamespace(namespace, "namespace", call);
+      const range = {
+        tenantId,
+        namespace: namespace || undefined,
+        owner: "",
+        checkpoint: "",
+        leaseExpiredBeforeMs: undefined,
+      };
+      const { matching, isLowerBound } = await countAll(pool.of(call), range, call);
+      return create(CountAmbiguousRecordsResponseSchema, { ambiguous: BigInt(matching), isLowerBound });
+    },
+
     async resolveAmbiguousRecords(request, call) {
       if (request.namespace !== "") await loadPolicies([request.namespace], call);
       const command = parse(request, call);

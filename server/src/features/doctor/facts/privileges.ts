@@ -34,6 +34,8 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   tenant_totals: ALL,
   tenants: ALL,
   usage_hours: ALL,
+  usage_minutes: ALL,
+  usage_now: ALL,
 };
 
 /** A table of a newer or an older schema that this database lacks is skipped. */

@@ -3,8 +3,10 @@ import type { Handlers } from "../../../core/calls/call.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
 import { timestamp, Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import { findTenantResource, listTenantResources } from "../../../core/store/tenants/tenants.ts";
+import { findTenantResource } from "../../../core/store/tenants/tenants.ts";
 import {
+  type ListTenantUsageRequest,
+  ListTenantUsageRequest_Order,
   ListTenantUsageResponseSchema,
   type OperatorService,
   TenantUsageSchema,
@@ -13,10 +15,25 @@ import type { OperatorOptions } from "../../administration/operator/options.ts";
 import { checkName } from "../../administration/operator/tenant-requests.ts";
 import { pageSize, replyPage } from "../../administration/pages.ts";
 import { QUOTA_MESSAGES } from "../../administration/policy-messages.ts";
+import { TENANT_STATES } from "../../administration/tenant-messages.ts";
+import { attempts } from "../recent-use.ts";
+import {
+  type LastMinute,
+  readLastMinutes,
+  readMinutes,
+  UNUSED,
+  type UsedMinute,
+} from "../store/recent-use.ts";
 import { findTenantUse, type TenantUse } from "../store/tenant-use.ts";
+import { type RankedTenants, rankTenants, type TenantOrder } from "../tenant-ranks.ts";
+import { minuteMessage, nowMessage } from "./usage-now.ts";
 
 /** Each tenant takes some index ranges; a page of so many takes some tens of milliseconds. */
 const MAX_TENANTS = 200;
+/** A tenant's longest name. */
+const MAX_SEARCH_BYTES = 63;
+/** How long a short rush is remembered, which a new limit would refuse. */
+const BUSIEST_OF_MINUTES = 15;
 
 /** Returns the RPC that shows tenants' use beside their quotas. */
 export function createTenantUsageHandlers({
@@ -26,38 +43,77 @@ export function createTenantUsageHandlers({
   return {
     async listTenantUsage(request) {
       const violations = new Violations();
-      if (request.tenant !== "") checkName("tenant", request.tenant, violations);
-      const scope = ["ListTenantUsage", request.tenant];
+      const { search, tenant: name } = request;
+      if (name !== "") checkName("tenant", name, violations);
+      violations.text("search", search, { maxBytes: MAX_SEARCH_BYTES });
+      const order = parseOrder(request, violations);
+      const scope = ["ListTenantUsage", name, search, order];
       const size = Math.min(pageSize(request.pageSize, violations), MAX_TENANTS);
-      const [afterName = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
+      const [afterName = "", afterValue = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
       violations.throwIfAny();
 
-      const found =
-        request.tenant === ""
-          ? await listTenantResources(pool, afterName, size + 1)
-          : await findNamed(pool, request.tenant);
-      const use = await findTenantUse(
-        pool,
-        found.slice(0, size).map(({ id }) => id),
-      );
+      const lastMinutes = await readLastMinutes(pool);
+      const after = afterName === "" ? undefined : { name: afterName, value: Number(afterValue) };
+      const { found, rankOf } =
+        name === ""
+          ? await rankTenants(pool, { search, order, after, count: size + 1, lastMinutes })
+          : await findNamed(pool, name);
+      const ids = found.slice(0, size).map(({ id }) => id);
+      const [use, busiest] = await Promise.all([findTenantUse(pool, ids), findBusiestMinutes(pool, ids)]);
       const { messages, last } = replyPage(found, size, TenantUsageSchema, (tenant) =>
-        usageMessage(tenant, use.get(tenant.id)),
+        usageMessage(tenant, use.get(tenant.id), lastMinutes.get(tenant.id), busiest.get(tenant.id)),
       );
       return create(ListTenantUsageResponseSchema, {
         tenants: messages,
-        ...(last && { nextPageToken: pageTokens.write(scope, [last.name]) }),
+        ...(last && { nextPageToken: pageTokens.write(scope, [last.name, String(rankOf(last.id))]) }),
       });
     },
   };
 }
 
-/** Returns the tenant with a name, if there is one. */
-async function findNamed(pool: Runner, name: string): Promise<readonly TenantResource[]> {
-  const tenant = await findTenantResource(pool, name);
-  return tenant === undefined ? [] : [tenant];
+/** Parses by what tenants are ordered. Adds a violation for an unknown order. */
+function parseOrder({ order }: ListTenantUsageRequest, violations: Violations): TenantOrder {
+  switch (order) {
+    case ListTenantUsageRequest_Order.UNSPECIFIED:
+      return "name";
+    case ListTenantUsageRequest_Order.RATE:
+      return "rate";
+    case ListTenantUsageRequest_Order.REFUSED:
+      return "refused";
+    case ListTenantUsageRequest_Order.USAGE:
+      return "usage";
+    default:
+      violations.add("order", "must be an order of tenants");
+      return "name";
+  }
 }
 
-function usageMessage(tenant: TenantResource, use: TenantUse | undefined) {
+/** Returns the tenant with a name, if there is one. */
+async function findNamed(pool: Runner, name: string): Promise<RankedTenants> {
+  const tenant = await findTenantResource(pool, name);
+  return { found: tenant === undefined ? [] : [tenant], rankOf: () => 0 };
+}
+
+/** Returns the busiest of the last minutes of tenants, by their ids. */
+async function findBusiestMinutes(
+  pool: Runner,
+  ids: readonly number[],
+): Promise<ReadonlyMap<number, UsedMinute>> {
+  const busiest = new Map<number, UsedMinute>();
+  for (const minute of await readMinutes(pool, ids, BUSIEST_OF_MINUTES)) {
+    const before = busiest.get(minute.tenantId);
+    if (before === undefined || attempts(minute.counts) > attempts(before.counts))
+      busiest.set(minute.tenantId, minute);
+  }
+  return busiest;
+}
+
+function usageMessage(
+  tenant: TenantResource,
+  use: TenantUse | undefined,
+  now: LastMinute | undefined,
+  busiest: UsedMinute | undefined,
+) {
   if (use === undefined) throw new Error("a listed tenant has no use");
   const { quotas } = tenant;
   return create(TenantUsageSchema, {
@@ -71,5 +127,10 @@ function usageMessage(tenant: TenantResource, use: TenantUse | undefined) {
     unfinishedRecordJobs: use.unfinishedJobs,
     recentClaims: use.recentClaims,
     recentSince: timestamp(use.recentSinceMs),
+    recentRefused: use.recentRefused,
+    recentWouldBeRefused: use.recentWouldBeRefused,
+    state: TENANT_STATES[tenant.state],
+    now: nowMessage("", now ?? UNUSED),
+    ...(busiest && { busiestMinute: minuteMessage(busiest) }),
   });
 }

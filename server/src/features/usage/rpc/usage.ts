@@ -118,6 +118,11 @@ function usageSum({ hourMs, counters }: UsageSum) {
     lateKeysRefused: BigInt(counters.late_keys_refused),
     lateKeysGranted: BigInt(counters.late_keys_granted),
     withoutKeyTime: BigInt(counters.without_key_time),
+    refusedByRate: BigInt(counters.refused_by_rate),
+    refusedByConcurrency: BigInt(counters.refused_by_concurrency),
+    refusedByRecords: BigInt(counters.refused_by_records),
+    refusedByBytes: BigInt(counters.refused_by_bytes),
+    wouldBeRefused: BigInt(counters.would_be_refused),
   };
 }
 

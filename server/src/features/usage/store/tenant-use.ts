@@ -11,7 +11,14 @@ export interface TenantUse {
   /** Answered claims since `recentSinceMs`, the begin of the last full hour, in milliseconds since the Unix epoch. */
   readonly recentClaims: bigint;
   readonly recentSinceMs: number;
+  /** Of the same hours: refused by a quota, and beyond one that refuses nothing. */
+  readonly recentRefused: bigint;
+  readonly recentWouldBeRefused: bigint;
 }
+
+/** SQL for what quotas refused in an hour `u`. */
+const REFUSED_SUM =
+  "u.refused_by_rate + u.refused_by_concurrency + u.refused_by_records + u.refused_by_bytes";
 
 const readTenantUse = {
   name: "read_tenant_use",
@@ -23,13 +30,18 @@ select i.tenant_id, c.records::text as live_records, c.stored_bytes::text as sto
        (select count(*) from namespaces n where n.tenant_id = i.tenant_id)::int as declared_namespaces,
        (select count(*) from record_jobs j where j.tenant_id = i.tenant_id and j.finished_at is null)::int
          as unfinished_jobs,
-       (select coalesce(sum(u.claims), 0)
-          from usage_hours u
-         where u.tenant_id = i.tenant_id
-           and u.hour >= recent.since)::text as recent_claims,
+       hours.claims::text as recent_claims, hours.refused::text as recent_refused,
+       hours.would_be_refused::text as recent_would_be_refused,
        date_part('epoch', recent.since) * 1000 as recent_since_ms
   from unnest($1::int[]) as i (tenant_id)
  cross join recent
+ cross join lateral (
+       select coalesce(sum(u.claims), 0) as claims,
+              coalesce(sum(${REFUSED_SUM}), 0) as refused,
+              coalesce(sum(u.would_be_refused), 0) as would_be_refused
+         from usage_hours u
+        where u.tenant_id = i.tenant_id
+          and u.hour >= recent.since) hours
   left join lateral (
        select t.records, t.stored_bytes
          from tenant_totals t
@@ -45,6 +57,8 @@ interface Row {
   readonly declared_namespaces: number;
   readonly unfinished_jobs: number;
   readonly recent_claims: string;
+  readonly recent_refused: string;
+  readonly recent_would_be_refused: string;
   readonly recent_since_ms: number;
 }
 
@@ -65,7 +79,38 @@ export async function findTenantUse(
         unfinishedJobs: row.unfinished_jobs,
         recentClaims: BigInt(row.recent_claims),
         recentSinceMs: row.recent_since_ms,
+        recentRefused: BigInt(row.recent_refused),
+        recentWouldBeRefused: BigInt(row.recent_would_be_refused),
       },
     ]),
   );
+}
+
+/** Sums a tenant's use of the last full hour and the current one. */
+export interface RecentSum {
+  readonly tenantId: number;
+  readonly claims: number;
+  readonly refused: number;
+}
+
+/** Reads the hours of all tenants, of which a tenant has two for each namespace, by their index. */
+const sumRecentHours = {
+  name: "sum_recent_use",
+  text: `
+select u.tenant_id, sum(u.claims)::float8 as claims, sum(${REFUSED_SUM})::float8 as refused
+  from usage_hours u
+ where u.hour at time zone 'utc' >= date_trunc('hour', now() at time zone 'utc') - interval '1 hour'
+ group by u.tenant_id`,
+};
+
+interface SumRow {
+  readonly tenant_id: number;
+  readonly claims: number;
+  readonly refused: number;
+}
+
+/** Returns the sums of all tenants that were used in the last full hour or the current one. */
+export async function sumRecentUse(runner: Runner): Promise<readonly RecentSum[]> {
+  const rows = await runner.run<SumRow>(sumRecentHours, []);
+  return rows.map(({ tenant_id: tenantId, claims, refused }) => ({ tenantId, claims, refused }));
 }

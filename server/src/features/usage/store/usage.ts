@@ -22,6 +22,8 @@ export interface UsageCount {
   readonly tenantId: number;
   readonly namespace: string;
   readonly counters: Readonly<Record<UsageCounter, number>>;
+  /** Answered claims by `latencyBucket`; not stored with the hour. */
+  readonly latency: readonly number[];
   /** By distinct retentions: more than one if the policy has changed. */
   readonly retentions: readonly RetentionUsage[];
 }

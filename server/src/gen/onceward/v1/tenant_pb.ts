@@ -14,7 +14,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/tenant.proto.
  */
 export const file_onceward_v1_tenant: GenFile = /*@__PURE__*/
-  fileDesc("ChhvbmNld2FyZC92MS90ZW5hbnQucHJvdG8SC29uY2V3YXJkLnYxIpYDCgZUZW5hbnQSDAoEbmFtZRgBIAEoCRIoCgVzdGF0ZRgCIAEoDjIZLm9uY2V3YXJkLnYxLlRlbmFudC5TdGF0ZRIjCgZwb2xpY3kYAyABKAsyEy5vbmNld2FyZC52MS5Qb2xpY3kSLQoQZWZmZWN0aXZlX3BvbGljeRgEIAEoCzITLm9uY2V3YXJkLnYxLlBvbGljeRIwCg1wb2xpY3lfYm91bmRzGAUgASgLMhkub25jZXdhcmQudjEuUG9saWN5Qm91bmRzEiMKBnF1b3RhcxgGIAEoCzITLm9uY2V3YXJkLnYxLlF1b3RhcxIuCgpjcmVhdGVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRldGFnGAggASgJImsKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEAoMU1RBVEVfQUNUSVZFEAESEwoPU1RBVEVfU1VTUEVOREVEEAISEgoOU1RBVEVfREVMRVRJTkcQAxIQCgxTVEFURV9NT1ZJTkcQBCKrAQoJTmFtZXNwYWNlEgwKBG5hbWUYASABKAkSIwoGcG9saWN5GAIgASgLMhMub25jZXdhcmQudjEuUG9saWN5Ei0KEGVmZmVjdGl2ZV9wb2xpY3kYAyABKAsyEy5vbmNld2FyZC52MS5Qb2xpY3kSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEZXRhZxgFIAEoCSJyCg9SZXRlbnRpb25FZmZlY3QSFwoPcmVjb3Jkc19jaGFuZ2VkGAEgASgDEhkKEXJlY29yZHNfZm9yZ290dGVuGAIgASgDEhgKEHJlY29yZHNfZXhhbWluZWQYAyABKAMSEQoJdHJ1bmNhdGVkGAQgASgIItQECglSZWNvcmRKb2ISCgoCaWQYASABKAMSKQoEa2luZBgCIAEoDjIbLm9uY2V3YXJkLnYxLlJlY29yZEpvYi5LaW5kEhEKCW5hbWVzcGFjZRgDIAEoCRIrCgVzdGF0ZRgEIAEoDjIcLm9uY2V3YXJkLnYxLlJlY29yZEpvYi5TdGF0ZRIYChByZWNvcmRzX2V4YW1pbmVkGAUgASgDEhcKD3JlY29yZHNfY2hhbmdlZBgGIAEoAxIZChFyZWNvcmRzX2ZvcmdvdHRlbhgHIAEoAxIuCgpjcmVhdGVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglzdGFydHNfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2ZpbmlzaGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChByZWNvcmRzX21hdGNoaW5nGAsgASgDEhoKEnJlY29yZHNfbGVmdF9hbG9uZRgMIAEoAyJRCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX1JFU1RBTVAQARIPCgtLSU5EX0ZPUkdFVBACEhAKDEtJTkRfUkVTT0xWRRADImkKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEQoNU1RBVEVfV0FJVElORxABEhEKDVNUQVRFX1JVTk5JTkcQAhIOCgpTVEFURV9ET05FEAMSEwoPU1RBVEVfQ0FOQ0VMTEVEEAQi+gIKBkFwaUtleRIKCgJpZBgBIAEoCRImCgRyb2xlGAIgASgOMhgub25jZXdhcmQudjEuQXBpS2V5LlJvbGUSDQoFbGFiZWwYAyABKAkSEgoKbmFtZXNwYWNlcxgEIAMoCRIuCgpjcmVhdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpleHBpcmVzX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpyZXZva2VkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxsYXN0X3VzZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIlcKBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfQ0FMTEVSEAESFQoRUk9MRV9URU5BTlRfQURNSU4QAhIRCg1ST0xFX09QRVJBVE9SEAMijwMKCkF1ZGl0RXZlbnQSCgoCaWQYASABKAMSJgoCYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnRlbmFudBgDIAEoCRINCgVhY3RvchgEIAEoCRIOCgZhY3Rpb24YBSABKAkSDgoGdGFyZ2V0GAYgASgJEjAKB291dGNvbWUYByABKA4yHy5vbmNld2FyZC52MS5BdWRpdEV2ZW50Lk91dGNvbWUSDgoGZGVuaWFsGAggASgJEg4KBnJlYXNvbhgJIAEoCRInCgZiZWZvcmUYCiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiYKBWFmdGVyGAsgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBISCgpyZXF1ZXN0X2lkGAwgASgJEg0KBWNhbGxzGA0gASgFIkgKB091dGNvbWUSFwoTT1VUQ09NRV9VTlNQRUNJRklFRBAAEhAKDE9VVENPTUVfRE9ORRABEhIKDk9VVENPTUVfREVOSUVEEAIigwMKCVVzYWdlSG91chIRCgluYW1lc3BhY2UYASABKAkSKAoEaG91chgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGY2xhaW1zGAMgASgDEg8KB2dyYW50ZWQYBCABKAMSEAoIcmVwbGF5ZWQYBSABKAMSEwoLaW5fcHJvZ3Jlc3MYBiABKAMSEQoJYW1iaWd1b3VzGAcgASgDEhIKCm1pc21hdGNoZXMYCCABKAMSEAoIcmVjbGFpbXMYCSABKAMSDgoGZmVuY2VkGAogASgDEhMKC2NvbXBsZXRpb25zGAsgASgDEg0KBXN3ZXB0GAwgASgDEjQKD3JlcGVhdF9sYXRlbmVzcxgNIAMoCzIbLm9uY2V3YXJkLnYxLkxhdGVuZXNzQnVja2V0EhkKEWxhdGVfa2V5c19yZWZ1c2VkGA4gASgDEhkKEWxhdGVfa2V5c19ncmFudGVkGA8gASgDEhgKEHdpdGhvdXRfa2V5X3RpbWUYECABKAMiSwoOTGF0ZW5lc3NCdWNrZXQSKAoFdXBfdG8YASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDwoHcmVwZWF0cxgCIAEoA0JGCg9jb20ub25jZXdhcmQudjFCC1RlbmFudFByb3RvUAFaFm9uY2V3YXJkL3YxO29uY2V3YXJkdjGqAgtPbmNld2FyZC5WMWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_onceward_v1_policy]);
+  fileDesc("ChhvbmNld2FyZC92MS90ZW5hbnQucHJvdG8SC29uY2V3YXJkLnYxIpYDCgZUZW5hbnQSDAoEbmFtZRgBIAEoCRIoCgVzdGF0ZRgCIAEoDjIZLm9uY2V3YXJkLnYxLlRlbmFudC5TdGF0ZRIjCgZwb2xpY3kYAyABKAsyEy5vbmNld2FyZC52MS5Qb2xpY3kSLQoQZWZmZWN0aXZlX3BvbGljeRgEIAEoCzITLm9uY2V3YXJkLnYxLlBvbGljeRIwCg1wb2xpY3lfYm91bmRzGAUgASgLMhkub25jZXdhcmQudjEuUG9saWN5Qm91bmRzEiMKBnF1b3RhcxgGIAEoCzITLm9uY2V3YXJkLnYxLlF1b3RhcxIuCgpjcmVhdGVkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRldGFnGAggASgJImsKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEAoMU1RBVEVfQUNUSVZFEAESEwoPU1RBVEVfU1VTUEVOREVEEAISEgoOU1RBVEVfREVMRVRJTkcQAxIQCgxTVEFURV9NT1ZJTkcQBCKrAQoJTmFtZXNwYWNlEgwKBG5hbWUYASABKAkSIwoGcG9saWN5GAIgASgLMhMub25jZXdhcmQudjEuUG9saWN5Ei0KEGVmZmVjdGl2ZV9wb2xpY3kYAyABKAsyEy5vbmNld2FyZC52MS5Qb2xpY3kSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEZXRhZxgFIAEoCSJyCg9SZXRlbnRpb25FZmZlY3QSFwoPcmVjb3Jkc19jaGFuZ2VkGAEgASgDEhkKEXJlY29yZHNfZm9yZ290dGVuGAIgASgDEhgKEHJlY29yZHNfZXhhbWluZWQYAyABKAMSEQoJdHJ1bmNhdGVkGAQgASgIItQECglSZWNvcmRKb2ISCgoCaWQYASABKAMSKQoEa2luZBgCIAEoDjIbLm9uY2V3YXJkLnYxLlJlY29yZEpvYi5LaW5kEhEKCW5hbWVzcGFjZRgDIAEoCRIrCgVzdGF0ZRgEIAEoDjIcLm9uY2V3YXJkLnYxLlJlY29yZEpvYi5TdGF0ZRIYChByZWNvcmRzX2V4YW1pbmVkGAUgASgDEhcKD3JlY29yZHNfY2hhbmdlZBgGIAEoAxIZChFyZWNvcmRzX2ZvcmdvdHRlbhgHIAEoAxIuCgpjcmVhdGVkX2F0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglzdGFydHNfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2ZpbmlzaGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIYChByZWNvcmRzX21hdGNoaW5nGAsgASgDEhoKEnJlY29yZHNfbGVmdF9hbG9uZRgMIAEoAyJRCgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABIQCgxLSU5EX1JFU1RBTVAQARIPCgtLSU5EX0ZPUkdFVBACEhAKDEtJTkRfUkVTT0xWRRADImkKBVN0YXRlEhUKEVNUQVRFX1VOU1BFQ0lGSUVEEAASEQoNU1RBVEVfV0FJVElORxABEhEKDVNUQVRFX1JVTk5JTkcQAhIOCgpTVEFURV9ET05FEAMSEwoPU1RBVEVfQ0FOQ0VMTEVEEAQi+gIKBkFwaUtleRIKCgJpZBgBIAEoCRImCgRyb2xlGAIgASgOMhgub25jZXdhcmQudjEuQXBpS2V5LlJvbGUSDQoFbGFiZWwYAyABKAkSEgoKbmFtZXNwYWNlcxgEIAMoCRIuCgpjcmVhdGVkX2F0GAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpleHBpcmVzX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpyZXZva2VkX2F0GAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxsYXN0X3VzZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIlcKBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfQ0FMTEVSEAESFQoRUk9MRV9URU5BTlRfQURNSU4QAhIRCg1ST0xFX09QRVJBVE9SEAMijwMKCkF1ZGl0RXZlbnQSCgoCaWQYASABKAMSJgoCYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnRlbmFudBgDIAEoCRINCgVhY3RvchgEIAEoCRIOCgZhY3Rpb24YBSABKAkSDgoGdGFyZ2V0GAYgASgJEjAKB291dGNvbWUYByABKA4yHy5vbmNld2FyZC52MS5BdWRpdEV2ZW50Lk91dGNvbWUSDgoGZGVuaWFsGAggASgJEg4KBnJlYXNvbhgJIAEoCRInCgZiZWZvcmUYCiABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiYKBWFmdGVyGAsgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBISCgpyZXF1ZXN0X2lkGAwgASgJEg0KBWNhbGxzGA0gASgFIkgKB091dGNvbWUSFwoTT1VUQ09NRV9VTlNQRUNJRklFRBAAEhAKDE9VVENPTUVfRE9ORRABEhIKDk9VVENPTUVfREVOSUVEEAIijAQKCVVzYWdlSG91chIRCgluYW1lc3BhY2UYASABKAkSKAoEaG91chgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGY2xhaW1zGAMgASgDEg8KB2dyYW50ZWQYBCABKAMSEAoIcmVwbGF5ZWQYBSABKAMSEwoLaW5fcHJvZ3Jlc3MYBiABKAMSEQoJYW1iaWd1b3VzGAcgASgDEhIKCm1pc21hdGNoZXMYCCABKAMSEAoIcmVjbGFpbXMYCSABKAMSDgoGZmVuY2VkGAogASgDEhMKC2NvbXBsZXRpb25zGAsgASgDEg0KBXN3ZXB0GAwgASgDEjQKD3JlcGVhdF9sYXRlbmVzcxgNIAMoCzIbLm9uY2V3YXJkLnYxLkxhdGVuZXNzQnVja2V0EhkKEWxhdGVfa2V5c19yZWZ1c2VkGA4gASgDEhkKEWxhdGVfa2V5c19ncmFudGVkGA8gASgDEhgKEHdpdGhvdXRfa2V5X3RpbWUYECABKAMSFwoPcmVmdXNlZF9ieV9yYXRlGBEgASgDEh4KFnJlZnVzZWRfYnlfY29uY3VycmVuY3kYEiABKAMSGgoScmVmdXNlZF9ieV9yZWNvcmRzGBMgASgDEhgKEHJlZnVzZWRfYnlfYnl0ZXMYFCABKAMSGAoQd291bGRfYmVfcmVmdXNlZBgVIAEoAyL3AgoIVXNhZ2VOb3cSEQoJbmFtZXNwYWNlGAEgASgJEhkKEWNsYWltc19wZXJfc2Vjb25kGAIgASgBEg4KBmNsYWltcxgDIAEoAxISCgpkdXBsaWNhdGVzGAQgASgDEhIKCm1pc21hdGNoZXMYBSABKAMSGQoRbGF0ZV9rZXlzX3JlZnVzZWQYBiABKAMSFwoPcmVmdXNlZF9ieV9yYXRlGAcgASgDEh4KFnJlZnVzZWRfYnlfY29uY3VycmVuY3kYCCABKAMSGgoScmVmdXNlZF9ieV9yZWNvcmRzGAkgASgDEhgKEHJlZnVzZWRfYnlfYnl0ZXMYCiABKAMSGAoQd291bGRfYmVfcmVmdXNlZBgLIAEoAxIxCg5tZWRpYW5fbGF0ZW5jeRgMIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgtwOTlfbGF0ZW5jeRgNIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiLXAQoLVXNhZ2VNaW51dGUSKgoGbWludXRlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZjbGFpbXMYAiABKAMSEgoKZHVwbGljYXRlcxgDIAEoAxISCgptaXNtYXRjaGVzGAQgASgDEhkKEWxhdGVfa2V5c19yZWZ1c2VkGAUgASgDEg8KB3JlZnVzZWQYBiABKAMSGAoQd291bGRfYmVfcmVmdXNlZBgHIAEoAxIeChZwZWFrX2NsYWltc19wZXJfc2Vjb25kGAggASgBIksKDkxhdGVuZXNzQnVja2V0EigKBXVwX3RvGAEgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg8KB3JlcGVhdHMYAiABKANCRgoPY29tLm9uY2V3YXJkLnYxQgtUZW5hbnRQcm90b1ABWhZvbmNld2FyZC92MTtvbmNld2FyZHYxqgILT25jZXdhcmQuVjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_onceward_v1_policy]);
 
 /**
  * A customer of the service.
@@ -691,6 +691,9 @@ export const AuditEvent_OutcomeSchema: GenEnum<AuditEvent_Outcome> = /*@__PURE__
  */
 export type UsageHour = Message<"onceward.v1.UsageHour"> & {
   /**
+   * Empty: calls that were refused by a quota before their namespace was read, and those of further namespaces of tenants whose
+   * calls are refused in more than 100 at once.
+   *
    * @generated from field: string namespace = 1;
    */
   namespace: string;
@@ -801,6 +804,36 @@ export type UsageHour = Message<"onceward.v1.UsageHour"> & {
    * @generated from field: int64 without_key_time = 16;
    */
   withoutKeyTime: bigint;
+
+  /**
+   * Calls and operations beyond a quota of the tenant, refused with QUOTA_RATE, QUOTA_CONCURRENCY, QUOTA_RECORDS and QUOTA_BYTES.
+   * They are not among `claims`. A refused batch counts once.
+   *
+   * @generated from field: int64 refused_by_rate = 17;
+   */
+  refusedByRate: bigint;
+
+  /**
+   * @generated from field: int64 refused_by_concurrency = 18;
+   */
+  refusedByConcurrency: bigint;
+
+  /**
+   * @generated from field: int64 refused_by_records = 19;
+   */
+  refusedByRecords: bigint;
+
+  /**
+   * @generated from field: int64 refused_by_bytes = 20;
+   */
+  refusedByBytes: bigint;
+
+  /**
+   * Calls and operations beyond a quota that were answered, because of Quotas.dry_run.
+   *
+   * @generated from field: int64 would_be_refused = 21;
+   */
+  wouldBeRefused: bigint;
 };
 
 /**
@@ -809,6 +842,161 @@ export type UsageHour = Message<"onceward.v1.UsageHour"> & {
  */
 export const UsageHourSchema: GenMessage<UsageHour> = /*@__PURE__*/
   messageDesc(file_onceward_v1_tenant, 6);
+
+/**
+ * What happened in the last minute, as the replicas counted it. Counts of the last seconds are missing, and a replica that stops
+ * takes its counts with it.
+ *
+ * @generated from message onceward.v1.UsageNow
+ */
+export type UsageNow = Message<"onceward.v1.UsageNow"> & {
+  /**
+   * Empty: all namespaces together, or calls without one as UsageHour.namespace.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * Claims that were answered or refused, a second.
+   *
+   * @generated from field: double claims_per_second = 2;
+   */
+  claimsPerSecond: number;
+
+  /**
+   * Answered claims.
+   *
+   * @generated from field: int64 claims = 3;
+   */
+  claims: bigint;
+
+  /**
+   * Duplicates that were stopped: answered with the stored result, or while another worker has the claim.
+   *
+   * @generated from field: int64 duplicates = 4;
+   */
+  duplicates: bigint;
+
+  /**
+   * As UsageHour.
+   *
+   * @generated from field: int64 mismatches = 5;
+   */
+  mismatches: bigint;
+
+  /**
+   * @generated from field: int64 late_keys_refused = 6;
+   */
+  lateKeysRefused: bigint;
+
+  /**
+   * @generated from field: int64 refused_by_rate = 7;
+   */
+  refusedByRate: bigint;
+
+  /**
+   * @generated from field: int64 refused_by_concurrency = 8;
+   */
+  refusedByConcurrency: bigint;
+
+  /**
+   * @generated from field: int64 refused_by_records = 9;
+   */
+  refusedByRecords: bigint;
+
+  /**
+   * @generated from field: int64 refused_by_bytes = 10;
+   */
+  refusedByBytes: bigint;
+
+  /**
+   * @generated from field: int64 would_be_refused = 11;
+   */
+  wouldBeRefused: bigint;
+
+  /**
+   * Half of the claims were answered within this time, and 99 of 100. It begins when the message has arrived, and ends before a
+   * wait for another worker (ClaimRequest.wait). Upper bounds: each at most twice the true one. Unset without a claim.
+   *
+   * @generated from field: google.protobuf.Duration median_latency = 12;
+   */
+  medianLatency?: Duration | undefined;
+
+  /**
+   * @generated from field: google.protobuf.Duration p99_latency = 13;
+   */
+  p99Latency?: Duration | undefined;
+};
+
+/**
+ * Describes the message onceward.v1.UsageNow.
+ * Use `create(UsageNowSchema)` to create a new message.
+ */
+export const UsageNowSchema: GenMessage<UsageNow> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant, 7);
+
+/**
+ * The sums of a minute, as the replicas counted it.
+ *
+ * @generated from message onceward.v1.UsageMinute
+ */
+export type UsageMinute = Message<"onceward.v1.UsageMinute"> & {
+  /**
+   * The beginning of the minute, UTC.
+   *
+   * @generated from field: google.protobuf.Timestamp minute = 1;
+   */
+  minute?: Timestamp | undefined;
+
+  /**
+   * As UsageNow, all namespaces together.
+   *
+   * @generated from field: int64 claims = 2;
+   */
+  claims: bigint;
+
+  /**
+   * @generated from field: int64 duplicates = 3;
+   */
+  duplicates: bigint;
+
+  /**
+   * @generated from field: int64 mismatches = 4;
+   */
+  mismatches: bigint;
+
+  /**
+   * @generated from field: int64 late_keys_refused = 5;
+   */
+  lateKeysRefused: bigint;
+
+  /**
+   * Refused by a quota.
+   *
+   * @generated from field: int64 refused = 6;
+   */
+  refused: bigint;
+
+  /**
+   * @generated from field: int64 would_be_refused = 7;
+   */
+  wouldBeRefused: bigint;
+
+  /**
+   * The highest rate of claims, answered or refused, within about 5 s of the minute (ONCEWARD_USAGE_FLUSH).
+   *
+   * @generated from field: double peak_claims_per_second = 8;
+   */
+  peakClaimsPerSecond: number;
+};
+
+/**
+ * Describes the message onceward.v1.UsageMinute.
+ * Use `create(UsageMinuteSchema)` to create a new message.
+ */
+export const UsageMinuteSchema: GenMessage<UsageMinute> = /*@__PURE__*/
+  messageDesc(file_onceward_v1_tenant, 8);
 
 /**
  * Repeats that arrived at most `up_to` after the first claim, and later than a fifth less: 1 s, 1.2 s, 1.5 s and so on. In hours of
@@ -835,5 +1023,5 @@ export type LatenessBucket = Message<"onceward.v1.LatenessBucket"> & {
  * Use `create(LatenessBucketSchema)` to create a new message.
  */
 export const LatenessBucketSchema: GenMessage<LatenessBucket> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_tenant, 7);
+  messageDesc(file_onceward_v1_tenant, 9);
 

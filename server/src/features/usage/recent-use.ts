@@ -1,0 +1,188 @@
+import { LATENCY_BUCKETS } from "./latency.ts";
+import type { UsageCount } from "./store/usage.ts";
+
+/** What is counted of a minute, in the order of its numbers. */
+export const RECENT_COUNTERS = [
+  "claims",
+  "duplicates",
+  "mismatches",
+  "late_keys_refused",
+  "refused_by_rate",
+  "refused_by_concurrency",
+  "refused_by_records",
+  "refused_by_bytes",
+  "would_be_refused",
+] as const;
+
+/** The counters, and behind them claims by `latencyBucket`. Zeros at the end may be missing. */
+export type RecentCounts = readonly number[];
+
+/** The counts of namespaces, by tenant. */
+export type CountsByNamespace = Readonly<Record<string, Readonly<Record<string, RecentCounts>>>>;
+
+/** The counts of a tenant in one minute, and behind them the highest rate in claims a second, in thousandths. */
+export type CountsByTenant = Readonly<Record<string, RecentCounts>>;
+
+/** A minute that has ended, in milliseconds since the Unix epoch. */
+export interface EndedMinute {
+  readonly minuteMs: number;
+  readonly counts: CountsByTenant;
+}
+
+const LENGTH = RECENT_COUNTERS.length + LATENCY_BUCKETS;
+/** The counters of refusals by quotas. */
+const REFUSED = [4, 5, 6, 7] as const;
+const WINDOW_S = 60;
+const MINUTE_MS = 60_000;
+
+/**
+ * Namespaces that have counts of their own, ten times as many as tenants have labels of metrics: 100 KB of a replica's row. Those
+ * with the fewest calls share the counts of their tenant's calls without a namespace, and tenants beyond them have none.
+ */
+const MAX_NAMESPACES = 1000;
+
+interface Entry {
+  readonly tenantId: number;
+  readonly namespace: string;
+  readonly counts: number[];
+}
+
+interface Slot {
+  readonly seconds: number;
+  readonly entries: readonly Entry[];
+}
+
+/** The counts that a replica flushes, of the last minute, and of each minute since the last call of `takeEnded`. */
+export interface RecentUse {
+  /** Adds the counts of a flush. */
+  add(counts: readonly UsageCount[]): void;
+  /** Ends a time of counting, which began at the end of the one before. `nowMs`: since the Unix epoch. */
+  endSlot(nowMs: number): void;
+  /** Returns the sums of the times that ended within the last minute, and how long they took together. */
+  lastMinute(): { readonly seconds: number; readonly counts: CountsByNamespace };
+  /** Returns the minutes that have ended. They are returned again until `forgetEnded`. */
+  ended(): readonly EndedMinute[];
+  forgetEnded(): void;
+}
+
+/** @param startedAtMs when counting begins, in milliseconds since the Unix epoch. */
+export function createRecentUse(startedAtMs: number, maxNamespaces = MAX_NAMESPACES): RecentUse {
+  let slotFromMs = startedAtMs;
+  let open: Entry[] = [];
+  let slots: Slot[] = [];
+  let minuteMs = minuteOf(startedAtMs);
+  let byTenant = new Map<number, number[]>();
+  let ended: EndedMinute[] = [];
+
+  function addToMinute(entries: readonly Entry[], seconds: number): void {
+    const inSlot = new Map<number, number[]>();
+    for (const { tenantId, counts } of entries) addTo(inSlot, tenantId, counts);
+    for (const [tenantId, counts] of inSlot) {
+      const sum = byTenant.get(tenantId) ?? new Array<number>(RECENT_COUNTERS.length + 1).fill(0);
+      if (counts.every((count) => count === 0)) continue;
+      for (const index of RECENT_COUNTERS.keys()) sum[index] = at(sum, index) + at(counts, index);
+      const perThousandSeconds = Math.round((attempts(counts) / seconds) * 1000);
+      sum[RECENT_COUNTERS.length] = Math.max(at(sum, RECENT_COUNTERS.length), perThousandSeconds);
+      byTenant.set(tenantId, sum);
+    }
+  }
+
+  return {
+    add(counts) {
+      open = busiest([...open, ...counts.map(entryOf)], maxNamespaces);
+    },
+    endSlot(nowMs) {
+      // A clock that was set back.
+      const seconds = Math.max(nowMs - slotFromMs, 1) / 1000;
+      slots.push({ seconds, entries: open });
+      while (slots.length > 1 && total(slots.slice(1)) >= WINDOW_S) slots = slots.slice(1);
+      const minute = minuteOf(nowMs);
+      if (minute !== minuteMs) {
+        if (byTenant.size > 0) ended.push({ minuteMs, counts: Object.fromEntries(byTenant) });
+        byTenant = new Map();
+        minuteMs = minute;
+      }
+      addToMinute(open, seconds);
+      slotFromMs = nowMs;
+      open = [];
+    },
+    lastMinute() {
+      const counts: Record<string, Record<string, RecentCounts>> = {};
+      const all = busiest(
+        slots.flatMap(({ entries }) => entries),
+        maxNamespaces,
+      );
+      for (const { tenantId, namespace, counts: of } of all) {
+        if (of.every((count) => count === 0)) continue;
+        counts[tenantId] ??= {};
+        counts[tenantId][namespace] = withoutZeros(of);
+      }
+      return { seconds: total(slots), counts };
+    },
+    ended: () => ended,
+    forgetEnded() {
+      ended = [];
+    },
+  };
+}
+
+/** Returns how many claims were answered or refused. */
+export function attempts(counts: RecentCounts): number {
+  return REFUSED.reduce((sum, index) => sum + at(counts, index), at(counts, 0));
+}
+
+function entryOf({ tenantId, namespace, counters, latency }: UsageCount): Entry {
+  const counts = RECENT_COUNTERS.map((name) =>
+    name === "duplicates" ? counters.replayed + counters.in_progress : counters[name],
+  );
+  return { tenantId, namespace, counts: [...counts, ...latency] };
+}
+
+/** Adds up the entries of each namespace, and returns the busiest of them with what remains of their tenants. */
+function busiest(entries: readonly Entry[], max: number): Entry[] {
+  const byNamespace = new Map<number, Map<string, number[]>>();
+  for (const { tenantId, namespace, counts } of entries) {
+    const namespaces = byNamespace.get(tenantId) ?? new Map<string, number[]>();
+    byNamespace.set(tenantId, namespaces);
+    addTo(namespaces, namespace, counts);
+  }
+  const sums = [...byNamespace].flatMap(([tenantId, namespaces]) =>
+    Array.from(namespaces, ([namespace, counts]): Entry => ({ tenantId, namespace, counts })),
+  );
+  if (sums.length <= max) return sums;
+  const sorted = sums.toSorted((a, b) => attempts(b.counts) - attempts(a.counts));
+  const kept = new Map(sorted.slice(0, max).map((entry) => [`${entry.tenantId} ${entry.namespace}`, entry]));
+  const tenants = new Set(Array.from(kept.values(), ({ tenantId }) => tenantId));
+  for (const { tenantId, counts } of sorted.slice(max)) {
+    if (!tenants.has(tenantId)) continue;
+    const name = `${tenantId} `;
+    const rest = kept.get(name) ?? { tenantId, namespace: "", counts: [] };
+    kept.set(name, { ...rest, counts: sumOf(rest.counts, counts) });
+  }
+  return [...kept.values()];
+}
+
+function addTo<Key>(sums: Map<Key, number[]>, key: Key, counts: RecentCounts): void {
+  sums.set(key, sumOf(sums.get(key) ?? [], counts));
+}
+
+/** Returns the sums of two lists of counts. */
+export function sumOf(one: RecentCounts, other: RecentCounts): number[] {
+  return Array.from({ length: LENGTH }, (_, index) => at(one, index) + at(other, index));
+}
+
+function withoutZeros(counts: RecentCounts): RecentCounts {
+  return counts.slice(0, counts.findLastIndex((count) => count > 0) + 1);
+}
+
+function at(counts: RecentCounts, index: number): number {
+  return counts[index] ?? 0;
+}
+
+function total(slots: readonly Slot[]): number {
+  return slots.reduce((sum, { seconds }) => sum + seconds, 0);
+}
+
+function minuteOf(ms: number): number {
+  return Math.floor(ms / MINUTE_MS) * MINUTE_MS;
+}

@@ -1,0 +1,106 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import type { Handlers } from "../../../core/calls/call.ts";
+import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
+import { timestamp, Violations } from "../../../core/messages/violations.ts";
+import {
+  GetUsageNowResponseSchema,
+  type TenantAdminService,
+} from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import {
+  type UsageMinute,
+  UsageMinuteSchema,
+  type UsageNow,
+  UsageNowSchema,
+} from "../../../gen/onceward/v1/tenant_pb.ts";
+import type { TenantAdminOptions } from "../../administration/tenant/options.ts";
+import { administeredNamespace, administeredTenant } from "../../administration/tenant/own-tenant.ts";
+import { latencyQuantileMs } from "../latency.ts";
+import { RECENT_COUNTERS, type RecentCounts } from "../recent-use.ts";
+import {
+  addLastMinutes,
+  type LastMinute,
+  readLastMinute,
+  readMinutes,
+  UNUSED,
+  type UsedMinute,
+} from "../store/recent-use.ts";
+
+const MAX_NAMESPACES = 100;
+const MINUTES_SHOWN = 60;
+
+/** Returns the RPC for what happens now. */
+export function createUsageNowHandlers({
+  pool,
+}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "getUsageNow"> {
+  return {
+    async getUsageNow({ namespace }, call) {
+      const violations = new Violations();
+      if (namespace !== "" && !NAMESPACE_PATTERN.test(namespace)) {
+        violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
+      }
+      const { id } = namespace === "" ? administeredTenant(call) : administeredNamespace(call, namespace);
+      violations.throwIfAny();
+
+      const runner = pool.of(call);
+      const byNamespace = await readLastMinute(runner, id);
+      if (namespace !== "") {
+        const total = nowMessage(namespace, byNamespace.get(namespace) ?? UNUSED);
+        return create(GetUsageNowResponseSchema, { total });
+      }
+      const sorted = [...byNamespace].sort(([, a], [, b]) => b.claimsPerSecond - a.claimsPerSecond);
+      const minutes = await readMinutes(runner, [id], MINUTES_SHOWN);
+      return create(GetUsageNowResponseSchema, {
+        total: nowMessage("", [...byNamespace.values()].reduce(addLastMinutes, UNUSED)),
+        namespaces: sorted.slice(0, MAX_NAMESPACES).map(([name, of]) => nowMessage(name, of)),
+        minutes: minutes.map(minuteMessage),
+      });
+    },
+  };
+}
+
+/** Returns a last minute as callers see it. */
+export function nowMessage(namespace: string, { counts, claimsPerSecond }: LastMinute): UsageNow {
+  const count = counterOf(counts);
+  const latency = counts.slice(RECENT_COUNTERS.length);
+  const medianMs = latencyQuantileMs(latency, 0.5);
+  const p99Ms = latencyQuantileMs(latency, 0.99);
+  return create(UsageNowSchema, {
+    namespace,
+    claimsPerSecond,
+    claims: count("claims"),
+    duplicates: count("duplicates"),
+    mismatches: count("mismatches"),
+    lateKeysRefused: count("late_keys_refused"),
+    refusedByRate: count("refused_by_rate"),
+    refusedByConcurrency: count("refused_by_concurrency"),
+    refusedByRecords: count("refused_by_records"),
+    refusedByBytes: count("refused_by_bytes"),
+    wouldBeRefused: count("would_be_refused"),
+    ...(medianMs !== undefined && { medianLatency: durationFromMs(medianMs) }),
+    ...(p99Ms !== undefined && { p99Latency: durationFromMs(p99Ms) }),
+  });
+}
+
+/** Returns a minute as callers see it. */
+export function minuteMessage({ minuteMs, counts, peakClaimsPerSecond }: UsedMinute): UsageMinute {
+  const count = counterOf(counts);
+  return create(UsageMinuteSchema, {
+    minute: timestamp(minuteMs),
+    claims: count("claims"),
+    duplicates: count("duplicates"),
+    mismatches: count("mismatches"),
+    lateKeysRefused: count("late_keys_refused"),
+    refused:
+      count("refused_by_rate") +
+      count("refused_by_concurrency") +
+      count("refused_by_records") +
+      count("refused_by_bytes"),
+    wouldBeRefused: count("would_be_refused"),
+    peakClaimsPerSecond,
+  });
+}
+
+function counterOf(counts: RecentCounts) {
+  return (name: (typeof RECENT_COUNTERS)[number]) => BigInt(counts[RECENT_COUNTERS.indexOf(name)] ?? 0);
+}

@@ -1,0 +1,168 @@
+import type { Runner } from "../../../core/store/pool.ts";
+import { float8Array, textArray } from "../../../core/store/sql-arrays.ts";
+import {
+  attempts,
+  type CountsByNamespace,
+  type EndedMinute,
+  RECENT_COUNTERS,
+  type RecentCounts,
+  type RecentUse,
+  sumOf,
+} from "../recent-use.ts";
+
+/** What a replica stores with a flush. */
+export interface StoredRecentUse {
+  readonly replicaId: string;
+  /** How long the last minute is shown, unless it is stored again. */
+  readonly validForMs: number;
+  readonly lastMinute: ReturnType<RecentUse["lastMinute"]>;
+  readonly ended: readonly EndedMinute[];
+}
+
+/** Minutes are shown for an hour. Those of replicas that have stopped are deleted by the others. */
+const storeRecent = {
+  name: "store_recent_use",
+  text: `
+with now_row as (
+  insert into usage_now as n (replica_id, valid_until, seconds, counts)
+  values ($1::uuid, now() + make_interval(secs => $2::float8 / 1000), $3::float8, $4::jsonb)
+  on conflict (replica_id) do update set
+    valid_until = excluded.valid_until, seconds = excluded.seconds, counts = excluded.counts
+), stopped as (
+  delete from usage_now where replica_id <> $1::uuid and valid_until < now() - interval '10 minutes'
+), old as (
+  delete from usage_minutes where minute < now() - interval '62 minutes'
+)
+insert into usage_minutes as m (minute, replica_id, counts)
+select to_timestamp(i.minute / 1000), $1::uuid, i.counts::jsonb
+  from unnest($5::float8[], $6::text[]) as i (minute, counts)
+on conflict (minute, replica_id) do update set counts = excluded.counts`,
+};
+
+/** Stores a replica's last minute, and minutes that have ended. It can be repeated. */
+export async function storeRecentUse(runner: Runner, use: StoredRecentUse): Promise<void> {
+  const { replicaId, validForMs, lastMinute, ended } = use;
+  await runner.run(storeRecent, [
+    replicaId,
+    validForMs,
+    lastMinute.seconds,
+    JSON.stringify(lastMinute.counts),
+    float8Array(ended.map(({ minuteMs }) => minuteMs)),
+    textArray(ended.map(({ counts }) => JSON.stringify(counts))),
+  ]);
+}
+
+/** The counts of all replicas of the last minute. */
+export interface LastMinute {
+  readonly counts: RecentCounts;
+  /** Each replica's claims, answered or refused, by its own time. */
+  readonly claimsPerSecond: number;
+}
+
+/** Of what was not used in the last minute. */
+export const UNUSED: LastMinute = { counts: [], claimsPerSecond: 0 };
+
+/** Each replica has one row. */
+const readNowOfTenant = {
+  name: "read_usage_now",
+  text: `
+select seconds, counts -> $1::text as counts
+  from usage_now
+ where valid_until > now() and counts ? $1::text`,
+};
+
+interface NowRow {
+  readonly seconds: number;
+  readonly counts: CountsByNamespace[string];
+}
+
+/** Returns a tenant's last minute by namespace. */
+export async function readLastMinute(
+  runner: Runner,
+  tenantId: number,
+): Promise<ReadonlyMap<string, LastMinute>> {
+  const rows = await runner.run<NowRow>(readNowOfTenant, [String(tenantId)]);
+  const byNamespace = new Map<string, LastMinute>();
+  for (const { seconds, counts } of rows)
+    for (const [namespace, of] of Object.entries(counts))
+      byNamespace.set(namespace, addLastMinutes(byNamespace.get(namespace), lastMinuteOf(of, seconds)));
+  return byNamespace;
+}
+
+const readNowOfAll = {
+  name: "read_usage_now_of_all",
+  text: "select seconds, counts from usage_now where valid_until > now()",
+};
+
+/** Returns the last minute of every tenant that was used in it, by its id. */
+export async function readLastMinutes(runner: Runner): Promise<ReadonlyMap<number, LastMinute>> {
+  const rows = await runner.run<{ seconds: number; counts: CountsByNamespace }>(readNowOfAll, []);
+  const byTenant = new Map<number, LastMinute>();
+  for (const { seconds, counts } of rows)
+    for (const [id, namespaces] of Object.entries(counts))
+      for (const of of Object.values(namespaces))
+        byTenant.set(Number(id), addLastMinutes(byTenant.get(Number(id)), lastMinuteOf(of, seconds)));
+  return byTenant;
+}
+
+function lastMinuteOf(counts: RecentCounts, seconds: number): LastMinute {
+  return { counts, claimsPerSecond: attempts(counts) / seconds };
+}
+
+/** Adds the counts of two replicas, or of two namespaces. */
+export function addLastMinutes(one: LastMinute | undefined, other: LastMinute): LastMinute {
+  if (one === undefined) return other;
+  return {
+    counts: sumOf(one.counts, other.counts),
+    claimsPerSecond: one.claimsPerSecond + other.claimsPerSecond,
+  };
+}
+
+/** A tenant's minute, the sums of all replicas. */
+export interface UsedMinute {
+  readonly tenantId: number;
+  readonly minuteMs: number;
+  readonly counts: RecentCounts;
+  readonly peakClaimsPerSecond: number;
+}
+
+/** Each replica has a row for each minute in which it was used: each is read once, whatever the number of tenants. */
+const readMinuteRows = {
+  name: "read_usage_minutes",
+  text: `
+select m.minute_ms, e.key::int as tenant_id, e.value as counts
+  from (select date_part('epoch', minute) * 1000 as minute_ms, counts
+          from usage_minutes
+         where minute > now() - make_interval(mins => $2::int + 1)
+           and counts ?| $1::text[]) m
+ cross join lateral jsonb_each(m.counts) e
+ where e.key = any($1::text[])
+ order by m.minute_ms`,
+};
+
+interface MinuteRow {
+  readonly minute_ms: number;
+  readonly tenant_id: number;
+  readonly counts: RecentCounts;
+}
+
+/** Returns the minutes of tenants that have ended, of the last `minutes`, at most 60, the earliest first. */
+export async function readMinutes(
+  runner: Runner,
+  tenantIds: readonly number[],
+  minutes: number,
+): Promise<readonly UsedMinute[]> {
+  const rows = await runner.run<MinuteRow>(readMinuteRows, [textArray(tenantIds.map(String)), minutes]);
+  const found = new Map<string, UsedMinute>();
+  for (const { minute_ms: minuteMs, tenant_id: tenantId, counts } of rows) {
+    const name = `${minuteMs} ${tenantId}`;
+    const before = found.get(name);
+    found.set(name, {
+      tenantId,
+      minuteMs,
+      counts: sumOf(before?.counts ?? [], counts.slice(0, RECENT_COUNTERS.length)),
+      peakClaimsPerSecond: (before?.peakClaimsPerSecond ?? 0) + (counts[RECENT_COUNTERS.length] ?? 0) / 1000,
+    });
+  }
+  return [...found.values()];
+}

@@ -1,0 +1,195 @@
+import { expect, onTestFinished, test } from "vitest";
+import { ListTenantUsageRequest_Order } from "../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
+import { type AdminWorld, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { readPages } from "../helpers/calls/pages.ts";
+import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
+import { createApiKey } from "../helpers/servers/tenants.ts";
+
+/** Stored at once, so that a test need not wait. */
+const EAGER = { ONCEWARD_USAGE_FLUSH: "100ms" };
+
+describeAdministration(
+  "what happens now",
+  (world: () => AdminWorld) => {
+    test("a tenant sees what its quotas refused, by reason and namespace, and how long claims took", async () => {
+      const tenant = await world().administeredTenant({ quota_live_records: 2 });
+      await grant(tenant.caller);
+      await tenant.caller.claim(ORDER);
+      await grant(tenant.caller, { key: "order-3" });
+      expect(await errorOf(tenant.caller.claim({ namespace: "payouts", key: "order-2" }))).toMatchObject({
+        reason: "QUOTA_RECORDS",
+      });
+      await expect
+        .poll(async () => (await tenant.admin.getUsageNow({})).total, { interval: 50 })
+        .toMatchObject({ claims: 3n, duplicates: 1n, refusedByRecords: 1n, refusedByRate: 0n });
+      const { total, namespaces } = await tenant.admin.getUsageNow({});
+      expect(total?.claimsPerSecond).toBeGreaterThan(4 / 65);
+      expect(total?.medianLatency?.nanos).toBeGreaterThan(0);
+      expect(namespaces.map(({ namespace, refusedByRecords }) => [namespace, refusedByRecords])).toEqual([
+        [ORDER.namespace, 0n],
+        ["payouts", 1n],
+      ]);
+      const of = async (namespace: string) => await tenant.admin.getUsageNow({ namespace });
+      expect(await of("payouts")).toMatchObject({
+        total: { refusedByRecords: 1n },
+        namespaces: [],
+        minutes: [],
+      });
+      expect((await of("unused")).total).toMatchObject({ claims: 0n, claimsPerSecond: 0 });
+      const { hours } = await tenant.admin.getUsage({});
+      expect(
+        hours.map(({ namespace, claims, refusedByRecords }) => [namespace, claims, refusedByRecords]),
+      ).toEqual([
+        [ORDER.namespace, 3n, 0n],
+        ["payouts", 0n, 1n],
+      ]);
+    });
+
+    test("a key that is limited to namespaces sees those, and an unknown namespace's name is not kept", async () => {
+      const tenant = await world().administeredTenant({ quota_operations_per_second: 2, quota_burst: 5 });
+      for (const key of ["a", "b", "c", "d", "e"]) await grant(tenant.caller, { key });
+      const refusedUnder = "not a namespace";
+      await errorOf(tenant.caller.claim({ namespace: refusedUnder, key: "order-2" }));
+      const operator = await world().operator();
+      // The administrator's own calls are limited as the tenant's are.
+      const now = async () =>
+        (await operator.listTenantUsage({ tenant: tenant.tenant.name })).tenants[0]?.now;
+      await expect.poll(async () => (await now())?.refusedByRate, { interval: 50 }).toBe(1n);
+      const { namespaces } = await tenant.admin.getUsageNow({});
+      expect(namespaces.map(({ namespace }) => namespace).sort()).toEqual(["", ORDER.namespace]);
+      expect(await errorOf(tenant.admin.getUsageNow({ namespace: refusedUnder }))).toMatchObject({
+        reason: "INVALID_REQUEST",
+      });
+      const limited = await createApiKey(world().database, {
+        tenantId: tenant.tenant.id,
+        role: "TENANT_ADMIN",
+        namespaces: [ORDER.namespace],
+      });
+      const admin = connectAdmin(world().server, limited);
+      expect(await errorOf(admin.getUsageNow({}))).toMatchObject({ reason: "NAMESPACE_DENIED" });
+      expect((await admin.getUsageNow({ namespace: ORDER.namespace })).total?.claims).toBe(5n);
+    });
+
+    test("calls that a quota would refuse are counted although they are answered", async () => {
+      const tenant = await world().administeredTenant({
+        quota_operations_per_second: 1,
+        quota_burst: 1,
+        quota_dry_run: true,
+      });
+      for (const key of ["a", "b", "c"]) await tenant.caller.claim({ ...ORDER, key });
+      await expect
+        .poll(async () => (await tenant.admin.getUsageNow({})).total, { interval: 50 })
+        .toMatchObject({ claims: 3n, wouldBeRefused: 2n, refusedByRate: 0n });
+    });
+
+    test("every replica answers for all of them", async () => {
+      const other = await startTestServer(world().database.url, EAGER);
+      onTestFinished(() => other.stop());
+      const tenant = await world().administeredTenant();
+      const key = await createApiKey(world().database, { tenantId: tenant.tenant.id, role: "CALLER" });
+      await grant(tenant.caller, { key: "here" });
+      await grant(connectClient(other, key), { key: "there" });
+      const there = connectAdmin(other, tenant.adminKey);
+      for (const admin of [tenant.admin, there])
+        await expect.poll(async () => (await admin.getUsageNow({})).total?.claims, { interval: 50 }).toBe(2n);
+    });
+
+    test("a minute that has ended is shown for an hour, with its highest rate, and as the busiest to operators", async () => {
+      const { admin, tenant } = await world().administeredTenant();
+      const minute = (ago: number, counts: readonly number[]) =>
+        world().database.query(
+          `insert into usage_minutes (minute, replica_id, counts)
+           values (date_trunc('minute', now()) - make_interval(mins => $1), gen_random_uuid(),
+                   jsonb_build_object($2::text, $3::jsonb))`,
+          [ago, String(tenant.id), JSON.stringify(counts)],
+        );
+      await minute(90, [7]);
+      await minute(40, [900, 0, 0, 0, 0, 0, 0, 0, 0, 90_000]);
+      await minute(3, [60, 6, 1, 2, 30, 0, 0, 0, 5, 9000]);
+      await minute(3, [40, 4, 0, 0, 0, 0, 0, 0, 0, 1500]);
+      await minute(1, [99]);
+      const { minutes } = await admin.getUsageNow({});
+      expect(minutes.map(({ claims, peakClaimsPerSecond }) => [claims, peakClaimsPerSecond])).toEqual([
+        [900n, 90],
+        [100n, 10.5],
+        [99n, 0],
+      ]);
+      expect(minutes[1]).toMatchObject({
+        duplicates: 10n,
+        mismatches: 1n,
+        lateKeysRefused: 2n,
+        refused: 30n,
+        wouldBeRefused: 5n,
+      });
+      const operator = await world().operator();
+      const { tenants } = await operator.listTenantUsage({ tenant: tenant.name });
+      expect(tenants[0]?.busiestMinute).toMatchObject({ claims: 100n, refused: 30n });
+    });
+
+    test("an operator lists the noisiest, the most refused and the most used tenants first, and searches", async () => {
+      const operator = await world().operator();
+      const made = await Promise.all([1, 2, 3].map(() => world().administeredTenant()));
+      const limited = await world().administeredTenant({ quota_operations_per_second: 1, quota_burst: 1 });
+      for (const [index, { caller }] of made.entries())
+        for (let n = 0; n <= index; n++) await caller.claim({ ...ORDER, key: `order-${n}` });
+      await grant(limited.caller, { key: "order-1" });
+      for (let n = 0; n < 9; n++) await errorOf(limited.caller.claim({ ...ORDER, key: "order-2" }));
+      const [one, two, three] = made.map(({ tenant }) => tenant.name) as [string, string, string];
+      const four = limited.tenant.name;
+      const list = (order: ListTenantUsageRequest_Order, search = "") =>
+        readPages(async (pageToken) => {
+          const page = await operator.listTenantUsage({ order, search, pageSize: 2, pageToken });
+          return { items: page.tenants, nextPageToken: page.nextPageToken };
+        });
+      const names = async (order: ListTenantUsageRequest_Order) =>
+        (await list(order))
+          .map(({ tenant }) => tenant)
+          .filter((name) => [one, two, three, four].includes(name));
+      await expect
+        .poll(() => names(ListTenantUsageRequest_Order.RATE), { interval: 100 })
+        .toEqual([four, three, two, one]);
+      expect((await names(ListTenantUsageRequest_Order.REFUSED))[0]).toBe(four);
+      expect(await names(ListTenantUsageRequest_Order.USAGE)).toEqual([three, two, ...[one, four].sort()]);
+      const [found, ...others] = await list(ListTenantUsageRequest_Order.RATE, four.slice(1));
+      expect(others).toEqual([]);
+      expect(found).toMatchObject({ tenant: four, recentRefused: 9n, now: { refusedByRate: 9n } });
+      expect(await list(ListTenantUsageRequest_Order.UNSPECIFIED, "no-such-tenant")).toEqual([]);
+      const unknown = 99 as ListTenantUsageRequest_Order;
+      expect(
+        await errorOf(operator.listTenantUsage({ order: unknown, search: "x".repeat(64) })),
+      ).toMatchObject({
+        fields: ["search", "order"],
+      });
+    });
+
+    test("ambiguous records are counted, of the tenant and of a namespace", async () => {
+      const { admin, caller, tenant } = await world().administeredTenant({ on_lease_expiry: "HOLD" });
+      const done = await grant(caller, { key: "done" });
+      await caller.complete({
+        ...ORDER,
+        key: "done",
+        fencingToken: done.fencingToken,
+        result: success("paid"),
+      });
+      for (const [namespace, key] of [
+        ["a", "1"],
+        ["a", "2"],
+        ["b", "1"],
+      ] as const)
+        await grant(caller, { namespace, key });
+      const count = async (namespace = "") => await admin.countAmbiguousRecords({ namespace });
+      expect(await count()).toMatchObject({ ambiguous: 0n });
+      await world().database.query(
+        "update records set lease_expires_at = now() - interval '1 second' where tenant_id = $1 and state = 1",
+        [tenant.id],
+      );
+      expect(await count()).toMatchObject({ ambiguous: 3n, isLowerBound: false });
+      expect(await count("a")).toMatchObject({ ambiguous: 2n });
+      expect(await errorOf(count("not a namespace"))).toMatchObject({ reason: "INVALID_REQUEST" });
+    });
+  },
+  EAGER,
+);
