@@ -56,6 +56,7 @@ export function idempotency(onceward: Runner, options: HttpOptions<Context>): Mi
       key: c.req.header(IDEMPOTENCY_KEY),
       acceptEncoding: c.req.header("accept-encoding"),
       body: () => bodyOf(c),
+      setHeader: (name: string, value: string) => c.res.headers.set(name, value),
     };
     const answer = await guard(guarded, (claim) =>
       handleFetch(c.req.raw, async () => {
