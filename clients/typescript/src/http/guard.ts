@@ -38,6 +38,8 @@ export interface GuardedRequest<Native> {
   readonly body: () => unknown;
   /** Sets a header of the response to this request: a replay's, a refusal's or the handler's. */
   readonly setHeader: (name: string, value: string) => void;
+  /** Ends the waits before the handler is called; with an OncewardError ABORTED, the answer is 503. */
+  readonly signal?: AbortSignal;
 }
 
 /** A handler's response. */
@@ -144,6 +146,7 @@ export function createGuard<Native extends object>(
       keyCreatedAt: keyTime(key),
       fingerprint,
       codec: responseCodec,
+      signal: request.signal,
     };
     let handling: ReturnType<typeof handle> | undefined;
     const handled = async (claim: Claim) => {

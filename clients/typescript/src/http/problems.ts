@@ -144,7 +144,7 @@ export function problemOf(statuses: ProblemStatuses, error: unknown): Problem | 
   if (error.reason === "FINGERPRINT_MISMATCH") return problemFor(statuses, "key-reused");
   if (error.reason === "KEY_TOO_OLD") return problemFor(statuses, "key-too-old");
   if (isAboutKeyTime(error)) return problemFor(statuses, "key-without-time");
-  if (error.reason === "CLOSED" || isRetryable(error))
+  if (error.reason === "CLOSED" || error.reason === "ABORTED" || isRetryable(error))
     return problemFor(statuses, "unavailable", error.retryDelayMs ?? 0);
   return undefined;
 }
