@@ -75,6 +75,7 @@ export function idempotency(onceward: Runner, options: HttpOptions<Request>): Id
       key: req.get(IDEMPOTENCY_KEY),
       acceptEncoding: req.get("accept-encoding"),
       body: () => parsedBody(req, req.body),
+      setHeader: (name: string, value: string) => void res.setHeader(name, value),
     };
     try {
       const answer = await guard(guarded, (claim) => {

@@ -118,6 +118,7 @@ function begin(
     key: request.headers[IDEMPOTENCY_KEY]?.toString(),
     acceptEncoding: request.headers["accept-encoding"]?.toString(),
     body: () => attachedForm(request) ?? parsedBody(request.raw, request.body),
+    setHeader: (name: string, value: string) => void reply.header(name, value),
   };
   return new Promise((decide, refuse) => {
     let handling: FastifyHandling | undefined;

@@ -9,7 +9,10 @@ import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
-/** The middleware's variables: `c.get("claim")`, undefined for a request that is not guarded. */
+/**
+ * The middleware's variables: `c.var.claim`, undefined for a request that is not guarded. The handlers after it in one
+ * `app.post(…)` get it by inference; name the type in `new Hono<{ Variables: IdempotencyVariables }>()` for others.
+ */
 export interface IdempotencyVariables {
   claim: Claim | undefined;
 }
@@ -21,14 +24,14 @@ export interface IdempotencyVariables {
  *
  * ```ts
  * import { createOnceward } from "@onceward/client";
- * import { type IdempotencyVariables, idempotency } from "@onceward/client/hono";
+ * import { idempotency } from "@onceward/client/hono";
  * import { Hono } from "hono";
  *
  * const onceward = createOnceward({ address: "http://localhost:50051", apiKey: process.env.ONCEWARD_API_KEY });
- * const app = new Hono<{ Variables: IdempotencyVariables }>();
+ * const app = new Hono();
  *
  * app.post("/charges", idempotency(onceward, { namespace: "charges", caller: (c) => c.get("account") }), async (c) => {
- *   const charge = await provider.charge(await c.req.json(), { idempotencyKey: c.get("claim")?.deriveKey("provider") });
+ *   const charge = await provider.charge(await c.req.json(), { idempotencyKey: c.var.claim?.deriveKey("provider") });
  *   return c.json(charge, 201);
  * });
  * ```
@@ -42,7 +45,10 @@ export interface IdempotencyVariables {
  *
  * @throws InvalidRequestError for an invalid option.
  */
-export function idempotency(onceward: Runner, options: HttpOptions<Context>): MiddlewareHandler {
+export function idempotency(
+  onceward: Runner,
+  options: HttpOptions<Context>,
+): MiddlewareHandler<{ Variables: IdempotencyVariables }> {
   const guard = createGuard(onceward, options);
   return async (c, next) => {
     const { pathname, search } = new URL(c.req.url);
@@ -56,6 +62,7 @@ export function idempotency(onceward: Runner, options: HttpOptions<Context>): Mi
       key: c.req.header(IDEMPOTENCY_KEY),
       acceptEncoding: c.req.header("accept-encoding"),
       body: () => bodyOf(c),
+      setHeader: (name: string, value: string) => c.res.headers.set(name, value),
     };
     const answer = await guard(guarded, (claim) =>
       handleFetch(c.req.raw, async () => {

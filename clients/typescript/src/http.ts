@@ -4,7 +4,7 @@
  */
 
 import { checkFunction } from "./errors/violations.ts";
-import { goneResponse, handleFetch, toResponse } from "./http/fetch-response.ts";
+import { goneResponse, handleFetch, toResponse, withHeaders } from "./http/fetch-response.ts";
 import { createGuard } from "./http/guard.ts";
 import type { HttpOptions } from "./http/options.ts";
 import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
@@ -13,6 +13,7 @@ import type { Runner } from "./run/client.ts";
 
 export type { HttpOptions } from "./http/options.ts";
 export type { Problem, ProblemBody, ProblemType } from "./http/problems.ts";
+export type { HttpProfile } from "./http/profiles.ts";
 export { formatIdempotencyKey, parseIdempotencyKey } from "./keys/idempotency-key.ts";
 
 /**
@@ -74,6 +75,7 @@ export type FetchHandler<Rest extends readonly unknown[] = []> = (
  *   with 410: the operation is done, its response is not stored. A response from 1 MiB on is streamed. A smaller one
  *   is sent once it is whole, so this does not suit event streams. The same holds for a content type of more than 255
  *   bytes and a replayed header of more than 4,096. Each emits the event `not-stored` with RESULT_TOO_LARGE.
+ * - Another `profile` speaks another protocol: the draft alone, Stripe's, that of agentic commerce (ACP, UCP).
  * - Refusals are application/problem+json; their types: {@link ProblemType}. `problemBody` writes another format.
  * - The response ends the operation: work that a handler does after it is not guarded.
  *
@@ -92,6 +94,7 @@ export function idempotent<Rest extends readonly unknown[] = []>(
   const guard = createGuard(onceward, options);
   return async (request, ...rest) => {
     const { pathname, search } = new URL(request.url);
+    const ours = new Headers();
     const guarded = {
       native: request,
       method: request.method,
@@ -101,6 +104,7 @@ export function idempotent<Rest extends readonly unknown[] = []>(
       key: request.headers.get(IDEMPOTENCY_KEY) ?? undefined,
       acceptEncoding: request.headers.get("accept-encoding") ?? undefined,
       body: async () => new Uint8Array(await request.clone().arrayBuffer()),
+      setHeader: (name: string, value: string) => ours.set(name, value),
     };
     const answer = await guard(guarded, (claim) =>
       handleFetch(request, async () => await handler(request, claim, ...rest)),
@@ -109,9 +113,9 @@ export function idempotent<Rest extends readonly unknown[] = []>(
       case "unguarded":
         return await handler(request, answer.claim, ...rest);
       case "handled":
-        return answer.sent;
+        return withHeaders(answer.sent, ours);
       case "answered":
-        return toResponse(answer.response);
+        return withHeaders(toResponse(answer.response), ours);
       case "gone":
         return goneResponse();
     }

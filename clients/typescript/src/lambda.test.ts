@@ -5,7 +5,17 @@ import {
 } from "../../../test/helpers/adapters/consumer-suite.ts";
 import { Record_State } from "./gen/onceward/v1/record_pb.ts";
 import { createOnceward, KeyTooOldError } from "./index.ts";
-import { KEY_HEADER, lambdaOnce, type SqsRecord, sqsBatchOnce } from "./lambda.ts";
+import {
+  type DurableContext,
+  type HttpEvent,
+  type HttpResult,
+  KEY_HEADER,
+  type LambdaContext,
+  lambdaHttpOnce,
+  lambdaOnce,
+  type SqsRecord,
+  sqsBatchOnce,
+} from "./lambda.ts";
 import { createTestingOnceward } from "./testing.ts";
 
 interface Message extends SqsRecord {
@@ -203,5 +213,151 @@ describe("a handler", () => {
     const order = { id: "o-1", cents: 100 };
     await expect(handler(order, context(600))).rejects.toMatchObject({ reason: "ABORTED" });
     expect(await handler(order, context())).toBe("charged");
+  });
+});
+
+describe("a durable execution", () => {
+  const durable = (arn: string) => ({
+    lambdaContext: context(),
+    executionContext: { durableExecutionArn: arn },
+  });
+  const arn = `arn:aws:lambda:eu-central-1:123456789012:function:charge:1/durable-execution/${"x".repeat(120)}/a`;
+  const options = { namespace, key: (id: string) => id, onInProgress: "throw" as const };
+
+  test.each(["RECLAIM", "HOLD"] as const)(
+    "continues its claim on each replay, also after the lease, under %s; another execution is a duplicate",
+    async (onLeaseExpiry) => {
+      await using testing = createTestingOnceward({ policy: { onLeaseExpiry } });
+      const suspended = Promise.withResolvers<string>();
+      const charge = (_id: string, _context: DurableContext): Promise<string> | string => "charged";
+      const fn = vi.fn(charge).mockReturnValueOnce(suspended.promise);
+      const handler = lambdaOnce(testing.onceward, options, fn);
+      // A suspended invocation never ends: its promise stays pending, and its process is frozen.
+      const frozen = Promise.allSettled([handler("o-1", durable(arn))]);
+      await vi.waitUntil(() => fn.mock.calls.length === 1);
+      await expect(handler("o-1", durable(`${arn}-2`))).rejects.toMatchObject({ reason: "IN_PROGRESS" });
+      if (onLeaseExpiry === "HOLD") {
+        testing.clock.advance(86_000_000);
+        await expect(handler("o-1", durable(`${arn}-2`))).rejects.toMatchObject({ reason: "AMBIGUOUS" });
+      }
+      expect(await handler("o-1", durable(arn))).toBe("charged");
+      expect(await handler("o-1", durable(`${arn}-2`))).toBe("charged");
+      expect(fn).toHaveBeenCalledTimes(2);
+      suspended.resolve("late");
+      await frozen;
+    },
+  );
+});
+
+describe("an HTTP request", () => {
+  const body = '{"amount":1}';
+  const headers = { "Idempotency-Key": '"order-1"', "x-account": "a-1" };
+  const v2 = (path: string, routeKey: string) => ({
+    ...{ version: "2.0", routeKey, rawPath: path, rawQueryString: "" },
+    ...{ headers, body, requestContext: { http: { method: "POST" } } },
+  });
+  const balancer = { httpMethod: "POST", path: "/charges", body, requestContext: { elb: {} } };
+  const lists = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
+  const EVENTS: Readonly<Record<string, HttpEvent>> = {
+    "API Gateway, payload 1.0": { ...balancer, resource: "/charges", headers, multiValueHeaders: lists },
+    "API Gateway, payload 2.0": v2("/charges", "POST /charges"),
+    "a function URL": v2("/charges", "$default"),
+    "a load balancer": { ...balancer, headers },
+    "a load balancer with lists of values": { ...balancer, multiValueHeaders: lists },
+  };
+  const callerOf = ({ headers: single, ...event }: HttpEvent) =>
+    single?.["x-account"] ??
+    ("multiValueHeaders" in event ? event.multiValueHeaders?.["x-account"]?.[0] : "") ??
+    "";
+  const options = { namespace, caller: callerOf };
+  /** Each invocation has an event of its own. */
+  const invoking =
+    (handler: (event: HttpEvent, of: LambdaContext) => Promise<HttpResult>) =>
+    (event: HttpEvent, of: LambdaContext): Promise<HttpResult> =>
+      handler(structuredClone(event), of);
+  /** Returns the headers of a result, from wherever its source reads them. */
+  const headersOf = (event: HttpEvent, { headers: single, multiValueHeaders = {} }: HttpResult) =>
+    event.headers == null
+      ? Object.fromEntries(Object.entries(multiValueHeaders).map(([name, all]) => [name, all.join()]))
+      : single;
+
+  test.each(Object.entries(EVENTS))("of %s has the guard of every HTTP handler", async (_, event) => {
+    await using testing = createTestingOnceward();
+    const bytes = Buffer.from([0xff, 0x00]).toString("base64");
+    const charged: HttpResult = {
+      ...{
+        statusCode: 201,
+        headers: { "Content-Type": "application/pdf" },
+        body: bytes,
+        isBase64Encoded: true,
+      },
+      cookies: ["session=secret"],
+    };
+    const fn = vi.fn(() => charged).mockReturnValueOnce({ statusCode: 503 });
+    const send = invoking(lambdaHttpOnce(testing.onceward, { ...options, profile: "acp" }, fn));
+    expect((await send(event, context())).statusCode).toBe(503);
+    const first = await send(event, context());
+    expect(first).toMatchObject({ statusCode: 201, body: bytes, cookies: charged.cookies });
+    const replay = await send(event, context());
+    expect(replay).toMatchObject({ statusCode: 201, body: bytes, isBase64Encoded: true });
+    expect(replay).not.toHaveProperty("cookies");
+    expect(headersOf(event, replay)).toEqual({
+      "content-type": "application/pdf",
+      "idempotent-replayed": "true",
+      "idempotency-key": '"order-1"',
+    });
+    const other = await send(
+      { ...event, body: Buffer.from('{"amount":2}').toString("base64"), isBase64Encoded: true },
+      context(),
+    );
+    expect([other.statusCode, JSON.parse(other.body ?? "")]).toMatchObject([
+      422,
+      { code: "idempotency_conflict" },
+    ]);
+    const same = await send(
+      { ...event, body: Buffer.from(body).toString("base64"), isBase64Encoded: true },
+      context(),
+    );
+    expect(same.statusCode).toBe(201);
+    expect(fn).toHaveBeenCalledTimes(2);
+  });
+
+  test("counts by its route, and by its path where the route matches any path; its query in any order", async () => {
+    await using testing = createTestingOnceward();
+    const send = invoking(lambdaHttpOnce(testing.onceward, options, () => ({ statusCode: 200 })));
+    const statuses = async (...events: HttpEvent[]) => {
+      const answers: number[] = [];
+      for (const event of events) answers.push((await send(event, context())).statusCode);
+      return answers;
+    };
+    const route = "POST /charges/{id}";
+    expect(await statuses(v2("/charges/1", route), v2("/charges/2", route))).toEqual([200, 422]);
+    expect(await statuses(v2("/a", "$default"), v2("/b", "$default"))).toEqual([200, 200]);
+    const proxied = (path: string, queryStringParameters = {}) =>
+      ({ ...balancer, path, resource: "/{proxy+}", headers, queryStringParameters }) as const;
+    expect(await statuses(proxied("/c"), proxied("/d"))).toEqual([200, 200]);
+    const queries = [
+      { a: "1", b: "2" },
+      { b: "2", a: "1" },
+      { a: "1", b: "3" },
+    ];
+    expect(await statuses(...queries.map((query) => proxied("/e", query)))).toEqual([200, 200, 422]);
+  });
+
+  test("that waits is answered with 503 before the timeout; a result without a status is the program's error", async () => {
+    await using testing = createTestingOnceward();
+    const held = Promise.withResolvers<HttpResult>();
+    const fn = vi.fn((): Promise<HttpResult> | HttpResult => held.promise);
+    const send = invoking(lambdaHttpOnce(testing.onceward, { ...options, waitMs: 30_000 }, fn));
+    const event = v2("/charges", "$default");
+    const first = send(event, context());
+    expect((await send(event, context(510))).statusCode).toBe(503);
+    held.resolve({ statusCode: 201 });
+    expect((await first).statusCode).toBe(201);
+    fn.mockReturnValueOnce("charged" as never);
+    await expect(send(v2("/other", "$default"), context())).rejects.toThrow(
+      "must return an object with a statusCode",
+    );
+    await expect(send({} as never, context())).rejects.toThrow("no HTTP request");
   });
 });

@@ -1,9 +1,11 @@
 import type { Server } from "node:http";
 import { createAdaptorServer } from "@hono/node-server";
+import type { Claim } from "@onceward/client";
 import { type Context, Hono, type Next } from "hono";
 import { cors } from "hono/cors";
-import { expect, test, vi } from "vitest";
+import { expect, expectTypeOf, test, vi } from "vitest";
 import { type IdempotencyVariables, idempotency } from "../../../clients/typescript/src/hono.ts";
+import { createTestingOnceward } from "../../../clients/typescript/src/testing.ts";
 import { restoreGlobals } from "../../helpers/processes/own-globals.ts";
 import { responseOf } from "./fetch-reply.ts";
 import { describeHttpAdapter } from "./http-conformance.ts";
@@ -64,5 +66,15 @@ function onlyHono(begin: Begin): void {
     expect(effect).toHaveBeenCalledOnce();
   });
 }
+
+test("a handler after the middleware knows the claim's type", () => {
+  const { onceward } = createTestingOnceward();
+  const guard = idempotency(onceward, { namespace: "charges", caller: () => "a-1" });
+  new Hono<{ Variables: { account: string } }>().post("/charges", guard, (c) => {
+    expectTypeOf(c.var.claim).toEqualTypeOf<Claim | undefined>();
+    expectTypeOf(c.var.account).toEqualTypeOf<string>();
+    return c.text("charged");
+  });
+});
 
 describeHttpAdapter("hono", startApp, { parses: false, routes: true }, onlyHono);

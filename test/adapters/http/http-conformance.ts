@@ -1,6 +1,7 @@
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { problemOf } from "./http-client.ts";
+import { speaksProfiles } from "./http-profiles.ts";
 import { refuses, writesRefusals } from "./http-refusals.ts";
 import { type Begin, createWorlds, type Effect, type Reply, type StartApp } from "./http-world.ts";
 
@@ -42,6 +43,7 @@ export function describeHttpAdapter(
     describe("tells apart", () => tellsApart(begin, framework));
     describe("answers without a result", () => answersWithoutResult(begin));
     describe("writes refusals", () => writesRefusals(begin));
+    describe("speaks the profile", () => speaksProfiles(begin, framework));
     guardsTwice(begin);
     more(begin);
   });

@@ -47,6 +47,15 @@ export function toResponse({ status, headers, body }: WholeResponse): Response {
   return new Response(body?.byteLength ? body : null, { status, headers });
 }
 
+/** Returns a response with headers of the guard. A response of `fetch` has headers that can't be changed. */
+export function withHeaders(response: Response, added: Headers): Response {
+  const entries = [...added];
+  if (entries.length === 0) return response;
+  const changed = new Response(response.body, response);
+  for (const [name, value] of entries) changed.headers.set(name, value);
+  return changed;
+}
+
 /** Returns the response for a client that has disconnected; the platform does not send it. */
 export function goneResponse(): Response {
   return new Response(null, { status: 503 });

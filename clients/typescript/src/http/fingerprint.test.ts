@@ -20,6 +20,7 @@ async function statusesOf(...bodies: unknown[]): Promise<number[]> {
       query: "",
       key: '"k"',
       acceptEncoding: undefined,
+      setHeader: () => {},
       body: async () => body,
     };
     const response = { status: 201, headers: new Headers(), body: new Uint8Array(), sent: undefined };

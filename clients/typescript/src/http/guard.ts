@@ -1,6 +1,6 @@
 import { InvalidRequestError } from "../errors/catalogue.ts";
 import { fingerprintWithFiles } from "../keys/fingerprint.ts";
-import { IDEMPOTENCY_REPLAYED, parseIdempotencyKey } from "../keys/idempotency-key.ts";
+import { IDEMPOTENCY_KEY } from "../keys/idempotency-key.ts";
 import { keyTime } from "../keys/key-time.ts";
 import { joinKey } from "../keys/keys.ts";
 import { UnsupportedFingerprintType } from "../keys/plain-value.ts";
@@ -11,7 +11,8 @@ import { callerOf, guardedRun, warnOfFingerprint } from "../run/guarded-run.ts";
 import { base64Url, sha256 } from "../wire/bytes.ts";
 import { inAcceptedCoding } from "./content-coding.ts";
 import { type HttpOptions, type HttpPolicy, httpPolicy } from "./options.ts";
-import { type Problem, problemFor, problemOf, problemResponse } from "./problems.ts";
+import { type Problem, type ProblemType, problemFor, problemOf, problemResponse } from "./problems.ts";
+import type { Wire } from "./profiles.ts";
 import {
   type Headers,
   isFinalStatus,
@@ -35,6 +36,10 @@ export interface GuardedRequest<Native> {
   readonly acceptEncoding: string | undefined;
   /** Returns the body: bytes, or the value of a body parser. Only called if it is needed. */
   readonly body: () => unknown;
+  /** Sets a header of the response to this request: a replay's, a refusal's or the handler's. */
+  readonly setHeader: (name: string, value: string) => void;
+  /** Ends the waits before the handler is called; with an OncewardError ABORTED, the answer is 503. */
+  readonly signal?: AbortSignal;
 }
 
 /** A handler's response. */
@@ -117,6 +122,7 @@ export function createGuard<Native extends object>(
   options: HttpOptions<Native>,
 ): Guard<Native> {
   const policy = httpPolicy(options);
+  const { wire } = policy;
   const warnings = new Warnings();
   return async (request, handle) => {
     const { native } = request;
@@ -124,21 +130,23 @@ export function createGuard<Native extends object>(
     // A fetch Request may have the method "patch" in lower case.
     if (!policy.methods.has(request.method.toUpperCase()) || outerClaim !== undefined)
       return unguarded(outerClaim);
-    const refused = (problem: Problem) => answered(problemResponse(problem, policy.problemBody, native));
-    if (request.key === undefined) {
-      return policy.required ? refused(problemFor("key-missing")) : unguarded();
-    }
-    const key = parseIdempotencyKey(request.key);
-    if (key === undefined) return refused(problemFor("key-malformed"));
+    const refused = (problem: Problem) =>
+      answered(problemResponse(problem, policy.problemBody(problem, native), policy.documentation));
+    const refusedAs = (type: ProblemType) => refused(problemFor(wire.statuses, type));
+    if (request.key === undefined) return policy.required ? refusedAs("key-missing") : unguarded();
+    if (wire.echoes) request.setHeader(IDEMPOTENCY_KEY, request.key);
+    const key = wire.parseKey(request.key);
+    if (key === undefined) return refusedAs("key-malformed");
     const fingerprint = await fingerprintRequest(policy, request, warnings);
-    if (fingerprint === undefined) return refused(problemFor("request-unreadable"));
+    if (fingerprint === undefined) return refusedAs("request-unreadable");
 
     const operation = {
       ...policy.run,
-      key: joinKey(request.method, request.route, callerOf(policy.caller, native), key),
+      key: joinKey(...wire.endpointOf(request), callerOf(policy.caller, native), key),
       keyCreatedAt: keyTime(key),
       fingerprint,
       codec: responseCodec,
+      signal: request.signal,
     };
     let handling: ReturnType<typeof handle> | undefined;
     const handled = async (claim: Claim) => {
@@ -154,9 +162,9 @@ export function createGuard<Native extends object>(
         return answer;
       }
       case "replayed":
-        return replay(await inAcceptedCoding(run.value, request.acceptEncoding), policy.replayHeaders);
+        return replay(await inAcceptedCoding(run.value, request.acceptEncoding), policy);
       case "refused": {
-        const problem = problemOf(run.error);
+        const problem = problemOf(wire.statuses, run.error);
         if (problem === undefined) throw run.error;
         return refused(problem);
       }
@@ -192,9 +200,12 @@ function answered(response: WholeResponse): Answer<never> {
 }
 
 /** Replays only the allowed headers: any program with a key of the tenant may have written the record. */
-function replay({ status, headers, body }: WholeResponse, allowed: ReadonlySet<string>): Answer<never> {
-  const replayed = { ...pickHeaders(headers, allowed), [IDEMPOTENCY_REPLAYED]: "true" };
-  return answered({ status, headers: replayed, body });
+function replay<Native>(
+  { status, headers, body }: WholeResponse,
+  { replayHeaders, wire }: HttpPolicy<Native>,
+): Answer<never> {
+  const marked = wire.replayed === undefined ? {} : { [wire.replayed]: "true" };
+  return answered({ status, headers: { ...pickHeaders(headers, replayHeaders), ...marked }, body });
 }
 
 /**
@@ -204,11 +215,11 @@ function replay({ status, headers, body }: WholeResponse, allowed: ReadonlySet<s
  * @throws InvalidRequestError for a value whose type has no fingerprint: the API's program has to change, not the client.
  */
 async function fingerprintRequest<Native>(
-  { fingerprint }: HttpPolicy<Native>,
+  { fingerprint, wire }: HttpPolicy<Native>,
   request: GuardedRequest<Native>,
   warnings: Warnings,
 ): Promise<Uint8Array | undefined> {
-  const content = await (fingerprint === undefined ? contentOf(request) : fingerprint(request.native));
+  const content = await (fingerprint === undefined ? contentOf(request, wire) : fingerprint(request.native));
   try {
     return await fingerprintWithFiles(content);
   } catch (error) {
@@ -223,12 +234,27 @@ async function fingerprintRequest<Native>(
 /** The form in which bytes count: their SHA-256 as base64url. */
 const DIGEST = /^[\w-]{43}$/;
 
-async function contentOf({ method, path, query, body }: GuardedRequest<unknown>): Promise<unknown> {
+async function contentOf(
+  { method, path, query, body }: GuardedRequest<unknown>,
+  { compares }: Wire,
+): Promise<unknown> {
   const content = await body();
+  if (compares === "JSON body") return contentOfJson(content);
   if (content instanceof Uint8Array) return { method, path, query, body: base64Url(sha256(content)) };
   // A parsed body that is such a text counts by another member: it is not the bytes of which it may be the hash.
   if (typeof content === "string" && DIGEST.test(content)) return { method, path, query, text: content };
   return { method, path, query, body: content ?? null };
+}
+
+/** Returns a body as its JSON value; bytes that are no JSON count by their hash. */
+function contentOfJson(body: unknown): unknown {
+  if (!(body instanceof Uint8Array)) return { json: body ?? null };
+  if (body.byteLength === 0) return { json: null };
+  try {
+    return { json: JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)) };
+  } catch {
+    return { bytes: base64Url(sha256(body)) };
+  }
 }
 
 /** The claims that each request is handled under, by namespace. */

@@ -7,6 +7,7 @@ import {
 } from "../run/guarded-run.ts";
 import { MAX_TIMER_MS } from "../wire/limits.ts";
 import type { Problem, ProblemBody } from "./problems.ts";
+import { type HttpProfile, PROFILES, type Wire, wireOf } from "./profiles.ts";
 
 /** How a route's requests are guarded. `Native` is the framework's request; with Hono, its context. */
 export interface HttpOptions<Native> extends AdapterRunOptions {
@@ -17,11 +18,21 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
    */
   readonly caller: (request: Native) => string;
   /**
-   * The methods that are guarded, at least one, in upper or lower case; requests with other methods pass. Default: POST
-   * and PATCH.
+   * The protocol that clients expect: what a key may be, which status and body each refusal has, what marks a replay, and what
+   * is echoed. Also the default of `methods` and `required`. Whatever the profile, nothing runs twice, no caller gets another's
+   * response, and cookies and hop-by-hop headers are not replayed. A change of the profile begins new keys. The guide "Profiles
+   * of HTTP" has the table. Default: `onceward`.
+   */
+  readonly profile?: HttpProfile;
+  /**
+   * The methods that are guarded, at least one, in upper or lower case; requests with other methods pass. Default: the
+   * profile's; POST and PATCH for `onceward`.
    */
   readonly methods?: readonly string[];
-  /** Whether a guarded request without a key is refused with 400; otherwise it passes, unguarded. Default: true. */
+  /**
+   * Whether a guarded request without a key is refused with 400; otherwise it passes, unguarded. Default: the profile's; true
+   * for `onceward`.
+   */
   readonly required?: boolean;
   /**
    * How long a request waits for another one with its key before it is answered with 409, in milliseconds. Default:
@@ -58,10 +69,12 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
    */
   readonly abandonAfterMs?: number;
   /**
-   * Writes the body of refusals in the API's own format; status and Retry-After stay unchanged. Default: RFC 9457's
-   * application/problem+json.
+   * Writes the body of refusals in the API's own format; status and Retry-After stay unchanged. Default: the
+   * profile's; RFC 9457's application/problem+json for `onceward`.
    */
   readonly problemBody?: (problem: Problem, request: Native) => ProblemBody;
+  /** The absolute URL of the API's page about its keys: refusals link to it, `Link: <URL>; rel="describedby"`. Default: none. */
+  readonly documentation?: string;
 }
 
 /** The options with their defaults filled in, in the form that the guard uses. */
@@ -74,13 +87,13 @@ export interface HttpPolicy<Native> {
   readonly stores: (status: number) => boolean;
   readonly replayHeaders: ReadonlySet<string>;
   readonly abandonAfterMs: number;
-  readonly problemBody: ((problem: Problem, request: Native) => ProblemBody) | undefined;
+  readonly problemBody: (problem: Problem, request: Native) => ProblemBody;
+  readonly documentation: string | undefined;
+  readonly wire: Wire;
 }
 
 /** The longest lease of the default policy: after a crash, other callers wait this long, too. */
 const DEFAULT_ABANDON_AFTER_MS = 15 * 60_000;
-
-const DEFAULT_METHODS = ["POST", "PATCH"];
 
 /**
  * The methods that a guard may name: those of RFC 9110, PATCH (RFC 5789), QUERY, and those of WebDAV that change
@@ -126,25 +139,41 @@ const ASKS_FOR_ANOTHER_ATTEMPT: ReadonlySet<number> = new Set([401, 408, 425, 42
 
 /** Checks the options, and fills in their defaults. @throws InvalidRequestError for an invalid option. */
 export function httpPolicy<Native>(options: HttpOptions<Native>): HttpPolicy<Native> {
-  const { waitMs = 0, caller, fingerprint, methods = DEFAULT_METHODS } = options;
-  const { required = true, stores = isOutcome, replayHeaders = [], problemBody } = options;
-  const { abandonAfterMs = DEFAULT_ABANDON_AFTER_MS } = options;
   checkGuardOptions(options);
+  const wire = checkedProfile(options.profile);
+  const { waitMs = 0, caller, fingerprint, methods = wire.methods, documentation } = options;
+  const { required = wire.required, stores = isOutcome, replayHeaders = [], problemBody } = options;
+  const { abandonAfterMs = DEFAULT_ABANDON_AFTER_MS } = options;
   checkOptionalFunction("problemBody", problemBody);
   if (!Number.isSafeInteger(abandonAfterMs) || abandonAfterMs < 0 || abandonAfterMs > MAX_TIMER_MS) {
     throw refusedField("abandonAfterMs", `must be a whole number of milliseconds, 0-${MAX_TIMER_MS}`);
   }
+  if (documentation !== undefined && !isLink(documentation))
+    throw refusedField("documentation", "must be an absolute URL of http or https");
   return {
     run: { ...pickRunOptions(options), waitMs },
     caller,
     methods: checkedMethods(methods),
     required,
     fingerprint,
-    stores,
+    stores: wire.dropsServerErrors ? (status) => status < 500 && stores(status) : stores,
     replayHeaders: new Set([...DEFAULT_REPLAY_HEADERS, ...checkedHeaders(replayHeaders)]),
     abandonAfterMs,
-    problemBody,
+    problemBody: problemBody ?? wire.writeBody,
+    documentation,
+    wire,
   };
+}
+
+function checkedProfile(name: string = "onceward"): Wire {
+  const wire = wireOf(name);
+  if (wire !== undefined) return wire;
+  throw refusedField("profile", `must be one of ${Object.keys(PROFILES).join(", ")}`);
+}
+
+/** The text is a header's value: it must not end the link. */
+function isLink(url: unknown): boolean {
+  return typeof url === "string" && /^https?:\/\/[\x21-\x3b\x3d\x3f-\x7e]+$/.test(url) && URL.canParse(url);
 }
 
 function isOutcome(status: number): boolean {

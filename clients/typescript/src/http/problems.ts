@@ -4,7 +4,8 @@ import { utf8Bytes } from "../wire/bytes.ts";
 import type { WholeResponse } from "./whole-response.ts";
 
 /**
- * The `type` of each problem (RFC 9457) with which the guard itself answers, without calling the handler:
+ * The `type` of each problem (RFC 9457) with which the guard itself answers, without calling the handler. The statuses are those
+ * of the profile `onceward`:
  *
  * | type, after `urn:onceward:problem:` | status | meaning | what the client does |
  * |---|---|---|---|
@@ -20,6 +21,9 @@ import type { WholeResponse } from "./whole-response.ts";
  * | `unavailable` | 503, Retry-After | it is unknown whether the request was carried out before, so nothing was done now | repeats the same request |
  */
 export type ProblemType = keyof typeof PROBLEMS;
+
+/** The statuses of a profile that differ from those of the table. */
+export type ProblemStatuses = Readonly<Partial<Record<ProblemType, number>>>;
 
 /** The refusal of a request, in no particular format. */
 export interface Problem {
@@ -97,35 +101,34 @@ const PROBLEMS = {
   },
 } as const;
 
-/** Returns the problem of a type. `retryAfterMs` is rounded up to whole seconds. */
-export function problemFor(type: ProblemType, retryAfterMs?: number): Problem {
+/** Returns the problem of a type, with the profile's status. `retryAfterMs` is rounded up to whole seconds. */
+export function problemFor(statuses: ProblemStatuses, type: ProblemType, retryAfterMs?: number): Problem {
   const retryAfterSeconds =
     retryAfterMs === undefined ? undefined : Math.max(1, Math.ceil(retryAfterMs / 1000));
-  return { type: `${TYPE_PREFIX}${type}`, ...PROBLEMS[type], retryAfterSeconds };
+  const { status, title, detail } = PROBLEMS[type];
+  return {
+    type: `${TYPE_PREFIX}${type}`,
+    status: statuses[type] ?? status,
+    title,
+    detail,
+    retryAfterSeconds,
+  };
 }
 
-/** Returns the response for a problem, in the API's own format if it has one. */
-export function problemResponse<Native>(
-  problem: Problem,
-  write: (problem: Problem, request: Native) => ProblemBody = standardBody,
-  request: Native,
+/** Returns the response for a problem, with a link to the API's page about keys if it has one. */
+export function problemResponse(
+  { status, retryAfterSeconds }: Problem,
+  { contentType, body }: ProblemBody,
+  documentation: string | undefined,
 ): WholeResponse {
-  const { contentType, body } = write(problem, request);
-  const { status, retryAfterSeconds } = problem;
   return {
     status,
     headers: {
       "content-type": contentType,
+      ...(documentation !== undefined && { link: `<${documentation}>; rel="describedby"` }),
       ...(retryAfterSeconds !== undefined && { "retry-after": String(retryAfterSeconds) }),
     },
     body: typeof body === "string" ? utf8Bytes(body) : body,
-  };
-}
-
-function standardBody({ type, title, status, detail }: Problem): ProblemBody {
-  return {
-    contentType: "application/problem+json",
-    body: JSON.stringify({ type, title, status, detail }),
   };
 }
 
@@ -133,15 +136,15 @@ function standardBody({ type, title, status, detail }: Problem): ProblemBody {
  * Returns the problem for an error under which the handler was not called; undefined for an error that does not
  * concern the API's client (a bad credential, a bug) but its owner.
  */
-export function problemOf(error: unknown): Problem | undefined {
+export function problemOf(statuses: ProblemStatuses, error: unknown): Problem | undefined {
   if (!(error instanceof OncewardError)) return undefined;
-  if (error instanceof InProgressError) return problemFor("in-progress", error.retryDelayMs ?? 0);
-  if (error instanceof AmbiguousError) return problemFor("ambiguous");
-  if (error instanceof ResultUnavailableError) return problemFor("result-gone");
-  if (error.reason === "FINGERPRINT_MISMATCH") return problemFor("key-reused");
-  if (error.reason === "KEY_TOO_OLD") return problemFor("key-too-old");
-  if (isAboutKeyTime(error)) return problemFor("key-without-time");
-  if (error.reason === "CLOSED" || isRetryable(error))
-    return problemFor("unavailable", error.retryDelayMs ?? 0);
+  if (error instanceof InProgressError) return problemFor(statuses, "in-progress", error.retryDelayMs ?? 0);
+  if (error instanceof AmbiguousError) return problemFor(statuses, "ambiguous");
+  if (error instanceof ResultUnavailableError) return problemFor(statuses, "result-gone");
+  if (error.reason === "FINGERPRINT_MISMATCH") return problemFor(statuses, "key-reused");
+  if (error.reason === "KEY_TOO_OLD") return problemFor(statuses, "key-too-old");
+  if (isAboutKeyTime(error)) return problemFor(statuses, "key-without-time");
+  if (error.reason === "CLOSED" || error.reason === "ABORTED" || isRetryable(error))
+    return problemFor(statuses, "unavailable", error.retryDelayMs ?? 0);
   return undefined;
 }

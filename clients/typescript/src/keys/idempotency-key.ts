@@ -19,8 +19,19 @@ const BARE = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x7e]+$/;
  * Returns undefined if the header has neither form, is empty, or is longer than 255 bytes.
  */
 export function parseIdempotencyKey(header: string): string | undefined {
-  const key = QUOTED.exec(header)?.[1]?.replace(/\\(.)/g, "$1") ?? BARE.exec(header)?.[0];
-  return key !== undefined && key.length <= MAX_KEY_BYTES ? key : undefined;
+  const key = parseStructuredKey(header) ?? BARE.exec(header)?.[0];
+  return key !== undefined && isKeyLength(key) ? key : undefined;
+}
+
+/** Returns the key in a structured-field string alone; undefined for any other form. */
+export function parseStructuredKey(header: string): string | undefined {
+  const key = QUOTED.exec(header)?.[1]?.replace(/\\(.)/g, "$1");
+  return key !== undefined && isKeyLength(key) ? key : undefined;
+}
+
+/** Returns whether a key of ASCII is short enough. */
+export function isKeyLength(key: string): boolean {
+  return key.length <= MAX_KEY_BYTES;
 }
 
 /** Returns a key as the header's structured-field string. @throws TypeError for a key that is not printable ASCII. */

@@ -42,6 +42,7 @@ interface FastifyRequest {
 interface FastifyReply {
   readonly raw: ServerResponse;
   getHeaders(): Record<string, number | string | string[] | undefined>;
+  header(name: string, value: string): void;
 }
 
 /**
@@ -77,6 +78,7 @@ function expressExchange<Request extends object>(
       key: request.headers[IDEMPOTENCY_KEY]?.toString(),
       acceptEncoding: request.headers["accept-encoding"]?.toString(),
       body: () => parsedBody(request, request.body),
+      setHeader: (name, value) => void response.setHeader(name, value),
     },
     incoming: request,
     response,
@@ -98,6 +100,7 @@ function fastifyExchange<Request extends object>(native: Request, reply: Fastify
       key: request.headers[IDEMPOTENCY_KEY]?.toString(),
       acceptEncoding: request.headers["accept-encoding"]?.toString(),
       body: () => attachedForm(request) ?? parsedBody(request.raw, request.body),
+      setHeader: (name, value) => reply.header(name, value),
     },
     incoming: request.raw,
     response: reply.raw,

@@ -1,6 +1,7 @@
 import type { Violation } from "../errors/errors.ts";
 import { checkText, throwIfAny } from "../errors/violations.ts";
 import {
+  MAX_CLAIM_ID_BYTES,
   MAX_KEY_BYTES,
   MAX_LEASE_MS,
   MAX_OWNER_BYTES,
@@ -34,6 +35,12 @@ export interface RunOptions {
    * as `newKey` makes them, or a ULID.
    */
   readonly keyCreatedAt?: Date | undefined;
+  /**
+   * The id of this attempt, at most 128 bytes: a run with the id of the claim that holds the key continues that claim, instead
+   * of waiting for it. For programs that are replayed from their beginning, such as durable executions; two runs that may happen
+   * at once must differ. Default: a new UUID.
+   */
+  readonly claimId?: string | undefined;
   /**
    * How long the claim outlives a process that dies, in milliseconds, at least 1,000. While the function runs,
    * heartbeats prolong the lease. Default: the namespace's policy.
@@ -89,7 +96,7 @@ export interface RunOptions {
 }
 
 /** The options that do not belong to one operation. */
-type NamespaceRunOptions = Omit<RunOptions, "key" | "keyCreatedAt">;
+type NamespaceRunOptions = Omit<RunOptions, "key" | "keyCreatedAt" | "claimId">;
 
 /** {@link RunOptions} with the codec that stores the function's value. */
 export interface CodecRunOptions<T> extends RunOptions {
@@ -127,7 +134,9 @@ export function checkRunOptions(options: RunOptions): void {
   const violations: Violation[] = [];
   checkShared(violations, options);
   checkText(violations, "key", options.key, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
-  const { keyCreatedAt } = options;
+  const { claimId, keyCreatedAt } = options;
+  if (claimId !== undefined)
+    checkText(violations, "claimId", claimId, { minBytes: 1, maxBytes: MAX_CLAIM_ID_BYTES });
   if (keyCreatedAt !== undefined && !isTimestamp(keyCreatedAt)) {
     violations.push({ field: "keyCreatedAt", description: "must be a valid Date of the years 1-9999" });
   }

@@ -110,13 +110,13 @@ function refOf({ namespace, key }: RunOptions): ClaimRef {
 
 async function toRequest(options: RunOptions, defaultOwner: string): Promise<ClaimInit> {
   const { namespace, key, fingerprint, leaseMs, owner = defaultOwner, acceptAmbiguous = false } = options;
-  const { keyCreatedAt } = options;
+  const { keyCreatedAt, claimId = crypto.randomUUID() } = options;
   return {
     namespace,
     key,
     owner,
     acceptAmbiguous,
-    claimId: crypto.randomUUID(),
+    claimId,
     ...(fingerprint !== undefined && { fingerprint: await fingerprintWithFiles(fingerprint) }),
     ...(leaseMs !== undefined && { lease: durationFromMs(leaseMs) }),
     ...(keyCreatedAt !== undefined && { keyCreatedAt: timestampFromDate(keyCreatedAt) }),

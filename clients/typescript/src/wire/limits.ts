@@ -6,6 +6,7 @@ export const NAMESPACE_PATTERN = /^[a-z0-9][a-z0-9._-]{0,62}$/;
 /** The length of a SHA-256. */
 export const FINGERPRINT_BYTES = 32;
 export const MAX_OWNER_BYTES = 128;
+export const MAX_CLAIM_ID_BYTES = 128;
 export const MAX_RELEASE_REASON_BYTES = 1024;
 export const MAX_CHECKPOINT_NAME_BYTES = 128;
 export const MAX_CHECKPOINT_STATE_BYTES = 16 * 1024;
