@@ -105,6 +105,7 @@ function inheritedWords(field: PolicyField, tenantOwn: PolicyText | undefined) {
   }
   if (field === "resultRetention") return "as the key retention";
   if (field === "failureRetention") return "as the result retention";
+  if (field === "providerLink") return "none";
   return (
     <>
       {fieldWords(field, SERVICE_DEFAULTS[field])} <span className={styles.source}>default</span>

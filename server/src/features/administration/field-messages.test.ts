@@ -42,10 +42,7 @@ test.each([
 
 test("every field is read as it was written", () => {
   const providerLink = "https://pay.example/{key}";
-  const policy = {
-    ...DEFAULT_POLICY,
-    ...{ onLeaseExpiry: "HOLD", requireFingerprint: false, providerLink },
-  } as const;
+  const policy = { ...DEFAULT_POLICY, onLeaseExpiry: "HOLD", providerLink } as const;
   expect(
     noViolations((violations) => POLICY_MESSAGES.parse(POLICY_MESSAGES.write(policy), violations)),
   ).toEqual(policy);
