@@ -88,7 +88,7 @@ export const POLICY_FIELDS: Readonly<Record<PolicyField, FieldInfo>> = {
 /** The names of all fields, in the order of the screens. */
 export const FIELD_NAMES = Object.keys(POLICY_FIELDS) as readonly PolicyField[];
 
-/** The fields whose change concerns records that exist, which the screen Retention previews. */
+/** The fields whose change concerns records that exist, of which the review shows what becomes of them. */
 export const RETENTION_FIELDS: ReadonlySet<PolicyField> = new Set([
   "keyRetention",
   "resultRetention",

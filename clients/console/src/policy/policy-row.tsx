@@ -57,7 +57,7 @@ export function PolicyRow(props: PolicyRowProps) {
       </div>
       <div className={styles.value}>
         <span className={styles.narrow}>Effective: </span>
-        {fieldWords(field, inForce)}
+        {inForce === "" ? "none" : fieldWords(field, inForce)}
       </div>
     </div>
   );
