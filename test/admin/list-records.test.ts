@@ -187,6 +187,29 @@ describeAdministration("ListRecords", (world, transport) => {
     expect(await keysOf(one.admin, OLDEST_FIRST)).toEqual(["a", "f", "later"]);
   });
 
+  test("filters by the last checkpoint, and names the provider's link of each namespace with ambiguous records", async () => {
+    const one = await world().administeredTenant({ on_lease_expiry: "HOLD" });
+    await claimAll(one, ["before"]);
+    const { fencingToken } = await grant(one.caller, { key: "submitted" });
+    const checkpoint = { name: "submitted", state: bytes("") };
+    await one.caller.extendLease({ ...ORDER, key: "submitted", fencingToken, checkpoint });
+    await endLeases(world().database, one.tenant);
+    expect(await keysOf(one.admin, { ...OLDEST_FIRST, checkpoint: "submitted" })).toEqual(["submitted"]);
+    expect(await keysOf(one.admin, { checkpoint: "submitted" })).toEqual(["submitted"]);
+    expect((await one.admin.listRecords(OLDEST_FIRST)).providerLinks).toEqual({});
+
+    const providerLink = "https://pay.example/{key}";
+    await one.admin.updateNamespace({
+      namespace: { name: ORDER.namespace, policy: { providerLink } },
+      allowMissing: true,
+    });
+    const linksOf = async (filter: Filter) => (await one.admin.listRecords(filter)).providerLinks;
+    await expect.poll(() => linksOf(OLDEST_FIRST)).toEqual({ [ORDER.namespace]: providerLink });
+    expect(await linksOf({})).toEqual({});
+    const { providerLink: ofRecord } = await one.admin.getRecord({ ...ORDER, key: "submitted" });
+    expect(ofRecord).toBe(providerLink);
+  });
+
   test("never shows forgotten or expired records", async () => {
     const one = await world().administeredTenant({ key_retention_s: 3600 });
     await claimAll(one, ["forgotten", "expired", "there"]);

@@ -60,6 +60,7 @@ describeAdministrationOverAll("a policy", (world: () => AdminWorld) => {
               maxLease: seconds(25 * HOUR_S),
               onLeaseExpiry: 9 as Policy_OnLeaseExpiry,
               maxResultBytes: 0,
+              providerLink: "javascript:{key}",
             },
           },
           updateMask: { paths: ["policy", "state", "name"] },
@@ -72,6 +73,7 @@ describeAdministrationOverAll("a policy", (world: () => AdminWorld) => {
         "policy.max_lease",
         "policy.max_result_bytes",
         "policy.on_lease_expiry",
+        "policy.provider_link",
         "policy.result_retention",
         "update_mask",
       ]);

@@ -68,6 +68,7 @@ test("every field of a policy can be set, of a namespace and of the tenant", asy
     "hold",
     "--max-result-bytes",
     "1000",
+    ...["--provider-link", "https://pay.example/{key}"],
     "--late-keys",
     "require-time",
     "--require-fingerprint",
@@ -81,6 +82,7 @@ test("every field of a policy can be set, of a namespace and of the tenant", asy
     maxLease: seconds(60),
     onLeaseExpiry: 2,
     lateKeys: 3,
+    providerLink: "https://pay.example/{key}",
     maxResultBytes: 1000,
     requireFingerprint: true,
   };

@@ -1,3 +1,5 @@
+import { text } from "node:stream/consumers";
+import type { Locator } from "playwright-core";
 import { expect, test } from "vitest";
 import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/v1/policy_pb.ts";
 import { Record_State, Result_Kind } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
@@ -57,7 +59,11 @@ describeInBrowser("The queue of ambiguous records", () => {
     const oldest = page.getByRole("row").filter({ hasText: "z-oldest" });
     expect(await oldest.innerText()).toMatch(/payouts.*4 min.*submitted.*worker-0/s);
 
-    await page.getByRole("button", { name: "It happened z-oldest" }).click();
+    const choose = async (key: string, answer: string) => {
+      await page.getByLabel(`Select ${key}`).check();
+      await page.getByRole("button", { name: answer, exact: true }).click();
+    };
+    await choose("z-oldest", "It happened");
     const dialog = page.getByRole("dialog");
     const act = (name: string) => dialog.getByRole("button", { name, exact: true });
     await dialog.getByLabel("Result").fill("{paid");
@@ -70,18 +76,18 @@ describeInBrowser("The queue of ambiguous records", () => {
     await expect.poll(() => listed.allInnerTexts()).toEqual(keys.slice(1));
     await expect
       .poll(() => page.getByRole("status").allInnerTexts())
-      .toContainEqual(expect.stringMatching(/is completed/));
+      .toContainEqual(expect.stringMatching(/^Completed 1 record/));
     const { record } = await admin.getRecord({ namespace: NAMESPACE, key: "z-oldest" });
     expect(record?.result).toMatchObject({
       ...{ kind: Result_Kind.SUCCESS, payload: bytes('{"id":"po_7"}'), contentType: "application/json" },
     });
 
-    await page.getByRole("button", { name: "It did not happen y-released" }).click();
+    await choose("y-released", "It did not happen");
     await dialog.getByLabel("Reason").fill("no payment");
     await act("Release").click();
     await expect.poll(() => listed.allInnerTexts()).toEqual(keys.slice(2));
 
-    await page.getByRole("button", { name: "Forget x-forgotten" }).click();
+    await choose("x-forgotten", "Forget");
     await dialog.getByLabel("Reason").fill("a test payout");
     expect(await act("Forget").isDisabled()).toBe(true);
     await dialog.getByLabel("Type x-forgotten to confirm").fill("x-forgotten");
@@ -89,7 +95,7 @@ describeInBrowser("The queue of ambiguous records", () => {
     await expect.poll(() => listed.allInnerTexts()).toEqual(keys.slice(3));
 
     // Another person releases the record, and a worker claims it, while the dialog is open.
-    await page.getByRole("button", { name: "It did not happen w-taken-over" }).click();
+    await choose("w-taken-over", "It did not happen");
     const taken = { namespace: NAMESPACE, key: "w-taken-over" };
     await admin.resolveRecord({ ...taken, resolution: { case: "release", value: {} }, reason: "by phone" });
     await grant(caller, taken);
@@ -105,35 +111,28 @@ describeInBrowser("The queue of ambiguous records", () => {
     expect(events.map(({ reason }) => reason)).toEqual(reasons);
   });
 
-  test("resolves many records after their count was typed, and tells when the count has changed", async () => {
+  test("resolves all that match, those that were counted, and tells when the count has changed", async () => {
     const keys = Array.from({ length: 8 }, (_, index) => `payout-${index}`);
     const { admin, adminKey } = await ambiguousTenant(keys);
     const page = await openConsole(server, {
-      ...{ key: adminKey, path: "/ambiguous?owner=worker-1" },
+      ...{ key: adminKey, path: "/ambiguous?owner=worker-1&checkpoint=submitted" },
       allowed: { statuses: [409, 400] },
     });
     expect(await page.getByRole("rowheader").count()).toBe(4);
     await page.keyboard.press("b");
+    // Nothing is preselected: the decision is the button.
+    await page.getByRole("button", { name: "It did not happen" }).click();
     const dialog = page.getByRole("dialog");
-    expect(await dialog.getByLabel("Owner").inputValue()).toBe("worker-1");
-    await dialog.getByLabel("Last checkpoint").fill("submitted");
+    await dialog.getByRole("heading", { name: "It did not happen: all 4 records that match" }).waitFor();
     await dialog.getByLabel("Reason").fill("the bank lost the file");
-    await screenshot(page, "ambiguous-bulk");
-    await dialog.getByRole("button", { name: "Count the records" }).click();
-    await dialog.getByRole("heading", { name: "Release 4 ambiguous records" }).waitFor();
     await expectAccessible(page);
-    await screenshot(page, "ambiguous-bulk-confirm");
 
     const one = { namespace: NAMESPACE, key: "payout-1" };
     await admin.resolveRecord({ ...one, resolution: { case: "release", value: {} }, reason: "by phone" });
-    await dialog.getByLabel("Type 4 to confirm").fill("4");
-    await dialog.getByRole("button", { name: "Release 4 ambiguous records" }).click();
-    await dialog.getByRole("heading", { name: "Release 3 ambiguous records" }).waitFor();
+    await dialog.getByRole("button", { name: "Release 4 records" }).click();
+    await dialog.getByRole("heading", { name: "It did not happen: all 3 records that match" }).waitFor();
     expect(await dialog.innerText()).toMatch(/3 records match, and expected_count is 4/);
-    const confirm = dialog.getByRole("button", { name: "Release 3 ambiguous records" });
-    expect(await confirm.isDisabled()).toBe(true);
-    await dialog.getByLabel("Type 3 to confirm").fill("3");
-    await confirm.click();
+    await dialog.getByRole("button", { name: "Release 3 records" }).click();
 
     await page.waitForURL(/\/jobs\/\d+$/);
     await untilLoaded(page);
@@ -159,5 +158,86 @@ describeInBrowser("The queue of ambiguous records", () => {
     await untilLoaded(page);
     await page.setViewportSize({ width: 320, height: 800 });
     await expectNoSidewaysScroll(page);
+    await screenshot(page, "ambiguous-320");
+  });
+
+  test("all but three of 52 payouts are resolved with eight clicks, or with the keyboard", async () => {
+    const keys = Array.from({ length: 52 }, (_, index) => `payout-${String(index).padStart(2, "0")}`);
+    const { admin, adminKey } = await ambiguousTenant(keys);
+    await admin.updateTenant({
+      tenant: { policy: { providerLink: "https://pay.example/search?q={key}&by={owner}" } },
+    });
+    const page = await openConsole(server, { key: adminKey, path: "/" });
+    let clicks = 0;
+    const click = async (target: Locator) => {
+      await target.click();
+      clicks += 1;
+    };
+    await click(page.getByRole("link", { name: "Ambiguous", exact: true }));
+    const lookUp = page.getByRole("link", { name: "Look up payout-07" });
+    expect(await lookUp.getAttribute("href")).toBe("https://pay.example/search?q=payout-07&by=worker-1");
+    await screenshot(page, "ambiguous");
+    await click(page.getByLabel("Select all rows"));
+    for (const key of ["payout-03", "payout-08"]) await click(page.getByLabel(`Select ${key}`));
+    // The arrow keys lead to the next row, and the space bar chooses it.
+    await page.keyboard.press("ArrowDown");
+    await page.keyboard.press("Space");
+    expect(await page.getByLabel("Select payout-09").isChecked()).toBe(false);
+    await page.getByText("49 records selected").waitFor();
+    await click(page.getByRole("button", { name: "It happened" }));
+    await page.keyboard.type("paid, says the bank");
+    await screenshot(page, "ambiguous-decision");
+    await click(page.getByRole("button", { name: "Complete 49 records" }));
+    await page.getByText("Completed 49 records.").waitFor();
+    expect(clicks).toBeLessThanOrEqual(8);
+    const listed = page.getByRole("rowheader");
+    await expect.poll(() => listed.allInnerTexts()).toEqual(["payout-03", "payout-08", "payout-09"]);
+    const { events } = await admin.listAuditEvents({ action: "ResolveRecord", pageSize: 100 });
+    expect(events).toHaveLength(49);
+  });
+
+  test("keys are exported, and the answers in the file imported after a preview", async () => {
+    const keys = ["=1+1", "po,2", "po-3", "po-4"];
+    const { admin, adminKey } = await ambiguousTenant(keys);
+    const page = await openConsole(server, { key: adminKey, path: "/ambiguous" });
+    const [saved] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Export keys" }).click(),
+    ]);
+    const file = await text(await saved.createReadStream());
+    const lines = file.split("\r\n");
+    expect(lines[0]).toBe("key,happened?,namespace,owner,checkpoint,ambiguous_since,provider");
+    expect(lines[1]).toMatch(/^'=1\+1,,payouts,worker-0,submitted,\d{4}-/);
+
+    await page.getByRole("button", { name: "Import answers…" }).click();
+    const dialog = page.getByRole("dialog");
+    const give = (content: string) =>
+      dialog
+        .getByLabel("File")
+        .setInputFiles({ name: "answers.csv", mimeType: "text/csv", buffer: Buffer.from(content) });
+    await give(file.replace(",,payouts", ",perhaps,payouts"));
+    await dialog.getByText('Line 2: "perhaps" is not yes or no.').waitFor();
+    await give("x".repeat(3 * 1_024 * 1_024 + 1));
+    await dialog.getByText(/^At most 3.00 MiB/).waitFor();
+
+    const answers = ["yes", "no", "yes", ""];
+    const answered = lines.map((line, index) =>
+      index === 0 ? line : line.replace(",,payouts", `,${answers[index - 1]},payouts`),
+    );
+    await give([...answered, "po-9,yes"].join("\n"));
+    await dialog.getByText("2 happened: completed").waitFor();
+    await dialog.getByText("1 did not happen").waitFor();
+    await dialog.getByText("1 skipped: without an answer").waitFor();
+    await dialog.getByText("1 skipped: not ambiguous").waitFor();
+    await expectAccessible(page);
+    await screenshot(page, "ambiguous-import");
+    await dialog.getByLabel("Reason").fill("the bank's list");
+    await dialog.getByRole("button", { name: "Resolve 3 records" }).click();
+    await page.getByText("Resolved 3 records by the file.").waitFor();
+    const stateOf = async (key: string) =>
+      (await admin.getRecord({ namespace: NAMESPACE, key })).record?.state;
+    expect(await Promise.all(keys.map(stateOf))).toEqual([
+      ...[Record_State.COMPLETED, Record_State.RELEASED, Record_State.COMPLETED, Record_State.AMBIGUOUS],
+    ]);
   });
 });

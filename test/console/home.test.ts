@@ -68,7 +68,7 @@ describeInBrowser("The screen Home", () => {
 
     await page.getByRole("link", { name: "webhooks" }).click();
     await untilLoaded(page);
-    expect(new URL(page.url()).pathname).toBe("/console/retention/webhooks");
+    expect(new URL(page.url()).pathname).toBe("/console/namespaces/webhooks");
   });
 
   test("calls no check good that looked at a part of the namespaces", async () => {

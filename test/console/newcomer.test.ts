@@ -52,25 +52,23 @@ describeInBrowser("A newcomer with npm start and npm run demo:traffic", () => {
     const startedAtMs = performance.now();
     await page.reload();
     await untilLoaded(page);
-    await follow(page, "Retention");
+    await follow(page, "Namespaces");
     const tooShort = page.getByRole("row").filter({ hasText: "Too short" }).first();
     const namespace = await tooShort.getByRole("link").innerText();
     await tooShort.getByRole("link").click();
-    await page.getByRole("heading", { level: 1, name: `Retention of ${namespace}` }).waitFor();
-    await page.getByRole("textbox", { name: "Proposed key retention" }).fill("7d");
-    await page.getByRole("button", { name: /^Preview/ }).click();
+    await page.getByRole("heading", { level: 1, name: namespace }).waitFor();
+    await page.getByLabel("Key retention", { exact: true }).fill("7d");
+    await page.getByRole("button", { name: "Save" }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByRole("row").filter({ hasText: "7 d" }).first().waitFor();
-    await dialog.getByRole("button", { name: /^Change/ }).click();
-    await page
-      .getByRole("status")
-      .filter({ hasText: `${namespace} is changed` })
-      .waitFor();
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText(`Saved the policy of the namespace ${namespace}.`).waitFor();
 
     await follow(page, "Ambiguous");
     const payout = page.getByRole("row").filter({ hasText: "payouts" }).first();
     const payoutKey = await payout.getByRole("rowheader").innerText();
-    await payout.getByRole("button", { name: `It did not happen ${payoutKey}` }).click();
+    await page.getByLabel(`Select ${payoutKey}`).check();
+    await page.getByRole("button", { name: "It did not happen" }).click();
     await dialog.getByLabel("Reason").fill("the bank never got it");
     await dialog.getByRole("button", { name: "Release", exact: true }).click();
     await dialog.waitFor({ state: "hidden" });

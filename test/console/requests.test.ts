@@ -14,7 +14,7 @@ const TYPED_PATHS = {
     "/records?after=nonsense",
     "/ambiguous?before=24h",
     "/audit?after=7d&before=1h",
-    "/retention/webhooks?to=nonsense&target=nonsense",
+    "/retention/webhooks?target=nonsense",
   ],
   operatorKey: ["/audit?after=48h"],
 } as const;

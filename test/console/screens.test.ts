@@ -16,7 +16,7 @@ const ZOOMED = { width: 640, height: 400 };
 const WINDOW = { width: 1280, height: 800 };
 /** The pictures of README by the screen's name, with their height: each has at most 150 KB. */
 const README_PICTURES = new Map([
-  ["retention-namespace", { picture: "retention", height: 800 }],
+  ["retention", { picture: "retention", height: 800 }],
   ["ambiguous", { picture: "ambiguous", height: 460 }],
 ]);
 const ROLES = ["adminKey", "operatorKey"] as const;

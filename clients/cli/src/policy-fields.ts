@@ -72,6 +72,12 @@ export const POLICY_FIELDS: readonly Field<PolicyInit>[] = [
     parse: unsetBy(INHERIT, (text) => ({ lateKeys: parseLateKeys(text) })),
   },
   {
+    flags: "--provider-link <url>",
+    path: "provider_link",
+    description: `where a person looks up whether an effect happened, such as "https://pay.example/search?q={key}", with {key} and {owner}; or "${INHERIT}"`,
+    parse: unsetBy(INHERIT, (text) => ({ providerLink: text })),
+  },
+  {
     flags: "--require-fingerprint <true|false>",
     path: "require_fingerprint",
     description: `"true", "false" or "${INHERIT}"`,
@@ -94,5 +100,6 @@ export function policyRows(policy: Policy | undefined): readonly (readonly [labe
     ["max result bytes", `${policy?.maxResultBytes ?? "-"}`],
     ["late keys", policy?.lateKeys ? enumName(Policy_LateKeys, policy.lateKeys) : "-"],
     ["require fingerprint", `${policy?.requireFingerprint ?? "-"}`],
+    ["provider link", policy?.providerLink || "-"],
   ];
 }

@@ -72,12 +72,7 @@ export const ROUTES: readonly ScreenRoute[] = [
   ),
   route("/records/:namespace/:key", "tenant", () => import("./screens/record/record.tsx")),
   route("/audit", "both", () => import("./screens/audit/audit.tsx"), link("/audit", "Audit", "u", "Look up")),
-  route(
-    "/retention/:namespace?",
-    "tenant",
-    () => import("./screens/retention/retention.tsx"),
-    link("/retention", "Retention", "r", "Tune"),
-  ),
+  route("/retention/:namespace?", "tenant", () => import("./screens/retention/retention.tsx")),
   route(
     "/namespaces",
     "tenant",

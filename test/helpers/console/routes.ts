@@ -21,8 +21,7 @@ interface Shown extends Pick<Seed, "record" | "jobId"> {
 export function tenantRoutes({ record, jobId, retentionOf, policyOf }: Shown): readonly Route[] {
   return [
     ["home", "/"],
-    ["retention", "/retention"],
-    ["retention-namespace", `/retention/${retentionOf}`],
+    ["retention", `/namespaces/${retentionOf}`],
     ["ambiguous", "/ambiguous"],
     ["records", "/records"],
     ["record-of-key", `/records/${record.namespace}/${encodeURIComponent(record.key)}`],

@@ -68,6 +68,7 @@ export function ConfirmDialog({
         {reason === "required" && (
           <TextArea
             label="Reason"
+            data-first
             help="Kept in the audit event."
             problem={problem}
             value={reasonText}

@@ -16,6 +16,11 @@ export function Dialog({ title, close, children }: DialogProps) {
     const element = dialog.current;
     const focused = document.activeElement;
     element?.showModal();
+    // A person fills it in, or acts: Escape closes it.
+    const first =
+      element?.querySelector<HTMLElement>("[data-first]") ??
+      element?.querySelector<HTMLElement>("form :is(input, select, textarea)");
+    first?.focus();
     return () => {
       element?.close();
       if (focused instanceof HTMLElement) focused.focus();

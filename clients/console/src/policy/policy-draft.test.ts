@@ -30,6 +30,7 @@ describe("The form of a policy", () => {
     expect(policyText(POLICY)).toEqual({
       ...{ keyRetention: "72h", resultRetention: "", failureRetention: "", defaultLease: "", maxLease: "" },
       ...{ onLeaseExpiry: "hold", maxResultBytes: "4KiB", lateKeys: "refuse", requireFingerprint: "false" },
+      providerLink: "",
     });
     expect(fieldWords("keyRetention", "15m")).toBe("15 min");
     expect(fieldWords("keyRetention", "72h")).toBe("3 d");

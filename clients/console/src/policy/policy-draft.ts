@@ -1,3 +1,4 @@
+import type { RetentionEffect } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import {
   canonicalText,
   FIELD_NAMES,
@@ -96,6 +97,16 @@ export function readDraft(draft: PolicyDraft): PolicyRequest {
 export function fieldOfPath(path: string): PolicyField | undefined {
   const last = path.slice(path.lastIndexOf(".") + 1);
   return FIELD_NAMES.find((field) => POLICY_FIELDS[field].path === last);
+}
+
+/** What a change does, or did. */
+export interface PolicyOutcome {
+  /** The values in force after it. */
+  readonly inForce: PolicyText;
+  /** What `applyToExisting` would do to stored records; set by `validateOnly`. */
+  readonly effect: RetentionEffect | undefined;
+  /** The job that changes stored records; undefined: none. */
+  readonly jobId: bigint | undefined;
 }
 
 /** A value that would be in force after saving, beside the present one. */

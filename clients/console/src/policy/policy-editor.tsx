@@ -9,6 +9,7 @@ import {
   fieldOfPath,
   followSaved,
   type PolicyDraft,
+  type PolicyOutcome,
   readDraft,
   type SavedByOther,
   type SavedPolicy,
@@ -33,9 +34,12 @@ export interface PolicyChange {
   readonly paths: string[];
   readonly etag: string;
   readonly validateOnly: boolean;
+  /** Change the retention of stored records, too. */
+  readonly applyToExisting: boolean;
 }
 
-interface PolicyEditorProps {
+/** A policy, and how it is changed. */
+export interface PolicyEditorProps {
   /** What the policy is of, in a sentence: "the namespace charges". */
   readonly subject: string;
   readonly saved: SavedPolicy;
@@ -45,15 +49,15 @@ interface PolicyEditorProps {
   readonly tenantOwn?: PolicyText;
   /** The namespace that the policy is of; "" for the tenant's. */
   readonly namespace: string;
-  /** Where a change of retention is previewed, below `/console`. */
-  readonly retentionHref: string;
   /** The button, such as "Save". A form that may be saved without a change says so with `mayBeUnchanged`. */
   readonly action: string;
   readonly mayBeUnchanged?: boolean;
-  /** Sends a change, and returns the values in force after it. */
-  readonly send: (change: PolicyChange) => Promise<PolicyText>;
+  /** Sends a change, and returns what it does. */
+  readonly send: (change: PolicyChange) => Promise<PolicyOutcome>;
   /** Reads the policy once more. */
   readonly reload: () => Promise<SavedPolicy>;
+  /** Called after a change was saved. */
+  readonly onSaved?: (inForce: PolicyText) => void;
 }
 
 type Problems = Readonly<Partial<Record<PolicyField, string>>>;
@@ -65,10 +69,9 @@ const CHANGED_MEANWHILE = new Set(["ETAG_MISMATCH", "NAMESPACE_NOT_FOUND"]);
  * A form over the fields of a policy: own values beside the inherited ones. The server checks a change before it is
  * confirmed, and refuses it if another person saved first; then both values are shown, and what was typed stays.
  */
-export function PolicyEditor(props: PolicyEditorProps) {
-  const { subject, saved, inForce, tenantOwn, retentionHref, action, mayBeUnchanged = false } = props;
-  const form = usePolicyForm(props);
-  const { draft, setDraft, problems, failure, waiting, after } = form;
+export function PolicyEditor({ form, ...props }: PolicyEditorProps & { readonly form: PolicyForm }) {
+  const { subject, saved, inForce, tenantOwn, action, mayBeUnchanged = false } = props;
+  const { draft, setDraft, problems, failure, waiting, outcome } = form;
   const changed = changedFields(draft);
   return (
     <>
@@ -76,7 +79,7 @@ export function PolicyEditor(props: PolicyEditorProps) {
         className={styles.form}
         onSubmit={(event) => {
           event.preventDefault();
-          void form.review();
+          void form.review(draft);
         }}
       >
         <SavedByOthers
@@ -122,14 +125,13 @@ export function PolicyEditor(props: PolicyEditorProps) {
           </span>
         </div>
       </form>
-      {after !== undefined && (
+      {outcome !== undefined && (
         <PolicyReview
           subject={subject}
           action={action}
           draft={draft}
           now={inForce}
-          after={after}
-          retentionHref={retentionHref}
+          outcome={outcome}
           namespace={props.namespace}
           act={form.save}
           close={form.closeReview}
@@ -139,7 +141,11 @@ export function PolicyEditor(props: PolicyEditorProps) {
   );
 }
 
-function usePolicyForm({ subject, saved, send, reload }: PolicyEditorProps) {
+/** The state of a form over a policy, for its editor and for what is shown beside it. */
+export type PolicyForm = ReturnType<typeof usePolicyForm>;
+
+/** Holds the form over a policy. */
+export function usePolicyForm({ subject, saved, send, reload, onSaved }: PolicyEditorProps) {
   const notify = useNotice();
   const [state, setDraft] = useKeptDraft<PolicyDraft>(
     `policy of ${subject}`,
@@ -149,19 +155,23 @@ function usePolicyForm({ subject, saved, send, reload }: PolicyEditorProps) {
   const [problems, setProblems] = useState<Problems>({});
   const [failure, setFailure] = useState<Failure>();
   const [waiting, setWaiting] = useState(false);
-  /** The values in force after the change, while it is confirmed. */
-  const [after, setAfter] = useState<PolicyText>();
+  /** What the change does, while it is confirmed. */
+  const [outcome, setOutcome] = useState<PolicyOutcome>();
   // A newer state can arrive with any answer; followed here, no frame shows the older one.
   const draft = followSaved(state, saved);
   if (draft !== state) setDraft(draft);
 
-  async function request(validateOnly: boolean): Promise<PolicyText | undefined> {
-    const { policy, paths } = readDraft(draft);
+  async function request(
+    given: PolicyDraft,
+    how: Pick<PolicyChange, "validateOnly" | "applyToExisting">,
+  ): Promise<PolicyOutcome | undefined> {
+    const { policy, paths } = readDraft(given);
+    const { etag } = given.saved;
     // A policy that does not exist has no etag that the server could compare.
-    const isStale = draft.saved.etag === "" && (await reload()).etag !== "";
+    const isStale = etag === "" && (await reload()).etag !== "";
     if (isStale) return undefined;
     try {
-      return await send({ policy, paths, etag: draft.saved.etag, validateOnly });
+      return await send({ policy, paths, etag, ...how });
     } catch (error) {
       if (!CHANGED_MEANWHILE.has(readFailure(error).reason)) throw error;
       await reload();
@@ -169,14 +179,15 @@ function usePolicyForm({ subject, saved, send, reload }: PolicyEditorProps) {
     }
   }
 
-  async function review(): Promise<void> {
-    const { problems: unread } = readDraft(draft);
+  /** Asks for the change of a draft, once the server has said what it does. */
+  async function review(given: PolicyDraft): Promise<void> {
+    const { problems: unread } = readDraft(given);
     setProblems(unread);
     setFailure(undefined);
     if (Object.keys(unread).length > 0) return;
     setWaiting(true);
     try {
-      setAfter(await request(true));
+      setOutcome(await request(given, { validateOnly: true, applyToExisting: false }));
     } catch (error) {
       const refused = readFailure(error);
       const known = refused.violations.flatMap(({ field, description }) => {
@@ -190,16 +201,18 @@ function usePolicyForm({ subject, saved, send, reload }: PolicyEditorProps) {
     }
   }
 
-  async function save(): Promise<void> {
-    const result = await request(false);
+  async function save(applyToExisting: boolean): Promise<void> {
+    const result = await request(draft, { validateOnly: false, applyToExisting });
     if (result === undefined) return;
     await reload();
-    notify(`Saved the policy of ${subject}. Every replica follows within 10 s.`);
+    onSaved?.(result.inForce);
+    const job = result.jobId === undefined ? "" : ` Job ${result.jobId} changes the stored records.`;
+    notify(`Saved the policy of ${subject}. Every replica follows within 10 s.${job}`);
   }
 
   return {
-    ...{ draft, setDraft, problems, failure, waiting, after, review, save },
-    closeReview: () => setAfter(undefined),
+    ...{ draft, setDraft, problems, failure, waiting, outcome, review, save },
+    closeReview: () => setOutcome(undefined),
   };
 }
 

@@ -19,6 +19,7 @@ export interface PolicyText {
   readonly maxResultBytes: string;
   readonly lateKeys: string;
   readonly requireFingerprint: string;
+  readonly providerLink: string;
 }
 
 /** How a field is shown and typed. */
@@ -77,12 +78,17 @@ export const POLICY_FIELDS: Readonly<Record<PolicyField, FieldInfo>> = {
     help: "Whether a claim without one is refused.",
     choices: { true: "Required", false: "Not required" },
   },
+  providerLink: {
+    path: "provider_link",
+    label: "Link to the provider",
+    help: "Where a person looks up whether an effect happened: https, with {key} and perhaps {owner}, such as https://pay.example/search?q={key}.",
+  },
 };
 
 /** The names of all fields, in the order of the screens. */
 export const FIELD_NAMES = Object.keys(POLICY_FIELDS) as readonly PolicyField[];
 
-/** The fields whose change concerns records that exist, which the screen Retention previews. */
+/** The fields whose change concerns records that exist, of which the review shows what becomes of them. */
 export const RETENTION_FIELDS: ReadonlySet<PolicyField> = new Set([
   "keyRetention",
   "resultRetention",
@@ -100,6 +106,7 @@ export const SERVICE_DEFAULTS: PolicyText = {
   maxResultBytes: "64KiB",
   lateKeys: "run",
   requireFingerprint: "false",
+  providerLink: "",
 };
 
 /** The words of the form for each choice about late keys, as the command line has them. */
@@ -131,6 +138,7 @@ export function policyText(policy: Policy | undefined): PolicyText {
     maxResultBytes: policy?.maxResultBytes === undefined ? "" : formatBytes(policy.maxResultBytes),
     lateKeys: [...LATE_KEYS].find(([, value]) => value === policy?.lateKeys)?.[0] ?? "",
     requireFingerprint: policy?.requireFingerprint === undefined ? "" : String(policy.requireFingerprint),
+    providerLink: policy?.providerLink ?? "",
   };
 }
 
@@ -150,6 +158,8 @@ export function parseField(field: PolicyField, text: string): PolicyInit | undef
       return { lateKeys: LATE_KEYS.get(value) ?? Policy_LateKeys.RUN };
     case "requireFingerprint":
       return { requireFingerprint: value === "true" };
+    case "providerLink":
+      return { providerLink: value };
     case "maxResultBytes": {
       const bytes = parseSize(value);
       return bytes === undefined || bytes > MAX_RESULT_BYTES ? undefined : { maxResultBytes: bytes };
@@ -181,7 +191,7 @@ export function canonicalText(field: PolicyField, text: string): string {
     const bytes = parseSize(trimmed);
     return bytes === undefined ? trimmed : formatBytes(bytes);
   }
-  if (POLICY_FIELDS[field].choices !== undefined) return trimmed;
+  if (POLICY_FIELDS[field].choices !== undefined || field === "providerLink") return trimmed;
   const ms = parseDuration(trimmed);
   return ms === undefined ? trimmed : formatDurationMs(ms);
 }
@@ -191,6 +201,7 @@ export function fieldWords(field: PolicyField, text: string): string {
   if (text === "") return "inherited";
   const words = POLICY_FIELDS[field].choices?.[text];
   if (words !== undefined) return words;
+  if (field === "providerLink") return text;
   if (field !== "maxResultBytes") {
     const ms = parseDuration(text);
     return ms === undefined ? text : formatExactly(ms);

@@ -1,8 +1,11 @@
-import { Link } from "wouter";
+import type { RetentionEffect } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { useState } from "react";
+import { parseDuration } from "../format/duration.ts";
+import { formatNoun } from "../format/quantity.ts";
 import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
 import { DataTable } from "../parts/data-table.tsx";
 import { LateClaims } from "./late-claims.tsx";
-import { changedFields, effectOnFields, type PolicyDraft } from "./policy-draft.ts";
+import { changedFields, effectOnFields, type PolicyDraft, type PolicyOutcome } from "./policy-draft.ts";
 import {
   canonicalText,
   fieldWords,
@@ -15,22 +18,33 @@ interface PolicyReviewProps {
   readonly subject: string;
   readonly action: string;
   readonly draft: PolicyDraft;
-  /** The values in force before and after the change. */
+  /** The values in force before the change. */
   readonly now: PolicyText;
-  readonly after: PolicyText;
-  readonly retentionHref: string;
+  readonly outcome: PolicyOutcome;
   readonly namespace: string;
-  readonly act: () => Promise<unknown>;
+  readonly act: (applyToExisting: boolean) => Promise<unknown>;
   readonly close: () => void;
 }
 
 /** Asks before a policy is saved: what is set, and what is in force then, as the server answered. */
 export function PolicyReview(props: PolicyReviewProps) {
-  const { subject, action, draft, now, after, retentionHref, namespace, act, close } = props;
+  const { subject, action, draft, now, outcome, namespace, act, close } = props;
+  const [chosen, setChosen] = useState<boolean>();
+  const after = outcome.inForce;
   const changed = changedFields(draft);
   const effect = effectOnFields(now, after);
+  const isRetention = effect.some(({ field }) => RETENTION_FIELDS.has(field));
+  const isShorter = msOf(after) < msOf(now);
+  // A longer retention is wanted for the stored records, too; a shorter one forgets some of them.
+  const toExisting = isRetention && (chosen ?? msOf(after) > msOf(now));
   return (
-    <ConfirmDialog title={`${action}: the policy of ${subject}?`} action={action} act={act} close={close}>
+    <ConfirmDialog
+      title={`${action}: the policy of ${subject}?`}
+      action={action}
+      {...(isShorter && { typed: namespace || "shorter", look: "danger" })}
+      act={() => act(toExisting)}
+      close={close}
+    >
       {changed.length > 0 && (
         <ul>
           {changed.map((field) => (
@@ -56,12 +70,34 @@ export function PolicyReview(props: PolicyReviewProps) {
         />
       )}
       {now.lateKeys !== after.lateKeys && <LateClaims namespace={namespace} choice={after.lateKeys} />}
-      {effect.some(({ field }) => RETENTION_FIELDS.has(field)) && (
+      {isRetention && (
         <p>
-          Records that exist keep their retention. <Link href={retentionHref}>The screen Retention</Link>{" "}
-          shows how many duplicates would come too late, and changes existing records, too.
+          <label>
+            <input
+              type="checkbox"
+              checked={toExisting}
+              onChange={({ target }) => setChosen(target.checked)}
+            />{" "}
+            {describeEffect(outcome.effect)}
+          </label>
         </p>
       )}
     </ConfirmDialog>
   );
+}
+
+function msOf({ keyRetention }: PolicyText): number {
+  return parseDuration(keyRetention) ?? 0;
+}
+
+/** Returns what a change does to stored records, such as "Also for the 12 stored records (3 are forgotten at once)". */
+function describeEffect(effect: RetentionEffect | undefined): string {
+  const { recordsChanged = 0n, recordsForgotten = 0n, truncated = false } = effect ?? {};
+  const atLeast = truncated ? "at least " : "";
+  const records = formatNoun(recordsChanged, "stored record", "stored records");
+  const forgotten =
+    recordsForgotten === 0n
+      ? "none is forgotten"
+      : `${atLeast}${formatNoun(recordsForgotten, "is", "are")} forgotten at once`;
+  return `Also for the ${atLeast}${records} (${forgotten})`;
 }

@@ -57,7 +57,7 @@ export function PolicyRow(props: PolicyRowProps) {
       </div>
       <div className={styles.value}>
         <span className={styles.narrow}>Effective: </span>
-        {fieldWords(field, inForce)}
+        {inForce === "" ? "none" : fieldWords(field, inForce)}
       </div>
     </div>
   );
@@ -105,6 +105,7 @@ function inheritedWords(field: PolicyField, tenantOwn: PolicyText | undefined) {
   }
   if (field === "resultRetention") return "as the key retention";
   if (field === "failureRetention") return "as the result retention";
+  if (field === "providerLink") return "none";
   return (
     <>
       {fieldWords(field, SERVICE_DEFAULTS[field])} <span className={styles.source}>default</span>

@@ -14,15 +14,16 @@ export interface Field<Kind extends FieldKind = FieldKind> {
 
 /**
  * How a field is sent and stored. `seconds` and `milliseconds` are durations in messages and whole numbers elsewhere; a
- * `bigint` column may hold more than 32 bits; the domain names an `enum` as protoc-gen-es does, such as "HOLD".
+ * `bigint` column may hold more than 32 bits; the domain names an `enum` as protoc-gen-es does, such as "HOLD"; an empty `text` is
+ * unset.
  */
-export type FieldKind = "seconds" | "milliseconds" | "integer" | "bigint" | "boolean" | "enum";
+export type FieldKind = "seconds" | "milliseconds" | "integer" | "bigint" | "boolean" | "enum" | "text";
 
 type KindOf<Value> = Value extends boolean
   ? "boolean"
   : Value extends string
-    ? "enum"
-    : Exclude<FieldKind, "boolean" | "enum">;
+    ? "enum" | "text"
+    : Exclude<FieldKind, "boolean" | "enum" | "text">;
 
 /** A table with one field for each property of `Values`, of a kind that fits its type. */
 export type FieldTable<Values> = {

@@ -1,6 +1,7 @@
 import type { FieldTable, Overrides } from "./fields.ts";
 import { MIN_LEASE_MS, MIN_RETENTION_S } from "./limits.ts";
 import { POLICY_FIELDS, type Policy, type PolicyOverrides } from "./policy.ts";
+import { providerLinkProblem } from "./provider-link.ts";
 import type { Violation } from "./refusal.ts";
 
 /** The bounds of the policies that a tenant may set. */
@@ -92,13 +93,17 @@ export function policyViolations(
     maxLeaseMs: lease,
     maxResultBytes: { min: 1, max: bounds.maxResultBytes, unit: "bytes" },
   };
-  return (Object.keys(ranges) as RangedField[]).flatMap((name) => {
+  const beyond = (Object.keys(ranges) as RangedField[]).flatMap((name) => {
     const value = policy[name];
     const { min, max, unit } = ranges[name];
     if (value === undefined || (value >= min && value <= max)) return [];
     const description = `must be between ${min} ${unit} and ${max} ${unit}`;
     return [{ field: prefix + POLICY_FIELDS[name].proto, description }];
   });
+  const linkProblem = policy.providerLink && providerLinkProblem(policy.providerLink);
+  return linkProblem
+    ? [...beyond, { field: prefix + POLICY_FIELDS.providerLink.proto, description: linkProblem }]
+    : beyond;
 }
 
 interface Range {

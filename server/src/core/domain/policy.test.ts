@@ -17,6 +17,7 @@ describe("the policy in force", () => {
       maxResultBytes: 65_536,
       requireFingerprint: false,
       lateKeys: "RUN",
+      providerLink: "",
       stamped: {
         keyRetentionS: 72 * HOUR_S,
         resultRetentionS: 72 * HOUR_S,

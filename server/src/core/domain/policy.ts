@@ -23,6 +23,8 @@ export interface Policy {
   readonly maxResultBytes: number;
   readonly requireFingerprint: boolean;
   readonly lateKeys: LateKeys;
+  /** Where a person looks up whether an effect happened; see `providerLinkProblem`. "": nowhere. */
+  readonly providerLink: string;
 }
 
 /** The fields of a policy: their names in messages, their columns and their kinds. */
@@ -36,6 +38,7 @@ export const POLICY_FIELDS = {
   maxResultBytes: { proto: "max_result_bytes", column: "max_result_bytes", kind: "integer" },
   requireFingerprint: { proto: "require_fingerprint", column: "require_fingerprint", kind: "boolean" },
   lateKeys: { proto: "late_keys", column: "late_keys", kind: "enum" },
+  providerLink: { proto: "provider_link", column: "provider_link", kind: "text" },
 } as const satisfies FieldTable<Policy>;
 
 /** When `keyRetentionS` was lengthened, in milliseconds since the Unix epoch, and what it was before. */
@@ -85,6 +88,7 @@ export const DEFAULT_POLICY: Policy = {
   maxResultBytes: 64 * 1024,
   requireFingerprint: false,
   lateKeys: "RUN",
+  providerLink: "",
 };
 
 /**

@@ -41,7 +41,8 @@ test.each([
 });
 
 test("every field is read as it was written", () => {
-  const policy = { ...DEFAULT_POLICY, onLeaseExpiry: "HOLD", requireFingerprint: false } as const;
+  const providerLink = "https://pay.example/{key}";
+  const policy = { ...DEFAULT_POLICY, onLeaseExpiry: "HOLD", providerLink } as const;
   expect(
     noViolations((violations) => POLICY_MESSAGES.parse(POLICY_MESSAGES.write(policy), violations)),
   ).toEqual(policy);

@@ -109,6 +109,7 @@ function parseValue(
       return undefined;
     }
     case "boolean":
+    case "text":
       return value;
     case "enum": {
       const known = descriptor.enum?.values.find(({ number }) => number === value);
@@ -131,6 +132,7 @@ function writeValue({ kind, descriptor }: MessageField, value: unknown): unknown
       return BigInt(value as number);
     case "integer":
     case "boolean":
+    case "text":
       return value;
     case "enum":
       return descriptor.enum?.values.find(({ localName }) => localName === value)?.number;

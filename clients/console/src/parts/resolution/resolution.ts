@@ -39,7 +39,8 @@ export function isResolvable(kind: ResolutionKind, draft: ResultDraft): boolean 
   return kind !== "complete" || Object.values(checkResult(draft)).every((problem) => problem === undefined);
 }
 
-type ResolutionField = NonNullable<MessageInitShape<typeof ResolveRecordRequestSchema>["resolution"]>;
+/** The decision in a request. */
+export type ResolutionField = NonNullable<MessageInitShape<typeof ResolveRecordRequestSchema>["resolution"]>;
 
 /** Returns the request's field. Of the kinds, only "complete" takes the result. */
 export function resolutionMessage(
@@ -81,25 +82,31 @@ export function resolutionsOf({ state }: Pick<Record, "state">): readonly Resolu
 export const RESOLUTIONS: Readonly<
   globalThis.Record<
     ResolutionKind,
-    { readonly answer: string; readonly verb: string; readonly done: string; readonly meaning: string }
+    {
+      readonly answer: string;
+      readonly verb: string;
+      /** What became of records, of which `count` is such as "3 records". */
+      readonly done: (count: string) => string;
+      readonly meaning: string;
+    }
   >
 > = {
   complete: {
     answer: "It happened",
     verb: "Complete",
-    done: "completed",
+    done: (count) => `Completed ${count}.`,
     meaning: "The effect happened, or failed permanently. Every duplicate of the key gets the stored result.",
   },
   release: {
     answer: "It did not happen",
     verb: "Release",
-    done: "released",
+    done: (count) => `Released ${count}.`,
     meaning: "The effect did not happen. The next claim gets the key and performs the operation.",
   },
   forget: {
     answer: "Forget",
     verb: "Forget",
-    done: "forgotten",
+    done: (count) => `Forgot ${count}.`,
     meaning:
       "The record is removed, as if its key had never been claimed: a duplicate is a new operation. This cannot be undone.",
   },

@@ -4,29 +4,22 @@ import styles from "./resolution.module.css";
 import { RESOLUTIONS, type ResolutionKind, resolutionsOf } from "./resolution.ts";
 import { ResolveDialog } from "./resolve-dialog.tsx";
 
-type Ask = (kind: ResolutionKind, record: Record) => void;
-
 interface ResolveButtonsProps {
-  readonly record: Record;
-  /** In a table: links without frames, which name their record for screen readers. */
-  readonly look: "row" | "screen";
-  readonly ask: Ask;
+  /** The resolutions that are offered. */
+  readonly kinds: readonly ResolutionKind[];
+  readonly ask: (kind: ResolutionKind) => void;
 }
 
-/** A button for each resolution that a record's state allows. `ask` is of `useResolveDialog`. */
-export function ResolveButtons({ record, look, ask }: ResolveButtonsProps) {
+/** A button for each resolution. */
+export function ResolveButtons({ kinds, ask }: ResolveButtonsProps) {
   return (
     <div className={styles.buttons}>
-      {resolutionsOf(record).map((kind) => (
+      {kinds.map((kind) => (
         <button
           key={kind}
           type="button"
-          data-look={look === "screen" && kind === "forget" ? "danger" : undefined}
-          {...(look === "row" && {
-            "data-look": "link",
-            "aria-label": `${RESOLUTIONS[kind].answer} ${record.key}`,
-          })}
-          onClick={() => ask(kind, record)}
+          data-look={kind === "forget" ? "danger" : "plain"}
+          onClick={() => ask(kind)}
         >
           {RESOLUTIONS[kind].answer}
         </button>
@@ -36,18 +29,23 @@ export function ResolveButtons({ record, look, ask }: ResolveButtonsProps) {
 }
 
 /**
- * Returns the function that opens the dialog of a resolution, and the dialog. It keeps the record as it was shown: a
- * refresh behind it changes neither what is decided about nor an error that is being read.
+ * Returns the buttons that resolve some records, and the dialog that they open.
  *
  * @param resolved called after a change.
  */
-export function useResolveDialog(resolved?: (kind: ResolutionKind) => void): {
-  readonly ask: Ask;
-  readonly dialog: ReactNode;
-} {
-  const [open, setOpen] = useState<{ readonly kind: ResolutionKind; readonly record: Record }>();
+export function useResolution(
+  records: readonly Record[],
+  resolved?: (kind: ResolutionKind) => void,
+): { readonly buttons: ReactNode; readonly dialog: ReactNode } {
+  const [open, setOpen] = useState<{
+    readonly kind: ResolutionKind;
+    readonly records: readonly Record[];
+  }>();
+  const [first] = records;
   return {
-    ask: (kind, record) => setOpen({ kind, record }),
+    buttons: first !== undefined && (
+      <ResolveButtons kinds={resolutionsOf(first)} ask={(kind) => setOpen({ kind, records })} />
+    ),
     dialog: open !== undefined && (
       <ResolveDialog {...open} close={() => setOpen(undefined)} resolved={() => resolved?.(open.kind)} />
     ),

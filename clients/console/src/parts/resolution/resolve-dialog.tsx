@@ -1,11 +1,9 @@
-import { useMutation } from "@connectrpc/connect-query";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
-import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useState } from "react";
+import { formatNoun } from "../../format/quantity.ts";
+import { readFailure } from "../../session/failure.ts";
 import { ConfirmDialog } from "../confirm-dialog.tsx";
 import { useNotice } from "../notice.tsx";
-import { leaseOf } from "../record-lease.ts";
-import { Time } from "../time.tsx";
 import { UserText } from "../user-text.tsx";
 import {
   EMPTY_RESULT,
@@ -15,81 +13,69 @@ import {
   resolutionMessage,
   typedName,
 } from "./resolution.ts";
+import { useResolveEach } from "./resolve-each.ts";
 import { ResultFields } from "./result-fields.tsx";
-import { useRecordRefresh } from "./use-record-refresh.ts";
 
 interface ResolveDialogProps {
-  readonly record: Record;
+  /** As they were shown: a refresh behind the dialog changes nothing of what is decided. */
+  readonly records: readonly Record[];
   readonly kind: ResolutionKind;
   readonly close: () => void;
   /** Called after the change, before `close`. */
   readonly resolved?: () => void;
 }
 
-/**
- * Resolves one record, for a reason that the audit keeps. The record's fencing token is sent along: a record that was claimed
- * by another holder since it was shown is refused (CLAIM_SUPERSEDED).
- */
-export function ResolveDialog({ record, kind, close, resolved }: ResolveDialogProps) {
+/** Resolves one or several records, for a reason that the audit keeps. Those that could not be resolved stay in the dialog. */
+export function ResolveDialog({ records, kind, close, resolved }: ResolveDialogProps) {
+  const [left, setLeft] = useState(records);
   const [draft, setDraft] = useState(EMPTY_RESULT);
-  const resolve = useMutation(TenantAdminService.method.resolveRecord);
-  const refresh = useRecordRefresh();
+  const { done, resolveEach } = useResolveEach();
   const notify = useNotice();
-  const { verb, done, meaning } = RESOLUTIONS[kind];
+  const { answer, verb, meaning } = RESOLUTIONS[kind];
+  const [only, ...others] = left;
+  const count = formatNoun(left.length, "record", "records");
+  const isOne = only !== undefined && others.length === 0;
 
   async function act(reason: string): Promise<void> {
-    const { namespace, key, fencingToken } = record;
     const resolution = resolutionMessage(kind, draft);
-    try {
-      await resolve.mutateAsync({ namespace, key, fencingToken, reason, resolution });
-    } finally {
-      // After a refusal, too: the record is no longer as it was shown.
-      refresh();
+    const unresolved = await resolveEach(
+      left.map((record) => ({ record, resolution })),
+      reason,
+    );
+    const [first] = unresolved;
+    if (first !== undefined) {
+      setLeft(unresolved.map(({ record }) => record));
+      throw new Error(
+        `${formatNoun(unresolved.length, "record is", "records are")} not changed. ${first.record.key}: ${readFailure(first.error).message}`,
+      );
     }
-    notify(`The record is ${done}. Every replica follows within 10 s.`);
+    notify(`${RESOLUTIONS[kind].done(count)} Every replica follows within 10 s.`);
     resolved?.();
   }
 
   return (
     <ConfirmDialog
-      title={`${verb} a record`}
-      action={verb}
+      title={isOne ? answer : `${answer}: ${count}`}
+      action={isOne ? verb : `${verb} ${count}`}
       look={kind === "forget" ? "danger" : "plain"}
       reason="required"
       isValid={isResolvable(kind, draft)}
-      {...(kind === "forget" && { typed: typedName(record) })}
+      {...(kind === "forget" && { typed: isOne ? typedName(only) : String(left.length) })}
       act={act}
       close={close}
     >
+      {isOne && (
+        <p>
+          <UserText>{only.key}</UserText> in {only.namespace}
+        </p>
+      )}
       <p>{meaning}</p>
-      <RecordFacts record={record} />
+      {!isOne && done > 0 && (
+        <p role="status">
+          {done} of {left.length}
+        </p>
+      )}
       {kind === "complete" && <ResultFields draft={draft} change={setDraft} />}
     </ConfirmDialog>
-  );
-}
-
-function RecordFacts({ record }: { readonly record: Record }) {
-  const { namespace, key, owner, checkpoint, leaseExpiresAt } = record;
-  return (
-    <dl>
-      <dt>Key</dt>
-      <dd>
-        <UserText>{key}</UserText>
-      </dd>
-      <dt>Namespace</dt>
-      <dd>{namespace}</dd>
-      <dt>Owner</dt>
-      <dd>{owner === "" ? "none" : <UserText>{owner}</UserText>}</dd>
-      <dt>Last checkpoint</dt>
-      <dd>{checkpoint === undefined ? "none" : <UserText>{checkpoint.name}</UserText>}</dd>
-      {leaseOf(record, new Date()) !== "settled" && (
-        <>
-          <dt>Lease ends</dt>
-          <dd>
-            <Time at={leaseExpiresAt} />
-          </dd>
-        </>
-      )}
-    </dl>
   );
 }

@@ -1,78 +1,102 @@
 import { useQuery } from "@connectrpc/connect-query";
-import { type Record, Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
-import { ListRecordsRequest_Order, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
+import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
+import { useSearch } from "wouter";
 import { commandLine } from "../../format/command.ts";
 import { formatNoun } from "../../format/quantity.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { type Column, DataTable } from "../../parts/data-table.tsx";
+import { download } from "../../parts/download.ts";
 import { TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { NamespaceField, useNamespace } from "../../parts/namespace-field.tsx";
+import { useNotice } from "../../parts/notice.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { usePageToken } from "../../parts/pages.ts";
-import { Quantity } from "../../parts/quantity.tsx";
+import { ProviderLink } from "../../parts/provider-link.tsx";
 import { recordHref } from "../../parts/record-path.ts";
-import { ResolveButtons, useResolveDialog } from "../../parts/resolution/resolve-buttons.tsx";
+import type { ResolutionKind } from "../../parts/resolution/resolution.ts";
+import { ResolveButtons, useResolution } from "../../parts/resolution/resolve-buttons.tsx";
 import { Time } from "../../parts/time.tsx";
-import { TimeField, timestampOf } from "../../parts/time-field.tsx";
+import { TimeField } from "../../parts/time-field.tsx";
 import { UserText } from "../../parts/user-text.tsx";
+import { readFailure } from "../../session/failure.ts";
 import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import { useShortcut } from "../../shell/use-shortcut.ts";
-import { BulkDialog } from "./bulk-dialog.tsx";
+import styles from "./ambiguous.module.css";
+import { reconciliationFile } from "./answers.ts";
+import { AnswersDialog } from "./answers-dialog.tsx";
+import { FILTERS, type Filters, requestOf, useReadAll } from "./filters.ts";
+import { MatchingDialog } from "./matching-dialog.tsx";
 
-const PAGE_SIZE = 50;
+const PAGE_SIZE = 100;
 const REFRESH_MS = 10_000;
-const FILTERS = ["namespace", "owner", "before"] as const;
-type Filters = Readonly<globalThis.Record<(typeof FILTERS)[number], string>>;
+const KINDS = ["complete", "release", "forget"] as const;
 
-/** The queue of ambiguous records: the oldest first, to be decided one by one or together. */
+/** The queue of ambiguous records, the oldest first: rows are chosen, and decided about together or by a file of answers. */
 export default function Ambiguous() {
   const typed = useFilters(FILTERS);
   const filters = { ...typed, namespace: useNamespace(typed.namespace) };
-  const [isBulk, setBulk] = useState(false);
-  useShortcut("b", "Resolve all matching records", () => setBulk(true));
+  const [isImporting, setImporting] = useState(false);
+  const readAll = useReadAll(filters);
+  const notify = useNotice();
+  async function save(): Promise<void> {
+    try {
+      const { records, providerLinks, isCut } = await readAll();
+      const file = new Blob([reconciliationFile(records, providerLinks)], { type: "text/csv;charset=utf-8" });
+      download("onceward-ambiguous.csv", file);
+      const keys = formatNoun(records.length, "key", "keys");
+      notify(
+        `Saved ${isCut ? "the oldest " : ""}${keys}. Answer yes or no in "happened?", then import the file.`,
+      );
+    } catch (error) {
+      notify(`Nothing was saved: ${readFailure(error).message}`, "failure");
+    }
+  }
   return (
     <Screen
       title="Ambiguous records"
-      lead="Their lease ended, and it is unknown whether the effect happened. Check whether it did, then resolve them. The oldest come first."
+      lead="Their lease ended, and it is unknown whether the effect happened. Check whether it did, then say so. The oldest come first."
       actions={
-        <button type="button" onClick={() => setBulk(true)}>
-          Resolve all matching…
-        </button>
+        <>
+          <button type="button" onClick={() => void save()}>
+            Export keys
+          </button>
+          <button type="button" onClick={() => setImporting(true)}>
+            Import answers…
+          </button>
+        </>
       }
     >
       <FilterBar>
         <NamespaceField value={filters.namespace} />
         <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={128} />
+        <TextField
+          label="Last checkpoint"
+          name="checkpoint"
+          defaultValue={filters.checkpoint}
+          maxLength={128}
+        />
         <TimeField label="Ambiguous since before" name="before" value={filters.before} />
       </FilterBar>
-      <Queue filters={filters} />
-      {isBulk && <BulkDialog filters={filters} close={() => setBulk(false)} />}
+      <Queue key={useSearch()} filters={filters} />
+      {isImporting && <AnswersDialog readAll={readAll} close={() => setImporting(false)} />}
     </Screen>
   );
 }
 
 function Queue({ filters }: { readonly filters: Filters }) {
   const { token } = usePageToken();
-  const leaseExpiredBefore = timestampOf(filters.before);
   const list = useQuery(
     TenantAdminService.method.listRecords,
-    {
-      state: Record_State.AMBIGUOUS,
-      order: ListRecordsRequest_Order.LEASE_EXPIRY,
-      pageSize: PAGE_SIZE,
-      pageToken: token,
-      namespace: filters.namespace,
-      owner: filters.owner,
-      ...(leaseExpiredBefore && { leaseExpiredBefore }),
-    },
+    { ...requestOf(filters), pageSize: PAGE_SIZE, pageToken: token },
     { refetchInterval: useLiveInterval(REFRESH_MS), placeholderData: keepPreviousData },
   );
-  const { ask, dialog } = useResolveDialog();
+  const [chosen, choose] = useState<ReadonlySet<string>>(new Set());
   if (list.data === undefined) {
     return list.error === null ? (
       <Loading rows={12} />
@@ -80,29 +104,88 @@ function Queue({ filters }: { readonly filters: Filters }) {
       <ErrorState error={list.error} retry={() => list.refetch()} />
     );
   }
-  const { records, nextPageToken } = list.data;
+  const { records, nextPageToken, providerLinks } = list.data;
   const command = commandOf(filters);
+  const isEmpty = records.length === 0 && nextPageToken === "";
   return (
     <div aria-busy={list.isPlaceholderData}>
-      {records.length === 0 && nextPageToken === "" ? (
+      {isEmpty ? (
         <Empty command={command}>{emptyText(filters, token)}</Empty>
       ) : (
-        <DataTable
-          caption={`${formatNoun(records.length, "record", "records")} on this page`}
-          columns={columnsOf(ask)}
-          rows={records}
-          rowKey={({ namespace, key }) => `${namespace}/${key}`}
-          href={({ namespace, key }) => recordHref(namespace, key)}
-        />
+        <>
+          <Decision
+            records={records.filter((record) => chosen.has(keyOf(record)))}
+            filters={filters}
+            isMore={nextPageToken !== ""}
+            clear={() => choose(new Set())}
+          />
+          <DataTable
+            caption={`${formatNoun(records.length, "record", "records")}${nextPageToken === "" && token === "" ? "" : " on this page"}`}
+            columns={columnsOf(providerLinks)}
+            rows={records}
+            rowKey={keyOf}
+            href={({ namespace, key }) => recordHref(namespace, key)}
+            selection={{ chosen, choose, nameOf: ({ key }) => key }}
+          />
+        </>
       )}
       <Pager nextPageToken={nextPageToken} />
-      {records.length > 0 && <CliHint command={command} />}
-      {dialog}
+      {!isEmpty && <CliHint command={command} />}
     </div>
   );
 }
 
-function columnsOf(ask: ReturnType<typeof useResolveDialog>["ask"]): readonly Column<Record>[] {
+function keyOf({ namespace, key }: Record): string {
+  return `${namespace}/${key}`;
+}
+
+interface DecisionProps {
+  /** The chosen ones. */
+  readonly records: readonly Record[];
+  readonly filters: Filters;
+  readonly isMore: boolean;
+  readonly clear: () => void;
+}
+
+/** What is decided about the chosen records, or about all that match. */
+function Decision({ records, filters, isMore, clear }: DecisionProps) {
+  const { buttons, dialog } = useResolution(records, clear);
+  const [isAll, setAll] = useState(false);
+  const [kind, setKind] = useState<ResolutionKind>();
+  useShortcut("b", "Decide about all matching records", () => setAll(true));
+  const chosen = formatNoun(records.length, "record", "records");
+  return (
+    <section className={styles.decision} aria-label="Decision">
+      <span role="status">
+        {isAll
+          ? "All that match"
+          : records.length === 0
+            ? "Select records to decide about them"
+            : `${chosen} selected`}
+      </span>
+      {isAll ? <ResolveButtons kinds={KINDS} ask={setKind} /> : buttons}
+      {isAll ? (
+        <button type="button" data-look="link" onClick={() => setAll(false)}>
+          Only selected ones
+        </button>
+      ) : (
+        <button type="button" data-look="link" onClick={() => setAll(true)}>
+          {isMore ? "All that match, also on other pages" : "All that match"}
+        </button>
+      )}
+      {dialog}
+      {kind !== undefined && (
+        <MatchingDialog filters={filters} kind={kind} close={() => setKind(undefined)} />
+      )}
+    </section>
+  );
+}
+
+function columnsOf(links: Readonly<{ [namespace: string]: string }>): readonly Column<Record>[] {
+  const lookUp = (record: Record) => {
+    const template = links[record.namespace];
+    return template === undefined ? undefined : <ProviderLink template={template} record={record} />;
+  };
   return [
     { heading: "Key", cell: ({ key }) => <UserText>{key}</UserText> },
     { heading: "Namespace", cell: ({ namespace }) => namespace },
@@ -112,18 +195,13 @@ function columnsOf(ask: ReturnType<typeof useResolveDialog>["ask"]): readonly Co
       cell: ({ checkpoint }) => (checkpoint === undefined ? "none" : <UserText>{checkpoint.name}</UserText>),
     },
     { heading: "Owner", cell: ({ owner }) => (owner === "" ? "none" : <UserText>{owner}</UserText>) },
-    { heading: "Attempt", kind: "number", cell: ({ attempt }) => <Quantity value={attempt} /> },
-    {
-      heading: "What happened?",
-      cell: (record) => <ResolveButtons record={record} look="row" ask={ask} />,
-    },
+    ...(Object.keys(links).length === 0 ? [] : [{ heading: "At the provider", cell: lookUp }]),
   ];
 }
 
-function emptyText({ namespace, owner, before }: Filters, token: string): string {
+function emptyText(filters: Filters, token: string): string {
   if (token !== "") return "There are no more ambiguous records.";
-  const isFiltered = [namespace, owner, before].some((filter) => filter !== "");
-  return isFiltered
+  return FILTERS.some((name) => filters[name] !== "")
     ? "No ambiguous record matches these filters."
     : "No record is ambiguous. Nothing to decide.";
 }

@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { formatCount, formatNoun } from "../../format/quantity.ts";
+import { download } from "../../parts/download.ts";
 import { FailureText } from "../../parts/list-states.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { readFailure } from "../../session/failure.ts";
@@ -73,13 +74,4 @@ export function ExportButtons({ filters }: { readonly filters: Filters }) {
       </div>
     </>
   );
-}
-
-/** Hands a file to the browser. A blob's URL is the page's own; it is forgotten when the download has begun. */
-function download(name: string, file: Blob): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(file);
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 0);
 }

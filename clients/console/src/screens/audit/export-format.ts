@@ -5,6 +5,7 @@ import {
   AuditEvent_Outcome,
   AuditEventSchema,
 } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { csvLine } from "../../format/csv.ts";
 
 /** A file format of the export. */
 export type ExportFormat = "csv" | "jsonl";
@@ -40,21 +41,4 @@ function cellsOf(event: AuditEvent): readonly string[] {
     ...[json.before, json.after].map((values) => (values === undefined ? "" : JSON.stringify(values))),
     requestId,
   ];
-}
-
-/** Returns a line of RFC 4180: cells with a comma, a quote or a line break are quoted, and it ends with CRLF. */
-export function csvLine(cells: readonly string[]): string {
-  return `${cells.map((cell) => quoted(defused(cell))).join(",")}\r\n`;
-}
-
-function quoted(cell: string): string {
-  return /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
-}
-
-/**
- * Returns a cell that no spreadsheet takes for a formula: an apostrophe is put before the characters that begin one.
- * https://owasp.org/www-community/attacks/CSV_Injection
- */
-function defused(cell: string): string {
-  return /^[=+\-@\t\r\n]/.test(cell) ? `'${cell}` : cell;
 }

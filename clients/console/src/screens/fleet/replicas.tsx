@@ -64,7 +64,10 @@ const LOAD_COLUMNS: readonly Column<Replica>[] = [
   )),
 ];
 
-function load(heading: string, cell: (load: NonNullable<Replica["load"]>) => Column<Replica>["heading"]) {
+function load(
+  heading: string,
+  cell: (load: NonNullable<Replica["load"]>) => ReturnType<Column<Replica>["cell"]>,
+) {
   return {
     heading,
     kind: "number" as const,

@@ -56,7 +56,7 @@ function Suspicion({ namespace, suspicion: { defect, evidence, examples, advice 
         {defect === KeyDefect.REPEATS_AFTER_EXPIRY && (
           <>
             {" "}
-            <Link href={`/retention/${namespace}`}>See how long</Link>
+            <Link href={`/namespaces/${namespace}`}>See how long</Link>
           </>
         )}
       </p>

@@ -2,7 +2,6 @@ import { useQuery } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useState } from "react";
 import { Link, useParams } from "wouter";
-import { CliHint } from "../../parts/cli-hint.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -36,7 +35,7 @@ function NamespaceOf({ name }: { readonly name: string }) {
   const namespace = found.data?.namespace;
   const isLoaded = found.data !== undefined && tenant.data?.tenant !== undefined;
   return (
-    <Screen title={name} lead="The policy of a namespace: what it sets itself, and what it inherits.">
+    <Screen title={name} lead="Whether keys are remembered for long enough, and the policy of the namespace.">
       {failed[0] !== undefined && (
         <ErrorState error={failed[0].error} retry={() => Promise.all(failed.map((each) => each.refetch()))} />
       )}
@@ -53,7 +52,6 @@ function NamespaceOf({ name }: { readonly name: string }) {
                 Declared <Time at={namespace.createdAt} />
               </span>
             )}
-            <Link href={`/retention/${name}`}>Retention</Link>
             <Link href={`/records?namespace=${name}`}>Records</Link>
             <Link href={`/key-quality?namespace=${name}`}>Key quality</Link>
             <Link href={`/audit?${new URLSearchParams({ target: `namespace ${name}` })}`}>Audit</Link>
@@ -68,9 +66,6 @@ function NamespaceOf({ name }: { readonly name: string }) {
               </button>
             </section>
           )}
-          <div className={styles.hint}>
-            <CliHint command={`onceward namespaces ${namespace === undefined ? "set" : "show"} ${name}`} />
-          </div>
         </>
       )}
       {isDeleting && namespace !== undefined && (

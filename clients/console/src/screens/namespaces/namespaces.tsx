@@ -1,25 +1,36 @@
+import { useQuery } from "@connectrpc/connect-query";
+import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type FormEvent, useState } from "react";
 import { Link, useLocation } from "wouter";
+import { formatDuration } from "../../format/duration.ts";
+import { DataTable } from "../../parts/data-table.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { useFilters } from "../../parts/filter-bar.tsx";
-import { hereWith } from "../../parts/pages.ts";
+import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Pager } from "../../parts/pager.tsx";
+import { hereWith, usePageToken } from "../../parts/pages.ts";
+import { StateMark } from "../../parts/state-mark.tsx";
+import { FIELD_NAMES, POLICY_FIELDS, policyText } from "../../policy/policy-fields.ts";
+import { useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
-import { DeclaredNamespaces } from "./declared-namespaces.tsx";
+import { ADVISED_AT_ONCE, type AdvisedNamespace, useAdvice } from "../retention/use-advice.ts";
+import { judge } from "../retention/verdict.ts";
+import { describeVerdict, nameVerdict } from "../retention/words.ts";
 import { isNamespaceName } from "./namespace-name.ts";
 import styles from "./namespaces.module.css";
-import { UndeclaredNamespaces } from "./undeclared-namespaces.tsx";
 
 /** The parameter of the address that chooses the list. */
 const UNDECLARED = "undeclared";
 
-/** The screen "Namespaces": the declared ones, and those that have records and are not declared. */
+/** The screen "Namespaces": whether the retention of each is long enough, and what it sets itself. */
 export default function Namespaces() {
   const { list } = useFilters(["list"]);
   const isUndeclared = list === UNDECLARED;
+  const { namespaces: allowed } = useSession();
   return (
     <Screen
       title="Namespaces"
-      lead="A namespace is for one kind of operation, such as charges. A declared one has its own policy; every other one follows the tenant's."
+      lead="A namespace is for one kind of operation, such as charges. It remembers keys for its retention: a duplicate that comes later takes effect a second time."
     >
       <div className={styles.bar}>
         <nav aria-label="Lists" className={styles.lists}>
@@ -33,9 +44,126 @@ export default function Namespaces() {
         <Link href="/settings">Tenant settings: what namespaces inherit</Link>
       </div>
       <OpenByName />
-      {isUndeclared ? <UndeclaredNamespaces /> : <DeclaredNamespaces />}
+      {isUndeclared ? (
+        <UndeclaredNamespaces />
+      ) : allowed.length > 0 ? (
+        <AdviceTable caption="The namespaces of your key" names={allowed} />
+      ) : (
+        <DeclaredNamespaces />
+      )}
     </Screen>
   );
+}
+
+/** The namespaces with a policy of their own: pages are by name, and the rows of a page by late duplicates. */
+function DeclaredNamespaces() {
+  const { token } = usePageToken();
+  const { data, error, refetch } = useQuery(TenantAdminService.method.listNamespaces, {
+    pageSize: ADVISED_AT_ONCE,
+    pageToken: token,
+  });
+  if (data === undefined) {
+    return error === null ? <Loading rows={8} /> : <ErrorState error={error} retry={refetch} />;
+  }
+  if (data.namespaces.length === 0) {
+    return (
+      <Empty command="onceward namespaces set NAME --key-retention 72h">
+        No namespace is declared: all follow the tenant's policy. Open one by its name to declare it.
+      </Empty>
+    );
+  }
+  const overrides = new Map(
+    data.namespaces.map(({ name, policy }) => {
+      const own = policyText(policy);
+      const set = FIELD_NAMES.filter((field) => own[field] !== "");
+      return [name, set.map((field) => POLICY_FIELDS[field].label.toLowerCase()).join(", ")];
+    }),
+  );
+  return (
+    <>
+      <AdviceTable
+        caption="Declared namespaces: those with late duplicates first"
+        names={[...overrides.keys()]}
+        overrides={overrides}
+      />
+      <Pager nextPageToken={data.nextPageToken} />
+    </>
+  );
+}
+
+/** The namespaces that have records and no policy of their own, by name. */
+function UndeclaredNamespaces() {
+  const { token } = usePageToken();
+  const { data, error, refetch } = useQuery(TenantAdminService.method.listUndeclaredNamespaces, {
+    pageSize: ADVISED_AT_ONCE,
+    pageToken: token,
+  });
+  if (data === undefined) {
+    return error === null ? <Loading rows={8} /> : <ErrorState error={error} retry={refetch} />;
+  }
+  if (data.names.length === 0) {
+    return (
+      <Empty command="onceward namespaces undeclared">Every namespace that has records is declared.</Empty>
+    );
+  }
+  return (
+    <>
+      <AdviceTable
+        caption="They have records and follow the tenant's policy. A misspelt namespace shows here."
+        names={data.names}
+      />
+      <Pager nextPageToken={data.nextPageToken} />
+    </>
+  );
+}
+
+interface AdviceTableProps {
+  readonly caption: string;
+  readonly names: readonly string[];
+  /** The fields that each sets itself; undefined: the column is not shown. */
+  readonly overrides?: ReadonlyMap<string, string>;
+}
+
+function AdviceTable({ caption, names, overrides }: AdviceTableProps) {
+  const rows = useAdvice(names).toSorted((a, b) => lateOf(b) - lateOf(a));
+  return (
+    <DataTable
+      caption={caption}
+      rows={rows}
+      rowKey={({ name }) => name}
+      href={({ name }) => `/namespaces/${name}`}
+      columns={[
+        { heading: "Namespace", cell: ({ name }) => name },
+        {
+          heading: "Key retention",
+          kind: "number",
+          cell: ({ advice }) => advice && formatDuration(advice.retentionMs),
+        },
+        { heading: "Long enough?", cell: (row) => <VerdictCell row={row} /> },
+        { heading: "Why", cell: ({ advice }) => advice && describeVerdict(judge(advice)) },
+        ...(overrides === undefined
+          ? []
+          : [
+              {
+                heading: "Overrides",
+                cell: ({ name }: AdvisedNamespace) => overrides.get(name) || "nothing",
+              },
+            ]),
+      ]}
+    />
+  );
+}
+
+function lateOf({ advice }: AdvisedNamespace): number {
+  const verdict = advice && judge(advice);
+  return verdict?.kind === "too short" ? verdict.perMonth : 0;
+}
+
+function VerdictCell({ row: { advice, error } }: { readonly row: AdvisedNamespace }) {
+  if (error !== undefined) return <StateMark tone="quiet">Not answered</StateMark>;
+  if (advice === undefined) return <span aria-busy="true" />;
+  const { tone, word } = nameVerdict(judge(advice));
+  return <StateMark tone={tone}>{word}</StateMark>;
 }
 
 /** Opens a namespace by its exact name: the API lists, and does not search. */

@@ -8,10 +8,11 @@ import { commandLine } from "../../format/command.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { ProviderLink } from "../../parts/provider-link.tsx";
 import { leaseOf } from "../../parts/record-lease.ts";
 import { useRecordOfPath } from "../../parts/record-path.ts";
 import { RecordStateMark } from "../../parts/record-state.tsx";
-import { ResolveButtons, useResolveDialog } from "../../parts/resolution/resolve-buttons.tsx";
+import { useResolution } from "../../parts/resolution/resolve-buttons.tsx";
 import { useNow } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { readFailure } from "../../session/failure.ts";
@@ -73,10 +74,11 @@ function Content({ namespace, recordKey }: { readonly namespace: string; readonl
   );
 }
 
-function RecordContent({ reply: { record, attempts, auditTarget } }: { readonly reply: GetRecordResponse }) {
+function RecordContent({ reply }: { readonly reply: GetRecordResponse }) {
+  const { record, attempts, auditTarget, providerLink } = reply;
   const now = useNow();
   const [, navigate] = useLocation();
-  const { ask, dialog } = useResolveDialog((kind) => {
+  const { buttons, dialog } = useResolution(record === undefined ? [] : [record], (kind) => {
     if (kind === "forget") navigate("/records");
   });
   if (record === undefined) return undefined;
@@ -87,7 +89,8 @@ function RecordContent({ reply: { record, attempts, auditTarget } }: { readonly 
       <div className={styles.situation}>
         <RecordStateMark record={record} />
         <p>{situationOf(record, now)}</p>
-        <ResolveButtons record={record} look="screen" ask={ask} />
+        {providerLink !== "" && <ProviderLink template={providerLink} record={record} />}
+        {buttons}
       </div>
       <div className={styles.columns}>
         <div>

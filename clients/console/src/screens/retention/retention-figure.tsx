@@ -1,18 +1,20 @@
 import { BottomAxis, LeftAxis } from "../../charts/axes.tsx";
 import { Figure, type Frame } from "../../charts/figure.tsx";
-import { decadeTicks, durationTicks, logScale } from "../../charts/scales.ts";
+import { decadeTicks, durationTicks, logScale, type Scale } from "../../charts/scales.ts";
 import { ThresholdLine } from "../../charts/threshold-line.tsx";
 import { formatDuration } from "../../format/duration.ts";
 import { formatCount, formatEstimate, formatSize } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
+import { useUsageDays } from "../../policy/use-usage-days.ts";
 import type { Advice } from "./candidates.ts";
 import { Curve } from "./curve.tsx";
+import { type Bar, histogramOf } from "./histogram.ts";
 import styles from "./retention.module.css";
-import { daysCovered, SHORTEST_MS, survivalOf } from "./survival.ts";
-import { useMonth } from "./use-month.ts";
+import { daysCovered, SHORTEST_MS, type SurvivalPoint, survivalOf } from "./survival.ts";
 import { describeMissing, formatLate } from "./words.ts";
 
-const HEIGHT = 320;
+const DAYS = 30;
+const HEIGHT = 280;
 /** Fewer than one a month are at the bottom of the axis, which is labelled 0. */
 const LEAST_PER_MONTH = 0.5;
 /** Room beyond the longest retention. */
@@ -26,50 +28,89 @@ interface RetentionFigureProps {
   readonly propose: (ms: number) => void;
 }
 
-/** The picture of a namespace's retention: how many duplicates come later than a time, and where retention cuts them off. */
+/** The picture of a namespace's retention: when duplicates come, and where retention cuts them off. The curve is folded. */
 export function RetentionFigure({ namespace, advice, proposedMs, propose }: RetentionFigureProps) {
-  const { after, now, hours } = useMonth(namespace);
+  const { after, now, hours = [] } = useUsageDays(namespace, DAYS);
+  const { candidates, retentionMs } = advice;
   const points = survivalOf(hours, daysCovered(after, advice.observedSince, now), advice);
-  return (
-    <Figure
-      title="Duplicates a month that arrive later than…"
-      caption="Right of the line, a duplicate takes effect a second time, or is refused as too old. Drag the line, or use the arrow keys."
-      legend="Solid: recognised duplicates of 30 days. Dots: estimates for longer retentions, with their interval of 95 %. Grey: not observed long enough."
-      height={HEIGHT}
-      use="operate"
-      table={<CandidateTable advice={advice} />}
-      draw={(frame) => (
-        <Picture frame={frame} advice={advice} proposedMs={proposedMs} propose={propose} points={points} />
-      )}
-    />
+  const longer = candidates.flatMap(({ retentionMs: afterMs, evidence }) =>
+    afterMs > retentionMs && evidence.kind === "late" ? [{ afterMs, perMonth: evidence.perMonth }] : [],
   );
-}
-
-interface PictureProps extends Omit<RetentionFigureProps, "namespace"> {
-  readonly frame: Frame;
-  readonly points: ReturnType<typeof survivalOf>;
-}
-
-function Picture({ frame, advice, proposedMs, propose, points }: PictureProps) {
-  const retentions = advice.candidates.map(({ retentionMs }) => retentionMs);
-  const domain = [SHORTEST_MS, Math.max(proposedMs, ...retentions) * BEYOND] as const;
-  const x = logScale(domain, [frame.left, frame.right]);
-  const most = Math.max(
-    ...points.map(({ perMonth }) => perMonth),
-    ...advice.candidates.map(({ evidence }) => (evidence.kind === "late" ? evidence.high : 0)),
-  );
-  const decades = decadeTicks(most);
-  const y = logScale([LEAST_PER_MONTH, decades.at(-1) ?? 1], [frame.bottom, frame.top]);
-  const cut = x.toPosition(proposedMs);
+  const bars = histogramOf([...points, ...longer], proposedMs);
+  const most = (of: Frame, top: number) => scalesOf(of, advice, proposedMs, top);
   return (
     <>
-      <rect
-        x={cut}
-        y={frame.top}
-        width={Math.max(0, frame.right - cut)}
-        height={frame.bottom - frame.top}
-        className={styles.beyond}
+      <Figure
+        title="When duplicates come"
+        caption="Right of the line, a duplicate takes effect a second time, or is refused as too old. Drag the line, or use the arrow keys."
+        height={HEIGHT}
+        use="operate"
+        table={<BarTable bars={bars} />}
+        draw={(frame) => {
+          const { x, y, axes } = most(frame, Math.max(...bars.map(({ perMonth }) => perMonth)));
+          return (
+            <>
+              {axes}
+              {bars.map(({ fromMs, toMs, perMonth }) => (
+                <rect
+                  key={fromMs}
+                  x={x.toPosition(fromMs) + 1}
+                  width={Math.max(1, Math.min(frame.right, x.toPosition(toMs)) - x.toPosition(fromMs) - 2)}
+                  y={y.toPosition(Math.max(perMonth, LEAST_PER_MONTH))}
+                  height={frame.bottom - y.toPosition(Math.max(perMonth, LEAST_PER_MONTH))}
+                  className={toMs > proposedMs ? styles.late : styles.bar}
+                />
+              ))}
+              <ThresholdLine
+                frame={frame}
+                scale={x}
+                stops={candidates.map((candidate) => candidate.retentionMs)}
+                value={proposedMs}
+                label="Proposed key retention"
+                format={formatDuration}
+                move={propose}
+              />
+            </>
+          );
+        }}
       />
+      <details className={styles.expert}>
+        <summary>For experts: the curve, with intervals</summary>
+        <Figure
+          title="Duplicates a month that arrive later than…"
+          legend="Solid: recognised duplicates of 30 days. Dots: estimates for longer retentions, with their interval of 95 %. Grey: not observed long enough."
+          height={HEIGHT}
+          table={<CandidateTable advice={advice} />}
+          draw={(frame) => {
+            const { x, y, axes } = most(frame, mostOf(points, advice));
+            return (
+              <>
+                {axes}
+                <Curve frame={frame} x={x} y={y} points={points} advice={advice} />
+              </>
+            );
+          }}
+        />
+      </details>
+    </>
+  );
+}
+
+function mostOf(points: readonly SurvivalPoint[], { candidates }: Advice): number {
+  return Math.max(
+    ...points.map(({ perMonth }) => perMonth),
+    ...candidates.map(({ evidence }) => (evidence.kind === "late" ? evidence.high : 0)),
+  );
+}
+
+function scalesOf(frame: Frame, { candidates }: Advice, proposedMs: number, most: number) {
+  const longest = Math.max(proposedMs, ...candidates.map(({ retentionMs }) => retentionMs));
+  const domain = [SHORTEST_MS, longest * BEYOND] as const;
+  const x: Scale = logScale(domain, [frame.left, frame.right]);
+  const decades = decadeTicks(Math.max(1, most));
+  const y = logScale([LEAST_PER_MONTH, decades.at(-1) ?? 1], [frame.bottom, frame.top]);
+  const axes = (
+    <>
       <LeftAxis
         frame={frame}
         scale={y}
@@ -84,17 +125,32 @@ function Picture({ frame, advice, proposedMs, propose, points }: PictureProps) {
         format={formatDuration}
         label="time after the first claim"
       />
-      <Curve frame={frame} x={x} y={y} points={points} advice={advice} />
-      <ThresholdLine
-        frame={frame}
-        scale={x}
-        stops={retentions}
-        value={proposedMs}
-        label="Proposed key retention"
-        format={formatDuration}
-        move={propose}
-      />
     </>
+  );
+  return { x, y, axes };
+}
+
+function BarTable({ bars }: { readonly bars: readonly Bar[] }) {
+  return (
+    <DataTable
+      caption="Duplicates a month by the time after the first claim"
+      rows={bars}
+      rowKey={({ fromMs }) => `${fromMs}`}
+      columns={[
+        {
+          heading: "Time",
+          cell: ({ fromMs, toMs }) =>
+            Number.isFinite(toMs)
+              ? `${formatDuration(fromMs)} – ${formatDuration(toMs)}`
+              : `later than ${formatDuration(fromMs)}`,
+        },
+        {
+          heading: "Duplicates a month",
+          kind: "number",
+          cell: ({ perMonth }) => (perMonth < 1 ? "fewer than 1" : formatEstimate(Math.round(perMonth))),
+        },
+      ]}
+    />
   );
 }
 

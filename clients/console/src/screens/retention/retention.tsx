@@ -1,10 +1,7 @@
-import { useParams } from "wouter";
-import { NamespaceRetention } from "./namespace-retention.tsx";
-import { RetentionOverview } from "./overview.tsx";
+import { Redirect, useParams } from "wouter";
 
-/** The screen "Retention": all namespaces, or one. */
+/** Retention is a part of its namespace: an address from before leads there. */
 export default function Retention() {
   const { namespace } = useParams();
-  if (namespace === undefined) return <RetentionOverview />;
-  return <NamespaceRetention key={namespace} namespace={namespace} />;
+  return <Redirect to={namespace === undefined ? "/namespaces" : `/namespaces/${namespace}`} replace />;
 }

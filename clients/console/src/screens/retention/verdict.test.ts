@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { type Advice, type Candidate, type Evidence, proposalOf, type Recommendation } from "./candidates.ts";
-import { advisedMs, judge } from "./verdict.ts";
+import { advisedMs, judge, targetOfTraffic } from "./verdict.ts";
 import { describeVerdict, nameVerdict } from "./words.ts";
 
 const HOUR_MS = 3_600_000;
-const NONE_KNOWN: Recommendation = { kind: "missing", days: 0, claims: 2_993_565n };
+const NONE_KNOWN: Recommendation & { kind: "missing" } = { kind: "missing", days: 0, claims: 2_993_565n };
 
 function late(perMonth: number, high = perMonth): Evidence {
   const counts = { daysWithLate: 1, daysObserved: 28, claims: 2_512, maxPerMillion: 45_621 };
@@ -28,13 +28,18 @@ describe("the verdict on a retention", () => {
       perMonth: 61,
       better: { retentionMs: 72 * HOUR_MS },
     });
-    // An estimate of 0 with an interval above it is not evidence of none.
-    expect(
-      judge(advice(6, [candidate(6, late(61)), candidate(72, late(0, 4))], { kind: "none" })),
-    ).toMatchObject({
-      kind: "too short",
-      better: undefined,
-    });
+    // Where each longer one has late duplicates, too, the fewest are better than today's.
+    const some = judge(
+      advice(6, [candidate(6, late(60)), candidate(24, late(3)), candidate(72, late(3))], NONE_KNOWN),
+    );
+    expect(some).toMatchObject({ kind: "too short", better: { retentionMs: 24 * HOUR_MS } });
+    expect(describeVerdict(some)).toContain("1 d would have caught about 95% of them");
+    const missing = candidate(24, { kind: "missing", days: 3, claims: 0n });
+    const next = judge(advice(6, [candidate(6, late(61)), missing], { kind: "none" }));
+    expect(describeVerdict(next)).toMatch(
+      /How late is not known yet: 1 d catches more of them, and shows it\.$/,
+    );
+    expect(judge(advice(6, [candidate(6, late(61))], { kind: "none" }))).toMatchObject({ better: undefined });
   });
 
   it("accepts late duplicates up to the target", () => {
@@ -55,6 +60,21 @@ describe("the verdict on a retention", () => {
     expect(judge(advice(24, candidates, recommended(24)))).toEqual({ kind: "enough" });
     expect(judge(advice(6, candidates, recommended(24)))).toMatchObject({ kind: "none seen" });
     expect(judge({ ...advice(6, [], NONE_KNOWN), observedSince: undefined })).toEqual({ kind: "no claims" });
+  });
+});
+
+describe("the target", () => {
+  const seen = (maxPerMillion: number, perMonth = 0): Candidate =>
+    candidate(24, { ...late(perMonth), maxPerMillion } as Evidence);
+
+  it("follows the traffic: the strictest that it can show, and never more than one in a thousand", () => {
+    expect(targetOfTraffic(advice(24, [seen(45)], NONE_KNOWN))).toBe(100);
+    expect(targetOfTraffic(advice(24, [seen(1_000)], NONE_KNOWN))).toBe(1_000);
+    expect(targetOfTraffic(advice(24, [seen(45_621)], NONE_KNOWN))).toBeUndefined();
+    // The default target is shown already, duplicates are late, or days are missing.
+    expect(targetOfTraffic(advice(24, [seen(0.5)], NONE_KNOWN))).toBeUndefined();
+    expect(targetOfTraffic(advice(24, [seen(45, 3)], NONE_KNOWN))).toBeUndefined();
+    expect(targetOfTraffic(advice(24, [seen(45)], { ...NONE_KNOWN, days: 2 }))).toBeUndefined();
   });
 });
 

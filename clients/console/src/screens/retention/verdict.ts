@@ -45,6 +45,26 @@ export function advisedMs(verdict: Verdict): number | undefined {
   return verdict.kind === "longer than needed" ? verdict.enoughMs : undefined;
 }
 
+/** The weakest target that is chosen without being asked for: one late duplicate in a thousand claims. */
+const WEAKEST_TARGET = 1_000;
+
+/**
+ * Returns the strictest power of ten of late duplicates in a million claims that the traffic can show; undefined: the advice's own
+ * target, or none. A shop with a thousand claims a day would wait for years to prove one in a million.
+ */
+export function targetOfTraffic({
+  retentionMs,
+  candidates,
+  recommendation,
+  target,
+}: Advice): number | undefined {
+  const current = candidates.find((candidate) => candidate.retentionMs === retentionMs)?.evidence;
+  if (recommendation.kind !== "missing" || recommendation.days > 0) return undefined;
+  if (current?.kind !== "late" || current.perMonth > 0) return undefined;
+  const reached = 10 ** Math.ceil(Math.log10(Math.max(1, current.maxPerMillion)));
+  return reached > target && reached <= WEAKEST_TARGET ? reached : undefined;
+}
+
 function isAboveTarget(
   { perMonth, daysObserved, claims }: Evidence & { kind: "late" },
   target: number,
@@ -53,11 +73,23 @@ function isAboveTarget(
   return late > 0 && late * MILLION > target * claims;
 }
 
-/** Returns the recommended retention, or else the shortest longer one without a late duplicate in the observed days. */
+/**
+ * Returns the recommended retention, or else the shortest longer one without a late duplicate in the observed days, or else the
+ * shortest with the fewest, or else the next one: how late its duplicates come is seen under it.
+ */
 function betterThan({ retentionMs, recommendation, candidates }: Advice): Candidate | undefined {
   const longer = candidates.filter((candidate) => candidate.retentionMs > retentionMs);
   if (recommendation.kind === "retention") {
     return longer.find((candidate) => candidate.retentionMs === recommendation.retentionMs);
   }
-  return longer.find(({ evidence }) => evidence.kind === "late" && evidence.high === 0);
+  const observed = longer.filter(({ evidence }) => evidence.kind === "late");
+  const [fewest] = observed.toSorted((a, b) => lateOf(a) - lateOf(b));
+  return (
+    observed.find(({ evidence }) => evidence.kind === "late" && evidence.high === 0) ?? fewest ?? longer[0]
+  );
+}
+
+/** Returns how many duplicates a month come later than a candidate; infinite if it is not known. */
+export function lateOf({ evidence }: Candidate): number {
+  return evidence.kind === "late" ? evidence.perMonth : Number.POSITIVE_INFINITY;
 }

@@ -1,8 +1,8 @@
 import { formatDuration } from "../../format/duration.ts";
-import { formatEstimate, formatNoun } from "../../format/quantity.ts";
+import { formatEstimate, formatNoun, formatShare } from "../../format/quantity.ts";
 import type { StateTone } from "../../parts/state-mark.tsx";
 import type { Evidence } from "./candidates.ts";
-import type { Verdict } from "./verdict.ts";
+import { lateOf, type Verdict } from "./verdict.ts";
 
 /** Returns the verdict in two words, and how to take it. */
 export function nameVerdict(verdict: Verdict): { readonly tone: StateTone; readonly word: string } {
@@ -32,8 +32,12 @@ export function describeVerdict(verdict: Verdict): string {
       const late = `About ${formatEstimate(Math.max(1, Math.round(perMonth)))} duplicates a month come later, and take effect a second time.`;
       if (better === undefined)
         return `${late} No longer retention was observed that would have caught all of them.`;
+      if (better.evidence.kind === "missing")
+        return `${late} How late is not known yet: ${formatDuration(better.retentionMs)} catches more of them, and shows it.`;
       const days = better.evidence.kind === "late" ? better.evidence.daysObserved : 0;
-      return `${late} ${formatDuration(better.retentionMs)} would have caught all of them (${formatDays(days)} observed).`;
+      const share = 1 - lateOf(better) / perMonth;
+      const caught = share === 1 ? "all of them" : `about ${formatShare(share)} of them`;
+      return `${late} ${formatDuration(better.retentionMs)} would have caught ${caught} (${formatDays(days)} observed).`;
     }
     case "enough":
       return "A shorter retention would not be.";

@@ -6,7 +6,7 @@ import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { ErrorState, Loading } from "../../parts/list-states.tsx";
-import { PolicyEditor } from "../../policy/policy-editor.tsx";
+import { PolicyEditor, type PolicyEditorProps, usePolicyForm } from "../../policy/policy-editor.tsx";
 import { FIELD_NAMES, policyText } from "../../policy/policy-fields.ts";
 import { REVIEW_TIMEOUT_MS, useForgetPolicies } from "../../policy/policy-queries.ts";
 import { Screen } from "../../shell/screen.tsx";
@@ -36,33 +36,32 @@ function TenantPolicy({ tenant }: { readonly tenant: Tenant }) {
   const client = createClient(TenantAdminService, useTransport());
   const { refetch } = useQuery(TenantAdminService.method.getTenant);
   const forget = useForgetPolicies();
+  const editor: PolicyEditorProps = {
+    subject: `the tenant ${tenant.name}`,
+    saved: { etag: tenant.etag, own: policyText(tenant.policy) },
+    inForce: policyText(tenant.effectivePolicy),
+    namespace: "",
+    action: "Save",
+    async send({ policy, paths, etag, ...how }) {
+      const given = { policy: create(PolicySchema, policy), etag };
+      const request = { tenant: given, updateMask: { paths }, ...how };
+      const answer = await client.updateTenant(
+        request,
+        how.validateOnly ? { timeoutMs: REVIEW_TIMEOUT_MS } : {},
+      );
+      const { tenant: after, effect, job } = answer;
+      return { inForce: policyText(after?.effectivePolicy), effect, jobId: job?.id };
+    },
+    async reload() {
+      await forget();
+      const { data } = await refetch();
+      return { etag: data?.tenant?.etag ?? "", own: policyText(data?.tenant?.policy) };
+    },
+  };
   return (
     <>
       <h2>Default policy</h2>
-      <PolicyEditor
-        subject={`the tenant ${tenant.name}`}
-        saved={{ etag: tenant.etag, own: policyText(tenant.policy) }}
-        inForce={policyText(tenant.effectivePolicy)}
-        namespace=""
-        retentionHref="/retention"
-        action="Save"
-        send={async ({ policy, paths, etag, validateOnly }) => {
-          const answer = await client.updateTenant(
-            {
-              tenant: { policy: create(PolicySchema, policy), etag },
-              updateMask: { paths },
-              validateOnly,
-            },
-            { timeoutMs: REVIEW_TIMEOUT_MS },
-          );
-          return policyText(answer.tenant?.effectivePolicy);
-        }}
-        reload={async () => {
-          await forget();
-          const { data } = await refetch();
-          return { etag: data?.tenant?.etag ?? "", own: policyText(data?.tenant?.policy) };
-        }}
-      />
+      <PolicyEditor {...editor} form={usePolicyForm(editor)} />
       <TenantFacts tenant={tenant} />
       <CliHint command="onceward tenant show" />
     </>

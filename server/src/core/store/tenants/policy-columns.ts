@@ -11,6 +11,7 @@ const COLUMN_TYPES = {
   bigint: "bigint",
   boolean: "boolean",
   enum: "text",
+  text: "text",
 } as const satisfies Record<FieldKind, string>;
 
 /** A row with the columns of a table of fields, as `pg` parses them. */

@@ -1,6 +1,8 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../../core/calls/call.ts";
+import { loadPolicies } from "../../../core/calls/authority.ts";
+import type { Call, Handlers } from "../../../core/calls/call.ts";
 import type { LiveRecord } from "../../../core/domain/record.ts";
+import { policyFor } from "../../../core/domain/tenant.ts";
 import { recordMessage } from "../../../core/messages/record-messages.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
@@ -24,6 +26,7 @@ import {
 import { type Cursor, pageSize, replyPage, type Scope, scanUntil } from "../pages.ts";
 import { findKey } from "../store/find-key.ts";
 import type { TenantAdminOptions } from "./options.ts";
+import { administeredNamespace } from "./own-tenant.ts";
 import { parseRecordFilter, parseRecordOrder, type RecordOrder } from "./record-requests.ts";
 
 /** Returns the RPC that searches records. */
@@ -50,8 +53,10 @@ export function createListRecords({
       );
       const { messages, last } = replyPage(items, size, RecordSchema, ({ record }) => recordMessage(record));
       const end = last === undefined ? next : last.end;
+      const linked = filter.state === "ambiguous" ? messages.map(({ namespace }) => namespace) : [];
       return create(ListRecordsResponseSchema, {
         records: messages,
+        providerLinks: await providerLinks(linked, call),
         ...(end && { nextPageToken: pageTokens.write(scope, end) }),
       });
     },
@@ -112,12 +117,32 @@ function ageCursor({ since, namespace, key }: AmbiguousCursor): Cursor {
   return [since, namespace, key];
 }
 
+/** Returns the link to the provider that is in force in each namespace that has one. */
+export async function providerLinks(
+  namespaces: readonly string[],
+  call: Call,
+): Promise<{ [namespace: string]: string }> {
+  await loadPolicies(namespaces, call);
+  const links = [...new Set(namespaces)].map((name) => {
+    const tenant = administeredNamespace(call, name);
+    return [name, policyFor(tenant, name).providerLink] as const;
+  });
+  return Object.fromEntries(links.filter(([, link]) => link !== ""));
+}
+
 /** Returns the order and every field of a filter, for its page tokens. */
 function listScope({ tenantId, fingerprint, ...filter }: RecordFilter, order: RecordOrder): Scope {
-  const { namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs, owner, leaseExpiredBeforeMs, key } =
+  const { namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs, owner, leaseExpiredBeforeMs } =
     filter;
+  const { key, checkpoint } = filter;
   return [
     ...[tenantId, "ListRecords", namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs, owner],
-    ...[fingerprint && Buffer.from(fingerprint).toString("hex"), leaseExpiredBeforeMs, order, key],
+    ...[
+      fingerprint && Buffer.from(fingerprint).toString("hex"),
+      leaseExpiredBeforeMs,
+      order,
+      key,
+      checkpoint,
+    ],
   ];
 }

@@ -2,6 +2,7 @@ import type { Call } from "../../../core/calls/call.ts";
 import { parsing } from "../../../core/claims/messages.ts";
 import {
   FINGERPRINT_BYTES,
+  MAX_CHECKPOINT_NAME_BYTES,
   MAX_KEY_BYTES,
   MAX_OWNER_BYTES,
   MAX_REASON_BYTES,
@@ -33,6 +34,7 @@ export function parseRecordFilter(
   }
   violations.text("key_prefix", keyPrefix, { maxBytes: MAX_KEY_BYTES });
   violations.text("owner", request.owner, { maxBytes: MAX_OWNER_BYTES });
+  violations.text("checkpoint", request.checkpoint, { maxBytes: MAX_CHECKPOINT_NAME_BYTES });
   if (request.fingerprint.byteLength > 0 && request.fingerprint.byteLength !== FINGERPRINT_BYTES) {
     violations.add("fingerprint", `must have ${FINGERPRINT_BYTES} bytes`);
   }
@@ -46,7 +48,7 @@ export function parseRecordFilter(
     owner: request.owner,
     fingerprint: request.fingerprint.byteLength === 0 ? undefined : request.fingerprint,
     leaseExpiredBeforeMs: violations.timestampMs("lease_expired_before", request.leaseExpiredBefore),
-    checkpoint: "",
+    checkpoint: request.checkpoint,
   };
   if (request.key !== "") checkAlone(request, violations);
   const tenant = namespace === "" ? administeredTenant(call) : administeredNamespace(call, namespace);
@@ -62,6 +64,7 @@ function checkAlone(request: ListRecordsRequest, violations: Violations): void {
     claimed_after: request.claimedAfter !== undefined,
     claimed_before: request.claimedBefore !== undefined,
     owner: request.owner !== "",
+    checkpoint: request.checkpoint !== "",
     fingerprint: request.fingerprint.byteLength > 0,
     lease_expired_before: request.leaseExpiredBefore !== undefined,
     order: request.order !== ListRecordsRequest_Order.UNSPECIFIED,

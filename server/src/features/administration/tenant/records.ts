@@ -20,6 +20,7 @@ import { type ResolveCommand, recordToChange } from "../../jobs/resolution.ts";
 import { lockRecord, resolveRecord } from "../../jobs/store/resolve-record.ts";
 import { recordChange } from "../audited-change.ts";
 import { readAttempts } from "../store/read-attempts.ts";
+import { providerLinks } from "./list-records.ts";
 import type { TenantAdminOptions } from "./options.ts";
 import { parseResolve } from "./record-requests.ts";
 
@@ -48,10 +49,12 @@ export function createRecordHandlers({
       }
       // Read after the record, so that no attempt is missing that ended before the record was read.
       const attempts = attemptsOf(record, await readAttempts(pool.of(call), id));
+      const { [id.namespace]: providerLink } = await providerLinks([id.namespace], call);
       return create(GetRecordResponseSchema, {
         record: recordMessage(record),
         attempts: attempts.map(attemptMessage),
         auditTarget: recordTarget(id),
+        ...(providerLink && { providerLink }),
       });
     },
 

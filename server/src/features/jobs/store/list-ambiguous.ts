@@ -42,7 +42,8 @@ with examined as materialized (
            and r.claimed_at >= coalesce(to_timestamp($7::float8 / 1000), '-infinity')
            and r.claimed_at < coalesce(to_timestamp($8::float8 / 1000), 'infinity')
            and ($11::text = '' or r.owner = $11::text)
-           and ($12::bytea is null or r.fingerprint = $12::bytea) as wanted,
+           and ($12::bytea is null or r.fingerprint = $12::bytea)
+           and ($13::text = '' or coalesce(r.checkpoint_name, '') = $13::text) as wanted,
          r.ambiguous_from,
          r.ambiguous_from::text as since,
          ${RECORD_SELECT},
@@ -76,7 +77,7 @@ interface ExaminedRow extends RecordRow {
  */
 export async function findAmbiguous(
   runner: Runner,
-  filter: Omit<RecordFilter, "state" | "checkpoint" | "key">,
+  filter: Omit<RecordFilter, "state" | "key">,
   behind: AmbiguousCursor,
   limit: number,
 ): Promise<FoundAmbiguous> {
@@ -93,6 +94,7 @@ export async function findAmbiguous(
     limit,
     filter.owner,
     filter.fingerprint ?? null,
+    filter.checkpoint,
   ]);
   const wanted = rows.filter((row) => row.wanted);
   const found = wanted.flatMap((row) => {

@@ -1,0 +1,71 @@
+import { createClient } from "@connectrpc/connect";
+import { useTransport } from "@connectrpc/connect-query";
+import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
+import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { useEffect, useRef, useState } from "react";
+import type { ResolutionField } from "./resolution.ts";
+import { useRecordRefresh } from "./use-record-refresh.ts";
+
+/** A record, and the decision about it. */
+export interface Decision {
+  readonly record: Record;
+  readonly resolution: ResolutionField;
+}
+
+/** Calls at a time: decisions must not use up the tenant's rate of calls. */
+const PARALLEL = 4;
+
+/**
+ * Returns the function that resolves records one by one, for a reason that the audit keeps with each, and how many it has resolved.
+ * A record that was claimed since it was shown is refused. The function returns the records that were not resolved, and throws
+ * the error if there is only one record. It stops when the dialog is closed.
+ */
+export function useResolveEach(): {
+  readonly done: number;
+  readonly resolveEach: (decisions: readonly Decision[], reason: string) => Promise<readonly Unresolved[]>;
+} {
+  const client = createClient(TenantAdminService, useTransport());
+  const refresh = useRecordRefresh();
+  const [done, setDone] = useState(0);
+  const closed = useRef(new AbortController());
+  useEffect(() => {
+    const controller = new AbortController();
+    closed.current = controller;
+    return () => controller.abort();
+  }, []);
+
+  async function resolveEach(decisions: readonly Decision[], reason: string): Promise<readonly Unresolved[]> {
+    const { signal } = closed.current;
+    const unresolved: Unresolved[] = [];
+    const waiting = decisions.values();
+    setDone(0);
+    async function work(): Promise<void> {
+      for (const { record, resolution } of waiting) {
+        if (signal.aborted) return;
+        const { namespace, key, fencingToken } = record;
+        try {
+          await client.resolveRecord({ namespace, key, fencingToken, reason, resolution });
+          setDone((before) => before + 1);
+        } catch (error) {
+          if (decisions.length === 1) throw error;
+          unresolved.push({ record, error });
+        }
+      }
+    }
+    try {
+      await Promise.all(Array.from({ length: PARALLEL }, work));
+    } finally {
+      // After a refusal, too: the record is no longer as it was shown.
+      refresh();
+    }
+    return unresolved;
+  }
+
+  return { done, resolveEach };
+}
+
+/** A record that was not resolved, and why. */
+export interface Unresolved {
+  readonly record: Record;
+  readonly error: unknown;
+}

@@ -1,0 +1,145 @@
+import { useState } from "react";
+import { formatNoun, formatSize } from "../../format/quantity.ts";
+import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
+import { TextField } from "../../parts/field.tsx";
+import { useNotice } from "../../parts/notice.tsx";
+import { EMPTY_RESULT, isResolvable, resolutionMessage } from "../../parts/resolution/resolution.ts";
+import { useResolveEach } from "../../parts/resolution/resolve-each.ts";
+import { ResultFields } from "../../parts/resolution/result-fields.tsx";
+import { readFailure } from "../../session/failure.ts";
+import { type Answers, MAX_FILE_BYTES, type Matched, matchAnswers, readAnswers } from "./answers.ts";
+import type { ReadRecords } from "./filters.ts";
+
+/** A file that was read, and what it does. */
+interface Preview extends Answers {
+  readonly matched: Matched;
+  readonly isCut: boolean;
+}
+
+/** Problems that are shown; a file with more is probably another one. */
+const SHOWN = 10;
+
+/** Imports a file of keys with the answers whether their effects happened, after a preview of what it does. */
+export function AnswersDialog({
+  readAll,
+  close,
+}: {
+  readonly readAll: () => Promise<ReadRecords>;
+  readonly close: () => void;
+}) {
+  const [preview, setPreview] = useState<Preview>();
+  const [problem, setProblem] = useState<string>();
+  const [result, setResult] = useState(EMPTY_RESULT);
+  const { done, resolveEach } = useResolveEach();
+  const notify = useNotice();
+  const answered = preview?.matched.answered ?? [];
+  const happened = answered.some((each) => each.happened);
+
+  async function read(file: File | undefined): Promise<void> {
+    setPreview(undefined);
+    setProblem(undefined);
+    if (file === undefined) return;
+    if (file.size > MAX_FILE_BYTES)
+      return setProblem(`At most ${formatSize(MAX_FILE_BYTES)}; this file has ${formatSize(file.size)}.`);
+    try {
+      const answers = readAnswers(await file.text());
+      const { records, isCut } = await readAll();
+      setPreview({ ...answers, matched: matchAnswers(answers.answers, records), isCut });
+    } catch (error) {
+      setProblem(readFailure(error).message);
+    }
+  }
+
+  async function act(reason: string): Promise<void> {
+    const decisions = answered.map((each) => ({
+      record: each.record,
+      resolution: resolutionMessage(each.happened ? "complete" : "release", result),
+    }));
+    const unresolved = await resolveEach(decisions, reason);
+    const [first] = unresolved;
+    if (first !== undefined) {
+      const left = new Set(unresolved.map(({ record }) => record));
+      const matched = {
+        settled: [],
+        unclear: [],
+        answered: answered.filter(({ record }) => left.has(record)),
+      };
+      setPreview(preview && { ...preview, matched });
+      throw new Error(
+        `${formatNoun(left.size, "record is", "records are")} not changed. ${first.record.key}: ${readFailure(first.error).message}`,
+      );
+    }
+    notify(`Resolved ${formatNoun(answered.length, "record", "records")} by the file.`);
+  }
+
+  return (
+    <ConfirmDialog
+      title="Import answers"
+      action={`Resolve ${formatNoun(answered.length, "record", "records")}`}
+      reason="required"
+      isValid={
+        answered.length > 0 &&
+        preview?.problems.length === 0 &&
+        (!happened || isResolvable("complete", result))
+      }
+      act={act}
+      close={close}
+    >
+      <TextField
+        label="File"
+        type="file"
+        accept=".csv,text/csv"
+        problem={problem}
+        help={`The exported file, with yes or no in the column "happened?". Lines without an answer stay ambiguous.`}
+        onChange={({ target }) => void read(target.files?.[0])}
+      />
+      <div role="status">
+        {preview !== undefined && <PreviewText preview={preview} />}
+        {done > 0 && `${done} of ${answered.length}`}
+      </div>
+      {happened && <ResultFields draft={result} change={setResult} />}
+    </ConfirmDialog>
+  );
+}
+
+function PreviewText({ preview: { matched, open, problems, isCut } }: { readonly preview: Preview }) {
+  const { answered, settled, unclear } = matched;
+  if (problems.length > 0) {
+    const more = problems.length - SHOWN;
+    return (
+      <>
+        <p>Nothing can be imported from this file:</p>
+        <ul>
+          {problems.slice(0, SHOWN).map((each) => (
+            <li key={each}>{each}</li>
+          ))}
+          {more > 0 && <li>and {more} more.</li>}
+        </ul>
+      </>
+    );
+  }
+  const happened = answered.filter((each) => each.happened).length;
+  const skipped = [
+    [open, "without an answer"],
+    [settled.length, isCut ? "not among the oldest 10,000 ambiguous records" : "not ambiguous (any more)"],
+    [unclear.length, "in several namespaces: add the column namespace"],
+  ] as const;
+  return (
+    <ul>
+      <li>
+        <strong>{happened}</strong> happened: completed
+      </li>
+      <li>
+        <strong>{answered.length - happened}</strong> did not happen: released, and the next claim performs
+        them
+      </li>
+      {skipped
+        .filter(([count]) => count > 0)
+        .map(([count, why]) => (
+          <li key={why}>
+            {count} skipped: {why}
+          </li>
+        ))}
+    </ul>
+  );
+}

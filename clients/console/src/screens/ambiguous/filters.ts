@@ -1,0 +1,57 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Client, createClient } from "@connectrpc/connect";
+import { useTransport } from "@connectrpc/connect-query";
+import { type Record, Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
+import {
+  ListRecordsRequest_Order,
+  type ListRecordsRequestSchema,
+  TenantAdminService,
+} from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { timestampOf } from "../../parts/time-field.tsx";
+import { MAX_RECONCILED } from "./answers.ts";
+
+/** The filters of the queue, as the address names them. */
+export const FILTERS = ["namespace", "owner", "checkpoint", "before"] as const;
+
+/** The filters of the address; "" where there is none. */
+export type Filters = Readonly<globalThis.Record<(typeof FILTERS)[number], string>>;
+
+/** Returns the request for the ambiguous records that match, the oldest first. */
+export function requestOf({ namespace, owner, checkpoint, before }: Filters) {
+  const leaseExpiredBefore = timestampOf(before);
+  return {
+    ...{ state: Record_State.AMBIGUOUS, order: ListRecordsRequest_Order.LEASE_EXPIRY },
+    ...{ namespace, owner, checkpoint },
+    ...(leaseExpiredBefore && { leaseExpiredBefore }),
+  } satisfies MessageInitShape<typeof ListRecordsRequestSchema>;
+}
+
+/** All records that match, at most MAX_RECONCILED. */
+export interface ReadRecords {
+  readonly records: readonly Record[];
+  readonly providerLinks: Readonly<{ [namespace: string]: string }>;
+  /** There are more. */
+  readonly isCut: boolean;
+}
+
+/** Returns the function that reads all records that match. */
+export function useReadAll(filters: Filters): () => Promise<ReadRecords> {
+  const client = createClient(TenantAdminService, useTransport());
+  return () => readAll(client, filters);
+}
+
+async function readAll(
+  client: Pick<Client<typeof TenantAdminService>, "listRecords">,
+  filters: Filters,
+): Promise<ReadRecords> {
+  const records: Record[] = [];
+  const providerLinks = {};
+  let pageToken = "";
+  do {
+    const page = await client.listRecords({ ...requestOf(filters), pageSize: 1_000, pageToken });
+    records.push(...page.records);
+    Object.assign(providerLinks, page.providerLinks);
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "" && records.length < MAX_RECONCILED);
+  return { records: records.slice(0, MAX_RECONCILED), providerLinks, isCut: pageToken !== "" };
+}

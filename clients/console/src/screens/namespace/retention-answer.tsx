@@ -1,0 +1,107 @@
+import { useQuery } from "@connectrpc/connect-query";
+import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { useSearchParams } from "wouter";
+import { formatDuration } from "../../format/duration.ts";
+import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { StateMark } from "../../parts/state-mark.tsx";
+import { TimeText } from "../../parts/time.tsx";
+import { LateDuplicates } from "../../policy/late-claims.tsx";
+import { type Advice, adviceOf, proposalOf } from "../retention/candidates.ts";
+import { Comparison } from "../retention/comparison.tsx";
+import styles from "../retention/retention.module.css";
+import { RetentionFigure } from "../retention/retention-figure.tsx";
+import { advisedMs, judge, targetOfTraffic } from "../retention/verdict.ts";
+import { describeVerdict, nameVerdict } from "../retention/words.ts";
+
+interface RetentionAnswerProps {
+  readonly namespace: string;
+  /** What the form has; undefined: it cannot be read, or is inherited from a policy that is not known. */
+  readonly proposedMs: number | undefined;
+  /** Types a retention into the form. */
+  readonly propose: (ms: number) => void;
+  /** As `propose`, and asks for the change. */
+  readonly adopt: (ms: number) => void;
+  /** What a change in this visit solved; undefined: nothing. */
+  readonly fixed: string | undefined;
+}
+
+/** Whether the retention of a namespace is long enough: a sentence, a button, and the picture. */
+export function RetentionAnswer({ namespace, ...props }: RetentionAnswerProps) {
+  const [parameters] = useSearchParams();
+  const answer = useAdviceForTraffic(namespace, Number(parameters.get("target")));
+  if (answer.data === undefined) {
+    return answer.error === null ? (
+      <Loading rows={12} />
+    ) : (
+      <ErrorState error={answer.error} retry={answer.refetch} />
+    );
+  }
+  return <Evidence namespace={namespace} advice={adviceOf(answer.data)} {...props} />;
+}
+
+/** Returns the advice for an accepted number of late duplicates in a million claims; 0: the one that the traffic can show. */
+function useAdviceForTraffic(namespace: string, asked: number) {
+  const method = TenantAdminService.method.getRetentionAdvice;
+  const isAsked = asked >= 1 && asked <= 1_000_000;
+  const first = useQuery(method, { namespace, maxLatePerMillion: isAsked ? Math.floor(asked) : 0 });
+  const target = isAsked || first.data === undefined ? undefined : targetOfTraffic(adviceOf(first.data));
+  const second = useQuery(
+    method,
+    { namespace, maxLatePerMillion: target ?? 0 },
+    { enabled: target !== undefined },
+  );
+  return target === undefined || second.data === undefined ? first : second;
+}
+
+function Evidence({
+  namespace,
+  advice,
+  proposedMs = advice.retentionMs,
+  propose,
+  adopt,
+  fixed,
+}: RetentionAnswerProps & { readonly advice: Advice }) {
+  const verdict = judge(advice);
+  const better = advisedMs(verdict);
+  const isFixed = fixed !== undefined && better === undefined;
+  const { tone, word } = isFixed ? ({ tone: "good", word: "Fixed" } as const) : nameVerdict(verdict);
+  const proposal = proposalOf(advice, proposedMs);
+  return (
+    <>
+      <section className={styles.answer} data-tone={tone} aria-label="Is the retention long enough?">
+        <p className={styles.verdict}>
+          <StateMark tone={tone}>{`${word}: ${formatDuration(advice.retentionMs)}`}</StateMark>
+        </p>
+        <p>
+          {isFixed && `${fixed} `}
+          {describeVerdict(verdict)}{" "}
+          {advice.observedSince !== undefined && (
+            <span className={styles.quiet}>
+              Observed since <TimeText at={advice.observedSince} form="absolute" />.
+            </span>
+          )}
+        </p>
+        {better !== undefined && (
+          <button
+            type="button"
+            data-look={verdict.kind === "too short" ? "primary" : "plain"}
+            onClick={() => adopt(better)}
+          >
+            Use {formatDuration(better)}
+          </button>
+        )}
+      </section>
+      {advice.observedSince === undefined || proposal === undefined ? (
+        <Empty command={`onceward advice ${namespace}`}>
+          No claim was counted in this namespace, so nothing is known about its duplicates.
+        </Empty>
+      ) : (
+        <>
+          <RetentionFigure namespace={namespace} advice={advice} proposedMs={proposedMs} propose={propose} />
+          <LateDuplicates namespace={namespace} />
+          {proposedMs !== advice.retentionMs && <Comparison advice={advice} proposal={proposal} />}
+        </>
+      )}
+    </>
+  );
+}
