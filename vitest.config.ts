@@ -261,8 +261,8 @@ function plainProject(name: string, include: string[]) {
 export default defineConfig({
   test: {
     reporters: ["default", new RunReport(isCi)],
-    // For two cores: many tests wait, for a lease, a failover or a process, and two workers keep a core busy half of the time.
-    maxWorkers: 3,
+    // For two cores: many tests wait, for a lease, a failover or a process, and a worker with what it starts keeps half a core busy.
+    maxWorkers: 4,
     sequence: { sequencer: SlowFirst },
     projects: [
       plainProject("unit", [
