@@ -22,7 +22,7 @@ import { measureUnary } from "./figures/unary.ts";
 import { measureWaiting } from "./figures/waiting.ts";
 import { FIGURES, type FigureId, type Finding, meetsBar } from "./finding.ts";
 import { measureGrowth } from "./growth.ts";
-import { type BenchOptions, readOptions } from "./options.ts";
+import { type BenchOptions, readOptions, USAGE } from "./options.ts";
 import { markdownTable, plainTable, resultJson } from "./report.ts";
 import { startRig } from "./rig.ts";
 import { measureSizing } from "./sizing.ts";
@@ -30,9 +30,7 @@ import { soak } from "./soak.ts";
 import { createViolations } from "./violations.ts";
 
 /**
- * `npm run bench [-- --quick] [--only P1,P3] [--rows 10M] [--out FILE] [--markdown] [--growth] [--sizing]
- * [--soak 10m] [--server-env NAME=value]`:
- * measures the performance promises beside the code that a user would write instead. Exits 1 on a wrong
+ * `npm run bench`, with the options of `USAGE`: measures the performance promises beside the code that a user would write instead. Exits 1 on a wrong
  * answer, however fast, and 130 if it was interrupted.
  */
 const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure: Figure }[] = [
@@ -63,8 +61,10 @@ for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(name, () => interruption.abort(new Error(`interrupted by ${name}; everything is removed`)));
 }
 
+const args = process.argv.slice(2);
 try {
-  await run(readOptions(process.argv.slice(2)));
+  if (args.includes("--help")) console.log(USAGE);
+  else await run(readOptions(args));
 } catch (error) {
   const reason = interruption.signal.aborted ? interruption.signal.reason : error;
   console.error(`\n${reason instanceof Error ? reason.message : reason}`);

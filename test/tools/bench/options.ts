@@ -20,6 +20,21 @@ export interface BenchOptions {
   readonly soakMs: number | undefined;
 }
 
+/** What `--help` prints. */
+export const USAGE = `npm run bench -- [OPTION]...
+
+  --quick                  a minute, to see that the bench works
+  --only P1,P3             only these figures
+  --rows 10M               rows of the full table (P7); default 1M
+  --out FILE               where the results are written as JSON; default bench.json
+  --markdown               prints the table of the README
+  --growth                 also measures how figures change while a table grows
+  --sizing                 also measures what a core serves
+  --soak 10m               also runs for this long, and looks for growth of memory
+  --server-env NAME=value  a setting of every measured server; may be given several times
+
+The figures: test/tools/bench/README.md.`;
+
 /** Filled in about a minute; the bar is for `--rows 10M`, which takes a quarter of an hour. */
 const DEFAULT_ROWS = 1_000_000;
 const QUICK_ROWS = 20_000;
