@@ -67,7 +67,7 @@ const CONSOLE_TESTS = ["test/console/**/*.test.ts"];
 
 /**
  * Tests that need a tool of another language, such as Python's schemathesis, or hundreds of megabytes of packages: run
- * by `npm run test:optional`, not by `npm test`. Each file says why it is left out if its tool is missing.
+ * by `npm run test:optional`, not by `npm test`. Each file says why it is skipped if its tool is missing.
  */
 const OPTIONAL_TESTS = ["test/optional/**/*.test.ts"];
 
@@ -119,7 +119,7 @@ if (isCi && system15 === undefined) throw new Error("PostgreSQL 15, the oldest s
 const citusPostgres = await findCitusPostgres(process.env.PATH);
 if (citusPostgres === undefined && process.argv.includes("--project=citus")) {
   process.stderr.write(
-    "Tests on Citus are left out: install the extension citus for PostgreSQL 15, 16 or 17.\n",
+    "Tests on Citus are skipped: install the extension citus for PostgreSQL 15, 16 or 17.\n",
   );
 }
 
@@ -264,8 +264,8 @@ function plainProject(name: string, include: string[], globalSetup: string[] = [
 export default defineConfig({
   test: {
     reporters: ["default", new RunReport(isCi)],
-    // For two cores: many tests wait, for a lease, a failover or a process, and two workers keep a core busy half of the time.
-    maxWorkers: 3,
+    // For two cores: many tests wait, for a lease, a failover or a process, and a worker with what it starts keeps half a core busy.
+    maxWorkers: 4,
     sequence: { sequencer: SlowFirst },
     projects: [
       plainProject("unit", [

@@ -71,19 +71,20 @@ const TESTED_STATISTICS = isOtherPostgres()
 
 describe.each(TESTED_STATISTICS)("with statistics %s", (age) => {
   let database: TestDatabase;
+  let pool: Pool;
 
   beforeAll(async () => {
     database = (await STATISTICS[age]?.(new URL(filled.url).pathname.slice(1))) as TestDatabase;
+    // One connection, so that nothing runs concurrently.
+    pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
   });
 
   afterAll(async () => {
+    await pool?.close();
     await database?.drop();
   });
 
   async function explain(work: (pool: Pool) => Promise<unknown>): Promise<readonly Explained[]> {
-    // One connection, so that nothing runs concurrently.
-    const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false });
-    onTestFinished(() => pool.close());
     const explained: Explained[] = [];
     await work(explainingPool(pool, explained));
     for (const { statement } of explained) explainedAnywhere.add(statement);

@@ -72,7 +72,7 @@ function sensibleValue({ name, message, parent }: DescField, { tenant, isOperato
 
 const SENSIBLE_MESSAGES = new Set(["namespace", "tenant", "result", "api_key", "items", "checkpoint"]);
 
-/** A field and the value that replaces its valid one; undefined: the field is left out. */
+/** A field and the value that replaces its valid one; undefined: the field is missing. */
 export interface Change {
   readonly path: FieldPath;
   readonly set: WireField | undefined;

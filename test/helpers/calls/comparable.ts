@@ -1,6 +1,6 @@
 /**
  * Returns responses without values that differ between two runs: a time or a duration is replaced by a
- * constant, a fencing token by its position among the tokens of its key, and a request id is left out. `keys`
+ * constant, a fencing token by its position among the tokens of its key, and a request id is dropped. `keys`
  * has the key of each response.
  */
 export function comparable(responses: readonly unknown[], keys: readonly string[]): unknown {

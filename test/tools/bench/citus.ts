@@ -29,7 +29,8 @@ export interface BenchCitus {
 /** Starts a Citus with records in as many shards as `migrate --citus` makes. */
 export async function startCitus(binaries: string, cleanUp: AsyncDisposableStack): Promise<BenchCitus> {
   const dir = await mkdtemp(join(tmpdir(), "onceward-bench-citus-"));
-  cleanUp.defer(() => rm(dir, { recursive: true, force: true }));
+  // Processes of a worker that was killed end a moment after it, and write until then.
+  cleanUp.defer(() => rm(dir, { recursive: true, force: true, maxRetries: 10 }));
   await chmod(dir, 0o755);
   const nodes: EmbeddedPostgres[] = [];
   for (const name of ["coordinator", "worker1", "worker2"]) {

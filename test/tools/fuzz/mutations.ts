@@ -61,7 +61,7 @@ const GENERAL: readonly Mutation[] = [
     name: "connection cut off",
     mutate: (frames, random) => frames.slice(0, 1 + random.below(frames.length)),
   },
-  { name: "frame left out", mutate: (frames, random) => withOne(frames, random, () => []) },
+  { name: "frame dropped", mutate: (frames, random) => withOne(frames, random, () => []) },
   {
     name: "frame sent twice",
     mutate: (frames, random) => withOne(frames, random, (frame) => [frame, frame]),

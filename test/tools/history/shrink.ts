@@ -8,7 +8,7 @@ const BUDGET = 20_000;
  * Shrinks a failing history of one key to the operations that are needed for the failure.
  *
  * Each step only allows more than before, so that the rest fails for a reason that was there from the start:
- * a call that changed nothing is left out, and so are calls after all others; a call that may have changed
+ * a call that changed nothing is dropped, and so are calls after all others; a call that may have changed
  * something gets an unknown outcome. Dropping a grant, for example, would make legal operations after it look
  * illegal.
  *

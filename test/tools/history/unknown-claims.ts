@@ -5,7 +5,7 @@ import { isDefinite, type NamespacePolicy, type Operation } from "./operation.ts
  * long: each may have been granted whenever the key was free. Claims that no answer distinguishes are
  * therefore made equal, so that the search tries only one of them.
  *
- * Claims of a kind have the same fingerprint, lease and retention. Their claim id is left out unless some
+ * Claims of a kind have the same fingerprint, lease and retention. Their claim id is ignored unless some
  * call with that id was granted, and each counts as invoked with the first of them for its lease. Both only
  * allow more.
  */

@@ -1,6 +1,6 @@
+import { createTextHash } from "../../core/domain/text-hash.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { textArray } from "../../core/store/sql-arrays.ts";
-import { hashKey } from "./key-hash.ts";
 
 /** A node of Citus that holds shards. */
 export interface ShardNode {
@@ -57,6 +57,9 @@ export async function readShardMap(runner: Runner): Promise<readonly PlacedShard
   });
   return shards.length === 0 ? undefined : shards;
 }
+
+/** Citus finds the shard of a record by `hashtext(key)`. */
+const hashKey = createTextHash(0n);
 
 /** Returns the shard of a key. `shards` are in the order of their hashes. */
 export function shardOf<Shard extends PlacedShard>(shards: readonly Shard[], key: string): Shard {

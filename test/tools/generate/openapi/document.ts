@@ -12,7 +12,7 @@ const DESCRIPTION =
   `Idempotency as a service, as JSON over HTTP: the RPCs of \`onceward.v1\` by the Connect protocol
 (https://connectrpc.com/docs/protocol). A call is a POST with a JSON object; a call that only reads may be a GET.
 
-Fields that have their default (an empty text, 0, false) are left out of responses. 64-bit numbers are strings, bytes are
+Fields that have their default (an empty text, 0, false) are missing in responses. 64-bit numbers are strings, bytes are
 base64. The service ignores unknown fields of requests. Fields may be added to responses: a client ignores those that it does
 not know.`.replaceAll(/([^\n])\n(?=[^\n])/g, "$1 ");
 

@@ -128,7 +128,7 @@ function jsonNameOf({ jsonName }: DescField): string {
   return jsonName;
 }
 
-/** A field that is not set is left out: no value for "unspecified" is needed. */
+/** A field that is not set is missing: no value for "unspecified" is needed. */
 function enumSchema(type: DescEnum): JsonSchema {
   const values = type.values.filter(({ number }) => number !== 0);
   const lines = values.map((value) => `- \`${value.name}\`: ${commentOf(value)}`);

@@ -1,0 +1,87 @@
+import { isDeepStrictEqual } from "node:util";
+import pg from "pg";
+import { connectClient } from "../../../helpers/calls/clients.ts";
+import { grant, ORDER } from "../../../helpers/calls/verbs.ts";
+import type { OpenDatabase } from "../../../helpers/database/database.ts";
+import { startTestServer } from "../../../helpers/servers/server.ts";
+import { createTenant, setNamespacePolicy } from "../../../helpers/servers/tenants.ts";
+import { openEntries, type RanFunction } from "./entries.ts";
+
+const SOURCE = new URL("../../../../server/src/", import.meta.url).href;
+/** A background task may run during one claim, but hardly during each of these. */
+const CLAIMS = 16;
+
+/** A file of the way. */
+export interface Visited {
+  /** Below `server/src/`. */
+  readonly file: string;
+  /** How often execution enters one of its functions from another file. */
+  readonly entries: number;
+}
+
+/**
+ * Returns the files that a granted Claim over native gRPC runs through in a namespace with a policy of its own, in the order in
+ * which they are first entered. Generated code is not among them.
+ *
+ * @param databaseUrl a migrated database.
+ */
+export async function recordWay(databaseUrl: string): Promise<readonly Visited[]> {
+  const pool = new pg.Pool({ connectionString: databaseUrl });
+  const database: OpenDatabase = {
+    url: databaseUrl,
+    query: async (text, values = []) => (await pool.query(text, [...values])).rows,
+    close: () => pool.end(),
+  };
+  const server = await startTestServer(databaseUrl);
+  const entries = await openEntries();
+  try {
+    const tenant = await createTenant(database);
+    await setNamespacePolicy(database, tenant, ORDER.namespace, { default_lease_ms: 30_000 });
+    const client = connectClient(server, tenant.apiKey);
+    // The first claim of a tenant loads its key and its policy.
+    await grant(client, { key: "warm-up" });
+
+    const ran: (readonly RanFunction[])[] = [];
+    for (let n = 0; n < CLAIMS; n++) {
+      await entries.takeFunctions(SOURCE);
+      await grant(client, { key: `counted-${n}` });
+      ran.push((await entries.takeFunctions(SOURCE)).filter(isOnTheWay));
+    }
+    const inEach = ran
+      .map((functions) => new Set(functions.map(nameOf)))
+      .reduce((all, names) => all.intersection(names));
+    await entries.follow(ran[0]?.filter((each) => inEach.has(nameOf(each))) ?? []);
+
+    const ways: (readonly string[])[] = [];
+    for (let n = 0; n < CLAIMS; n++) {
+      entries.takeEntries();
+      await grant(client, { key: `followed-${n}` });
+      ways.push(entries.takeEntries());
+    }
+    return visits(shortest(ways));
+  } finally {
+    entries.close();
+    await server.stop();
+    await database.close();
+  }
+}
+
+const isOnTheWay = ({ url }: RanFunction) => !url.startsWith(`${SOURCE}gen/`);
+const nameOf = ({ url, offset }: RanFunction) => `${url}:${offset}`;
+
+/** A background task only adds entries to a way. @throws Error if there is one that only one claim went. */
+function shortest(ways: readonly (readonly string[])[]): readonly string[] {
+  const [way = [], other = []] = ways.toSorted((a, b) => a.length - b.length);
+  if (!isDeepStrictEqual(way, other))
+    throw new Error("background tasks ran during the claims: try once more");
+  return way;
+}
+
+/** Counts how often each file is entered from another one, in the order of the first entries. */
+function visits(stops: readonly string[]): readonly Visited[] {
+  const entries = new Map<string, number>();
+  for (const [index, url] of stops.entries()) {
+    if (url !== stops[index - 1]) entries.set(url, (entries.get(url) ?? 0) + 1);
+  }
+  return [...entries].map(([url, count]) => ({ file: url.slice(SOURCE.length), entries: count }));
+}
