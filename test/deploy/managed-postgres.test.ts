@@ -27,7 +27,16 @@ describeWithPrograms(["psql"], "an owner as managed services give it, who is not
       expect(await runCommand(["migrate"], workplace, settingsFor(ownerUrl))).toMatchObject({ exit: 0 });
       const file = join(workplace.dir, "service-role.sql");
       await writeFile(file, (await readFile(FILE, "utf8")).replaceAll("onceward_service", service));
-      const args = ["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1", "--set", "password=x", "--file", file];
+      const args = [
+        "--no-psqlrc",
+        "--quiet",
+        "--set",
+        "ON_ERROR_STOP=1",
+        "--set",
+        "password=x",
+        "--file",
+        file,
+      ];
       for (const run of ["first", "second"]) {
         expect(await runProgramWith({}, "psql", ...args, ownerUrl), run).toEqual({ exit: 0, output: "" });
       }
