@@ -18,10 +18,13 @@ export interface DeadLetterOptions<Message, Elsewhere extends "skip" | "broker" 
    * - `"broker"`, for brokers that have dead-letter queues of their own: the broker moves it there, by its own settings.
    * - `"skip"`: nowhere. The failure is in Onceward's record and in `onDelivery`. A message whose key is too old
    *   (KeyTooOldError) is not skipped, because there is no record that says whether its operation happened: it is tried again
-   *   after `redeliverAfterMs`, until it has another destination. Use a function or `"broker"` where the policy refuses late keys.
+   *   after `redeliverAfterMs`, with a warning (ONCEWARD_LATE_MESSAGE), until it has another destination. Use a function or `"broker"` where the policy refuses late keys.
    */
   readonly deadLetter: ((message: Message, error: Error) => unknown) | Elsewhere;
 }
+
+const TOO_OLD_TO_SKIP =
+  'A message whose key is too old stays at the broker, and holds its Kafka partition: set deadLetter to a function, or to "broker".';
 
 /**
  * What the broker is told about a message:
@@ -61,7 +64,10 @@ export function createConclude<Message>(
 
   async function giveUp(message: Message, error: Error): Promise<Verdict> {
     if (deadLetter === "broker") return { kind: "reject" };
-    if (deadLetter === "skip" && isTooOld(error)) return { kind: "retry", error, delayMs: redeliverAfterMs };
+    if (deadLetter === "skip" && isTooOld(error)) {
+      warn(TOO_OLD_TO_SKIP, "ONCEWARD_LATE_MESSAGE");
+      return { kind: "retry", error, delayMs: redeliverAfterMs };
+    }
     try {
       if (deadLetter !== "skip") await deadLetter(message, error);
     } catch (cause) {

@@ -93,9 +93,15 @@ test("a message whose key is too old goes to the dead letters, with the reason",
   expect(deadLetter).toHaveBeenCalledExactlyOnceWith("message", tooOld.error);
 });
 
-test("a message whose key is too old is never skipped", async () => {
+test("a message whose key is too old is never skipped, and a warning names the remedy", async () => {
+  const emitted = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+  onTestFinished(() => emitted.mockRestore());
   const conclude = createConclude({ namespace: "charges", deadLetter: "skip", redeliverAfterMs: 7 }, [
     "skip",
   ]);
   expect(await conclude("message", tooOld)).toEqual({ kind: "retry", error: tooOld.error, delayMs: 7 });
+  expect(emitted).toHaveBeenCalledExactlyOnceWith(expect.stringContaining("set deadLetter to a function"), {
+    type: "OncewardWarning",
+    code: "ONCEWARD_LATE_MESSAGE",
+  });
 });

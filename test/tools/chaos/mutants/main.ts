@@ -1,8 +1,11 @@
 import { parseArgs } from "node:util";
+import type { Violation } from "../../history/check.ts";
 import { FAULTS } from "../faults/all.ts";
 import { interruption, runToEnd } from "../interruption.ts";
-import { startRig } from "../rig.ts";
-import { runRound } from "../round.ts";
+import { LATE_NAMESPACES } from "../late/keys.ts";
+import { runLateRound } from "../late/round.ts";
+import { type Rig, startRig } from "../rig.ts";
+import { type RoundOptions, runRound } from "../round.ts";
 import { applyMutant } from "./apply.ts";
 import { MUTANTS, type Mutant } from "./mutants.ts";
 
@@ -39,6 +42,14 @@ async function run(seeds: number, only: readonly string[] | undefined): Promise<
   for (const row of [heads, heads.map(() => "---"), ...rows]) console.log(`| ${row.join(" | ")} |`);
 }
 
+async function usualViolations(rig: Rig, options: RoundOptions): Promise<readonly Violation[]> {
+  return (await runRound(rig, options)).judgement.violations;
+}
+
+async function lateViolations(rig: Rig, options: RoundOptions): Promise<readonly Violation[]> {
+  return (await runLateRound(rig, options)).violations;
+}
+
 interface Caught {
   readonly afterS: number;
   /** The numbers of the violated invariants. */
@@ -48,17 +59,22 @@ interface Caught {
 /** Returns when the mutant was caught; undefined if it survived `MAX_MS`. */
 async function hunt(mutant: Mutant, seed: number): Promise<Caught | undefined> {
   await using server = await applyMutant(mutant);
-  await using rig = await startRig({ replicas: 3, main: server.main });
+  const isLate = mutant.load === "late";
+  const late = isLate && { namespaces: LATE_NAMESPACES, onOwnDisk: true };
+  await using rig = await startRig({ replicas: 3, main: server.main, ...late });
   const faults = FAULTS.filter(({ name }) => mutant.faults.includes(name));
   const { signal } = interruption;
   const startedAtMs = performance.now();
   let durationMs = FIRST_ROUND_MS + (faults.length > 0 ? FIRST_ROUND_MS : 0);
   for (let number = 1; performance.now() - startedAtMs + durationMs < MAX_MS; number++) {
     const options = { name: `m${number}`, seed: seed * 100 + number, durationMs, faults, signal };
-    const { judgement } = await runRound(rig, { ...options, onProgress: () => {} });
+    const violations = await (isLate ? lateViolations : usualViolations)(rig, {
+      ...options,
+      onProgress: () => {},
+    });
     signal.throwIfAborted();
-    if (judgement.violations.length > 0) {
-      const invariants = new Set(judgement.violations.map(({ invariant }) => invariant));
+    if (violations.length > 0) {
+      const invariants = new Set(violations.map(({ invariant }) => invariant));
       const afterS = Math.round((performance.now() - startedAtMs) / 1000);
       return { afterS, invariants: [...invariants].sort((a, b) => a - b).join(",") };
     }

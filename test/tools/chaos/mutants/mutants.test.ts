@@ -6,8 +6,8 @@ import { FAULTS } from "../faults/all.ts";
 import { applyMutant, mutatedFiles } from "./apply.ts";
 import { MUTANTS } from "./mutants.ts";
 
-test("there are thirteen mutants with different names", () => {
-  expect(new Set(MUTANTS.map(({ name }) => name)).size).toBe(13);
+test("there are fourteen mutants with different names", () => {
+  expect(new Set(MUTANTS.map(({ name }) => name)).size).toBe(14);
 });
 
 test.each(MUTANTS)("$name applies to the current source, which stays valid TypeScript", async (mutant) => {

@@ -9,6 +9,8 @@ export interface Mutant {
   readonly replacements: readonly Replacement[];
   /** Faults without which the defect does not show; most need none. */
   readonly faults: readonly string[];
+  /** The load under which the defect shows; undefined: the usual one. */
+  readonly load?: "late";
 }
 
 export interface Replacement {
@@ -244,6 +246,19 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
       },
     ],
     faults: ["postgres-clock-80h"],
+  },
+  {
+    name: "late-keys-begin-lives",
+    defect: "a claim statement does not look at the age of its key",
+    replacements: [
+      {
+        file: CLAIM,
+        from: "   where i.accepted_until_ms is null or date_part('epoch', now()) * 1000 < i.accepted_until_ms\n",
+        to: "",
+      },
+    ],
+    faults: [],
+    load: "late",
   },
   {
     name: "batch-out-of-order",
