@@ -23,6 +23,10 @@ export const SKIPS: readonly AllowedSkip[] = [
     reason: "Packages of PyPI; the nightly job `languages` installs them.",
   },
   {
+    file: "test/commands/go-client.test.ts",
+    reason: "Modules of Go's proxy; the nightly job `languages` downloads them.",
+  },
+  {
     file: "test/deploy/image.test.ts",
     reason:
       "The image takes minutes and a chroot to build; the nightly job `image` sets ONCEWARD_TEST_IMAGE.",

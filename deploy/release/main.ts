@@ -7,11 +7,13 @@ import { packChart, packImageContext, packProto } from "./archives.ts";
 import { changelogSection } from "./changelog.ts";
 import { contextProblems } from "./checks/image-context.ts";
 import { installedProblems } from "./checks/installed.ts";
+import { goProblems, pythonProblems } from "./checks/languages.ts";
 import { licenceProblems } from "./checks/licences.ts";
 import { publishProblems, typeProblems } from "./checks/package-problems.ts";
 import { secretProblems } from "./checks/secrets.ts";
 import { VERSIONED, versionProblems } from "./checks/versions.ts";
 import { ROOT, run } from "./commands.ts";
+import { hasProgram, packGoModule, packPython } from "./languages.ts";
 import { packPackages } from "./packages.ts";
 import { relativeLinks } from "./readme-links.ts";
 import { bomOf, productionPackages } from "./sbom.ts";
@@ -85,7 +87,29 @@ async function release(stage: Stage): Promise<void> {
   }
   const paths = [...tarballs.values()].map((file) => join(OUT, file));
   await check("the tarballs work outside the repository", () => installedProblems(paths, stage.version));
-  await writeProvenance(stage, [...archives, ...tarballs.values()]);
+  const others = await packOtherLanguages(stage);
+  await writeProvenance(stage, [...archives, ...tarballs.values(), ...others]);
+}
+
+/** Packs and checks the clients of other languages, as far as their tools are here. Returns the files' names. */
+async function packOtherLanguages(stage: Stage): Promise<readonly string[]> {
+  const files = [await packGoModule(stage, OUT)];
+  if (await hasProgram("go", "version"))
+    await check("the Go module works outside the repository", () =>
+      goProblems(join(OUT, files[0] ?? ""), stage.version),
+    );
+  else console.log("skip   the Go module outside the repository: there is no go");
+  if (!(await hasProgram("python3", "-m", "venv", "--help"))) {
+    console.log("skip   the Python client: there is no python3 with venv");
+    return files;
+  }
+  await check("the Python client is built", async () => {
+    files.push(...(await packPython(stage, OUT)));
+    return [];
+  });
+  for (const file of files.slice(1))
+    await check(`${file} works outside the repository`, () => pythonProblems(join(OUT, file)));
+  return files;
 }
 
 /** Prints the result of a check. A check that throws has failed. */

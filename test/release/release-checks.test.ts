@@ -56,6 +56,8 @@ test("another version of a package, of a dependency of ours, of the chart and of
     "clients/cli/package.json": manifest("1.2.3", { "@onceward/client": "^1.2.3", commander: "^14.0.0" }),
     "package-lock.json": JSON.stringify({ version: "1.2.3", packages: { server: { version: "1.2.3" } } }),
     "deploy/helm/onceward/Chart.yaml": 'version: 1.2.3\nappVersion: "1.2.3"\n',
+    "clients/python/pyproject.toml": '[project]\nname = "onceward"\nversion = "1.2.3"\n',
+    "clients/go/onceward/version.go": 'package onceward\n\nconst Version = "1.2.3"\n',
   };
   expect(versionProblems(sound, "v1.2.3")).toEqual([]);
   expect(versionProblems(sound, "1.2.3")).toEqual(["the tag 1.2.3 is not v1.2.3"]);
@@ -64,12 +66,14 @@ test("another version of a package, of a dependency of ours, of the chart and of
     "clients/cli/package.json": manifest("1.2.2", { "@onceward/client": "^1.2.2" }),
     "package-lock.json": JSON.stringify({ version: "1.2.3", packages: { server: { version: "1.2.2" } } }),
     "deploy/helm/onceward/Chart.yaml": "version: 1.2.3\n",
+    "clients/go/onceward/version.go": 'const Version = "1.2.2"\n',
   };
   expect(versionProblems(broken)).toEqual([
     "clients/cli/package.json: version is 1.2.2, not 1.2.3",
     "clients/cli/package.json: @onceward/client is 1.2.2, not 1.2.3",
     "package-lock.json: server is 1.2.2, not 1.2.3",
     "deploy/helm/onceward/Chart.yaml: appVersion is undefined, not 1.2.3",
+    "clients/go/onceward/version.go: version is 1.2.2, not 1.2.3",
   ]);
 });
 

@@ -85,6 +85,7 @@ func New(address string, options Options) (*Client, error) {
 		"dns:///"+target,
 		grpc.WithTransportCredentials(transport),
 		grpc.WithUnaryInterceptor(authorize(options)),
+		grpc.WithUserAgent("onceward-go/"+Version),
 		// The client retries by itself, under one claim id and within one timeout.
 		grpc.WithDisableRetry(),
 		grpc.WithConnectParams(grpc.ConnectParams{

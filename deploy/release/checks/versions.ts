@@ -6,6 +6,8 @@ export const VERSIONED = [
   "clients/typescript/package.json",
   "clients/cli/package.json",
   "clients/mcp-proxy/package.json",
+  "clients/python/pyproject.toml",
+  "clients/go/onceward/version.go",
   "deploy/helm/onceward/Chart.yaml",
 ] as const;
 
@@ -31,6 +33,8 @@ function versionsIn(path: string, text: string): readonly (readonly [string, unk
       new RegExp(`^${name}: "?([^"\n]*)`, "m").exec(text)?.[1],
     ]);
   }
+  // `version = "1.2.3"` of TOML, `const Version = "1.2.3"` of Go.
+  if (!path.endsWith(".json")) return [["version", /^(?:const )?version = "([^"]*)"/im.exec(text)?.[1]]];
   const { version, dependencies = {}, packages = {} } = JSON.parse(text);
   // Of the lockfile, the workspaces; of a manifest, the packages of ours that it needs.
   const locked = Object.entries<{ version?: string; link?: boolean }>(packages)
