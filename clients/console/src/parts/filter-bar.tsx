@@ -50,7 +50,9 @@ const TIMES: ReadonlySet<string> = new Set(["after", "before"]);
  * `after=48h`, is replaced in the address by the time itself: otherwise each drawing would be another list.
  */
 export function useFilters<Name extends string>(names: readonly Name[]): Readonly<Record<Name, string>> {
-  const search = useSearch();
+  // The router decodes its own copy: a "%" in a key would be decoded twice.
+  useSearch();
+  const search = window.location.search.slice(1);
   const [, navigate] = useLocation();
   const fixed = useMemo(() => fixTimes(search), [search]);
   useEffect(() => {

@@ -4,6 +4,7 @@ import { type Role, useSession } from "../session/session.ts";
 import styles from "./header.module.css";
 import { useLive } from "./live.tsx";
 import { MENU_ID, Menu } from "./menu.tsx";
+import { SearchBox } from "./search-box.tsx";
 import { useShortcutDialog } from "./use-shortcut.ts";
 
 const ROLES: Readonly<Record<Role, string>> = {
@@ -26,6 +27,7 @@ export function Header() {
         </span>
       )}
       <span className={styles.role}>{`${ROLES[role]}${scope}`}</span>
+      {role === "TENANT_ADMIN" && <SearchBox />}
       <div className={styles.switches}>
         <LiveButton />
         <button type="button" className={styles.wide} onClick={showShortcuts}>

@@ -1,3 +1,5 @@
+import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
+
 const DAY_MS = 24 * 3_600_000;
 
 /** When a new key expires: after days, or never. */
@@ -12,6 +14,12 @@ export const EXPIRIES: Readonly<Record<Expiry, string>> = {
 };
 
 /** Returns when a key that is created at `now` expires; undefined: never. */
-export function expiryDate(expiry: Expiry, now: Date): Date | undefined {
+function expiryDate(expiry: Expiry, now: Date): Date | undefined {
   return expiry === "never" ? undefined : new Date(now.getTime() + Number(expiry) * DAY_MS);
+}
+
+/** Returns the field of a request for a key that expires as chosen. */
+export function expiryField(expiry: Expiry): { readonly expiresAt?: Timestamp } {
+  const at = expiryDate(expiry, new Date());
+  return at === undefined ? {} : { expiresAt: timestampFromDate(at) };
 }

@@ -1,5 +1,5 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { type ApiKey, ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import type { StateTone } from "../state-mark.tsx";
 
 /** What a key can be. */
@@ -27,3 +27,22 @@ export const KEY_STATE_MARKS: Readonly<
   expired: { tone: "quiet", word: "Expired" },
   revoked: { tone: "quiet", word: "Revoked" },
 };
+
+/** Returns a role in words. */
+export function roleWords(role: ApiKey_Role): string {
+  switch (role) {
+    case ApiKey_Role.CALLER:
+      return "Caller";
+    case ApiKey_Role.TENANT_ADMIN:
+      return "Tenant admin";
+    case ApiKey_Role.OPERATOR:
+      return "Operator";
+    default:
+      return "Unknown";
+  }
+}
+
+/** Returns the namespaces of a text, separated by spaces, commas or lines; each once. */
+export function parseNamespaces(text: string): readonly string[] {
+  return [...new Set(text.split(/[\s,]+/).filter((name) => name !== ""))];
+}

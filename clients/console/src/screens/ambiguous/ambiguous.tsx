@@ -121,7 +121,7 @@ function Queue({ filters }: { readonly filters: Filters }) {
           />
           <DataTable
             caption={`${formatNoun(records.length, "record", "records")}${nextPageToken === "" && token === "" ? "" : " on this page"}`}
-            columns={columnsOf(providerLinks)}
+            columns={columnsOf(new Map(Object.entries(providerLinks)))}
             rows={records}
             rowKey={keyOf}
             href={({ namespace, key }) => recordHref(namespace, key)}
@@ -181,9 +181,9 @@ function Decision({ records, filters, isMore, clear }: DecisionProps) {
   );
 }
 
-function columnsOf(links: Readonly<{ [namespace: string]: string }>): readonly Column<Record>[] {
+function columnsOf(links: ReadonlyMap<string, string>): readonly Column<Record>[] {
   const lookUp = (record: Record) => {
-    const template = links[record.namespace];
+    const template = links.get(record.namespace);
     return template === undefined ? undefined : <ProviderLink template={template} record={record} />;
   };
   return [
@@ -195,7 +195,7 @@ function columnsOf(links: Readonly<{ [namespace: string]: string }>): readonly C
       cell: ({ checkpoint }) => (checkpoint === undefined ? "none" : <UserText>{checkpoint.name}</UserText>),
     },
     { heading: "Owner", cell: ({ owner }) => (owner === "" ? "none" : <UserText>{owner}</UserText>) },
-    ...(Object.keys(links).length === 0 ? [] : [{ heading: "At the provider", cell: lookUp }]),
+    ...(links.size === 0 ? [] : [{ heading: "At the provider", cell: lookUp }]),
   ];
 }
 

@@ -8,7 +8,7 @@ const ODD_KEYS = ['po "7", é', "=1+1", "a\r\nb", "'x", " spaced "];
 
 it("a file that was exported and answered names the same records, whichever characters their keys have", () => {
   const records = ODD_KEYS.map((key) => record("payouts", key));
-  const file = reconciliationFile(records, { payouts: "https://pay.example/{key}" });
+  const file = reconciliationFile(records, new Map([["payouts", "https://pay.example/{key}"]]));
   const [head = "", ...lines] = file.split(/\r\n(?=.*,,payouts|$)/);
   expect(head).toBe("key,happened?,namespace,owner,checkpoint,ambiguous_since,provider");
   expect(lines[0]).toBe('"po ""7"", é",,payouts,,,,https://pay.example/po%20%227%22%2C%20%C3%A9');

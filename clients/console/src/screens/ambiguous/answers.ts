@@ -34,12 +34,12 @@ const NO = new Set(["no", "n", "false", "0"]);
 /** Returns the file of keys to reconcile: a person fills in the column "happened?" with yes or no, and imports it. */
 export function reconciliationFile(
   records: readonly Record[],
-  providerLinks: Readonly<{ [namespace: string]: string }>,
+  providerLinks: ReadonlyMap<string, string>,
 ): string {
   const lines = records.map((record) => {
     const { namespace, key, owner, checkpoint, leaseExpiresAt } = record;
     const since = leaseExpiresAt === undefined ? "" : timestampDate(leaseExpiresAt).toISOString();
-    const link = writeProviderLink(providerLinks[namespace], record) ?? "";
+    const link = writeProviderLink(providerLinks.get(namespace), record) ?? "";
     return [key, "", namespace, owner, checkpoint?.name ?? "", since, link];
   });
   const head = ["key", QUESTION, "namespace", "owner", "checkpoint", "ambiguous_since", "provider"];

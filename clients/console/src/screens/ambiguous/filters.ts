@@ -29,7 +29,8 @@ export function requestOf({ namespace, owner, checkpoint, before }: Filters) {
 /** All records that match, at most MAX_RECONCILED. */
 export interface ReadRecords {
   readonly records: readonly Record[];
-  readonly providerLinks: Readonly<{ [namespace: string]: string }>;
+  /** The links to providers, by namespace. */
+  readonly providerLinks: ReadonlyMap<string, string>;
   /** There are more. */
   readonly isCut: boolean;
 }
@@ -45,12 +46,12 @@ async function readAll(
   filters: Filters,
 ): Promise<ReadRecords> {
   const records: Record[] = [];
-  const providerLinks = {};
+  const providerLinks = new Map<string, string>();
   let pageToken = "";
   do {
     const page = await client.listRecords({ ...requestOf(filters), pageSize: 1_000, pageToken });
     records.push(...page.records);
-    Object.assign(providerLinks, page.providerLinks);
+    for (const [name, link] of Object.entries(page.providerLinks)) providerLinks.set(name, link);
     pageToken = page.nextPageToken;
   } while (pageToken !== "" && records.length < MAX_RECONCILED);
   return { records: records.slice(0, MAX_RECONCILED), providerLinks, isCut: pageToken !== "" };

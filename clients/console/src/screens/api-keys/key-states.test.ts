@@ -2,8 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type ApiKey, ApiKey_Role, ApiKeySchema } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { describe, expect, test } from "vitest";
-import { keyState } from "../../parts/api-key/key-state.ts";
-import { findSuccessors, parseNamespaces, rotationStep } from "./key-states.ts";
+import { keyState, parseNamespaces } from "../../parts/api-key/key-state.ts";
+import { findSuccessors, rotationStep } from "./key-states.ts";
 
 const NOW = new Date("2026-11-23T12:30:00Z");
 

@@ -1,22 +1,8 @@
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
-import { type ApiKey, ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { keyState } from "../../parts/api-key/key-state.ts";
 
 const HOUR_MS = 3_600_000;
-
-/** Returns a role in words. */
-export function roleWords(role: ApiKey_Role): string {
-  switch (role) {
-    case ApiKey_Role.CALLER:
-      return "Caller";
-    case ApiKey_Role.TENANT_ADMIN:
-      return "Tenant admin";
-    case ApiKey_Role.OPERATOR:
-      return "Operator";
-    default:
-      return "Unknown";
-  }
-}
 
 /** How far a rotation is. */
 export type RotationStep =
@@ -55,11 +41,6 @@ export function findSuccessors(old: ApiKey, keys: readonly ApiKey[], now: Date):
       scopeOf(key) === scopeOf(old) &&
       ["active", "expiring"].includes(keyState(key, now)),
   );
-}
-
-/** Returns the namespaces of a text, separated by spaces, commas or lines; each once. */
-export function parseNamespaces(text: string): readonly string[] {
-  return [...new Set(text.split(/[\s,]+/).filter((name) => name !== ""))];
 }
 
 function scopeOf({ namespaces }: ApiKey): string {

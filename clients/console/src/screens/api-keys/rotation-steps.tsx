@@ -1,11 +1,11 @@
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import { formatDuration } from "../../format/duration.ts";
-import { type Expiry, expiryDate } from "../../parts/api-key/expiry.ts";
+import { type Expiry, expiryField } from "../../parts/api-key/expiry.ts";
 import { ExpiryField } from "../../parts/api-key/expiry-field.tsx";
 import { LastUse } from "../../parts/api-key/key-facts.tsx";
+import { RevokeKeyDialog } from "../../parts/api-key/key-table.tsx";
 import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
 import { FailureText } from "../../parts/list-states.tsx";
 import { hereWith } from "../../parts/pages.ts";
@@ -14,8 +14,7 @@ import { Time, useNow } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
 import styles from "./api-keys.module.css";
 import { findSuccessors, type RotationStep, rotationStep } from "./key-states.ts";
-import { RevokeKey } from "./revoke-key.tsx";
-import { useCreateKey } from "./use-key-calls.ts";
+import { useCreateKey, useRevokeKey } from "./use-key-calls.ts";
 
 interface RotationStepsProps {
   readonly old: ApiKey;
@@ -30,6 +29,7 @@ const ORDER: readonly RotationStep["kind"][] = ["create", "switch", "wait", "rev
 export function RotationSteps({ old, keys, successor, created }: RotationStepsProps) {
   const now = useNow();
   const [isRevoking, setRevoking] = useState(false);
+  const revoke = useRevokeKey();
   const step = rotationStep(old, successor, now);
   const at = ORDER.indexOf(step.kind);
   const isBefore = (kind: RotationStep["kind"]) => at < ORDER.indexOf(kind);
@@ -83,7 +83,7 @@ export function RotationSteps({ old, keys, successor, created }: RotationStepsPr
           </>
         )}
       </Step>
-      {isRevoking && <RevokeKey apiKey={old} close={() => setRevoking(false)} />}
+      {isRevoking && <RevokeKeyDialog apiKey={old} revoke={revoke} close={() => setRevoking(false)} />}
     </ol>
   );
 }
@@ -128,10 +128,7 @@ function CreateSuccessor({ old, candidates, created }: CreateSuccessorProps) {
     setWaiting(true);
     setError(undefined);
     try {
-      const expiresAt = expiryDate(expiry, new Date());
-      created(
-        await createKey({ role, label, namespaces, expiresAt: expiresAt && timestampFromDate(expiresAt) }),
-      );
+      created(await createKey({ role, label, namespaces, ...expiryField(expiry) }));
     } catch (thrown) {
       setError(thrown);
     } finally {

@@ -2,13 +2,13 @@ import { useQuery } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { Link } from "wouter";
+import { roleWords } from "../../parts/api-key/key-state.ts";
 import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { hereWith } from "../../parts/pages.ts";
 import { UserText } from "../../parts/user-text.tsx";
 import { useLiveInterval } from "../../shell/live.tsx";
 import styles from "./api-keys.module.css";
-import { roleWords } from "./key-states.ts";
 import { RotationSteps } from "./rotation-steps.tsx";
 
 /** The API lists keys, newest first, and reads none by its id. */

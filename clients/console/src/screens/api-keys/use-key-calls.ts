@@ -1,22 +1,17 @@
-import { type Timestamp, timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
-import { createConnectQueryKey, useQuery, useTransport } from "@connectrpc/connect-query";
+import { createConnectQueryKey, useMutation, useQuery, useTransport } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useQueryClient } from "@tanstack/react-query";
+import type { KeyTerms } from "../../parts/api-key/create-key-dialog.tsx";
 import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
-
-/** What a new key may do. */
-export type KeyTerms = Pick<ApiKey, "role" | "label" | "namespaces"> & {
-  readonly expiresAt: Timestamp | undefined;
-};
 
 /** Returns the function that creates a key. It calls the API directly: a mutation's answer would stay in the cache. */
 export function useCreateKey(): (terms: KeyTerms) => Promise<NewSecret> {
   const client = createClient(TenantAdminService, useTransport());
   const forget = useForgetKeys();
-  return async ({ expiresAt, ...terms }) => {
-    const apiKey = expiresAt === undefined ? terms : { ...terms, expiresAt };
+  return async (apiKey) => {
     const { apiKey: made, secret } = await client.createApiKey({ apiKey });
     // Not awaited: the secret is shown even if the list can't be read.
     void forget();
@@ -24,8 +19,18 @@ export function useCreateKey(): (terms: KeyTerms) => Promise<NewSecret> {
   };
 }
 
+/** Returns the function that revokes a key. */
+export function useRevokeKey(): (id: string) => Promise<unknown> {
+  const revoke = useMutation(TenantAdminService.method.revokeApiKey);
+  const forget = useForgetKeys();
+  return async (id) => {
+    await revoke.mutateAsync({ id });
+    await forget();
+  };
+}
+
 /** Returns the function that reads the shown keys and events once more. */
-export function useForgetKeys(): () => Promise<void> {
+function useForgetKeys(): () => Promise<void> {
   const queryClient = useQueryClient();
   return () =>
     queryClient.invalidateQueries({

@@ -102,6 +102,11 @@ function RecordContent({ reply }: { readonly reply: GetRecordResponse }) {
           <p>
             <Link href={`/audit?${audit}`}>Audit events of this record</Link>
           </p>
+          <p className={styles.note}>
+            Duplicates are counted by <Link href={`/namespaces/${record.namespace}`}>namespace</Link>: how
+            often this key was repeated or refused, and by which API key and request, is not kept. Refused
+            requests are in the server's log, by the name of the record: <code>{auditTarget}</code>
+          </p>
           {decided !== undefined && <BulkDecisions until={timestampDate(decided)} />}
         </div>
       </div>

@@ -1,7 +1,7 @@
-import { useQuery } from "@connectrpc/connect-query";
+import { callUnaryMethod, createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { keepPreviousData } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { formatNoun } from "../../format/quantity.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
@@ -22,8 +22,9 @@ import { Screen } from "../../shell/screen.tsx";
 import { useShortcut } from "../../shell/use-shortcut.ts";
 import { Counts } from "./counts.tsx";
 import { commandOf, FILTERS, type Filters, fingerprintProblem, requestOf, STATES } from "./filters.ts";
-import { FindForm } from "./find-form.tsx";
 import styles from "./records.module.css";
+import { newestFirst, scanRecords } from "./scan-records.ts";
+import { SearchResults } from "./search-results.tsx";
 
 const PAGE_SIZE = 50;
 
@@ -39,7 +40,7 @@ const COLUMNS: readonly Column<Record>[] = [
 
 /** The records of keys: opened by key, listed by filters, counted by state. */
 export default function Records() {
-  const typed = useFilters(FILTERS);
+  const { q: search, ...typed } = useFilters([...FILTERS, "q"]);
   const filters = { ...typed, namespace: useNamespace(typed.namespace) };
   const [isCounting, setCounting] = useState(false);
   useShortcut("c", "Count the records by state", () => setCounting(!isCounting));
@@ -53,40 +54,55 @@ export default function Records() {
         </button>
       }
     >
-      <FindForm namespace={typed.namespace} />
+      {search !== "" && <SearchResults key={search} text={search} />}
       {isCounting && <Counts key={typed.namespace} namespace={typed.namespace} />}
-      <FilterBar>
-        <NamespaceField value={filters.namespace} />
-        <SelectField label="State" name="state" defaultValue={filters.state}>
-          <option value="">any</option>
-          {[...STATES].map(([value, { label }]) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </SelectField>
-        <TextField label="Key begins with" name="prefix" defaultValue={filters.prefix} maxLength={255} />
-        <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={128} />
-        <TextField
-          label="Fingerprint"
-          name="fingerprint"
-          placeholder="64 hexadecimal digits"
-          problem={fingerprintProblem(filters.fingerprint)}
-          defaultValue={filters.fingerprint}
-          maxLength={64}
-        />
-        <TimeField label="Claimed after" name="after" value={filters.after} />
-        <TimeField label="Claimed before" name="before" value={filters.before} />
-      </FilterBar>
-      <RecordList filters={filters} />
+      <details open={FILTERS.some((name) => typed[name] !== "")} className={styles.filters}>
+        <summary>Filters</summary>
+        <FilterBar>
+          <NamespaceField value={filters.namespace} />
+          <SelectField label="State" name="state" defaultValue={filters.state}>
+            <option value="">any</option>
+            {[...STATES].map(([value, { label }]) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </SelectField>
+          <TextField label="Key begins with" name="prefix" defaultValue={filters.prefix} maxLength={255} />
+          <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={128} />
+          <TextField
+            label="Fingerprint"
+            name="fingerprint"
+            placeholder="64 hexadecimal digits"
+            problem={fingerprintProblem(filters.fingerprint)}
+            defaultValue={filters.fingerprint}
+            maxLength={64}
+          />
+          <TimeField label="Claimed after" name="after" value={filters.after} />
+          <TimeField label="Claimed before" name="before" value={filters.before} />
+        </FilterBar>
+      </details>
+      {search === "" && <RecordList filters={filters} />}
     </Screen>
   );
 }
 
 function RecordList({ filters }: { readonly filters: Filters }) {
   const { token } = usePageToken();
-  const request = { ...requestOf(filters), pageSize: PAGE_SIZE, pageToken: token };
-  const list = useQuery(TenantAdminService.method.listRecords, request, {
+  const transport = useTransport();
+  const method = TenantAdminService.method.listRecords;
+  const request = requestOf(filters);
+  const list = useQuery({
+    queryKey: [
+      ...createConnectQueryKey({ schema: method, input: request, transport, cardinality: "finite" }),
+      token,
+    ],
+    queryFn: ({ signal }) =>
+      scanRecords(
+        (pageToken, pageSize) =>
+          callUnaryMethod(transport, method, { ...request, pageSize, pageToken }, { signal }),
+        { token, size: PAGE_SIZE },
+      ),
     placeholderData: keepPreviousData,
   });
   if (list.data === undefined) {
@@ -114,14 +130,18 @@ function RecordList({ filters }: { readonly filters: Filters }) {
   return (
     <div aria-busy={list.isPlaceholderData}>
       <DataTable
-        caption={`${formatNoun(records.length, "record", "records")} on this page, by namespace and key`}
+        caption={`${formatNoun(records.length, "record", "records")} on this page, the newest first; pages are by namespace and key`}
         columns={COLUMNS}
-        rows={records}
+        rows={newestFirst(records)}
         rowKey={({ namespace, key }) => `${namespace}/${key}`}
         href={({ namespace, key }) => recordHref(namespace, key)}
       />
       {records.length < PAGE_SIZE && nextPageToken !== "" && (
-        <p className={styles.note}>The server examined a part of the records: the next page continues.</p>
+        <p className={styles.note}>
+          A part of the records was examined in a second, and the next page continues. A key, or the beginning
+          of one in a namespace, is found at once; by owner, fingerprint, state or time, each record is looked
+          at.
+        </p>
       )}
       <Pager nextPageToken={nextPageToken} />
       <CliHint command={command} />

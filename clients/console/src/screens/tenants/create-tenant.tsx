@@ -2,7 +2,7 @@ import { useMutation } from "@connectrpc/connect-query";
 import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
-import type { Expiry } from "../../parts/api-key/expiry.ts";
+import { type Expiry, expiryField } from "../../parts/api-key/expiry.ts";
 import { ExpiryField } from "../../parts/api-key/expiry-field.tsx";
 import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
@@ -35,7 +35,8 @@ export function CreateTenant({ created, close }: CreateTenantProps) {
       const { listTenants, listTenantUsage, listAuditEvents } = OperatorService.method;
       await refresh(listTenants, listTenantUsage, listAuditEvents);
     }
-    created(await createKey(name.trim(), { role: ApiKey_Role.TENANT_ADMIN, label: label.trim(), expiry }));
+    const terms = { role: ApiKey_Role.TENANT_ADMIN, label: label.trim(), namespaces: [] };
+    created(await createKey(name.trim(), { ...terms, ...expiryField(expiry) }));
     notify(`Created the tenant ${name.trim()} and its first key.`);
   }
 

@@ -56,7 +56,7 @@ export function createListRecords({
       const linked = filter.state === "ambiguous" ? messages.map(({ namespace }) => namespace) : [];
       return create(ListRecordsResponseSchema, {
         records: messages,
-        providerLinks: await providerLinks(linked, call),
+        providerLinks: Object.fromEntries(await providerLinks(linked, call)),
         ...(end && { nextPageToken: pageTokens.write(scope, end) }),
       });
     },
@@ -121,13 +121,13 @@ function ageCursor({ since, namespace, key }: AmbiguousCursor): Cursor {
 export async function providerLinks(
   namespaces: readonly string[],
   call: Call,
-): Promise<{ [namespace: string]: string }> {
+): Promise<ReadonlyMap<string, string>> {
   await loadPolicies(namespaces, call);
   const links = [...new Set(namespaces)].map((name) => {
     const tenant = administeredNamespace(call, name);
     return [name, policyFor(tenant, name).providerLink] as const;
   });
-  return Object.fromEntries(links.filter(([, link]) => link !== ""));
+  return new Map(links.filter(([, link]) => link !== ""));
 }
 
 /** Returns the order and every field of a filter, for its page tokens. */

@@ -49,7 +49,7 @@ export function createRecordHandlers({
       }
       // Read after the record, so that no attempt is missing that ended before the record was read.
       const attempts = attemptsOf(record, await readAttempts(pool.of(call), id));
-      const { [id.namespace]: providerLink } = await providerLinks([id.namespace], call);
+      const providerLink = (await providerLinks([id.namespace], call)).get(id.namespace);
       return create(GetRecordResponseSchema, {
         record: recordMessage(record),
         attempts: attempts.map(attemptMessage),

@@ -1,0 +1,78 @@
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { type ApiKey, ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { useState } from "react";
+import { ConfirmDialog } from "../confirm-dialog.tsx";
+import { SelectField, TextArea, TextField } from "../field.tsx";
+import styles from "./api-key.module.css";
+import { type Expiry, expiryField } from "./expiry.ts";
+import { ExpiryField } from "./expiry-field.tsx";
+import { parseNamespaces, roleWords } from "./key-state.ts";
+import type { NewSecret } from "./secret-panel.tsx";
+
+/** What a new key may do. */
+export type KeyTerms = Pick<ApiKey, "role" | "label" | "namespaces"> & { readonly expiresAt?: Timestamp };
+
+interface CreateKeyDialogProps {
+  readonly title: string;
+  readonly lead?: string;
+  /** The first is chosen. A single one is not asked for. */
+  readonly roles: readonly ApiKey_Role[];
+  /** Ask for the namespaces that the key is valid for. */
+  readonly isLimitable?: boolean;
+  /** Creates the key. The secret goes to `created` and to no cache. */
+  readonly create: (terms: KeyTerms) => Promise<NewSecret>;
+  readonly created: (secret: NewSecret) => void;
+  readonly close: () => void;
+}
+
+/** The form of a new key. */
+export function CreateKeyDialog(props: CreateKeyDialogProps) {
+  const { title, lead, roles, isLimitable = false, create, created, close } = props;
+  const [role, setRole] = useState(roles[0] ?? ApiKey_Role.UNSPECIFIED);
+  const [label, setLabel] = useState("");
+  const [namespaces, setNamespaces] = useState("");
+  const [expiry, setExpiry] = useState<Expiry>("90");
+
+  async function act(): Promise<void> {
+    const terms = { role, label: label.trim(), namespaces: [...parseNamespaces(namespaces)] };
+    created(await create({ ...terms, ...expiryField(expiry) }));
+  }
+
+  return (
+    <ConfirmDialog title={title} action="Create the key" act={act} close={close}>
+      <div className={styles.fields}>
+        {lead !== undefined && <p>{lead}</p>}
+        {roles.length > 1 && (
+          <SelectField
+            label="Role"
+            value={role}
+            help="A caller claims and completes. An administrator changes policies, records and keys."
+            onChange={({ target }) => setRole(Number(target.value) as ApiKey_Role)}
+          >
+            {roles.map((each) => (
+              <option key={each} value={each}>
+                {roleWords(each)}
+              </option>
+            ))}
+          </SelectField>
+        )}
+        <TextField
+          label="Purpose"
+          help="Shown in the list, such as the name of a service: at most 128 bytes."
+          value={label}
+          onChange={({ target }) => setLabel(target.value)}
+        />
+        {isLimitable && (
+          <TextArea
+            label="Namespaces"
+            help="The only ones that the key is valid for, separated by spaces or lines. Empty: all."
+            rows={2}
+            value={namespaces}
+            onChange={({ target }) => setNamespaces(target.value)}
+          />
+        )}
+        <ExpiryField value={expiry} change={setExpiry} />
+      </div>
+    </ConfirmDialog>
+  );
+}

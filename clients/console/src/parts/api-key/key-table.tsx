@@ -1,0 +1,131 @@
+import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { type ReactNode, useState } from "react";
+import { useSession } from "../../session/session.ts";
+import { ConfirmDialog } from "../confirm-dialog.tsx";
+import { type Column, DataTable } from "../data-table.tsx";
+import { useNotice } from "../notice.tsx";
+import { Time, useNow } from "../time.tsx";
+import { UserText } from "../user-text.tsx";
+import styles from "./api-key.module.css";
+import { KeyStateMark, LastUse } from "./key-facts.tsx";
+import { keyState, roleWords } from "./key-state.ts";
+
+interface KeyTableProps {
+  readonly caption: string;
+  readonly keys: readonly ApiKey[];
+  /** Between the state and the last use. */
+  readonly columns?: readonly Column<ApiKey>[];
+  /** Who created a key; undefined: not known. */
+  readonly creatorOf?: (id: string) => string | undefined;
+  /** A link before the button that revokes. */
+  readonly act?: (key: ApiKey) => ReactNode;
+  readonly revoke: (id: string) => Promise<unknown>;
+}
+
+/** API keys, and the dialog that revokes one. */
+export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }: KeyTableProps) {
+  const [revoking, setRevoking] = useState<ApiKey>();
+  const { actor } = useSession();
+  const now = useNow();
+  return (
+    <>
+      <DataTable
+        caption={caption}
+        columns={[
+          {
+            heading: "Key",
+            cell: ({ id, label }) => (
+              <>
+                <code>{id}</code>
+                {id === actor && <span className={styles.quiet}> (yours)</span>}
+                {label !== "" && (
+                  <div>
+                    <UserText>{label}</UserText>
+                  </div>
+                )}
+              </>
+            ),
+          },
+          { heading: "State", cell: (key) => <KeyStateMark apiKey={key} now={now} /> },
+          ...columns,
+          { heading: "Last used", cell: ({ lastUsedAt }) => <LastUse at={lastUsedAt} /> },
+          { heading: "Expires", cell: ({ expiresAt }) => (expiresAt ? <Time at={expiresAt} /> : "never") },
+          {
+            heading: "Created",
+            cell: ({ id, createdAt }) => (
+              <>
+                <Time at={createdAt} form="absolute" />
+                {creatorOf?.(id) !== undefined && (
+                  <div className={styles.quiet}>
+                    by <UserText>{creatorOf(id) ?? ""}</UserText>
+                  </div>
+                )}
+              </>
+            ),
+          },
+          {
+            heading: "",
+            cell: (key) =>
+              keyState(key, now) !== "revoked" && (
+                <span className={styles.acts}>
+                  {act?.(key)}
+                  <button
+                    type="button"
+                    data-look="link"
+                    aria-label={`Revoke ${key.id}`}
+                    onClick={() => setRevoking(key)}
+                  >
+                    Revoke
+                  </button>
+                </span>
+              ),
+          },
+        ]}
+        rows={keys}
+        rowKey={({ id }) => id}
+      />
+      {revoking !== undefined && (
+        <RevokeKeyDialog apiKey={revoking} revoke={revoke} close={() => setRevoking(undefined)} />
+      )}
+    </>
+  );
+}
+
+interface RevokeKeyDialogProps {
+  readonly apiKey: ApiKey;
+  readonly revoke: (id: string) => Promise<unknown>;
+  readonly close: () => void;
+}
+
+/** Asks before a key is revoked: its id has to be typed. */
+export function RevokeKeyDialog({ apiKey, revoke, close }: RevokeKeyDialogProps) {
+  const { id, label, role, lastUsedAt } = apiKey;
+  const notify = useNotice();
+  const { actor } = useSession();
+  return (
+    <ConfirmDialog
+      title={`Revoke key ${id}?`}
+      action="Revoke"
+      typed={id}
+      look="danger"
+      close={close}
+      act={async () => {
+        await revoke(id);
+        notify(`Revoked key ${id}. Every replica refuses it within 10 s.`);
+      }}
+    >
+      <dl>
+        <dt>Purpose</dt>
+        <dd>{label === "" ? "-" : <UserText>{label}</UserText>}</dd>
+        <dt>Role</dt>
+        <dd>{roleWords(role)}</dd>
+        <dt>Last used</dt>
+        <dd>
+          <LastUse at={lastUsedAt} />
+        </dd>
+      </dl>
+      <p>Calls with it are refused from then on. It can't be undone.</p>
+      {id === actor && <p>You are signed in with this key: your session ends with it.</p>}
+    </ConfirmDialog>
+  );
+}
