@@ -4,9 +4,13 @@ import { fileURLToPath } from "node:url";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
-import { connectAdmin } from "../helpers/calls/admin.ts";
+import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { expectAccessible } from "../helpers/console/accessibility.ts";
 import { describeInBrowser } from "../helpers/console/chromium.ts";
+import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
 import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
+import { screenshot } from "../helpers/console/screenshots.ts";
 import { seedOfRun } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
 import { awaitYoungHour } from "../helpers/database/time.ts";
@@ -27,14 +31,22 @@ describeInBrowser("The screen Home", () => {
     const { adminKey } = seedOfRun();
     const page = await openConsole(server, { key: adminKey, path: "/no-screen" });
     // With many ambiguous records, the server answers a lower bound a second before.
-    const counting = page.waitForRequest(/\/ResolveAmbiguousRecords$/);
-    await visit(page, "/");
+    const calls: string[] = [];
+    page.on("request", (request) => calls.push(request.url()));
+    const counting = page.waitForRequest(/\/CountAmbiguousRecords/);
+    await page.reload();
     expect((await counting).headers()["connect-timeout-ms"]).toBe("3000");
+    await visit(page, "/");
+    expect(calls.filter((url) => url.includes("ResolveAmbiguousRecords"))).toEqual([]);
     const admin = connectAdmin(server, adminKey);
-    const { matching } = await admin.resolveAmbiguousRecords({
-      ...{ resolution: { case: "release", value: {} }, reason: "count", validateOnly: true },
-    });
+    const { ambiguous: matching } = await admin.countAmbiguousRecords({});
     expect(matching).toBeGreaterThan(0n);
+    expect(
+      await page
+        .getByRole("navigation")
+        .getByRole("link", { name: /^Ambiguous/ })
+        .innerText(),
+    ).toContain(String(matching));
     const check = (name: string) => page.getByRole("row").filter({ hasText: name });
     expect(await check("Ambiguous records").innerText()).toMatch(new RegExp(`${matching}\\s+They wait`));
     expect(await check("Retention too short").innerText()).toContain("webhooks");
@@ -45,7 +57,7 @@ describeInBrowser("The screen Home", () => {
     // The current hour and the 23 before it.
     const first = new Date((Math.floor(Date.now() / HOUR_MS) - 23) * HOUR_MS);
     const { hours } = await admin.getUsage({ after: timestampFromDate(first), pageSize: 1000 });
-    const claimed = hours.reduce((sum, { granted }) => sum + granted, 0n);
+    const claimed = hours.reduce((sum, { claims }) => sum + claims, 0n);
     await page.getByText("The numbers as a table").click();
     const cells = await page.getByRole("table").last().locator("tbody td:nth-child(2)").allInnerTexts();
     expect(cells).toHaveLength(24);
@@ -78,10 +90,57 @@ describeInBrowser("The screen Home", () => {
       "insert into namespaces (tenant_id, name) select $1, 'n' || number from generate_series(1, 21) number",
       [tenant.id],
     );
+    // Without a claim, Home shows how to make one.
+    await database.query(
+      `insert into usage_hours (tenant_id, hour, namespace, claims, repeat_lateness)
+       values ($1, date_trunc('hour', now()), 'n1', 1, array_fill(0::bigint, array[12]))`,
+      [tenant.id],
+    );
     const page = await openConsole(server, { key });
     const check = page.getByRole("row").filter({ hasText: "Retention too short" });
     expect(await check.innerText()).toMatch(/None found yet\s+Only the first 20 namespaces were checked/);
     expect(await check.locator("[data-tone=good]").count()).toBe(0);
+  });
+
+  test("shows what happens now: refused calls by reason, and another range", async () => {
+    const tenant = await createTenant(database, { quota_operations_per_second: 1, quota_burst: 2 });
+    const caller = connectClient(server, tenant.apiKey);
+    const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    for (const order of ["order-1", "order-2"]) await caller.claim({ namespace: "charges", key: order });
+    for (let n = 0; n < 9; n++) await caller.claim({ namespace: "charges", key: "order-3" }).catch(() => {});
+    await database.query("update tenants set quota_operations_per_second = null where id = $1", [tenant.id]);
+    const shown = async () =>
+      (await connectOperator(server, seedOfRun().operatorKey).listTenantUsage({ tenant: tenant.name }))
+        .tenants[0]?.recentRefused ?? 0n;
+    await expect.poll(shown, { timeout: 30_000 }).toBeGreaterThan(0n);
+    const page = await openConsole(server, { key });
+    const check = page.getByRole("row").filter({ hasText: "Refused calls" });
+    expect(await check.innerText()).toMatch(/\d refused by the rate limit/);
+    await page
+      .getByText(/Now [\d.]+ claims a second, \d+ refused by the rate limit in the last minute/)
+      .waitFor();
+    await expectAccessible(page);
+    await screenshot(page, "home-refused");
+    await page.getByLabel("Time", { exact: true }).selectOption("30d");
+    await page.getByRole("button", { name: "Filter" }).click();
+    await page.getByText("Claims and duplicates, the last 30 days").waitFor();
+    expect(new URL(page.url()).searchParams.get("range")).toBe("30d");
+    await page.setViewportSize({ width: 320, height: 800 });
+    await expectNoSidewaysScroll(page);
+    await screenshot(page, "home-refused-320");
+  });
+
+  test("an unused tenant's Home leads to the first claim, and shows it when it came", async () => {
+    const tenant = await createTenant(database);
+    const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const page = await openConsole(server, { key });
+    await page.getByRole("heading", { name: "Make your first claim" }).waitFor();
+    const sample = await page.getByRole("region", { name: "curl" }).locator("pre").innerText();
+    expect(sample).toContain(`curl ${new URL(page.url()).origin}/onceward.v1.IdempotencyService/Claim`);
+    await expectAccessible(page);
+    await screenshot(page, "home-first-claim");
+    await connectClient(server, tenant.apiKey).claim({ namespace: "charges", key: "order-1" });
+    await page.getByText(/0 duplicates stopped in 24 h, of 1 claim/).waitFor({ timeout: 30_000 });
   });
 
   test("the built files are hashed, compressed to the same bytes, and have nothing inline or foreign", async () => {

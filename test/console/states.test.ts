@@ -38,7 +38,7 @@ describeInBrowser("A screen", () => {
     const { callerKey, operatorKey, adminKey } = seedOfRun();
     const tenantPaths = pathsOfAdmins();
     for (const [key, paths, needed] of [
-      [callerKey, tenantPaths, /is for a tenant administrator/],
+      [callerKey, tenantPaths, /^This key is for services/],
       [
         operatorKey,
         tenantPaths.filter((path) => path !== "/" && path !== "/audit"),

@@ -1,4 +1,6 @@
 import { Link, useLocation } from "wouter";
+import { formatCount } from "../format/quantity.ts";
+import { useAmbiguousCount } from "../parts/ambiguous-count.ts";
 import { useSession } from "../session/session.ts";
 import { linksFor } from "./links.ts";
 import styles from "./navigation.module.css";
@@ -7,6 +9,7 @@ import styles from "./navigation.module.css";
 export function Navigation() {
   const { role } = useSession();
   const [location] = useLocation();
+  if (role === "CALLER") return undefined;
   const links = linksFor(role);
   const groups = [...new Set(links.map(({ group }) => group))];
   return (
@@ -21,6 +24,7 @@ export function Navigation() {
                 <li key={href}>
                   <Link href={href} aria-current={isCurrent(href, location) ? "page" : undefined}>
                     {label}
+                    {href === "/ambiguous" && role === "TENANT_ADMIN" && <AmbiguousCount />}
                   </Link>
                 </li>
               ))}
@@ -28,6 +32,16 @@ export function Navigation() {
         </section>
       ))}
     </nav>
+  );
+}
+
+/** How many records wait for a person; nothing if none does. */
+function AmbiguousCount() {
+  const { namespaces } = useSession();
+  const { data } = useAmbiguousCount(namespaces[0] ?? "");
+  if (data === undefined || data.ambiguous === 0n) return undefined;
+  return (
+    <span className={styles.count}>{` ${formatCount(data.ambiguous)}${data.isLowerBound ? "+" : ""}`}</span>
   );
 }
 

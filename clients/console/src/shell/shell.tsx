@@ -41,6 +41,17 @@ export function Shell() {
 
 function RoutedScreen({ route }: { readonly route: ScreenRoute }) {
   const { role } = useSession();
+  if (role === "CALLER") {
+    return (
+      <Screen
+        title="This key is for services"
+        answer="A caller's key claims and completes; the console is for administrators."
+        lead="Sign out, and sign in with an administrator's key: npm start writes it to .onceward/admin.key, and an administrator creates more under API keys."
+      >
+        {undefined}
+      </Screen>
+    );
+  }
   const missing = missingRole(route.audience, role);
   if (route.path === "/" && role === "OPERATOR") return <Redirect to="/tenants" replace />;
   if (missing !== undefined) {

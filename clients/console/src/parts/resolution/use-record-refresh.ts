@@ -2,8 +2,10 @@ import { createConnectQueryKey } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useQueryClient } from "@tanstack/react-query";
 
-const { listRecords, getRecord, listRecordJobs, getRecordJob } = TenantAdminService.method;
+const { listRecords, getRecord, countAmbiguousRecords, listRecordJobs, getRecordJob } =
+  TenantAdminService.method;
 const KEYS = [
+  createConnectQueryKey({ schema: countAmbiguousRecords, cardinality: undefined }),
   createConnectQueryKey({ schema: listRecords, cardinality: undefined }),
   createConnectQueryKey({ schema: getRecord, cardinality: undefined }),
   createConnectQueryKey({ schema: listRecordJobs, cardinality: undefined }),

@@ -1,13 +1,12 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
-import { createClient } from "@connectrpc/connect";
-import { useQuery, useTransport } from "@connectrpc/connect-query";
+import { useQuery } from "@connectrpc/connect-query";
 import { Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { ListRecordsRequest_Order, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { useQuery as usePlainQuery } from "@tanstack/react-query";
 import { Fragment, type ReactNode } from "react";
 import { Link } from "wouter";
 import { formatCount, formatNoun } from "../../format/quantity.ts";
+import { useAmbiguousCount } from "../../parts/ambiguous-count.ts";
 import type { StateTone } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
@@ -16,8 +15,9 @@ import { denialWords } from "../audit/action-words.ts";
 import { defectTitle } from "../key-quality/quality-words.ts";
 import { ADVISED_AT_ONCE, useAdvice } from "../retention/use-advice.ts";
 import { judge } from "../retention/verdict.ts";
-import { HOUR_MS, HOURS_SHOWN, hourOf, totalOf } from "./hours.ts";
-import type { RecentHours } from "./use-hours.ts";
+import { barOf, firstOf, totalOf } from "./hours.ts";
+import { REFUSALS, type RefusalCounts, refusalWords } from "./refusals.ts";
+import type { RecentUse } from "./use-hours.ts";
 
 /** One line of "is anything wrong?". */
 export interface Check {
@@ -39,8 +39,6 @@ interface Finding {
 export const NOT_ANSWERED = "Not answered";
 
 const LIVE_MS = 10_000;
-/** The server stops counting a second before, and answers how many there are at least: Home is not the place to wait for more. */
-const COUNT_TIMEOUT_MS = 3_000;
 const NONE: Finding = { tone: "good", word: "None", detail: "" };
 
 /** Returns the finding of a check that found nothing. One that looked at a part has not said that all is well. */
@@ -56,22 +54,7 @@ function noneOf(count: number, isPart: boolean): Finding {
 /** Ambiguous records: how many, and since when the oldest waits. `namespace` "" is all. */
 export function useAmbiguousCheck(namespace: string): Check {
   const refetchInterval = useLiveInterval(LIVE_MS);
-  // The dry run of a bulk resolution counts them by an index; it changes nothing, whichever resolution it names.
-  const transport = useTransport();
-  const counted = usePlainQuery({
-    queryKey: ["ambiguous records counted", namespace],
-    queryFn: ({ signal }) =>
-      createClient(TenantAdminService, transport).resolveAmbiguousRecords(
-        {
-          namespace,
-          resolution: { case: "release", value: {} },
-          reason: "count for the console",
-          validateOnly: true,
-        },
-        { signal, timeoutMs: COUNT_TIMEOUT_MS },
-      ),
-    refetchInterval,
-  });
+  const counted = useAmbiguousCount(namespace);
   const listed = useQuery(
     TenantAdminService.method.listRecords,
     { namespace, state: Record_State.AMBIGUOUS, order: ListRecordsRequest_Order.LEASE_EXPIRY, pageSize: 1 },
@@ -81,9 +64,9 @@ export function useAmbiguousCheck(namespace: string): Check {
   const error = counted.error ?? listed.error;
   if (error !== null) return { ...base, finding: unanswered(error) };
   if (counted.data === undefined || listed.data === undefined) return { ...base, finding: undefined };
-  const { matching, isLowerBound } = counted.data;
-  if (matching === 0n) return { ...base, finding: NONE };
-  const word = `${isLowerBound ? "at least " : ""}${formatCount(matching)}`;
+  const { ambiguous, isLowerBound } = counted.data;
+  if (ambiguous === 0n) return { ...base, finding: NONE };
+  const word = `${isLowerBound ? "at least " : ""}${formatCount(ambiguous)}`;
   const detail = (
     <>
       They wait for a person. The oldest since <Time at={listed.data.records[0]?.leaseExpiresAt} />.
@@ -93,26 +76,34 @@ export function useAmbiguousCheck(namespace: string): Check {
 }
 
 /** Refusals of the last 24 hours. */
-export function refusalCheck({ hours, error }: RecentHours): Check {
-  const base = { name: "Refused claims and completions, 24 h", href: "/key-quality" };
+export function refusalCheck({ bars, error }: RecentUse): Check {
+  const base = { name: "Refused calls, 24 h", href: "/key-quality" };
   if (error !== undefined) return { ...base, finding: unanswered(error) };
-  if (hours === undefined) return { ...base, finding: undefined };
-  const mismatches = totalOf(hours, "mismatches");
-  const fenced = totalOf(hours, "fenced");
-  if (mismatches + fenced === 0) return { ...base, finding: NONE };
-  const word = formatCount(mismatches + fenced);
+  if (bars === undefined) return { ...base, finding: undefined };
+  const mismatches = totalOf(bars, "mismatches");
+  const fenced = totalOf(bars, "fenced");
+  const refused = totalOf(bars, "refused");
+  const counted = totalOf(bars, "wouldBeRefused");
+  if (mismatches + fenced + refused + counted === 0) return { ...base, finding: NONE };
+  const word = formatCount(mismatches + fenced + refused + counted);
+  const byReason = Object.fromEntries(
+    ([...REFUSALS, "wouldBeRefused"] as const).map((name) => [name, totalOf(bars, name)]),
+  ) as RefusalCounts;
+  const tooOld = refused - REFUSALS.reduce((sum, name) => sum + totalOf(bars, name), 0);
   const detail = [
+    ...refusalWords(byReason).map((words) => `${words}.`),
+    ...(tooOld > 0 ? [`${formatCount(tooOld)} refused because the key is too old.`] : []),
     ...(mismatches > 0
       ? [`${formatCount(mismatches)} keys came with another request: one key for two operations.`]
       : []),
     ...(fenced > 0 ? [`${formatNoun(fenced, "worker", "workers")} came back after the lease.`] : []),
   ].join(" ");
-  return { ...base, finding: { tone: mismatches > 0 ? "attention" : "quiet", word, detail } };
+  return { ...base, finding: { tone: mismatches + refused > 0 ? "attention" : "quiet", word, detail } };
 }
 
 /** Calls of the last 24 hours that were denied to their callers. */
 export function useDenialCheck(): Check {
-  const after = new Date(hourOf(useNow()).getTime() - HOURS_SHOWN * HOUR_MS);
+  const after = firstOf(barOf(useNow(), "24h"), "24h");
   const listed = useQuery(
     TenantAdminService.method.listAuditEvents,
     { outcome: AuditEvent_Outcome.DENIED, after: timestampFromDate(after), pageSize: 100 },

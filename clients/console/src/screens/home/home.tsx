@@ -1,11 +1,13 @@
+import type { GetUsageNowResponse } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import type { UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { useSearchParams } from "wouter";
 import { formatNoun } from "../../format/quantity.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
-import { FilterBar } from "../../parts/filter-bar.tsx";
+import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { StateMark, type StateTone } from "../../parts/state-mark.tsx";
 import { useSession } from "../../session/session.ts";
@@ -21,10 +23,12 @@ import {
   useKeyCheck,
   useRetentionCheck,
 } from "./checks.tsx";
+import { FirstClaim } from "./first-claim.tsx";
 import styles from "./home.module.css";
-import { COUNTS, type HourSum, totalOf } from "./hours.ts";
+import { type Bar, RANGES, type Range, totalOf } from "./hours.ts";
+import { NowTable, nowWords } from "./now.tsx";
 import { Outcomes, OutcomesLoading } from "./outcomes.tsx";
-import { type RecentHours, useRecentHours } from "./use-hours.ts";
+import { type RecentUse, useRecentHours, useRecentMinutes, useUsageNow } from "./use-hours.ts";
 
 /** The screen "Home": is anything wrong? */
 export default function Home() {
@@ -32,7 +36,8 @@ export default function Home() {
   const { namespaces: allowed } = useSession();
   // A key that is limited to namespaces may not ask about all of them together.
   const namespace = parameters.get("namespace") ?? allowed[0] ?? "";
-  const recent = useRecentHours(namespace);
+  const recent = useRecentHours(namespace, "24h");
+  const { data: now } = useUsageNow(namespace);
   const checks = [
     useAmbiguousCheck(namespace),
     useRetentionCheck(namespace),
@@ -43,13 +48,13 @@ export default function Home() {
   ];
   // The rows' heights are not known before: nothing moves if all of them come at once. Later changes stay in place.
   const [wasAnswered, setAnswered] = useState(false);
-  const isTrafficAnswered = recent.hours !== undefined || recent.error !== undefined;
+  const isTrafficAnswered = recent.bars !== undefined || recent.error !== undefined;
   if (!wasAnswered && isTrafficAnswered && checks.every(({ finding }) => finding !== undefined))
     setAnswered(true);
   return (
     <Screen title="Home" answer={summarize(checks)}>
       {wasAnswered ? (
-        <Answers checks={checks} allowed={allowed} namespace={namespace} recent={recent} />
+        <Answers checks={checks} allowed={allowed} namespace={namespace} recent={recent} now={now} />
       ) : (
         <Loading rows={20} />
       )}
@@ -61,13 +66,37 @@ interface AnswersProps {
   readonly checks: readonly Check[];
   readonly allowed: readonly string[];
   readonly namespace: string;
-  readonly recent: RecentHours;
+  readonly recent: RecentUse;
+  readonly now: GetUsageNowResponse | undefined;
 }
 
-function Answers({ checks, allowed, namespace, recent }: AnswersProps) {
+function Answers(props: AnswersProps) {
+  const { recent, now, namespace } = props;
+  const isUsed = recent.bars === undefined || totalOf(recent.bars, "claims") > 0;
+  // A claim of the last seconds is among those of now before it is in an hour.
+  if (isUsed || now?.total?.claims !== 0n) return <Usual {...props} />;
+  return (
+    <UnlessUsed namespace={namespace}>
+      <Usual {...props} />
+    </UnlessUsed>
+  );
+}
+
+/** Shows `children` if the last month had claims; else how to make the first one. */
+function UnlessUsed({ namespace, children }: { readonly namespace: string; readonly children: ReactNode }) {
+  const { bars } = useRecentHours(namespace, "30d");
+  return bars !== undefined && totalOf(bars, "claims") === 0 ? <FirstClaim /> : children;
+}
+
+function Usual({ checks, allowed, namespace, recent, now }: AnswersProps) {
+  const { range: asked } = useFilters(["range"]);
+  const isShown = asked in RANGES && (asked !== "1h" || namespace === "");
+  const range = isShown ? (asked as Range) : "24h";
   return (
     <>
-      {recent.hours !== undefined && claimsOf(recent.hours) > 0 && <Stopped hours={recent.hours} />}
+      {recent.bars !== undefined && totalOf(recent.bars, "claims") > 0 && (
+        <Stopped bars={recent.bars} now={now?.total} />
+      )}
       <CheckTable checks={checks} />
       {checks.some(({ finding }) => finding?.word === NOT_ANSWERED) && <RetryFailed />}
       <h2>Traffic</h2>
@@ -81,8 +110,17 @@ function Answers({ checks, allowed, namespace, recent }: AnswersProps) {
         ) : (
           <TextField label="Namespace" name="namespace" defaultValue={namespace} maxLength={63} />
         )}
+        <SelectField label="Time" name="range" defaultValue={range}>
+          {(Object.keys(RANGES) as Range[])
+            .filter((each) => each !== "1h" || namespace === "")
+            .map((each) => (
+              <option key={each} value={each}>
+                {RANGES[each].label}
+              </option>
+            ))}
+        </SelectField>
       </FilterBar>
-      <Traffic recent={recent} />
+      <Traffic namespace={namespace} now={now} range={range} />
     </>
   );
 }
@@ -157,25 +195,45 @@ function FoundTable({ checks }: { readonly checks: readonly Check[] }) {
 }
 
 /** What the service is for. */
-function Stopped({ hours }: { readonly hours: readonly HourSum[] }) {
+function Stopped({ bars, now }: { readonly bars: readonly Bar[]; readonly now: UsageNow | undefined }) {
   return (
     <p className={styles.stopped}>
-      <strong>{formatNoun(totalOf(hours, "replayed"), "duplicate", "duplicates")} stopped</strong> in 24 h, of{" "}
-      {formatNoun(claimsOf(hours), "claim", "claims")}
+      <strong>{formatNoun(totalOf(bars, "duplicates"), "duplicate", "duplicates")} stopped</strong> in 24 h,
+      of {formatNoun(totalOf(bars, "claims"), "claim", "claims")}
+      {now !== undefined && `. Now ${nowWords(now)}.`}
     </p>
   );
 }
 
-function claimsOf(hours: readonly HourSum[]): number {
-  return COUNTS.reduce((sum, count) => sum + totalOf(hours, count), 0);
+interface TrafficProps {
+  readonly namespace: string;
+  readonly now: GetUsageNowResponse | undefined;
+  readonly range: Range;
 }
 
-function Traffic({ recent }: { readonly recent: RecentHours }) {
-  const { hours, isCut, error, retry } = recent;
+function Traffic({ namespace, now, range }: TrafficProps) {
+  return (
+    <>
+      {now !== undefined && now.namespaces.length > 1 && <NowTable namespaces={now.namespaces} />}
+      {range === "1h" ? <Minutes /> : <Hours namespace={namespace} range={range} />}
+    </>
+  );
+}
+
+function Minutes() {
+  return <Chart recent={useRecentMinutes()} range="1h" />;
+}
+
+function Hours({ namespace, range }: { readonly namespace: string; readonly range: Exclude<Range, "1h"> }) {
+  return <Chart recent={useRecentHours(namespace, range)} range={range} />;
+}
+
+function Chart({ recent, range }: { readonly recent: RecentUse; readonly range: Range }) {
+  const { bars, isCut, error, retry } = recent;
   if (error !== undefined) return <ErrorState error={error} retry={retry} />;
-  if (hours === undefined) return <OutcomesLoading />;
-  if (claimsOf(hours) === 0) {
-    return <Empty command="onceward usage show">No claim was answered in the last 24 hours.</Empty>;
+  if (bars === undefined) return <OutcomesLoading />;
+  if (bars.every(({ claims, refused }) => claims + refused === 0)) {
+    return <Empty command="onceward usage show">No claim came in the last {RANGES[range].label}.</Empty>;
   }
   return (
     <>
@@ -185,8 +243,8 @@ function Traffic({ recent }: { readonly recent: RecentHours }) {
           hours.
         </p>
       )}
-      <Outcomes hours={hours} />
-      <CliHint command="onceward usage show --after 24h" />
+      <Outcomes bars={bars} range={range} />
+      <CliHint command={`onceward usage show --after ${range}`} />
     </>
   );
 }

@@ -2,31 +2,65 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { UsageHourSchema } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { describe, expect, it } from "vitest";
-import { HOUR_MS, hourOf, sumByHour, totalOf } from "./hours.ts";
+import { barOf, HOUR_MS, ofHour, sumByBar, totalOf } from "./hours.ts";
+import { refusalWords } from "./refusals.ts";
 
 const CURRENT = new Date("2026-11-23T18:00:00Z");
 
-function row(hoursAgo: number, namespace: string, granted: number) {
+function row(hoursAgo: number, namespace: string, claims: number) {
   const hour = timestampFromDate(new Date(CURRENT.getTime() - hoursAgo * HOUR_MS));
-  return create(UsageHourSchema, { hour, namespace, granted: BigInt(granted), mismatches: 1n });
+  const refusals = { refusedByRate: 2n, refusedByBytes: 1n, lateKeysRefused: 1n };
+  return ofHour(
+    create(UsageHourSchema, { hour, namespace, claims: BigInt(claims), mismatches: 1n, ...refusals }),
+  );
 }
 
-describe("the hours of Home", () => {
-  it("are 24 that end with the current one, and sum all namespaces", () => {
-    const hours = sumByHour([row(0, "charges", 2), row(0, "refunds", 3), row(23, "charges", 7)], CURRENT);
-    expect(hours).toHaveLength(24);
-    expect(hours[0]).toMatchObject({ hour: new Date("2026-11-22T19:00:00Z"), granted: 7 });
-    expect(hours[23]).toMatchObject({ hour: CURRENT, granted: 5, mismatches: 2 });
-    expect(hours[12]).toMatchObject({ granted: 0 });
-    expect(totalOf(hours, "granted")).toBe(12);
+describe("the bars of Home", () => {
+  it("of a day are 24 that end with the current hour, and sum all namespaces", () => {
+    const bars = sumByBar(
+      [row(0, "charges", 2), row(0, "refunds", 3), row(23, "charges", 7)],
+      CURRENT,
+      "24h",
+    );
+    expect(bars).toHaveLength(24);
+    expect(bars[0]).toMatchObject({ from: new Date("2026-11-22T19:00:00Z"), claims: 7 });
+    expect(bars[23]).toMatchObject({ from: CURRENT, claims: 5, mismatches: 2, refused: 8, refusedByRate: 4 });
+    expect(bars[12]).toMatchObject({ claims: 0 });
+    expect(totalOf(bars, "claims")).toBe(12);
+  });
+
+  it("of a month are days", () => {
+    const current = barOf(CURRENT, "30d");
+    expect(current).toEqual(new Date("2026-11-23T00:00:00Z"));
+    const bars = sumByBar(
+      [row(0, "charges", 1), row(17, "charges", 1), row(19, "charges", 1)],
+      current,
+      "30d",
+    );
+    expect(bars.map(({ claims }) => claims).slice(-2)).toEqual([1, 2]);
   });
 
   it("skip rows of other hours", () => {
-    const hours = sumByHour([row(24, "charges", 9), row(-1, "charges", 9)], CURRENT);
-    expect(totalOf(hours, "granted")).toBe(0);
+    const bars = sumByBar([row(24, "charges", 9), row(-1, "charges", 9)], CURRENT, "24h");
+    expect(totalOf(bars, "claims")).toBe(0);
   });
 
   it("begin at the full hour", () => {
-    expect(hourOf(new Date("2026-11-23T18:59:59.999Z"))).toEqual(CURRENT);
+    expect(barOf(new Date("2026-11-23T18:59:59.999Z"), "24h")).toEqual(CURRENT);
   });
+});
+
+it("each reason of a refusal is named with its count", () => {
+  const none = {
+    refusedByRate: 0n,
+    refusedByConcurrency: 0n,
+    refusedByRecords: 0n,
+    refusedByBytes: 0n,
+    wouldBeRefused: 0n,
+  };
+  expect(refusalWords(none)).toEqual([]);
+  expect(refusalWords({ ...none, refusedByRate: 8164n, wouldBeRefused: 1n })).toEqual([
+    "8,164 refused by the rate limit",
+    "1 beyond a quota that only counts",
+  ]);
 });

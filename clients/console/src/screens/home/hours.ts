@@ -1,42 +1,112 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import type { UsageHour } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import type { UsageHour, UsageMinute } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { REFUSALS } from "./refusals.ts";
 
-export const HOUR_MS = 3_600_000;
-export const HOURS_SHOWN = 24;
+const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
 
-/** What is counted in an hour: outcomes of claims, and refusals. */
-export const COUNTS = ["granted", "replayed", "inProgress", "ambiguous", "mismatches", "fenced"] as const;
+/** What a chart can show, by the words of the address: bars of equal times, the last one of the present. */
+export const RANGES = {
+  "1h": { label: "1 hour", bars: 60, stepMs: MINUTE_MS },
+  "24h": { label: "24 hours", bars: 24, stepMs: HOUR_MS },
+  "7d": { label: "7 days", bars: 28, stepMs: 6 * HOUR_MS },
+  "30d": { label: "30 days", bars: 30, stepMs: DAY_MS },
+} as const;
+export type Range = keyof typeof RANGES;
+
+/** What is counted: claims and what became of them. */
+export const COUNTS = ["claims", "duplicates", "ambiguous", "mismatches", "fenced", "refused"] as const;
 
 /** The name of a count. */
 export type Count = (typeof COUNTS)[number];
 
-/** The counts of an hour, of all namespaces together. */
-export interface HourSum extends Readonly<Record<Count, number>> {
-  readonly hour: Date;
+/** The counts of the time of a bar, of all namespaces together; refusals by quotas also by reason. */
+export interface Bar extends Readonly<Record<Count | (typeof REFUSALS)[number] | "wouldBeRefused", number>> {
+  readonly from: Date;
 }
 
-/** Returns the beginning of the hour of a time. */
-export function hourOf(at: Date): Date {
-  return new Date(Math.floor(at.getTime() / HOUR_MS) * HOUR_MS);
+/** Returns the beginning of the bar that contains a time. */
+export function barOf(at: Date, range: Range): Date {
+  const { stepMs } = RANGES[range];
+  return new Date(Math.floor(at.getTime() / stepMs) * stepMs);
 }
 
-/** Returns the 24 hours that end with `current`, the oldest first, with the sums of their rows; without a row: zeros. */
-export function sumByHour(rows: readonly UsageHour[], current: Date): readonly HourSum[] {
-  const first = current.getTime() - (HOURS_SHOWN - 1) * HOUR_MS;
-  const hours = Array.from({ length: HOURS_SHOWN }, (_, index) => ({
-    hour: new Date(first + index * HOUR_MS),
-    ...{ granted: 0, replayed: 0, inProgress: 0, ambiguous: 0, mismatches: 0, fenced: 0 },
+/** Returns the beginning of the first bar of a range whose last bar begins at `current`. */
+export function firstOf(current: Date, range: Range): Date {
+  const { bars, stepMs } = RANGES[range];
+  return new Date(current.getTime() - (bars - 1) * stepMs);
+}
+
+type Counted = Omit<Bar, "from"> & { readonly at: Date };
+
+/** Returns the bars of a range that ends with `current`, the oldest first, with the sums of what was counted in them. */
+export function sumByBar(counted: readonly Counted[], current: Date, range: Range): readonly Bar[] {
+  const { bars, stepMs } = RANGES[range];
+  const first = firstOf(current, range).getTime();
+  const none = {
+    claims: 0,
+    duplicates: 0,
+    ambiguous: 0,
+    mismatches: 0,
+    fenced: 0,
+    refused: 0,
+    wouldBeRefused: 0,
+  };
+  const reasons = { refusedByRate: 0, refusedByConcurrency: 0, refusedByRecords: 0, refusedByBytes: 0 };
+  const sums = Array.from({ length: bars }, (_, index) => ({
+    from: new Date(first + index * stepMs),
+    ...none,
+    ...reasons,
   }));
-  for (const row of rows) {
-    if (row.hour === undefined) continue;
-    const sum = hours[Math.floor((timestampDate(row.hour).getTime() - first) / HOUR_MS)];
+  for (const { at, ...counts } of counted) {
+    const sum = sums[Math.floor((at.getTime() - first) / stepMs)];
     if (sum === undefined) continue;
-    for (const count of COUNTS) sum[count] += Number(row[count]);
+    for (const count of [...COUNTS, ...REFUSALS, "wouldBeRefused"] as const) sum[count] += counts[count];
   }
-  return hours;
+  return sums;
+}
+
+/** Returns what was counted in an hour. */
+export function ofHour(row: UsageHour): Counted {
+  const by = (name: (typeof REFUSALS)[number]) => Number(row[name]);
+  return {
+    at: row.hour === undefined ? new Date(0) : timestampDate(row.hour),
+    claims: Number(row.claims),
+    duplicates: Number(row.replayed + row.inProgress),
+    ambiguous: Number(row.ambiguous),
+    mismatches: Number(row.mismatches),
+    fenced: Number(row.fenced),
+    refused: REFUSALS.reduce((sum, name) => sum + by(name), Number(row.lateKeysRefused)),
+    refusedByRate: by("refusedByRate"),
+    refusedByConcurrency: by("refusedByConcurrency"),
+    refusedByRecords: by("refusedByRecords"),
+    refusedByBytes: by("refusedByBytes"),
+    wouldBeRefused: Number(row.wouldBeRefused),
+  };
+}
+
+/** Returns what was counted in a minute: without what minutes do not tell apart. */
+export function ofMinute({
+  minute,
+  claims,
+  duplicates,
+  mismatches,
+  refused,
+  lateKeysRefused,
+}: UsageMinute): Counted {
+  return {
+    at: minute === undefined ? new Date(0) : timestampDate(minute),
+    claims: Number(claims),
+    duplicates: Number(duplicates),
+    mismatches: Number(mismatches),
+    refused: Number(refused + lateKeysRefused),
+    ...{ ambiguous: 0, fenced: 0, wouldBeRefused: 0 },
+    ...{ refusedByRate: 0, refusedByConcurrency: 0, refusedByRecords: 0, refusedByBytes: 0 },
+  };
 }
 
 /** Returns the total of a count. */
-export function totalOf(hours: readonly HourSum[], count: Count): number {
-  return hours.reduce((sum, hour) => sum + hour[count], 0);
+export function totalOf(bars: readonly Bar[], count: Exclude<keyof Bar, "from">): number {
+  return bars.reduce((sum, bar) => sum + bar[count], 0);
 }

@@ -4,7 +4,7 @@ import { formatCount } from "../../format/quantity.ts";
 import { formatHour, formatZone } from "../../format/time.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import styles from "./home.module.css";
-import { COUNTS, type Count, HOURS_SHOWN, type HourSum, totalOf } from "./hours.ts";
+import { type Bar, COUNTS, type Count, RANGES, type Range, totalOf } from "./hours.ts";
 
 const ROW_HEIGHT = 54;
 const LABEL_HEIGHT = 18;
@@ -12,43 +12,50 @@ const BAR_GAP = 0.2;
 const AXIS_HEIGHT = 20;
 /** The lines above and below the picture. */
 const CAPTIONS_HEIGHT = 64;
-/** Hours between two labels of the axis. */
-const LABEL_EVERY = 6;
+/** Labels of the axis, which are readable at 320 px. */
+const LABELS = 4;
 
 const NAMES: Readonly<Record<Count, string>> = {
-  granted: "Claims that got their key",
-  replayed: "Duplicates stopped",
-  inProgress: "Waited for another worker",
+  claims: "Claims",
+  duplicates: "Duplicates stopped",
   ambiguous: "Ambiguous",
   mismatches: "Refused: the key of another request",
   fenced: "Refused: a late worker",
+  refused: "Refused: a quota, or a key that is too old",
 };
 
 /** What a person has to look at. */
-const LOOK: ReadonlySet<Count> = new Set(["ambiguous", "mismatches", "fenced"]);
+const LOOK: ReadonlySet<Count> = new Set(["ambiguous", "mismatches", "fenced", "refused"]);
 
-const HEIGHT = COUNTS.length * ROW_HEIGHT + AXIS_HEIGHT;
+/** Until the numbers arrive: claims and duplicates. */
+const HEIGHT = 2 * ROW_HEIGHT + AXIS_HEIGHT;
 
 /** Keeps the room of the figure until its numbers arrive. */
 export function OutcomesLoading() {
   return <svg height={HEIGHT + CAPTIONS_HEIGHT} width="1" role="img" aria-label="Loading" aria-busy="true" />;
 }
 
-/** The outcomes of the last 24 hours: a row of bars for each, with a scale of its own. */
-export function Outcomes({ hours }: { readonly hours: readonly HourSum[] }) {
+interface OutcomesProps {
+  readonly bars: readonly Bar[];
+  readonly range: Range;
+}
+
+/** Claims of a range and what became of them: a row of bars for each count that is not zero, with a scale of its own. */
+export function Outcomes({ bars, range }: OutcomesProps) {
+  const shown = COUNTS.filter((count, index) => index < 2 || totalOf(bars, count) > 0);
   return (
     <Figure
-      title="Outcomes an hour, the last 24 hours"
-      caption="Each row has a scale of its own. The last bar is the current hour."
-      legend={`Hours are in ${formatZone(hours.at(-1)?.hour ?? new Date())}.`}
-      height={HEIGHT}
-      table={<OutcomeTable hours={hours} />}
+      title={`Claims and duplicates, the last ${RANGES[range].label}`}
+      caption="Each row has a scale of its own. The last bar is the present one."
+      legend={`Times are in ${formatZone(bars.at(-1)?.from ?? new Date())}.`}
+      height={shown.length * ROW_HEIGHT + AXIS_HEIGHT}
+      table={<OutcomeTable bars={bars} counts={shown} />}
       draw={(frame) => (
         <>
-          {COUNTS.map((count, index) => (
-            <OutcomeRow key={count} count={count} hours={hours} frame={frame} top={index * ROW_HEIGHT} />
+          {shown.map((count, index) => (
+            <OutcomeRow key={count} count={count} bars={bars} frame={frame} top={index * ROW_HEIGHT} />
           ))}
-          <HourAxis hours={hours} frame={frame} />
+          <TimeAxis bars={bars} frame={frame} />
         </>
       )}
     />
@@ -57,37 +64,36 @@ export function Outcomes({ hours }: { readonly hours: readonly HourSum[] }) {
 
 interface OutcomeRowProps {
   readonly count: Count;
-  readonly hours: readonly HourSum[];
+  readonly bars: readonly Bar[];
   readonly frame: Frame;
   readonly top: number;
 }
 
-function OutcomeRow({ count, hours, frame, top }: OutcomeRowProps) {
-  const most = Math.max(...hours.map((hour) => hour[count]));
+function OutcomeRow({ count, bars, frame, top }: OutcomeRowProps) {
+  const most = Math.max(...bars.map((bar) => bar[count]));
   const bottom = top + ROW_HEIGHT - 6;
   const y = linearScale([0, Math.max(1, most)], [bottom, top + LABEL_HEIGHT]);
-  const width = frame.width / HOURS_SHOWN;
-  const total = totalOf(hours, count);
+  const width = frame.width / bars.length;
   return (
     <g>
       <text y={top + 12} className={styles.rowName}>
         {NAMES[count]}
         <tspan className={styles.rowTotal}>
           {"  "}
-          {formatCount(total)}
-          {most > 0 && `, busiest hour ${formatCount(most)}`}
+          {formatCount(totalOf(bars, count))}
+          {most > 0 && `, at most ${formatCount(most)} a bar`}
         </tspan>
       </text>
       <line x2={frame.width} y1={bottom} y2={bottom} className={styles.base} />
-      {hours.map(
-        (hour, index) =>
-          hour[count] > 0 && (
+      {bars.map(
+        (bar, index) =>
+          bar[count] > 0 && (
             <rect
-              key={hour.hour.getTime()}
+              key={bar.from.getTime()}
               x={index * width}
               width={width * (1 - BAR_GAP)}
-              y={Math.min(y.toPosition(hour[count]), bottom - 1)}
-              height={Math.max(1, bottom - y.toPosition(hour[count]))}
+              y={Math.min(y.toPosition(bar[count]), bottom - 1)}
+              height={Math.max(1, bottom - y.toPosition(bar[count]))}
               className={LOOK.has(count) ? styles.lookBar : styles.bar}
             />
           ),
@@ -96,15 +102,16 @@ function OutcomeRow({ count, hours, frame, top }: OutcomeRowProps) {
   );
 }
 
-function HourAxis({ hours, frame }: { readonly hours: readonly HourSum[]; readonly frame: Frame }) {
-  const width = frame.width / HOURS_SHOWN;
+function TimeAxis({ bars, frame }: Pick<OutcomesProps, "bars"> & { readonly frame: Frame }) {
+  const width = frame.width / bars.length;
+  const every = Math.ceil(bars.length / LABELS);
   return (
     <g className={styles.hours}>
-      {hours.map(
-        ({ hour }, index) =>
-          index % LABEL_EVERY === 0 && (
-            <text key={hour.getTime()} x={index * width} y={frame.height - 6}>
-              {formatHour(hour)}
+      {bars.map(
+        ({ from }, index) =>
+          index % every === 0 && (
+            <text key={from.getTime()} x={index * width} y={frame.height - 6}>
+              {formatHour(from)}
             </text>
           ),
       )}
@@ -112,21 +119,21 @@ function HourAxis({ hours, frame }: { readonly hours: readonly HourSum[]; readon
   );
 }
 
-function OutcomeTable({ hours }: { readonly hours: readonly HourSum[] }) {
+function OutcomeTable({ bars, counts }: Pick<OutcomesProps, "bars"> & { readonly counts: readonly Count[] }) {
   return (
     <DataTable
-      caption="Outcomes of claims, and refusals, by hour"
-      rows={hours.toReversed()}
-      rowKey={({ hour }) => hour.toISOString()}
+      caption="Claims, duplicates and refusals by time"
+      rows={bars.toReversed()}
+      rowKey={({ from }) => from.toISOString()}
       columns={[
         {
-          heading: `Hour, ${formatZone(hours.at(-1)?.hour ?? new Date())}`,
-          cell: ({ hour }) => formatHour(hour),
+          heading: `From, ${formatZone(bars.at(-1)?.from ?? new Date())}`,
+          cell: ({ from }) => formatHour(from),
         },
-        ...COUNTS.map((count) => ({
+        ...counts.map((count) => ({
           heading: NAMES[count],
           kind: "number" as const,
-          cell: (hour: HourSum) => formatCount(hour[count]),
+          cell: (bar: Bar) => formatCount(bar[count]),
         })),
       ]}
     />

@@ -5,42 +5,50 @@ import type { UsageHour } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useQuery as usePlainQuery } from "@tanstack/react-query";
 import { useNow } from "../../parts/time.tsx";
 import { useLiveInterval } from "../../shell/live.tsx";
-import { HOUR_MS, HOURS_SHOWN, type HourSum, hourOf, sumByHour } from "./hours.ts";
+import { type Bar, barOf, firstOf, HOUR_MS, ofHour, ofMinute, type Range, sumByBar } from "./hours.ts";
 
 /** Of sums: an answer has fewer hours only where a tenant has so many namespaces that adding them takes longer than a second. */
-const SUMS = { grouping: GetUsageRequest_Grouping.HOUR, pageSize: HOURS_SHOWN };
+const SUMS = { grouping: GetUsageRequest_Grouping.HOUR, pageSize: 1_000 };
 const MAX_PAGES = 5;
-const LIVE_MS = 10_000;
-/** Replicas store counts every few seconds; a closed hour hardly changes. */
+/** Replicas store their counts every 5 s: a refused call is seen within 15. */
+const LIVE_MS = 8_000;
+/** A closed hour hardly changes. */
 const CLOSED_FRESH_MS = 5 * 60_000;
 
-/** The usage of the last 24 hours; `hours` is undefined until it is answered. */
-export interface RecentHours {
-  readonly hours: readonly HourSum[] | undefined;
+/** The use of a range; `bars` is undefined until it is answered. */
+export interface RecentUse {
+  readonly bars: readonly Bar[] | undefined;
   /** More hours exist than the page reads: the newest are missing. */
   readonly isCut: boolean;
   readonly error: unknown;
   readonly retry: () => unknown;
 }
 
+/** Returns what happens now in a namespace, or in all; read again every few seconds. */
+export function useUsageNow(namespace: string) {
+  const refetchInterval = useLiveInterval(LIVE_MS);
+  return useQuery(TenantAdminService.method.getUsageNow, { namespace }, { refetchInterval });
+}
+
 /**
- * Returns the last 24 hours of a namespace, or of all. The hours that have ended are read once; only the current one is
+ * Returns the use of a namespace, or of all, in a range of hours. The hours that have ended are read once; only the current one is
  * read again and again.
  */
-export function useRecentHours(namespace: string): RecentHours {
+export function useRecentHours(namespace: string, range: Exclude<Range, "1h">): RecentUse {
   const transport = useTransport();
-  const current = hourOf(useNow());
-  const first = new Date(current.getTime() - (HOURS_SHOWN - 1) * HOUR_MS);
+  const now = useNow();
+  const current = new Date(Math.floor(now.getTime() / HOUR_MS) * HOUR_MS);
+  const first = firstOf(barOf(now, range), range);
   const { getUsage } = TenantAdminService.method;
   const closed = usePlainQuery({
-    queryKey: ["closed hours", namespace, current.getTime()],
+    queryKey: ["closed hours", namespace, range, current.getTime()],
     staleTime: CLOSED_FRESH_MS,
     async queryFn({ signal }) {
       const rows: UsageHour[] = [];
       let pageToken = "";
       for (let page = 0; page < MAX_PAGES; page += 1) {
-        const range = { after: timestampFromDate(first), before: timestampFromDate(current) };
-        const request = { namespace, ...range, ...SUMS, pageToken };
+        const times = { after: timestampFromDate(first), before: timestampFromDate(current) };
+        const request = { namespace, ...times, ...SUMS, pageToken };
         const answer = await callUnaryMethod(transport, getUsage, request, { signal });
         rows.push(...answer.hours);
         pageToken = answer.nextPageToken;
@@ -56,9 +64,23 @@ export function useRecentHours(namespace: string): RecentHours {
   );
   const isAnswered = closed.data !== undefined && open.data !== undefined;
   return {
-    hours: isAnswered ? sumByHour([...closed.data.rows, ...open.data.hours], current) : undefined,
+    bars: isAnswered
+      ? sumByBar([...closed.data.rows, ...open.data.hours].map(ofHour), barOf(now, range), range)
+      : undefined,
     isCut: isAnswered && (closed.data.isCut || open.data.nextPageToken !== ""),
     error: closed.error ?? open.error ?? undefined,
     retry: () => Promise.all([closed.refetch(), open.refetch()]),
+  };
+}
+
+/** Returns the minutes of the last hour of all namespaces. */
+export function useRecentMinutes(): RecentUse {
+  const now = useNow();
+  const { data, error, refetch } = useUsageNow("");
+  return {
+    bars: data && sumByBar(data.minutes.map(ofMinute), barOf(now, "1h"), "1h"),
+    isCut: false,
+    error: error ?? undefined,
+    retry: refetch,
   };
 }

@@ -1,35 +1,36 @@
 import { create } from "@bufbuild/protobuf";
-import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { TenantUsageSchema } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { PolicyBoundsSchema, PolicySchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
+import { UsageNowSchema } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { expect, it } from "vitest";
 import { beyondBounds, effectOfQuotas } from "./limit-effect.ts";
+import { refusedOfBusiest } from "./quota-use.ts";
 
-const NOW = new Date("2026-11-23T18:30:00Z");
-/** 2 claims a second for 90 minutes. */
+/** 600 claims in the busiest minute, 200 of them refused, and 50 a second within some seconds of it. */
 const USAGE = create(TenantUsageSchema, {
   liveRecords: 900n,
   declaredNamespaces: 5,
-  recentClaims: 10_800n,
-  recentSince: timestampFromDate(new Date("2026-11-23T17:00:00Z")),
+  now: { claimsPerSecond: 2 },
+  busiestMinute: { claims: 400n, refused: 200n, peakClaimsPerSecond: 50 },
 });
 
 it("tells for each quota whether the present use is beyond it", () => {
-  const effects = effectOfQuotas(
-    USAGE,
-    { liveRecords: 1_000n, storedBytes: 1n, declaredNamespaces: 5, operationsPerSecond: 3 },
-    NOW,
-  );
+  const effects = effectOfQuotas(USAGE, {
+    liveRecords: 1_000n,
+    storedBytes: 1n,
+    declaredNamespaces: 5,
+    operationsPerSecond: 60,
+  });
   expect(effects.map(({ quota, used, limit, fullness }) => [quota, used, limit, fullness])).toEqual([
     ["liveRecords", "900", "1,000", "near"],
     ["storedBytes", "not counted", "1 B", "not counted"],
     ["declaredNamespaces", "5", "5", "beyond"],
-    ["operationsPerSecond", "2 a second", "3 a second", "within"],
+    ["operationsPerSecond", "50 a second", "60 a second", "near"],
   ]);
 });
 
 it("a quota that is not set limits nothing, but of declared namespaces 1,000", () => {
-  expect(effectOfQuotas(USAGE, {}, NOW).map(({ limit, fullness }) => [limit, fullness])).toEqual([
+  expect(effectOfQuotas(USAGE, {}).map(({ limit, fullness }) => [limit, fullness])).toEqual([
     ["not limited", "not limited"],
     ["not limited", "not limited"],
     ["1,000", "within"],
@@ -39,17 +40,30 @@ it("a quota that is not set limits nothing, but of declared namespaces 1,000", (
 
 it("a use beyond a quota refuses calls, or only counts them", () => {
   const words = (dryRun: boolean) =>
-    effectOfQuotas(USAGE, { liveRecords: 100n, operationsPerSecond: 1, dryRun }, NOW)
+    effectOfQuotas(USAGE, { liveRecords: 100n, operationsPerSecond: 1, dryRun })
       .filter(({ fullness }) => fullness === "beyond")
       .map(({ consequence }) => consequence);
   expect(words(false)).toEqual([
-    "Refuses new claims (QUOTA_RECORDS).",
-    "Refuses claims and lookups beyond it (QUOTA_RATE).",
+    "Refuses new claims.",
+    "Of the 600 claims of the busiest minute in the last 15, at least 539 would have been refused.",
   ]);
   expect(words(true)).toEqual([
-    "Would refuse new claims (QUOTA_RECORDS); only counted.",
-    "Would refuse claims and lookups beyond it (QUOTA_RATE); only counted.",
+    "Would refuse new claims; only counted.",
+    "Of the 600 claims of the busiest minute in the last 15, at least 539 would have been counted, and answered.",
   ]);
+});
+
+it("a limit of the rate is judged by the busiest seconds, the last minute, and the burst", () => {
+  const refused = (now: number, operationsPerSecond: number, burst?: number) =>
+    refusedOfBusiest(
+      { ...USAGE, now: create(UsageNowSchema, { claimsPerSecond: now }) },
+      operationsPerSecond,
+      burst,
+    );
+  expect(refused(0, 20)).toBe(130);
+  expect(refused(0, 20, 140)).toBe(10);
+  expect(refused(0, 20, 200)).toBe(0);
+  expect(refused(140, 20)).toBe(7180);
 });
 
 it("names each value of the policy that is beyond new bounds", () => {

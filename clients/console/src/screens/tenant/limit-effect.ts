@@ -2,8 +2,17 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { Policy, PolicyBounds, Quotas } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { formatDuration } from "../../format/duration.ts";
-import { formatSize } from "../../format/quantity.ts";
-import { amountWords, type Fullness, fullness, MEASURED, type MeasuredQuota, quotaUse } from "./quota-use.ts";
+import { formatCount, formatNoun, formatSize } from "../../format/quantity.ts";
+import {
+  amountWords,
+  busiestMinute,
+  type Fullness,
+  fullness,
+  MEASURED,
+  type MeasuredQuota,
+  quotaUse,
+  refusedOfBusiest,
+} from "./quota-use.ts";
 
 /** What new limits do to the present use of one quota. */
 export interface LimitEffect {
@@ -15,33 +24,42 @@ export interface LimitEffect {
   readonly consequence: string;
 }
 
-/** Returns the effect of `quotas` on what a tenant uses at `now`. */
-export function effectOfQuotas(
-  usage: TenantUsage,
-  quotas: Partial<Quotas>,
-  now: Date,
-): readonly LimitEffect[] {
+/** Returns the effect of `quotas` on what a tenant uses now, and used in its busiest minute. */
+export function effectOfQuotas(usage: TenantUsage, quotas: Partial<Quotas>): readonly LimitEffect[] {
+  const { operationsPerSecond, burst } = quotas;
+  const refused = operationsPerSecond === undefined ? 0 : refusedOfBusiest(usage, operationsPerSecond, burst);
   return MEASURED.map((quota) => {
-    const use = quotaUse(quota, usage, quotas, now);
-    const how = fullness(use);
+    const use = quotaUse(quota, usage, quotas);
+    const isRate = quota === "operationsPerSecond";
+    const how = isRate && refused > 0 ? "beyond" : fullness(use, isRate);
     return {
       quota,
       used: use.used === undefined ? "not counted" : amountWords(quota, use.used),
       limit: use.limit === undefined ? "not limited" : amountWords(quota, use.limit),
       fullness: how,
-      consequence: consequenceOf(quota, how, quotas.dryRun === true),
+      consequence: isRate
+        ? rateWords(usage, refused, quotas.dryRun === true)
+        : consequenceOf(quota, how, quotas.dryRun === true),
     };
   });
 }
 
-const REFUSED: Readonly<Record<MeasuredQuota, string>> = {
-  liveRecords: "new claims (QUOTA_RECORDS)",
-  storedBytes: "new claims (QUOTA_BYTES)",
-  declaredNamespaces: "new declarations of namespaces (QUOTA_NAMESPACES)",
-  operationsPerSecond: "claims and lookups beyond it (QUOTA_RATE)",
-};
+/** Says what a limit of the rate would have done to the busiest minute. */
+function rateWords(usage: TenantUsage, refused: number, isDryRun: boolean): string {
+  const { claims } = busiestMinute(usage);
+  if (claims === 0) return "No claim came in the last 15 minutes.";
+  const minute = `the ${formatNoun(claims, "claim", "claims")} of the busiest minute in the last 15`;
+  if (refused === 0) return `None of ${minute} would have been refused.`;
+  return `Of ${minute}, at least ${formatCount(refused)} would have been ${isDryRun ? "counted, and answered" : "refused"}.`;
+}
 
-function consequenceOf(quota: MeasuredQuota, how: Fullness, isDryRun: boolean): string {
+const REFUSED = {
+  liveRecords: "new claims",
+  storedBytes: "new claims",
+  declaredNamespaces: "new declarations of namespaces",
+} as const;
+
+function consequenceOf(quota: keyof typeof REFUSED, how: Fullness, isDryRun: boolean): string {
   switch (how) {
     case "not limited":
       return "Nothing is refused.";

@@ -4,7 +4,6 @@ import { formatCount } from "../../format/quantity.ts";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
-import { useNow } from "../../parts/time.tsx";
 import { beyondBounds, effectOfQuotas } from "./limit-effect.ts";
 import { LIMIT_FIELDS, type LimitTexts, limitTexts } from "./limit-fields.ts";
 import { FULLNESS_MARKS, type MeasuredQuota } from "./quota-use.ts";
@@ -24,14 +23,13 @@ const QUOTA_LABELS: Readonly<Record<MeasuredQuota, string>> = {
   liveRecords: "Stored records",
   storedBytes: "Stored bytes",
   declaredNamespaces: "Declared namespaces",
-  operationsPerSecond: "Operations (claims, on average)",
+  operationsPerSecond: "Claims, at their busiest",
 };
 
 /** Asks before limits are saved: what changes, and which of the present uses the new limits would refuse. */
 export function LimitReview({ tenant, usage, texts, changed, after, act, close }: LimitReviewProps) {
-  const now = useNow();
   const saved = limitTexts(tenant);
-  const effects = usage === undefined ? [] : effectOfQuotas(usage, after.quotas ?? {}, now);
+  const effects = usage === undefined ? [] : effectOfQuotas(usage, after.quotas ?? {});
   const refusing = effects.filter(({ fullness }) => fullness === "beyond").length;
   const stays = beyondBounds(tenant.policy, after.policyBounds);
   return (
@@ -60,7 +58,7 @@ export function LimitReview({ tenant, usage, texts, changed, after, act, close }
           }
           columns={[
             { heading: "Quota", cell: ({ quota }) => QUOTA_LABELS[quota] },
-            { heading: "Used now", kind: "number", cell: ({ used }) => used },
+            { heading: "Used", kind: "number", cell: ({ used }) => used },
             { heading: "New limit", kind: "number", cell: ({ limit }) => limit },
             {
               heading: "Effect",

@@ -6,16 +6,9 @@ import { amountWords, FULLNESS_MARKS, fullness, type MeasuredQuota, type QuotaUs
 /** The use of a quota in words, with a bar if it is limited. The words say everything that the bar shows. */
 export function QuotaBar({ quota, use }: { readonly quota: MeasuredQuota; readonly use: QuotaUse }) {
   const { used, limit } = use;
-  const how = fullness(use);
-  if (used === undefined || limit === undefined) {
-    const amount = used ?? limit;
-    const note = used === undefined ? "not counted" : "not limited";
-    return (
-      <span className={styles.quiet}>
-        {amount === undefined ? "-" : `${amountWords(quota, amount)}, ${note}`}
-      </span>
-    );
-  }
+  const how = fullness(use, quota === "operationsPerSecond");
+  if (used === undefined || limit === undefined)
+    return <span className={styles.quiet}>{used === undefined ? "–" : amountWords(quota, used)}</span>;
   const share = limit === 0 ? 1 : used / limit;
   return (
     <div className={styles.use}>

@@ -1,4 +1,3 @@
-import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { Quotas } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { formatCount, formatEstimate, formatSize } from "../../format/quantity.ts";
@@ -18,17 +17,14 @@ export interface QuotaUse {
 
 /** The contract's default (policy.proto). */
 const DEFAULT_DECLARED_NAMESPACES = 1_000;
-const SECOND_MS = 1_000;
+const MINUTE_S = 60;
+/** What a peak is counted in (ONCEWARD_USAGE_FLUSH). */
+const PEAK_S = 5;
 /** The part of a quota from which it needs attention before it refuses calls. */
 const NEAR = 0.8;
 
 /** Returns the use of a quota beside its limit in `quotas`, which may be other ones than those in force. */
-export function quotaUse(
-  quota: MeasuredQuota,
-  usage: TenantUsage,
-  quotas: Partial<Quotas>,
-  now: Date,
-): QuotaUse {
+export function quotaUse(quota: MeasuredQuota, usage: TenantUsage, quotas: Partial<Quotas>): QuotaUse {
   switch (quota) {
     case "liveRecords":
     case "storedBytes":
@@ -39,27 +35,36 @@ export function quotaUse(
         limit: quotas.declaredNamespaces ?? DEFAULT_DECLARED_NAMESPACES,
       };
     case "operationsPerSecond":
-      return { used: claimsPerSecond(usage, now), limit: quotas.operationsPerSecond };
+      return { used: busiestMinute(usage).peak, limit: quotas.operationsPerSecond };
     default:
       return quota satisfies never;
   }
 }
 
-/** Returns the claims that were answered a second, on average of the last full hour and the current one. */
-export function claimsPerSecond({ recentClaims, recentSince }: TenantUsage, now: Date): number | undefined {
-  if (recentSince === undefined) return undefined;
-  const seconds = (now.getTime() - timestampDate(recentSince).getTime()) / SECOND_MS;
-  return seconds <= 0 ? undefined : Number(recentClaims) / seconds;
+/** Returns the claims, answered or refused, of the busiest minute: the last one, or one of the 15 before; and their highest rate. */
+export function busiestMinute({ now, busiestMinute: ended }: TenantUsage) {
+  const rate = now?.claimsPerSecond ?? 0;
+  const claims = Number((ended?.claims ?? 0n) + (ended?.refused ?? 0n));
+  const peak = Math.max(ended?.peakClaimsPerSecond ?? 0, claims / MINUTE_S);
+  return peak > rate ? { claims, peak } : { claims: Math.round(rate * MINUTE_S), peak: rate };
+}
+
+/** Returns how many claims of the busiest minute a limit would have refused, at least. Without a burst, a second's worth. */
+export function refusedOfBusiest(usage: TenantUsage, perSecond: number, burst = perSecond): number {
+  const { claims, peak } = busiestMinute(usage);
+  const ofMinute = claims - perSecond * MINUTE_S - burst;
+  const ofPeak = (peak - perSecond) * PEAK_S - burst;
+  return Math.max(0, Math.round(Math.max(ofMinute, ofPeak)));
 }
 
 /** How full a quota is. */
 export type Fullness = "not counted" | "not limited" | "within" | "near" | "beyond";
 
-/** Returns how full a quota is: "near" from 80 %, "beyond" when it refuses calls. */
-export function fullness({ used, limit }: QuotaUse): Fullness {
+/** Returns how full a quota is: "near" from 80 %, "beyond" when it refuses calls. With a burst, a use above it may be short enough. */
+export function fullness({ used, limit }: QuotaUse, hasBurst = false): Fullness {
   if (limit === undefined) return "not limited";
   if (used === undefined) return "not counted";
-  if (used >= limit) return "beyond";
+  if (used >= limit && !hasBurst) return "beyond";
   return used >= limit * NEAR ? "near" : "within";
 }
 

@@ -80,8 +80,8 @@ function StateDialog({ tenant: { name, etag, state }, change, close }: StateDial
       act={async (reason) => {
         await send({ name, etag, reason, notImported });
         notify(`${done} the tenant ${name}.`);
-        const { getTenant, listTenants, listTenantUsage, listAuditEvents } = OperatorService.method;
-        await refresh(getTenant, listTenants, listTenantUsage, listAuditEvents);
+        const { getTenant, listTenantUsage, listAuditEvents } = OperatorService.method;
+        await refresh(getTenant, listTenantUsage, listAuditEvents);
       }}
     >
       <p>{effect}</p>

@@ -8,11 +8,12 @@ import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.ts
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
-import { Time, useNow } from "../../parts/time.tsx";
+import { Time } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { Screen } from "../../shell/screen.tsx";
 import { CreateTenantKey } from "./create-tenant-key.tsx";
 import { LimitForm } from "./limit-form.tsx";
+import { NowRate, Refused, Since } from "./now-use.tsx";
 import { QuotaBar } from "./quota-bar.tsx";
 import { type MeasuredQuota, quotaUse } from "./quota-use.ts";
 import { StateChanges } from "./state-changes.tsx";
@@ -104,24 +105,31 @@ const USES: readonly (readonly [MeasuredQuota, string])[] = [
   ["liveRecords", "Stored records"],
   ["storedBytes", "Stored results and checkpoints"],
   ["declaredNamespaces", "Declared namespaces"],
-  ["operationsPerSecond", "Claims, on average"],
+  ["operationsPerSecond", "Claims, at their busiest in 15 minutes"],
 ];
 
 function Use({ usage }: { readonly usage: TenantUsage }) {
-  const now = useNow();
   return (
     <dl>
+      <dt>Claims now</dt>
+      <dd>
+        <NowRate usage={usage} />
+      </dd>
+      <dt>Refused by a quota</dt>
+      <dd>
+        <Refused usage={usage} />
+      </dd>
       {USES.map(([quota, label]) => (
         <div key={quota} className={styles.pair}>
           <dt>{label}</dt>
           <dd>
-            <QuotaBar quota={quota} use={quotaUse(quota, usage, usage.quotas ?? {}, now)} />
+            <QuotaBar quota={quota} use={quotaUse(quota, usage, usage.quotas ?? {})} />
           </dd>
         </div>
       ))}
       <dt>Answered claims</dt>
       <dd>
-        <Quantity value={usage.recentClaims} /> since <Time at={usage.recentSince} form="absolute" />
+        <Quantity value={usage.recentClaims} /> <Since usage={usage} />
       </dd>
       <dt>Unfinished jobs</dt>
       <dd>

@@ -96,8 +96,8 @@ export function useLimitForm(tenant: Tenant) {
 
   async function save(): Promise<void> {
     if ((await request(false)) === undefined) return;
-    const { getTenant, listTenants, listTenantUsage, listAuditEvents } = OperatorService.method;
-    await refresh(getTenant, listTenants, listTenantUsage, listAuditEvents);
+    const { getTenant, listTenantUsage, listAuditEvents } = OperatorService.method;
+    await refresh(getTenant, listTenantUsage, listAuditEvents);
     notify(`Saved the limits of ${tenant.name}. Every replica follows within 10 s.`);
   }
 

@@ -2,6 +2,10 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
 import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { useQuery } from "@tanstack/react-query";
+import { useLiveInterval } from "../../shell/live.tsx";
+
+/** A refused call is seen within 15 s: replicas store their counts every 5 s. */
+const LIVE_MS = 8_000;
 
 /** Reads the use of one tenant. */
 export function useTenantUsage(name: string) {
@@ -17,5 +21,6 @@ export function useTenantUsage(name: string) {
       if (found === undefined) throw new Error(`The use of ${name} was not found.`);
       return found;
     },
+    refetchInterval: useLiveInterval(LIVE_MS),
   });
 }

@@ -32,8 +32,8 @@ export function CreateTenant({ created, close }: CreateTenantProps) {
     if (!isMade) {
       await create.mutateAsync({ tenant: { name: name.trim() } });
       setMade(true);
-      const { listTenants, listTenantUsage, listAuditEvents } = OperatorService.method;
-      await refresh(listTenants, listTenantUsage, listAuditEvents);
+      const { listTenantUsage, listAuditEvents } = OperatorService.method;
+      await refresh(listTenantUsage, listAuditEvents);
     }
     const terms = { role: ApiKey_Role.TENANT_ADMIN, label: label.trim(), namespaces: [] };
     created(await createKey(name.trim(), { ...terms, ...expiryField(expiry) }));

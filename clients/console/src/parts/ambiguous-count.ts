@@ -1,0 +1,25 @@
+import { createClient } from "@connectrpc/connect";
+import { createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
+import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { useQuery } from "@tanstack/react-query";
+import { useLiveInterval } from "../shell/live.tsx";
+
+const LIVE_MS = 10_000;
+/** The server stops counting a second before, and answers how many there are at least: no screen is the place to wait for more. */
+const COUNT_TIMEOUT_MS = 3_000;
+
+/** Counts the ambiguous records of a namespace; "" is all. */
+export function useAmbiguousCount(namespace: string) {
+  const transport = useTransport();
+  const schema = TenantAdminService.method.countAmbiguousRecords;
+  return useQuery({
+    // Begins as the key of the RPC, so that a change reads it again.
+    queryKey: [...createConnectQueryKey({ schema, cardinality: undefined }), namespace],
+    queryFn: ({ signal }) =>
+      createClient(TenantAdminService, transport).countAmbiguousRecords(
+        { namespace },
+        { signal, timeoutMs: COUNT_TIMEOUT_MS },
+      ),
+    refetchInterval: useLiveInterval(LIVE_MS),
+  });
+}

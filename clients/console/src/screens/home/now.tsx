@@ -1,0 +1,43 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { formatCount, formatEstimate } from "../../format/quantity.ts";
+import { DataTable } from "../../parts/data-table.tsx";
+import { refusalWords } from "./refusals.ts";
+
+/** Returns the last minute in words. */
+export function nowWords(now: UsageNow): string {
+  return [
+    `${formatEstimate(now.claimsPerSecond)} claims a second`,
+    ...refusalWords(now).map((words) => `${words} in the last minute`),
+    ...(now.p99Latency === undefined ? [] : [`99 of 100 within ${latency(now.p99Latency)}`]),
+  ].join(", ");
+}
+
+/** The last minute of the busiest namespaces. */
+export function NowTable({ namespaces }: { readonly namespaces: readonly UsageNow[] }) {
+  return (
+    <DataTable
+      caption="Now, by namespace: the last minute"
+      rows={namespaces.slice(0, MAX_ROWS)}
+      rowKey={({ namespace }) => namespace}
+      columns={[
+        { heading: "Namespace", cell: ({ namespace }) => namespace || "Without one" },
+        {
+          heading: "Claims a second",
+          kind: "number",
+          cell: ({ claimsPerSecond }) => formatEstimate(claimsPerSecond),
+        },
+        { heading: "Duplicates stopped", kind: "number", cell: ({ duplicates }) => formatCount(duplicates) },
+        { heading: "Refused", cell: (now) => refusalWords(now).join(", ") || "–" },
+        { heading: "Half within", kind: "number", cell: ({ medianLatency }) => latency(medianLatency) },
+        { heading: "99 of 100 within", kind: "number", cell: ({ p99Latency }) => latency(p99Latency) },
+      ]}
+    />
+  );
+}
+
+const MAX_ROWS = 10;
+
+function latency(duration: UsageNow["p99Latency"]): string {
+  return duration === undefined ? "–" : `${formatEstimate(durationMs(duration))} ms`;
+}
