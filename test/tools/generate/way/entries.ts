@@ -1,8 +1,9 @@
 import { type Debugger, Session } from "node:inspector/promises";
 
-/** A function that ran: the URL of its file, and where it begins in the file. */
+/** A function that ran: the URL of its file, its name, and where it begins in the file. */
 export interface RanFunction {
   readonly url: string;
+  readonly name: string;
   readonly offset: number;
 }
 
@@ -12,7 +13,7 @@ export interface Entries {
   takeFunctions(below: string): Promise<readonly RanFunction[]>;
   /** Notes each entry into these functions from now on. */
   follow(functions: readonly RanFunction[]): Promise<void>;
-  /** Returns the URLs of the followed functions that were entered since this was last called, in the order of their entries. */
+  /** Returns the followed functions that were entered since this was last called, in the order of their entries: `URL#name`. */
   takeEntries(): readonly string[];
   close(): void;
 }
@@ -57,12 +58,16 @@ export async function openEntries(): Promise<Entries> {
         .flatMap(({ url, functions }) =>
           functions
             .filter(({ ranges: [range] }) => range !== undefined && range.count > 0)
-            .map(({ ranges: [range] }) => ({ url, offset: range?.startOffset ?? 0 })),
+            .map(({ functionName, ranges: [range] }) => ({
+              url,
+              name: functionName,
+              offset: range?.startOffset ?? 0,
+            })),
         );
     },
     async follow(functions) {
       for (const each of functions) {
-        const condition = `globalThis.${GLOBAL}.push(${JSON.stringify(each.url)}) === 0`;
+        const condition = `globalThis.${GLOBAL}.push(${JSON.stringify(`${each.url}#${each.name}`)}) === 0`;
         await session.post("Debugger.setBreakpoint", { location: await firstStatement(each), condition });
       }
     },
