@@ -1,4 +1,5 @@
 import { createRepeating } from "../../core/background/repeat.ts";
+import { type DatabaseClock, UNCHECKED_CLOCK } from "../../core/domain/database-clock.ts";
 import type { Pool } from "../../core/store/pool.ts";
 import { addUsage, type UsageCount } from "./store/usage.ts";
 import type { UsageMeter } from "./usage-meter.ts";
@@ -21,12 +22,14 @@ export function createUsageFlusher({
   pool,
   meter,
   replica,
+  databaseClock = UNCHECKED_CLOCK,
   intervalMs,
   onFailed,
 }: {
   readonly pool: Pool;
   readonly meter: UsageMeter;
   readonly replica: { readonly id: string; readonly version: string };
+  readonly databaseClock?: Pick<DatabaseClock, "latestMs">;
   readonly intervalMs: number;
   readonly onFailed: (error: unknown) => void;
 }): UsageFlusher {
@@ -42,7 +45,7 @@ export function createUsageFlusher({
     let left = sent.length + meter.size();
     while (left > 0) {
       if (sent.length === 0) sent = meter.take(MAX_COUNTS);
-      await addUsage(pool, { replica, seq }, sent);
+      await addUsage(pool, { replica, seq }, sent, databaseClock.latestMs());
       left -= sent.length;
       sent = [];
       seq++;
