@@ -1,11 +1,15 @@
 import { randomUUID } from "node:crypto";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import { ListRecordsRequest_Order } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { createHeartbeat } from "../../server/src/core/background/heartbeat.ts";
 import { createDatabaseClockWatch } from "../../server/src/core/domain/database-clock.ts";
 import { createTokenFloor } from "../../server/src/core/domain/token-floor.ts";
 import { beatReplicaRow } from "../../server/src/core/store/replicas.ts";
 import { restampPage } from "../../server/src/features/jobs/store/restamp-records.ts";
+import { addUsage } from "../../server/src/features/usage/store/usage.ts";
+import { USAGE_COUNTERS, type UsageCounter } from "../../server/src/features/usage/usage.ts";
 import { connectAdmin } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { ageRecords } from "../helpers/calls/records.ts";
@@ -24,6 +28,7 @@ import {
 } from "../helpers/servers/tenants.ts";
 import { NO_LOAD } from "./stale-statistics/installation.ts";
 
+const OLDEST_FIRST = { state: Record_State.AMBIGUOUS, order: ListRecordsRequest_Order.LEASE_EXPIRY };
 const PATIENCE = { timeout: 30_000 };
 const LOOK_MS = 50;
 const RETENTION_S = 600;
@@ -119,6 +124,50 @@ test("no operation says that a record is missing whose retention has ended only 
 
   await setClockAhead(database, 0);
   expect((await operations.complete()).alreadyCompleted).toBe(false);
+});
+
+test("lists and counts have records that have ended only by a clock that is ahead", async () => {
+  const { client, tenant } = await newCaller();
+  await setNamespacePolicy(database, tenant, "held", {
+    key_retention_s: RETENTION_S,
+    on_lease_expiry: "HOLD",
+  });
+  await complete(client, success("paid"));
+  const held = { ...ORDER, namespace: "held" };
+  await grant(client, held);
+  await database.query(
+    `update records set lease_expires_at = now() - interval '1 s' where tenant_id = $1 and namespace = 'held'`,
+    [tenant.id],
+  );
+  const admin = await connectAdminOf(tenant);
+  const read = async () => {
+    const lists = [{}, { key: ORDER.key }, OLDEST_FIRST];
+    const listed = await Promise.all(lists.map((filter) => admin.listRecords(filter)));
+    const { completed } = await admin.countRecords({ namespace: ORDER.namespace });
+    const { ambiguous } = await admin.countRecords({ namespace: "held" });
+    return { listed: listed.map(({ records }) => records.length), completed, ambiguous };
+  };
+  const before = await read();
+  expect(before).toEqual({ listed: [2, 2, 1], completed: 1n, ambiguous: 1n });
+  await setClockAhead(database, 80 * 60);
+  expect(await read()).toEqual(before);
+});
+
+test("usage is counted in the hour of the clock's earlier course", async () => {
+  const { tenant } = await newCaller();
+  await setClockAhead(database, 80 * 60);
+  const counters = Object.fromEntries(USAGE_COUNTERS.map((name) => [name, 1])) as Record<
+    UsageCounter,
+    number
+  >;
+  const count = { tenantId: tenant.id, namespace: ORDER.namespace, counters, retentions: [] };
+  const flush = { replica: { id: randomUUID(), version: "test" }, seq: 1 };
+  await addUsage(openStorePool(database), flush, [count], Date.now());
+  const [row] = await database.query<{ hour_ms: number }>(
+    "select date_part('epoch', hour) * 1000 as hour_ms from usage_hours where tenant_id = $1",
+    [tenant.id],
+  );
+  expect(row?.hour_ms).toBeLessThanOrEqual(Date.now());
 });
 
 test("a namespace whose records have ended only by a clock that is ahead is not empty", async () => {

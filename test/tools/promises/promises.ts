@@ -469,12 +469,6 @@ const BOUNDED: readonly Row[] = [
     "server/src/core/transport/grpc/server.test.ts",
   ],
   [
-    "health watches per process, connection; reflection streams of a connection, requests of one | 10,000",
-    "server/src/core/transport/grpc/health.ts",
-    "MAX_WATCHES = 10_000",
-    "server/src/core/transport/grpc/health.test.ts",
-  ],
-  [
     "concurrent streams of a connection; batches in progress on a stream | 2,000",
     "server/src/core/transport/grpc/server.ts",
     "MAX_CONCURRENT_STREAMS = 2000",

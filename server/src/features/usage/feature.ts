@@ -15,13 +15,14 @@ import { createUsageMeter } from "./usage-meter.ts";
 /** Counts what callers did, by hour and namespace, and in the last minute. */
 export const usage: Feature = {
   compose(core) {
-    const { config, metrics, onFailed, replica } = core;
+    const { config, databaseClock, metrics, onFailed, replica } = core;
     const meter = createUsageMeter(() => metrics.backgroundErrors.inc({ task: "count_usage" }));
     const flusher = createUsageFlusher({
       pool: core.tasks.pool,
       meter,
       recent: createRecentUse(Date.now()),
       replica,
+      databaseClock,
       intervalMs: config.ONCEWARD_USAGE_FLUSH,
       onFailed: onFailed("store_usage"),
     });

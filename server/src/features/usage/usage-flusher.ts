@@ -1,4 +1,5 @@
 import { createRepeating } from "../../core/background/repeat.ts";
+import { type DatabaseClock, UNCHECKED_CLOCK } from "../../core/domain/database-clock.ts";
 import type { Pool } from "../../core/store/pool.ts";
 import type { RecentUse } from "./recent-use.ts";
 import { storeRecentUse } from "./store/recent-use.ts";
@@ -26,6 +27,7 @@ export function createUsageFlusher({
   meter,
   recent,
   replica,
+  databaseClock = UNCHECKED_CLOCK,
   intervalMs,
   onFailed,
 }: {
@@ -33,6 +35,7 @@ export function createUsageFlusher({
   readonly meter: UsageMeter;
   readonly recent: RecentUse;
   readonly replica: { readonly id: string; readonly version: string };
+  readonly databaseClock?: Pick<DatabaseClock, "latestMs">;
   readonly intervalMs: number;
   readonly onFailed: (error: unknown) => void;
 }): UsageFlusher {
@@ -49,7 +52,7 @@ export function createUsageFlusher({
     let left = sent.length + meter.size();
     while (left > 0) {
       if (sent.length === 0) sent = meter.take(MAX_COUNTS);
-      await addUsage(pool, { replica, seq }, sent);
+      await addUsage(pool, { replica, seq }, sent, databaseClock.latestMs());
       recent.add(sent);
       left -= sent.length;
       sent = [];

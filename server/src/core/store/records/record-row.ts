@@ -119,7 +119,16 @@ export function parseRecord(
     if (sealed.expires_at_ms > latestMs) throw clockMoved();
     return undefined;
   }
-  const row = openRow === undefined ? sealed : openRow(sealed);
+  return listedRecord(openRow === undefined ? sealed : openRow(sealed), latestMs);
+}
+
+/**
+ * Returns the record of a row that its statement has found to be one, by now or by the earlier course of a clock that was
+ * set, and whose values are not encrypted or not selected.
+ *
+ * @param latestMs as DatabaseClock.
+ */
+export function listedRecord(row: RecordRow, latestMs = Number.POSITIVE_INFINITY): LiveRecord {
   return {
     id: { tenantId: row.tenant_id, namespace: row.namespace, key: row.key },
     phase: parsePhase(row, Math.min(row.now_ms, latestMs)),

@@ -31,7 +31,7 @@ const countStates = {
   text: `
 with examined as materialized (
   select r.key, r.lease_expires_at,
-         case when r.expires_at <= now() or r.state = 0 /* forgotten */ then 'ended'
+         case when r.expires_at <= least(now(), to_timestamp($4::float8 / 1000)) or r.state = 0 /* forgotten */ then 'ended'
               when r.state = 2 /* completed */ then 'completed'
               when r.state = 3 /* released */ then 'released'
               when r.lease_expires_at > now() then 'inProgress'
@@ -66,12 +66,17 @@ interface Row {
   readonly oldest_ambiguous_ms: number | null;
 }
 
-/** Counts at most MAX_COUNTED records. `next` is the key behind which the next range begins; undefined: none is left. */
+/**
+ * Counts at most MAX_COUNTED records. `next` is the key behind which the next range begins; undefined: none is left.
+ *
+ * @param latestMs as DatabaseClock: a record counts until its retention ends by the clock's earlier course.
+ */
 export async function countRecords(
   runner: Runner,
   { tenantId, namespace, afterKey }: CountRange,
+  latestMs?: number,
 ): Promise<{ readonly counts: RecordCounts; readonly next: string | undefined }> {
-  const [row] = await runner.run<Row>(countStates, [tenantId, namespace, afterKey]);
+  const [row] = await runner.run<Row>(countStates, [tenantId, namespace, afterKey, latestMs ?? null]);
   if (row === undefined) throw new Error("a count returned no row");
   const counts = {
     inProgress: row.in_progress,

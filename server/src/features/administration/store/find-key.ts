@@ -1,6 +1,6 @@
 import type { LiveRecord } from "../../../core/domain/record.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import { parseRecord, RECORD_SELECT, type RecordRow } from "../../../core/store/records/record-row.ts";
+import { listedRecord, RECORD_SELECT, type RecordRow } from "../../../core/store/records/record-row.ts";
 import { textArray } from "../../../core/store/sql-arrays.ts";
 import { findNamespacesInUse } from "./list-namespaces-in-use.ts";
 
@@ -30,7 +30,7 @@ select ${RECORD_SELECT},
    and r.namespace = i.namespace
    and r.key = $3::text
  where r.state <> 0 /* forgotten */
-   and r.expires_at > now()
+   and r.expires_at > least(now(), to_timestamp($5::float8 / 1000))
  order by r.namespace
  limit $4::int`,
 };
@@ -38,18 +38,21 @@ select ${RECORD_SELECT},
 /**
  * Returns the records of a tenant with exactly this key, up to `limit`, in the first MAX_EXAMINED_NAMESPACES namespaces behind
  * `afterNamespace`.
+ *
+ * @param latestMs as DatabaseClock: a record is listed until its retention ends by the clock's earlier course.
  */
 export async function findKey(
   runner: Runner,
   { tenantId, key }: { readonly tenantId: number; readonly key: string },
   afterNamespace: string,
   limit: number,
+  latestMs?: number,
 ): Promise<FoundOfKey> {
   const namespaces = await findNamespacesInUse(runner, tenantId, afterNamespace, MAX_EXAMINED_NAMESPACES);
   if (namespaces.length === 0) return { records: [], next: undefined };
   const names = textArray(namespaces.map(({ name }) => name));
-  const rows = await runner.run<RecordRow>(lookAtKey, [tenantId, names, key, limit]);
-  const records = rows.map((row) => parseRecord(row)).filter((record) => record !== undefined);
+  const rows = await runner.run<RecordRow>(lookAtKey, [tenantId, names, key, limit, latestMs ?? null]);
+  const records = rows.map((row) => listedRecord(row, latestMs));
   if (rows.length === limit) return { records, next: rows.at(-1)?.namespace };
   const wasFull = namespaces.length === MAX_EXAMINED_NAMESPACES;
   return { records, next: wasFull ? namespaces.at(-1)?.name : undefined };

@@ -32,8 +32,9 @@ import { parseRecordFilter, parseRecordOrder, type RecordOrder } from "./record-
 /** Returns the RPC that searches records. */
 export function createListRecords({
   pool,
+  databaseClock,
   pageTokens,
-}: Pick<TenantAdminOptions, "pool" | "pageTokens">): Pick<
+}: Pick<TenantAdminOptions, "pool" | "databaseClock" | "pageTokens">): Pick<
   Handlers<typeof TenantAdminService>,
   "listRecords"
 > {
@@ -49,7 +50,7 @@ export function createListRecords({
 
       const { start, find } = ORDERS[order];
       const { items, next } = await scanUntil(size + 1, cursor ?? start(filter), (from: Cursor, count) =>
-        find(pool.of(call), filter, from, count),
+        find(pool.of(call), filter, from, count, databaseClock.latestMs()),
       );
       const { messages, last } = replyPage(items, size, RecordSchema, ({ record }) => recordMessage(record));
       const end = last === undefined ? next : last.end;
@@ -72,6 +73,7 @@ interface OrderedSearch {
     filter: RecordFilter,
     from: Cursor,
     limit: number,
+    latestMs: number | undefined,
   ) => Promise<{
     readonly items: readonly { readonly record: LiveRecord; readonly end: Cursor }[];
     readonly next: Cursor | undefined;
@@ -81,18 +83,19 @@ interface OrderedSearch {
 const ORDERS: Readonly<Record<RecordOrder, OrderedSearch>> = {
   key: {
     start: (filter) => keyCursor(startOf(filter)),
-    async find(runner, filter, [namespace = "", key = ""], limit) {
+    async find(runner, filter, [namespace = "", key = ""], limit, latestMs) {
       if (filter.key !== "" && filter.namespace === undefined)
-        return await findOfKey(runner, filter, namespace, limit);
-      const { records, next } = await findRecords(runner, filter, { namespace, key }, limit);
+        return await findOfKey(runner, filter, namespace, limit, latestMs);
+      const { records, next } = await findRecords(runner, filter, { namespace, key }, limit, latestMs);
       const items = records.map((record) => ({ record, end: keyCursor(cursorBehind(record.id)) }));
       return { items, next: next && keyCursor(next) };
     },
   },
   leaseExpiry: {
     start: () => ageCursor(BEFORE_ALL_AMBIGUOUS),
-    async find(runner, filter, [since = "", namespace = "", key = ""], limit) {
-      const { found, next } = await findAmbiguous(runner, filter, { since, namespace, key }, limit);
+    async find(runner, filter, [since = "", namespace = "", key = ""], limit, latestMs) {
+      const behind = { since, namespace, key };
+      const { found, next } = await findAmbiguous(runner, filter, behind, limit, latestMs);
       return {
         items: found.map(({ record, at }) => ({ record, end: ageCursor(at) })),
         next: next && ageCursor(next),
@@ -102,8 +105,14 @@ const ORDERS: Readonly<Record<RecordOrder, OrderedSearch>> = {
 };
 
 /** Finds the records of one key, whichever namespaces they are in. The cursor is a namespace. */
-async function findOfKey(runner: Runner, filter: RecordFilter, afterNamespace: string, limit: number) {
-  const { records, next } = await findKey(runner, filter, afterNamespace, limit);
+async function findOfKey(
+  runner: Runner,
+  filter: RecordFilter,
+  afterNamespace: string,
+  limit: number,
+  latestMs: number | undefined,
+) {
+  const { records, next } = await findKey(runner, filter, afterNamespace, limit, latestMs);
   const behind = (namespace: string) => keyCursor({ namespace, key: "" });
   const items = records.map((record) => ({ record, end: behind(record.id.namespace) }));
   return { items, next: next === undefined ? undefined : behind(next) };

@@ -19,6 +19,7 @@ const NAMESPACES_PER_LOOK = 100;
 /** Returns the RPCs that count a tenant's records. */
 export function createRecordCountHandlers({
   pool,
+  databaseClock,
   pageTokens,
 }: TenantAdminOptions): Pick<
   Handlers<typeof TenantAdminService>,
@@ -37,7 +38,7 @@ export function createRecordCountHandlers({
 
       const { items, next } = await scanUntil(Number.POSITIVE_INFINITY, afterKey, async (after: string) => {
         const range = { tenantId, namespace, afterKey: after };
-        const counted = await countRecords(pool.of(call), range);
+        const counted = await countRecords(pool.of(call), range, databaseClock.latestMs());
         return { items: [counted.counts], next: counted.next };
       });
       const { oldestAmbiguousSinceMs, ...counts } = items.reduce(sum);

@@ -1,6 +1,6 @@
 import type { LiveRecord } from "../../../core/domain/record.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import { parseRecord, RECORD_SELECT, type RecordRow } from "../../../core/store/records/record-row.ts";
+import { listedRecord, RECORD_SELECT, type RecordRow } from "../../../core/store/records/record-row.ts";
 import type { RecordFilter } from "./list-records.ts";
 
 /**
@@ -36,7 +36,7 @@ const lookAtAmbiguousRecords = {
   name: "look_at_ambiguous_records",
   text: `
 with examined as materialized (
-  select r.expires_at > now()
+  select r.expires_at > least(now(), to_timestamp($14::float8 / 1000))
            and ($5::text is null or r.namespace = $5::text)
            and starts_with(r.key, $6::text)
            and r.claimed_at >= coalesce(to_timestamp($7::float8 / 1000), '-infinity')
@@ -74,12 +74,15 @@ interface ExaminedRow extends RecordRow {
 /**
  * Returns the first ambiguous records behind a position that match, the oldest first, up to `limit`, among at
  * most MAX_EXAMINED_AMBIGUOUS rows.
+ *
+ * @param latestMs as DatabaseClock: a record is listed until its retention ends by the clock's earlier course.
  */
 export async function findAmbiguous(
   runner: Runner,
   filter: Omit<RecordFilter, "state" | "key">,
   behind: AmbiguousCursor,
   limit: number,
+  latestMs?: number,
 ): Promise<FoundAmbiguous> {
   const rows = await runner.run<ExaminedRow>(lookAtAmbiguousRecords, [
     filter.tenantId,
@@ -95,12 +98,10 @@ export async function findAmbiguous(
     filter.owner,
     filter.fingerprint ?? null,
     filter.checkpoint,
+    latestMs ?? null,
   ]);
   const wanted = rows.filter((row) => row.wanted);
-  const found = wanted.flatMap((row) => {
-    const record = parseRecord(row);
-    return record === undefined ? [] : [{ record, at: cursorAt(row) }];
-  });
+  const found = wanted.map((row) => ({ record: listedRecord(row, latestMs), at: cursorAt(row) }));
   const wasFull = wanted.length === limit || rows[0]?.rows_examined === MAX_EXAMINED_AMBIGUOUS;
   const last = wanted.length === limit ? wanted.at(-1) : rows.at(-1);
   return { found, next: wasFull && last !== undefined ? cursorAt(last) : undefined };

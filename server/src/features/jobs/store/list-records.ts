@@ -1,6 +1,11 @@
 import type { LiveRecord } from "../../../core/domain/record.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import { parseRecord, RECORD_SELECT, type RecordRow, STATE } from "../../../core/store/records/record-row.ts";
+import {
+  listedRecord,
+  RECORD_SELECT,
+  type RecordRow,
+  STATE,
+} from "../../../core/store/records/record-row.ts";
 
 /** A position in a tenant's records, which are ordered by namespace, then key, both by bytes. */
 export interface RecordCursor {
@@ -53,7 +58,7 @@ const lookAtRecords = {
   text: `
 with examined as materialized (
   select r.state <> 0 /* forgotten */
-           and r.expires_at > now()
+           and r.expires_at > least(now(), to_timestamp($15::float8 / 1000))
            and starts_with(r.key, $6::text)
            and r.claimed_at >= coalesce(to_timestamp($7::float8 / 1000), '-infinity')
            and r.claimed_at < coalesce(to_timestamp($8::float8 / 1000), 'infinity')
@@ -90,12 +95,15 @@ interface ExaminedRow extends RecordRow {
 
 /**
  * Returns the first records from a position on that match, up to `limit`, among at most MAX_EXAMINED rows.
+ *
+ * @param latestMs as DatabaseClock: a record is listed until its retention ends by the clock's earlier course.
  */
 export async function findRecords(
   runner: Runner,
   filter: RecordFilter,
   from: RecordCursor,
   limit: number,
+  latestMs?: number,
 ): Promise<FoundRecords> {
   const until = endOf(filter);
   const rows = await runner.run<ExaminedRow>(lookAtRecords, [
@@ -113,9 +121,10 @@ export async function findRecords(
     filter.fingerprint ?? null,
     filter.leaseExpiredBeforeMs ?? null,
     filter.checkpoint,
+    latestMs ?? null,
   ]);
   const wanted = rows.filter((row) => row.wanted);
-  const records = wanted.map((row) => parseRecord(row)).filter((record) => record !== undefined);
+  const records = wanted.map((row) => listedRecord(row, latestMs));
   const wasFull = wanted.length === limit || rows[0]?.rows_examined === MAX_EXAMINED;
   const last = wanted.length === limit ? wanted.at(-1) : rows.at(-1);
   return { records, next: wasFull && last !== undefined ? cursorBehind(last) : undefined };

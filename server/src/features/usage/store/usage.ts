@@ -34,6 +34,11 @@ const FIRST_COUNTER = 15;
 const COUNTER_ARRAYS = USAGE_COUNTERS.map((_, index) => `$${index + FIRST_COUNTER}::bigint[]`).join(", ");
 const SUMS = USAGE_COUNTERS.map((name) => `${name} = u.${name} + excluded.${name}`).join(",\n  ");
 
+/** SQL for the hour of a flush: now, by the earlier course of a clock that was set. */
+const THIS_HOUR = hourOf(
+  `least(now(), to_timestamp($${FIRST_COUNTER + USAGE_COUNTERS.length}::float8 / 1000))`,
+);
+
 /**
  * Adds a replica's counts, unless this flush was added before: the same statement stores the number of the flush. Counts of a
  * removed tenant are dropped.
@@ -62,7 +67,7 @@ with fresh as (
    order by i.tenant_id, i.namespace collate "C", i.retention_s
 ), exposure as (
   insert into insight_hours as u (tenant_id, namespace, hour, retention_s, claims, first_claims, buckets, repeats)
-  select i.tenant_id, i.namespace, ${hourOf("now()")}, i.retention_s, i.claims, i.first_claims,
+  select i.tenant_id, i.namespace, ${THIS_HOUR}, i.retention_s, i.claims, i.first_claims,
          i.buckets::smallint[], i.repeats::bigint[]
     from retentions i
   on conflict (tenant_id, namespace, hour, retention_s) do update set
@@ -71,7 +76,7 @@ with fresh as (
     (buckets, repeats) = (${mergedBuckets("repeats")})
 ), late as (
   insert into insight_late_hours as u (tenant_id, namespace, hour, retention_s, shift, buckets, repeats, squares)
-  select i.tenant_id, i.namespace, ${hourOf("now()")}, i.retention_s, 0,
+  select i.tenant_id, i.namespace, ${THIS_HOUR}, i.retention_s, 0,
          i.late_buckets::smallint[], i.late_repeats::bigint[], i.late_repeats::bigint[]
     from retentions i
    where i.late_buckets <> '{}'
@@ -79,7 +84,7 @@ with fresh as (
     (buckets, repeats, squares) = (${mergedBuckets("repeats", "squares")})
 )
 insert into usage_hours as u (tenant_id, hour, namespace, repeat_lateness, ${COUNTERS})
-select i.tenant_id, ${hourOf("now()")}, i.namespace, array_fill(0::bigint, array[12]),
+select i.tenant_id, ${THIS_HOUR}, i.namespace, array_fill(0::bigint, array[12]),
        ${USAGE_COUNTERS.map((name) => `i.${name}`).join(", ")}
   from input i, fresh
  where exists (select 1 from tenants t where t.id = i.tenant_id offset 0)
@@ -93,8 +98,17 @@ export interface Flush {
   readonly seq: number;
 }
 
-/** Stores counts; a retry of the same flush has no effect. */
-export async function addUsage(runner: Runner, flush: Flush, counts: readonly UsageCount[]): Promise<void> {
+/**
+ * Stores counts; a retry of the same flush has no effect.
+ *
+ * @param latestMs as DatabaseClock.
+ */
+export async function addUsage(
+  runner: Runner,
+  flush: Flush,
+  counts: readonly UsageCount[],
+  latestMs?: number,
+): Promise<void> {
   const rows = counts.flatMap(({ tenantId, namespace, retentions }) =>
     retentions.map((retention) => ({ tenantId, namespace, ...retention })),
   );
@@ -114,6 +128,7 @@ export async function addUsage(runner: Runner, flush: Flush, counts: readonly Us
     textArray(rows.map(({ late }) => `{${[...late.keys()].join(",")}}`)),
     textArray(rows.map(({ late }) => `{${[...late.values()].join(",")}}`)),
     ...USAGE_COUNTERS.map((name) => bigintArray(counts.map(({ counters }) => counters[name]))),
+    latestMs ?? null,
   ]);
 }
 
