@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { ROOT, run } from "../commands.ts";
 import { GO_MODULE } from "../languages.ts";
 
@@ -14,7 +15,8 @@ interface Demo {
 
 /** The first program of each client's README prints the first delivery twice. */
 const REPLAYED = /^(.*first.*)\n\1\n$/;
-const STARTED = /gRPC \(.*\) +(\S+)[\s\S]*caller's key +(\S+)|caller's key +(\S+)[\s\S]*gRPC \(.*\) +(\S+)/;
+const GRPC_ADDRESS = /gRPC \(.*\) +(\S+)/;
+const CALLER_KEY = /caller's key +(\S+)/;
 
 /**
  * Installs the Go module from a folder that is a proxy of modules, outside the repository, and runs the five lines of its README
@@ -80,20 +82,29 @@ async function withDemo<T>(use: (demo: Demo, dir: string) => Promise<T>): Promis
   });
   const ended = once(server, "exit");
   try {
-    let printed = "";
-    for await (const part of server.stdout.setEncoding("utf8")) {
-      printed += part;
-      const found = STARTED.exec(printed);
-      if (found !== null && printed.includes("Ctrl-C")) {
-        const [, host = found[4] ?? "", key = found[3] ?? ""] = found;
-        server.stdout.resume();
-        return await use({ host, key }, dir);
-      }
-    }
-    throw new Error(`the service ended: ${printed}`);
+    return await use(await untilStarted(server.stdout, ended), dir);
   } finally {
     server.kill("SIGINT");
     await ended;
     await rm(dir, { recursive: true, force: true });
   }
+}
+
+/** Reads the banner, and then drops what the service prints. @throws Error if it ends before. */
+async function untilStarted(output: Readable, ended: Promise<unknown>): Promise<Demo> {
+  let printed = "";
+  const started = new Promise<Demo>((resolve) => {
+    output.setEncoding("utf8").on("data", (part: string) => {
+      printed += part;
+      const [, host] = GRPC_ADDRESS.exec(printed) ?? [];
+      const [, key] = CALLER_KEY.exec(printed) ?? [];
+      if (host !== undefined && key !== undefined && printed.includes("Ctrl-C")) resolve({ host, key });
+    });
+  });
+  const ending = ended.then(() => {
+    throw new Error(`the service ended: ${printed}`);
+  });
+  // Once the service has started, its end is no failure.
+  ending.catch(() => {});
+  return await Promise.race([started, ending]);
 }

@@ -22,12 +22,14 @@ type api struct {
 	*oncewardtest.Service
 	url   string
 	calls atomic.Int32
+	// The contexts of requests as the server made them.
+	received chan context.Context
 }
 
 // start serves a guarded handler at POST /charges/{id}.
 func start(t *testing.T, options oncewardhttp.Options, handler http.HandlerFunc) *api {
 	t.Helper()
-	made := &api{Service: oncewardtest.New(t, oncewardtest.Options{})}
+	made := &api{Service: oncewardtest.New(t, oncewardtest.Options{}), received: make(chan context.Context, 100)}
 	options.Namespace = "charges"
 	options.Caller = func(r *http.Request) string { return r.Header.Get("Account") }
 	options.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -40,7 +42,10 @@ func start(t *testing.T, options oncewardhttp.Options, handler http.HandlerFunc)
 		made.calls.Add(1)
 		handler(w, r)
 	})))
-	server := httptest.NewServer(mux)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		made.received <- r.Context()
+		mux.ServeHTTP(w, r)
+	}))
 	t.Cleanup(server.Close)
 	made.url = server.URL
 	return made
@@ -188,10 +193,10 @@ func TestARequestInProgressIsAnsweredWith409(t *testing.T) {
 }
 
 func TestAClientThatLeavesDoesNotEndTheHandler(t *testing.T) {
-	running, left := make(chan struct{}), make(chan struct{})
+	running, disconnected := make(chan struct{}), make(chan struct{})
 	api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		close(running)
-		<-left
+		<-disconnected
 		if err := r.Context().Err(); err != nil {
 			t.Errorf("the handler's context ended with %v", err)
 		}
@@ -209,7 +214,8 @@ func TestAClientThatLeavesDoesNotEndTheHandler(t *testing.T) {
 	<-running
 	leave()
 	<-answered
-	close(left)
+	<-(<-api.received).Done() // The server has noticed.
+	close(disconnected)
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		got := api.post(t, "/charges/1", "a", "k-1", "")
 		if got.status == 201 && got.header.Get("Idempotency-Replayed") == "true" {
@@ -269,5 +275,30 @@ func TestOptionsThatGuardNothingAreRefused(t *testing.T) {
 		if _, err := oncewardhttp.New(nil, options); !errors.Is(err, onceward.ErrInvalidRequest) {
 			t.Errorf("%s got %v", name, err)
 		}
+	}
+}
+
+// foreign stores a response as a program that does not know the guard's options might.
+type foreign struct{ onceward.JSONCodec }
+
+func (foreign) Encode(any) (onceward.Encoded, error) {
+	metadata := map[string]string{"http-status": "201", "http-header-set-cookie": "session=1", "http-header-location": "/charges/1"}
+	return onceward.Encoded{Payload: []byte("null"), ContentType: "application/json", Metadata: metadata}, nil
+}
+
+func TestARecordOfAnotherProgramReplaysOnlyTheAllowedHeaders(t *testing.T) {
+	api := start(t, oncewardhttp.Options{}, created)
+	key, err := onceward.JoinKey("POST", "/charges/{id}", "a", "k-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	operation := onceward.Operation{Namespace: "charges", Key: key, Codec: foreign{}}
+	nothing := func(context.Context, *onceward.Claim) (any, error) { return nil, nil }
+	if _, err := onceward.Run(t.Context(), api.Client, operation, nothing); err != nil {
+		t.Fatal(err)
+	}
+	got := api.post(t, "/charges/1", "a", "k-1", "10")
+	if got.status != 201 || got.header.Get("Location") == "" || got.header.Get("Set-Cookie") != "" || api.calls.Load() != 0 {
+		t.Errorf("it got %v after %d calls", got, api.calls.Load())
 	}
 }
