@@ -88,7 +88,9 @@ describeInBrowser("The retention of a namespace", () => {
       .waitFor();
     expect(clicks).toBeLessThanOrEqual(3);
     expect(await ownRetention("webhooks")).toBeGreaterThan(DAY_S);
-    await expect.poll(() => answer.innerText()).toMatch(new RegExp(`^Fixed: ${advised}\\s+It was 1 d\\.`));
+    await expect
+      .poll(() => answer.innerText())
+      .toMatch(new RegExp(`^(Fixed|Lengthened): ${advised}\\s+It was 1 d\\.`));
     const { jobs } = await connectAdmin(server, adminKey).listRecordJobs({});
     expect(jobs[0]).toMatchObject({ namespace: "webhooks" });
   });

@@ -7,13 +7,13 @@ import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts
 import type { Namespace, Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
 import { Link } from "wouter";
-import { formatDuration, parseDuration } from "../../format/duration.ts";
+import { parseDuration } from "../../format/duration.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { typeField } from "../../policy/policy-draft.ts";
 import { PolicyEditor, type PolicyEditorProps, usePolicyForm } from "../../policy/policy-editor.tsx";
 import { policyText, SERVICE_DEFAULTS } from "../../policy/policy-fields.ts";
 import { REVIEW_TIMEOUT_MS, useForgetPolicies } from "../../policy/policy-queries.ts";
-import { RetentionAnswer } from "./retention-answer.tsx";
+import { type Lengthened, RetentionAnswer } from "./retention-answer.tsx";
 import { useNamespace } from "./use-namespace.ts";
 
 interface NamespacePolicyProps {
@@ -28,7 +28,9 @@ export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProp
   const client = createClient(TenantAdminService, useTransport());
   const { refetch } = useNamespace(name);
   const forget = useForgetPolicies();
-  const [fixed, setFixed] = useState<string>();
+  const [lengthened, setLengthened] = useState<Lengthened>();
+  /** The advised retention that fixes the present one, once it was asked for. */
+  const [fixMs, setFixMs] = useState<number>();
   const isDeclared = namespace !== undefined;
   const tenantOwn = policyText(tenant.policy);
   const inForce = policyText(namespace?.effectivePolicy ?? tenant.effectivePolicy);
@@ -54,9 +56,9 @@ export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProp
       return { etag: latest?.etag ?? "", own: policyText(latest?.policy) };
     },
     onSaved({ keyRetention }) {
-      const [before, after] = [inForce.keyRetention, keyRetention].map((text) => parseDuration(text) ?? 0);
-      if (before === undefined || after === undefined || after <= before) return setFixed(undefined);
-      setFixed(`It was ${formatDuration(before)}.`);
+      const beforeMs = parseDuration(inForce.keyRetention) ?? 0;
+      const afterMs = parseDuration(keyRetention) ?? 0;
+      setLengthened(afterMs > beforeMs ? { beforeMs, isFixed: afterMs === fixMs } : undefined);
     },
   };
   const form = usePolicyForm(editor);
@@ -70,11 +72,12 @@ export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProp
         namespace={name}
         proposedMs={proposedMs}
         propose={(ms) => setDraft(withRetention(ms))}
-        adopt={(ms) => {
+        adopt={(ms, isFix) => {
+          setFixMs(isFix ? ms : undefined);
           setDraft(withRetention(ms));
           void form.review(withRetention(ms));
         }}
-        fixed={fixed}
+        lengthened={lengthened}
       />
       <h2>Policy</h2>
       <p>

@@ -10,7 +10,7 @@ import { type Advice, adviceOf, proposalOf } from "../retention/candidates.ts";
 import { Comparison } from "../retention/comparison.tsx";
 import styles from "../retention/retention.module.css";
 import { RetentionFigure } from "../retention/retention-figure.tsx";
-import { advisedMs, judge, targetOfTraffic } from "../retention/verdict.ts";
+import { advisedMs, judge, lateOf, targetOfTraffic, type Verdict } from "../retention/verdict.ts";
 import { describeVerdict, nameVerdict } from "../retention/words.ts";
 
 interface RetentionAnswerProps {
@@ -20,9 +20,16 @@ interface RetentionAnswerProps {
   /** Types a retention into the form. */
   readonly propose: (ms: number) => void;
   /** As `propose`, and asks for the change. */
-  readonly adopt: (ms: number) => void;
-  /** What a change in this visit solved; undefined: nothing. */
-  readonly fixed: string | undefined;
+  readonly adopt: (ms: number, isFix: boolean) => void;
+  /** What the retention was before a longer one was saved in this visit; undefined: none was. */
+  readonly lengthened: Lengthened | undefined;
+}
+
+/** A retention that was replaced by a longer one. */
+export interface Lengthened {
+  readonly beforeMs: number;
+  /** No observed duplicate came later than the new one. */
+  readonly isFixed: boolean;
 }
 
 /** Whether the retention of a namespace is long enough: a sentence, a button, and the picture. */
@@ -53,18 +60,30 @@ function useAdviceForTraffic(namespace: string, asked: number) {
   return target === undefined || second.data === undefined ? first : second;
 }
 
+/** What is said of a longer retention until its own duplicates are observed. */
+const CHANGED = {
+  fixed: { tone: "good", word: "Fixed" },
+  lengthened: { tone: "busy", word: "Lengthened" },
+} as const;
+
+/** Returns whether no observed duplicate would come later than the advised retention. */
+function isFix(verdict: Verdict): boolean {
+  return verdict.kind === "too short" && verdict.better !== undefined && lateOf(verdict.better) === 0;
+}
+
 function Evidence({
   namespace,
   advice,
   proposedMs = advice.retentionMs,
   propose,
   adopt,
-  fixed,
+  lengthened,
 }: RetentionAnswerProps & { readonly advice: Advice }) {
   const verdict = judge(advice);
   const better = advisedMs(verdict);
-  const isFixed = fixed !== undefined && better === undefined;
-  const { tone, word } = isFixed ? ({ tone: "good", word: "Fixed" } as const) : nameVerdict(verdict);
+  const changed = better === undefined ? lengthened : undefined;
+  const { tone, word } =
+    changed === undefined ? nameVerdict(verdict) : CHANGED[changed.isFixed ? "fixed" : "lengthened"];
   const proposal = proposalOf(advice, proposedMs);
   return (
     <>
@@ -73,7 +92,7 @@ function Evidence({
           <StateMark tone={tone}>{`${word}: ${formatDuration(advice.retentionMs)}`}</StateMark>
         </p>
         <p>
-          {isFixed && `${fixed} `}
+          {changed !== undefined && `It was ${formatDuration(changed.beforeMs)}. `}
           {describeVerdict(verdict)}{" "}
           {advice.observedSince !== undefined && (
             <span className={styles.quiet}>
@@ -85,7 +104,7 @@ function Evidence({
           <button
             type="button"
             data-look={verdict.kind === "too short" ? "primary" : "plain"}
-            onClick={() => adopt(better)}
+            onClick={() => adopt(better, isFix(verdict))}
           >
             Use {formatDuration(better)}
           </button>
