@@ -66,7 +66,7 @@ test("limits are set one by one, and unset", async () => {
 test("a tenant is suspended, resumed and deleted, each for a reason that the audit keeps", async () => {
   const { cli, name, tenants, shown } = await withTenant();
   expect(await tenants("suspend")).toMatchObject({ exit: 2 });
-  expect(await tenants("suspend", "--reason", "unpaid")).toMatchObject({ exit: 0 });
+  expect(await tenants("suspend", "--reason", "unpaid", "--yes")).toMatchObject({ exit: 0 });
   expect((await cli("operator", "tenants", "list")).stdout).toMatch(
     new RegExp(`^${name} +suspended +500 +unlimited `, "m"),
   );

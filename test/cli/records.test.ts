@@ -63,9 +63,10 @@ test("a record that is completed by hand is replayed byte for byte", async () =>
   if (outcome.case !== "completed") throw new Error(`answered ${outcome.case}`);
   expect(outcome.value.result).toMatchObject({ kind: 1, contentType: "application/json" });
   expect(Buffer.from(outcome.value.result?.payload ?? []).toString()).toBe('{ "id":"po_1" }');
-  expect((await cli("records", "show", "payouts", "payout-1")).stdout).toContain(
-    'success { "id":"po_1" } (application/json)',
-  );
+  const show = async (...options: string[]) =>
+    (await cli("records", "show", "payouts", "payout-1", ...options)).stdout;
+  expect(await show()).toContain("success 15 bytes, shown with --result (application/json)");
+  expect(await show("--result")).toContain('success { "id":"po_1" } (application/json)');
 });
 
 test("a result is read from a file, and may be a failure", async () => {

@@ -3,6 +3,7 @@ import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { GetRetentionAdviceResponseSchema } from "@onceward/client/admin";
 import { expect, test } from "vitest";
 import { ADVICE_COLUMNS, describeAdvice } from "./advice-text.ts";
+import { cellText } from "./output.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -64,7 +65,7 @@ test.each([
     "No retention of these is enough for at most 1 late in a million claims.",
   ],
 ])("a list of namespaces says what is known of each", (recommendation, text) => {
-  expect(ADVICE_COLUMNS.map(([, cell]) => cell(adviceWith(recommendation)))).toEqual([
+  expect(ADVICE_COLUMNS.map(([, cell]) => cellText(cell(adviceWith(recommendation))))).toEqual([
     ...["charges", "24h", "2026-01-31T09:00:00Z", text],
   ]);
 });

@@ -5,13 +5,13 @@ import {
 } from "@onceward/client/admin";
 import type { Column } from "./output.ts";
 import { renderTable } from "./table.ts";
-import { formatDuration, formatMoment } from "./times.ts";
+import { formatDuration, formatMoment, Moment } from "./times.ts";
 
 /** The columns of a list of namespaces. */
 export const ADVICE_COLUMNS: readonly Column<GetRetentionAdviceResponse>[] = [
   ["NAMESPACE", ({ namespace }) => namespace],
   ["KEY RETENTION", ({ keyRetention }) => formatDuration(keyRetention)],
-  ["OBSERVED SINCE", ({ observedSince }) => formatMoment(observedSince)],
+  ["OBSERVED SINCE", ({ observedSince }) => new Moment(observedSince)],
   ["ADVICE", describeRecommendation],
 ];
 

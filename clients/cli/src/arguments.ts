@@ -43,10 +43,13 @@ export function parseByteCount(text: string): number {
   throw new InvalidArgumentError("It must be a number of bytes such as 65536, 64KiB or 5GiB.");
 }
 
-/** Parses a SHA-256 fingerprint in hexadecimal. @throws InvalidArgumentError. */
+/** Parses a SHA-256 fingerprint in hexadecimal, or in base64 as `--json` prints it. @throws InvalidArgumentError. */
 export function parseFingerprint(text: string): Uint8Array<ArrayBuffer> {
   if (/^[\da-f]{64}$/i.test(text)) return Uint8Array.from(Buffer.from(text, "hex"));
-  throw new InvalidArgumentError("It must be 64 hexadecimal digits, as records show prints them.");
+  if (/^[\w+/-]{43}=?$/.test(text)) return Uint8Array.from(Buffer.from(text, "base64"));
+  throw new InvalidArgumentError(
+    "It must be 64 hexadecimal digits, as records show prints them, or base64, as --json prints it.",
+  );
 }
 
 /** Parses "true" or "false", in any case. @throws InvalidArgumentError. */

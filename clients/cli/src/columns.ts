@@ -1,11 +1,11 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { type ApiKey, type AuditEvent, AuditEvent_Outcome, type Replica } from "@onceward/client/admin";
 import { type Column, enumName } from "./output.ts";
-import { formatMoment } from "./times.ts";
+import { formatMoment, Moment } from "./times.ts";
 
 /** The columns of audit events. The resource before and after the change is in `--json`. */
 export const AUDIT_COLUMNS: readonly Column<AuditEvent>[] = [
-  ["AT", ({ at }) => formatMoment(at)],
+  ["AT", ({ at }) => new Moment(at)],
   ["ACTOR", ({ actor }) => actor],
   ["ACTION", ({ action }) => action],
   ["TARGET", ({ target }) => target],
@@ -24,8 +24,8 @@ export const REPLICA_COLUMNS: readonly Column<Replica>[] = [
   ["REPLICA", ({ id }) => id],
   ["HOST", ({ host }) => host || "-"],
   ["VERSION", ({ version }) => version],
-  ["STARTED", ({ startedAt }) => formatMoment(startedAt)],
-  ["SEEN", ({ seenAt }) => formatMoment(seenAt)],
+  ["STARTED", ({ startedAt }) => new Moment(startedAt)],
+  ["SEEN", ({ seenAt }) => new Moment(seenAt)],
   ["DEGRADED", ({ degraded }) => degraded.join(",") || "no"],
   ["CALLS", ({ load }) => `${load?.callsInFlight ?? "-"}`],
   ["OPERATIONS/S", ({ load }) => load?.operationsPerSecond.toFixed(1) ?? "-"],
@@ -38,8 +38,8 @@ export const REPLICA_COLUMNS: readonly Column<Replica>[] = [
 export const KEY_COLUMNS = {
   id: ["KEY", ({ id }) => id],
   label: ["LABEL", ({ label }) => label || "-"],
-  created: ["CREATED", ({ createdAt }) => formatMoment(createdAt)],
-  lastUsed: ["LAST USED", ({ lastUsedAt }) => formatMoment(lastUsedAt)],
+  created: ["CREATED", ({ createdAt }) => new Moment(createdAt)],
+  lastUsed: ["LAST USED", ({ lastUsedAt }) => new Moment(lastUsedAt)],
   ends: ["ENDS", endOf],
 } as const satisfies Readonly<Record<string, Column<ApiKey>>>;
 

@@ -11,7 +11,7 @@ const program = new Command("onceward")
       .addCommand(
         new Command("list")
           .addOption(new Option("--state <state>").choices(["ambiguous", "completed"]))
-          .option("--namespace <name>"),
+          .option("-n, --namespace <name>"),
       )
       .addCommand(new Command("show").argument("<namespace>").argument("<key>")),
   )

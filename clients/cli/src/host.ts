@@ -9,8 +9,12 @@ export interface Host {
   readonly homeDir: string;
   /** Whether a person at a terminal can answer questions. */
   readonly isInteractive: boolean;
+  /** Whether a person sees results as they are written, and no program reads them. */
+  readonly isTerminal: boolean;
   /** Writes results, to standard output. */
   write(text: string): void;
+  /** Writes the headings of a table, to standard output: in bold on a terminal that shows colours. */
+  writeHeading(text: string): void;
   /** Writes errors, questions and remarks, to standard error. */
   warn(text: string): void;
   /** Asks a question. Resolves with the typed line, without its line break. */
@@ -24,6 +28,7 @@ export function printing(host: Host): Host {
   return {
     ...host,
     write: (text) => host.write(printable(text)),
+    writeHeading: (text) => host.writeHeading(printable(text)),
     warn: (text) => host.warn(printable(text)),
     ask: (question) => host.ask(printable(question)),
   };

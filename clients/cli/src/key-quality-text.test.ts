@@ -3,6 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { KeyDefect, KeyQualitySchema } from "@onceward/client/admin";
 import { expect, test } from "vitest";
 import { describeQuality, QUALITY_COLUMNS } from "./key-quality-text.ts";
+import { cellText } from "./output.ts";
 
 const QUALITY = create(KeyQualitySchema, {
   namespace: "charges",
@@ -42,7 +43,7 @@ Not known yet: uuid per claim (needs 655 more claims).
 });
 
 test("a list of namespaces says what is suspected in each", () => {
-  const cells = (quality: typeof QUALITY) => QUALITY_COLUMNS.map(([, cell]) => cell(quality));
+  const cells = (quality: typeof QUALITY) => QUALITY_COLUMNS.map(([, cell]) => cellText(cell(quality)));
   expect(cells(QUALITY)).toEqual(["charges", "12,345", "2026-01-31T09:00:00Z", "new key per retry"]);
   const nothing = create(KeyQualitySchema, { namespace: "mail" });
   expect(cells(nothing).at(-1)).toBe("nothing");

@@ -6,13 +6,13 @@ import {
   type KeySuspicion,
 } from "@onceward/client/admin";
 import { type Column, enumName } from "./output.ts";
-import { formatMoment } from "./times.ts";
+import { formatMoment, Moment } from "./times.ts";
 
 /** The columns of a list of namespaces. */
 export const QUALITY_COLUMNS: readonly Column<KeyQuality>[] = [
   ["NAMESPACE", ({ namespace }) => namespace],
   ["CLAIMS", ({ claims }) => claims.toLocaleString("en")],
-  ["OBSERVED SINCE", ({ observedSince }) => formatMoment(observedSince)],
+  ["OBSERVED SINCE", ({ observedSince }) => new Moment(observedSince)],
   [
     "SUSPECTED",
     ({ suspicions }) => suspicions.map(({ defect }) => defectName(defect)).join(", ") || "nothing",

@@ -2,6 +2,7 @@
 import { homedir } from "node:os";
 import { createInterface } from "node:readline/promises";
 import { text } from "node:stream/consumers";
+import { styleText } from "node:util";
 import { runProgram } from "./program.ts";
 
 // The reader, such as head, may close the pipe early.
@@ -12,7 +13,10 @@ process.exitCode = await runProgram({
   env: process.env,
   homeDir: homedir(),
   isInteractive: process.stdin.isTTY === true && process.stderr.isTTY === true,
+  isTerminal: process.stdout.isTTY === true,
   write: (output) => process.stdout.write(output),
+  // Plain in pipes, and with NO_COLOR (https://no-color.org).
+  writeHeading: (text) => process.stdout.write(styleText("bold", text, { stream: process.stdout })),
   warn: (output) => process.stderr.write(output),
   readInput: () => text(process.stdin),
   async ask(question) {

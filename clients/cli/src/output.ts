@@ -3,9 +3,10 @@ import type { Host } from "./host.ts";
 import type { Listed } from "./pages.ts";
 import { renderTable } from "./table.ts";
 import { printableJson } from "./terminal.ts";
+import type { Moment } from "./times.ts";
 
 /** A column of a table: its heading, and a function that returns an item's cell. */
-export type Column<Item> = readonly [heading: string, cell: (item: Item) => string];
+export type Column<Item> = readonly [heading: string, cell: (item: Item) => string | Moment];
 
 /** Prints results: text for people, or with `--json` the message as Protobuf JSON with every field. */
 export class Output {
@@ -40,13 +41,14 @@ export class Output {
     if (this.isJson) {
       this.#host.write(stringify(items.map(toValue)));
     } else {
-      const rows = items.map((item) => columns.map(([, cell]) => cell(item)));
-      this.#host.write(
-        renderTable(
-          columns.map(([heading]) => heading),
-          rows,
-        ),
-      );
+      const nowMs = this.#host.isTerminal ? Date.now() : undefined;
+      const rows = items.map((item) => columns.map(([, cell]) => cellText(cell(item), nowMs)));
+      const [headings = "", ...lines] = renderTable(
+        columns.map(([heading]) => heading),
+        rows,
+      ).split(/(?<=\n)/);
+      this.#host.writeHeading(headings);
+      this.#host.write(lines.join(""));
     }
     if (hasMore) this.#host.warn(`There are more than ${items.length}; --limit sets how many are shown.\n`);
   }
@@ -65,6 +67,11 @@ export class Output {
   remark(text: string): void {
     if (!this.isJson) this.#host.warn(text);
   }
+}
+
+/** Returns a cell's text; with `nowMs`, times are relative to it. */
+export function cellText(cell: string | Moment, nowMs?: number): string {
+  return typeof cell === "string" ? cell : cell.format(nowMs);
 }
 
 /** Returns a message as Protobuf JSON with every field. */

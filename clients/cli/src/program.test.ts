@@ -10,7 +10,11 @@ function hostWith(args: readonly string[]) {
     env: { XDG_CONFIG_HOME: "/nowhere" },
     homeDir: "/nowhere",
     isInteractive: false,
+    isTerminal: false,
     write: (text) => {
+      printed.out += text;
+    },
+    writeHeading: (text) => {
       printed.out += text;
     },
     warn: (text) => {

@@ -53,7 +53,7 @@ export async function runProgram(terminal: Host): Promise<ExitCode> {
 /** Returns whether errors are printed as JSON. Known before the arguments are parsed, which may fail. */
 function isJson({ args }: Host): boolean {
   const end = args.indexOf("--");
-  return (end === -1 ? args : args.slice(0, end)).includes("--json");
+  return (end === -1 ? args : args.slice(0, end)).some((arg) => arg === "--json" || arg === "-j");
 }
 
 /** Returns the program with all its commands. */
@@ -61,10 +61,10 @@ export function createProgram(host: Host): Command {
   const program = new Command("onceward")
     .description("Tunes and operates Onceward, idempotency as a service.")
     .version(VERSION, "--version", "print the version")
-    .option("--profile <name>", "use this profile")
-    .option("--address <url>", "the service's address, such as http://localhost:50051")
+    .option("-p, --profile <name>", "use this profile")
+    .option("-a, --address <url>", "the service's address, such as http://localhost:50051")
     .option("--api-key-stdin", "read the API key from standard input")
-    .option("--json", "print results and errors as JSON, for programs")
+    .option("-j, --json", "print results and errors as JSON, for programs")
     .addHelpText("after", AFTER_HELP)
     .configureOutput({
       writeOut: host.write,

@@ -23,7 +23,7 @@ export interface RecordFilterOptions {
 /** Adds the options that select records and order them. */
 export function withRecordFilter(made: Command): Command {
   return made
-    .option("--namespace <name>", "only records in this namespace")
+    .option("-n, --namespace <name>", "only records in this namespace")
     .addOption(choiceOption("--state <state>", "only records in this state", choicesOf(Record_State)))
     .option("--prefix <text>", "only keys with this prefix")
     .option("--key <key>", "only exactly this key, in any namespace; with no other filter but --namespace")

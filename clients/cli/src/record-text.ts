@@ -20,8 +20,12 @@ export function stateName(state: Record_State): string {
  * Returns a record's fields as text; fields that are not set are skipped.
  *
  * @param auditTarget the record's name in audit events, if it is known.
+ * @param showsResult whether contents are shown, and not only their sizes: they can be personal data.
  */
-export function describeRecord(record: RecordMessage, auditTarget = ""): string {
+export function describeRecord(
+  record: RecordMessage,
+  { auditTarget = "", showsResult = false } = {},
+): string {
   const { checkpoint, result, resultExpired } = record;
   const facts: readonly (readonly [string, string])[] = [
     ["namespace", record.namespace],
@@ -37,10 +41,14 @@ export function describeRecord(record: RecordMessage, auditTarget = ""): string 
     ["completed", formatMoment(record.completedAt)],
     ["released", formatMoment(record.releasedAt)],
     ["release reason", record.releaseReason],
-    ["checkpoint", checkpoint === undefined ? "" : describeCheckpoint(checkpoint)],
+    ["checkpoint", checkpoint === undefined ? "" : describeCheckpoint(checkpoint, showsResult)],
     [
       "result",
-      result === undefined ? (resultExpired ? "its retention has ended" : "") : describeResult(result),
+      result === undefined
+        ? resultExpired
+          ? "its retention has ended"
+          : ""
+        : describeResult(result, showsResult),
     ],
     ["result expires", formatMoment(record.resultExpiresAt)],
     ["expires", formatMoment(record.expiresAt)],
@@ -65,17 +73,18 @@ export function describeAttempts(attempts: readonly Attempt[]): string {
   );
 }
 
-function describeResult({ kind, payload, contentType }: Result): string {
-  return `${enumName(Result_Kind, kind)} ${describeBytes(payload)}${contentType && ` (${contentType})`}`;
+function describeResult({ kind, payload, contentType }: Result, isShown: boolean): string {
+  return `${enumName(Result_Kind, kind)} ${describeBytes(payload, isShown)}${contentType && ` (${contentType})`}`;
 }
 
-function describeCheckpoint({ name, state }: Checkpoint): string {
-  return state.byteLength === 0 ? name : `${name} ${describeBytes(state)}`;
+function describeCheckpoint({ name, state }: Checkpoint, isShown: boolean): string {
+  return state.byteLength === 0 ? name : `${name} ${describeBytes(state, isShown)}`;
 }
 
-/** Returns bytes as text if they are UTF-8; `--json` prints other bytes. */
-function describeBytes(bytes: Uint8Array): string {
+/** Returns bytes as text if they are shown and UTF-8, else their number; `--json` prints other bytes. */
+function describeBytes(bytes: Uint8Array, isShown: boolean): string {
   if (bytes.byteLength === 0) return "empty";
+  if (!isShown) return `${bytes.byteLength} bytes, shown with --result`;
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
   } catch {

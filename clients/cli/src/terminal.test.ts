@@ -19,7 +19,9 @@ function newTerminal(...args: string[]) {
     env: {},
     homeDir: "/nonexistent",
     isInteractive: true,
+    isTerminal: false,
     write: print,
+    writeHeading: print,
     warn: print,
     ask: async (question) => {
       print(question);

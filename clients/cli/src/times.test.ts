@@ -1,7 +1,7 @@
-import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { InvalidArgumentError } from "commander";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { formatDuration, formatMoment, parseDuration, parseFuture, parsePast } from "./times.ts";
+import { formatDuration, formatMoment, Moment, parseDuration, parseFuture, parsePast } from "./times.ts";
 
 test.each([
   ["250ms", 250],
@@ -56,4 +56,13 @@ test.each(["", "yesterday", "2026-01-31", "2026-01-31T09:00:00", "2026-13-01T00:
 
 test("no moment is a dash", () => {
   expect(formatMoment(undefined)).toBe("-");
+});
+
+test("a time in a table is relative on a terminal, and absolute in a pipe", () => {
+  const at = timestampFromMs(Date.parse("2026-01-31T09:00:00Z"));
+  const nowMs = Date.parse("2026-01-31T10:59:00Z");
+  expect(new Moment(at).format(nowMs)).toBe("1h ago");
+  expect(new Moment(at).format(nowMs - 2 * 3_600_000)).toBe("in 1m");
+  expect(new Moment(at).format(undefined)).toBe("2026-01-31T09:00:00Z");
+  expect(new Moment(undefined).format(nowMs)).toBe("-");
 });

@@ -42,6 +42,30 @@ function parseMoment(text: string, direction: 1 | -1): Timestamp {
   );
 }
 
+/** A time in a table: relative to now on a terminal, and absolute in pipes. */
+export class Moment {
+  readonly #at: Timestamp | undefined;
+
+  constructor(at: Timestamp | undefined) {
+    this.#at = at;
+  }
+
+  /** Returns the text; with `nowMs`, how long before or after it, such as "5m ago". */
+  format(nowMs: number | undefined): string {
+    if (nowMs === undefined || this.#at === undefined) return formatMoment(this.#at);
+    const distanceMs = timestampMs(this.#at) - nowMs;
+    const [unit, unitMs] = UNITS.find(([, ms]) => Math.abs(distanceMs) >= ms) ?? ["s", 1000];
+    const text = `${Math.floor(Math.abs(distanceMs) / unitMs)}${unit}`;
+    return distanceMs > 0 ? `in ${text}` : `${text} ago`;
+  }
+}
+
+const UNITS = [
+  ["d", 86_400_000],
+  ["h", 3_600_000],
+  ["m", 60_000],
+] as const;
+
 /** Returns a time to the second, in UTC; "-" for undefined. */
 export function formatMoment(moment: Timestamp | undefined): string {
   if (moment === undefined) return "-";

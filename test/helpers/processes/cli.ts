@@ -84,7 +84,11 @@ async function runHere(
     env,
     homeDir: NO_PROFILES,
     isInteractive: answer !== undefined,
+    isTerminal: false,
     write: (text) => {
+      printed.stdout += text;
+    },
+    writeHeading: (text) => {
       printed.stdout += text;
     },
     warn: (text) => {

@@ -75,6 +75,11 @@ function countAll(buffer: FirstClaimsBuffer) {
 const depthOf = createDepthOf(81985529216486895n);
 let kept = 0;
 const costs = {
+  "counting how long a claim took": measure(() => {
+    const meter = createUsageMeter(() => {});
+    meter.count({ tenantId: 1, namespace: "charges" }, "completions");
+    for (let n = 0; n < CLAIMS; n++) meter.took({ tenantId: 1, namespace: "charges" }, 1 + (n % 16));
+  }),
   "counting, namespace not sampled": measure(countAll(bufferOf(false))),
   "counting, namespace sampled": measure(countAll(bufferOf(true))),
   "counting, keys observed, one fingerprint in 256 sampled": measure(countAll(bufferOf(false, 8))),

@@ -7,6 +7,7 @@ import type { Command } from "commander";
 import { ADVICE_COLUMNS, describeAdvice } from "../advice-text.ts";
 import { parsePerMillion } from "../arguments.ts";
 import type { Host } from "../host.ts";
+import { requireNamespace } from "../namespace-names.ts";
 import { collectPages } from "../pages.ts";
 import { type Session, sessions } from "../session.ts";
 import { parsePast } from "../times.ts";
@@ -40,6 +41,7 @@ export function adviceCommand(host: Host): Command {
           client.getRetentionAdvice({ namespace, maxLatePerMillion: maxLate }, call);
         if (name !== undefined) {
           const advice = await advise(name);
+          if (advice.observedSince === undefined) await requireNamespace(client, call, name);
           return output.message(GetRetentionAdviceResponseSchema, advice, () => describeAdvice(advice));
         }
         const used = await usedNamespaces(session);

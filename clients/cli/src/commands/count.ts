@@ -11,7 +11,7 @@ import type { Host } from "../host.ts";
 import { namespaceNames } from "../namespace-names.ts";
 import { asJson, type Column } from "../output.ts";
 import { type Session, sessions } from "../session.ts";
-import { formatMoment } from "../times.ts";
+import { Moment } from "../times.ts";
 import { command, type LimitOption, withLimit } from "./group.ts";
 
 /** A namespace's records by state. */
@@ -27,7 +27,7 @@ const COLUMNS: readonly Column<Counted>[] = [
   ["COMPLETED", ({ counts }) => `${counts.completed}`],
   ["RELEASED", ({ counts }) => `${counts.released}`],
   ["AMBIGUOUS", ({ counts }) => `${counts.ambiguous}`],
-  ["AMBIGUOUS SINCE", ({ counts }) => formatMoment(counts.oldestAmbiguousSince)],
+  ["AMBIGUOUS SINCE", ({ counts }) => new Moment(counts.oldestAmbiguousSince)],
 ];
 
 /** Returns `records count`. */

@@ -33,12 +33,12 @@ export function group(name: string, description: string, commands: readonly Comm
 }
 
 export function withLimit(made: Command, limit = DEFAULT_LIMIT): Command {
-  return made.option("--limit <count>", "the largest number of items to show", parseLimit, limit);
+  return made.option("-l, --limit <count>", "the largest number of items to show", parseLimit, limit);
 }
 
 /** Adds the option of a change that asks for confirmation. */
 export function withYes(made: Command): Command {
-  return made.option("--yes", "do not ask for confirmation");
+  return made.option("-y, --yes", "do not ask for confirmation");
 }
 
 /** Adds the options of a policy change. */

@@ -7,6 +7,7 @@ import type { Host } from "../host.ts";
 import { describeRecord } from "../record-text.ts";
 import { sessions } from "../session.ts";
 import { command } from "./group.ts";
+import type { ResultOption } from "./records.ts";
 
 /** Returns `onceward lookup`: a key's record, as a caller sees it. */
 export function lookupCommand(host: Host): Command {
@@ -15,13 +16,16 @@ export function lookupCommand(host: Host): Command {
     "lookup <namespace> <key>",
     "Shows a key's record, with a caller's API key, without changing it.",
     "lookup charges order-1 --profile payments",
-  ).action(
-    asCaller(async ({ client, call, output }, namespace: string, key: string, _options: object) => {
-      const { record } = await client.api.lookup({ namespace, key }, call);
-      if (record === undefined) throw new Outcome(EXIT.notFound, "The key is unknown, or forgotten.");
-      output.message(RecordSchema, record, () => describeRecord(record));
-    }),
-  );
+    "lookup charges order-1 --result",
+  )
+    .option("--result", "show the contents of the result and the checkpoint")
+    .action(
+      asCaller(async ({ client, call, output }, namespace: string, key: string, { result }: ResultOption) => {
+        const { record } = await client.api.lookup({ namespace, key }, call);
+        if (record === undefined) throw new Outcome(EXIT.notFound, "The key is unknown, or forgotten.");
+        output.message(RecordSchema, record, () => describeRecord(record, { showsResult: result === true }));
+      }),
+    );
 }
 
 function connectCaller(credentials: Credentials) {

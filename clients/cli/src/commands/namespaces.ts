@@ -13,7 +13,7 @@ import { POLICY_FIELDS, policyRows } from "../policy-fields.ts";
 import { namespacePolicy } from "../policy-targets.ts";
 import { sessions } from "../session.ts";
 import { renderFacts, renderTable } from "../table.ts";
-import { formatDuration, formatMoment } from "../times.ts";
+import { formatDuration, formatMoment, Moment } from "../times.ts";
 import { command, group, type LimitOption, withLimit, withPolicyChange, withYes } from "./group.ts";
 
 /** Returns `onceward namespaces …`: namespaces with a policy of their own. */
@@ -34,7 +34,7 @@ export function namespaceCommands(host: Host): Command {
             "ON LEASE EXPIRY",
             ({ effectivePolicy }) => new Map(policyRows(effectivePolicy)).get("on lease expiry") ?? "",
           ],
-          ["CREATED", ({ createdAt }) => formatMoment(createdAt)],
+          ["CREATED", ({ createdAt }) => new Moment(createdAt)],
         ]);
       }),
     ),

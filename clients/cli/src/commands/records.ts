@@ -14,9 +14,14 @@ import { describeAttempts, describeRecord, stateName } from "../record-text.ts";
 import { readResolution, resolutionMessage } from "../resolution.ts";
 import { type ResolveMatchingOptions, resolveMatching } from "../resolve-matching.ts";
 import { sessions } from "../session.ts";
-import { formatMoment, parsePast } from "../times.ts";
+import { Moment, parsePast } from "../times.ts";
 import { countCommand } from "./count.ts";
 import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
+
+/** The option of commands that show a record. */
+export interface ResultOption {
+  readonly result?: true;
+}
 
 interface ResolveOptions extends ResolveMatchingOptions {
   readonly fencingToken?: bigint;
@@ -58,8 +63,8 @@ function listCommand(host: Host): Command {
         ["STATE", (record) => stateName(record.state)],
         ["ATTEMPT", (record) => `${record.attempt}`],
         ["OWNER", (record) => record.owner || "-"],
-        ["CLAIMED", (record) => formatMoment(record.claimedAt)],
-        ["EXPIRES", (record) => formatMoment(record.expiresAt)],
+        ["CLAIMED", (record) => new Moment(record.claimedAt)],
+        ["EXPIRES", (record) => new Moment(record.expiresAt)],
       ]);
     }),
   );
@@ -69,21 +74,25 @@ function showCommand(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
   return command(
     "show <namespace> <key>",
-    "Shows a key's record, with its result and its last attempts.",
+    "Shows a key's record and its last attempts, and its result if it is asked for.",
     "records show charges order-1",
+    "records show charges order-1 --result",
     "records show charges order-1 --json",
-  ).action(
-    asAdmin(async ({ client, call, output }, namespace: string, key: string, _options: object) => {
-      const reply = await client.getRecord({ namespace, key }, call);
-      const { record, attempts, auditTarget } = reply;
-      if (record === undefined) return;
-      output.message(
-        GetRecordResponseSchema,
-        reply,
-        () => `${describeRecord(record, auditTarget)}\n${describeAttempts(attempts)}`,
-      );
-    }),
-  );
+  )
+    .option("--result", "show the contents of the result and the checkpoint")
+    .action(
+      asAdmin(async ({ client, call, output }, namespace: string, key: string, { result }: ResultOption) => {
+        const reply = await client.getRecord({ namespace, key }, call);
+        const { record, attempts, auditTarget } = reply;
+        if (record === undefined) return;
+        output.message(
+          GetRecordResponseSchema,
+          reply,
+          () =>
+            `${describeRecord(record, { auditTarget, showsResult: result === true })}\n${describeAttempts(attempts)}`,
+        );
+      }),
+    );
 }
 
 function resolveCommand(host: Host): Command {

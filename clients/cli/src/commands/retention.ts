@@ -11,14 +11,14 @@ import { Argument, type Command } from "commander";
 import { parseId, readFieldOptions } from "../arguments.ts";
 import { UsageError } from "../failure.ts";
 import type { Host } from "../host.ts";
-import { type Column, enumName } from "../output.ts";
+import { type Column, cellText, enumName } from "../output.ts";
 import { collectPages } from "../pages.ts";
 import { changePolicy, type PolicyChangeOptions } from "../policy-change.ts";
 import { RETENTION_FIELDS } from "../policy-fields.ts";
 import { namespacePolicy, tenantPolicy } from "../policy-targets.ts";
 import { type Session, sessions } from "../session.ts";
 import { renderFacts } from "../table.ts";
-import { formatMoment } from "../times.ts";
+import { Moment } from "../times.ts";
 import { command, group, type LimitOption, withLimit, withPolicyChange } from "./group.ts";
 
 const WATCH_INTERVAL_MS = 1000;
@@ -31,8 +31,8 @@ const JOB_COLUMNS: readonly Column<RecordJob>[] = [
   ["EXAMINED", ({ recordsExamined }) => `${recordsExamined}`],
   ["CHANGED", ({ recordsChanged }) => `${recordsChanged}`],
   ["FORGOTTEN", ({ recordsForgotten }) => `${recordsForgotten}`],
-  ["STARTS", ({ startsAt }) => formatMoment(startsAt)],
-  ["FINISHED", ({ finishedAt }) => formatMoment(finishedAt)],
+  ["STARTS", ({ startsAt }) => new Moment(startsAt)],
+  ["FINISHED", ({ finishedAt }) => new Moment(finishedAt)],
 ];
 
 /** Returns `onceward retention …`: how long keys and results are remembered. */
@@ -100,7 +100,7 @@ async function showJob(session: Session<TenantAdmin>, id: bigint, watch: boolean
     if (job === undefined) return;
     if (!watch || job.finishedAt !== undefined) {
       return output.message(RecordJobSchema, job, () =>
-        renderFacts(JOB_COLUMNS.map(([heading, cell]) => [heading.toLowerCase(), cell(job)])),
+        renderFacts(JOB_COLUMNS.map(([heading, cell]) => [heading.toLowerCase(), cellText(cell(job))])),
       );
     }
     const progress = describeProgress(job);

@@ -1,16 +1,36 @@
-import { createOperator, type TenantUsage, TenantUsageSchema } from "@onceward/client/admin";
+import {
+  createOperator,
+  ListTenantUsageRequest_Order,
+  type TenantUsage,
+  TenantUsageSchema,
+} from "@onceward/client/admin";
 import type { Command } from "commander";
+import { choiceOption } from "../choices.ts";
 import type { Host } from "../host.ts";
 import type { Column } from "../output.ts";
 import { collectPages } from "../pages.ts";
 import { sessions } from "../session.ts";
-import { formatMoment } from "../times.ts";
+import { Moment } from "../times.ts";
 import { command, type LimitOption, withLimit } from "./group.ts";
+
+interface UsageOptions extends LimitOption {
+  readonly sort?: ListTenantUsageRequest_Order;
+  readonly search?: string;
+}
+
+const ORDERS = {
+  name: ListTenantUsageRequest_Order.UNSPECIFIED,
+  rate: ListTenantUsageRequest_Order.RATE,
+  refused: ListTenantUsageRequest_Order.REFUSED,
+  usage: ListTenantUsageRequest_Order.USAGE,
+};
 
 const COLUMNS: readonly Column<TenantUsage>[] = [
   ["TENANT", ({ tenant }) => tenant],
+  ["CLAIMS/S", ({ now }) => (now?.claimsPerSecond ?? 0).toFixed(1)],
   ["RECENT CLAIMS", ({ recentClaims }) => `${recentClaims}`],
-  ["SINCE", ({ recentSince }) => formatMoment(recentSince)],
+  ["REFUSED", ({ recentRefused }) => `${recentRefused}`],
+  ["SINCE", ({ recentSince }) => new Moment(recentSince)],
   ["LIVE RECORDS", ({ liveRecords, quotas }) => ofQuota(liveRecords, quotas?.liveRecords)],
   ["STORED BYTES", ({ storedBytes, quotas }) => ofQuota(storedBytes, quotas?.storedBytes)],
   ["NAMESPACES", ({ declaredNamespaces }) => `${declaredNamespaces}`],
@@ -26,20 +46,25 @@ export function tenantUsageCommand(host: Host): Command {
       "Lists tenants, or one of them, with their use beside their quotas. Records and bytes are counted only while a quota for them is set.",
       "operator usage",
       "operator usage acme",
-      "operator usage --json",
+      "operator usage --sort rate --limit 10",
+      "operator usage --search staging --json",
     ),
-  ).action(
-    asOperator(async ({ client, call, output }, tenant: string | undefined, { limit }: LimitOption) => {
-      const listed = await collectPages(limit, async (page) => {
-        const { tenants, nextPageToken } = await client.listTenantUsage(
-          { tenant: tenant ?? "", ...page },
-          call,
-        );
-        return { items: tenants, nextPageToken };
-      });
-      output.list(TenantUsageSchema, listed, COLUMNS);
-    }),
-  );
+  )
+    .addOption(choiceOption("--sort <order>", "the most first, by this; default: by name", ORDERS))
+    .option("--search <text>", "only tenants whose names contain this")
+    .action(
+      asOperator(async ({ client, call, output }, tenant: string | undefined, options: UsageOptions) => {
+        const { limit, sort = ListTenantUsageRequest_Order.UNSPECIFIED, search = "" } = options;
+        const listed = await collectPages(limit, async (page) => {
+          const { tenants, nextPageToken } = await client.listTenantUsage(
+            { tenant: tenant ?? "", order: sort, search, ...page },
+            call,
+          );
+          return { items: tenants, nextPageToken };
+        });
+        output.list(TenantUsageSchema, listed, COLUMNS);
+      }),
+    );
 }
 
 function ofQuota(used: bigint | undefined, quota: bigint | undefined): string {

@@ -16,7 +16,7 @@ import type { Output } from "../output.ts";
 import { collectPages } from "../pages.ts";
 import { sessions } from "../session.ts";
 import { describeTenant, stateName } from "../tenant-text.ts";
-import { formatMoment } from "../times.ts";
+import { Moment } from "../times.ts";
 import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
 
 interface ReasonOption {
@@ -70,7 +70,7 @@ function listCommand(host: Host): Command {
         ["STATE", ({ state }) => stateName(state)],
         ["OPERATIONS/S", ({ quotas }) => `${quotas?.operationsPerSecond ?? "unlimited"}`],
         ["LIVE RECORDS", ({ quotas }) => `${quotas?.liveRecords ?? "unlimited"}`],
-        ["CREATED", ({ createdAt }) => formatMoment(createdAt)],
+        ["CREATED", ({ createdAt }) => new Moment(createdAt)],
       ]);
     }),
   );
@@ -118,14 +118,18 @@ function limitsCommand(host: Host): Command {
 function stateCommands(host: Host): Command[] {
   const asOperator = sessions(host, createOperator);
   return [
-    command(
-      "suspend <tenant>",
-      "Refuses a tenant's calls on every replica within 10 s; its records stay.",
-      "operator tenants suspend acme --reason 'unpaid since May'",
+    withYes(
+      command(
+        "suspend <tenant>",
+        "Refuses a tenant's calls on every replica within 10 s; its records stay.",
+        "operator tenants suspend acme --reason 'unpaid since May'",
+      ),
     )
       .requiredOption("--reason <text>", "why, for the audit")
       .action(
-        asOperator(async ({ client, call, output }, name: string, { reason }: ReasonOption) => {
+        asOperator(async ({ client, call, output }, name: string, options: ReasonOption & YesOption) => {
+          const { reason } = options;
+          await confirm(host, options, `Refuse all calls of tenant ${name}?`);
           const { tenant } = await client.suspendTenant({ name, reason }, call);
           printTenant(output, tenant);
         }),

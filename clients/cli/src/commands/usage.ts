@@ -1,15 +1,18 @@
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationMs, type Timestamp } from "@bufbuild/protobuf/wkt";
 import {
   createTenantAdmin,
+  GetUsageNowResponseSchema,
   GetUsageRequest_Grouping,
   type UsageHour,
   UsageHourSchema,
+  type UsageNow,
 } from "@onceward/client/admin";
 import type { Command } from "commander";
 import type { Host } from "../host.ts";
 import { describeLateness, sumLateness } from "../lateness.ts";
 import { sessions } from "../session.ts";
-import { formatMoment, parsePast } from "../times.ts";
+import { renderTable } from "../table.ts";
+import { Moment, parsePast } from "../times.ts";
 import { collectUsage } from "../usage-hours.ts";
 import { command, group, type LimitOption, withLimit } from "./group.ts";
 
@@ -23,6 +26,15 @@ interface UsageOptions extends LimitOption {
 /** More than a month of one namespace's hours. */
 const DEFAULT_HOURS = 1000;
 
+/** What quotas refused, by reason. */
+const REFUSED = [
+  ["OVER RATE", "refusedByRate"],
+  ["OVER CALLS", "refusedByConcurrency"],
+  ["OVER RECORDS", "refusedByRecords"],
+  ["OVER BYTES", "refusedByBytes"],
+  ["ONLY COUNTED", "wouldBeRefused"],
+] as const;
+
 type Counter =
   | "claims"
   | "granted"
@@ -31,10 +43,26 @@ type Counter =
   | "ambiguous"
   | "mismatches"
   | "lateKeysRefused"
+  | (typeof REFUSED)[number][1]
   | "reclaims"
   | "fenced"
   | "completions"
   | "swept";
+
+const NOW_COLUMNS: readonly (readonly [string, (now: UsageNow) => string])[] = [
+  ["NAMESPACE", ({ namespace }) => namespace || "-"],
+  ["CLAIMS/S", ({ claimsPerSecond }) => claimsPerSecond.toFixed(1)],
+  ["DUPLICATES", ({ duplicates }) => `${duplicates}`],
+  ["MISMATCHES", ({ mismatches }) => `${mismatches}`],
+  ["TOO OLD", ({ lateKeysRefused }) => `${lateKeysRefused}`],
+  ...REFUSED.map(([heading, counter]) => [heading, (now: UsageNow) => `${now[counter]}`] as const),
+  ["HALF WITHIN", ({ medianLatency }) => latency(medianLatency)],
+  ["99 OF 100 WITHIN", ({ p99Latency }) => latency(p99Latency)],
+];
+
+function latency(duration: Duration | undefined): string {
+  return duration === undefined ? "-" : `${durationMs(duration)} ms`;
+}
 
 /** Returns `onceward usage …`: claims by hour and namespace. */
 export function usageCommands(host: Host): Command {
@@ -50,7 +78,7 @@ export function usageCommands(host: Host): Command {
       ),
       DEFAULT_HOURS,
     )
-      .option("--namespace <name>", "only this namespace")
+      .option("-n, --namespace <name>", "only this namespace")
       .option("--after <time>", "from this hour on; default: 24 hours ago", parsePast)
       .option("--before <time>", "up to this time", parsePast)
       .option("--by-hour", "the sums of each hour, without how late duplicates came")
@@ -67,8 +95,8 @@ export function usageCommands(host: Host): Command {
           const count = (heading: string, counter: Counter) =>
             [heading, (usage: UsageHour) => `${usage[counter]}`] as const;
           output.list(UsageHourSchema, listed, [
-            ["HOUR", ({ hour }) => formatMoment(hour)],
-            ["NAMESPACE", (usage) => usage.namespace || "all"],
+            ["HOUR", ({ hour }) => new Moment(hour)],
+            ["NAMESPACE", (usage) => usage.namespace || (byHour ? "all" : "-")],
             count("CLAIMS", "claims"),
             count("GRANTED", "granted"),
             count("REPLAYED", "replayed"),
@@ -76,6 +104,7 @@ export function usageCommands(host: Host): Command {
             count("AMBIGUOUS", "ambiguous"),
             count("MISMATCHES", "mismatches"),
             count("TOO OLD", "lateKeysRefused"),
+            ...REFUSED.map(([heading, counter]) => count(heading, counter)),
             count("RECLAIMS", "reclaims"),
             count("FENCED", "fenced"),
             count("COMPLETIONS", "completions"),
@@ -86,5 +115,26 @@ export function usageCommands(host: Host): Command {
             host.write(describeLateness(name, buckets));
         }),
       ),
+    command(
+      "now [namespace]",
+      "Shows the last minute: claims a second, stopped duplicates, refused calls by reason and latency, of the tenant and its busiest namespaces.",
+      "usage now",
+      "usage now charges",
+    ).action(
+      asAdmin(async ({ client, call, output }, namespace: string | undefined, _options: object) => {
+        const now = await client.getUsageNow({ namespace: namespace ?? "" }, call);
+        output.message(GetUsageNowResponseSchema, now, () => {
+          const rows = [...(now.total ? [now.total] : []), ...now.namespaces];
+          return renderTable(
+            NOW_COLUMNS.map(([heading]) => heading),
+            rows.map((row, index) =>
+              NOW_COLUMNS.map(([, cell]) =>
+                cell(index === 0 ? { ...row, namespace: namespace ?? "all" } : row),
+              ),
+            ),
+          );
+        });
+      }),
+    ),
   ]);
 }

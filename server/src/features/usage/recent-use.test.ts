@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { LATENCY_BUCKETS, latencyBucket, latencyQuantileMs } from "./latency.ts";
-import { attempts, createRecentUse, RECENT_COUNTERS } from "./recent-use.ts";
+import { attempts, createRecentUse, latencyQuantileMs, RECENT_COUNTERS } from "./recent-use.ts";
 import type { UsageCount } from "./store/usage.ts";
 import { USAGE_COUNTERS, type UsageCounter } from "./usage.ts";
+import { LATENCY_BUCKETS, latencyBucket } from "./usage-meter.ts";
 
 /** A minute, in milliseconds since the Unix epoch. */
 const NOON = 1_764_158_400_000;

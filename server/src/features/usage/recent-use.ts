@@ -1,5 +1,5 @@
-import { LATENCY_BUCKETS } from "./latency.ts";
 import type { UsageCount } from "./store/usage.ts";
+import { LATENCY_BUCKETS, LATENCY_MS } from "./usage-meter.ts";
 
 /** What is counted of a minute, in the order of its numbers. */
 export const RECENT_COUNTERS = [
@@ -124,6 +124,18 @@ export function createRecentUse(startedAtMs: number, maxNamespaces = MAX_NAMESPA
       ended = [];
     },
   };
+}
+
+/** Returns the time within which a share of claims was answered, at most twice too long; undefined: there was no claim. */
+export function latencyQuantileMs(buckets: readonly number[], share: number): number | undefined {
+  const wanted = share * buckets.reduce((sum, count) => sum + count, 0);
+  if (wanted === 0) return undefined;
+  let counted = 0;
+  const bucket = buckets.findIndex((count) => {
+    counted += count;
+    return counted >= wanted;
+  });
+  return LATENCY_MS * 2 ** bucket;
 }
 
 /** Returns how many claims were answered or refused. */

@@ -2,7 +2,6 @@ import type { QuotaCause } from "../../core/admission/refusals.ts";
 import type { CountedClaim, OperationHooks, UsedNamespace } from "../../core/claims/after-operation.ts";
 import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
 import type { ClaimOutcome } from "../../core/domain/record.ts";
-import { LATENCY_BUCKETS, latencyBucket } from "./latency.ts";
 import { latenessBucket } from "./lateness.ts";
 import type { RetentionUsage, UsageCount } from "./store/usage.ts";
 import type { UsageCounter } from "./usage.ts";
@@ -41,6 +40,16 @@ const REFUSED: Partial<Record<QuotaCause, UsageCounter>> = {
  * have labels of metrics. Refused calls cost a caller nothing, so that their names would be many rows.
  */
 const MAX_REFUSED_NAMESPACES = 100;
+
+/** Buckets of how long claims took: the first is up to LATENCY_MS, each further one twice as long, the last one without a limit. */
+export const LATENCY_BUCKETS = 17;
+export const LATENCY_MS = 0.25;
+
+/** Returns the bucket of a duration. */
+export function latencyBucket(durationMs: number): number {
+  const bucket = Math.ceil(Math.log2(durationMs / LATENCY_MS));
+  return Math.min(Math.max(bucket, 0), LATENCY_BUCKETS - 1);
+}
 
 /** More changes of a policy between two flushes count under the last one. */
 const MAX_RETENTIONS = 4;

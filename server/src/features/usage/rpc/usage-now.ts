@@ -15,8 +15,7 @@ import {
 } from "../../../gen/onceward/v1/tenant_pb.ts";
 import type { TenantAdminOptions } from "../../administration/tenant/options.ts";
 import { administeredNamespace, administeredTenant } from "../../administration/tenant/own-tenant.ts";
-import { latencyQuantileMs } from "../latency.ts";
-import { RECENT_COUNTERS, type RecentCounts } from "../recent-use.ts";
+import { latencyQuantileMs, RECENT_COUNTERS, type RecentCounts } from "../recent-use.ts";
 import {
   addLastMinutes,
   type LastMinute,

@@ -9,7 +9,7 @@ alter table usage_hours
   add column would_be_refused bigint not null default 0;
 
 -- What each replica counted in the last minute, and the minutes of the last hour, so that any replica can add them up
--- (server/decisions/0026-what-happens-now.md). Unlogged: they cost no write-ahead log, and are worth nothing after a crash.
+-- (server/decisions/0027-what-happens-now.md). Unlogged: they cost no write-ahead log, and are worth nothing after a crash.
 create unlogged table usage_now (
   replica_id uuid primary key,
   valid_until timestamptz not null,
