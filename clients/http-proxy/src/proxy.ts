@@ -59,7 +59,8 @@ export class HttpProxy {
       const ending = endingOf(error);
       this.metrics.ended(ending);
       this.#warn(`${incoming.method} request ${ending}: ${reasonOf(error)}`);
-      refuse(outgoing, ending === "unreachable" ? 502 : 500);
+      // An error of the upstream service; one of a guarded call that was sent is answered by the guard.
+      refuse(outgoing, ending === "failed" ? 500 : 502);
     } finally {
       this.metrics.inFlight--;
     }

@@ -126,9 +126,10 @@ test("a refused connection releases the claim: nothing was sent, and the next at
 });
 
 test("a 5xx of the upstream service reaches the client, and the next attempt runs", async () => {
-  const effect = vi
-    .fn(charge)
-    .mockImplementationOnce((req, res) => void (req.resume(), res.writeHead(503).end("later")));
+  const effect = vi.fn(charge).mockImplementationOnce((req, res) => {
+    req.resume();
+    res.writeHead(503).end("later");
+  });
   const { charge: post } = await startWorld(world, effect);
   expect(await post()).toMatchObject({ status: 503, body: Buffer.from("later") });
   expect((await post()).status).toBe(201);
