@@ -132,6 +132,7 @@ if (!hasOnDemand && process.argv.includes("--project=on demand")) {
 }
 
 const CLIENT_SOURCE = fileURLToPath(new URL("clients/typescript/src/", import.meta.url));
+const PROXY_SOURCE = fileURLToPath(new URL("clients/http-proxy/src/index.ts", import.meta.url));
 
 /** The client's source: tests need no build. */
 const shared = {
@@ -139,6 +140,7 @@ const shared = {
     alias: [
       { find: /^@onceward\/client$/, replacement: `${CLIENT_SOURCE}index.ts` },
       { find: /^@onceward\/client\/(.*)$/, replacement: `${CLIENT_SOURCE}$1.ts` },
+      { find: /^@onceward\/http-proxy$/, replacement: PROXY_SOURCE },
       { find: "#sha256", replacement: `${CLIENT_SOURCE}wire/sha256-node.ts` },
       // As clients/console/vite.config.ts.
       { find: /^@onceward\/(decode|gen)\/(.*)$/, replacement: `${CLIENT_SOURCE}$1/$2` },

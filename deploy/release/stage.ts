@@ -13,7 +13,13 @@ export interface Stage {
 }
 
 /** The packages of a release by their folders, each after those that it is built with. */
-export const PACKAGE_DIRS = ["clients/typescript", "clients/cli", "clients/mcp-proxy", "server"] as const;
+export const PACKAGE_DIRS = [
+  "clients/typescript",
+  "clients/http-proxy",
+  "clients/cli",
+  "clients/mcp-proxy",
+  "server",
+] as const;
 
 /**
  * Extracts the current commit into an empty folder. Nothing comes from the working tree but the installed packages, so no

@@ -15,7 +15,7 @@ step("types of the console's tests", "tsc", ["-p", "test/console"]);
 step("types of the published client", "tsc", ["-p", "clients/typescript/tsconfig.build.json", "--noEmit"]);
 // With the client's source, which has not been built.
 const source = ["--customConditions", "@onceward/source", "--rootDir", "clients"];
-for (const program of ["cli", "mcp-proxy"]) {
+for (const program of ["cli", "http-proxy", "mcp-proxy"]) {
   const project = `clients/${program}/tsconfig.build.json`;
   step(`types of the published ${program}`, "tsc", ["-p", project, "--noEmit", ...source]);
 }

@@ -3,6 +3,7 @@ import { adviceCommand } from "./commands/advice.ts";
 import { auditCommands } from "./commands/audit.ts";
 import { completionCommand, completionWordsCommand } from "./commands/completion.ts";
 import { doctorCommand } from "./commands/connection-doctor.ts";
+import { httpProxyCommand } from "./commands/http-proxy.ts";
 import { jobCommands } from "./commands/jobs.ts";
 import { keyCommands } from "./commands/keys.ts";
 import { lookupCommand } from "./commands/lookup.ts";
@@ -88,6 +89,7 @@ export function createProgram(host: Host): Command {
     lookupCommand(host),
     whoAmICommand(host),
     doctorCommand(host),
+    httpProxyCommand(host),
     operatorCommands(host),
     completionCommand(host),
   ]) {

@@ -29,7 +29,7 @@ export type { AgentRun } from "./agents/agent-run.ts";
 export { type AiSdkMessage, type AiSdkOptions, aiSdkTools } from "./agents/ai-sdk.ts";
 export { type BlockedReason, ToolBlockedError } from "./agents/blocked.ts";
 export { claimOf } from "./agents/claim-of.ts";
-export { OutcomeUnknownError, type Resolution } from "./agents/hold.ts";
+export type { Resolution } from "./agents/hold.ts";
 export {
   type LangChainConfig,
   type LangChainOptions,
@@ -39,6 +39,7 @@ export {
 export type { AgentRunner, AgentRunOptions, ToolCall } from "./agents/options.ts";
 export type { CallOrigin } from "./agents/slots.ts";
 export { threadRuns } from "./agents/thread-runs.ts";
+export { OutcomeUnknownError } from "./run/outcome-unknown.ts";
 
 /**
  * Returns a run of an agent, to guard its tools: with `aiSdkTools`, `langChainTools`, or by its own `call`.

@@ -15,6 +15,7 @@ export type { HttpOptions } from "./http/options.ts";
 export type { Problem, ProblemBody, ProblemType } from "./http/problems.ts";
 export type { HttpProfile } from "./http/profiles.ts";
 export { formatIdempotencyKey, parseIdempotencyKey } from "./keys/idempotency-key.ts";
+export { OutcomeUnknownError } from "./run/outcome-unknown.ts";
 
 /**
  * A fetch-style handler. The claim is undefined for a request that is not guarded. `Rest` are the platform's arguments
@@ -66,7 +67,8 @@ export type FetchHandler<Rest extends readonly unknown[] = []> = (
  * - A key whose record is forgotten and that was made too long ago (the policy's `late_keys`): 410. Only keys that are UUIDs of
  *   version 1, 6 or 7, or ULIDs, say when they were made.
  * - Responses of 5xx, 401, 408, 425 and 429 (`stores`) are sent and not stored, so that the next attempt runs. If the
- *   handler throws, the claim is released, too, and the error is rethrown.
+ *   handler throws, the claim is released, too, and the error is rethrown. A handler that can't know whether it had its effect
+ *   throws an {@link OutcomeUnknownError}: the client gets 409 `ambiguous`, and the claim is left to the namespace's policy.
  * - A client's disconnect does not stop the handler: its response is stored for the repeat. A handler that has not
  *   answered `abandonAfterMs` after the disconnect (`request.signal`) is abandoned: its lease expires.
  * - If the service is unreachable, nothing runs: 503 with Retry-After. If it becomes unreachable while the handler runs, the

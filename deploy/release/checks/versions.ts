@@ -5,6 +5,7 @@ export const VERSIONED = [
   "server/package.json",
   "clients/typescript/package.json",
   "clients/cli/package.json",
+  "clients/http-proxy/package.json",
   "clients/mcp-proxy/package.json",
   "clients/python/pyproject.toml",
   "clients/go/onceward/version.go",

@@ -1,5 +1,6 @@
 import { Record_State, type Record as RecordMessage } from "../gen/onceward/v1/record_pb.ts";
 import { type Claim, ClaimAbandoned } from "../run/claim.ts";
+import { OutcomeUnknownError } from "../run/outcome-unknown.ts";
 
 /** Returns a key's record; undefined if there is none. @throws OncewardError. */
 export type RecordLookup = (key: string) => Promise<RecordMessage | undefined>;
@@ -21,14 +22,6 @@ const STARTED = "onceward.tool-started";
 const FAILED = "onceward.tool-failed";
 /** The claim's checkpoint once a later attempt has found that the outcome of an earlier one is unknown. */
 const HELD = "onceward.tool-held";
-
-/**
- * Thrown by a tool that can't know whether it had its effect, such as one whose connection broke. The call becomes
- * ambiguous, and does not run again by itself. Any other error means that there was no effect.
- */
-export class OutcomeUnknownError extends Error {
-  override readonly name = "OutcomeUnknownError";
-}
 
 /** Thrown by the guarded function: it is unknown whether an earlier attempt had its effect. */
 export class HeldError extends Error {

@@ -8,6 +8,7 @@ import { type Claim, ClaimAbandoned } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
 import { Warnings } from "../run/events.ts";
 import { callerOf, guardedRun, warnOfFingerprint } from "../run/guarded-run.ts";
+import { OutcomeUnknownError } from "../run/outcome-unknown.ts";
 import { base64Url, sha256 } from "../wire/bytes.ts";
 import { inAcceptedCoding } from "./content-coding.ts";
 import { type HttpOptions, type HttpPolicy, httpPolicy } from "./options.ts";
@@ -157,7 +158,10 @@ export function createGuard<Native extends object>(
     const run = await guardedRun(onceward, operation, handled, (outcome) => outcomeOf(policy, outcome));
     switch (run.kind) {
       case "ran": {
-        const answer = answerOf(run.outcome);
+        const { outcome } = run;
+        if (outcome.status === "rejected" && outcome.reason instanceof OutcomeUnknownError)
+          return refusedAs("ambiguous");
+        const answer = answerOf(outcome);
         if (answer.kind === "gone") handling?.abandon();
         return answer;
       }
@@ -185,7 +189,10 @@ function outcomeOf<Native>(
   { stores, replayHeaders }: HttpPolicy<Native>,
   outcome: PromiseSettledResult<Handled<unknown>>,
 ): WholeResponse {
-  if (outcome.status === "rejected") throw outcome.reason;
+  if (outcome.status === "rejected") {
+    const { reason } = outcome;
+    throw reason instanceof OutcomeUnknownError ? new ClaimAbandoned(reason.message) : reason;
+  }
   const { status, headers, body } = outcome.value;
   if (!isFinalStatus(status) || !stores(status)) throw new NotStored(status);
   return { status, headers: pickHeaders(headers, replayHeaders), body };

@@ -1,0 +1,103 @@
+import { once } from "node:events";
+import { createReadStream } from "node:fs";
+import { text } from "node:stream/consumers";
+import { createOnceward } from "@onceward/client";
+import { type Command, InvalidArgumentError } from "commander";
+import { type GlobalOptions, resolveCredentials } from "../credentials.ts";
+import { EXIT, Outcome, UsageError } from "../failure.ts";
+import type { Host } from "../host.ts";
+import { command } from "./group.ts";
+
+interface Flags {
+  readonly upstream: URL;
+  readonly config: string;
+  readonly listen: Address;
+  readonly management: Address;
+  readonly drain: number;
+}
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Returns `onceward http-proxy`, which the package `@onceward/http-proxy` carries out. */
+export function httpProxyCommand(host: Host): Command {
+  return command(
+    "http-proxy",
+    "Guards the routes of an unmodified HTTP service, and passes all other requests. Needs the package @onceward/http-proxy and an API key of the role CALLER.",
+    "http-proxy --upstream http://127.0.0.1:3000 --config routes.yaml",
+    "http-proxy --upstream http://127.0.0.1:3000 --config routes.yaml --listen 0.0.0.0:8080",
+  )
+    .requiredOption("--upstream <url>", "the service's address", parseUrl)
+    .requiredOption("--config <file>", "the guarded routes, in YAML or JSON")
+    .option("--listen <address>", "host and port", parseAddress, { host: "127.0.0.1", port: 8080 })
+    .option("--management <address>", "host and port of health and metrics", parseAddress, {
+      host: "127.0.0.1",
+      port: 9465,
+    })
+    .option("--drain <seconds>", "how long requests may run after SIGTERM", parseSeconds, 30)
+    .action(async (flags: Flags, self: Command) => runHttpProxy(host, flags, self.optsWithGlobals()));
+}
+
+async function runHttpProxy(host: Host, flags: Flags, globals: GlobalOptions): Promise<void> {
+  const { parseConfig, ConfigError, MAX_CONFIG_BYTES, startProxy } = await loadPackage();
+  const config = await readConfig(flags.config, MAX_CONFIG_BYTES);
+  const warn = (line: string) => host.warn(`onceward: ${line}\n`);
+  const onceward = createOnceward({
+    ...(await resolveCredentials(host, globals, "caller")),
+    owner: "http-proxy",
+  });
+  try {
+    const { upstream, listen, management } = flags;
+    const routes = parseConfig(config, flags.config);
+    const proxy = await startProxy({ onceward, upstream, routes, listen, management, warn });
+    host.warn(
+      `onceward: guarding ${routes.length} routes of ${upstream.origin} on ${listen.host}:${proxy.port}; health and metrics on ${management.host}:${proxy.managementPort}\n`,
+    );
+    await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")]);
+    await proxy.close(flags.drain * 1000);
+  } catch (error) {
+    if (error instanceof ConfigError || error instanceof TypeError) throw new UsageError(error.message);
+    throw error;
+  } finally {
+    await onceward.close();
+  }
+}
+
+/** The package is not part of the command line, which stays small. */
+async function loadPackage() {
+  try {
+    return await import("@onceward/http-proxy");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ERR_MODULE_NOT_FOUND")
+      throw new Outcome(EXIT.usage, "onceward: install the proxy: npm install @onceward/http-proxy");
+    throw error;
+  }
+}
+
+/** Reads one byte more than allowed, which the parser refuses. */
+async function readConfig(file: string, maxBytes: number): Promise<string> {
+  return await text(createReadStream(file, { end: maxBytes })).catch((error: Error) => {
+    throw new UsageError(`The configuration can't be read: ${error.message}.`);
+  });
+}
+
+function parseUrl(value: string): URL {
+  const url = URL.parse(value);
+  if (url?.protocol === "http:" || url?.protocol === "https:") return url;
+  throw new InvalidArgumentError("It must be an http or https URL.");
+}
+
+function parseAddress(value: string): Address {
+  const url = URL.parse(`http://${value}`);
+  const [, port] = /:(\d+)$/.exec(value) ?? [];
+  if (url === null || url.pathname !== "/" || port === undefined)
+    throw new InvalidArgumentError("It must be a host and a port, such as 0.0.0.0:8080.");
+  return { host: url.hostname.replace(/^\[|\]$/g, ""), port: Number(port) };
+}
+
+function parseSeconds(value: string): number {
+  if (/^\d{1,4}$/.test(value)) return Number(value);
+  throw new InvalidArgumentError("It must be a whole number of seconds, 0-9999.");
+}

@@ -1,0 +1,128 @@
+import type { HttpProfile } from "@onceward/client/http";
+import { LineCounter, parseDocument } from "yaml";
+import { z } from "zod";
+
+/** Large enough for a thousand routes. */
+export const MAX_CONFIG_BYTES = 1024 * 1024;
+const MAX_ROUTES = 1000;
+/** The guard holds a request in memory for its fingerprint. */
+const DEFAULT_MAX_BODY_BYTES = 1024 * 1024;
+const MAX_BODY_BYTES = 64 * 1024 * 1024;
+const DEFAULT_TIMEOUT_MS = 60_000;
+const MAX_TIMEOUT_MS = 24 * 3_600_000;
+const METHODS = ["POST", "PUT", "PATCH", "DELETE"] as const;
+const PROFILES = ["onceward", "ietf", "stripe", "acp", "ucp"] as const satisfies readonly HttpProfile[];
+
+const headerName = z.string().regex(/^[\w!#$%&'*+.^`|~-]{1,128}$/, "must be a header's name");
+
+const route = z.strictObject({
+  path: z
+    .string()
+    .max(1024)
+    .regex(/^\/[\x21-\x7e]*$/, "must begin with a slash, such as /charges/:id")
+    .describe("Pattern of the path: /charges/:id matches one segment, /files/* the rest."),
+  methods: z.array(z.enum(METHODS)).min(1).optional().describe("Default: the profile's."),
+  namespace: z
+    .string()
+    .min(1)
+    .max(128)
+    .describe("Group of operations that share a policy; give it the policy HOLD."),
+  profile: z.enum(PROFILES).default("onceward").describe("Protocol that clients expect."),
+  caller: z
+    .union([z.strictObject({ header: headerName }), z.strictObject({ constant: z.string().min(1).max(128) })])
+    .describe(
+      "Where the caller's identity comes from: a header that the client can't forge, or one caller for all requests.",
+    ),
+  required: z
+    .boolean()
+    .optional()
+    .describe("Whether a request without a key is refused. Default: the profile's."),
+  ignore: z
+    .array(z.string().max(1024).regex(/^\//, "must be a JSON Pointer, such as /sentAt"))
+    .max(16)
+    .default([])
+    .describe("Members of a JSON body that differ between attempts, as JSON Pointers."),
+  maxBodyBytes: z
+    .int()
+    .min(0)
+    .max(MAX_BODY_BYTES)
+    .default(DEFAULT_MAX_BODY_BYTES)
+    .describe("A larger request is refused with 413."),
+  timeoutMs: z
+    .int()
+    .min(1)
+    .max(MAX_TIMEOUT_MS)
+    .default(DEFAULT_TIMEOUT_MS)
+    .describe("How long the upstream service may take for its whole response. Then the outcome is unknown."),
+  waitMs: z
+    .int()
+    .min(0)
+    .max(60_000)
+    .default(0)
+    .describe("How long a request waits for another one with its key."),
+  leaseMs: z
+    .int()
+    .min(1000)
+    .max(MAX_TIMEOUT_MS)
+    .optional()
+    .describe("How long a claim outlives a proxy that dies."),
+});
+
+const config = z.strictObject({ routes: z.array(route).min(1).max(MAX_ROUTES) });
+
+/** A guarded route of the configuration. */
+export type RouteConfig = z.output<typeof route>;
+
+/** A configuration that can't be used, with the line of each mistake. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+/** Parses a configuration in YAML or JSON. @param file its name, for errors. @throws ConfigError with lines and fields. */
+export function parseConfig(text: string, file: string): readonly RouteConfig[] {
+  if (Buffer.byteLength(text) > MAX_CONFIG_BYTES)
+    throw new ConfigError(`${file}: must have at most ${MAX_CONFIG_BYTES} bytes`);
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const at = (offset: number) => `${file}:${lines.linePos(offset).line}`;
+  const broken = document.errors.map(({ pos, message }) => `${at(pos[0])}: ${message}`);
+  if (broken.length > 0) throw new ConfigError(broken.join("\n"));
+  const parsed = config.safeParse(toJs(document, file));
+  if (parsed.success) return parsed.data.routes;
+  const mistakes = parsed.error.issues.map(({ path, message }) => {
+    const names = path.map((part) => (typeof part === "number" ? part : String(part)));
+    return `${at(offsetOf(document, names))}: ${fieldOf(names)}: ${message}`;
+  });
+  throw new ConfigError(mistakes.join("\n"));
+}
+
+/** Returns the JSON Schema of a configuration. */
+export function configSchema(): object {
+  return z.toJSONSchema(config, { io: "input" });
+}
+
+function toJs(document: ReturnType<typeof parseDocument>, file: string): unknown {
+  try {
+    return document.toJS();
+  } catch (error) {
+    // Such as aliases that expand without end.
+    throw new ConfigError(`${file}: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+/** Returns where the named value begins; for one that is missing, where the value around it begins. */
+function offsetOf(document: ReturnType<typeof parseDocument>, path: readonly (string | number)[]): number {
+  for (let length = path.length; length > 0; length--) {
+    const node = document.getIn(path.slice(0, length), true) as { range?: readonly number[] } | undefined;
+    if (node?.range?.[0] !== undefined) return node.range[0];
+  }
+  return document.contents?.range?.[0] ?? 0;
+}
+
+function fieldOf(path: readonly (string | number)[]): string {
+  if (path.length === 0) return "the file";
+  return path
+    .map((part) => (typeof part === "number" ? `[${part}]` : `.${part}`))
+    .join("")
+    .replace(/^\./, "");
+}

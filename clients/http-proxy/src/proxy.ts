@@ -1,0 +1,162 @@
+import { createHash } from "node:crypto";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { Duplex } from "node:stream";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { type Onceward, OncewardError } from "@onceward/client";
+import { OutcomeUnknownError } from "@onceward/client/http";
+import type { RouteConfig } from "./config.ts";
+import { NotSentError } from "./guarded-call.ts";
+import { type Ending, Metrics } from "./metrics.ts";
+import { pass, passUpgrade, refuse } from "./pass.ts";
+import { type GuardedRoute, routesOf } from "./routes.ts";
+import { Upstream } from "./upstream.ts";
+
+/** What a proxy guards, and where. */
+export interface ProxyOptions {
+  readonly onceward: Onceward;
+  readonly upstream: URL;
+  readonly routes: readonly RouteConfig[];
+  /** Gets a line for people about each request that failed. It names no header's value and no body. */
+  readonly warn: (line: string) => void;
+}
+
+/** A reverse proxy that guards the routes of its configuration, and passes all other requests. */
+export class HttpProxy {
+  readonly server: Server;
+  readonly metrics = new Metrics();
+  readonly #upstream: Upstream;
+  readonly #routeOf: (method: string, url: URL) => GuardedRoute | undefined;
+  readonly #warn: (line: string) => void;
+  readonly #upgraded = new Set<Duplex>();
+
+  constructor({ onceward, upstream, routes, warn }: ProxyOptions) {
+    this.#upstream = new Upstream(upstream);
+    this.#routeOf = routesOf(routes, onceward, this.#upstream);
+    this.#warn = warn;
+    this.server = createServer((incoming, outgoing) => void this.#handle(incoming, outgoing));
+    this.server.on("upgrade", (incoming, socket, head) => void this.#upgrade(incoming, socket, head));
+  }
+
+  /** Stops accepting connections, and waits for requests that run, at most `timeoutMs`. */
+  async drain(timeoutMs: number): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
+    for (const socket of this.#upgraded) socket.end();
+    const timer = setTimeout(() => {
+      this.server.closeAllConnections();
+      for (const socket of this.#upgraded) socket.destroy();
+    }, timeoutMs);
+    await closed;
+    clearTimeout(timer);
+    this.#upstream.close();
+  }
+
+  async #handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
+    this.metrics.inFlight++;
+    try {
+      this.metrics.ended(await this.#answer(incoming, outgoing));
+    } catch (error) {
+      const ending = endingOf(error);
+      this.metrics.ended(ending);
+      this.#warn(`${incoming.method} request ${ending}: ${reasonOf(error)}`);
+      // An error of the upstream service; one of a guarded call that was sent is answered by the guard.
+      refuse(outgoing, ending === "failed" ? 500 : 502);
+    } finally {
+      this.metrics.inFlight--;
+    }
+  }
+
+  async #answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<Ending> {
+    const url = targetOf(incoming.url);
+    const route = url && this.#routeOf(incoming.method ?? "", url);
+    if (url === undefined || route === undefined) {
+      await pass(this.#upstream, incoming, outgoing);
+      return "passed";
+    }
+    const { caller: source, maxBodyBytes, timeoutMs } = route.config;
+    const caller =
+      "constant" in source ? source.constant : hashed(incoming.headers[source.header.toLowerCase()]);
+    if (!caller) return this.#refuse(outgoing, 400, `The request has no header that identifies its caller.`);
+    const body = await readBody(incoming, maxBodyBytes);
+    if (body === undefined)
+      return this.#refuse(outgoing, 413, `The body has more than ${maxBodyBytes} bytes.`);
+    let ending: Ending = "answered";
+    const report = (reported: Ending) => {
+      ending = reported;
+    };
+    const answer = await route.answer({ incoming, body, timeoutMs, url, caller, report });
+    await send(answer, outgoing);
+    return ending;
+  }
+
+  async #upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    this.#upgraded.add(socket);
+    await passUpgrade(this.#upstream, incoming, socket, head);
+    this.#upgraded.delete(socket);
+    this.metrics.ended("passed");
+  }
+
+  #refuse(outgoing: ServerResponse, status: number, title: string): Ending {
+    outgoing.writeHead(status, { "content-type": "application/problem+json", connection: "close" });
+    outgoing.end(JSON.stringify({ type: "about:blank", status, title }));
+    return "refused";
+  }
+}
+
+/** Only its path and query count: a client must not name another host. */
+const ORIGIN = "http://upstream";
+
+/** Returns the path and the query of a request target; undefined for one without a path, such as `*`. */
+function targetOf(target: string | undefined): URL | undefined {
+  if (target?.startsWith("/")) return URL.parse(ORIGIN + target) ?? undefined;
+  const absolute = URL.parse(target ?? "");
+  return absolute === null
+    ? undefined
+    : (URL.parse(ORIGIN + absolute.pathname + absolute.search) ?? undefined);
+}
+
+/** Returns a header's hash, because the value may be a credential and becomes part of the record's key. */
+function hashed(value: string | string[] | undefined): string | undefined {
+  return value === undefined ? undefined : createHash("sha256").update(String(value)).digest("base64url");
+}
+
+/** Returns the whole body; undefined if it is larger, as soon as that is known. */
+async function readBody(
+  incoming: IncomingMessage,
+  maxBytes: number,
+): Promise<Buffer<ArrayBuffer> | undefined> {
+  if (Number(incoming.headers["content-length"] ?? 0) > maxBytes) return undefined;
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
+    chunks.push(chunk);
+    sizeBytes += chunk.byteLength;
+    if (sizeBytes > maxBytes) return undefined;
+  }
+  return Buffer.concat(chunks);
+}
+
+/** Sends a response; a client that has left is none of its concern. */
+async function send(response: Response, outgoing: ServerResponse): Promise<void> {
+  if (outgoing.destroyed) {
+    await response.body?.cancel();
+    return;
+  }
+  const { status, headers, body } = response;
+  for (const name of new Set(headers.keys()))
+    outgoing.setHeader(name, name === "set-cookie" ? headers.getSetCookie() : (headers.get(name) ?? ""));
+  outgoing.writeHead(status);
+  if (body === null) outgoing.end();
+  else await pipeline(Readable.fromWeb(body as never), outgoing).catch(() => outgoing.destroy());
+}
+
+function endingOf(error: unknown): Ending {
+  if (error instanceof NotSentError) return "unreachable";
+  return error instanceof OutcomeUnknownError ? "unknown" : "failed";
+}
+
+/** Messages of other errors may contain what a client sent. */
+function reasonOf(error: unknown): string {
+  if (error instanceof OncewardError) return error.reason;
+  return error instanceof Error ? error.name : "unknown error";
+}

@@ -1,0 +1,50 @@
+import { Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
+import { request as requestTls, Agent as TlsAgent } from "node:https";
+
+/** The upstream service. */
+export class Upstream {
+  readonly #origin: URL;
+  readonly #shared: Agent;
+
+  /** @throws TypeError for a URL with a path, a query or credentials. */
+  constructor(origin: URL) {
+    if (
+      !/^https?:$/.test(origin.protocol) ||
+      origin.pathname !== "/" ||
+      origin.search !== "" ||
+      origin.username !== ""
+    )
+      throw new TypeError("the upstream must be an address such as http://127.0.0.1:3000, without a path");
+    this.#origin = origin;
+    const options = { keepAlive: true };
+    this.#shared = origin.protocol === "https:" ? new TlsAgent(options) : new Agent(options);
+  }
+
+  /**
+   * Begins a request with the method and the target of another one.
+   *
+   * @param headers names and values by turns.
+   * @param connection `shared`: one that other requests have used, which may break for reasons of theirs; `own`: a new one.
+   */
+  send(
+    { method = "GET", url = "/" }: IncomingMessage,
+    headers: readonly string[],
+    connection: "shared" | "own",
+  ): ClientRequest {
+    const { protocol, hostname, port } = this.#origin;
+    const start = protocol === "https:" ? requestTls : request;
+    return start({
+      // URL puts an IPv6 address into brackets.
+      host: hostname.replace(/^\[|\]$/g, ""),
+      ...(port !== "" && { port }),
+      method,
+      path: url,
+      headers,
+      agent: connection === "shared" ? this.#shared : false,
+    });
+  }
+
+  close(): void {
+    this.#shared.destroy();
+  }
+}

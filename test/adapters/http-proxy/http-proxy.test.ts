@@ -1,0 +1,261 @@
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { type RequestListener, request } from "node:http";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { cliWith } from "../../helpers/processes/cli.ts";
+import { useServer } from "../../helpers/servers/use-server.ts";
+import { problemOf, send } from "../http/http-client.ts";
+import { ROUTES, startWorld } from "./proxied-world.ts";
+
+const world = useServer();
+const charge: RequestListener = (req, res) => {
+  req.resume().on("end", () => {
+    res.setHeader("Set-Cookie", ["session=secret", "theme=dark"]);
+    res.writeHead(201, { "content-type": "application/json" }).end('{"charge":1}');
+  });
+};
+
+test("a guarded request runs once, with its derived key and fencing token, and a duplicate is replayed", async () => {
+  const effect = vi.fn(charge);
+  const { charge: post, records, proxy } = await startWorld(world, effect);
+  const forged = {
+    "Onceward-Derived-Key": "forged",
+    "onceward-fencing-token": "99",
+    "proxy-authorization": "x",
+  };
+  const first = await post({ headers: forged });
+  expect(first).toMatchObject({ status: 201, body: Buffer.from('{"charge":1}') });
+  expect(first.headers["set-cookie"]).toBe("session=secret,theme=dark");
+  const replay = await post();
+  expect(replay).toMatchObject({ status: 201, body: Buffer.from('{"charge":1}') });
+  expect([replay.headers["idempotency-replayed"], replay.headers["set-cookie"]]).toEqual(["true", undefined]);
+  expect(problemOf(await post({ body: "{}" }))).toMatchObject({ status: 422 });
+  expect(effect).toHaveBeenCalledOnce();
+  const { headers } = effect.mock.calls[0]?.[0] ?? {};
+  expect(headers).toMatchObject({
+    authorization: "Bearer secret-token",
+    "onceward-derived-key": expect.stringMatching(/^[\w-]{43}$/),
+    "onceward-fencing-token": expect.stringMatching(/^\d{3,}$/),
+    "onceward-attempt": "1",
+  });
+  expect(headers).not.toHaveProperty("proxy-authorization");
+  const other = await post({ headers: { authorization: "Bearer other" } });
+  expect(other.headers).not.toHaveProperty("idempotency-replayed");
+  expect(effect).toHaveBeenCalledTimes(2);
+  expect(JSON.stringify(await records())).not.toContain("secret-token");
+  const metrics = await send(proxy.managementPort, { method: "GET", path: "/metrics" });
+  expect(metrics.body.toString()).toContain('requests_total{ending="ran"} 2\n');
+  expect(metrics.body.toString()).toContain('requests_total{ending="answered"} 2\n');
+});
+
+test.each(["//charges/1", "/CHARGES/1/", "/x/../charges/1", "/%63harges/1"])(
+  "%s, which the upstream service may take for the guarded path, is guarded",
+  async (path) => {
+    const effect = vi.fn(charge);
+    const { proxy } = await startWorld(world, effect);
+    expect((await send(proxy.port, { path, headers: { authorization: "a" } })).status).toBe(400);
+    expect(effect).not.toHaveBeenCalled();
+  },
+);
+
+test("another profile, and a body whose volatile members are ignored", async () => {
+  const effect = vi.fn(charge);
+  const { charge: post } = await startWorld(world, effect);
+  const sent = (sentAt: number, amount: number) =>
+    post({ path: "/acp", body: JSON.stringify({ amount, sentAt }) });
+  expect((await sent(1, 100)).headers["idempotency-key"]).toBe('"order-1"');
+  expect((await sent(2, 100)).headers["idempotent-replayed"]).toBe("true");
+  expect((await sent(2, 200)).status).toBe(422);
+  expect(effect).toHaveBeenCalledOnce();
+});
+
+test.each<[string, RequestListener, string]>([
+  ["before a response", (req) => req.resume().on("end", () => req.socket.destroy()), "/charges/1"],
+  [
+    "within a response",
+    (_, res) => void res.writeHead(201, { "content-length": "9" }).write("one", () => res.destroy()),
+    "/charges/1",
+  ],
+  ["by the route's time-out", () => {}, "/slow"],
+  [
+    "with a response that is none",
+    (_, res) => void res.socket?.end("HTTP/1.1 999 No\r\ncontent-length: 0\r\n\r\n"),
+    "/charges/1",
+  ],
+])(
+  "a connection that ends %s leaves the outcome unknown: it is never released",
+  async (_, listener, path) => {
+    const effect = vi.fn(listener);
+    const { charge: post, expireLeases, proxy } = await startWorld(world, effect);
+    expect(problemOf(await post({ path }))).toMatchObject({
+      status: 409,
+      type: "urn:onceward:problem:ambiguous",
+    });
+    expect(problemOf(await post({ path }))).toMatchObject({
+      status: 409,
+      type: "urn:onceward:problem:in-progress",
+    });
+    await expireLeases();
+    expect(problemOf(await post({ path }))).toMatchObject({
+      status: 409,
+      type: "urn:onceward:problem:ambiguous",
+    });
+    expect(effect).toHaveBeenCalledOnce();
+    const metrics = await send(proxy.managementPort, { method: "GET", path: "/metrics" });
+    expect(metrics.body.toString()).toContain('requests_total{ending="unknown"} 1\n');
+  },
+);
+
+test("a refused connection releases the claim: nothing was sent, and the next attempt runs", async () => {
+  const effect = vi.fn(charge);
+  const { charge: post, upstream, warnings } = await startWorld(world, effect);
+  const { port } = upstream.address() as { port: number };
+  upstream.close();
+  upstream.closeAllConnections();
+  expect((await post()).status).toBe(502);
+  expect((await send(port, {}).catch((error) => error.code)) as unknown).toBe("ECONNREFUSED");
+  upstream.listen(port, "127.0.0.1");
+  await once(upstream, "listening");
+  expect((await post()).status).toBe(201);
+  expect(effect).toHaveBeenCalledOnce();
+  expect(warnings).toEqual(["POST request unreachable: NotSentError"]);
+});
+
+test("a 5xx of the upstream service reaches the client, and the next attempt runs", async () => {
+  const effect = vi.fn(charge).mockImplementationOnce((req, res) => {
+    req.resume();
+    res.writeHead(503).end("later");
+  });
+  const { charge: post } = await startWorld(world, effect);
+  expect(await post()).toMatchObject({ status: 503, body: Buffer.from("later") });
+  expect((await post()).status).toBe(201);
+  expect(effect.mock.calls[1]?.[0].headers["onceward-attempt"]).toBe("2");
+});
+
+test("a client that leaves does not stop the call: its duplicate gets the answer", async () => {
+  const arrived = Promise.withResolvers<() => void>();
+  const effect = vi.fn<RequestListener>((req, res) => arrived.resolve(() => charge(req, res)));
+  const { charge: post } = await startWorld(world, effect);
+  const leaving = new AbortController();
+  const left = post({ signal: leaving.signal });
+  const answer = await arrived.promise;
+  leaving.abort();
+  await expect(left).rejects.toThrow("aborted");
+  answer();
+  await vi.waitUntil(async () => (await post()).status === 201, 10_000);
+  expect(effect).toHaveBeenCalledOnce();
+});
+
+test("a request without its caller, or with a body over the limit, is refused before it costs anything", async () => {
+  const effect = vi.fn(charge);
+  const { proxy, charge: post, records } = await startWorld(world, effect);
+  expect((await send(proxy.port, { headers: { "idempotency-key": '"a"' } })).status).toBe(400);
+  expect((await post({ body: "x".repeat(101) })).status).toBe(413);
+  const chunked = request({
+    port: proxy.port,
+    method: "POST",
+    path: "/charges/1",
+    headers: { authorization: "a" },
+  });
+  chunked.write("x".repeat(60));
+  chunked.write("x".repeat(60));
+  const [response] = await once(chunked, "response");
+  expect(response.statusCode).toBe(413);
+  chunked.destroy();
+  expect(effect).not.toHaveBeenCalled();
+  expect(await records()).toEqual([]);
+});
+
+test("another request passes as a stream, both ways, with its trailers", async () => {
+  const { proxy } = await startWorld(world, (req, res) => {
+    res.writeHead(200, "Fine", ["X-Case", "kept", "Trailer", "X-Sum", "Keep-Alive", "timeout=9"]);
+    req.on("data", (chunk) => res.write(chunk));
+    req.on("end", () => {
+      res.addTrailers({ "X-Sum": `${req.trailers["x-sum"]}+1` });
+      res.end();
+    });
+  });
+  const headers = { Trailer: "X-Sum", "transfer-encoding": "chunked" };
+  const outgoing = request({ port: proxy.port, method: "PUT", path: "/other?a=%20b", headers });
+  outgoing.write("one ");
+  const [response] = await once(outgoing, "response");
+  // The first part comes back while the request is still being sent.
+  expect(String(await once(response, "data"))).toBe("one ");
+  outgoing.write("two");
+  outgoing.addTrailers({ "X-Sum": "1" });
+  outgoing.end();
+  expect(await text(response)).toBe("two");
+  expect([response.statusMessage, response.rawHeaders.includes("X-Case"), response.trailers]).toEqual([
+    "Fine",
+    true,
+    { "x-sum": "1+1" },
+  ]);
+  expect(response.headers["keep-alive"]).not.toBe("timeout=9");
+});
+
+test("an upgrade passes, and the bytes of both sides after it", async () => {
+  const { proxy } = await startWorld(world, charge, (upstream) =>
+    upstream.on("upgrade", (_, socket, head) => {
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
+      socket.write(head);
+      socket.pipe(socket);
+    }),
+  );
+  const socket = connect(proxy.port, "127.0.0.1");
+  socket.write("GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nearly ");
+  let received = "";
+  socket.on("data", (chunk) => {
+    received += chunk;
+  });
+  await vi.waitUntil(() => received.includes("early "), 10_000);
+  socket.end("late");
+  await once(socket, "close");
+  expect(received).toMatch(/^HTTP\/1\.1 101 [\s\S]*Upgrade: echo[\s\S]*early late$/);
+});
+
+test("a drain makes the proxy unready, and ends once the requests that run are answered", async () => {
+  const arrived = Promise.withResolvers<() => void>();
+  const { proxy, charge: post } = await startWorld(world, (req, res) =>
+    arrived.resolve(() => charge(req, res)),
+  );
+  const probe = (path: string) =>
+    send(proxy.managementPort, { method: "GET", path }).then(({ status }) => status);
+  expect([await probe("/readyz"), await probe("/healthz"), await probe("/")]).toEqual([200, 200, 404]);
+  const running = post();
+  const answer = await arrived.promise;
+  const closed = proxy.close(60_000);
+  expect(await probe("/readyz")).toBe(503);
+  answer();
+  expect((await running).status).toBe(201);
+  await closed;
+});
+
+test("the command refuses a wrong configuration, upstream and address before it listens, with exit code 2", async () => {
+  const dir = await mkdtemp(join(tmpdir(), "ow-http-proxy-"));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const [right, wrong] = [join(dir, "routes.yaml"), join(dir, "wrong.yaml")];
+  await writeFile(right, ROUTES);
+  await writeFile(wrong, ROUTES.replace("maxBodyBytes: 100", "maxBodyBytes: -1"));
+  const cli = cliWith({ ONCEWARD_ADDRESS: "http://127.0.0.1:1", ONCEWARD_API_KEY: "ow_a_b" });
+  const run = (upstream: string, config: string, ...more: string[]) =>
+    cli("http-proxy", "--upstream", upstream, "--config", config, ...more);
+  const upstream = "http://127.0.0.1:3000";
+  expect(await run(upstream, wrong)).toMatchObject({
+    exit: 2,
+    stderr: expect.stringMatching(/wrong\.yaml:5: routes\[0\]\.maxBodyBytes: /),
+  });
+  expect(await run(upstream, join(dir, "none"))).toMatchObject({
+    exit: 2,
+    stderr: expect.stringContaining("can't be read"),
+  });
+  expect(await run(`${upstream}/path`, right)).toMatchObject({
+    exit: 2,
+    stderr: expect.stringContaining("without a path"),
+  });
+  expect(await run("ftp://a", right)).toMatchObject({ exit: 2 });
+  expect(await run(upstream, right, "--listen", "8080")).toMatchObject({ exit: 2 });
+});

@@ -1,0 +1,74 @@
+import { createServer, type RequestListener, type Server } from "node:http";
+import { createOnceward } from "@onceward/client";
+import { parseConfig, startProxy } from "@onceward/http-proxy";
+import { onTestFinished } from "vitest";
+import type { TestDatabase } from "../../helpers/database/database.ts";
+import type { TestServer } from "../../helpers/servers/server.ts";
+import { createTenant } from "../../helpers/servers/tenants.ts";
+import { type HttpRequest, send } from "../http/http-client.ts";
+import { listen } from "../http/listen.ts";
+
+/** Every test's configuration: guarded routes of one namespace. */
+export const ROUTES = `routes:
+  - path: /charges/:id
+    namespace: charges
+    caller: { header: authorization }
+    maxBodyBytes: 100
+    timeoutMs: 60000
+  - path: /slow
+    namespace: charges
+    caller: { constant: all }
+    timeoutMs: 50
+  - path: /acp
+    namespace: charges
+    profile: acp
+    caller: { constant: all }
+    ignore: [/sentAt]
+`;
+
+/** An upstream service in this process behind a proxy in this process. */
+export async function startWorld(
+  { database, server }: { readonly database: TestDatabase; readonly server: TestServer },
+  listener: RequestListener,
+  prepare: (upstream: Server) => void = () => {},
+) {
+  const upstream = createServer(listener);
+  prepare(upstream);
+  const app = await listen(upstream);
+  const tenant = await createTenant(database, { on_lease_expiry: "HOLD" });
+  const onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey: tenant.apiKey });
+  const warnings: string[] = [];
+  const proxy = await startProxy({
+    onceward,
+    upstream: new URL(`http://127.0.0.1:${app.port}`),
+    routes: parseConfig(ROUTES, "routes.yaml"),
+    listen: { host: "127.0.0.1", port: 0 },
+    management: { host: "127.0.0.1", port: 0 },
+    warn: (line) => warnings.push(line),
+  });
+  onTestFinished(async () => {
+    upstream.closeAllConnections();
+    await proxy.close(0);
+    if (upstream.listening) await app.close();
+    await onceward.close();
+  });
+  return {
+    proxy,
+    upstream,
+    warnings,
+    charge: ({ headers, ...request }: HttpRequest = {}) =>
+      send(proxy.port, {
+        ...request,
+        headers: { authorization: "Bearer secret-token", "idempotency-key": '"order-1"', ...headers },
+      }),
+    async expireLeases() {
+      const earlier = "lease_expires_at = now() - interval '1 s'";
+      await database.query(
+        `update records set ${earlier} where tenant_id = $1 and lease_expires_at > now()`,
+        [tenant.id],
+      );
+    },
+    records: () =>
+      database.query<{ key: string }>("select key from records where tenant_id = $1", [tenant.id]),
+  };
+}
