@@ -78,6 +78,7 @@ export const GROUPS: readonly Group[] = [
     guide("keys", "Choose a key", "what makes a good idempotency key"),
     guide("fingerprints", "Fingerprints", "which requests are the same"),
     guide("crashes", "Crash and lease", "RECLAIM or HOLD when a worker dies"),
+    guide("profiles", "Profiles of HTTP", "the draft, Stripe, ACP and UCP"),
     guide("late-retries", "Late retries", "a retry after its key was forgotten"),
     guide("outages", "Outages", "fail closed or open"),
     guide("kubernetes", "Kubernetes shutdown", "pods that stop in the middle"),

@@ -160,7 +160,7 @@ test("usage is counted in the hour of the clock's earlier course", async () => {
     UsageCounter,
     number
   >;
-  const count = { tenantId: tenant.id, namespace: ORDER.namespace, counters, retentions: [] };
+  const count = { tenantId: tenant.id, namespace: ORDER.namespace, counters, latency: [], retentions: [] };
   const flush = { replica: { id: randomUUID(), version: "test" }, seq: 1 };
   await addUsage(openStorePool(database), flush, [count], Date.now());
   const [row] = await database.query<{ hour_ms: number }>(
