@@ -25,7 +25,7 @@ async function plantTraffic({ dir, temporaryDir }: Workplace, address: string): 
 async function follow(page: Page, link: string): Promise<void> {
   await page
     .getByRole("navigation", { name: "Screens" })
-    .getByRole("link", { name: link, exact: true })
+    .getByRole("link", { name: new RegExp(`^${link}( \\d+)?$`) })
     .click();
   await page.getByRole("heading", { level: 1, name: link }).waitFor();
   await untilLoaded(page);

@@ -109,25 +109,24 @@ function Queue({ filters }: { readonly filters: Filters }) {
   const isEmpty = records.length === 0 && nextPageToken === "";
   return (
     <div aria-busy={list.isPlaceholderData}>
+      <Decision
+        records={records.filter((record) => chosen.has(keyOf(record)))}
+        filters={filters}
+        isOffered={!isEmpty}
+        isMore={nextPageToken !== ""}
+        clear={() => choose(new Set())}
+      />
       {isEmpty ? (
         <Empty command={command}>{emptyText(filters, token)}</Empty>
       ) : (
-        <>
-          <Decision
-            records={records.filter((record) => chosen.has(keyOf(record)))}
-            filters={filters}
-            isMore={nextPageToken !== ""}
-            clear={() => choose(new Set())}
-          />
-          <DataTable
-            caption={`${formatNoun(records.length, "record", "records")}${nextPageToken === "" && token === "" ? "" : " on this page"}`}
-            columns={columnsOf(new Map(Object.entries(providerLinks)))}
-            rows={records}
-            rowKey={keyOf}
-            href={({ namespace, key }) => recordHref(namespace, key)}
-            selection={{ chosen, choose, nameOf: ({ key }) => key }}
-          />
-        </>
+        <DataTable
+          caption={`${formatNoun(records.length, "record", "records")}${nextPageToken === "" && token === "" ? "" : " on this page"}`}
+          columns={columnsOf(new Map(Object.entries(providerLinks)))}
+          rows={records}
+          rowKey={keyOf}
+          href={({ namespace, key }) => recordHref(namespace, key)}
+          selection={{ chosen, choose, nameOf: ({ key }) => key }}
+        />
       )}
       <Pager nextPageToken={nextPageToken} />
       {!isEmpty && <CliHint command={command} />}
@@ -143,41 +142,47 @@ interface DecisionProps {
   /** The chosen ones. */
   readonly records: readonly Record[];
   readonly filters: Filters;
+  /** False while no record is listed: then only a dialog that is open stays. */
+  readonly isOffered: boolean;
   readonly isMore: boolean;
   readonly clear: () => void;
 }
 
-/** What is decided about the chosen records, or about all that match. */
-function Decision({ records, filters, isMore, clear }: DecisionProps) {
+/** What is decided about the chosen records, or about all that match. A dialog stays open if the last record leaves the list. */
+function Decision({ records, filters, isOffered, isMore, clear }: DecisionProps) {
   const { buttons, dialog } = useResolution(records, clear);
   const [isAll, setAll] = useState(false);
   const [kind, setKind] = useState<ResolutionKind>();
   useShortcut("b", "Decide about all matching records", () => setAll(true));
   const chosen = formatNoun(records.length, "record", "records");
   return (
-    <section className={styles.decision} aria-label="Decision">
-      <span role="status">
-        {isAll
-          ? "All that match"
-          : records.length === 0
-            ? "Select records to decide about them"
-            : `${chosen} selected`}
-      </span>
-      {isAll ? <ResolveButtons kinds={KINDS} ask={setKind} /> : buttons}
-      {isAll ? (
-        <button type="button" data-look="link" onClick={() => setAll(false)}>
-          Only selected ones
-        </button>
-      ) : (
-        <button type="button" data-look="link" onClick={() => setAll(true)}>
-          {isMore ? "All that match, also on other pages" : "All that match"}
-        </button>
+    <>
+      {isOffered && (
+        <section className={styles.decision} aria-label="Decision">
+          <span role="status">
+            {isAll
+              ? "All that match"
+              : records.length === 0
+                ? "Select records to decide about them"
+                : `${chosen} selected`}
+          </span>
+          {isAll ? <ResolveButtons kinds={KINDS} ask={setKind} /> : buttons}
+          {isAll ? (
+            <button type="button" data-look="link" onClick={() => setAll(false)}>
+              Only selected ones
+            </button>
+          ) : (
+            <button type="button" data-look="link" onClick={() => setAll(true)}>
+              {isMore ? "All that match, also on other pages" : "All that match"}
+            </button>
+          )}
+        </section>
       )}
       {dialog}
       {kind !== undefined && (
         <MatchingDialog filters={filters} kind={kind} close={() => setKind(undefined)} />
       )}
-    </section>
+    </>
   );
 }
 
