@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { connectOperator } from "../helpers/calls/admin.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
 import { expectAccessible } from "../helpers/console/accessibility.ts";
 import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { openConsole } from "../helpers/console/open-console.ts";
@@ -45,6 +46,10 @@ describeInBrowser("The page", () => {
     const tenant = await createTenant(database);
     const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
     const operator = connectOperator(server, seedOfRun().operatorKey);
+    await connectClient(server, tenant.apiKey).claim({ namespace: "charges", key: "order-1" });
+    // Home of a tenant without usage shows how to make the first claim.
+    const usage = () => database.query("select from usage_hours where tenant_id = $1", [tenant.id]);
+    await expect.poll(async () => (await usage()).length, { timeout: 30_000 }).toBeGreaterThan(0);
     const page = await openConsole(server, { key, clock: "movable", allowed: { statuses: [400, 403, 412] } });
     await page.getByText("Nothing needs your attention.").waitFor();
     await operator.suspendTenant({ name: tenant.name, reason: "unpaid" });
