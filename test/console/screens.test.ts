@@ -15,10 +15,7 @@ const REFLOW_WIDTH = 320;
 const ZOOMED = { width: 640, height: 400 };
 const WINDOW = { width: 1280, height: 800 };
 /** The pictures of README by the screen's name, with their height: each has at most 150 KB. */
-const README_PICTURES = new Map([
-  ["retention", { picture: "retention", height: 800 }],
-  ["ambiguous", { picture: "ambiguous", height: 460 }],
-]);
+const README_PICTURES = new Map([["ambiguous", { picture: "ambiguous", height: 460 }]]);
 const ROLES = ["adminKey", "operatorKey"] as const;
 
 async function expectTitle(page: Page): Promise<void> {
