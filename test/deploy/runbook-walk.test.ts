@@ -243,7 +243,9 @@ test("a tenant takes most of the capacity", async () => {
   const [look = "", limit = ""] = sectionOf("A tenant takes most of the capacity").shell;
   const env = { ONCEWARD_ADDRESS: `http://127.0.0.1:${server.grpcPort}`, ONCEWARD_API_KEY: operatorKey };
   const place = { dir: await makeDataDir("ow-greedy-"), env };
-  await expect.poll(async () => (await typeCommands(look, place)).stdout, PATIENCE).toMatch(/^acme +[\d.]+ +300 /m);
+  await expect
+    .poll(async () => (await typeCommands(look, place)).stdout, PATIENCE)
+    .toMatch(/^acme +[\d.]+ +300 /m);
   expect(await typeCommands(limit.replace("demo", "acme"), place)).toMatchObject({ exit: 0 });
   await expect.poll(flood, PATIENCE).toContain("QUOTA_RATE");
   expect(await answerOf(neighbour, "key-of-globex")).toBe("claimed");
