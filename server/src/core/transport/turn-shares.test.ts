@@ -35,3 +35,23 @@ test("an address whose requests of a turn have taken 10 ms begins the next one i
   await nextTurn();
   expect(begun).toBe(8);
 });
+
+test("work that throws in a later turn is not begun again, and what waits behind it is", async () => {
+  const shares = createTurnShares<string>({ maxPerTurn: 1, maxMs: Number.POSITIVE_INFINITY });
+  const thrown: unknown[] = [];
+  const uncaught = process.rawListeners("uncaughtException") as ((error: Error) => void)[];
+  process.removeAllListeners("uncaughtException");
+  process.on("uncaughtException", (error) => thrown.push(error.message));
+  const done: string[] = [];
+  shares.run("a", () => void done.push("a1"));
+  shares.run("a", () => {
+    done.push("a2");
+    throw new Error("a2");
+  });
+  shares.run("a", () => void done.push("a3"));
+  await expect.poll(() => done.at(-1)).toBe("a3");
+  process.removeAllListeners("uncaughtException");
+  for (const listener of uncaught) process.on("uncaughtException", listener);
+  expect(done).toEqual(["a1", "a2", "a3"]);
+  expect(thrown).toEqual(["a2"]);
+});

@@ -48,11 +48,12 @@ export function createTurnShares<Party>({ maxPerTurn, maxMs }: TurnShare): TurnS
     for (const [party, works] of [...deferred]) {
       schedule();
       const share = shareOf(party);
-      for (const work of works) {
-        if (isUsedUp(share)) break;
+      while (!isUsedUp(share)) {
+        // Taken before it begins: work that throws is not begun again.
+        const work = works.shift();
+        if (work === undefined) break;
         doNow(share, work);
       }
-      works.splice(0, share.count);
       if (works.length === 0) deferred.delete(party);
     }
   }
