@@ -1,4 +1,5 @@
 import type { UsageCount } from "./store/usage.ts";
+import { QUOTA_REFUSALS } from "./usage.ts";
 import { LATENCY_BUCKETS, LATENCY_MS } from "./usage-meter.ts";
 
 /** What is counted of a minute, in the order of its numbers. */
@@ -7,10 +8,7 @@ export const RECENT_COUNTERS = [
   "duplicates",
   "mismatches",
   "late_keys_refused",
-  "refused_by_rate",
-  "refused_by_concurrency",
-  "refused_by_records",
-  "refused_by_bytes",
+  ...QUOTA_REFUSALS,
   "would_be_refused",
 ] as const;
 
@@ -30,8 +28,8 @@ export interface EndedMinute {
 }
 
 const LENGTH = RECENT_COUNTERS.length + LATENCY_BUCKETS;
-/** The counters of refusals by quotas. */
-const REFUSED = [4, 5, 6, 7] as const;
+const CLAIMS = RECENT_COUNTERS.indexOf("claims");
+const REFUSED = QUOTA_REFUSALS.map((name) => RECENT_COUNTERS.indexOf(name));
 const WINDOW_S = 60;
 const MINUTE_MS = 60_000;
 
@@ -140,7 +138,7 @@ export function latencyQuantileMs(buckets: readonly number[], share: number): nu
 
 /** Returns how many claims were answered or refused. */
 export function attempts(counts: RecentCounts): number {
-  return REFUSED.reduce((sum, index) => sum + at(counts, index), at(counts, 0));
+  return REFUSED.reduce((sum, index) => sum + at(counts, index), at(counts, CLAIMS));
 }
 
 function entryOf({ tenantId, namespace, counters, latency }: UsageCount): Entry {

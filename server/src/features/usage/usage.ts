@@ -1,3 +1,11 @@
+/** The counters of what quotas refused, by the quota. */
+export const QUOTA_REFUSALS = [
+  "refused_by_rate",
+  "refused_by_concurrency",
+  "refused_by_records",
+  "refused_by_bytes",
+] as const;
+
 /**
  * The counters of a namespace's use, as columns of `usage_hours`. `tenant.proto` explains them in UsageHour.
  */
@@ -15,10 +23,7 @@ export const USAGE_COUNTERS = [
   "late_keys_refused",
   "late_keys_granted",
   "without_key_time",
-  "refused_by_rate",
-  "refused_by_concurrency",
-  "refused_by_records",
-  "refused_by_bytes",
+  ...QUOTA_REFUSALS,
   "would_be_refused",
 ] as const;
 

@@ -24,6 +24,7 @@ import {
   UNUSED,
   type UsedMinute,
 } from "../store/recent-use.ts";
+import { QUOTA_REFUSALS } from "../usage.ts";
 
 const MAX_NAMESPACES = 100;
 const MINUTES_SHOWN = 60;
@@ -90,11 +91,7 @@ export function minuteMessage({ minuteMs, counts, peakClaimsPerSecond }: UsedMin
     duplicates: count("duplicates"),
     mismatches: count("mismatches"),
     lateKeysRefused: count("late_keys_refused"),
-    refused:
-      count("refused_by_rate") +
-      count("refused_by_concurrency") +
-      count("refused_by_records") +
-      count("refused_by_bytes"),
+    refused: QUOTA_REFUSALS.reduce((sum, name) => sum + count(name), 0n),
     wouldBeRefused: count("would_be_refused"),
     peakClaimsPerSecond,
   });

@@ -1,5 +1,6 @@
 import type { Runner } from "../../../core/store/pool.ts";
 import { intArray } from "../../../core/store/sql-arrays.ts";
+import { QUOTA_REFUSALS } from "../usage.ts";
 
 /** What a tenant uses of its quotas. Undefined totals: the tenant has no quota of them, so they are not counted. */
 export interface TenantUse {
@@ -17,8 +18,7 @@ export interface TenantUse {
 }
 
 /** SQL for what quotas refused in an hour `u`. */
-const REFUSED_SUM =
-  "u.refused_by_rate + u.refused_by_concurrency + u.refused_by_records + u.refused_by_bytes";
+const REFUSED_SUM = QUOTA_REFUSALS.map((name) => `u.${name}`).join(" + ");
 
 const readTenantUse = {
   name: "read_tenant_use",
