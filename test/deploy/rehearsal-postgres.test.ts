@@ -4,6 +4,7 @@ import { connectClient } from "../helpers/calls/clients.ts";
 import { openDatabase } from "../helpers/database/database.ts";
 import { connectAsPerson, fillTable, openGreedily } from "../helpers/database/incidents.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { createServiceRole } from "../helpers/database/service-role.ts";
 import { describeWithPrograms } from "../helpers/deploy/programs.ts";
 import { startPrometheus, type TestPrometheus } from "../helpers/deploy/prometheus.ts";
 import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
@@ -38,13 +39,8 @@ describeWithPrograms(["prometheus"], "Prometheus beside a Postgres that refuses 
     const run = (...args: readonly string[]) => runCommand(args, workplace, settingsFor(url));
     await run("migrate");
     const database = openDatabase(url);
-    const role = `service_${new URL(url).pathname.slice(1)}`;
-    await database.query(`create role ${role} login`);
-    await database.query(`grant select, insert, update, delete on all tables in schema public to ${role}`);
-    await database.query(`grant usage on all sequences in schema public to ${role}`);
-    const serviceUrl = new URL(url);
-    serviceUrl.username = role;
-    const server = await startServerProcess(serviceUrl.href);
+    const service = await createServiceRole(database);
+    const server = await startServerProcess(service.url);
     const { stdout } = await run("tenant-key", "--tenant", "acme");
     const stop = startLoad(connectClient(server, stdout.trim()));
     onTestFinished(async () => {
@@ -55,7 +51,7 @@ describeWithPrograms(["prometheus"], "Prometheus beside a Postgres that refuses 
     await prometheus.setTargets({ [job]: [server] });
     const scraped = () => prometheus.query(`sum(onceward_build_info{job="${job}"})`);
     await expect.poll(scraped, { timeout: ALERT_TIMEOUT_MS, interval: 250 }).toEqual([1]);
-    return { url, serviceUrl: serviceUrl.href, database };
+    return { url, serviceUrl: service.url, database };
   }
 
   /** Waits until these alerts of an installation fire. */

@@ -6,6 +6,7 @@ import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
 import { openDatabase } from "../helpers/database/database.ts";
 import { connectAsPerson, fillTable, openGreedily } from "../helpers/database/incidents.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { createServiceRole } from "../helpers/database/service-role.ts";
 import { readRepositoryFile } from "../helpers/deploy/expressions.ts";
 import { typeCommands } from "../helpers/deploy/type-commands.ts";
 import { makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
@@ -44,20 +45,15 @@ async function startInstallation(settings: Readonly<Record<string, string>> = {}
   await run(["migrate"]);
   const database = openDatabase(url);
   onTestFinished(() => database.close());
-  const role = `service_${new URL(url).pathname.slice(1)}`;
-  await database.query(`create role ${role} login`);
-  await database.query(`grant select, insert, update, delete on all tables in schema public to ${role}`);
-  await database.query(`grant usage on all sequences in schema public to ${role}`);
-  const serviceUrl = new URL(url);
-  serviceUrl.username = role;
+  const service = await createServiceRole(database);
   const serve = async (changed: Readonly<Record<string, string>> = {}) => {
-    const server = await startServerProcess(serviceUrl.href, { ...settings, ...changed });
+    const server = await startServerProcess(service.url, { ...settings, ...changed });
     onTestFinished(() => server.end());
     return server;
   };
   const server = await serve();
   const made = await run(["tenant-key", "--tenant", "acme"]);
-  return { url, serviceUrl: serviceUrl.href, database, run, serve, server, apiKey: made.stdout.trim() };
+  return { url, serviceUrl: service.url, database, run, serve, server, apiKey: made.stdout.trim() };
 }
 
 async function typeStatements(url: string, statements: readonly string[]): Promise<void> {
