@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage, OutgoingMessage, ServerResponse } from "node:http";
 import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream";
 import { endToEnd, ofUpgrade, pairsOf } from "./headers.ts";
@@ -18,20 +18,22 @@ export function pass(upstream: Upstream, incoming: IncomingMessage, outgoing: Se
       // What was written can't be taken back: the client sees that the response is cut short.
       response.on("error", () => outgoing.destroy());
       response.on("end", () => {
-        if (response.rawTrailers.length > 0)
-          outgoing.addTrailers(pairsOf(response.rawTrailers) as [string, string][]);
+        passTrailers(response, outgoing);
         outgoing.end();
       });
       response.pipe(outgoing, { end: false });
     });
     incoming.on("error", () => request.destroy());
     incoming.on("end", () => {
-      if (incoming.rawTrailers.length > 0)
-        request.addTrailers(pairsOf(incoming.rawTrailers) as [string, string][]);
+      passTrailers(incoming, request);
       request.end();
     });
     incoming.pipe(request, { end: false });
   });
+}
+
+function passTrailers({ rawTrailers }: IncomingMessage, to: OutgoingMessage): void {
+  if (rawTrailers.length > 0) to.addTrailers(pairsOf(rawTrailers) as [string, string][]);
 }
 
 /** Passes an upgrade, such as a WebSocket's, and then the bytes of both sides. Resolves when the connection has ended. */
