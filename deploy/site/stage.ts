@@ -30,6 +30,7 @@ export async function stagePages(pages: readonly Page[], staging: Staging): Prom
   for (const page of pages) {
     const text = await textOf(page, staging.root);
     const pictures = new Set<string>();
+    const linked = new Set<string>();
     const staged = outsideCode(text, (prose) =>
       escapeTemplates(prose)
         .replace(LINK, (_, mark: string, label: string, target: string) =>
@@ -41,7 +42,7 @@ export async function stagePages(pages: readonly Page[], staging: Staging): Prom
     for (const file of pictures) {
       await copyFile(join(staging.root, file), join(staging.target, "public", basename(file)));
     }
-    for (const file of linkedFiles(text, page)) await stat(join(staging.root, file));
+    for (const file of linked) await stat(join(staging.root, file));
 
     function picture(target: string): string {
       const file = fromRoot(page, target);
@@ -53,6 +54,7 @@ export async function stagePages(pages: readonly Page[], staging: Staging): Prom
       if (/^[a-z]+:/.test(target) || target.startsWith("#")) return `[${label}](${target})`;
       const [path = "", anchor] = target.split("#");
       const file = fromRoot(page, path);
+      linked.add(file);
       const slug = slugs.get(file) ?? slugs.get(join(file, "README.md"));
       const suffix = anchor === undefined ? "" : `#${anchor}`;
       if (slug !== undefined) return `[${label}](/${slug}${suffix})`;
@@ -73,19 +75,6 @@ async function textOf({ source, title }: Page, root: string): Promise<string> {
     .join(" ")
     .trim();
   return `# ${title}\n\n${about}\n\n\`\`\`ts\n${code.join("").trim()}\n\`\`\`\n`;
-}
-
-/** Returns the files of the repository that a page links to. */
-function linkedFiles(text: string, page: Page): readonly string[] {
-  const files: string[] = [];
-  outsideCode(text, (prose) => {
-    for (const [, , , target = ""] of prose.matchAll(LINK)) {
-      const [path = ""] = target.split("#");
-      if (path !== "" && !/^[a-z]+:/.test(target)) files.push(fromRoot(page, path));
-    }
-    return prose;
-  });
-  return files;
 }
 
 /** Returns the path from the root of a target that stands in a page. */
