@@ -104,7 +104,7 @@ async function untilStarted(output: Readable, ended: Promise<unknown>): Promise<
   const ending = ended.then(() => {
     throw new Error(`the service ended: ${printed}`);
   });
-  // Once the service has started, its end is no failure.
+  // Once the service has started, its end is not a failure.
   ending.catch(() => {});
   return await Promise.race([started, ending]);
 }

@@ -110,7 +110,7 @@ function headersOf(event: HttpEvent): ReadonlyMap<string, string> {
   );
 }
 
-/** Returns a function's result with its status, headers and body. @throws TypeError for a result that is no response. */
+/** Returns a function's result with its status, headers and body. @throws TypeError for a result that is not a response. */
 export function handledOf(result: HttpResult): Handled<HttpResult> {
   if (typeof result !== "object" || result === null || typeof result.statusCode !== "number")
     throw new TypeError("the function must return an object with a statusCode");
