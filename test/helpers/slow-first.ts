@@ -2,10 +2,20 @@ import { relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /**
- * The files that take more than 10 s of `npm test`, the longest first, with their seconds beside other work on two cores:
+ * The files that take more than 10 s of `npm test` or `npm run test:deploy`, with their seconds beside other work on two cores:
  * the order matters, not the number. Each run prints its own.
  */
 export const SLOW_FILES: Readonly<Record<string, number>> = {
+  "test/deploy/balancer-waits.test.ts": 61,
+  "test/deploy/rehearsal.test.ts": 55,
+  "test/deploy/runbook-walk.test.ts": 49,
+  "test/deploy/rehearsal-postgres.test.ts": 36,
+  "test/deploy/without-feature.test.ts": 31,
+  "test/deploy/chart.test.ts": 25,
+  "test/deploy/alerts.test.ts": 22,
+  "test/deploy/runbook.test.ts": 20,
+  "test/deploy/balancer.test.ts": 19,
+  "test/deploy/key-history.test.ts": 15,
   "test/commands/dev.test.ts": 47,
   "test/transports/any-field.test.ts": 46,
   "test/commands/move-tenant.test.ts": 42,

@@ -29,8 +29,6 @@ const workflows = readdirSync(new URL(".github/workflows", root)).map((name) => 
 const ci = workflows.find(({ name }) => name === "ci.yml")?.workflow.jobs ?? {};
 const commandsOf = (job: Job | undefined) => job?.steps.flatMap(({ run }) => run ?? []) ?? [];
 const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
-/** Scripts whose results a person reads, or whose tests another script runs, too. */
-const BY_HAND: readonly string[] = ["test:tools"];
 
 test("the forge runs .ci/run as root, and for a tag the release as a dry run", () => {
   expect(commandsOf(ci.check)).toContain(".ci/run");
@@ -48,7 +46,7 @@ test("every suite of package.json runs for a change or at night, and every scrip
   const text = [read(".ci/run"), ...commands].join("\n");
   const run = [...text.matchAll(/npm (?:run )?(test\b[\w:-]*|[\w:-]+)/g)].map(([, script]) => script);
   const suites = Object.keys(scripts).filter((name) => /^(test|chaos|fuzz|measure|demo$)/.test(name));
-  expect(suites.filter((name) => !run.includes(name) && !BY_HAND.includes(name))).toEqual([]);
+  expect(suites.filter((name) => !run.includes(name))).toEqual([]);
   expect(run.filter((name) => name !== "ci" && !(name !== undefined && name in scripts))).toEqual([]);
 });
 
