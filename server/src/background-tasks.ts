@@ -1,7 +1,7 @@
 import type { Facts } from "./connect.ts";
 import { createRecordCounter } from "./core/admission/record-counter.ts";
 import type { StorageTotals } from "./core/admission/storage-totals.ts";
-import type { Heartbeat } from "./core/background/heartbeat.ts";
+import type { Heartbeat, ReportState } from "./core/background/heartbeat.ts";
 import type { KeyUse } from "./core/background/key-use.ts";
 import { createPruners } from "./core/background/pruner.ts";
 import { createRepeating } from "./core/background/repeat.ts";
@@ -28,6 +28,8 @@ export interface BackgroundOptions {
   readonly heartbeat: Heartbeat;
   readonly keyUse: KeyUse;
   readonly totals: StorageTotals;
+  /** Returns what each heartbeat stores. */
+  readonly state: ReportState;
 }
 
 /** Records per statement of the sweep; a statement that takes too long halves it for a while. */
@@ -37,7 +39,7 @@ const READ_SHARDS_INTERVAL_MS = 2000;
 
 /** Creates the background tasks of the core, and joins those of the features. */
 export function createBackground(options: BackgroundOptions): Background {
-  const { facts, core, features, heartbeat, keyUse, totals } = options;
+  const { facts, core, features, heartbeat, keyUse, totals, state } = options;
   const labels = createTenantLabelsTask({
     pool: core.tasks.pool,
     tenantLabels: core.tenantLabels,
@@ -55,7 +57,7 @@ export function createBackground(options: BackgroundOptions): Background {
   return {
     sweepLateS: sweeper.lateS,
     async start() {
-      await heartbeat.start();
+      await heartbeat.start(state);
       await labels.start();
       for (const task of [...work, ...flushes]) task.start();
     },

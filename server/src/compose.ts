@@ -1,13 +1,14 @@
 import { type Background, createBackground } from "./background-tasks.ts";
 import type { Facts } from "./connect.ts";
-import { createAdmission, type OnRefused } from "./core/admission/admission.ts";
+import { createAdmission } from "./core/admission/admission.ts";
 import { createStorageTotals } from "./core/admission/storage-totals.ts";
 import { parseApiKey } from "./core/auth/api-key.ts";
 import { createAuthenticator } from "./core/auth/authenticate.ts";
 import { configuredPeppers } from "./core/auth/pepper.ts";
+import { createDegradedStates } from "./core/background/degraded.ts";
 import { createHeartbeat } from "./core/background/heartbeat.ts";
 import { createKeyUse } from "./core/background/key-use.ts";
-import { createSuspendWatch } from "./core/background/suspend-watch.ts";
+import { createSuspendWatch, type SuspendWatch } from "./core/background/suspend-watch.ts";
 import { openReplicaCache, type ReplicaCache } from "./core/cache/replica-cache.ts";
 import {
   createOperationLog,
@@ -24,7 +25,7 @@ import type { CoreParts, FeatureParts } from "./core/feature.ts";
 import { createTenantLimiter } from "./core/store/batching/fair-queue.ts";
 import { findResolved } from "./core/store/records/read-records.ts";
 import { createRecordStore } from "./core/store/records/record-store.ts";
-import { createDenials } from "./core/transport/denials.ts";
+import { createDenials, type Denials } from "./core/transport/denials.ts";
 import { createManagementServer } from "./core/transport/management/server.ts";
 import { createPipeline } from "./core/transport/pipeline.ts";
 import { type Route, routesOf } from "./core/transport/route.ts";
@@ -32,39 +33,24 @@ import { traceBatch } from "./features/tracing/traced-batch.ts";
 import { FEATURES } from "./features.ts";
 import { IdempotencyService } from "./gen/onceward/v1/idempotency_pb.ts";
 import { createCallersPorts } from "./ports.ts";
-import { createLoadMeter, createReplicaDegradedStates, type StateSources } from "./replica-state.ts";
+import { createLoadMeter, degradedConditions } from "./replica-state.ts";
 
 /** The parts of a replica that are started and stopped. */
 export type Replica = ReturnType<typeof compose>;
 
 /**
- * Builds all parts of a replica from what was read, and connects them. Nothing runs yet. A part may refer to one that is built
- * after it, in functions that are called when all parts exist.
+ * Builds all parts of a replica from what was read, and connects them. Nothing runs yet.
  *
  * @param unreadyReasons returns why the replica must get no calls; none: it is ready.
  */
 export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
-  const { config, log, metrics, replica, pools, databaseClock, installation, tuning, shards, tls } = facts;
+  const { config, log, metrics, replica, pools, databaseClock, installation, tuning, shards, tls, events } =
+    facts;
   const { cache, waiters, onSettled } = composeWaiting(facts);
-  const sources: StateSources = {
-    redisBypassed: cache.redisBypassed,
-    schemaAhead: () => (heartbeat.lastBeaten()?.schemaVersion ?? "") > facts.newestMigration,
-    clockSkewed: () => isSkewed(heartbeat.lastBeaten()?.clock ?? { aheadMs: 0, uncertaintyMs: 0 }),
-    databaseClockMoved: databaseClock.hasMoved,
-    awayNodes: () => shards?.awayNodes() ?? 0,
-    pool: pools.pool.load,
-    poolSize: config.ONCEWARD_POOL_SIZE,
-    sweepLateS: () => background.sweepLateS(),
-    callsInFlight: () => core.pipeline.callsInFlight(),
-    connections: () => ports.grpc.connections() + ports.http.connections(),
-    operations: metrics.operations,
-  };
-  const degraded = createReplicaDegradedStates(sources, { log, lookMs: tuning.degradedLookMs });
-  const load = createLoadMeter(sources);
+  const degraded = createDegradedStates({ log, lookMs: tuning.degradedLookMs });
   const heartbeat = createHeartbeat({
     pool: pools.heartbeatPool,
     replica,
-    state: () => ({ degraded: degraded.reasons(), load: load() }),
     look: installation.look,
     databaseClock,
     tokenFloor: facts.tokenFloor,
@@ -77,13 +63,12 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
     denials,
     onSettled,
     replicaState: { id: replica.id, degraded: degraded.reasons, lastBeaten: heartbeat.lastBeaten },
-    onRefused(tenantId, cause, mode, namespace) {
-      if (namespace !== undefined) hooks.limited({ tenantId, namespace }, cause, mode);
-    },
   });
   const features = composeFeatures(core);
   const hooks = joinHooks(features.flatMap((feature) => feature.hooks ?? []));
-  const background: Background = createBackground({ facts, core, features, heartbeat, keyUse, totals });
+  events.on("refusedByQuota", (tenantId, cause, mode, namespace) => {
+    if (namespace !== undefined) hooks.limited({ tenantId, namespace }, cause, mode);
+  });
   const ports = createCallersPorts(config, {
     routes: [
       ...idempotencyRoutes(facts, core, hooks, { cache, waiters }),
@@ -96,6 +81,26 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
     console: facts.page?.createPage(core),
   });
   const management = createManagementServer({ metrics, unreadyReasons, tls });
+  const load = createLoadMeter({
+    callsInFlight: core.pipeline.callsInFlight,
+    connections: () => ports.grpc.connections() + ports.http.connections(),
+    operations: metrics.operations,
+    pool: pools.pool.load,
+    poolSize: config.ONCEWARD_POOL_SIZE,
+  });
+  const background: Background = createBackground({
+    ...{ facts, core, features, heartbeat, keyUse, totals },
+    state: () => ({ degraded: degraded.reasons(), load: load() }),
+  });
+  const conditions = degradedConditions({
+    redisBypassed: cache.redisBypassed,
+    schemaAhead: () => (heartbeat.lastBeaten()?.schemaVersion ?? "") > facts.newestMigration,
+    clockSkewed: () => isSkewed(heartbeat.lastBeaten()?.clock ?? { aheadMs: 0, uncertaintyMs: 0 }),
+    databaseClockMoved: databaseClock.hasMoved,
+    awayNodes: () => shards?.awayNodes() ?? 0,
+    pool: pools.pool.load,
+    sweepLateS: background.sweepLateS,
+  });
   metrics.watch({
     pool: pools.pool.load,
     waiters: waiters.count,
@@ -104,7 +109,7 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
     degraded: degraded.active,
     databaseClockMovedMs: databaseClock.movedMs,
     tlsExpiresInS: () => tls?.expiresInS() ?? new Map(),
-    callsInFlight: sources.callsInFlight,
+    callsInFlight: core.pipeline.callsInFlight,
     connections: () => ({
       grpc: ports.grpc.connections(),
       http: ports.http.connections(),
@@ -112,20 +117,30 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
     }),
     ...Object.assign({ ambiguousRecords: () => new Map() }, ...features.map(({ watched }) => watched)),
   });
+  const suspendWatch = watchCopies(facts, core, cache);
+  return {
+    ...{ ports, management, background, suspendWatch, waiters, cache, denials },
+    degraded: { start: () => degraded.start(conditions), stop: degraded.stop },
+  };
+}
 
-  /** Drops what was read from the database, and names copies after this installation. */
+/** Drops what was read from the database when the installation changes, and after the machine was suspended. */
+function watchCopies(
+  { installation, log, events }: Facts,
+  { authenticator }: CoreParts,
+  cache: ReplicaCache,
+): SuspendWatch {
   function dropCopies(installationId: string): void {
-    core.authenticator.databaseChanged();
+    authenticator.databaseChanged();
     cache.moveTo(installationId);
   }
-  facts.onInstallationChanged(dropCopies);
-  const suspendWatch = createSuspendWatch({
+  events.on("installationChanged", dropCopies);
+  return createSuspendWatch({
     onResumed(suspendedMs) {
       dropCopies(installation.id());
       log.warn({ suspendedMs: Math.round(suspendedMs) }, "the machine was suspended; caches are dropped");
     },
   });
-  return { ports, management, background, degraded, suspendWatch, waiters, cache, denials };
 }
 
 function composeFeatures(core: CoreParts): readonly FeatureParts[] {
@@ -145,13 +160,14 @@ function composeWaiting({
   shards,
   tuning,
   traced,
+  events,
 }: Facts) {
   const cache: ReplicaCache = openReplicaCache({
     maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
     redisUrl: () => withCurrentUrls(config).REDIS_URL,
     installationId: installation.id(),
     format: stored.entries,
-    onSettled: (name) => waiters.wake(name),
+    onSettled: (name) => void events.emit("settledElsewhere", name),
     metrics: traced.metrics(metrics),
     log,
   });
@@ -163,6 +179,7 @@ function composeWaiting({
     onLastWaiterGone: (name) => cache.wakeChannel?.ignore(name),
     ...(tuning.waiterTickMs !== undefined && { checkEveryMs: tuning.waiterTickMs }),
   });
+  events.on("settledElsewhere", waiters.wake);
   const onSettled = (name: string) => {
     waiters.wake(name);
     cache.wakeChannel?.announce(name);
@@ -170,14 +187,18 @@ function composeWaiting({
   return { cache, waiters, onSettled };
 }
 
-interface CoreOptions extends Pick<CoreParts, "onSettled" | "replicaState"> {
-  readonly liveReplicas: () => number;
-  readonly onRefused: OnRefused;
-  readonly denials: ReturnType<typeof createDenials>;
-}
-
 /** Builds who may call and how much, the records, and with them what features use. */
-function composeCore(facts: Facts, { liveReplicas, denials, onRefused, ...options }: CoreOptions) {
+function composeCore(
+  facts: Facts,
+  {
+    liveReplicas,
+    denials,
+    ...options
+  }: Pick<CoreParts, "onSettled" | "replicaState"> & {
+    readonly liveReplicas: () => number;
+    readonly denials: Denials;
+  },
+) {
   const { config, log, metrics, pools, pool, onFailed, tuning, traced, stored } = facts;
   const keyUse = createKeyUse({
     runner: pools.pool,
@@ -190,7 +211,7 @@ function composeCore(facts: Facts, { liveReplicas, denials, onRefused, ...option
     liveReplicas,
     onRefused(tenantId, cause, mode, namespace) {
       metrics.refusedByQuota(tenantId, cause, mode);
-      onRefused(tenantId, cause, mode, namespace);
+      facts.events.emit("refusedByQuota", tenantId, cause, mode, namespace);
     },
   });
   const authenticator = createAuthenticator(pool, {

@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
+import { EventEmitter } from "node:events";
 import type { Logger } from "pino";
+import type { OnRefused } from "./core/admission/admission.ts";
 import { createInstallationWatch, type InstallationWatch } from "./core/background/installation-watch.ts";
 import { signedFormat } from "./core/cache/entry-format.ts";
 import { type Config, withCurrentUrls } from "./core/config/config.ts";
@@ -45,6 +47,16 @@ export interface ServerTuning {
   readonly consoleDir?: string;
 }
 
+/** The events of a replica, with their parameters. */
+export interface ReplicaEvents {
+  /** The installation has this id now. */
+  readonly installationChanged: [id: string];
+  /** A record, named by `recordName`, may have been settled on another replica. */
+  readonly settledElsewhere: [recordName: string];
+  /** A call exceeded a quota. */
+  readonly refusedByQuota: Parameters<OnRefused>;
+}
+
 /** What a replica is made of before it has read anything. Nothing of it is connected yet. */
 export interface Resources {
   readonly config: Config;
@@ -61,8 +73,8 @@ export interface Resources {
   readonly databaseClock: DatabaseClockWatch;
   readonly tokenFloor: TokenFloor;
   readonly installation: InstallationWatch;
-  /** Calls `listener` with the installation's new id when it has changed. */
-  onInstallationChanged(listener: (id: string) => void): void;
+  /** Connects parts whose order of creation is the opposite of the events' direction. */
+  readonly events: EventEmitter<ReplicaEvents>;
   readonly pools: Pools;
 }
 
@@ -110,16 +122,14 @@ export function openResources(
     log,
     onExportFailed: () => metrics.backgroundErrors.inc({ task: "export_spans" }),
   });
-  const listeners: ((id: string) => void)[] = [];
+  const events = new EventEmitter<ReplicaEvents>();
   const tokenFloor = createTokenFloor();
   const installation = createInstallationWatch({
     replicaId: replica.id,
     log,
     tokenFloor,
     onDetected: () => metrics.installationChanges.inc(),
-    onChanged(id) {
-      for (const listener of listeners) listener(id);
-    },
+    onChanged: (id) => void events.emit("installationChanged", id),
   });
   return {
     config,
@@ -132,7 +142,7 @@ export function openResources(
     tls,
     traced,
     installation,
-    onInstallationChanged: (listener) => listeners.push(listener),
+    events,
     stored: openValues(config, metrics, log),
     databaseClock: openDatabaseClock(metrics, log),
     tokenFloor,

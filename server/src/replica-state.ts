@@ -1,15 +1,13 @@
-import type { Logger } from "pino";
-import { createDegradedStates, type DegradedStates } from "./core/background/degraded.ts";
-import type { ReplicaLoad } from "./core/domain/replica.ts";
+import type { DegradedCondition } from "./core/background/degraded.ts";
+import type { DegradedReason, ReplicaLoad } from "./core/domain/replica.ts";
 import type { PoolLoad } from "./core/store/pool.ts";
 
-/** The parts of a replica whose state is reported. */
-export interface StateSources {
+/** The parts of a replica whose trouble is a degraded state. */
+interface ConditionSources {
   readonly redisBypassed: () => boolean;
   /** Whether a newer server has migrated the database. */
   readonly schemaAhead: () => boolean;
   readonly pool: () => PoolLoad;
-  readonly poolSize: number;
   /** Seconds by which the sweep is late. */
   readonly sweepLateS: () => number;
   /** Whether this machine's clock differs too much from the database's. */
@@ -18,43 +16,45 @@ export interface StateSources {
   readonly databaseClockMoved: () => boolean;
   /** Nodes of the database that did not answer their last statement; the database itself is another one. */
   readonly awayNodes: () => number;
+}
+
+/** The parts of a replica whose load its heartbeat stores. */
+interface LoadSources {
   readonly callsInFlight: () => number;
   readonly connections: () => number;
   /** Operations that were answered since the start. */
   readonly operations: () => number;
+  readonly pool: () => PoolLoad;
+  readonly poolSize: number;
 }
 
 /** A sweep that is so late begins `sweep_behind`; the lower bound ends it, so that the state does not flap. */
 const SWEEP_LATE_S = 60;
 const SWEEP_IN_TIME_S = 30;
 
-/** Creates the degraded states of a replica. The definitions stand in `server/metrics.md`. */
-export function createReplicaDegradedStates(
-  sources: StateSources,
-  options: { readonly log: Logger; readonly lookMs: number | undefined },
-): DegradedStates {
+/** Returns when each degraded state of a replica begins and ends. `server/metrics.md` defines them. */
+export function degradedConditions(
+  sources: ConditionSources,
+): Readonly<Record<DegradedReason, DegradedCondition>> {
   const atOnce = { looksToBegin: 1, looksToEnd: 1 };
-  return createDegradedStates({
-    ...options,
-    conditions: {
-      database_away: { holds: () => sources.pool().unreachable, looksToBegin: 2, looksToEnd: 2 },
-      redis_bypassed: { holds: sources.redisBypassed, ...atOnce },
-      schema_ahead: { holds: sources.schemaAhead, ...atOnce },
-      pool_saturated: { holds: () => sources.pool().waiting > 0, looksToBegin: 5, looksToEnd: 5 },
-      sweep_behind: {
-        holds: (active) => sources.sweepLateS() > (active ? SWEEP_IN_TIME_S : SWEEP_LATE_S),
-        ...atOnce,
-      },
-      // One slow heartbeat says little about the clock.
-      clock_skewed: { holds: sources.clockSkewed, looksToBegin: 5, looksToEnd: 5 },
-      database_clock_moved: { holds: sources.databaseClockMoved, ...atOnce },
-      shards_away: { holds: () => sources.awayNodes() > 0, looksToBegin: 2, looksToEnd: 2 },
+  return {
+    database_away: { holds: () => sources.pool().unreachable, looksToBegin: 2, looksToEnd: 2 },
+    redis_bypassed: { holds: sources.redisBypassed, ...atOnce },
+    schema_ahead: { holds: sources.schemaAhead, ...atOnce },
+    pool_saturated: { holds: () => sources.pool().waiting > 0, looksToBegin: 5, looksToEnd: 5 },
+    sweep_behind: {
+      holds: (active) => sources.sweepLateS() > (active ? SWEEP_IN_TIME_S : SWEEP_LATE_S),
+      ...atOnce,
     },
-  });
+    // One slow heartbeat says little about the clock.
+    clock_skewed: { holds: sources.clockSkewed, looksToBegin: 5, looksToEnd: 5 },
+    database_clock_moved: { holds: sources.databaseClockMoved, ...atOnce },
+    shards_away: { holds: () => sources.awayNodes() > 0, looksToBegin: 2, looksToEnd: 2 },
+  };
 }
 
 /** Returns a function that returns the load of the replica, with the rate of operations since its last call. */
-export function createLoadMeter(sources: StateSources): () => ReplicaLoad {
+export function createLoadMeter(sources: LoadSources): () => ReplicaLoad {
   let lastAtMs = performance.now();
   let lastOperations = sources.operations();
   return () => {

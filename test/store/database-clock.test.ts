@@ -256,7 +256,6 @@ test("a heartbeat that sees the clock set stores it at once, for replicas that s
     const heartbeat = createHeartbeat({
       pool,
       replica,
-      state: () => ({ degraded: [], load: NO_LOAD }),
       databaseClock,
       look: async () => true,
       tokenFloor: createTokenFloor(),
@@ -265,7 +264,7 @@ test("a heartbeat that sees the clock set stores it at once, for replicas that s
       },
       intervalMs: 3_600_000,
     });
-    await heartbeat.start();
+    await heartbeat.start(() => ({ degraded: [], load: NO_LOAD }));
     const [row] = await unserved.query<{ minutes: number }>(
       "select clock_moved_ms / 60000 as minutes from replicas where id = $1",
       [replica.id],

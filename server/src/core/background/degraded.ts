@@ -13,7 +13,8 @@ export interface DegradedCondition {
 
 /** The degraded states of a replica. */
 export interface DegradedStates {
-  start(): void;
+  /** Looks at the conditions at once, and then at each interval. */
+  start(conditions: Readonly<Record<DegradedReason, DegradedCondition>>): void;
   stop(): void;
   /** Returns whether each state is active. */
   active(): Readonly<Record<DegradedReason, boolean>>;
@@ -23,29 +24,27 @@ export interface DegradedStates {
 
 const LOOK_MS = 1000;
 
-/** Looks at each condition once a second, and logs each state that begins or ends. */
+/** Creates states that are not active, and logs each that begins or ends. */
 export function createDegradedStates({
-  conditions,
   log,
   lookMs = LOOK_MS,
 }: {
-  readonly conditions: Readonly<Record<DegradedReason, DegradedCondition>>;
   readonly log: Logger;
   /** Interval between two looks at the conditions; only tests change it. */
   readonly lookMs?: number | undefined;
 }): DegradedStates {
   const states = DEGRADED_REASONS.map((reason) => ({
     reason,
-    condition: conditions[reason],
     active: false,
     /** Consecutive looks that contradicted `active`. */
     looks: 0,
   }));
   let timer: NodeJS.Timeout | undefined;
 
-  function look(): void {
+  function look(conditions: Readonly<Record<DegradedReason, DegradedCondition>>): void {
     for (const state of states) {
-      const { reason, condition, active } = state;
+      const { reason, active } = state;
+      const condition = conditions[reason];
       state.looks = condition.holds(active) === active ? 0 : state.looks + 1;
       if (state.looks < (active ? condition.looksToEnd : condition.looksToBegin)) continue;
       if (state.looks === 0) continue;
@@ -57,9 +56,9 @@ export function createDegradedStates({
   }
 
   return {
-    start() {
-      look();
-      timer = setInterval(look, lookMs).unref();
+    start(conditions) {
+      look(conditions);
+      timer = setInterval(look, lookMs, conditions).unref();
     },
     stop: () => clearInterval(timer),
     active: () =>

@@ -4,7 +4,7 @@ import type { TokenFloor } from "../domain/token-floor.ts";
 import { raiseTokenFloor } from "../store/installation.ts";
 import type { Pool } from "../store/pool.ts";
 import { type Beat, type Beaten, beatReplicaRow, removeReplicaRow } from "../store/replicas.ts";
-import { createRepeating } from "./repeat.ts";
+import { createRepeating, type Repeating } from "./repeat.ts";
 
 /**
  * Connections for the heartbeat alone: a replica whose other connections are all busy still counts as live, and
@@ -14,8 +14,12 @@ export const HEARTBEAT_CONNECTIONS = 1;
 
 /** Registers this replica as live in the database, and counts the live replicas. */
 export interface Heartbeat {
-  /** Resolves when the replica is registered and the live replicas are counted. */
-  start(): Promise<void>;
+  /**
+   * Resolves when the replica is registered and the live replicas are counted.
+   *
+   * @param state returns the state that each heartbeat stores.
+   */
+  start(state: ReportState): Promise<void>;
   /** Unregisters the replica, so that the other replicas' shares of quotas grow at once. */
   stop(): Promise<void>;
   /** Returns the number of live replicas, including this one, as of a few seconds ago. */
@@ -24,13 +28,14 @@ export interface Heartbeat {
   lastBeaten(): Beaten | undefined;
 }
 
+/** Returns the state of a replica that its heartbeat stores. */
+export type ReportState = () => Pick<Beat, "degraded" | "load">;
+
 export interface HeartbeatOptions {
   /** A pool of HEARTBEAT_CONNECTIONS. */
   readonly pool: Pool;
   readonly replica: { readonly id: string; readonly version: string };
-  /** Returns the state that the heartbeat stores. */
-  readonly state: () => Pick<Beat, "degraded" | "load">;
-  /** Is told at each heartbeat what the database's clock shows. */
+  /** Receives at each heartbeat the time that the database's clock shows. */
   readonly databaseClock: DatabaseClockWatch;
   /** Is stored at each heartbeat. */
   readonly tokenFloor: Pick<TokenFloor, "current">;
@@ -47,18 +52,10 @@ const HOST = hostname();
 
 /** Creates a heartbeat. */
 export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
-  const {
-    pool,
-    replica,
-    state,
-    look,
-    databaseClock,
-    tokenFloor,
-    onFailed,
-    intervalMs = INTERVAL_MS,
-  } = options;
+  const { pool, replica, look, databaseClock, tokenFloor, onFailed, intervalMs = INTERVAL_MS } = options;
   let beaten: Beaten | undefined;
-  const store = async () => {
+  let beats: Repeating | undefined;
+  const store = async (state: ReportState) => {
     beaten = await beatReplicaRow(pool, {
       ...replica,
       ...state(),
@@ -69,22 +66,22 @@ export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
     });
     databaseClock.see(beaten.reading, beaten.othersMovedMs);
   };
-  const beat = async () => {
+  const beat = async (state: ReportState) => {
     await look(pool);
     await raiseTokenFloor(pool, tokenFloor.current());
     const storedMs = databaseClock.movedMs();
-    await store();
+    await store(state);
     // A replica that starts before the next heartbeat takes the clock's course from this row.
-    if ((databaseClock.movedMs() === 0) !== (storedMs === 0)) await store();
+    if ((databaseClock.movedMs() === 0) !== (storedMs === 0)) await store(state);
   };
-  const beats = createRepeating({ intervalMs, work: beat, onFailed });
   return {
-    async start() {
-      await beat();
+    async start(state) {
+      await beat(state);
+      beats = createRepeating({ intervalMs, work: () => beat(state), onFailed });
       beats.start();
     },
     async stop() {
-      await beats.stop();
+      await beats?.stop();
       await removeReplicaRow(pool, replica.id).catch(onFailed);
     },
     liveReplicas: () => beaten?.replicas ?? 1,

@@ -7,12 +7,6 @@ import type { Runner, Statement } from "./pool.ts";
  */
 const NOW = "least(now(), to_timestamp($3::float8 / 1000))";
 
-const pruneAuditEvents = {
-  name: "prune_audit_events",
-  // The function reads the clock by itself.
-  text: `select prune_audit_events($1::float8 * interval '1 millisecond' + (now() - ${NOW}), $2::int) as pruned`,
-};
-
 /** Returns the text that deletes a table's oldest rows by a time; `now` is the present on the same scale. */
 function deleteOldest(table: string, time: string, now = NOW): string {
   return `
@@ -34,58 +28,31 @@ function deleteOldestInUtc(table: string, column: string): string {
   return deleteOldest(table, `timezone('utc', p.${column})`, `timezone('utc', ${NOW})`);
 }
 
-const pruneUsageHours = {
-  name: "prune_usage_hours",
-  text: deleteOldestInUtc("usage_hours", "hour"),
-};
-
-const pruneInsightHours = {
-  name: "prune_insight_hours",
-  text: deleteOldestInUtc("insight_hours", "hour"),
-};
-
-const pruneInsightLateHours = {
-  name: "prune_insight_late_hours",
-  text: deleteOldestInUtc("insight_late_hours", "hour"),
-};
-
-/** Each tombstone has a time of its own. */
-const pruneTombstones = {
-  name: "prune_insight_tombstones",
-  text: deleteOldest("insight_tombstones", "p.keep_until"),
-};
-
-const pruneInsightKeyDays = {
-  name: "prune_insight_key_days",
-  text: deleteOldestInUtc("insight_key_days", "day"),
-};
-
-const pruneSampledKeys = {
-  name: "prune_insight_sampled_keys",
-  text: deleteOldest("insight_sampled_keys", "p.claimed_at"),
-};
-
-const pruneRecordJobs = {
-  name: "prune_record_jobs",
-  text: deleteOldest("record_jobs", "p.finished_at"),
-};
-
-/** Each session has a time of its own. */
-const pruneConsoleSessions = {
-  name: "prune_console_sessions",
-  text: deleteOldest("console_sessions", "p.ends_at"),
-};
-
 const STATEMENTS = {
-  audit_events: pruneAuditEvents,
-  usage_hours: pruneUsageHours,
-  insight_hours: pruneInsightHours,
-  insight_late_hours: pruneInsightLateHours,
-  insight_tombstones: pruneTombstones,
-  insight_key_days: pruneInsightKeyDays,
-  insight_sampled_keys: pruneSampledKeys,
-  record_jobs: pruneRecordJobs,
-  console_sessions: pruneConsoleSessions,
+  audit_events: {
+    name: "prune_audit_events",
+    // The function reads the clock by itself.
+    text: `select prune_audit_events($1::float8 * interval '1 millisecond' + (now() - ${NOW}), $2::int) as pruned`,
+  },
+  usage_hours: { name: "prune_usage_hours", text: deleteOldestInUtc("usage_hours", "hour") },
+  insight_hours: { name: "prune_insight_hours", text: deleteOldestInUtc("insight_hours", "hour") },
+  insight_late_hours: {
+    name: "prune_insight_late_hours",
+    text: deleteOldestInUtc("insight_late_hours", "hour"),
+  },
+  // Each tombstone has a time of its own.
+  insight_tombstones: {
+    name: "prune_insight_tombstones",
+    text: deleteOldest("insight_tombstones", "p.keep_until"),
+  },
+  insight_key_days: { name: "prune_insight_key_days", text: deleteOldestInUtc("insight_key_days", "day") },
+  insight_sampled_keys: {
+    name: "prune_insight_sampled_keys",
+    text: deleteOldest("insight_sampled_keys", "p.claimed_at"),
+  },
+  record_jobs: { name: "prune_record_jobs", text: deleteOldest("record_jobs", "p.finished_at") },
+  // Each session has a time of its own.
+  console_sessions: { name: "prune_console_sessions", text: deleteOldest("console_sessions", "p.ends_at") },
 } as const satisfies Readonly<Record<string, Statement>>;
 
 /** A table whose rows have a retention. Of record jobs, only finished ones are deleted. */

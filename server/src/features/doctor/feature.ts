@@ -1,12 +1,8 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../core/calls/call.ts";
 import { withCurrentUrls } from "../../core/config/config.ts";
 import type { Check, Feature } from "../../core/feature.ts";
-import {
-  DiagnoseResponseSchema,
-  Finding_Severity,
-  type OperatorService,
-} from "../../gen/onceward/v1/operator_pb.ts";
+import { DiagnoseResponseSchema, Finding_Severity } from "../../gen/onceward/v1/operator_pb.ts";
+import type { OperatorRpcs } from "../administration/operator/options.ts";
 import { operatorRoutes } from "../administration/services.ts";
 import { createDoctorCommand } from "./command.ts";
 import { type Diagnosis, diagnose } from "./diagnose.ts";
@@ -23,9 +19,7 @@ const SEVERITIES: Readonly<Record<Severity, Finding_Severity>> = {
  *
  * @param diagnose examines the database, Redis and the replicas.
  */
-function createDiagnoseHandlers(
-  diagnose: () => Promise<Diagnosis>,
-): Pick<Handlers<typeof OperatorService>, "diagnose"> {
+function createDiagnoseHandlers(diagnose: () => Promise<Diagnosis>): OperatorRpcs<"diagnose"> {
   // Calls share an examination, so that their number costs nothing.
   let inFlight: Promise<Diagnosis> | undefined;
 

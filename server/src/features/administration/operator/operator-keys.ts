@@ -1,17 +1,13 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../../core/calls/call.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import {
   CreateOperatorApiKeyResponseSchema,
   ListOperatorApiKeysResponseSchema,
-  type OperatorService,
   RevokeOperatorApiKeyResponseSchema,
 } from "../../../gen/onceward/v1/operator_pb.ts";
 import { apiKeyMessage, listApiKeyMessages, parseOperatorKeyTerms } from "../api-key-messages.ts";
 import { endApiKey, makeApiKey } from "../new-api-key.ts";
-import type { OperatorOptions } from "./options.ts";
-
-type Methods = "createOperatorApiKey" | "listOperatorApiKeys" | "revokeOperatorApiKey";
+import type { OperatorOptions, OperatorRpcs } from "./options.ts";
 
 /** Returns the RPCs for operators' API keys. */
 export function createOperatorKeyHandlers({
@@ -19,7 +15,7 @@ export function createOperatorKeyHandlers({
   pageTokens,
   changes,
   pepper,
-}: OperatorOptions): Pick<Handlers<typeof OperatorService>, Methods> {
+}: OperatorOptions): OperatorRpcs<"createOperatorApiKey" | "listOperatorApiKeys" | "revokeOperatorApiKey"> {
   return {
     async createOperatorApiKey(request, call) {
       const violations = new Violations();

@@ -1,6 +1,8 @@
 import type { ChangeListener } from "../../../core/auth/authenticate.ts";
+import type { Handlers } from "../../../core/calls/call.ts";
 import type { ReplicaState } from "../../../core/feature.ts";
 import type { Pool } from "../../../core/store/pool.ts";
+import type { OperatorService } from "../../../gen/onceward/v1/operator_pb.ts";
 import type { PageTokens } from "../pages.ts";
 
 /** The parts that OperatorService needs. */
@@ -15,3 +17,9 @@ export interface OperatorOptions {
   readonly redactedConfig: Readonly<Record<string, string>>;
   readonly replicaState: ReplicaState;
 }
+
+/** The handlers of some RPCs of OperatorService. */
+export type OperatorRpcs<Name extends keyof Handlers<typeof OperatorService>> = Pick<
+  Handlers<typeof OperatorService>,
+  Name
+>;

@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../../core/calls/call.ts";
 import { isRefusal } from "../../../core/domain/refusal.ts";
 import type { LiveReplica } from "../../../core/domain/replica.ts";
 import { signedDuration, timestamp, Violations } from "../../../core/messages/violations.ts";
@@ -8,7 +7,6 @@ import { readServerFacts, type ServerFacts } from "../../../core/store/server-fa
 import {
   GetServerInfoResponseSchema,
   ListReplicasResponseSchema,
-  type OperatorService,
   OperatorServiceListAuditEventsResponseSchema,
   type Replica,
   ReplicaSchema,
@@ -16,10 +14,8 @@ import {
 import { VERSION } from "../../../version.ts";
 import { listAuditEvents } from "../audit-lists.ts";
 import { pageSize, replyPage } from "../pages.ts";
-import type { OperatorOptions } from "./options.ts";
+import type { OperatorOptions, OperatorRpcs } from "./options.ts";
 import { checkName } from "./tenant-requests.ts";
-
-type Methods = "listAuditEvents" | "getServerInfo" | "listReplicas";
 
 const AWAY = "database_away";
 
@@ -29,7 +25,7 @@ export function createServerInfoHandlers({
   pageTokens,
   redactedConfig,
   replicaState,
-}: OperatorOptions): Pick<Handlers<typeof OperatorService>, Methods> {
+}: OperatorOptions): OperatorRpcs<"listAuditEvents" | "getServerInfo" | "listReplicas"> {
   /** Reads the facts; without the database, returns those of the last heartbeat. */
   async function findFacts(): Promise<ServerFacts & { readonly isAway: boolean }> {
     const known = replicaState.lastBeaten() ?? { schemaVersion: "", replicas: 0 };

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import type { Call, Handlers } from "../../../core/calls/call.ts";
+import type { Call } from "../../../core/calls/call.ts";
 import { POLICY_SETTLES_MS } from "../../../core/domain/statement-times.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
 import { Violations } from "../../../core/messages/violations.ts";
@@ -7,23 +7,20 @@ import { revokeApiKeys } from "../../../core/store/tenants/api-keys.ts";
 import { updateTenant } from "../../../core/store/tenants/tenants.ts";
 import {
   DeleteTenantResponseSchema,
-  type OperatorService,
   ResumeTenantResponseSchema,
   SuspendTenantResponseSchema,
 } from "../../../gen/onceward/v1/operator_pb.ts";
 import { insertRecordJob } from "../../jobs/store/record-jobs.ts";
 import { recordChange } from "../audited-change.ts";
 import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
-import type { OperatorOptions } from "./options.ts";
+import type { OperatorOptions, OperatorRpcs } from "./options.ts";
 import { checkNameAndReason, lockKeptTenant, lockTenantByName } from "./tenant-requests.ts";
-
-type Methods = "suspendTenant" | "resumeTenant" | "deleteTenant";
 
 /** Returns the RPCs that suspend a tenant, resume it, and delete it. */
 export function createTenantStateHandlers({
   pool,
   changes,
-}: OperatorOptions): Pick<Handlers<typeof OperatorService>, Methods> {
+}: OperatorOptions): OperatorRpcs<"suspendTenant" | "resumeTenant" | "deleteTenant"> {
   async function changeState(
     action: string,
     state: "ACTIVE" | "SUSPENDED",

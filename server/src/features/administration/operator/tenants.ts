@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import type { Call, Handlers } from "../../../core/calls/call.ts";
+import type { Call } from "../../../core/calls/call.ts";
 import { fieldsOf } from "../../../core/domain/policy.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
@@ -15,7 +15,6 @@ import {
   CreateTenantApiKeyResponseSchema,
   CreateTenantResponseSchema,
   ListTenantsResponseSchema,
-  type OperatorService,
   OperatorServiceGetTenantResponseSchema,
   type UpdateTenantLimitsRequest,
   UpdateTenantLimitsResponseSchema,
@@ -27,7 +26,7 @@ import { makeApiKey } from "../new-api-key.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import { checkBounds, type Limits, maskedLimits, mergeLimits, parseLimits } from "../policy-messages.ts";
 import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
-import type { OperatorOptions } from "./options.ts";
+import type { OperatorOptions, OperatorRpcs } from "./options.ts";
 import {
   checkName,
   limitsSnapshot,
@@ -36,15 +35,15 @@ import {
   tenantNotFound,
 } from "./tenant-requests.ts";
 
-type Methods = "createTenant" | "getTenant" | "listTenants" | "updateTenantLimits" | "createTenantApiKey";
-
 /** Returns the RPCs that create tenants, return them, and set their limits. */
 export function createTenantHandlers({
   pool,
   pageTokens,
   changes,
   pepper,
-}: OperatorOptions): Pick<Handlers<typeof OperatorService>, Methods> {
+}: OperatorOptions): OperatorRpcs<
+  "createTenant" | "getTenant" | "listTenants" | "updateTenantLimits" | "createTenantApiKey"
+> {
   return {
     async createTenant(request, call) {
       const asked = parseNewTenant(request);

@@ -1,15 +1,13 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../../core/calls/call.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import {
   CreateApiKeyResponseSchema,
   ListApiKeysResponseSchema,
   RevokeApiKeyResponseSchema,
-  type TenantAdminService,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { apiKeyMessage, listApiKeyMessages, parseApiKeyTerms } from "../api-key-messages.ts";
 import { endApiKey, makeApiKey } from "../new-api-key.ts";
-import type { TenantAdminOptions } from "./options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredTenant, lockOwnTenant } from "./own-tenant.ts";
 
 /** Returns the RPCs for a tenant's API keys. */
@@ -18,10 +16,7 @@ export function createApiKeyHandlers({
   pageTokens,
   changes,
   pepper,
-}: TenantAdminOptions): Pick<
-  Handlers<typeof TenantAdminService>,
-  "createApiKey" | "listApiKeys" | "revokeApiKey"
-> {
+}: TenantAdminOptions): TenantAdminRpcs<"createApiKey" | "listApiKeys" | "revokeApiKey"> {
   return {
     async createApiKey(request, call) {
       const own = administeredTenant(call);

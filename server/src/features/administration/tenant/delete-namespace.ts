@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import type { Call, Handlers } from "../../../core/calls/call.ts";
+import type { Call } from "../../../core/calls/call.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
 import type { Tenant } from "../../../core/domain/tenant.ts";
 import type { ForgetKeys } from "../../../core/feature.ts";
@@ -7,14 +7,13 @@ import type { Runner } from "../../../core/store/pool.ts";
 import {
   type DeleteNamespaceRequest,
   DeleteNamespaceResponseSchema,
-  type TenantAdminService,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import type { RecordJob } from "../../jobs/record-job.ts";
 import { mayHaveLiveRecords } from "../../jobs/store/restamp-records.ts";
 import { recordChange } from "../audited-change.ts";
 import { deleteNamespace, findNamespaceResource } from "../store/namespaces.ts";
 import { checkEtag, namespaceEtag, recordJobMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions } from "./options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { lockOwnTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
 import { policySnapshot } from "./policy-update.ts";
 import { newRecordJob } from "./record-jobs.ts";
@@ -31,7 +30,7 @@ export function createDeleteNamespace({
   admission,
   databaseClock,
   forgetKeys,
-}: DeleteNamespaceOptions): Pick<Handlers<typeof TenantAdminService>, "deleteNamespace"> {
+}: DeleteNamespaceOptions): TenantAdminRpcs<"deleteNamespace"> {
   return {
     async deleteNamespace(request, call) {
       const own = tenantOfNamespace(request.name, "name", call);

@@ -1,19 +1,15 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../../core/calls/call.ts";
 import { Violations } from "../../../core/messages/violations.ts";
-import {
-  ListAuditEventsResponseSchema,
-  type TenantAdminService,
-} from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import { ListAuditEventsResponseSchema } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { listAuditEvents } from "../audit-lists.ts";
-import type { TenantAdminOptions } from "./options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredTenant } from "./own-tenant.ts";
 
 /** Returns the RPC for audit events of the tenant, without those of an earlier tenant of the same name. */
 export function createHistoryHandlers({
   pool,
   pageTokens,
-}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "listAuditEvents"> {
+}: TenantAdminOptions): TenantAdminRpcs<"listAuditEvents"> {
   return {
     async listAuditEvents(request, call) {
       const { id } = administeredTenant(call);

@@ -1,16 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import { loadPolicies } from "../../../core/calls/authority.ts";
-import type { Call, Handlers } from "../../../core/calls/call.ts";
+import type { Call } from "../../../core/calls/call.ts";
 import type { LiveRecord } from "../../../core/domain/record.ts";
 import { policyFor } from "../../../core/domain/tenant.ts";
 import { recordMessage } from "../../../core/messages/record-messages.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { RecordSchema } from "../../../gen/onceward/v1/record_pb.ts";
-import {
-  ListRecordsResponseSchema,
-  type TenantAdminService,
-} from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import { ListRecordsResponseSchema } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import {
   type AmbiguousCursor,
   BEFORE_ALL_AMBIGUOUS,
@@ -25,7 +22,7 @@ import {
 } from "../../jobs/store/list-records.ts";
 import { type Cursor, pageSize, replyPage, type Scope, scanUntil } from "../pages.ts";
 import { findKey } from "../store/find-key.ts";
-import type { TenantAdminOptions } from "./options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredNamespace } from "./own-tenant.ts";
 import { parseRecordFilter, parseRecordOrder, type RecordOrder } from "./record-requests.ts";
 
@@ -34,10 +31,7 @@ export function createListRecords({
   pool,
   databaseClock,
   pageTokens,
-}: Pick<TenantAdminOptions, "pool" | "databaseClock" | "pageTokens">): Pick<
-  Handlers<typeof TenantAdminService>,
-  "listRecords"
-> {
+}: Pick<TenantAdminOptions, "pool" | "databaseClock" | "pageTokens">): TenantAdminRpcs<"listRecords"> {
   return {
     async listRecords(request, call) {
       const violations = new Violations();

@@ -1,27 +1,22 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../../core/calls/call.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import { findTenantResource } from "../../../core/store/tenants/tenants.ts";
 import {
   GetNamespaceResponseSchema,
   ListNamespacesResponseSchema,
-  type TenantAdminService,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { NamespaceSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import { findNamespaceResource, listNamespaceResources } from "../store/namespaces.ts";
 import { namespaceMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions } from "./options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
 
 /** Returns the RPCs that read namespaces and their policies. */
 export function createNamespaceHandlers({
   pool,
   pageTokens,
-}: Pick<TenantAdminOptions, "pool" | "pageTokens">): Pick<
-  Handlers<typeof TenantAdminService>,
-  "getNamespace" | "listNamespaces"
-> {
+}: Pick<TenantAdminOptions, "pool" | "pageTokens">): TenantAdminRpcs<"getNamespace" | "listNamespaces"> {
   return {
     async getNamespace({ name }, call) {
       const own = tenantOfNamespace(name, "name", call);

@@ -1,16 +1,14 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../../core/calls/call.ts";
 import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
 import { timestamp, Violations } from "../../../core/messages/violations.ts";
 import {
   CountRecordsResponseSchema,
   ListUndeclaredNamespacesResponseSchema,
-  type TenantAdminService,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { pageSize, scanUntil } from "../pages.ts";
 import { countRecords, type RecordCounts } from "../store/count-records.ts";
 import { findNamespacesInUse } from "../store/list-namespaces-in-use.ts";
-import type { TenantAdminOptions } from "./options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
 
 /** Namespaces that one statement looks at: each takes some milliseconds on Citus, which asks every shard. */
@@ -21,10 +19,7 @@ export function createRecordCountHandlers({
   pool,
   databaseClock,
   pageTokens,
-}: TenantAdminOptions): Pick<
-  Handlers<typeof TenantAdminService>,
-  "countRecords" | "listUndeclaredNamespaces"
-> {
+}: TenantAdminOptions): TenantAdminRpcs<"countRecords" | "listUndeclaredNamespaces"> {
   return {
     async countRecords({ namespace, pageToken }, call) {
       const violations = new Violations();

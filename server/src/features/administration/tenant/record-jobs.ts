@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Admission } from "../../../core/admission/admission.ts";
-import type { Call, Handlers } from "../../../core/calls/call.ts";
+import type { Call } from "../../../core/calls/call.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
 import { Violations } from "../../../core/messages/violations.ts";
@@ -10,7 +10,6 @@ import {
   CancelRecordJobResponseSchema,
   GetRecordJobResponseSchema,
   ListRecordJobsResponseSchema,
-  type TenantAdminService,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { RecordJobSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
 import type { RecordJob } from "../../jobs/record-job.ts";
@@ -26,17 +25,14 @@ import {
 import { recordChange } from "../audited-change.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions } from "./options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredTenant } from "./own-tenant.ts";
 
 /** Returns the RPCs for background changes of records. */
 export function createRecordJobHandlers({
   pool,
   pageTokens,
-}: TenantAdminOptions): Pick<
-  Handlers<typeof TenantAdminService>,
-  "getRecordJob" | "listRecordJobs" | "cancelRecordJob"
-> {
+}: TenantAdminOptions): TenantAdminRpcs<"getRecordJob" | "listRecordJobs" | "cancelRecordJob"> {
   return {
     async getRecordJob({ id }, call) {
       const found = await findRecordJob(pool.of(call), tenantIdOf(call), id);

@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import { loadPolicies } from "../../../core/calls/authority.ts";
-import type { Handlers } from "../../../core/calls/call.ts";
 import { parseLookup } from "../../../core/claims/messages.ts";
 import { attemptsOf } from "../../../core/domain/attempt.ts";
 import { onlyValue } from "../../../core/domain/operation.ts";
@@ -14,14 +13,13 @@ import type { Snapshot } from "../../../core/store/tenants/audit-events.ts";
 import {
   GetRecordResponseSchema,
   ResolveRecordResponseSchema,
-  type TenantAdminService,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { type ResolveCommand, recordToChange } from "../../jobs/resolution.ts";
 import { lockRecord, resolveRecord } from "../../jobs/store/resolve-record.ts";
 import { recordChange } from "../audited-change.ts";
 import { readAttempts } from "../store/read-attempts.ts";
 import { providerLinks } from "./list-records.ts";
-import type { TenantAdminOptions } from "./options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { parseResolve } from "./record-requests.ts";
 
 /** Returns the RPCs for one record. */
@@ -33,7 +31,7 @@ export function createRecordHandlers({
   databaseClock,
   pepper,
   onSettled,
-}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "getRecord" | "resolveRecord"> {
+}: TenantAdminOptions): TenantAdminRpcs<"getRecord" | "resolveRecord"> {
   const recordTarget = createRecordTarget(pepper);
 
   return {

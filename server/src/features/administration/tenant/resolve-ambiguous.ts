@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { isOutdated, loadPolicies } from "../../../core/calls/authority.ts";
-import type { Call, Handlers } from "../../../core/calls/call.ts";
+import type { Call } from "../../../core/calls/call.ts";
 import {
   MAX_CHECKPOINT_NAME_BYTES,
   MAX_OWNER_BYTES,
@@ -15,7 +15,6 @@ import {
   CountAmbiguousRecordsResponseSchema,
   type ResolveAmbiguousRecordsRequest,
   ResolveAmbiguousRecordsResponseSchema,
-  type TenantAdminService,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import type { AmbiguousFilter, RecordJob } from "../../jobs/record-job.ts";
 import type { Resolution } from "../../jobs/resolution.ts";
@@ -24,7 +23,7 @@ import { writeJobResolution } from "../../jobs/store/job-resolution.ts";
 import type { AmbiguousCursor } from "../../jobs/store/list-ambiguous.ts";
 import { recordChange } from "../audited-change.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions } from "./options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredNamespace, administeredTenant, lockOwnTenant, tenantOfNamespace } from "./own-tenant.ts";
 import { newRecordJob } from "./record-jobs.ts";
 import { parseReason, parseResolution } from "./record-requests.ts";
@@ -47,10 +46,7 @@ export function createResolveAmbiguousHandlers({
   pool,
   admission,
   encryption,
-}: TenantAdminOptions): Pick<
-  Handlers<typeof TenantAdminService>,
-  "countAmbiguousRecords" | "resolveAmbiguousRecords"
-> {
+}: TenantAdminOptions): TenantAdminRpcs<"countAmbiguousRecords" | "resolveAmbiguousRecords"> {
   return {
     async countAmbiguousRecords({ namespace }, call) {
       const { id: tenantId } =

@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../../core/calls/call.ts";
 import { resolvePolicy } from "../../../core/domain/policy.ts";
 import { credentialInvalid } from "../../../core/domain/refusal.ts";
 import { POLICY_SETTLES_MS } from "../../../core/domain/statement-times.ts";
@@ -9,14 +8,13 @@ import type { Runner } from "../../../core/store/pool.ts";
 import { findTenantResource, updateTenant } from "../../../core/store/tenants/tenants.ts";
 import {
   GetTenantResponseSchema,
-  type TenantAdminService,
   UpdateTenantResponseSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { type RetentionChanges, retentionChange } from "../../jobs/retention-change.ts";
 import { recordChange } from "../audited-change.ts";
 import { listNamespaceResources } from "../store/namespaces.ts";
 import { checkEtag, recordJobMessage, tenantEtag, tenantMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions } from "./options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredTenant, lockOwnTenant } from "./own-tenant.ts";
 import { applyPolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-update.ts";
 import { newRecordJob } from "./record-jobs.ts";
@@ -27,7 +25,7 @@ export function createTenantHandlers({
   pool,
   changes: listener,
   admission,
-}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "getTenant" | "updateTenant"> {
+}: TenantAdminOptions): TenantAdminRpcs<"getTenant" | "updateTenant"> {
   return {
     async getTenant(_request, call) {
       const tenant = await findTenantResource(pool.of(call), administeredTenant(call).id);

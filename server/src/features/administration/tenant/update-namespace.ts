@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import type { Call, Handlers } from "../../../core/calls/call.ts";
+import type { Call } from "../../../core/calls/call.ts";
 import { resolvePolicy } from "../../../core/domain/policy.ts";
 import { MAX_DECLARED_NAMESPACES } from "../../../core/domain/quotas.ts";
 import { POLICY_SETTLES_MS } from "../../../core/domain/statement-times.ts";
@@ -7,7 +7,6 @@ import type { NamespaceResource, Tenant, TenantResource } from "../../../core/do
 import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import {
-  type TenantAdminService,
   type UpdateNamespaceRequest,
   UpdateNamespaceResponseSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
@@ -16,7 +15,7 @@ import { type RetentionChanges, retentionChange } from "../../jobs/retention-cha
 import { recordChange } from "../audited-change.ts";
 import { countNamespaces, findNamespaceResource, putNamespace } from "../store/namespaces.ts";
 import { checkEtag, namespaceEtag, namespaceMessage, recordJobMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions } from "./options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { lockOwnTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
 import { applyPolicyUpdate, type PolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-update.ts";
 import { newRecordJob } from "./record-jobs.ts";
@@ -27,10 +26,7 @@ export function createUpdateNamespace({
   pool,
   changes: listener,
   admission,
-}: Pick<TenantAdminOptions, "pool" | "changes" | "admission">): Pick<
-  Handlers<typeof TenantAdminService>,
-  "updateNamespace"
-> {
+}: Pick<TenantAdminOptions, "pool" | "changes" | "admission">): TenantAdminRpcs<"updateNamespace"> {
   return {
     async updateNamespace(request, call) {
       const name = request.namespace?.name ?? "";

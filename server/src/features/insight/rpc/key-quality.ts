@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../../core/calls/call.ts";
 import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
 import { timestamp, Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
@@ -10,10 +9,9 @@ import {
   KeyExampleSchema,
   type KeyQuality,
   KeyQualitySchema,
-  type TenantAdminService,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { pageSize, replyPage } from "../../administration/pages.ts";
-import type { TenantAdminOptions } from "../../administration/tenant/options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/tenant/options.ts";
 import { administeredNamespace, administeredTenant } from "../../administration/tenant/own-tenant.ts";
 import { createKeyHashes, type KeyHashes } from "../domain/key-hashes.ts";
 import { type Finding, judgeKeys, type SuspicionKind } from "../domain/key-quality.ts";
@@ -55,7 +53,7 @@ export function createKeyQualityHandlers({
   pool,
   pageTokens,
   pepper,
-}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "getKeyQuality"> {
+}: TenantAdminOptions): TenantAdminRpcs<"getKeyQuality"> {
   const hashes = createKeyHashes(pepper);
   return {
     async getKeyQuality(request, call) {

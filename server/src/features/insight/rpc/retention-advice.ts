@@ -1,5 +1,4 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import type { Handlers } from "../../../core/calls/call.ts";
 import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
 import { resolvePolicy } from "../../../core/domain/policy.ts";
 import { boundsInForce } from "../../../core/domain/policy-bounds.ts";
@@ -11,10 +10,9 @@ import {
   GetRetentionAdviceResponseSchema,
   type RetentionCandidate,
   RetentionCandidateSchema,
-  type TenantAdminService,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { findNamespaceResource } from "../../administration/store/namespaces.ts";
-import type { TenantAdminOptions } from "../../administration/tenant/options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/tenant/options.ts";
 import { administeredNamespace } from "../../administration/tenant/own-tenant.ts";
 import {
   type Advice,
@@ -34,7 +32,7 @@ const MAX_PER_MILLION = 100_000;
 /** Returns the RPC for advice on retention. */
 export function createRetentionAdviceHandlers({
   pool,
-}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "getRetentionAdvice"> {
+}: TenantAdminOptions): TenantAdminRpcs<"getRetentionAdvice"> {
   return {
     async getRetentionAdvice(request, call) {
       const { namespace, maxLatePerMillion } = request;

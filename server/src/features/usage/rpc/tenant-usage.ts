@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../../core/calls/call.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
 import { timestamp, Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
@@ -8,10 +7,9 @@ import {
   type ListTenantUsageRequest,
   ListTenantUsageRequest_Order,
   ListTenantUsageResponseSchema,
-  type OperatorService,
   TenantUsageSchema,
 } from "../../../gen/onceward/v1/operator_pb.ts";
-import type { OperatorOptions } from "../../administration/operator/options.ts";
+import type { OperatorOptions, OperatorRpcs } from "../../administration/operator/options.ts";
 import { checkName } from "../../administration/operator/tenant-requests.ts";
 import { pageSize, replyPage } from "../../administration/pages.ts";
 import { QUOTA_MESSAGES } from "../../administration/policy-messages.ts";
@@ -39,7 +37,7 @@ const BUSIEST_OF_MINUTES = 15;
 export function createTenantUsageHandlers({
   pool,
   pageTokens,
-}: OperatorOptions): Pick<Handlers<typeof OperatorService>, "listTenantUsage"> {
+}: OperatorOptions): OperatorRpcs<"listTenantUsage"> {
   return {
     async listTenantUsage(request) {
       const violations = new Violations();

@@ -1,19 +1,15 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import type { Handlers } from "../../../core/calls/call.ts";
 import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
 import { timestamp, Violations } from "../../../core/messages/violations.ts";
-import {
-  GetUsageNowResponseSchema,
-  type TenantAdminService,
-} from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import { GetUsageNowResponseSchema } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import {
   type UsageMinute,
   UsageMinuteSchema,
   type UsageNow,
   UsageNowSchema,
 } from "../../../gen/onceward/v1/tenant_pb.ts";
-import type { TenantAdminOptions } from "../../administration/tenant/options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/tenant/options.ts";
 import { administeredNamespace, administeredTenant } from "../../administration/tenant/own-tenant.ts";
 import { latencyQuantileMs, RECENT_COUNTERS, type RecentCounts } from "../recent-use.ts";
 import {
@@ -30,9 +26,7 @@ const MAX_NAMESPACES = 100;
 const MINUTES_SHOWN = 60;
 
 /** Returns the RPC for what happens now. */
-export function createUsageNowHandlers({
-  pool,
-}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "getUsageNow"> {
+export function createUsageNowHandlers({ pool }: TenantAdminOptions): TenantAdminRpcs<"getUsageNow"> {
   return {
     async getUsageNow({ namespace }, call) {
       const violations = new Violations();

@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../../core/calls/call.ts";
 import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
 import { duration, timestamp, Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
@@ -7,7 +6,6 @@ import {
   type GetUsageRequest,
   GetUsageRequest_Grouping,
   GetUsageResponseSchema,
-  type TenantAdminService,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import {
   type LatenessBucket,
@@ -16,7 +14,7 @@ import {
   UsageHourSchema,
 } from "../../../gen/onceward/v1/tenant_pb.ts";
 import { pageSize, replyPage, scanUntil } from "../../administration/pages.ts";
-import type { TenantAdminOptions } from "../../administration/tenant/options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/tenant/options.ts";
 import { administeredNamespace, administeredTenant } from "../../administration/tenant/own-tenant.ts";
 import { LAST_LATENESS_BUCKET, type LatenessCounts, latenessLimitMs } from "../lateness.ts";
 import { readUsage, type UsageHourRow } from "../store/usage.ts";
@@ -27,10 +25,7 @@ import { EARLIER_LATENESS_LIMITS_MS } from "../usage.ts";
 const HOURS_AT_ONCE = 6;
 
 /** Returns the RPC for usage. */
-export function createUsageHandlers({
-  pool,
-  pageTokens,
-}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "getUsage"> {
+export function createUsageHandlers({ pool, pageTokens }: TenantAdminOptions): TenantAdminRpcs<"getUsage"> {
   return {
     async getUsage(request, call) {
       const { namespace } = request;
