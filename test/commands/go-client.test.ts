@@ -14,7 +14,7 @@ import { GO_CLIENT, GO_TIMEOUT_MS, go, installGoClient } from "../helpers/packag
 import { createWorkplace } from "../helpers/processes/command.ts";
 import { makeDataDir } from "../helpers/processes/data-dir.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
-import { codeBlocks } from "../helpers/processes/readme.ts";
+import { codeBlocks, firstBlock } from "../helpers/processes/readme.ts";
 
 const run = promisify(execFile);
 const README = "clients/go/README.md";
@@ -52,6 +52,56 @@ test.runIf(dir)(
     const charged = "201 charged in attempt 1";
     expect(printed.slice(5, 7).map((line) => line.trim())).toEqual([charged, `${charged} true`]);
     expect(printed[7]).toMatch(/^ok/);
+    await pressCtrlC(dev);
+  },
+);
+
+/** The one call of the first page, with what it speaks of: a provider that counts what it charged. */
+const programOf = (call: string) => `package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/onceward/onceward/clients/go/onceward"
+)
+
+type Order struct {
+	ID    string
+	Cents int
+}
+
+type Charge struct {
+	Cents int
+	Key   string
+}
+
+type counting struct{ charged int }
+
+func (c *counting) Charge(_ context.Context, order Order, key string) (Charge, error) {
+	c.charged++
+	return Charge{order.Cents, key}, nil
+}
+
+func main() {
+	ctx, order, provider := context.Background(), Order{"order-first-page", 100}, &counting{}
+${call}
+	fmt.Println(charge.Cents, len(charge.Key), provider.charged, err)
+}
+`;
+
+test.runIf(dir)(
+  "the one call of the repository's first page charges once in two processes",
+  { timeout: GO_TIMEOUT_MS },
+  async () => {
+    const dev = await startDev(await createWorkplace());
+    const call = (await firstBlock("README.md", "go")).replace("http://localhost:50051", dev.grpcUrl);
+    await writeFile(join(dir, "main.go"), programOf(call));
+    await go(dir, ["mod", "tidy"]);
+    const once = () => go(dir, ["run", "main.go"], { ONCEWARD_API_KEY: dev.callerKey });
+    expect(await once()).toBe("100 43 1 <nil>\n");
+    expect(await once()).toBe("100 43 0 <nil>\n");
     await pressCtrlC(dev);
   },
 );

@@ -10,7 +10,7 @@ import { runCases } from "../../clients/conformance/src/run-cases.ts";
 import { installPythonClient } from "../helpers/packages/python.ts";
 import { createWorkplace } from "../helpers/processes/command.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
-import { codeBlocks } from "../helpers/processes/readme.ts";
+import { codeBlocks, firstBlock } from "../helpers/processes/readme.ts";
 
 const run = promisify(execFile);
 const README = "clients/python/README.md";
@@ -42,6 +42,33 @@ test.runIf(python)("the programs of the README replay, from the installed wheel"
   }
   const first = "{'charge': 'ch_1', 'delivery': 'first'}";
   expect(printed).toEqual([first, first, "True", "{'charge': 'ch_3'}"]);
+  await pressCtrlC(dev);
+});
+
+/** What the one call of the first page speaks of: a provider that counts what it charged. */
+const BEFORE_THE_CALL = `
+import os
+from onceward import Onceward
+order = {"id": "order-first-page", "cents": 100}
+charged = []
+class provider:
+    @staticmethod
+    def charge(order, key):
+        charged.append(key)
+        return {"cents": order["cents"], "key": key}
+`;
+
+test.runIf(python)("the one call of the repository's first page charges once in two processes", async () => {
+  const workplace = await createWorkplace();
+  const dev = await startDev(workplace);
+  const file = join(workplace.dir, "program.py");
+  const call = (await firstBlock("README.md", "python")).replace("http://localhost:50051", dev.grpcUrl);
+  await writeFile(file, `${BEFORE_THE_CALL}${call}print(charge, len(charged))\n`);
+  const env = { PATH: process.env.PATH, ONCEWARD_API_KEY: dev.callerKey };
+  const once = async () => (await run(python, [file], { env, timeout: TIMEOUT_MS })).stdout;
+  const first = await once();
+  expect(first).toMatch(/^\{'cents': 100, 'key': '[\w-]{43}'\} 1\n$/);
+  expect(await once()).toBe(first.replace(/1\n$/, "0\n"));
   await pressCtrlC(dev);
 });
 

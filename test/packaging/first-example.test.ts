@@ -14,20 +14,25 @@ const TIMEOUT_MS = 30_000;
 
 const packed = usePackedClient();
 
-/** What the README's one call speaks of. */
-const BEFORE_THE_CALL = `
+const COUNTED_CHARGE = `
 interface Body { readonly amount: number }
+let charges = 0;
+async function charge_({ amount }: Body, options: { idempotencyKey: string }) {
+  return { amount, charge: ++charges, key: options.idempotencyKey };
+}
+`;
+/** What the one call of each page speaks of. */
+const BEFORE_THE_CALL = {
+  [README]: `${COUNTED_CHARGE}
 const orderId: string = "order-1";
 const body: Body = { amount: 4200 };
-let charges = 0;
-const stripe = {
-  charges: {
-    async create({ amount }: Body, options: { idempotencyKey: string }) {
-      return { amount, charge: ++charges, key: options.idempotencyKey };
-    },
-  },
+const stripe = { charges: { create: charge_ } };
+`,
+  "README.md": `${COUNTED_CHARGE}
+const order: Body & { readonly id: string } = { id: "order-2", amount: 4200 };
+const provider = { charge: charge_ };
+`,
 };
-`;
 const AFTER_THE_CALL = `
 await onceward.close();
 console.log(JSON.stringify({ charge, charges }));
@@ -55,20 +60,23 @@ test("the README's first example replays its result on every installed Node", as
   await pressCtrlC(dev);
 });
 
-test("the README's one call is well-typed, and charges once in two processes", async () => {
-  const { project } = packed();
-  const workplace = await createWorkplace();
-  const dev = await startDev(workplace);
-  await linkPackages(project, ["@types/node"]);
-  const call = (await firstBlock(README, "ts")).replace("http://localhost:50051", dev.grpcUrl);
-  await writeFile(join(project, "call.ts"), `${BEFORE_THE_CALL}${call}${AFTER_THE_CALL}`);
-  const errors = await typeErrors(project, "call.ts", ["--types", "node", "--exactOptionalPropertyTypes"]);
-  expect(errors.filter((line) => /^call\.ts|@onceward\/client/.test(line))).toEqual([]);
+test.each(Object.entries(BEFORE_THE_CALL))(
+  "the one call of %s is well-typed, and charges once in two processes",
+  async (page, before) => {
+    const { project } = packed();
+    const workplace = await createWorkplace();
+    const dev = await startDev(workplace);
+    await linkPackages(project, ["@types/node"]);
+    const call = (await firstBlock(page, "ts")).replace("http://localhost:50051", dev.grpcUrl);
+    await writeFile(join(project, "call.ts"), `${before}${call}${AFTER_THE_CALL}`);
+    const errors = await typeErrors(project, "call.ts", ["--types", "node", "--exactOptionalPropertyTypes"]);
+    expect(errors.filter((line) => /^call\.ts|@onceward\/client/.test(line))).toEqual([]);
 
-  const env = { ONCEWARD_API_KEY: dev.callerKey };
-  const once = () => run(process.execPath, ["call.ts"], { cwd: project, env, timeout: TIMEOUT_MS });
-  const charge = { amount: 4200, charge: 1, key: expect.stringMatching(/^[\w-]{43}$/) };
-  expect(JSON.parse((await once()).stdout)).toEqual({ charge, charges: 1 });
-  expect(JSON.parse((await once()).stdout)).toEqual({ charge, charges: 0 });
-  await pressCtrlC(dev);
-});
+    const env = { ONCEWARD_API_KEY: dev.callerKey };
+    const once = () => run(process.execPath, ["call.ts"], { cwd: project, env, timeout: TIMEOUT_MS });
+    const charge = { amount: 4200, charge: 1, key: expect.stringMatching(/^[\w-]{43}$/) };
+    expect(JSON.parse((await once()).stdout)).toEqual({ charge, charges: 1 });
+    expect(JSON.parse((await once()).stdout)).toEqual({ charge, charges: 0 });
+    await pressCtrlC(dev);
+  },
+);
