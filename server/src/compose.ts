@@ -227,6 +227,7 @@ function composeCore(facts: Facts, { liveReplicas, denials, onRefused, ...option
       shards: facts.shards,
       databaseClock: facts.databaseClock,
       tokenFloor: facts.tokenFloor,
+      recordLoss: facts.recordLoss,
     }),
     pipeline: createPipeline({
       authenticator,

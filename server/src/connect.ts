@@ -5,6 +5,7 @@ import { signedFormat } from "./core/cache/entry-format.ts";
 import { type Config, withCurrentUrls } from "./core/config/config.ts";
 import { type ConfiguredIssuer, configuredIssuer } from "./core/config/configured-issuer.ts";
 import { createDatabaseClockWatch, type DatabaseClockWatch } from "./core/domain/database-clock.ts";
+import { createRecordLoss, type RecordLoss } from "./core/domain/late-keys.ts";
 import { createTokenFloor, type TokenFloor } from "./core/domain/token-floor.ts";
 import type { OpenPage, StoredValues } from "./core/feature.ts";
 import type { Shards } from "./core/store/batching/shards.ts";
@@ -60,6 +61,7 @@ export interface Resources {
   readonly stored: StoredValues;
   readonly databaseClock: DatabaseClockWatch;
   readonly tokenFloor: TokenFloor;
+  readonly recordLoss: RecordLoss;
   readonly installation: InstallationWatch;
   /** Calls `listener` with the installation's new id when it has changed. */
   onInstallationChanged(listener: (id: string) => void): void;
@@ -111,13 +113,17 @@ export function openResources(
     onExportFailed: () => metrics.backgroundErrors.inc({ task: "export_spans" }),
   });
   const listeners: ((id: string) => void)[] = [];
+  let replacements = 0;
   const tokenFloor = createTokenFloor();
+  const recordLoss = createRecordLoss();
   const installation = createInstallationWatch({
     replicaId: replica.id,
     log,
     tokenFloor,
+    recordLoss,
     onDetected: () => metrics.installationChanges.inc(),
     onChanged(id) {
+      replacements++;
       for (const listener of listeners) listener(id);
     },
   });
@@ -136,7 +142,13 @@ export function openResources(
     stored: openValues(config, metrics, log),
     databaseClock: openDatabaseClock(metrics, log),
     tokenFloor,
-    pools: openPools(config, { metrics, log, onConnected: installation.look }),
+    recordLoss,
+    pools: openPools(config, {
+      metrics,
+      log,
+      onConnected: installation.look,
+      replacements: () => replacements,
+    }),
   };
 }
 
