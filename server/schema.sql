@@ -175,6 +175,7 @@ create table installation (
   is_only boolean not null default true,
   made_in text,
   token_floor bigint not null default 0,
+  records_lost_at timestamp with time zone,
   constraint installation_is_only_check CHECK (is_only),
   constraint installation_pkey PRIMARY KEY (is_only)
 );

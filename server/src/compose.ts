@@ -248,6 +248,7 @@ function composeCore(
       shards: facts.shards,
       databaseClock: facts.databaseClock,
       tokenFloor: facts.tokenFloor,
+      recordLoss: facts.recordLoss,
     }),
     pipeline: createPipeline({
       authenticator,

@@ -7,6 +7,7 @@ import { signedFormat } from "./core/cache/entry-format.ts";
 import { type Config, withCurrentUrls } from "./core/config/config.ts";
 import { type ConfiguredIssuer, configuredIssuer } from "./core/config/configured-issuer.ts";
 import { createDatabaseClockWatch, type DatabaseClockWatch } from "./core/domain/database-clock.ts";
+import { createRecordLoss, type RecordLoss } from "./core/domain/late-keys.ts";
 import { createTokenFloor, type TokenFloor } from "./core/domain/token-floor.ts";
 import type { OpenPage, StoredValues } from "./core/feature.ts";
 import type { Shards } from "./core/store/batching/shards.ts";
@@ -72,6 +73,7 @@ export interface Resources {
   readonly stored: StoredValues;
   readonly databaseClock: DatabaseClockWatch;
   readonly tokenFloor: TokenFloor;
+  readonly recordLoss: RecordLoss;
   readonly installation: InstallationWatch;
   /** Connects parts whose order of creation is the opposite of the events' direction. */
   readonly events: EventEmitter<ReplicaEvents>;
@@ -123,13 +125,19 @@ export function openResources(
     onExportFailed: () => metrics.backgroundErrors.inc({ task: "export_spans" }),
   });
   const events = new EventEmitter<ReplicaEvents>();
+  let replacements = 0;
   const tokenFloor = createTokenFloor();
+  const recordLoss = createRecordLoss();
   const installation = createInstallationWatch({
     replicaId: replica.id,
     log,
     tokenFloor,
+    recordLoss,
     onDetected: () => metrics.installationChanges.inc(),
-    onChanged: (id) => void events.emit("installationChanged", id),
+    onChanged(id) {
+      replacements++;
+      events.emit("installationChanged", id);
+    },
   });
   return {
     config,
@@ -146,7 +154,13 @@ export function openResources(
     stored: openValues(config, metrics, log),
     databaseClock: openDatabaseClock(metrics, log),
     tokenFloor,
-    pools: openPools(config, { metrics, log, onConnected: installation.look }),
+    recordLoss,
+    pools: openPools(config, {
+      metrics,
+      log,
+      onConnected: installation.look,
+      replacements: () => replacements,
+    }),
   };
 }
 

@@ -20,6 +20,8 @@ interface PoolsOptions {
   readonly log: Logger;
   /** As PoolOptions. */
   readonly onConnected: NonNullable<PoolOptions["onConnected"]>;
+  /** As PoolOptions, for calls: the heartbeat looks at the new database itself, and must not fail. */
+  readonly replacements: NonNullable<PoolOptions["replacements"]>;
 }
 
 /** The connections of a replica to Postgres, by what they are for. No kind waits for another's connections. */
@@ -37,11 +39,12 @@ export interface Pools {
 }
 
 /** Opens the pools of a replica. They connect at their first statement. */
-export function openPools(config: Config, { metrics, log, onConnected }: PoolsOptions): Pools {
+export function openPools(config: Config, { metrics, log, onConnected, replacements }: PoolsOptions): Pools {
   const observer = observePool(metrics, log);
-  const open = (size: number) =>
+  const open = (size: number, forCalls?: Pick<PoolOptions, "replacements">) =>
     openPool(
       {
+        ...forCalls,
         onConnected,
         databaseUrl: () => withCurrentUrls(config).DATABASE_URL,
         size,
@@ -49,7 +52,7 @@ export function openPools(config: Config, { metrics, log, onConnected }: PoolsOp
       },
       observer,
     );
-  const pool = open(config.ONCEWARD_POOL_SIZE);
+  const pool = open(config.ONCEWARD_POOL_SIZE, { replacements });
   const administrationPool = createAdministrationPool(open(ADMINISTRATION_CONNECTIONS));
   const heartbeatPool = open(HEARTBEAT_CONNECTIONS);
   return {

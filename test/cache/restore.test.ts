@@ -1,5 +1,8 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { describeError } from "../helpers/calls/errors.ts";
 import { granted } from "../helpers/calls/records.ts";
 import { success } from "../helpers/calls/verbs.ts";
 import {
@@ -24,7 +27,8 @@ const PATIENCE = { timeout: 30_000, interval: 100 };
 async function startReplicas({ url }: RestorableDatabase): Promise<readonly TestServer[]> {
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
-  const start = () => startTestServer(url, { REDIS_URL: redis.url, ONCEWARD_CACHE_MIB: "64" });
+  const start = () =>
+    startTestServer(url, { REDIS_URL: redis.url, ONCEWARD_CACHE_MIB: "64" }, { heartbeatMs: 200 });
   const servers = await Promise.all([start(), start()]);
   onTestFinished(async () => {
     await Promise.all(servers.map((server) => server.stop()));
@@ -59,6 +63,32 @@ async function untilServed(clients: readonly IdempotencyClient[]): Promise<void>
         () => false,
       );
     await expect.poll(answered, PATIENCE).toBe(true);
+  }
+}
+
+/** Waits until every replica has read a floor of tokens that the dump lacks: what was committed before it is known. */
+async function untilNoticed({ query }: RestorableDatabase, floorOfDump: number): Promise<void> {
+  await expect.poll(() => floorOf({ query }), PATIENCE).toBeGreaterThan(floorOfDump);
+  // The second heartbeat from now began after the floor rose.
+  for (const _ of [1, 2]) {
+    const [now] = await query<{ at: string }>("select now()::text as at");
+    const behind = () => query("select from replicas where seen_at <= $1", [now?.at]);
+    await expect.poll(behind, PATIENCE).toEqual([]);
+  }
+}
+
+async function floorOf({ query }: Pick<RestorableDatabase, "query">): Promise<number> {
+  const [row] = await query<{ floor: string }>("select token_floor as floor from installation");
+  return Number(row?.floor);
+}
+
+/** Returns the reason for which a claim is refused, or its outcome, as soon as Postgres decides it again. */
+async function decisionOn(client: IdempotencyClient, claim: Parameters<IdempotencyClient["claim"]>[0]) {
+  for (;;) {
+    const answer = await client.claim(claim).then(({ outcome }) => outcome.case, describeError);
+    if (typeof answer !== "object") return answer;
+    if (answer.code !== "Unavailable") return answer.reason;
+    await pause(10);
   }
 }
 
@@ -109,6 +139,36 @@ describeWithRedis("Once a dump is restored under two replicas", () => {
         if (reply === undefined) throw new Error("there is no replica");
         expect(granted(reply).fencingToken).toBeGreaterThan(lostToken);
       }
+    });
+
+    test("a key that was lost is refused where late keys are, by the first answer of every replica", async () => {
+      const database = await create();
+      const servers = await startReplicas(database);
+      const tenant = await createTenant(database, { late_keys: "REQUIRE_TIME" });
+      const clients = servers.map((server) => connectClient(server, tenant.apiKey));
+      await untilServed(clients);
+      await database.dump();
+      const floorOfDump = await floorOf(database);
+      const claims = KEYS.map((key) => ({ namespace: NAMESPACE, key, keyCreatedAt: timestampNow() }));
+      const [first] = clients as [IdempotencyClient, ...IdempotencyClient[]];
+      for (const claim of claims) granted(await first.claim(claim));
+      await untilNoticed(database, floorOfDump);
+      const restored = database.restore();
+      const decided = clients.flatMap((client) =>
+        claims.map(async (claim) => {
+          const decisions = [await decisionOn(client, claim)];
+          await restored;
+          return [...decisions, await decisionOn(client, claim)];
+        }),
+      );
+      for (const [meanwhile, after] of await Promise.all(decided)) {
+        // Before the restore, the first claim still holds the key.
+        expect(["inProgress", "KEY_TOO_OLD"]).toContain(meanwhile);
+        expect(after).toBe("KEY_TOO_OLD");
+      }
+      const made = { ...claims[0], key: "made-later", keyCreatedAt: timestampNow() };
+      for (const client of clients)
+        expect(["claimed", "inProgress"]).toContain(await decisionOn(client, made));
     });
   });
 });

@@ -46,6 +46,23 @@ test("a policy settles later than the last effect of a statement that began unde
   expect(POLICY_SETTLES_MS).toBeLessThan(30_000);
 });
 
+test("a statement that waited while the database was replaced has no effect", async () => {
+  let replacements = 0;
+  const pool = openPool({
+    databaseUrl: database.url,
+    size: 1,
+    throughPgBouncer: false,
+    async onConnected() {
+      replacements++;
+      return true;
+    },
+    replacements: () => replacements,
+  });
+  onTestFinished(() => pool.close());
+  await expect(pool.run(write, ["before"])).rejects.toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
+  expect(await database.query("select from written where by = 'before'")).toHaveLength(0);
+});
+
 test("a refused statement leaves its connection open", async () => {
   let connected = 0;
   const pool = open(async () => {

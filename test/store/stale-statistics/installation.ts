@@ -47,6 +47,7 @@ export const INSTALLATION_WORK: ExplainedWork = {
     "look_at_installation",
     "mark_installation",
     "renew_installation",
+    "mark_records_lost",
     "replace_installation_id",
     "raise_token_floor",
   ],

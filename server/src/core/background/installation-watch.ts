@@ -1,7 +1,9 @@
 import type { Logger } from "pino";
+import type { RecordLoss } from "../domain/late-keys.ts";
 import type { TokenFloor } from "../domain/token-floor.ts";
 import {
   type InstallationLook,
+  markLoss,
   markOrigin,
   readInstallation,
   renewInstallation,
@@ -14,7 +16,8 @@ import { insertAuditEvents, type NewAuditEvent } from "../store/tenants/audit-ev
  * Detects that the database went back in time or was replaced: that it was restored, or that a standby was
  * promoted. Ids would then be given out a second time, and what the replica has cached of keys, tenants and
  * completed records may have been lost. The first replica that detects it renews the installation. Every
- * replica that reads a new id drops its caches.
+ * replica that reads a new id drops its caches. If a replica knows that records were lost, keys from before are refused where
+ * late keys are.
  */
 export interface InstallationWatch {
   /**
@@ -34,6 +37,8 @@ export interface InstallationWatchOptions {
   readonly log: Logger;
   /** Is raised to the stored floor at each look. */
   readonly tokenFloor: TokenFloor;
+  /** Is told of the stored loss of records at each look. */
+  readonly recordLoss: RecordLoss;
   /** Called with the new id when it has changed. */
   readonly onChanged: (id: string) => void;
   /** Called when the installation has another id, or was renewed at the first look, which knows no earlier id. */
@@ -55,6 +60,8 @@ const RENEWAL_RETRY_MS = 10_000;
  * milliseconds.
  */
 const CLOCK_TOLERANCE_S = 60;
+/** The floor only rises, so what was committed after it is lost. A promotion or a move may have lost nothing. */
+const WENT_BACK = "the floor of fencing tokens went back";
 /** Ten heartbeats: no replica is live. */
 const UNSERVED_S = 30;
 
@@ -123,8 +130,9 @@ class Watch implements InstallationWatch {
   }
 
   /** Looks may be answered in any order: the one with the highest floor is the newest. */
-  #adopt({ id, tokenFloor }: InstallationLook): void {
+  #adopt({ id, tokenFloor, recordsLostAtMs }: InstallationLook): void {
     this.#options.tokenFloor.raise(tokenFloor);
+    if (recordsLostAtMs !== undefined) this.#options.recordLoss.notice(recordsLostAtMs);
     if (tokenFloor < this.#storedFloor) return;
     this.#storedFloor = tokenFloor;
     if (id === this.#knownId) return;
@@ -147,7 +155,7 @@ class Watch implements InstallationWatch {
   /** Returns why the installation must be renewed, or undefined. */
   #contradiction({ id, origin, tokenFloor }: InstallationLook, floorBefore: number): string | undefined {
     if (this.#failed?.id === id) return this.#failed.why;
-    if (tokenFloor < floorBefore) return "the floor of fencing tokens went back";
+    if (tokenFloor < floorBefore) return WENT_BACK;
     if (origin !== "elsewhere" || this.#renewals >= MAX_RENEWALS) return undefined;
     return "the installation's id was made in another database";
   }
@@ -171,6 +179,7 @@ class Watch implements InstallationWatch {
     const { tokenFloor, log, onDetected } = this.#options;
     const isRenewed = await database.transaction(async (transaction) => {
       if (!(await renewInstallation(transaction, id, tokenFloor.current()))) return false;
+      if (why === WENT_BACK) await markLoss(transaction);
       await insertAuditEvents(transaction, [this.#auditEvent(why)]);
       return true;
     });

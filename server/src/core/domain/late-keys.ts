@@ -6,6 +6,7 @@ import {
   type PolicyInForce,
   refusesLateKeys,
 } from "./policy.ts";
+import type { ClaimCommand } from "./record.ts";
 
 /** How far a key's time may be ahead of the database's clock: clocks of senders that are not synchronised. */
 export const MAX_KEY_AHEAD_MS = 5 * 60_000;
@@ -25,6 +26,37 @@ export function acceptedUntilMs(createdAtMs: number, policy: PolicyInForce): num
     .reduce((shortestS, { beforeS }) => Math.min(shortestS, beforeS), keyRetentionS);
   const isFromRun = refusedSinceMs !== undefined && mayBeClaimedBefore(createdAtMs, refusedSinceMs);
   return createdAtMs + 1000 * (isFromRun ? Math.max(limitS - KEPT_LONGER_S, limitS / 2) : limitS);
+}
+
+/** When the database went back in time the last time, so that records may be lost. */
+export interface RecordLoss {
+  /** Returns the time by the database's clock, in milliseconds since the Unix epoch; undefined: no loss is known. */
+  lastAtMs(): number | undefined;
+  /** Stores a loss, unless a later one is known. */
+  notice(atMs: number): void;
+}
+
+/** Creates a memory of losses that knows none. */
+export function createRecordLoss(): RecordLoss {
+  let lastMs: number | undefined;
+  return {
+    lastAtMs: () => lastMs,
+    notice(atMs) {
+      lastMs = Math.max(atMs, lastMs ?? atMs);
+    },
+  };
+}
+
+/**
+ * Returns the claim as it may be decided after a loss of records: if late keys are refused, a key that was created before the
+ * loss begins no life, because the record of its first one may be lost.
+ */
+export function claimAfterLoss(command: ClaimCommand, loss: RecordLoss): ClaimCommand {
+  const { acceptedUntilMs, keyCreatedAtMs } = command;
+  const lostAtMs = loss.lastAtMs();
+  if (lostAtMs === undefined || acceptedUntilMs === undefined || keyCreatedAtMs === undefined) return command;
+  if (keyCreatedAtMs > lostAtMs) return command;
+  return { ...command, acceptedUntilMs: Math.min(acceptedUntilMs, keyCreatedAtMs) };
 }
 
 /** Whether a key that was created at a time may have been claimed under the policy that was changed at another. */

@@ -14,6 +14,8 @@ export interface InstallationLook {
    * yet.
    */
   readonly tokenFloor: number;
+  /** When records were lost the last time, in milliseconds since the Unix epoch; undefined: never. */
+  readonly recordsLostAtMs: number | undefined;
   /** Microseconds of the database's clock since the Unix epoch. */
   readonly clockUs: number;
 }
@@ -23,7 +25,8 @@ const lookAtInstallation = {
   text: `
 select id, made_in is null as unmarked, made_in = database_identity(xmin) as here,
        current_setting('transaction_read_only') = 'on' as read_only,
-       token_floor::float8 as token_floor, date_part('epoch', clock_timestamp()) * 1000000 as clock_us
+       token_floor::float8 as token_floor, date_part('epoch', records_lost_at) * 1000 as records_lost_at_ms,
+       date_part('epoch', clock_timestamp()) * 1000000 as clock_us
   from installation`,
 };
 
@@ -33,6 +36,7 @@ interface LookRow {
   readonly here: boolean;
   readonly read_only: boolean;
   readonly token_floor: number;
+  readonly records_lost_at_ms: number | null;
   readonly clock_us: number;
 }
 
@@ -42,7 +46,13 @@ export async function readInstallation(runner: Runner): Promise<InstallationLook
   if (row === undefined) throw new Error("the installation has no id");
   if (row.read_only) return undefined;
   const origin = row.unmarked ? "unmarked" : row.here ? "here" : "elsewhere";
-  return { id: row.id, origin, tokenFloor: row.token_floor, clockUs: row.clock_us };
+  return {
+    id: row.id,
+    origin,
+    tokenFloor: row.token_floor,
+    recordsLostAtMs: row.records_lost_at_ms ?? undefined,
+    clockUs: row.clock_us,
+  };
 }
 
 const raiseStoredFloor = {
@@ -110,4 +120,14 @@ export async function renewInstallation(
 ): Promise<boolean> {
   const [row] = await runner.run<{ renewed: boolean }>(renewInstallationId, [knownId, knownFloor]);
   return row?.renewed === true;
+}
+
+const markRecordsLost = {
+  name: "mark_records_lost",
+  text: "update installation set records_lost_at = clock_timestamp()",
+};
+
+/** Stores that records of keys that were created until now may be lost. */
+export async function markLoss(runner: Runner): Promise<void> {
+  await runner.run(markRecordsLost, []);
 }

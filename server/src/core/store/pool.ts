@@ -118,6 +118,11 @@ export interface PoolOptions {
    * throws, the connection is closed and the call that needed it fails.
    */
   readonly onConnected?: (connection: Connection) => Promise<boolean>;
+  /**
+   * Returns how often the database was replaced, as `onConnected` finds out. A call that waits for its connection meanwhile
+   * fails, because its parameters come from the earlier database.
+   */
+  readonly replacements?: () => number;
 }
 
 /** A locked row delays a batch by this much once; its operations are then retried one by one. */
@@ -184,6 +189,9 @@ const CHOOSE_PLANS =
  */
 const PLAN_LIFETIME_MS = 250;
 
+const REPLACED = "the database was replaced while the statement waited for a connection";
+const NO_TIME = "no time is left for the statement";
+
 /** For commands and tests, which see errors in their own calls. */
 const UNOBSERVED: PoolObserver = { ran: () => {}, connectionLost: () => {} };
 
@@ -216,6 +224,7 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
     timeoutMs?: number,
   ): Promise<Result> {
     const startedAtMs = performance.now();
+    const replacements = options.replacements?.();
     const client = await pool.connect();
     const leftMs = (timeoutMs ?? 0) - (performance.now() - startedAtMs);
     const timer = timeoutMs && setTimeout(() => abort(client), Math.max(0, leftMs));
@@ -225,8 +234,8 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
       if (direct)
         await discardOldPlans(client, plannedAtMs, options.onShards === true ? "select" : CHOOSE_PLANS);
       await announce(client);
-      if (timeoutMs !== undefined && performance.now() - startedAtMs >= timeoutMs)
-        throw new Error("no time is left for the statement");
+      if (replacements !== options.replacements?.()) throw new Error(REPLACED);
+      if (timeoutMs !== undefined && performance.now() - startedAtMs >= timeoutMs) throw new Error(NO_TIME);
       prepared = true;
       return await use(client);
     } catch (error) {

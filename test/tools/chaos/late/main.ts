@@ -9,7 +9,7 @@ import { readOptions } from "../options.ts";
 import { startRig } from "../rig.ts";
 import { LATE_NAMESPACES } from "./keys.ts";
 import { countLateRepeats } from "./lives.ts";
-import { POSTGRES_RESTORE } from "./restore.ts";
+import { RESTORES } from "./restore.ts";
 import { type LateRound, runLateRound } from "./round.ts";
 
 /**
@@ -31,7 +31,7 @@ const LEFT_OUT: ReadonlySet<string> = new Set([
   "postgres-clock-10min",
   "postgres-clock-80h",
 ]);
-const LATE_FAULTS: readonly Fault[] = [...FAULTS.filter(({ name }) => !LEFT_OUT.has(name)), POSTGRES_RESTORE];
+const LATE_FAULTS: readonly Fault[] = [...FAULTS.filter(({ name }) => !LEFT_OUT.has(name)), ...RESTORES];
 
 const startedAtMs = performance.now();
 

@@ -12,6 +12,7 @@ import type { Rig } from "../rig.ts";
 import type { RoundOptions } from "../round.ts";
 import { planFaults } from "../schedule.ts";
 import { LATE_NAMESPACES } from "./keys.ts";
+import { RESTORES } from "./restore.ts";
 
 /** A load of late keys under faults, and its judgement. */
 export interface LateRound {
@@ -27,8 +28,8 @@ const PROGRAM = fileURLToPath(new URL("client.ts", import.meta.url));
 const CLIENTS = 3;
 const WORKERS = 2;
 const [TENANT] = TENANTS;
-/** Of as many faults as there are others, so many are restores: those lose records. */
-const RESTORES = 4;
+/** Of as many faults as there are others, so many are restores of each kind: those lose records. */
+const OF_EACH_RESTORE = 3;
 /** Of the planned faults only one in so many: most of the time has to be left for repeats. */
 const SPARSE = 6;
 
@@ -86,5 +87,6 @@ function takingTurns(fault: Fault): Fault {
 
 function namesOf(faults: readonly Fault[]): string[] {
   const names = faults.map(({ name }) => name);
-  return names.flatMap((name) => (name === "postgres-restore" ? Array<string>(RESTORES).fill(name) : [name]));
+  const isRestore = (name: string) => RESTORES.some((restore) => restore.name === name);
+  return names.flatMap((name) => (isRestore(name) ? Array<string>(OF_EACH_RESTORE).fill(name) : [name]));
 }

@@ -1,4 +1,5 @@
 import { clockMoved, type DatabaseClock } from "../../domain/database-clock.ts";
+import { claimAfterLoss, type RecordLoss } from "../../domain/late-keys.ts";
 import { awaitLate, type Deadline, type Settled } from "../../domain/operation.ts";
 import {
   answerClaim,
@@ -51,6 +52,7 @@ interface ClaimParts extends WriteParts {
   readonly fillResult: FillResult;
   readonly databaseClock: Pick<DatabaseClock, "latestMs">;
   readonly tokenFloor: TokenFloor;
+  readonly recordLoss: RecordLoss;
 }
 
 /**
@@ -59,11 +61,12 @@ interface ClaimParts extends WriteParts {
  */
 export function createClaimRecords(
   database: RecordsDatabase,
-  { readings, fillResult, values, limiter, databaseClock, tokenFloor }: ClaimParts,
+  { readings, fillResult, values, limiter, databaseClock, tokenFloor, recordLoss }: ClaimParts,
 ): ClaimRecords {
+  const afterLoss = (command: ClaimCommand) => claimAfterLoss(command, recordLoss);
   const insert = createBatchedWrite<ClaimCommand, GrantedRow>(database, readings, {
     statement: claimRecords,
-    parametersOf: (commands) => claimArrays(commands, tokenFloor.current()),
+    parametersOf: (commands) => claimArrays(commands.map(afterLoss), tokenFloor.current()),
     writeOne: (command, run) =>
       command.acceptedUntilMs === undefined ? claimOne(command, run, tokenFloor) : undefined,
     readWritten([row], commands) {
@@ -78,7 +81,8 @@ export function createClaimRecords(
   });
   const takeOver = createBatchedWrite<ClaimCommand, TakenOverRow>(database, readings, {
     statement: takeOverRecords,
-    parametersOf: (commands) => takeOverParameters(commands, tokenFloor.current(), databaseClock.latestMs()),
+    parametersOf: (commands) =>
+      takeOverParameters(commands.map(afterLoss), tokenFloor.current(), databaseClock.latestMs()),
     readWritten(rows, commands) {
       const takenOver = rows.filter(isTakenOver);
       for (const { fencing_token } of takenOver) tokenFloor.raise(Number(fencing_token));
@@ -97,7 +101,7 @@ export function createClaimRecords(
       (outcome, command) =>
         outcome.applied
           ? claimed(outcome.record, false)
-          : answerUngranted(outcome, command, databaseClock.latestMs()),
+          : answerUngranted(outcome, afterLoss(command), databaseClock.latestMs()),
       takeOver,
     );
     let room: ReplyRoom | undefined;

@@ -1,4 +1,5 @@
 import { type DatabaseClock, UNCHECKED_CLOCK } from "../../domain/database-clock.ts";
+import { createRecordLoss, type RecordLoss } from "../../domain/late-keys.ts";
 import { createTokenFloor, type TokenFloor } from "../../domain/token-floor.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
@@ -31,6 +32,7 @@ export interface RecordStoreParts {
   readonly shards?: Shards | undefined;
   readonly databaseClock?: DatabaseClock;
   readonly tokenFloor?: TokenFloor;
+  readonly recordLoss?: RecordLoss;
 }
 
 /** Creates the operations on records. One per replica, because larger batches are more efficient. */
@@ -42,6 +44,7 @@ export function createRecordStore(
     shards,
     databaseClock = UNCHECKED_CLOCK,
     tokenFloor = createTokenFloor(),
+    recordLoss = createRecordLoss(),
   }: RecordStoreParts = {},
 ): RecordStore {
   const database: RecordsDatabase = { pool, shards };
@@ -55,6 +58,7 @@ export function createRecordStore(
       limiter,
       databaseClock,
       tokenFloor,
+      recordLoss,
     }),
     complete: createCompleteRecords(database, { readings, values, limiter }),
     release: createReleaseRecords(database, readings, limiter),
