@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { loadFamilies } from "./case.ts";
 import { goAdapter, pythonAdapters, typescriptAdapter } from "./languages.ts";
 import { runCases } from "./run-cases.ts";
-import { type Column, renderFailures, renderTable } from "./table.ts";
+import { type Column, renderFailures, renderTable, renderUnsupported } from "./table.ts";
 
 /**
  * `npm run conformance [-- typescript python go --only TEXT]`: has clients perform the cases, and prints a table of families
@@ -27,6 +27,8 @@ for (const language of languages) {
   for (const adapter of chosen)
     columns.push({ language: adapter.language, verdicts: await runCases(adapter, cases) });
 }
-process.stdout.write(`${renderTable(families, columns)}\n${renderFailures(columns)}`);
+process.stdout.write(
+  `${renderTable(families, columns)}\n${renderUnsupported(columns)}${renderFailures(columns)}`,
+);
 if (columns.some(({ verdicts }) => verdicts.some(({ differences }) => differences.length > 0)))
   process.exitCode = 1;

@@ -29,6 +29,17 @@ function score({ verdicts }: Column, cases: Family["cases"]): string {
   return `${passed.length}/${performed.length}${note}`;
 }
 
+/** Returns the cases that a client's language does not have, a line each, with the reason. */
+export function renderUnsupported(columns: readonly Column[]): string {
+  return columns
+    .flatMap(({ language, verdicts }) =>
+      verdicts.flatMap(({ case: { name }, unsupported }) =>
+        unsupported === undefined ? [] : [`${language} does not have "${name}": ${unsupported}\n`],
+      ),
+    )
+    .join("");
+}
+
 /** Returns the cases that failed, with what was seen otherwise than expected. */
 export function renderFailures(columns: readonly Column[]): string {
   return columns

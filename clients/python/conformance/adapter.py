@@ -12,10 +12,13 @@ from typing import Any
 from actions import perform_action
 from runs import perform_runs
 from runs_asyncio import perform_runs_asyncio
+from service import perform_service
 
 
 def outcome_of(case: dict[str, Any], uses_asyncio: bool) -> object:
     """Performs a case's action. Returns its outcome."""
+    if case["do"] == "service":
+        return perform_service(case)
     if case["do"] != "run":
         return perform_action(case)
     return asyncio.run(perform_runs_asyncio(case)) if uses_asyncio else perform_runs(case)

@@ -1,9 +1,11 @@
 import { fingerprintOf } from "../../../typescript/src/keys/fingerprint.ts";
 import { formatIdempotencyKey, parseIdempotencyKey } from "../../../typescript/src/keys/idempotency-key.ts";
+import { keyTime } from "../../../typescript/src/keys/key-time.ts";
 import { deriveKey, joinKey, looksLikeTimestamp } from "../../../typescript/src/keys/keys.ts";
 import { leaseEndsAtMs } from "../../../typescript/src/run/lease.ts";
 import { retryDelayMs } from "../../../typescript/src/run/retry.ts";
 import { performRuns, type RunCase } from "./perform-runs.ts";
+import { performService, type ServiceCase } from "./perform-service.ts";
 import { reportError } from "./report.ts";
 import { readValue } from "./values.ts";
 
@@ -17,12 +19,14 @@ type Action =
     }
   | { readonly do: "joinKey"; readonly parts: readonly unknown[] }
   | { readonly do: "deriveKey"; readonly namespace: string; readonly key: string; readonly label: string }
+  | { readonly do: "keyTime"; readonly key: string }
   | { readonly do: "looksLikeTimestamp"; readonly key: string }
   | { readonly do: "parseKeyHeader"; readonly header: string }
   | { readonly do: "formatKeyHeader"; readonly key: string }
   | { readonly do: "retryDelay"; readonly failures: number; readonly atLeastMs: number }
   | { readonly do: "leaseEnd"; readonly sentAtMs: number; readonly remainingMs: number }
-  | RunCase;
+  | RunCase
+  | ServiceCase;
 
 /** Performs a case's action. Returns its outcome. */
 export async function perform(action: Action): Promise<unknown> {
@@ -44,6 +48,8 @@ async function outcomeOf(action: Action): Promise<unknown> {
       return { key: joinKey(...(action.parts.map(readValue) as (string | number | bigint)[])) };
     case "deriveKey":
       return { key: deriveKey(action.namespace, action.key, action.label) };
+    case "keyTime":
+      return { createdAt: keyTime(action.key)?.toISOString() ?? null };
     case "looksLikeTimestamp":
       return { looksLikeTimestamp: looksLikeTimestamp(action.key) };
     case "parseKeyHeader":
@@ -56,6 +62,8 @@ async function outcomeOf(action: Action): Promise<unknown> {
       return { endsAtMs: leaseEndsAtMs(action.sentAtMs, action.remainingMs) };
     case "run":
       return await performRuns(action);
+    case "service":
+      return await performService(action);
     default:
       return { unsupported: action satisfies never };
   }

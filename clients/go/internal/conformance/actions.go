@@ -51,6 +51,11 @@ func performAction(do string, line []byte) (any, error) {
 		return outcome("key", key, err), nil
 	case "deriveKey":
 		return outcome("key", onceward.DeriveKey(given.Namespace, given.Key, given.Label), nil), nil
+	case "keyTime":
+		if made, known := onceward.KeyTime(given.Key); known {
+			return outcome("createdAt", made.Format(isoMillis), nil), nil
+		}
+		return outcome("createdAt", nil, nil), nil
 	case "looksLikeTimestamp":
 		return outcome("looksLikeTimestamp", timing.LooksLikeTimestamp(given.Key), nil), nil
 	case "parseKeyHeader":

@@ -43,6 +43,9 @@ func outcomeOf(line []byte) (any, error) {
 	if err := json.Unmarshal(line, &action); err != nil {
 		return nil, err
 	}
+	if action.Do == "service" {
+		return performService(line)
+	}
 	if action.Do == "run" {
 		return performRuns(line)
 	}

@@ -53,13 +53,16 @@ var classes = map[string]error{
 	"TenantSuspendedError":     onceward.ErrTenantSuspended,
 }
 
+// As JavaScript writes times in ISO 8601.
+const isoMillis = "2006-01-02T15:04:05.000Z"
+
 type report = map[string]any
 
 // reportResult returns what a run that returned is in an outcome.
 func reportResult(result onceward.Result[any]) report {
 	written := report{"value": writeValue(result.Value), "replayed": result.Replayed, "guarded": result.Guarded}
 	if result.Guarded {
-		written["expiresAt"] = result.ExpiresAt.UTC().Format("2006-01-02T15:04:05.000Z")
+		written["expiresAt"] = result.ExpiresAt.UTC().Format(isoMillis)
 	}
 	if !result.Replayed {
 		written["attempt"], written["fencingToken"] = result.Attempt, tokenText(result.FencingToken)

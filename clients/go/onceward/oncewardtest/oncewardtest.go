@@ -58,6 +58,28 @@ type Policy struct {
 	Hold bool
 	// The largest payload of a result. Default: 64 KiB.
 	MaxResultBytes int
+	// Whether a claim without a fingerprint is refused.
+	RequireFingerprint bool
+	// What happens to a claim whose key is older than KeyRetention and has no record. Default: it is granted.
+	LateKeys LateKeys
+}
+
+// LateKeys says what happens to keys that are too old. Unless it is RunLateKeys, records are kept for 10 minutes longer than
+// KeyRetention.
+type LateKeys string
+
+// What happens to keys that are too old.
+const (
+	// They are granted.
+	RunLateKeys LateKeys = "RUN"
+	// They are refused with onceward.ErrKeyTooOld.
+	RefuseLateKeys LateKeys = "REFUSE"
+	// So they are, and a key whose time is unknown is refused with onceward.ErrInvalidRequest.
+	RequireKeyTime LateKeys = "REQUIRE_TIME"
+)
+
+func (p Policy) refusesLateKeys() bool {
+	return p.LateKeys == RefuseLateKeys || p.LateKeys == RequireKeyTime
 }
 
 // Service is an Onceward in memory.

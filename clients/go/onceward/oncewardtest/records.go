@@ -95,6 +95,11 @@ func (s *Service) claim(request *oncewardv1.ClaimRequest) (*oncewardv1.ClaimResp
 		return nil, refuse(onceward.ErrFingerprintMismatch, "The key is bound to another request: its fingerprint differs.")
 	}
 	response := &oncewardv1.ClaimResponse{ServerTime: timestamppb.New(s.now)}
+	if met == nil {
+		if err := checkAge(request, s.policyOf(id.namespace), s.now); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case met == nil, met.isReleased():
 		met = s.grant(request, id, met)
@@ -136,9 +141,10 @@ func (s *Service) grant(request *oncewardv1.ClaimRequest, id recordID, previous 
 	if request.GetLease() != nil {
 		lease = request.GetLease().AsDuration()
 	}
-	if request.GetRetention() != nil {
+	if request.GetRetention() != nil && !policy.refusesLateKeys() {
 		policy.KeyRetention = request.GetRetention().AsDuration()
 	}
+	policy = policy.stamped()
 	s.lastToken++
 	granted := &record{
 		recordID: id, token: s.lastToken, attempt: 1, claimID: request.GetClaimId(), owner: request.GetOwner(),
@@ -170,7 +176,7 @@ func (s *Service) complete(request *oncewardv1.CompleteRequest) (*oncewardv1.Com
 	}
 	if !again {
 		retention := held.policy.KeyRetention
-		if request.GetRetention() != nil {
+		if request.GetRetention() != nil && !held.policy.refusesLateKeys() {
 			retention = request.GetRetention().AsDuration()
 		}
 		ofKind := held.policy.ResultRetention

@@ -48,11 +48,19 @@ type violation = errdetails.BadRequest_FieldViolation
 
 // refuse returns a refusal as the service sends it.
 func refuse(reason onceward.Reason, message string, violations ...*violation) error {
+	return refuseWith(reason, message, nil, violations...)
+}
+
+func refuseWith(
+	reason onceward.Reason, message string, metadata map[string]string, violations ...*violation,
+) error {
 	code, known := codeOf[reason]
 	if !known {
 		code = codes.Unknown
 	}
-	refusal, err := status.New(code, message).WithDetails(&errdetails.ErrorInfo{Reason: string(reason), Domain: "onceward"})
+	refusal, err := status.New(code, message).WithDetails(&errdetails.ErrorInfo{
+		Reason: string(reason), Domain: "onceward", Metadata: metadata,
+	})
 	if err == nil && len(violations) > 0 {
 		refusal, err = refusal.WithDetails(&errdetails.BadRequest{FieldViolations: violations})
 	}
@@ -72,6 +80,7 @@ func itemError(err error) *oncewardv1.BatchItemError {
 	for _, detail := range refusal.Details() {
 		switch detail := detail.(type) {
 		case *errdetails.ErrorInfo:
+			made.Metadata = detail.GetMetadata()
 			made.Reason = oncewardv1.ErrorReason(oncewardv1.ErrorReason_value["ERROR_REASON_"+detail.GetReason()])
 		case *errdetails.RetryInfo:
 			made.RetryDelay = detail.GetRetryDelay()
@@ -134,16 +143,19 @@ func (v *violations) refusal() error {
 	return refuse(onceward.ErrInvalidRequest, strings.Join(texts, "; "), *v...)
 }
 
-func checkClaim(request *oncewardv1.ClaimRequest, policy Policy) error {
+func checkClaim(request *oncewardv1.ClaimRequest, policy Policy, now time.Time) error {
 	var found violations
 	found.id(request.GetNamespace(), request.GetKey())
-	if bytes := len(request.GetFingerprint()); bytes != 0 && bytes != 32 {
+	if bytes := len(request.GetFingerprint()); bytes == 0 && policy.RequireFingerprint {
+		found.add("fingerprint", "is required by the namespace's policy")
+	} else if bytes != 0 && bytes != 32 {
 		found.add("fingerprint", fmt.Sprintf("must be 0 or 32 bytes, is %d", bytes))
 	}
 	found.text("claim_id", request.GetClaimId(), 0, 128)
 	found.text("owner", request.GetOwner(), 0, 128)
 	found.duration("lease", request.GetLease(), time.Second, policy.MaxLease)
 	found.duration("retention", request.GetRetention(), time.Minute, policy.KeyRetention)
+	found.keyTime(request, policy, now)
 	found.duration("wait", request.GetWait(), 0, time.Minute)
 	return found.refusal()
 }

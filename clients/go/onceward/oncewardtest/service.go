@@ -43,13 +43,14 @@ func (s *Service) Claim(ctx context.Context, request *oncewardv1.ClaimRequest) (
 func (s *Service) claimOnce(
 	request *oncewardv1.ClaimRequest,
 ) (response *oncewardv1.ClaimResponse, changed <-chan struct{}, err error) {
-	if err := checkClaim(request, s.policyOf(request.GetNamespace())); err != nil {
-		return nil, nil, err
-	}
 	// Before the claim: a change in between wakes at once.
 	s.mu.Lock()
 	changed = s.changed
+	now := s.now
 	s.mu.Unlock()
+	if err := checkClaim(request, s.policyOf(request.GetNamespace()), now); err != nil {
+		return nil, nil, err
+	}
 	response, err = answer(s, Claim, request, s.claim)
 	return response, changed, err
 }

@@ -19,6 +19,7 @@ from ._errors import (
 )
 from ._fingerprint import fingerprint_of
 from ._keys import derive_key, format_idempotency_key, join_key, parse_idempotency_key
+from ._keytime import key_time, new_key
 from ._options import OnceOptions, RunOptions, RunResult
 
 __all__ = [
@@ -48,6 +49,8 @@ __all__ = [
     "fingerprint_of",
     "format_idempotency_key",
     "join_key",
+    "key_time",
+    "new_key",
     "parse_idempotency_key",
 ]
 __all__ += _catalogue.__all__

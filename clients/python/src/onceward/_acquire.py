@@ -117,7 +117,7 @@ def acquire(operation: Operation, in_background: Callable[[Flow[None]], None]) -
 def _request_of(operation: Operation) -> ClaimRequest:
     lease = None if operation.lease_ms is None else duration(operation.lease_ms)
     fingerprint = b"" if operation.fingerprint is None else fingerprint_of(operation.fingerprint)
-    return ClaimRequest(
+    request = ClaimRequest(
         namespace=operation.namespace,
         key=operation.key,
         fingerprint=fingerprint,
@@ -126,6 +126,9 @@ def _request_of(operation: Operation) -> ClaimRequest:
         owner=operation.owner,
         accept_ambiguous=operation.accept_ambiguous,
     )
+    if operation.key_created_at is not None:
+        request.key_created_at.FromDatetime(operation.key_created_at)
+    return request
 
 
 def about(claim: ClaimRef, error: OncewardError) -> OncewardError:

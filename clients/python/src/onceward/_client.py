@@ -6,6 +6,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import grpc
@@ -156,6 +157,7 @@ class Onceward:
         *,
         key: Callable[..., str],
         fingerprint: Callable[..., object] | None = None,
+        key_created_at: Callable[..., datetime] | None = None,
         **options: Unpack[OnceOptions],
     ) -> Callable[[Callable[P, T]], Callable[P, T]]:
         """Returns a decorator: the function runs once for each key that ``key`` returns for its arguments.
@@ -167,7 +169,8 @@ class Onceward:
             @functools.wraps(fn)
             def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
                 request = None if fingerprint is None else fingerprint(*args, **kwargs)
-                named: RunOptions = {**options, "fingerprint": request}
+                created_at = None if key_created_at is None else key_created_at(*args, **kwargs)
+                named: RunOptions = {**options, "fingerprint": request, "key_created_at": created_at}
                 return self.run(namespace, key(*args, **kwargs), lambda _: fn(*args, **kwargs), **named)
 
             return guarded

@@ -54,6 +54,9 @@ class RunOptions(OnceOptions, total=False):
     #: The request that the key belongs to, as ``fingerprint_of`` takes it: another one under the key is
     #: refused.
     fingerprint: object
+    #: When the operation was created, the same on every delivery, for a policy that refuses late keys. A datetime
+    #: with a time zone. Default: the time in the key, if it is a UUID of version 1, 6 or 7, or a ULID.
+    key_created_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,7 @@ class Operation:
     accept_ambiguous: bool
     classify_error: Callable[[Exception], Classification] | None
     describe_error: Callable[[BaseException], str] | None
+    key_created_at: datetime | None = None
     codec: Codec = field(default_factory=JsonCodec)
 
     @property
@@ -128,6 +132,11 @@ def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaul
         violations.append(Violation("on_in_progress", 'must be "wait" or "throw"'))
     if on_unavailable not in ("throw", "proceed"):
         violations.append(Violation("on_unavailable", 'must be "throw" or "proceed"'))
+    key_created_at = options.get("key_created_at")
+    if key_created_at is not None and (
+        not isinstance(key_created_at, datetime) or key_created_at.utcoffset() is None
+    ):
+        violations.append(Violation("key_created_at", "must be a datetime with a time zone"))
     violations += text_violations("key", key, 1, MAX_KEY_BYTES)
     raise_if_any(violations)
     return Operation(
@@ -142,6 +151,7 @@ def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaul
         accept_ambiguous=options.get("accept_ambiguous", False),
         classify_error=options.get("classify_error") or defaults.classify_error,
         describe_error=options.get("describe_error") or defaults.describe_error,
+        key_created_at=key_created_at,
         codec=options.get("codec") or JsonCodec(),
     )
 

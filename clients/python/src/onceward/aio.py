@@ -7,6 +7,7 @@ import functools
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Any, ParamSpec, TypeVar
 
 from typing_extensions import Unpack
@@ -150,6 +151,7 @@ class Onceward:
         *,
         key: Callable[..., str],
         fingerprint: Callable[..., object] | None = None,
+        key_created_at: Callable[..., datetime] | None = None,
         **options: Unpack[OnceOptions],
     ) -> Callable[[Callable[P, Awaitable[T]]], Callable[P, Awaitable[T]]]:
         """Returns a decorator: the function runs once for each key that ``key`` returns for its arguments.
@@ -161,7 +163,8 @@ class Onceward:
             @functools.wraps(fn)
             async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
                 request = None if fingerprint is None else fingerprint(*args, **kwargs)
-                named: RunOptions = {**options, "fingerprint": request}
+                created_at = None if key_created_at is None else key_created_at(*args, **kwargs)
+                named: RunOptions = {**options, "fingerprint": request, "key_created_at": created_at}
                 return await self.run(namespace, key(*args, **kwargs), lambda _: fn(*args, **kwargs), **named)
 
             return guarded

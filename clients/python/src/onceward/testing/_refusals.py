@@ -1,0 +1,161 @@
+"""The refusals of the service in memory, as the service sends them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.duration_pb2 import Duration
+from google.rpc import error_details_pb2, status_pb2
+
+from .._limits import (
+    FINGERPRINT_BYTES,
+    MAX_CHECKPOINT_NAME_BYTES,
+    MAX_CHECKPOINT_STATE_BYTES,
+    MAX_KEY_BYTES,
+    MAX_OWNER_BYTES,
+    MAX_RELEASE_REASON_BYTES,
+    NAMESPACE_PATTERN,
+)
+from ..v1.errors_pb2 import ErrorReason
+from ..v1.idempotency_pb2 import BatchItemError
+
+_UNKNOWN = 2
+_UNAVAILABLE = 14
+#: The google.rpc.Code of each reason with which a test can let calls fail.
+CODES: Mapping[str, int] = {
+    "CANCELLED": 1,
+    "INVALID_REQUEST": 3,
+    "RESULT_TOO_LARGE": 3,
+    "DEADLINE_EXCEEDED": 4,
+    "RECORD_NOT_FOUND": 5,
+    "NAMESPACE_DENIED": 7,
+    "TENANT_SUSPENDED": 7,
+    "QUOTA_RATE": 8,
+    "QUOTA_CONCURRENCY": 8,
+    "FINGERPRINT_MISMATCH": 9,
+    "ALREADY_COMPLETED": 9,
+    "ALREADY_RELEASED": 9,
+    "KEY_TOO_OLD": 9,
+    "CLAIM_SUPERSEDED": 10,
+    "INTERNAL": 13,
+    "DATABASE_UNAVAILABLE": _UNAVAILABLE,
+    "OVERLOADED": _UNAVAILABLE,
+    "RECORD_CONTENDED": _UNAVAILABLE,
+    "SHUTTING_DOWN": _UNAVAILABLE,
+    "TENANT_MOVING": _UNAVAILABLE,
+    "CREDENTIAL_INVALID": 16,
+}
+#: Short, because tests need not spare the service.
+_RETRY_DELAY_MS = 1
+
+
+class Refused(Exception):
+    """A call that is refused."""
+
+    def __init__(
+        self,
+        reason: str,
+        message: str,
+        violations: list[tuple[str, str]] | None = None,
+        metadata: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = CODES.get(reason, _UNKNOWN)
+        self._reason = reason
+        self._message = message
+        self._violations = violations or []
+        self._metadata = dict(metadata or {})
+
+    def status(self) -> bytes:
+        """Returns the refusal as the details of a gRPC status."""
+        details = [error_details_pb2.ErrorInfo(reason=self._reason, domain="onceward", metadata=self._metadata)]
+        if self._violations:
+            listed = [
+                error_details_pb2.BadRequest.FieldViolation(field=field, description=description)
+                for field, description in self._violations
+            ]
+            details.append(error_details_pb2.BadRequest(field_violations=listed))
+        if self.code == _UNAVAILABLE:
+            details.append(error_details_pb2.RetryInfo(retry_delay=_retry_delay()))
+        packed = []
+        for detail in details:
+            packed.append(AnyMessage())
+            packed[-1].Pack(detail)
+        status = status_pb2.Status(code=self.code, message=self._message, details=packed)
+        encoded: bytes = status.SerializeToString()
+        return encoded
+
+    def item(self) -> BatchItemError:
+        """Returns the refusal as the reply to an item of a batch."""
+        item = BatchItemError(code=self.code, message=self._message, metadata=self._metadata)
+        item.reason = ErrorReason.Value(f"ERROR_REASON_{self._reason}")
+        for field, description in self._violations:
+            item.field_violations.add(field=field, description=description)
+        if self.code == _UNAVAILABLE:
+            item.retry_delay.CopyFrom(_retry_delay())
+        return item
+
+
+def _retry_delay() -> Duration:
+    delay = Duration()
+    delay.FromMilliseconds(_RETRY_DELAY_MS)
+    return delay
+
+
+class Violations:
+    """The violations of one request."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[str, str]] = []
+
+    def add(self, field: str, description: str) -> None:
+        self._found.append((field, description))
+
+    def text(self, field: str, value: str, least: int, most: int) -> None:
+        size = len(value.encode())
+        if not least <= size <= most:
+            self.add(field, f"must be {least}-{most} bytes of UTF-8, is {size}")
+        elif any(unicodedata.category(character) == "Cc" for character in value):
+            self.add(field, "must not contain control characters")
+
+    def claim_name(self, namespace: str, key: str) -> None:
+        if not re.fullmatch(NAMESPACE_PATTERN, namespace):
+            self.add("namespace", f"must match {NAMESPACE_PATTERN.pattern}")
+        self.text("key", key, 1, MAX_KEY_BYTES)
+
+    def held(self, namespace: str, key: str, token: int) -> None:
+        self.claim_name(namespace, key)
+        if token <= 0:
+            self.add("fencing_token", "must be a token that Claim returned")
+
+    def duration(self, field: str, value: Duration, least_ms: int, most_ms: int) -> None:
+        if not least_ms <= value.ToMilliseconds() <= most_ms:
+            self.add(field, f"must be {least_ms}-{most_ms} ms")
+
+    def owner(self, owner: str, claim_id: str) -> None:
+        self.text("claim_id", claim_id, 0, 128)
+        self.text("owner", owner, 0, MAX_OWNER_BYTES)
+
+    def fingerprint(self, value: bytes, is_required: bool) -> None:
+        if value == b"" and is_required:
+            self.add("fingerprint", "is required by the namespace's policy")
+        elif len(value) not in (0, FINGERPRINT_BYTES):
+            self.add("fingerprint", f"must be 0 or {FINGERPRINT_BYTES} bytes, is {len(value)}")
+
+    def reason(self, value: str) -> None:
+        if len(value.encode()) > MAX_RELEASE_REASON_BYTES:
+            self.add("reason", f"must be at most {MAX_RELEASE_REASON_BYTES} bytes")
+
+    def checkpoint(self, name: str, state: bytes) -> None:
+        self.text("checkpoint.name", name, 1, MAX_CHECKPOINT_NAME_BYTES)
+        if len(state) > MAX_CHECKPOINT_STATE_BYTES:
+            self.add("checkpoint.state", f"must be at most {MAX_CHECKPOINT_STATE_BYTES} bytes, is {len(state)}")
+
+    def raise_if_any(self) -> None:
+        """:raises Refused: INVALID_REQUEST."""
+        if self._found:
+            summary = "; ".join(f"{field} {description}" for field, description in self._found)
+            raise Refused("INVALID_REQUEST", summary, self._found)

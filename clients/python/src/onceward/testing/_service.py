@@ -1,0 +1,244 @@
+"""The service in memory, and clients of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
+from typing import Any, Literal
+
+import grpc
+
+from .. import aio
+from .._client import Onceward
+from .._connection import path_of
+from ..v1 import idempotency_pb2
+from ..v1.idempotency_pb2 import BatchRequest, BatchResponse, BatchResponseItem, ClaimRequest, ClaimResponse
+from ..v1.record_pb2 import Record
+from ._policy import TestingPolicy, resolve
+from ._records import ClaimCounts, Records
+from ._refusals import CODES, Refused
+
+#: A call of the service, alone or as an item of a batch.
+CallName = Literal["Claim", "Complete", "Release", "ExtendLease", "Lookup"]
+
+#: A claim that waits for another holder occupies a thread.
+_THREADS = 64
+#: A wait ends this long before the caller's deadline, so that its reply still arrives.
+_REPLY_MARGIN_S = 0.1
+_API_KEY = "testing"
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+class TestingOnceward:
+    """A service in memory, used by one test, with clients of it. Its clock stands still until the test moves it.
+
+    Use it as a context manager, or call ``close``. Waiting for another holder, heartbeats and retries take real time:
+    give runs that meet another holder a small ``wait_ms``, or 0. At most 64 claims wait at once.
+
+    :param policy: of every namespace that ``namespaces`` does not name.
+    :param now: the clock's initial time, with a time zone. Default: the real time.
+    """
+
+    #: Not a class of tests, for pytest.
+    __test__ = False
+
+    def __init__(
+        self,
+        *,
+        policy: TestingPolicy | None = None,
+        namespaces: Mapping[str, TestingPolicy] | None = None,
+        now: datetime | None = None,
+    ) -> None:
+        self._policy = resolve(policy or TestingPolicy())
+        self._policies = {name: resolve(own) for name, own in (namespaces or {}).items()}
+        moment = datetime.now(timezone.utc) if now is None else now
+        self._records = Records((moment - _EPOCH) // timedelta(milliseconds=1))
+        self._changed = threading.Condition()
+        #: Pending faults: the call and its reason; None: it takes effect, and its reply is lost.
+        self._faults: list[tuple[str, str | None]] = []
+        self._ends = False
+        self._server = grpc.server(ThreadPoolExecutor(_THREADS, "onceward-testing"))
+        self._server.add_generic_rpc_handlers((_Handlers(self._handlers()),))
+        #: The address of the service, for clients in other processes. Any credential is accepted.
+        self.address = f"http://127.0.0.1:{self._server.add_insecure_port('127.0.0.1:0')}"
+        self._server.start()
+        #: A blocking client for the code under test.
+        self.onceward = Onceward(self.address, api_key=_API_KEY)
+
+    def aio(self) -> aio.Onceward:
+        """Returns an asyncio client, to be closed by its user: ``async with testing.aio() as onceward``."""
+        return aio.Onceward(self.address, api_key=_API_KEY)
+
+    @property
+    def now(self) -> datetime:
+        """The service's time: leases and retentions end exactly then."""
+        with self._changed:
+            return _EPOCH + timedelta(milliseconds=self._records.now_ms)
+
+    def advance(self, by_ms: int) -> None:
+        """Advances the clock at once. Claims that wait for a lease that has then expired are answered.
+
+        :raises ValueError: for a negative duration, since time does not go back.
+        """
+        if by_ms < 0:
+            raise ValueError("a clock is not set back")
+        with self._changed:
+            self._records.now_ms += by_ms
+            self._changed.notify_all()
+
+    @property
+    def counts(self) -> ClaimCounts:
+        """The number of claims so far."""
+        with self._changed:
+            return self._records.counts
+
+    def records(self) -> list[Record]:
+        """Returns all records, as Lookup returns them, in the order in which the keys were first claimed."""
+        with self._changed:
+            return self._records.all()
+
+    def fail_next(self, call: CallName, reason: str, times: int = 1) -> None:
+        """Refuses the next calls of this kind, which then have no effect. Faults of one call are used up in order.
+
+        With DATABASE_UNAVAILABLE, OVERLOADED, RECORD_CONTENDED, SHUTTING_DOWN, TENANT_MOVING and DEADLINE_EXCEEDED the
+        client retries for up to ``timeout_ms``. With any other it gives up at once: a Complete that fails with INTERNAL
+        has the result of a process that dies between the effect and Complete.
+
+        :raises ValueError: for a reason that the service does not refuse such calls with.
+        """
+        if reason not in CODES:
+            raise ValueError(f"reason must be one of {', '.join(sorted(CODES))}")
+        with self._changed:
+            self._faults += [(call, reason)] * times
+
+    def lose_next_reply(self, call: CallName) -> None:
+        """Lets the next call of this kind take effect, but loses its reply: the client retries."""
+        with self._changed:
+            self._faults.append((call, None))
+
+    def clear_faults(self) -> None:
+        """Removes all faults."""
+        with self._changed:
+            self._faults.clear()
+
+    def close(self) -> None:
+        """Closes the client, and ends the service. Functions that still run are told to end."""
+        self.onceward.close(timeout_ms=0)
+        with self._changed:
+            self._ends = True
+            self._changed.notify_all()
+        self._server.stop(grace=None).wait()
+
+    def __enter__(self) -> TestingOnceward:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _handlers(self) -> dict[str, grpc.RpcMethodHandler[Any, Any]]:
+        methods: dict[str, Callable[[Any, grpc.ServicerContext], Any]] = {
+            "Claim": self._claim,
+            "Complete": lambda request, _: self._answer("Complete", request),
+            "Release": lambda request, _: self._answer("Release", request),
+            "ExtendLease": lambda request, _: self._answer("ExtendLease", request),
+            "Lookup": lambda request, _: self._answer("Lookup", request),
+            "Batch": self._batch,
+        }
+        return {path_of(name): _handler(name, answer) for name, answer in methods.items()}
+
+    def _claim(self, request: ClaimRequest, context: grpc.ServicerContext) -> ClaimResponse:
+        until_s = time.monotonic() + request.wait.ToMilliseconds() / 1000
+        left_s = context.time_remaining()
+        if left_s is not None:
+            until_s = min(until_s, time.monotonic() + left_s - _REPLY_MARGIN_S)
+        with self._changed:
+            while True:
+                response: ClaimResponse = self._answer("Claim", request)
+                left_s = until_s - time.monotonic()
+                if response.WhichOneof("outcome") != "in_progress" or left_s <= 0 or self._ends:
+                    return response
+                if not context.is_active():
+                    raise Refused("CANCELLED", "The caller disconnected.")
+                self._changed.wait(left_s)
+
+    def _answer(self, call: str, request: Any) -> Any:
+        """Makes a call, or injects a fault. :raises Refused:"""
+        with self._changed:
+            policy = self._policies.get(request.namespace, self._policy)
+            records = self._records
+            methods: dict[str, Callable[[Any, TestingPolicy], Any]] = {
+                "Claim": records.claim,
+                "Complete": records.complete,
+                "Release": records.release,
+                "ExtendLease": records.extend_lease,
+                "Lookup": records.lookup,
+            }
+            fault = next((each for each in self._faults if each[0] == call), None)
+            if fault is not None:
+                self._faults.remove(fault)
+                if fault[1] is not None:
+                    raise Refused(fault[1], f"The test lets this {call} fail.")
+            response = methods[call](request, policy)
+            if call in ("Complete", "Release"):
+                self._changed.notify_all()
+            if fault is not None:
+                raise Refused("DATABASE_UNAVAILABLE", f"The test lets the reply to this {call} get lost.")
+            return response
+
+    def _batch(self, request: BatchRequest, context: grpc.ServicerContext) -> BatchResponse:
+        return BatchResponse(items=[self._item(item, context) for item in request.items])
+
+    def _item(self, item: idempotency_pb2.BatchRequestItem, context: grpc.ServicerContext) -> BatchResponseItem:
+        field = item.WhichOneof("request")
+        if field is None:
+            return BatchResponseItem(error=Refused("INVALID_REQUEST", "An item has no request.").item())
+        call = _ITEM_CALLS[field]
+        try:
+            request = getattr(item, field)
+            response = self._claim(request, context) if call == "Claim" else self._answer(call, request)
+        except Refused as refused:
+            return BatchResponseItem(error=refused.item())
+        return BatchResponseItem(**{field: response})
+
+
+_ITEM_CALLS = {
+    "claim": "Claim",
+    "complete": "Complete",
+    "release": "Release",
+    "extend_lease": "ExtendLease",
+    "lookup": "Lookup",
+}
+
+
+class _Handlers(grpc.GenericRpcHandler):  # type: ignore[type-arg]
+    """The methods of the service by their paths."""
+
+    def __init__(self, by_path: Mapping[str, grpc.RpcMethodHandler[Any, Any]]) -> None:
+        self._by_path = by_path
+
+    def service(self, details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[Any, Any] | None:
+        return self._by_path.get(details.method)
+
+
+def _handler(
+    name: str, answer: Callable[[Any, grpc.ServicerContext], Any]
+) -> grpc.RpcMethodHandler[Any, Any]:
+    def handle(request: Any, context: grpc.ServicerContext) -> Any:
+        try:
+            return answer(request, context)
+        except Refused as refused:
+            context.set_trailing_metadata((("grpc-status-details-bin", refused.status()),))
+            context.abort(_STATUS[refused.code], str(refused))
+
+    request_class = getattr(idempotency_pb2, f"{name}Request")
+    return grpc.unary_unary_rpc_method_handler(
+        handle,
+        request_deserializer=request_class.FromString,
+        response_serializer=lambda response: response.SerializeToString(),
+    )
+
+
+_STATUS = {int(code.value[0]): code for code in grpc.StatusCode}
