@@ -1,4 +1,5 @@
 import type { ChangeListener } from "../../../core/auth/authenticate.ts";
+import type { DatabaseClock } from "../../../core/domain/database-clock.ts";
 import type { ReplicaState } from "../../../core/feature.ts";
 import type { Pool } from "../../../core/store/pool.ts";
 import type { PageTokens } from "../pages.ts";
@@ -6,6 +7,7 @@ import type { PageTokens } from "../pages.ts";
 /** The parts that OperatorService needs. */
 export interface OperatorOptions {
   readonly pool: Pool;
+  readonly databaseClock: Pick<DatabaseClock, "latestMs">;
   readonly pageTokens: PageTokens;
   /** Receives every change, after its commit. */
   readonly changes: ChangeListener;
