@@ -6,6 +6,7 @@ import { connectClient } from "../helpers/calls/clients.ts";
 import { describeError, errorOf } from "../helpers/calls/errors.ts";
 import { granted } from "../helpers/calls/records.ts";
 import { seconds, success } from "../helpers/calls/verbs.ts";
+import { setClockAhead, useSettableClock } from "../helpers/database/clock.ts";
 import { openConnection, openStorePool } from "../helpers/database/connections.ts";
 import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
@@ -200,9 +201,22 @@ test("an export whose tenant is resumed fails, and an import refuses an edited f
   const exportTenant = () => runWith("", ["export-tenant", "--tenant", name], from);
   const resumed = { exit: 1, stderr: expect.stringContaining("The tenant was resumed during the export") };
 
+  await useSettableClock(from.database);
   const waiting = exportTenant();
   const readMoving = () => from.database.query("select from tenants where moving_since is not null");
   await expect.poll(readMoving, { timeout: 30_000 }).toHaveLength(1);
+  // A clock that is set ends no wait: the export looks again and again.
+  await setClockAhead(from.database, 5);
+  const looks = new Set<string>();
+  const readLook = async () => {
+    const [look] = await from.database.query<{ at: string }>(
+      `select query_start::text as at from pg_stat_activity
+        where query like '%refused_for_ms%' and pid <> pg_backend_pid() and datname = current_database()`,
+    );
+    if (look !== undefined) looks.add(look.at);
+    return looks.size;
+  };
+  await expect.poll(readLook, { timeout: 30_000 }).toBe(4);
   await moveSince("null");
   expect(await waiting).toMatchObject(resumed);
 

@@ -1,18 +1,30 @@
 import { randomUUID } from "node:crypto";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { ListTenantUsageRequest_Order } from "../../clients/typescript/src/gen/onceward/v1/operator_pb.ts";
 import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
-import { ListRecordsRequest_Order } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
+import {
+  GetUsageRequest_Grouping,
+  ListRecordsRequest_Order,
+} from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
+import { RecordJob_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { createHeartbeat } from "../../server/src/core/background/heartbeat.ts";
 import { createDatabaseClockWatch } from "../../server/src/core/domain/database-clock.ts";
 import { createTokenFloor } from "../../server/src/core/domain/token-floor.ts";
-import { beatReplicaRow } from "../../server/src/core/store/replicas.ts";
+import { BEFORE_ALL_REPLICAS, beatReplicaRow, findReplicas } from "../../server/src/core/store/replicas.ts";
+import { takeCount } from "../../server/src/core/store/tenants/tenant-totals.ts";
+import {
+  beginEncryptionPass,
+  takeEncryptionPage,
+} from "../../server/src/features/encryption/encryption-pass.ts";
+import { createAmbiguousCounter } from "../../server/src/features/jobs/ambiguous-counter.ts";
 import { restampPage } from "../../server/src/features/jobs/store/restamp-records.ts";
 import { addUsage } from "../../server/src/features/usage/store/usage.ts";
 import { USAGE_COUNTERS, type UsageCounter } from "../../server/src/features/usage/usage.ts";
-import { connectAdmin } from "../helpers/calls/admin.ts";
+import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
-import { ageRecords } from "../helpers/calls/records.ts";
+import { ageRecords, granted } from "../helpers/calls/records.ts";
+import { RELEASE } from "../helpers/calls/resolutions.ts";
 import { complete, grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
 import { setClockAhead, useSettableClock } from "../helpers/database/clock.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
@@ -42,7 +54,11 @@ beforeAll(async () => {
   database = await createTestDatabase();
   await useSettableClock(database);
   const tuning = { heartbeatMs: LOOK_MS, degradedLookMs: LOOK_MS };
-  server = await startTestServer(database.url, { ONCEWARD_SWEEP_INTERVAL: "100ms" }, tuning);
+  server = await startTestServer(
+    database.url,
+    { ONCEWARD_SWEEP_INTERVAL: "100ms", ONCEWARD_USAGE_FLUSH: "100ms" },
+    tuning,
+  );
 });
 
 beforeEach(async () => {
@@ -151,6 +167,118 @@ test("lists and counts have records that have ended only by a clock that is ahea
   expect(before).toEqual({ listed: [2, 2, 1], completed: 1n, ambiguous: 1n });
   await setClockAhead(database, 80 * 60);
   expect(await read()).toEqual(before);
+});
+
+/** Has an ambiguous record, and makes others. */
+async function newHolder(key: string) {
+  const { client, tenant } = await newCaller();
+  await setNamespacePolicy(database, tenant, "held", {
+    key_retention_s: RETENTION_S,
+    on_lease_expiry: "HOLD",
+  });
+  const hold = async (of: string) => {
+    granted(await client.claim({ namespace: "held", key: of }));
+    await database.query(
+      `update records set lease_expires_at = now() - interval '1 s' where tenant_id = $1 and key = $2`,
+      [tenant.id, of],
+    );
+  };
+  await hold(key);
+  return { tenant, hold, admin: await connectAdminOf(tenant) };
+}
+
+test("the preview, the count and the job of a resolution mean the same records while a clock is ahead and after", async () => {
+  const { admin, hold, tenant } = await newHolder("counted");
+  await setClockAhead(database, 80 * 60);
+  await untilMovedBy(80 * 60);
+  const request = { namespace: "held", reason: "asked the provider", resolution: RELEASE };
+  expect(await admin.resolveAmbiguousRecords({ ...request, validateOnly: true })).toMatchObject({
+    matching: 1n,
+  });
+  expect(await admin.countAmbiguousRecords({})).toMatchObject({ ambiguous: 1n });
+  const { job } = await admin.resolveAmbiguousRecords({ ...request, expectedCount: 1n });
+  const [created] = await database.query<{ before_ms: number }>(
+    "select (terms -> 'which' ->> 'leaseExpiredBeforeMs')::float8 as before_ms from record_jobs where id = $1",
+    [String(job?.id)],
+  );
+  // Not 80 hours later: the job would reach what becomes ambiguous until then. The course is known to some seconds.
+  expect(created?.before_ms).toBeLessThan(Date.now() + 60_000);
+  await setClockAhead(database, 0);
+  const state = async () => (await admin.getRecordJob({ id: job?.id ?? 0n })).job?.state;
+  await expect.poll(state, PATIENCE).toBe(RecordJob_State.DONE);
+  const { record } = await admin.getRecord({ namespace: "held", key: "counted" });
+  expect(record?.state).toBe(Record_State.RELEASED);
+
+  await hold("counted since");
+  await setClockAhead(database, 15);
+  const counter = createAmbiguousCounter({
+    pool: openStorePool(database),
+    databaseClock: { latestMs: () => Date.now() + 1000 },
+    tenants: () => [{ id: tenant.id, name: "holder" }],
+    onFailed(error) {
+      throw error;
+    },
+  });
+  counter.start();
+  onTestFinished(() => counter.stop());
+  await expect.poll(() => counter.counts().get("holder"), PATIENCE).toBe(1);
+});
+
+test("usage of the last day, hour and minutes is that of the clock's earlier course", async () => {
+  const { client, tenant } = await newCaller();
+  const admin = await connectAdminOf(tenant);
+  const operator = connectOperator(server, await createApiKey(database, { role: "OPERATOR" }));
+  const read = async () => {
+    const [byNamespace, sums, now, listed] = await Promise.all([
+      admin.getUsage({}),
+      admin.getUsage({ grouping: GetUsageRequest_Grouping.HOUR }),
+      admin.getUsageNow({}),
+      operator.listTenantUsage({ search: tenant.name, order: ListTenantUsageRequest_Order.USAGE }),
+    ]);
+    const claims = [byNamespace, sums].map(({ hours }) => hours.map((hour) => hour.claims));
+    return [...claims, now.total?.claims, now.minutes.length, listed.tenants[0]?.recentClaims];
+  };
+  await complete(client);
+  // A minute of the last hour, as a replica stores it.
+  const counts = JSON.stringify({ [tenant.id]: [1] });
+  await database.query(
+    `insert into usage_minutes (minute, replica_id, counts)
+     values (date_trunc('minute', now()) - interval '5 minutes', gen_random_uuid(), $1)`,
+    [counts],
+  );
+  const expected = [[1n], [1n], 1n, 1, 1n];
+  await expect.poll(read, PATIENCE).toEqual(expected);
+  await setClockAhead(database, 80 * 60);
+  expect(await read()).toEqual(expected);
+});
+
+test("what a clock that was ahead has put off begins once it is right again", async () => {
+  const { admin } = await newHolder("any");
+  await setClockAhead(database, 80 * 60);
+  const { job } = await admin.deleteNamespace({ name: "held", force: true });
+  await setClockAhead(database, 0);
+  const state = async () => (await admin.getRecordJob({ id: job?.id ?? 0n })).job?.state;
+  await expect.poll(state, PATIENCE).toBe(RecordJob_State.DONE);
+
+  const unserved = await createUnserved();
+  const pool = openStorePool(unserved);
+  const { id: tenantId } = await createTenant(unserved, { quota_live_records: 10 });
+  await beginEncryptionPass(pool, 1);
+  await unserved.query("update encryption_pass set next_page_at = now() + interval '80 hours'");
+  expect(await pool.transaction((transaction) => takeEncryptionPage(transaction, 1))).toBeDefined();
+  await unserved.query(
+    `insert into tenant_totals (tenant_id, counting_until, count_due_at)
+     values ($1, now() + interval '80 hours', now() + interval '80 hours')`,
+    [tenantId],
+  );
+  expect(await takeCount(pool)).toBe(tenantId);
+  await unserved.query(
+    "insert into replicas (id, version, seen_at) values (gen_random_uuid(), 'stopped', now() + interval '80 hours')",
+  );
+  const clock = { clockAheadMs: undefined, clockMovedMs: 0, clockExpectedMs: undefined };
+  const beat = { id: randomUUID(), version: "test", degraded: [], load: NO_LOAD, host: "test", ...clock };
+  expect((await beatReplicaRow(pool, beat)).replicas).toBe(1);
+  expect(await findReplicas(pool, BEFORE_ALL_REPLICAS, 9)).toMatchObject([{ id: beat.id }]);
 });
 
 test("usage is counted in the hour of the clock's earlier course", async () => {

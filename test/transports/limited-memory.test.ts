@@ -1,16 +1,31 @@
+import { readFile } from "node:fs/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { floodWith, largeBatch, METRICS_REQUEST, OPENAPI_REQUEST } from "../helpers/attacks/floods.ts";
+import { startBystander } from "../helpers/attacks/bystander.ts";
+import {
+  floodGrpcWith,
+  floodWith,
+  grpcFloods,
+  largeBatch,
+  METRICS_REQUEST,
+  OPENAPI_REQUEST,
+  WHO_AM_I_REQUEST,
+} from "../helpers/attacks/floods.ts";
 import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
 import { untilStill } from "../helpers/attacks/until-still.ts";
+import type { RawSocket } from "../helpers/network/raw-socket.ts";
 import { SERVER_PROGRAM } from "../helpers/servers/server-process.ts";
 
 /** The memory of a replica in compose and in the chart. */
 const LIMIT_MIB = 512;
 const OLD_SPACE_MIB = 256;
-/** A flood of five minutes: ONCEWARD_TEST_FLOOD_SECONDS=300. */
+/** A flood of five minutes, which prints what a bystander and the process saw: ONCEWARD_TEST_FLOOD_SECONDS=300. */
 const FLOOD_MS = Number(process.env.ONCEWARD_TEST_FLOOD_SECONDS ?? 0) * 1000;
 /** Makes the process divide its budgets as in a container of that size; works without root or cgroups. */
 const AS_IN_CONTAINER = `data:text/javascript,process.constrainedMemory=()=>${LIMIT_MIB * 1024 * 1024}`;
+/** For each kind of call. */
+const GRPC_CONNECTIONS = 8;
+/** Calls of a bystander that are answered while the replies of the floods wait. */
+const BYSTANDER_CALLS = 4;
 
 let target: Target;
 
@@ -26,23 +41,53 @@ async function isLive(): Promise<void> {
   expect(await answer.text()).toBe("ok\n");
 }
 
+/** Returns the processor time of the replica, in seconds. */
+async function processorSeconds(): Promise<number> {
+  const stat = await readFile(`/proc/${target.server.pid}/stat`, "utf8");
+  const [user = 0, system = 0] = stat
+    .slice(stat.lastIndexOf(")") + 2)
+    .split(" ")
+    .slice(11, 13)
+    .map(Number);
+  return (user + system) / 100;
+}
+
 test("a replica with 512 MiB survives floods of requests whose answers nobody reads, and serves others", {
   timeout: FLOOD_MS + 120_000,
 }, async () => {
   const batch = await largeBatch(target);
-  const { httpPort, managementPort } = target.server;
-  const endMs = performance.now() + FLOOD_MS;
-  do {
-    const floods = await Promise.all([
+  const { httpPort, managementPort, grpcPort } = target.server;
+  const flood = async (): Promise<readonly RawSocket[]> => {
+    const opened = await Promise.all([
       floodWith(httpPort, 40, batch.repeat(16)),
       floodWith(httpPort, 200, OPENAPI_REQUEST.repeat(16)),
+      floodWith(httpPort, 200, WHO_AM_I_REQUEST.repeat(16)),
       floodWith(managementPort, 20, METRICS_REQUEST.repeat(16)),
+      ...Object.values(grpcFloods(target)).map((calls) => floodGrpcWith(grpcPort, GRPC_CONNECTIONS, calls)),
     ]);
-    const sockets = floods.flat();
+    return opened.flat();
+  };
+  const bystander = startBystander(target);
+  const startedAtMs = performance.now();
+  let [rounds, maxRssMib] = [0, 0];
+  do {
+    const sockets = await flood();
+    await bystander.served(BYSTANDER_CALLS);
     const written = () => sockets.reduce((bytes, { socket }) => bytes + socket.bytesWritten, 0);
     await untilStill(written, isLive);
+    await bystander.served(BYSTANDER_CALLS);
     await target.expectUnharmed();
-    expect(await target.server.rssMb()).toBeLessThan(LIMIT_MIB);
+    const rssMib = await target.server.rssMb();
+    expect(rssMib).toBeLessThan(LIMIT_MIB);
+    maxRssMib = Math.max(maxRssMib, rssMib);
     for (const { socket } of sockets) socket.destroy();
-  } while (performance.now() < endMs);
+    rounds++;
+  } while (performance.now() < startedAtMs + FLOOD_MS);
+  const seen = await bystander.end();
+  expect(seen.failures).toEqual([]);
+  if (FLOOD_MS === 0) return;
+  const [elapsedS, usedS] = [(performance.now() - startedAtMs) / 1000, await processorSeconds()];
+  process.stdout.write(
+    `${JSON.stringify({ rounds, elapsedS, processorS: usedS, maxRssMib, bystander: seen })}\n`,
+  );
 });

@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { floodWith, largeBatch, METRICS_REQUEST, OPENAPI_REQUEST } from "../helpers/attacks/floods.ts";
+import {
+  floodWith,
+  largeBatch,
+  METRICS_REQUEST,
+  OPENAPI_REQUEST,
+  WHO_AM_I_REQUEST,
+} from "../helpers/attacks/floods.ts";
 import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
 import { untilStill } from "../helpers/attacks/until-still.ts";
 import { openSocket, type RawSocket } from "../helpers/network/raw-socket.ts";
@@ -60,13 +66,8 @@ test("pipelined scrapes that nobody reads cost bounded memory, and the probes ar
 });
 
 test("a burst without a credential, on many connections, delays the probes by little and costs bounded memory", async () => {
-  const whoAmI = [
-    "POST /onceward.v1.IdentityService/WhoAmI HTTP/1.1",
-    "host: a",
-    "content-type: application/json",
-  ];
-  const request = `${whoAmI.join("\r\n")}\r\ncontent-length: 2\r\n\r\n{}`;
-  const sockets = await flood(target.server.httpPort, 400, request.repeat(8) + OPENAPI_REQUEST.repeat(8));
+  const requests = WHO_AM_I_REQUEST.repeat(8) + OPENAPI_REQUEST.repeat(8);
+  const sockets = await flood(target.server.httpPort, 400, requests);
   await isLive();
   await untilServed(sockets);
   await target.expectUnharmed();

@@ -4,6 +4,12 @@ import type { Runner } from "./pool.ts";
 import { textArray } from "./sql-arrays.ts";
 
 /**
+ * A replica that stopped while the database's clock was ahead has a heartbeat in the future once the clock is right again,
+ * and would share quotas until then. Those that are live store another heartbeat within seconds.
+ */
+const IS_LIVE = "seen_at > now() - interval '10 seconds' and seen_at < now() + interval '10 minutes'";
+
+/**
  * Stores a replica's heartbeat, deletes replicas without one for a minute, and counts those with one in the
  * last 10 seconds: only they share quotas. Also returns the newest migration and the clock of the database.
  *
@@ -33,7 +39,7 @@ select 1 + count(*)::int as live,
        date_part('epoch', clock_timestamp()) * 1000 as database_ms,
        max(clock_moved_ms) filter (where seen_at < now() + interval '10 seconds') as others_moved_ms
   from replicas
- where id <> $1::uuid and seen_at > now() - interval '10 seconds'`,
+ where id <> $1::uuid and ${IS_LIVE}`,
 };
 
 /** What a replica stores at its heartbeat. */
@@ -121,7 +127,7 @@ select id::text, version, degraded, calls_in_flight, operations_per_second, conn
        date_part('epoch', started_at) * 1000 as started_at_ms,
        date_part('epoch', seen_at) * 1000 as seen_at_ms
   from replicas
- where id > $1::uuid and seen_at > now() - interval '10 seconds'
+ where id > $1::uuid and ${IS_LIVE}
  order by id
  limit $2::int`,
 };

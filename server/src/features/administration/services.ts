@@ -28,6 +28,7 @@ export function tenantAdminOptions(core: CoreParts): TenantAdminOptions {
 export function operatorOptions(core: CoreParts): OperatorOptions {
   return {
     pool: core.administrationPool,
+    databaseClock: core.databaseClock,
     pageTokens: pageTokensOf(core),
     changes: core.authenticator,
     pepper: core.config.ONCEWARD_API_KEY_PEPPER,

@@ -58,13 +58,14 @@ export async function beginEncryptionPass(runner: Runner, keyId: number | null):
   await runner.run(beginPass, [keyId]);
 }
 
+/** The pages of a pass follow each other within seconds, unless the database's clock was ahead and is right again. */
 const takePage = {
   name: "take_encryption_page",
   text: `
 select p.after_tenant_id as "tenantId", p.after_namespace as namespace, p.after_key as key
   from encryption_pass p
  where p.key_id is not distinct from $1::smallint
-   and p.next_page_at <= now()
+   and (p.next_page_at <= now() or (p.finished_at is null and p.next_page_at > now() + interval '10 minutes'))
    for update skip locked`,
 };
 

@@ -1,4 +1,5 @@
 import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
+import type { DatabaseClock } from "../../core/domain/database-clock.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { intArray } from "../../core/store/sql-arrays.ts";
 import type { LabelledTenant } from "../../core/telemetry/tenant-labels.ts";
@@ -45,10 +46,12 @@ interface Count {
 /** Every replica counts by itself: a tenant's ambiguous records page by page, one tenant after another. */
 export function createAmbiguousCounter({
   pool,
+  databaseClock,
   tenants,
   onFailed,
 }: {
   readonly pool: Runner;
+  readonly databaseClock: Pick<DatabaseClock, "latestMs">;
   /** Returns the tenants to count. */
   readonly tenants: () => readonly LabelledTenant[];
   readonly onFailed: (error: unknown) => void;
@@ -91,7 +94,7 @@ export function createAmbiguousCounter({
   async function countNextPage(current: Count): Promise<void> {
     const startedAtMs = performance.now();
     const range = { ...ALL_AMBIGUOUS, tenantId: current.tenant.id };
-    const { matching, next } = await countMatching(pool, range, current.behind);
+    const { matching, next } = await countMatching(pool, range, current.behind, databaseClock.latestMs());
     workedMs += performance.now() - startedAtMs;
     current.records += matching;
     if (next !== undefined) {

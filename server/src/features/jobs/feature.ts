@@ -19,6 +19,7 @@ export const jobs: Feature = {
     });
     const ambiguous = createAmbiguousCounter({
       pool: administrationPool.forTask("counts"),
+      databaseClock,
       tenants: () => tenantLabels.tenants(),
       onFailed: onFailed("count_ambiguous"),
     });

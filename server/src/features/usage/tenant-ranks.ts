@@ -27,6 +27,8 @@ export interface RankQuery {
   readonly count: number;
   /** By tenants' ids. */
   readonly lastMinutes: ReadonlyMap<number, LastMinute>;
+  /** As DatabaseClock. */
+  readonly latestMs: number | undefined;
 }
 
 /** Tenants in their order. */
@@ -62,7 +64,10 @@ function isBehind(after: Place, { name, value }: Place): boolean {
   return value < after.value || (value === after.value && name > after.name);
 }
 
-async function readValues(pool: Runner, { order, lastMinutes }: RankQuery): Promise<(id: number) => number> {
+async function readValues(
+  pool: Runner,
+  { order, lastMinutes, latestMs }: RankQuery,
+): Promise<(id: number) => number> {
   switch (order) {
     case "name":
       return () => 0;
@@ -71,7 +76,7 @@ async function readValues(pool: Runner, { order, lastMinutes }: RankQuery): Prom
     case "refused":
     case "usage": {
       const counter = order === "usage" ? "claims" : "refused";
-      const sums = new Map((await sumRecentUse(pool)).map((sum) => [sum.tenantId, sum[counter]]));
+      const sums = new Map((await sumRecentUse(pool, latestMs)).map((sum) => [sum.tenantId, sum[counter]]));
       return (id) => sums.get(id) ?? 0;
     }
     default:

@@ -73,6 +73,7 @@ export function createUsageFlusher({
       validForMs: STALE_FLUSHES * intervalMs,
       lastMinute,
       ended,
+      latestMs: databaseClock.latestMs(),
     });
     recent.forgetEnded();
     isStoredIdle = isIdle;

@@ -68,7 +68,10 @@ export const CROWD_FAULTS: readonly Fault[] = [
       // Under another fault nothing may be stored; then the replies are small.
       await storeLarge(client, id).catch(() => {});
       // Without the proxy, which would read the replies.
-      const { socket, send } = await openHttp2(process.grpcPort);
+      const connection = await openHttp2(process.grpcPort).catch(() => undefined);
+      // Another fault has ended the process, and then nobody answers that could be left unread.
+      if (connection === undefined) return;
+      const { socket, send } = connection;
       socket.pause();
       void send(unreadCalls(id, apiKey));
       await last(scene, 3000);

@@ -60,6 +60,9 @@ export async function addTotals(
 /** How long a replica reserves a count with each page. If the replica dies, another one takes over after this. */
 const COUNTING_FOR = "interval '30 seconds'";
 
+/** A reservation for longer was made while the database's clock was ahead. So was a due time that is more than a day off. */
+const IS_FREE = "(c.counting_until <= now() or c.counting_until > now() + interval '1 minute')";
+
 /** Reserves the most overdue count for a replica. Only tenants with a quota of records or bytes are counted. */
 const takeDueCount = {
   name: "take_due_count",
@@ -70,14 +73,14 @@ with due as (
     left join lateral (select * from tenant_totals own where own.tenant_id = t.id limit 1) c on true
    where (t.quota_live_records is not null or t.quota_stored_bytes is not null)
      and t.deleted_at is null
-     and coalesce(c.count_due_at <= now() and c.counting_until <= now(), true)
+     and coalesce((c.count_due_at <= now() or c.count_due_at > now() + interval '1 day') and ${IS_FREE}, true)
    order by c.count_due_at nulls first
    limit 1
 )
 insert into tenant_totals as c (tenant_id, counting_until)
 select id, now() + ${COUNTING_FOR} from due
 on conflict (tenant_id) do update set counting_until = excluded.counting_until
- where c.counting_until <= now()
+ where ${IS_FREE}
 returning tenant_id`,
 };
 

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import http2, { type ClientHttp2Session, type ClientHttp2Stream, type IncomingHttpHeaders } from "node:http2";
+import { connect as connectTcp } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { Code } from "@connectrpc/connect";
@@ -17,6 +18,7 @@ const REQUEST_TIMEOUT_MS = 1000;
 const CHECK = "/grpc.health.v1.Health/Check";
 const CLAIM = "/onceward.v1.IdempotencyService/Claim";
 const WATCH = "/grpc.health.v1.Health/Watch";
+const BYSTANDER = "127.0.0.2";
 /** A HealthCheckRequest for the whole server, and responses. */
 const [REQUEST, SERVING, SERVICE_UNKNOWN] = [Buffer.alloc(0), Buffer.of(0x08, 1), Buffer.of(0x08, 3)];
 
@@ -94,8 +96,9 @@ test("a connection has 2,000 concurrent streams", async () => {
   expect(session.remoteSettings.maxConcurrentStreams).toBe(2000);
 });
 
-test("64 calls of all connections of an address begin in a turn of the event loop", async () => {
+test("64 calls of all connections of an address begin in a turn of the event loop, and another address waits for no more", async () => {
   const [connections, calls] = [3, 200];
+  const begunBefore: number[] = [];
   let [begun, most] = [0, 0];
   let nextTurn = setImmediate(function count() {
     most = Math.max(most, begun);
@@ -103,23 +106,34 @@ test("64 calls of all connections of an address begin in a turn of the event loo
     nextTurn = setImmediate(count);
   });
   const refusal = new FailedCall(new Refusal("CREDENTIAL_MISSING", "none"), "request-1");
-  const answered = vi.spyOn(pipeline, "answer").mockImplementation(() => {
-    begun++;
+  const answered = vi.spyOn(pipeline, "answer").mockImplementation((_, { peer }) => {
+    if (peer === BYSTANDER) begunBefore.push(answered.mock.calls.length - 1);
+    else begun++;
     return Promise.reject(refusal);
   });
-  const sessions = Array.from({ length: connections }, () => http2.connect(`http://127.0.0.1:${port}`));
+  const connect = (localAddress: string) =>
+    http2.connect(`http://127.0.0.1:${port}`, {
+      createConnection: () => connectTcp({ host: "127.0.0.1", port, localAddress }),
+    });
+  const sessions = [...Array.from({ length: connections }, () => "127.0.0.1"), BYSTANDER].map(connect);
+  await Promise.all(sessions.map((opened) => once(opened, "remoteSettings")));
   onTestFinished(() => {
     clearImmediate(nextTurn);
     answered.mockRestore();
     for (const opened of sessions) opened.destroy();
   });
   const headers = { ":method": "POST", ":path": CLAIM, "content-type": "application/grpc" };
-  const streams = sessions.flatMap((opened) =>
-    Array.from({ length: calls }, () => opened.request(headers).end(frameMessage(REQUEST)).resume()),
+  const streams = sessions.flatMap((opened, index) =>
+    Array.from({ length: index < connections ? calls : 1 }, () =>
+      opened.request(headers).end(frameMessage(REQUEST)).resume(),
+    ),
   );
   await Promise.all(streams.map((stream) => once(stream, "close")));
-  expect(answered).toHaveBeenCalledTimes(connections * calls);
+  expect(answered).toHaveBeenCalledTimes(connections * calls + 1);
   expect(most).toBe(64);
+  // Its request was sent last, and is read after the others'.
+  expect(begunBefore).toHaveLength(1);
+  expect(begunBefore[0]).toBeLessThanOrEqual(3 * 64);
 });
 
 test("health is answered without a credential", async () => {

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { isOutdated, loadPolicies } from "../../../core/calls/authority.ts";
 import type { Call } from "../../../core/calls/call.ts";
+import type { DatabaseClock } from "../../../core/domain/database-clock.ts";
 import {
   MAX_CHECKPOINT_NAME_BYTES,
   MAX_OWNER_BYTES,
@@ -45,6 +46,7 @@ interface Command {
 export function createResolveAmbiguousHandlers({
   pool,
   admission,
+  databaseClock,
   encryption,
 }: TenantAdminOptions): TenantAdminRpcs<"countAmbiguousRecords" | "resolveAmbiguousRecords"> {
   return {
@@ -58,14 +60,14 @@ export function createResolveAmbiguousHandlers({
         checkpoint: "",
         leaseExpiredBeforeMs: undefined,
       };
-      const { matching, isLowerBound } = await countAll(pool.of(call), range, call);
+      const { matching, isLowerBound } = await countAll(pool.of(call), range, call, databaseClock);
       return create(CountAmbiguousRecordsResponseSchema, { ambiguous: BigInt(matching), isLowerBound });
     },
 
     async resolveAmbiguousRecords(request, call) {
       if (request.namespace !== "") await loadPolicies([request.namespace], call);
       const command = parse(request, call);
-      const counted = await countAll(pool.of(call), command.range, call);
+      const counted = await countAll(pool.of(call), command.range, call, databaseClock);
       const { matching, isLowerBound, which } = counted;
       const reply = { matching: BigInt(matching), isLowerBound };
       if (request.validateOnly) return create(ResolveAmbiguousRecordsResponseSchema, reply);
@@ -124,14 +126,19 @@ interface Counted {
  *
  * @throws Refusal as for a new call, if the call's principal has expired.
  */
-async function countAll(runner: Runner, range: AmbiguousRange, asked: Call): Promise<Counted> {
+async function countAll(
+  runner: Runner,
+  range: AmbiguousRange,
+  asked: Call,
+  databaseClock: Pick<DatabaseClock, "latestMs">,
+): Promise<Counted> {
   let call = asked;
   const atMs = Math.min(call.atMs - REPLY_MARGIN_MS, performance.now() + MAX_COUNT_MS);
   const { owner, checkpoint } = range;
   let which: AmbiguousFilter | undefined;
   let behind: AmbiguousCursor | undefined;
   for (let matching = 0; ; ) {
-    const counted = await countMatching(runner, { ...range, ...which }, behind);
+    const counted = await countMatching(runner, { ...range, ...which }, behind, databaseClock.latestMs());
     matching += counted.matching;
     which ??= {
       owner,

@@ -17,7 +17,7 @@ export interface AmbiguousRange {
 /** What one statement counted. */
 export interface AmbiguousCount {
   readonly matching: number;
-  /** The database's clock at the statement, in milliseconds since the Unix epoch. */
+  /** The database's clock at the statement, by its earlier course if it was set, in milliseconds since the Unix epoch. */
   readonly nowMs: number;
   /** The next count begins behind this position; undefined: there are no more records. */
   readonly next: AmbiguousCursor | undefined;
@@ -26,18 +26,24 @@ export interface AmbiguousCount {
 /** Rows that one statement examines: some tens of milliseconds. The text of the statement holds the number. */
 export const MAX_EXAMINED_ROWS = 5000;
 
+/**
+ * Now, by the earlier course of a clock that was set. It also bounds the ends of leases: a job that resolves the counted
+ * records begins when the clock is right again, and must not reach those that became ambiguous after the count.
+ */
+const NOW = "least(now(), to_timestamp($9::float8 / 1000))";
+
 const countMatchingRows = {
   name: "count_matching_ambiguous",
   text: `
 with examined as materialized (
   select r.ambiguous_from, r.namespace, r.key,
-         r.expires_at > now()
+         r.expires_at > ${NOW}
            and ($5::text is null or r.namespace = $5::text)
            and ($7::text = '' or r.owner = $7::text)
            and ($8::text = '' or coalesce(r.checkpoint_name, '') = $8::text) as wanted
     from records r
    where r.tenant_id = $1::int
-     and r.ambiguous_from <= now()
+     and r.ambiguous_from <= ${NOW}
      and r.ambiguous_from < coalesce(to_timestamp($6::float8 / 1000), 'infinity')
      and (r.ambiguous_from, r.namespace, r.key) > ($2::timestamptz, $3::text, $4::text)
    order by r.ambiguous_from, r.namespace, r.key
@@ -53,7 +59,7 @@ select (select count(*) from examined)::int as examined,
        (select since from last) as last_since,
        (select namespace from last) as last_namespace,
        (select key from last) as last_key,
-       date_part('epoch', now()) * 1000 as now_ms`,
+       date_part('epoch', ${NOW}) * 1000 as now_ms`,
 };
 
 interface Row {
@@ -65,11 +71,17 @@ interface Row {
   readonly now_ms: number;
 }
 
-/** Counts the ambiguous records of a range that match, among MAX_EXAMINED_ROWS ambiguous records behind a position. */
+/**
+ * Counts the ambiguous records of a range that match, among MAX_EXAMINED_ROWS ambiguous records behind a position.
+ *
+ * @param latestMs as DatabaseClock: a record is ambiguous from the end of its lease until that of its retention by the
+ * clock's earlier course.
+ */
 export async function countMatching(
   runner: Runner,
   range: AmbiguousRange,
   behind: AmbiguousCursor = BEFORE_ALL_AMBIGUOUS,
+  latestMs?: number,
 ): Promise<AmbiguousCount> {
   const [row] = await runner.run<Row>(countMatchingRows, [
     range.tenantId,
@@ -80,6 +92,7 @@ export async function countMatching(
     range.leaseExpiredBeforeMs ?? null,
     range.owner,
     range.checkpoint,
+    latestMs ?? null,
   ]);
   if (row === undefined) throw new Error("a count returned no row");
   const {

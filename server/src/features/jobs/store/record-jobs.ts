@@ -58,13 +58,19 @@ export async function insertRecordJob(transaction: Runner, job: NewRecordJob): P
   return parse(row);
 }
 
+/**
+ * Delays are seconds. A job that starts later than that was created while the database's clock was ahead: it need not wait
+ * until the clock shows that time again.
+ */
+const IS_DUE = "(j.starts_at <= now() or j.starts_at > now() + interval '10 minutes')";
+
 const takeJob = {
   name: "take_record_job",
   text: `
 select ${COLUMNS}, j.resolution
   from record_jobs j
  where j.finished_at is null
-   and j.starts_at <= now()
+   and ${IS_DUE}
    and j.tenant_id > $1::int
    and j.tenant_id <> all ($2::int[])
    and not exists (select 1 from record_jobs earlier

@@ -37,6 +37,7 @@ const BUSIEST_OF_MINUTES = 15;
 export function createTenantUsageHandlers({
   pool,
   pageTokens,
+  databaseClock,
 }: OperatorOptions): OperatorRpcs<"listTenantUsage"> {
   return {
     async listTenantUsage(request) {
@@ -50,14 +51,18 @@ export function createTenantUsageHandlers({
       const [afterName = "", afterValue = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
       violations.throwIfAny();
 
-      const lastMinutes = await readLastMinutes(pool);
+      const latestMs = databaseClock.latestMs();
+      const lastMinutes = await readLastMinutes(pool, latestMs);
       const after = afterName === "" ? undefined : { name: afterName, value: Number(afterValue) };
       const { found, rankOf } =
         name === ""
-          ? await rankTenants(pool, { search, order, after, count: size + 1, lastMinutes })
+          ? await rankTenants(pool, { search, order, after, count: size + 1, lastMinutes, latestMs })
           : await findNamed(pool, name);
       const ids = found.slice(0, size).map(({ id }) => id);
-      const [use, busiest] = await Promise.all([findTenantUse(pool, ids), findBusiestMinutes(pool, ids)]);
+      const [use, busiest] = await Promise.all([
+        findTenantUse(pool, ids, latestMs),
+        findBusiestMinutes(pool, ids, latestMs),
+      ]);
       const { messages, last } = replyPage(found, size, TenantUsageSchema, (tenant) =>
         usageMessage(tenant, use.get(tenant.id), lastMinutes.get(tenant.id), busiest.get(tenant.id)),
       );
@@ -96,9 +101,10 @@ async function findNamed(pool: Runner, name: string): Promise<RankedTenants> {
 async function findBusiestMinutes(
   pool: Runner,
   ids: readonly number[],
+  latestMs: number | undefined,
 ): Promise<ReadonlyMap<number, UsedMinute>> {
   const busiest = new Map<number, UsedMinute>();
-  for (const minute of await readMinutes(pool, ids, BUSIEST_OF_MINUTES)) {
+  for (const minute of await readMinutes(pool, ids, BUSIEST_OF_MINUTES, latestMs)) {
     const before = busiest.get(minute.tenantId);
     if (before === undefined || attempts(minute.counts) > attempts(before.counts))
       busiest.set(minute.tenantId, minute);

@@ -26,7 +26,10 @@ const MAX_NAMESPACES = 100;
 const MINUTES_SHOWN = 60;
 
 /** Returns the RPC for what happens now. */
-export function createUsageNowHandlers({ pool }: TenantAdminOptions): TenantAdminRpcs<"getUsageNow"> {
+export function createUsageNowHandlers({
+  pool,
+  databaseClock,
+}: TenantAdminOptions): TenantAdminRpcs<"getUsageNow"> {
   return {
     async getUsageNow({ namespace }, call) {
       const violations = new Violations();
@@ -37,13 +40,14 @@ export function createUsageNowHandlers({ pool }: TenantAdminOptions): TenantAdmi
       violations.throwIfAny();
 
       const runner = pool.of(call);
-      const byNamespace = await readLastMinute(runner, id);
+      const latestMs = databaseClock.latestMs();
+      const byNamespace = await readLastMinute(runner, id, latestMs);
       if (namespace !== "") {
         const total = nowMessage(namespace, byNamespace.get(namespace) ?? UNUSED);
         return create(GetUsageNowResponseSchema, { total });
       }
       const sorted = [...byNamespace].sort(([, a], [, b]) => b.claimsPerSecond - a.claimsPerSecond);
-      const minutes = await readMinutes(runner, [id], MINUTES_SHOWN);
+      const minutes = await readMinutes(runner, [id], MINUTES_SHOWN, latestMs);
       return create(GetUsageNowResponseSchema, {
         total: nowMessage("", [...byNamespace.values()].reduce(addLastMinutes, UNUSED)),
         namespaces: sorted.slice(0, MAX_NAMESPACES).map(([name, of]) => nowMessage(name, of)),

@@ -25,7 +25,11 @@ import { EARLIER_LATENESS_LIMITS_MS } from "../usage.ts";
 const HOURS_AT_ONCE = 6;
 
 /** Returns the RPC for usage. */
-export function createUsageHandlers({ pool, pageTokens }: TenantAdminOptions): TenantAdminRpcs<"getUsage"> {
+export function createUsageHandlers({
+  pool,
+  pageTokens,
+  databaseClock,
+}: TenantAdminOptions): TenantAdminRpcs<"getUsage"> {
   return {
     async getUsage(request, call) {
       const { namespace } = request;
@@ -44,19 +48,21 @@ export function createUsageHandlers({ pool, pageTokens }: TenantAdminOptions): T
 
       const query = { tenantId: own.id, namespace: namespace || undefined, afterMs, beforeMs };
       const runner = pool.of(call);
+      const latestMs = databaseClock.latestMs();
       if (grouping === "hour") {
-        const { sums, nextMs } = await findSums(runner, { ...query, behindMs: Number(hourMs ?? 0), limit });
+        const { sums, nextMs } = await findSums(
+          runner,
+          { ...query, behindMs: Number(hourMs ?? 0), limit },
+          latestMs,
+        );
         return create(GetUsageResponseSchema, {
           hours: sums.map((sum) => create(UsageHourSchema, { namespace, ...usageSum(sum) })),
           ...(nextMs !== undefined && { nextPageToken: pageTokens.write(scope, [String(nextMs)]) }),
         });
       }
-      const found = await readUsage(runner, {
-        ...query,
-        behind:
-          lastNamespace === undefined ? undefined : { hourMs: Number(hourMs), namespace: lastNamespace },
-        limit: limit + 1,
-      });
+      const behind =
+        lastNamespace === undefined ? undefined : { hourMs: Number(hourMs), namespace: lastNamespace };
+      const found = await readUsage(runner, { ...query, behind, limit: limit + 1 }, latestMs);
       const { messages, last } = replyPage(found, limit, UsageHourSchema, usageHour);
       return create(GetUsageResponseSchema, {
         hours: messages,
@@ -67,10 +73,14 @@ export function createUsageHandlers({ pool, pageTokens }: TenantAdminOptions): T
 }
 
 /** Returns sums until there are enough of them, or until the time of one call is up. */
-async function findSums(runner: Runner, query: UsageSumQuery): Promise<FoundSums> {
+async function findSums(
+  runner: Runner,
+  query: UsageSumQuery,
+  latestMs: number | undefined,
+): Promise<FoundSums> {
   const { items, next } = await scanUntil(query.limit, query.behindMs, async (behindMs: number, count) => {
     const limit = Math.min(count, HOURS_AT_ONCE);
-    const { sums, nextMs } = await sumUsage(runner, { ...query, behindMs, limit });
+    const { sums, nextMs } = await sumUsage(runner, { ...query, behindMs, limit }, latestMs);
     return { items: sums, next: nextMs };
   });
   return { sums: items, nextMs: next };

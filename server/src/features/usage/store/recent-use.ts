@@ -10,6 +10,14 @@ import {
   sumOf,
 } from "../recent-use.ts";
 
+/**
+ * SQL for now, by the earlier course of a clock that was set: the minutes of replicas' own clocks are compared with it, and
+ * what is valid for seconds must not stay so for hours. The parameter is a time as DatabaseClock.latestMs.
+ */
+function nowBy(parameter: string): string {
+  return `least(now(), to_timestamp(${parameter}::float8 / 1000))`;
+}
+
 /** What a replica stores with a flush. */
 export interface StoredRecentUse {
   readonly replicaId: string;
@@ -17,6 +25,8 @@ export interface StoredRecentUse {
   readonly validForMs: number;
   readonly lastMinute: ReturnType<RecentUse["lastMinute"]>;
   readonly ended: readonly EndedMinute[];
+  /** As DatabaseClock. */
+  readonly latestMs?: number | undefined;
 }
 
 /** Minutes are shown for an hour. Those of replicas that have stopped are deleted by the others. */
@@ -25,13 +35,13 @@ const storeRecent = {
   text: `
 with now_row as (
   insert into usage_now as n (replica_id, valid_until, seconds, counts)
-  values ($1::uuid, now() + make_interval(secs => $2::float8 / 1000), $3::float8, $4::jsonb)
+  values ($1::uuid, ${nowBy("$7")} + make_interval(secs => $2::float8 / 1000), $3::float8, $4::jsonb)
   on conflict (replica_id) do update set
     valid_until = excluded.valid_until, seconds = excluded.seconds, counts = excluded.counts
 ), stopped as (
-  delete from usage_now where replica_id <> $1::uuid and valid_until < now() - interval '10 minutes'
+  delete from usage_now where replica_id <> $1::uuid and valid_until < ${nowBy("$7")} - interval '10 minutes'
 ), old as (
-  delete from usage_minutes where minute < now() - interval '62 minutes'
+  delete from usage_minutes where minute < ${nowBy("$7")} - interval '62 minutes'
 )
 insert into usage_minutes as m (minute, replica_id, counts)
 select to_timestamp(i.minute / 1000), $1::uuid, i.counts::jsonb
@@ -41,7 +51,7 @@ on conflict (minute, replica_id) do update set counts = excluded.counts`,
 
 /** Stores a replica's last minute, and minutes that have ended. It can be repeated. */
 export async function storeRecentUse(runner: Runner, use: StoredRecentUse): Promise<void> {
-  const { replicaId, validForMs, lastMinute, ended } = use;
+  const { replicaId, validForMs, lastMinute, ended, latestMs } = use;
   await runner.run(storeRecent, [
     replicaId,
     validForMs,
@@ -49,6 +59,7 @@ export async function storeRecentUse(runner: Runner, use: StoredRecentUse): Prom
     JSON.stringify(lastMinute.counts),
     float8Array(ended.map(({ minuteMs }) => minuteMs)),
     textArray(ended.map(({ counts }) => JSON.stringify(counts))),
+    latestMs ?? null,
   ]);
 }
 
@@ -68,7 +79,7 @@ const readNowOfTenant = {
   text: `
 select seconds, counts -> $1::text as counts
   from usage_now
- where valid_until > now() and counts ? $1::text`,
+ where valid_until > ${nowBy("$2")} and counts ? $1::text`,
 };
 
 interface NowRow {
@@ -76,12 +87,17 @@ interface NowRow {
   readonly counts: CountsByNamespace[string];
 }
 
-/** Returns a tenant's last minute by namespace. */
+/**
+ * Returns a tenant's last minute by namespace.
+ *
+ * @param latestMs as DatabaseClock.
+ */
 export async function readLastMinute(
   runner: Runner,
   tenantId: number,
+  latestMs?: number,
 ): Promise<ReadonlyMap<string, LastMinute>> {
-  const rows = await runner.run<NowRow>(readNowOfTenant, [String(tenantId)]);
+  const rows = await runner.run<NowRow>(readNowOfTenant, [String(tenantId), latestMs ?? null]);
   const byNamespace = new Map<string, LastMinute>();
   for (const { seconds, counts } of rows)
     for (const [namespace, of] of Object.entries(counts))
@@ -91,12 +107,21 @@ export async function readLastMinute(
 
 const readNowOfAll = {
   name: "read_usage_now_of_all",
-  text: "select seconds, counts from usage_now where valid_until > now()",
+  text: `select seconds, counts from usage_now where valid_until > ${nowBy("$1")}`,
 };
 
-/** Returns the last minute of every tenant that was used in it, by its id. */
-export async function readLastMinutes(runner: Runner): Promise<ReadonlyMap<number, LastMinute>> {
-  const rows = await runner.run<{ seconds: number; counts: CountsByNamespace }>(readNowOfAll, []);
+/**
+ * Returns the last minute of every tenant that was used in it, by its id.
+ *
+ * @param latestMs as DatabaseClock.
+ */
+export async function readLastMinutes(
+  runner: Runner,
+  latestMs?: number,
+): Promise<ReadonlyMap<number, LastMinute>> {
+  const rows = await runner.run<{ seconds: number; counts: CountsByNamespace }>(readNowOfAll, [
+    latestMs ?? null,
+  ]);
   const byTenant = new Map<number, LastMinute>();
   for (const { seconds, counts } of rows)
     for (const [id, namespaces] of Object.entries(counts))
@@ -133,7 +158,7 @@ const readMinuteRows = {
 select m.minute_ms, e.key::int as tenant_id, e.value as counts
   from (select date_part('epoch', minute) * 1000 as minute_ms, counts
           from usage_minutes
-         where minute > now() - make_interval(mins => $2::int + 1)
+         where minute > ${nowBy("$3")} - make_interval(mins => $2::int + 1)
            and counts ?| $1::text[]) m
  cross join lateral jsonb_each(m.counts) e
  where e.key = any($1::text[])
@@ -146,13 +171,22 @@ interface MinuteRow {
   readonly counts: RecentCounts;
 }
 
-/** Returns the minutes of tenants that have ended, of the last `minutes`, at most 60, the earliest first. */
+/**
+ * Returns the minutes of tenants that have ended, of the last `minutes`, at most 60, the earliest first.
+ *
+ * @param latestMs as DatabaseClock.
+ */
 export async function readMinutes(
   runner: Runner,
   tenantIds: readonly number[],
   minutes: number,
+  latestMs?: number,
 ): Promise<readonly UsedMinute[]> {
-  const rows = await runner.run<MinuteRow>(readMinuteRows, [textArray(tenantIds.map(String)), minutes]);
+  const rows = await runner.run<MinuteRow>(readMinuteRows, [
+    textArray(tenantIds.map(String)),
+    minutes,
+    latestMs ?? null,
+  ]);
   const found = new Map<string, UsedMinute>();
   for (const { minute_ms: minuteMs, tenant_id: tenantId, counts } of rows) {
     const name = `${minuteMs} ${tenantId}`;

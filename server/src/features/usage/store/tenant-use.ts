@@ -24,7 +24,8 @@ const readTenantUse = {
   name: "read_tenant_use",
   text: `
 with recent as materialized (
-  select date_trunc('hour', now() at time zone 'utc') at time zone 'utc' - interval '1 hour' as since
+  select date_trunc('hour', least(now(), to_timestamp($2::float8 / 1000)) at time zone 'utc') at time zone 'utc'
+         - interval '1 hour' as since
 )
 select i.tenant_id, c.records::text as live_records, c.stored_bytes::text as stored_bytes,
        (select count(*) from namespaces n where n.tenant_id = i.tenant_id)::int as declared_namespaces,
@@ -62,12 +63,17 @@ interface Row {
   readonly recent_since_ms: number;
 }
 
-/** Returns the use of tenants, by their ids. */
+/**
+ * Returns the use of tenants, by their ids.
+ *
+ * @param latestMs as DatabaseClock.
+ */
 export async function findTenantUse(
   runner: Runner,
   ids: readonly number[],
+  latestMs?: number,
 ): Promise<ReadonlyMap<number, TenantUse>> {
-  const rows = await runner.run<Row>(readTenantUse, [intArray(ids)]);
+  const rows = await runner.run<Row>(readTenantUse, [intArray(ids), latestMs ?? null]);
   return new Map(
     rows.map((row) => [
       row.tenant_id,
@@ -99,7 +105,8 @@ const sumRecentHours = {
   text: `
 select u.tenant_id, sum(u.claims)::float8 as claims, sum(${REFUSED_SUM})::float8 as refused
   from usage_hours u
- where u.hour at time zone 'utc' >= date_trunc('hour', now() at time zone 'utc') - interval '1 hour'
+ where u.hour at time zone 'utc'
+       >= date_trunc('hour', least(now(), to_timestamp($1::float8 / 1000)) at time zone 'utc') - interval '1 hour'
  group by u.tenant_id`,
 };
 
@@ -109,8 +116,12 @@ interface SumRow {
   readonly refused: number;
 }
 
-/** Returns the sums of all tenants that were used in the last full hour or the current one. */
-export async function sumRecentUse(runner: Runner): Promise<readonly RecentSum[]> {
-  const rows = await runner.run<SumRow>(sumRecentHours, []);
+/**
+ * Returns the sums of all tenants that were used in the last full hour or the current one.
+ *
+ * @param latestMs as DatabaseClock.
+ */
+export async function sumRecentUse(runner: Runner, latestMs?: number): Promise<readonly RecentSum[]> {
+  const rows = await runner.run<SumRow>(sumRecentHours, [latestMs ?? null]);
   return rows.map(({ tenant_id: tenantId, claims, refused }) => ({ tenantId, claims, refused }));
 }

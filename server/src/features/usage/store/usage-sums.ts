@@ -43,8 +43,12 @@ select date_part('epoch', used.hour) * 1000 as hour_ms, s.*
 /** The counters are null in an hour in which only other namespaces were used. */
 type Row = Readonly<Record<UsageCounter, string | null>> & { readonly hour_ms: number };
 
-/** Sums the first `limit` hours in which the tenant was used. */
-export async function sumUsage(runner: Runner, query: UsageSumQuery): Promise<FoundSums> {
+/**
+ * Sums the first `limit` hours in which the tenant was used.
+ *
+ * @param latestMs as DatabaseClock.
+ */
+export async function sumUsage(runner: Runner, query: UsageSumQuery, latestMs?: number): Promise<FoundSums> {
   const { tenantId, namespace, afterMs, beforeMs, behindMs, limit } = query;
   const rows = await runner.run<Row>(sumUsageRows, [
     tenantId,
@@ -53,6 +57,7 @@ export async function sumUsage(runner: Runner, query: UsageSumQuery): Promise<Fo
     beforeMs ?? null,
     behindMs,
     limit,
+    latestMs ?? null,
   ]);
   const sums = rows
     .filter(({ claims }) => claims !== null)

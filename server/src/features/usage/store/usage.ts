@@ -156,9 +156,13 @@ export interface UsageQuery {
   readonly limit: number;
 }
 
-/** SQL for the first hour of a query, whose parameters $3 and $4 are `afterMs` and `beforeMs`. */
+/**
+ * SQL for the first hour of a query, whose parameters $3 and $4 are `afterMs` and `beforeMs`, and $7 is now by the earlier
+ * course of a clock that was set.
+ */
 const FIRST_HOUR = hourOf(`coalesce(
-     to_timestamp($3::float8 / 1000), least(now(), to_timestamp($4::float8 / 1000)) - interval '1 day')`);
+     to_timestamp($3::float8 / 1000),
+     least(now(), to_timestamp($4::float8 / 1000), to_timestamp($7::float8 / 1000)) - interval '1 day')`);
 
 /** SQL for the hours after `hour_ms` and `namespace`. */
 const COLUMNS = `
@@ -237,14 +241,28 @@ type Row = Readonly<Record<UsageCounter, string>> & {
   readonly repeats: readonly (readonly [bucket: number, repeats: number])[] | null;
 };
 
-/** Returns hours by hour, then namespace. */
-export async function readUsage(runner: Runner, query: UsageQuery): Promise<readonly UsageHourRow[]> {
+/**
+ * Returns hours by hour, then namespace.
+ *
+ * @param latestMs as DatabaseClock.
+ */
+export async function readUsage(
+  runner: Runner,
+  query: UsageQuery,
+  latestMs?: number,
+): Promise<readonly UsageHourRow[]> {
   const { tenantId, namespace, afterMs, beforeMs, behind, limit } = query;
   const range = [afterMs ?? null, beforeMs ?? null, behind?.hourMs ?? 0];
   const rows =
     namespace === undefined
-      ? await runner.run<Row>(readUsageRows, [tenantId, limit, ...range, behind?.namespace ?? ""])
-      : await runner.run<Row>(readUsageOfNamespace, [tenantId, namespace, ...range, limit]);
+      ? await runner.run<Row>(readUsageRows, [
+          tenantId,
+          limit,
+          ...range,
+          behind?.namespace ?? "",
+          latestMs ?? null,
+        ])
+      : await runner.run<Row>(readUsageOfNamespace, [tenantId, namespace, ...range, limit, latestMs ?? null]);
   return rows.map((row) => ({
     hourMs: row.hour_ms,
     namespace: row.namespace,
