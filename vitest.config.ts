@@ -329,7 +329,7 @@ export default defineConfig({
         name: "citus",
         include: citusPostgres === undefined ? [] : CITUS_TESTS,
         exclude: NOT_ON_CITUS,
-        globalSetup: [CITUS_SETUP, REDIS_SETUP],
+        globalSetup: [CITUS_SETUP, REDIS_SETUP, PROGRAMS_SETUP],
         ...(citusPostgres !== undefined && { binaries: citusPostgres }),
       }),
       ...(system15 === undefined

@@ -10,10 +10,15 @@ import { type ChaosPostgres, startChaosPostgres } from "../helpers/database/chao
 import { addressOf } from "../helpers/database/citus.ts";
 import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
 import { runStatements } from "../helpers/database/statement-runner.ts";
+import { describeWithPrograms } from "../helpers/deploy/programs.ts";
+import { ALERT_TIMEOUT_MS, startRehearsal } from "../helpers/deploy/rehearsal.ts";
 import { makeDataDir } from "../helpers/processes/data-dir.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
+
+/** Alerts fire after a sixtieth of their time. */
+const ALERT_SPEED = 60;
 
 const SETTINGS = {
   max_prepared_transactions: "120",
@@ -117,6 +122,23 @@ test("while a worker hangs, exactly its keys are refused and the replica is degr
   worker.signal("SIGCONT");
   await expect.poll(() => unavailable(client)).toEqual([]);
   await expect.poll(() => shardsAway(server)).toBe(0);
+});
+
+describeWithPrograms(["prometheus"], "Prometheus", () => {
+  test("pages while a worker does not answer, and no longer when it does", { timeout: 240_000 }, async () => {
+    const { database, workers } = await startCitus();
+    const { server, client } = await startReplica(database);
+    const rehearsal = await startRehearsal(ALERT_SPEED);
+    onTestFinished(() => rehearsal.stop());
+    await rehearsal.scrape("onceward-citus", [server]);
+    workers[0].signal("SIGSTOP");
+    await expect.poll(() => unavailable(client)).not.toEqual([]);
+    await rehearsal.untilAlerts("onceward-citus", "OncewardShardsUnreachable");
+    workers[0].signal("SIGCONT");
+    await expect
+      .poll(() => rehearsal.firing("onceward-citus"), { timeout: ALERT_TIMEOUT_MS })
+      .not.toContain("OncewardShardsUnreachable");
+  });
 });
 
 test.each(["killed", "hanging"])(

@@ -10,9 +10,15 @@ import { type Balancer, startBalancer } from "../helpers/deploy/balancer.ts";
 import { describeWithPrograms } from "../helpers/deploy/programs.ts";
 import { makeCertificate } from "../helpers/network/certificates.ts";
 import { grpcJsClient } from "../helpers/network/grpc-js-client.ts";
+import { findPreviousVersion, layOutVersion } from "../helpers/processes/previous-version.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
+
+const previous = await findPreviousVersion();
+if (previous === undefined) {
+  process.stderr.write("The rolling update is skipped: the clone lacks the previous version.\n");
+}
 
 /** The delay that `docker-compose.yml` leaves as it is. */
 const DRAIN_DELAY = { ONCEWARD_DRAIN_DELAY: "3s" };
@@ -25,11 +31,23 @@ beforeAll(async () => {
 
 afterAll(() => database?.drop());
 
-/** Starts a replica, which is killed when the test ends. */
-async function startReplica(env: Readonly<Record<string, string>> = {}): Promise<ServerProcess> {
-  const replica = await startServerProcess(database.url, { ...DRAIN_DELAY, ...env });
+/** Starts a replica, which is killed when the test ends. @param program another version of the server. */
+async function startReplica(
+  env: Readonly<Record<string, string>> = {},
+  program?: readonly string[],
+): Promise<ServerProcess> {
+  const replica = await startServerProcess(database.url, { ...DRAIN_DELAY, ...env }, program);
   onTestFinished(() => replica.end());
   return replica;
+}
+
+/** Starts a replica of this version at the addresses of one that has ended, as the balancer knows them. */
+function startInPlaceOf({ grpcPort, httpPort, managementPort }: ServerProcess): Promise<ServerProcess> {
+  return startReplica({
+    ONCEWARD_GRPC_PORT: String(grpcPort),
+    ONCEWARD_HTTP_PORT: String(httpPort),
+    ONCEWARD_MANAGEMENT_PORT: String(managementPort),
+  });
 }
 
 interface Fleet {
@@ -38,9 +56,9 @@ interface Fleet {
   readonly apiKey: string;
 }
 
-/** Starts two replicas and a balancer, with a tenant. */
-async function startFleet(): Promise<Fleet> {
-  const replicas = await Promise.all([startReplica(), startReplica()]);
+/** Starts two replicas and a balancer, with a tenant. @param program another version of the server. */
+async function startFleet(program?: readonly string[]): Promise<Fleet> {
+  const replicas = await Promise.all([startReplica({}, program), startReplica({}, program)]);
   const balancer = await startBalancer(replicas);
   onTestFinished(() => balancer.stop());
   return { replicas, balancer, apiKey: (await createTenant(database)).apiKey };
@@ -134,12 +152,7 @@ describeWithPrograms(["haproxy"], "the balancer", () => {
     ).toEqual([]);
 
     // A replica that is back gets calls again.
-    const { grpcPort, httpPort, managementPort } = killed;
-    const again = await startReplica({
-      ONCEWARD_GRPC_PORT: String(grpcPort),
-      ONCEWARD_HTTP_PORT: String(httpPort),
-      ONCEWARD_MANAGEMENT_PORT: String(managementPort),
-    });
+    const again = await startInPlaceOf(killed);
     const calls = connectClient(balancer, apiKey);
     await expect
       .poll(async () => {
@@ -148,6 +161,30 @@ describeWithPrograms(["haproxy"], "the balancer", () => {
       })
       .toBeGreaterThan(0);
   });
+
+  test.runIf(previous)(
+    "a rolling update from the previous version costs no run, and no call of a client that does not retry",
+    async () => {
+      const old = await layOutVersion(previous ?? "");
+      onTestFinished(old.remove);
+      const { replicas, balancer, apiKey } = await startFleet([old.main, "serve"]);
+      await using onceward = createOnceward({ address: `http://127.0.0.1:${balancer.grpcPort}`, apiKey });
+      const load = startLoad(connectClient(balancer, apiKey), 8, "stop");
+      const runs = startRuns(onceward);
+      await Promise.all([runs.more(100), load.untilAcknowledged(100)]);
+      for (const replica of replicas) {
+        replica.signal("SIGTERM");
+        expect(await replica.exited).toBe(0);
+        const next = await startInPlaceOf(replica);
+        // The balancer has seen that it is ready: the other one can leave.
+        await expect.poll(() => answered(next, "Claim")).toBeGreaterThan(0);
+        await Promise.all([runs.more(100), load.untilAcknowledged(load.acknowledged.size + 100)]);
+      }
+      await load.stop();
+      expect(await runs.stop()).toEqual([]);
+      expect(load.errors.map(String)).toEqual([]);
+    },
+  );
 
   test("terminates TLS for gRPC, and for HTTP/1.1 and HTTP/2", async () => {
     const certificate = await makeCertificate();

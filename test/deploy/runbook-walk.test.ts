@@ -9,7 +9,12 @@ import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { createServiceRole } from "../helpers/database/service-role.ts";
 import { readRepositoryFile } from "../helpers/deploy/expressions.ts";
 import { typeCommands } from "../helpers/deploy/type-commands.ts";
-import { makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
+import {
+  type Certificate,
+  makeCertificate,
+  makeExpiredCertificate,
+  tlsSettings,
+} from "../helpers/network/certificates.ts";
 import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
 import { makeDataDir } from "../helpers/processes/data-dir.ts";
 import { settingsFor } from "../helpers/processes/serve.ts";
@@ -17,6 +22,7 @@ import { isMountable } from "../helpers/processes/small-disk.ts";
 import { encryptionKeys } from "../helpers/servers/encryption.ts";
 import { startTestServer, TEST_PEPPER } from "../helpers/servers/server.ts";
 import { startServerProcess } from "../helpers/servers/server-process.ts";
+import { createApiKey, setNamespacePolicy, type TestTenant } from "../helpers/servers/tenants.ts";
 
 const MAX_CONNECTIONS = 30;
 const postgres = useOwnPostgres({ fsync: "off", max_connections: String(MAX_CONNECTIONS) });
@@ -27,7 +33,7 @@ const PATIENCE = { timeout: 30_000 };
  * server that it names.
  */
 function sectionOf(heading: string) {
-  const [, section = ""] = readRepositoryFile("deploy/runbook.md").split(`### ${heading}\n`);
+  const [, section = ""] = readRepositoryFile("deploy/runbook.md").split(`## ${heading}\n`);
   const [text = ""] = section.split(/^##/m);
   return {
     statements: [...text.matchAll(/^```sql\n([\s\S]*?)^```$/gm)].map(([, sql = ""]) => sql),
@@ -194,12 +200,10 @@ test("the pepper is lost", async () => {
   expect(await database.query("select from pepper_check")).toHaveLength(1);
 });
 
-test("the authority of the certificate has changed, and replicas have the previous certificate", async () => {
+/** Starts a replica with a certificate on an installation; returns how a caller that trusts an authority is answered. */
+async function serveWith(certificate: Certificate) {
   const { url, apiKey } = await startInstallation();
-  const [previous, renewed] = await Promise.all([makeCertificate(), makeCertificate()]);
-  onTestFinished(async () => void (await Promise.all([previous.remove(), renewed.remove()])));
-  const oldAuthority = previous.pem.cert;
-  const server = await startTestServer(url, tlsSettings(previous), { certificateLookMs: 50 });
+  const server = await startTestServer(url, tlsSettings(certificate), { certificateLookMs: 50 });
   onTestFinished(() => server.stop());
   const answerWith = (ca: string) =>
     connectClient(server, apiKey, "native gRPC", { ca })
@@ -208,21 +212,73 @@ test("the authority of the certificate has changed, and replicas have the previo
         () => "served",
         (error: unknown) => String(error),
       );
-  const both = oldAuthority + renewed.pem.cert;
-  expect(await answerWith(renewed.pem.cert)).toContain("self-signed certificate");
-  expect(await answerWith(both)).toBe("served");
   const [command = ""] = sectionOf("A certificate has expired, or its authority has changed").shell;
   const place = {
     dir: await makeDataDir("ow-certificate-"),
     env: { address: `127.0.0.1:${server.grpcPort}` },
   };
-  const shown = expect.stringMatching(/issuer.*localhost\nnotAfter=.*\nCertificate will not expire/);
-  expect(await typeCommands(command, place)).toEqual({ exit: 0, stdout: shown });
+  return { answerWith, confirm: () => typeCommands(command, place) };
+}
+
+/** Writes a renewed certificate over the files of a replica. */
+async function renew(previous: Certificate, renewed: Certificate): Promise<void> {
   await copyFile(renewed.keyFile, previous.keyFile);
   await copyFile(renewed.certificateFile, previous.certificateFile);
+}
+
+test("the certificate has expired", async () => {
+  const [expired, renewed] = await Promise.all([makeExpiredCertificate(), makeCertificate()]);
+  onTestFinished(async () => void (await Promise.all([expired.remove(), renewed.remove()])));
+  const { answerWith, confirm } = await serveWith(expired);
+  const both = expired.pem.cert + renewed.pem.cert;
+  expect(await answerWith(both)).toContain("certificate has expired");
+  const shown = expect.stringMatching(/notAfter=.* 2020 GMT\nCertificate will expire/);
+  expect(await confirm()).toEqual({ exit: 1, stdout: shown });
+  await renew(expired, renewed);
+  await expect.poll(() => answerWith(both), PATIENCE).toBe("served");
+});
+
+test("the authority of the certificate has changed, and replicas have the previous certificate", async () => {
+  const [previous, renewed] = await Promise.all([makeCertificate(), makeCertificate()]);
+  onTestFinished(async () => void (await Promise.all([previous.remove(), renewed.remove()])));
+  const oldAuthority = previous.pem.cert;
+  const { answerWith, confirm } = await serveWith(previous);
+  const both = oldAuthority + renewed.pem.cert;
+  expect(await answerWith(renewed.pem.cert)).toContain("self-signed certificate");
+  expect(await answerWith(both)).toBe("served");
+  const shown = expect.stringMatching(/issuer.*localhost\nnotAfter=.*\nCertificate will not expire/);
+  expect(await confirm()).toEqual({ exit: 0, stdout: shown });
+  await renew(previous, renewed);
   await expect.poll(() => answerWith(renewed.pem.cert), PATIENCE).toBe("served");
   expect(await answerWith(both)).toBe("served");
   expect(await answerWith(oldAuthority)).toContain("self-signed certificate");
+});
+
+test("ambiguous records wait for a decision", async () => {
+  const { database, server, apiKey } = await startInstallation();
+  const client = connectClient(server, apiKey);
+  const [tenant] = await database.query<TestTenant>("select id, name from tenants where name = 'acme'");
+  if (tenant === undefined) throw new Error("the installation has no tenant");
+  await setNamespacePolicy(database, tenant, "payouts", { on_lease_expiry: "HOLD" });
+  const payout = { namespace: "payouts", key: "payout-7" };
+  await grant(client, { ...payout, owner: "worker-3" });
+  await database.query("update records set lease_expires_at = now() - interval '1 second'");
+  expect((await client.claim(payout)).outcome.case).toBe("ambiguous");
+
+  const dir = await makeDataDir("ow-ambiguous-");
+  const [look = ""] = sectionOf("Ambiguous records wait for a decision").shell;
+  const replica = { dir, env: { replica: `http://127.0.0.1:${server.managementPort}` } };
+  await expect
+    .poll(async () => (await typeCommands(look, replica)).stdout, PATIENCE)
+    .toContain('onceward_ambiguous_records{tenant="acme"} 1');
+  const key = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+  const admin = { ONCEWARD_ADDRESS: `http://127.0.0.1:${server.grpcPort}`, ONCEWARD_API_KEY: key };
+  const page = readRepositoryFile("clients/cli/tenant-admins.md");
+  const [list = ""] = /^onceward records list --state ambiguous.*$/m.exec(page) ?? [];
+  expect((await typeCommands(list, { dir, env: admin })).stdout).toMatch(/^payouts +payout-7 +ambiguous/m);
+  const [resolve = ""] = /^onceward records resolve payouts payout-7 --complete.*$/m.exec(page) ?? [];
+  expect(await typeCommands(resolve, { dir, env: admin })).toMatchObject({ exit: 0 });
+  expect((await client.claim(payout)).outcome.case).toBe("completed");
 });
 
 test("a tenant takes most of the capacity", async () => {

@@ -2,7 +2,7 @@ import { relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 /**
- * The files that take more than 10 s of `npm test` or `npm run test:deploy`, with their seconds beside other work on two cores:
+ * The files that take more than 10 s of a suite of `.ci/run`, with their seconds beside other work on two cores:
  * the order matters, not the number. Each run prints its own.
  */
 export const SLOW_FILES: Readonly<Record<string, number>> = {
@@ -15,7 +15,19 @@ export const SLOW_FILES: Readonly<Record<string, number>> = {
   "test/deploy/alerts.test.ts": 22,
   "test/deploy/runbook.test.ts": 20,
   "test/deploy/balancer.test.ts": 19,
+  "test/deploy/rehearsal-states.test.ts": 40,
   "test/deploy/key-history.test.ts": 15,
+  "test/model/mutants.test.ts": 45,
+  "test/packaging/package.test.ts": 44,
+  "test/embedded/embedded-postgres.test.ts": 40,
+  "test/packaging/nestjs.test.ts": 28,
+  "test/tools/demo/traffic/traffic.test.ts": 24,
+  "test/packaging/first-example.test.ts": 12,
+  "test/console/screens.test.ts": 30,
+  "test/console/ambiguous.test.ts": 20,
+  "test/console/namespaces.test.ts": 18,
+  "test/console/newcomer.test.ts": 17,
+  "test/console/tenants.test.ts": 15,
   "test/commands/dev.test.ts": 47,
   "test/transports/any-field.test.ts": 46,
   "test/commands/move-tenant.test.ts": 42,

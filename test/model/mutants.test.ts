@@ -6,12 +6,18 @@ import { findViolation, INVARIANTS } from "./quint.ts";
 /** The slowest mutant is found in run 130 of the seed. */
 const SIMULATION = { seed: 1, runs: 400, steps: 60 };
 
-test("the protocol violates no invariant", async () => {
+/** All mutants are simulated at once, which takes seconds of a processor for each. */
+const TIMEOUT_MS = 400_000;
+
+test("the protocol violates no invariant", { timeout: TIMEOUT_MS }, async () => {
   const protocol = { ...SIMULATION, module: "protocol", init: "init", step: "step", runs: 250 };
   expect(await findViolation(protocol)).toBeUndefined();
 });
 
-describe("Without a rule, the protocol violates an invariant:", { concurrent: true }, () => {
+describe("Without a rule, the protocol violates an invariant:", {
+  concurrent: true,
+  timeout: TIMEOUT_MS,
+}, () => {
   test.each(Object.entries(MUTANTS))("%s", async (init, { step, invariants }) => {
     const violation = await findViolation({ ...SIMULATION, module: "mutants", init, step });
     expect(violation?.invariants).toEqual(invariants);

@@ -21,8 +21,11 @@ export interface TestPrometheus {
   stop(): Promise<void>;
 }
 
+/** A replica's addresses, and whether its management port speaks TLS, with any certificate. */
+export type Scraped = Addresses & { readonly isTls?: boolean };
+
 /** Replicas by the job that names their installation. */
-type Installations = Readonly<Record<string, readonly Addresses[]>>;
+type Installations = Readonly<Record<string, readonly Scraped[]>>;
 
 /** Runs the program until standard input ends, as it does when the tests are killed. */
 const WATCHED = '"$@" & read -r _; kill -9 $! 2>/dev/null; wait';
@@ -81,6 +84,7 @@ function configuration(): string {
     alerting: {},
     scrape_configs: ours.map(({ static_configs: _, ...scrape }: { static_configs: unknown }) => ({
       ...scrape,
+      tls_config: { insecure_skip_verify: true },
       file_sd_configs: [{ files: ["targets.json"], refresh_interval: "1s" }],
     })),
   });
@@ -89,7 +93,7 @@ function configuration(): string {
 /** Writes the file from which Prometheus reads its targets, in one step. */
 async function writeTargets(file: string, installations: Installations): Promise<void> {
   const groups = Object.entries(installations).map(([job, replicas]) => ({
-    labels: { job },
+    labels: { job, __scheme__: replicas.some(({ isTls }) => isTls) ? "https" : "http" },
     targets: replicas.map(({ managementPort }) => `127.0.0.1:${managementPort}`),
   }));
   await writeFile(`${file}.new`, JSON.stringify(groups));

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -17,11 +17,63 @@ export interface Certificate {
 
 /** Creates a certificate that is valid for some days, with the `openssl` command. */
 export async function makeCertificate(days = 1): Promise<Certificate> {
+  return inNewDir(({ keyFile, certificateFile }) =>
+    run("openssl", [
+      "req",
+      "-x509",
+      "-days",
+      String(days),
+      ...keyArgs(keyFile),
+      ...NAMES,
+      "-out",
+      certificateFile,
+    ]),
+  );
+}
+
+/** Creates a certificate that has expired: `openssl` makes one with given dates only as an authority with files of its own. */
+export async function makeExpiredCertificate(): Promise<Certificate> {
+  return inNewDir(async ({ dir, keyFile, certificateFile }) => {
+    const request = join(dir, "request.pem");
+    await run("openssl", ["req", ...keyArgs(keyFile), ...NAMES, "-out", request]);
+    const config = join(dir, "authority.cnf");
+    await writeFile(config, EXPIRED_AUTHORITY);
+    await writeFile(join(dir, "index"), "");
+    await writeFile(join(dir, "serial"), "01");
+    const dates = ["-startdate", "20200101000000Z", "-enddate", "20200102000000Z"];
+    const files = ["-keyfile", keyFile, "-in", request, "-out", certificateFile];
+    await run("openssl", ["ca", "-batch", "-notext", "-selfsign", "-config", config, ...dates, ...files], {
+      cwd: dir,
+    });
+  });
+}
+
+const NAMES = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"];
+
+const EXPIRED_AUTHORITY = `
+[ca]
+default_ca = own
+[own]
+database = index
+serial = serial
+new_certs_dir = .
+default_md = sha256
+policy = any
+copy_extensions = copy
+[any]
+commonName = supplied
+`;
+
+function keyArgs(keyFile: string): string[] {
+  return ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", keyFile];
+}
+
+async function inNewDir(
+  make: (files: { dir: string; keyFile: string; certificateFile: string }) => Promise<unknown>,
+): Promise<Certificate> {
   const dir = await mkdtemp(join(tmpdir(), "ow-certificate-"));
   const [certificateFile, keyFile] = [join(dir, "certificate.pem"), join(dir, "key.pem")];
-  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", keyFile];
-  const subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"];
-  await run("openssl", ["req", "-x509", "-days", String(days), ...key, ...subject, "-out", certificateFile]);
+  await make({ dir, keyFile, certificateFile });
   return {
     certificateFile,
     keyFile,
