@@ -15,13 +15,6 @@ import {
 } from "./core/store/pool.ts";
 import type { Metrics } from "./core/telemetry/metrics.ts";
 
-interface PoolsOptions {
-  readonly metrics: Metrics;
-  readonly log: Logger;
-  /** As PoolOptions. */
-  readonly onConnected: NonNullable<PoolOptions["onConnected"]>;
-}
-
 /** The connections of a replica to Postgres, by what they are for. No kind waits for another's connections. */
 export interface Pools {
   /** For calls. */
@@ -37,7 +30,19 @@ export interface Pools {
 }
 
 /** Opens the pools of a replica. They connect at their first statement. */
-export function openPools(config: Config, { metrics, log, onConnected }: PoolsOptions): Pools {
+export function openPools(
+  config: Config,
+  {
+    metrics,
+    log,
+    onConnected,
+  }: {
+    readonly metrics: Metrics;
+    readonly log: Logger;
+    /** As PoolOptions. */
+    readonly onConnected: NonNullable<PoolOptions["onConnected"]>;
+  },
+): Pools {
   const observer = observePool(metrics, log);
   const open = (size: number) =>
     openPool(

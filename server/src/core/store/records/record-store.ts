@@ -24,15 +24,6 @@ export interface RecordStore {
   readonly read: ReadRecords;
 }
 
-/** What commands, tools and tests leave at its default. */
-export interface RecordStoreParts {
-  readonly values?: RecordValues;
-  /** Undefined on a plain Postgres. */
-  readonly shards?: Shards | undefined;
-  readonly databaseClock?: DatabaseClock;
-  readonly tokenFloor?: TokenFloor;
-}
-
 /** Creates the operations on records. One per replica, because larger batches are more efficient. */
 export function createRecordStore(
   pool: Pool,
@@ -42,7 +33,13 @@ export function createRecordStore(
     shards,
     databaseClock = UNCHECKED_CLOCK,
     tokenFloor = createTokenFloor(),
-  }: RecordStoreParts = {},
+  }: {
+    readonly values?: RecordValues;
+    /** Undefined on a plain Postgres. */
+    readonly shards?: Shards | undefined;
+    readonly databaseClock?: DatabaseClock;
+    readonly tokenFloor?: TokenFloor;
+  } = {},
 ): RecordStore {
   const database: RecordsDatabase = { pool, shards };
   const fillResult = createFillResult(database, values, limiter);
