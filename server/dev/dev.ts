@@ -1,5 +1,5 @@
 import { basename, join } from "node:path";
-import { serveUntilStopped, requirePgBouncerSwitch } from "../src/commands/serve.ts";
+import { requirePgBouncerSwitch, serveUntilStopped } from "../src/commands/serve.ts";
 import { parseApiKey } from "../src/core/auth/api-key.ts";
 import { storedSecret } from "../src/core/auth/pepper.ts";
 import type { Host } from "../src/core/commands/host.ts";

@@ -71,7 +71,9 @@ export function createNodes({ openNode, onUnreachable }: NodesOptions): Nodes {
         connected.pausedUntilMs = undefined;
         return answer;
       } catch (error) {
-        const isUnreachable = isTrial ? !(error instanceof StatementFailed) : connected.pool.load().unreachable;
+        const isUnreachable = isTrial
+          ? !(error instanceof StatementFailed)
+          : connected.pool.load().unreachable;
         if (isUnreachable) pause(connected);
         else if (isTrial) connected.pausedUntilMs = undefined;
         throw error;
