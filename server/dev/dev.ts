@@ -1,10 +1,9 @@
 import { basename, join } from "node:path";
-import { serveUntilStopped } from "../src/commands/serve.ts";
+import { requirePgBouncerSwitch, serveUntilStopped } from "../src/commands/serve.ts";
 import { parseApiKey } from "../src/core/auth/api-key.ts";
 import { storedSecret } from "../src/core/auth/pepper.ts";
 import type { Host } from "../src/core/commands/host.ts";
 import { requirePepper } from "../src/core/commands/pepper.ts";
-import { requirePgBouncerSwitch } from "../src/core/commands/pooler.ts";
 import { runMigrations } from "../src/core/commands/schema.ts";
 import { type Config, readConfig, withSecretFiles } from "../src/core/config/config.ts";
 import type { Role } from "../src/core/domain/tenant.ts";

@@ -6,8 +6,10 @@ import type { KeyUse } from "./core/background/key-use.ts";
 import { createPruners } from "./core/background/pruner.ts";
 import { createRepeating } from "./core/background/repeat.ts";
 import { createSweeper, type Sweeper } from "./core/background/sweeper.ts";
-import { createTenantLabelsTask } from "./core/background/tenant-labels.ts";
 import type { CoreParts, FeatureParts, Task } from "./core/feature.ts";
+import type { Runner } from "./core/store/pool.ts";
+import { findLabelledTenants } from "./core/store/tenants/tenants.ts";
+import { MAX_TENANT_LABELS, type TenantLabels } from "./core/telemetry/tenant-labels.ts";
 
 /** The background tasks of a replica. Each runs on every replica, without a leader. */
 export interface Background {
@@ -32,8 +34,6 @@ export interface BackgroundOptions {
   readonly state: ReportState;
 }
 
-/** Records per statement of the sweep; a statement that takes too long halves it for a while. */
-const SWEEP_BATCH_ROWS = 1000;
 /** A statement finds a shard that was moved without this; a node that is back is noticed by it. */
 const READ_SHARDS_INTERVAL_MS = 2000;
 
@@ -94,7 +94,6 @@ function createSweep({ core, features, totals }: BackgroundOptions): Sweeper {
     sampleSeed,
     pool: core.tasks.pool,
     intervalMs: config.ONCEWARD_SWEEP_INTERVAL,
-    batchRows: SWEEP_BATCH_ROWS,
     onSwept(byNamespace) {
       for (const onSwept of hooks) onSwept(byNamespace);
       for (const { tenantId, deleted, freedBytes } of byNamespace)
@@ -117,4 +116,28 @@ function createScans({ config, tasks, databaseClock, metrics, onFailed }: CorePa
     auditRetentionMs: config.ONCEWARD_AUDIT_RETENTION,
   });
   return [counter, ...pruners];
+}
+
+/** A new tenant's metrics are exported after this time. */
+const INTERVAL_MS = 3000;
+
+/** Creates the task that reads which tenants have a label of their own. `start` resolves after the first time. */
+export function createTenantLabelsTask({
+  pool,
+  tenantLabels,
+  onFailed,
+}: {
+  readonly pool: Runner;
+  readonly tenantLabels: TenantLabels;
+  readonly onFailed: (error: unknown) => void;
+}) {
+  const refresh = () => tenantLabels.refresh(() => findLabelledTenants(pool, MAX_TENANT_LABELS));
+  const repeating = createRepeating({ intervalMs: INTERVAL_MS, work: refresh, onFailed });
+  return {
+    async start(): Promise<void> {
+      await refresh();
+      repeating.start();
+    },
+    stop: repeating.stop,
+  };
 }

@@ -97,7 +97,7 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
     schemaAhead: () => (heartbeat.lastBeaten()?.schemaVersion ?? "") > facts.newestMigration,
     clockSkewed: () => isSkewed(heartbeat.lastBeaten()?.clock ?? { aheadMs: 0, uncertaintyMs: 0 }),
     databaseClockMoved: databaseClock.hasMoved,
-    awayNodes: () => shards?.awayNodes() ?? 0,
+    unreachableNodes: () => shards?.unreachableNodes() ?? 0,
     pool: pools.pool.load,
     sweepLateS: background.sweepLateS,
   });

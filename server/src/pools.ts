@@ -15,15 +15,6 @@ import {
 } from "./core/store/pool.ts";
 import type { Metrics } from "./core/telemetry/metrics.ts";
 
-interface PoolsOptions {
-  readonly metrics: Metrics;
-  readonly log: Logger;
-  /** As PoolOptions. */
-  readonly onConnected: NonNullable<PoolOptions["onConnected"]>;
-  /** As PoolOptions, for calls: the heartbeat looks at the new database itself, and must not fail. */
-  readonly replacements: NonNullable<PoolOptions["replacements"]>;
-}
-
 /** The connections of a replica to Postgres, by what they are for. No kind waits for another's connections. */
 export interface Pools {
   /** For calls. */
@@ -39,7 +30,22 @@ export interface Pools {
 }
 
 /** Opens the pools of a replica. They connect at their first statement. */
-export function openPools(config: Config, { metrics, log, onConnected, replacements }: PoolsOptions): Pools {
+export function openPools(
+  config: Config,
+  {
+    metrics,
+    log,
+    onConnected,
+    replacements,
+  }: {
+    readonly metrics: Metrics;
+    readonly log: Logger;
+    /** As PoolOptions. */
+    readonly onConnected: NonNullable<PoolOptions["onConnected"]>;
+    /** As PoolOptions, for calls: the heartbeat looks at the new database itself, and must not fail. */
+    readonly replacements: NonNullable<PoolOptions["replacements"]>;
+  },
+): Pools {
   const observer = observePool(metrics, log);
   const open = (size: number, forCalls?: Pick<PoolOptions, "replacements">) =>
     openPool(

@@ -13,19 +13,24 @@ import type { Pipeline } from "./core/transport/pipeline.ts";
 import type { Route } from "./core/transport/route.ts";
 import type { Tls } from "./core/transport/tls.ts";
 
-/** What both ports of callers answer with. */
-interface CallersPortsParts {
-  readonly routes: readonly Route[];
-  readonly pipeline: Pipeline;
-  readonly tls: Tls | undefined;
-  readonly log: Logger;
-  readonly openApi: OpenApi;
-  /** Undefined: the replica serves no console. */
-  readonly console: WebPage | undefined;
-}
-
 /** Creates the two ports of callers, gRPC, and HTTP with JSON, the console and the OpenAPI document, which share the pipeline and the budgets. Neither listens yet. */
-export function createCallersPorts(config: Config, { log, console, openApi, ...parts }: CallersPortsParts) {
+export function createCallersPorts(
+  config: Config,
+  {
+    log,
+    console,
+    openApi,
+    ...parts
+  }: {
+    readonly routes: readonly Route[];
+    readonly pipeline: Pipeline;
+    readonly tls: Tls | undefined;
+    readonly log: Logger;
+    readonly openApi: OpenApi;
+    /** Undefined: the replica serves no console. */
+    readonly console: WebPage | undefined;
+  },
+) {
   const shared = {
     ...parts,
     inboundBudget: createInboundBudget(),

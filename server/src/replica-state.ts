@@ -15,7 +15,7 @@ interface ConditionSources {
   /** As DatabaseClock.hasMoved. */
   readonly databaseClockMoved: () => boolean;
   /** Nodes of the database that did not answer their last statement; the database itself is another one. */
-  readonly awayNodes: () => number;
+  readonly unreachableNodes: () => number;
 }
 
 /** The parts of a replica whose load its heartbeat stores. */
@@ -49,7 +49,7 @@ export function degradedConditions(
     // One slow heartbeat says little about the clock.
     clock_skewed: { holds: sources.clockSkewed, looksToBegin: 5, looksToEnd: 5 },
     database_clock_moved: { holds: sources.databaseClockMoved, ...atOnce },
-    shards_away: { holds: () => sources.awayNodes() > 0, looksToBegin: 2, looksToEnd: 2 },
+    shards_away: { holds: () => sources.unreachableNodes() > 0, looksToBegin: 2, looksToEnd: 2 },
   };
 }
 

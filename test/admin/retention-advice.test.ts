@@ -60,7 +60,7 @@ async function advised(tenant: AdministeredTenant, fields: { readonly maxLatePer
   const advice = await tenant.admin.getRetentionAdvice({ namespace: "charges", ...fields });
   const candidate = (retentionS: number): RetentionCandidate => {
     const found = advice.candidates.find(({ keyRetention }) => secondsOf(keyRetention) === retentionS);
-    if (found === undefined) throw new Error(`${retentionS} s is no candidate`);
+    if (found === undefined) throw new Error(`${retentionS} s is not a candidate`);
     return found;
   };
   return { advice, candidate };

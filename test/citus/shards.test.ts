@@ -52,7 +52,7 @@ async function openStore() {
   });
   const shards = (await openShards(recorded(pool), {
     onUngrouped: (reason) => expect.unreachable(reason),
-    onAway: (node) => away.push(node),
+    onUnreachable: (node) => away.push(node),
     openNode: (node) => recorded(openNodePool({ databaseUrl: () => database.url, openPool }, node), node),
   })) as Shards;
   return {
@@ -279,7 +279,7 @@ test("while a node is away, exactly the keys of its shards are refused, until it
   expect([...refused.keys()].sort()).toEqual(ofNode.sort());
   for (const error of refused.values()) expect(error).toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
   expect(tokens.size).toBe(keys.length - ofNode.length);
-  expect(shards.awayNodes()).toBe(1);
+  expect(shards.unreachableNodes()).toBe(1);
   expect(told).toMatchObject([{ host: "127.0.0.1", port: 1 }]);
   // Unclaimed keys are resolved, and can be read on the other node alone.
   const waitedFor = [...keys, ...keysOf("unclaimed", 40)];
@@ -294,7 +294,7 @@ test("while a node is away, exactly the keys of its shards are refused, until it
   );
   await moveTo(away.host, away.port);
   await shards.refresh();
-  expect(shards.awayNodes()).toBe(0);
+  expect(shards.unreachableNodes()).toBe(0);
   expect((await claim(store, ofNode)).tokens.size).toBe(ofNode.length);
 });
 
@@ -380,7 +380,7 @@ test("without the function of migrate --citus, statements are not grouped, and t
   expect(
     await openShards(pool, {
       onUngrouped: (reason) => reasons.push(reason),
-      onAway: () => {},
+      onUnreachable: () => {},
       openNode: (node) => openNodePool({ databaseUrl: () => database.url, openPool }, node),
     }),
   ).toBeUndefined();

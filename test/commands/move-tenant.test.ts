@@ -244,11 +244,11 @@ test("an export whose tenant is resumed fails, and an import refuses an edited f
   const end = { kind: "end", lines: 1 };
   const edited: readonly (readonly [readonly object[], string])[] = [
     [[edit(head, { uid: randomUUID() })], "the tenant's row has the column uid"],
-    [[{ ...head, row: "null" }], "a row of tenants is no JSON object with columns"],
-    [[{ ...head, row: "[".repeat(100_000) }], "a row of tenants is no JSON"],
+    [[{ ...head, row: "null" }], "a row of tenants is not a JSON object with columns"],
+    [[{ ...head, row: "[".repeat(100_000) }], "a row of tenants is not JSON"],
     [[{ ...head, format: "onceward-tenant/2" }], "a line is malformed at format"],
     [[{ ...head, tokenFloor: String(fencingToken - 1n) }, record], "a record's fencing token is not between"],
-    [[head, { ...record, row: "{}" }], "a row of records is no JSON object with columns"],
+    [[head, { ...record, row: "{}" }], "a row of records is not a JSON object with columns"],
     [[head, edit(record, { tenant_id: 1 }), end], "tenant_id"],
     [[head, edit(record, { "x) select": 1 }), end], "a row of records has columns that this schema lacks"],
     [[head, head], "a second tenant follows"],

@@ -1,9 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Runner } from "../../server/src/core/store/pool.ts";
-import { createDepthOf } from "../../server/src/features/insight/domain/key-sample.ts";
 import type { FirstClaims } from "../../server/src/features/insight/first-claims.ts";
-import { createKeySampler, type KeySampler } from "../../server/src/features/insight/key-sampler.ts";
+import {
+  createDepthOf,
+  createKeySampler,
+  type KeySampler,
+} from "../../server/src/features/insight/key-sampler.ts";
 import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { ageRecords } from "../helpers/calls/records.ts";

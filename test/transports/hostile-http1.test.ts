@@ -28,7 +28,7 @@ function requestOf(line: string, ...headers: readonly string[]): string {
   return `${[line, ...headers, "connection: close", "content-type: application/json", "content-length: 2"].join("\r\n")}\r\n\r\n{}`;
 }
 
-describe("a head that is no URL", () => {
+describe("a head that is not a URL", () => {
   test.each([
     ["an unclosed bracket", requestOf(`POST ${CLAIM} HTTP/1.1`, "host: [")],
     ["a port out of range", requestOf(`POST ${CLAIM} HTTP/1.1`, "host: a:99999")],
@@ -36,7 +36,7 @@ describe("a head that is no URL", () => {
     ["an empty host", requestOf(`POST ${CLAIM} HTTP/1.1`, "host:")],
     ["no host", requestOf(`POST ${CLAIM} HTTP/1.1`)],
     ["no host in HTTP/1.0", requestOf(`POST ${CLAIM} HTTP/1.0`)],
-    ["an absolute target that is no URL", requestOf("POST http://[ HTTP/1.1", "host: a")],
+    ["an absolute target that is not a URL", requestOf("POST http://[ HTTP/1.1", "host: a")],
   ])("%s is a bad request", async (_name, request) => {
     expect(await exchange(target.server.httpPort, request)).toMatch(/^HTTP\/1\.1 400 /);
   });

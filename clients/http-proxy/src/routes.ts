@@ -72,7 +72,7 @@ function routeOf(config: RouteConfig, onceward: Onceward, upstream: Upstream): G
   };
 }
 
-/** Returns what identifies a request but for these members of its JSON body; a body that is no JSON counts as text. */
+/** Returns what identifies a request but for these members of its JSON body; a body that is not JSON counts as text. */
 function fingerprintWithout(
   omit: readonly string[],
   request: Request,

@@ -24,7 +24,7 @@ const MAX_WORKING_INTERVAL_MS = 3_600_000;
 /** {@link ConsumerOptions}, how a message is kept, and the destination of messages that no retry can help. */
 export interface MessageOptions extends ConsumerOptions<JsMsg>, DeadLetterOptions<JsMsg> {
   /**
-   * How often JetStream is told that a message is still being handled, in milliseconds: at most a third of the consumer's
+   * How often JetStream is notified that a message is still being handled, in milliseconds: at most a third of the consumer's
    * `ack_wait`; from 1 to 3,600,000. Default: 10,000, for the default `ack_wait` of 30 s.
    */
   readonly workingIntervalMs?: number | undefined;
@@ -62,7 +62,7 @@ export type MessageHeaders = NonNullable<JsMsg["headers"]>;
  * - A key that contains no time has the time at which the stream stored the message, which replays and mirrors keep. In a stream
  *   that sources another, and when its copy is published from a dead-letter stream, it has a later one.
  * - The message is acknowledged once the operation is settled: done now, or done before.
- * - While the message is handled, JetStream is told so every `workingIntervalMs`, so that a function may take longer than
+ * - While the message is handled, JetStream is notified every `workingIntervalMs`, so that a function may take longer than
  *   the consumer's `ack_wait`.
  * - While another holder runs the operation, the message is delivered again when the holder's lease ends, and at
  *   the earliest after `redeliverAfterMs`. If the record is ambiguous, it is delivered again after `redeliverAfterMs`; if
@@ -107,7 +107,7 @@ export function messageOnce(
       () => handle(message),
       async (delivery) => [delivery, await conclude(message, delivery)] as const,
       async () => message.working(),
-      // Told again after every third.
+      // Notified again after every third.
       3 * workingIntervalMs,
     );
     switch (verdict.kind) {

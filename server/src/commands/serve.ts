@@ -1,10 +1,10 @@
-import type { Host } from "../core/commands/host.ts";
+import { CommandError, type Host } from "../core/commands/host.ts";
 import { requirePepper } from "../core/commands/pepper.ts";
-import { requirePgBouncerSwitch } from "../core/commands/pooler.ts";
 import { requireSchema } from "../core/commands/schema.ts";
 import { type Config, readConfig } from "../core/config/config.ts";
 import { isTracingOn } from "../core/config/tracing.ts";
 import type { Command } from "../core/feature.ts";
+import { probePooler, whyPgBouncerSwitchIsMissing } from "../core/store/pooler.ts";
 import { createLog } from "../core/telemetry/log.ts";
 import type { OpenTracing } from "../core/telemetry/tracing.ts";
 import { type Addresses, startServer } from "../server.ts";
@@ -42,4 +42,22 @@ export async function serveUntilStopped(
   } finally {
     await server.stop();
   }
+}
+
+/**
+ * Refuses to continue if `DATABASE_URL` leads to PgBouncer in a mode in which the server would answer nothing
+ * without `ONCEWARD_PGBOUNCER`. Opens one connection if there is no pooler, and none if the variable is set.
+ *
+ * @throws CommandError that names the variable, or if the database cannot be used.
+ */
+export async function requirePgBouncerSwitch(config: Config): Promise<void> {
+  if (config.ONCEWARD_PGBOUNCER) return;
+  const pooler = await probePooler(config.DATABASE_URL).catch((cause: unknown) => {
+    throw new CommandError("Postgres at DATABASE_URL could not be used.", { cause });
+  });
+  const missing = whyPgBouncerSwitchIsMissing(pooler, config);
+  if (missing === undefined) return;
+  throw new CommandError(
+    `${missing} Set ONCEWARD_PGBOUNCER=true, and give the role its settings: server/README.md, "PgBouncer".`,
+  );
 }

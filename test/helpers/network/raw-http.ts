@@ -58,7 +58,7 @@ export function post(port: number, method: string, sending: Sending, body: Buffe
 }
 
 /**
- * Returns the error of an answer; a body that is no JSON, such as that of Node's own 408, has only a status.
+ * Returns the error of an answer; a body that is not JSON, such as that of Node's own 408, has only a status.
  */
 function jsonError(status: number, body: Buffer): ConnectError | undefined {
   if (status === 200) return undefined;

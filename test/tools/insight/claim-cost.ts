@@ -1,9 +1,9 @@
 import { createHash, createHmac } from "node:crypto";
-import { createDepthOf } from "../../../server/src/features/insight/domain/key-sample.ts";
 import {
   createFirstClaimsBuffer,
   type FirstClaimsBuffer,
 } from "../../../server/src/features/insight/first-claims.ts";
+import { createDepthOf } from "../../../server/src/features/insight/key-sampler.ts";
 import { createUsageMeter } from "../../../server/src/features/usage/usage-meter.ts";
 
 /*

@@ -41,7 +41,7 @@ export function doctorCommand(host: Host): Command {
     const globals: GlobalOptions = made.optsWithGlobals();
     const output = new Output(host, globals.json === true);
     const { address, keys } = await resolveKeys(host, globals);
-    if (!URL.canParse(address)) throw new UsageError(`${address} is no URL.`);
+    if (!URL.canParse(address)) throw new UsageError(`${address} is not a URL.`);
     const url = new URL(address);
     const checks: Check[] = [{ check: "address", result: "ok", detail: url.origin }];
     checks.push(await checkConnection(url));

@@ -31,7 +31,7 @@ const noticeAnswers: Interceptor = (next) => async (request) => {
   }
 };
 
-/** A session of a suspended tenant still learns who it is: only its other calls tell that the tenant is resumed. */
+/** A session of a suspended tenant still learns who it is: only its other calls show that the tenant is resumed. */
 function noticeAnswer(service: string): void {
   if (service !== IdentityService.typeName || isUnreachable()) changeConnection("answering");
 }

@@ -34,7 +34,7 @@ export class ScreenBoundary extends Component<{ readonly children: ReactNode }, 
 }
 
 /**
- * Loads the page once more when a server that was away is back. A browser keeps the failure of a module until then. A server
+ * Loads the page once more when a server that was down answers again. A browser keeps the failure of a module until then. A server
  * that answers no longer has the screen's file.
  */
 function NotLoaded() {

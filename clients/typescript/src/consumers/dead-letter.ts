@@ -27,7 +27,7 @@ const TOO_OLD_TO_SKIP =
   'A message whose key is too old stays at the broker, and holds its Kafka partition: set deadLetter to a function, or to "broker".';
 
 /**
- * What the broker is told about a message:
+ * What the broker is answered about a message:
  *
  * - `acknowledge`: its operation is done, now or before.
  * - `discard`: no retry can help, and it is dead-lettered or skipped.
@@ -45,7 +45,7 @@ export interface Retry {
 }
 
 /**
- * Returns a function that dead-letters a message if no retry can help, and resolves with what the broker is told. It never
+ * Returns a function that dead-letters a message if no retry can help, and resolves with what the broker is answered. It never
  * rejects.
  *
  * @param names the destinations of the broker that are not functions.

@@ -40,7 +40,7 @@ export interface ConsumerOptions<Message>
    */
   readonly maxRedeliverAfterMs?: number | undefined;
   /**
-   * Called with the outcome of every delivery, before the broker is told: for counting processed and duplicate
+   * Called with the outcome of every delivery, before the broker is answered: for counting processed and duplicate
    * messages, and for logging. An error that it throws, or rejects with, becomes a warning of the process
    * (ONCEWARD_HOOK_FAILED), and changes nothing for the message. Default: problems are warnings of the process
    * (ONCEWARD_NOT_PROCESSED).

@@ -12,6 +12,6 @@ export function readJson(body: string | Uint8Array | null | undefined): unknown 
     return JSON.parse(typeof body === "string" ? body : Buffer.from(body ?? []).toString());
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : `${cause}`;
-    throw new TerminalError(`The message's body is no JSON: ${why}`, undefined, { cause });
+    throw new TerminalError(`The message's body is not JSON: ${why}`, undefined, { cause });
   }
 }

@@ -134,7 +134,7 @@ function signedPayloadOf(body: string): string {
     const { signedPayload } = JSON.parse(body);
     if (typeof signedPayload === "string") return signedPayload;
   } catch (cause) {
-    throw new WebhookSignatureError("The body is no JSON with a signedPayload.", { cause });
+    throw new WebhookSignatureError("The body is not JSON with a signedPayload.", { cause });
   }
   throw new WebhookSignatureError("The body has no signedPayload.");
 }

@@ -31,7 +31,7 @@ test.each([
   ["an upper case namespace", { namespace: "Charges" }, "namespace must match ^[a-z0-9][a-z0-9._-]{0,62}$"],
   ["a long owner", { owner: "x".repeat(129) }, "owner must be 0-128 bytes of UTF-8, is 129"],
   [
-    "a time that is no Date",
+    "a time that is not a Date",
     { keyCreatedAt: Date.now() as never },
     "keyCreatedAt must be a valid Date of the years 1-9999",
   ],
@@ -46,7 +46,7 @@ test.each([
     "keyCreatedAt must be a valid Date of the years 1-9999",
   ],
   ["a short lease", { leaseMs: 999 }, "leaseMs must be a whole number of milliseconds, 1000-86400000"],
-  ["a wait that is no number", { waitMs: Number.NaN }, /^waitMs must be a whole number of milliseconds/],
+  ["a wait that is not a number", { waitMs: Number.NaN }, /^waitMs must be a whole number of milliseconds/],
   [
     "an unknown way to meet an outage",
     { onUnavailable: "run" as never },

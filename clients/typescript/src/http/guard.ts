@@ -253,7 +253,7 @@ async function contentOf(
   return { method, path, query, body: content ?? null };
 }
 
-/** Returns a body as its JSON value; bytes that are no JSON count by their hash. */
+/** Returns a body as its JSON value; bytes that are not JSON count by their hash. */
 function contentOfJson(body: unknown): unknown {
   if (!(body instanceof Uint8Array)) return { json: body ?? null };
   if (body.byteLength === 0) return { json: null };

@@ -64,16 +64,16 @@ export class HeldResponse implements Handling<HeldResponse> {
     if (this.#onFinish !== undefined) response.once("finish", this.#onFinish);
     if (this.#ended) end.call(response, body, "utf8");
     else if (this.#begun && write.call(response, body, "utf8")) response.emit("drain");
-    if (this.#begun) this.#disconnect.tell(this.#ended);
-    else this.#tellOnceWritten();
+    if (this.#begun) this.#disconnect.report(this.#ended);
+    else this.#reportOnceWritten();
   }
 
-  /** Drops the held data, tells the handler if its client has disconnected, and destroys what the handler has destroyed. */
+  /** Drops the held data, notifies the handler if its client has disconnected, and destroys what the handler has destroyed. */
   abandon(): void {
     if (!this.#held) return;
     this.#release();
     this.#chunks.length = 0;
-    this.#disconnect.tell(false);
+    this.#disconnect.report(false);
   }
 
   #release(): void {
@@ -82,21 +82,21 @@ export class HeldResponse implements Handling<HeldResponse> {
     this.#disconnect.end();
   }
 
-  /** Delays telling, because Fastify 4 answers again if the response closes before its answer is written. */
-  #tellOnceWritten(): void {
+  /** Delays the report, because Fastify 4 answers again if the response closes before its answer is written. */
+  #reportOnceWritten(): void {
     const response = this.#response;
-    const tellAfter = (method: (...args: never[]) => unknown, finished: boolean) => ({
+    const reportAfter = (method: (...args: never[]) => unknown, finished: boolean) => ({
       writable: true,
       value: (...args: readonly unknown[]) => {
         this.#overrides.undo();
         const result: unknown = Reflect.apply(method, response, args);
-        this.#disconnect.tell(finished);
+        this.#disconnect.report(finished);
         return result;
       },
     });
     if (!this.disconnected.aborted) return;
-    this.#overrides.define("write", tellAfter(this.#original.write, false));
-    this.#overrides.define("end", tellAfter(this.#original.end, true));
+    this.#overrides.define("write", reportAfter(this.#original.write, false));
+    this.#overrides.define("end", reportAfter(this.#original.end, true));
   }
 
   #hold(): void {

@@ -11,7 +11,7 @@ type MaybeSocket = Partial<Socket> | null | undefined;
  * Hides from a handler that its client has disconnected, until `end` is called: the response isn't closed or
  * destroyed, its connection looks open, and no events are emitted. So pipelines and files are written to their end.
  *
- * Also delays until `tell` what the handler destroys, which looks destroyed at once: a client that sees its connection
+ * Also delays until `report` what the handler destroys, which looks destroyed at once: a client that sees its connection
  * close repeats its request, and the claim must be released before.
  */
 export class HiddenDisconnect {
@@ -68,7 +68,7 @@ export class HiddenDisconnect {
     this.#onDestroy();
   }
 
-  /** Restores the request and the response. Listeners for the end of the response are called by `tell`. */
+  /** Restores the request and the response. Listeners for the end of the response are called by `report`. */
   end(): void {
     this.#hidden = false;
     this.#ofRequest.undo();
@@ -82,7 +82,7 @@ export class HiddenDisconnect {
    * Emits the disconnect that was hidden, if there was one, and destroys what the handler has destroyed. @param finished
    * whether the response is written to its end.
    */
-  tell(finished: boolean): void {
+  report(finished: boolean): void {
     if (this.disconnected.aborted) this.#emitDisconnect(finished);
     this.#destroy?.();
   }

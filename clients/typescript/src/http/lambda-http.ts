@@ -77,7 +77,7 @@ function targetV2({ rawPath, rawQueryString, routeKey, requestContext }: HttpEve
 function targetV1(event: HttpEventV1) {
   const { httpMethod: method, path, resource } = event;
   if (typeof method !== "string" || typeof path !== "string")
-    throw new TypeError("the event is no HTTP request of API Gateway, a load balancer or a function URL");
+    throw new TypeError("the event is not an HTTP request of API Gateway, a load balancer or a function URL");
   const single = Object.entries(event.queryStringParameters ?? {}).map(
     ([name, value]) => [name, [value]] as const,
   );

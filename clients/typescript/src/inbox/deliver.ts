@@ -114,7 +114,7 @@ type Delivery = { readonly completion: Completion } & (
 
 async function deliver({ calls }: Pick<Onceward, "calls">, completion: Completion): Promise<Delivery> {
   try {
-    await tell(calls, completion);
+    await complete(calls, completion);
     return { kind: "delivered", completion };
   } catch (cause) {
     const error = errorFromCall(cause);
@@ -135,7 +135,7 @@ async function deliver({ calls }: Pick<Onceward, "calls">, completion: Completio
  * Completes the claim at the service. A result that the service refuses is stored as done without its value, as in
  * `run`.
  */
-async function tell(calls: Calls, completion: Completion): Promise<void> {
+async function complete(calls: Calls, completion: Completion): Promise<void> {
   const result = fromBinary(ResultSchema, Buffer.from(completion.result, "base64"));
   try {
     await calls.complete({ ...completion, result });

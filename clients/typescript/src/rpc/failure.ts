@@ -27,7 +27,7 @@ export interface FailureDetail {
   readonly value: Uint8Array;
 }
 
-/** Returns a refusal by the guard. Its details tell machines the reason, as the service's errors do. */
+/** Returns a refusal by the guard. Its details give machines the reason, as the service's errors do. */
 export function refusal(code: Code, reason: string, message: string, retryAfterMs?: number): RpcFailure {
   const details = [detail(ErrorInfoSchema, { reason, domain: "onceward" })];
   if (retryAfterMs !== undefined) {

@@ -174,7 +174,7 @@ export class Calls {
     return () => this.#held.delete(listener);
   }
 
-  /** Tells the functions that run to end, by the signals of their claims. Calls are still made. */
+  /** Asks running functions to end, by aborting the signals of their claims. Calls are still made. */
   endFunctions(): void {
     for (const { functionsEnd } of this.#held) functionsEnd(closedError());
   }

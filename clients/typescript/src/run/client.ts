@@ -29,7 +29,7 @@ const DEFAULT_WAIT_MS = 30_000;
 const DEFAULT_TIMEOUT_MS = 15_000;
 
 /**
- * How long functions may take to end once `close` has told them to: long enough for one call of the service, and short
+ * How long functions may take to end once `close` has aborted their signals: long enough for one call of the service, and short
  * beside the grace periods of the platforms that stop a process.
  */
 const CLOSING_GRACE_MS = 1000;

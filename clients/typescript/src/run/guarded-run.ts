@@ -13,7 +13,7 @@ const DEFAULT_ANSWER_AFTER_MS = 10_000;
 export interface AnswerOptions {
   /**
    * How long an answer is held while the service does not store it, in milliseconds. Then it is sent, because its effect
-   * has happened; it is stored as soon as the service can, and until then repeats are told that it is in progress.
+   * has happened; it is stored as soon as the service can, and until then duplicates find it in progress.
    * Default: 10,000.
    */
   readonly answerAfterMs?: number | undefined;

@@ -80,7 +80,7 @@ test("while the function runs, the signal only tells it so: what it returns is s
   expect(await onceward.run(operation, vi.fn())).toBe("the caller left");
 });
 
-test("what is no signal is refused by name", async () => {
+test("a signal that is not an AbortSignal is refused by name", async () => {
   const { onceward } = newWorld();
   await expect(onceward.run({ ...operation, signal: {} as never }, vi.fn())).rejects.toThrow(
     /^signal must be an AbortSignal/,

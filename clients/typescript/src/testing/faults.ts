@@ -31,7 +31,7 @@ export class Faults {
   }
 
   /**
-   * Lets the next call of this kind take effect, but loses its reply: the client is told DATABASE_UNAVAILABLE, and
+   * Lets the next call of this kind take effect, but loses its reply: the client receives DATABASE_UNAVAILABLE, and
    * retries.
    */
   loseNextReply(call: CallName): void {

@@ -9,7 +9,7 @@ test.each([
   ["no URL", "localhost:50051"],
   ["another scheme", "ftp://localhost"],
   ["no addresses", []],
-  ["one of several that is no URL", ["http://localhost:50051", "localhost"]],
+  ["one of several that is not a URL", ["http://localhost:50051", "localhost"]],
   ["nothing", undefined as never],
 ])("an address that is %s is refused by name", (_, address) => {
   expect(() => createNodeOnceward({ address, apiKey })).toThrow(InvalidRequestError);

@@ -135,7 +135,7 @@ test("a token that can't be in a header is refused, and not shown", async () => 
   expect(String(error)).not.toContain("secret");
 });
 
-test("an API key and a token together are refused, and a token that is no function", () => {
+test("an API key and a token together are refused, and a token that is not a function", () => {
   expect(() => credentialOf({ apiKey: "ow_x_y", token: () => "" } as never)).toThrow(InvalidRequestError);
   expect(() => credentialOf({ token: "ow_x_y" as never })).toThrow(/^token must be a function/);
 });

@@ -209,7 +209,11 @@ describe("an invalid answer", () => {
       Code.Internal,
       () => answerWith(Buffer.concat([Buffer.of(1), message().subarray(1)])),
     ],
-    ["of bytes that are no message", Code.Internal, () => answerWith(Buffer.of(0, 0, 0, 0, 2, 0x0a, 0xff))],
+    [
+      "of bytes that are not a message",
+      Code.Internal,
+      () => answerWith(Buffer.of(0, 0, 0, 0, 2, 0x0a, 0xff)),
+    ],
   ])("%s is an error", async (_, code, arrange) => {
     arrange();
     expect((await failure()).code).toBe(code);

@@ -36,7 +36,7 @@ const CODE_OF_RESET: ReadonlyMap<number | undefined, Code> = new Map([
 ]);
 
 /**
- * Returns a function that tells why a stream has no answer: the server reset it, or the connection ended. Call this
+ * Returns a function that returns why a stream has no answer: the server reset it, or the connection ended. Call this
  * while the stream is open.
  */
 export function brokenError(

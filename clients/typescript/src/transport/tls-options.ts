@@ -35,7 +35,7 @@ export function checkTls({ ca, cert, key, serverName }: TlsOptions, origins: rea
 
 function checkPem(field: string, pem: Pem | undefined): void {
   if (pem === undefined || pem instanceof Uint8Array) return;
-  // The message shows no text that is no path: it may be a private key.
+  // The message shows no text that is not a path: it may be a private key.
   if (typeof pem !== "string") throw refusedField(field, "must be the path of a PEM file, or its bytes");
   if (pem.includes("-----BEGIN"))
     throw refusedField(field, "must be the path of a PEM file, or its bytes: Buffer.from(pem)");

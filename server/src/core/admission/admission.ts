@@ -92,17 +92,6 @@ export type OnRefused = (
   namespace: string | undefined,
 ) => void;
 
-export interface AdmissionOptions {
-  readonly totals: StorageTotals;
-  /** Returns the number of replicas that share a tenant's rate. */
-  readonly liveReplicas: () => number;
-  /**
-   * Called for every refusal and, in a dry run of a tenant's quotas, for every call that would have been
-   * refused. The namespace is as the call named it, unchecked; empty: none was read; undefined: the call is one of the administration.
-   */
-  readonly onRefused: OnRefused;
-}
-
 type TenantPrincipal = Exclude<Principal, { readonly role: "OPERATOR" }>;
 
 /**
@@ -139,7 +128,20 @@ type Refuse = (
 ) => void;
 
 /** Creates the admission of calls and records, within tenants' quotas. */
-export function createAdmission({ totals, liveReplicas, onRefused }: AdmissionOptions): Admission {
+export function createAdmission({
+  totals,
+  liveReplicas,
+  onRefused,
+}: {
+  readonly totals: StorageTotals;
+  /** Returns the number of replicas that share a tenant's rate. */
+  readonly liveReplicas: () => number;
+  /**
+   * Called for every refusal and, in a dry run of a tenant's quotas, for every call that would have been
+   * refused. The namespace is as the call named it, unchecked; empty: none was read; undefined: the call is one of the administration.
+   */
+  readonly onRefused: OnRefused;
+}): Admission {
   /** Refuses; in a dry run, only reports. */
   const refuse: Refuse = (cause, { id, name, quotas }, limit, retryAfterMs, namespace) => {
     onRefused(id, cause, quotas.dryRun ? "dry_run" : "enforced", namespace);

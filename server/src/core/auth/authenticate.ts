@@ -128,164 +128,18 @@ function createTenantCache(pool: Pool, aging: Aging) {
 }
 
 /** Creates an authenticator. */
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: one closure over the two caches, of short functions.
 export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): Authenticator {
-  const { peppers, operatorKey, maxAgeMs = MAX_AGE_MS } = options;
-  const pepper = peppers.current;
-  const currentMark = pepperMark(pepper);
+  const { sessions, tokens, maxAgeMs = MAX_AGE_MS } = options;
   const aging = { maxAgeMs, refreshAfterMs: REFRESH_AFTER_MS };
   const keys = createApiKeyCache(pool, aging);
   const tenants = createTenantCache(pool, aging);
-
-  /**
-   * Returns the time until which the result of a query may decide calls, in `performance.now()` milliseconds.
-   */
-  function goodUntilMs(askedAtMs: number): number {
-    return askedAtMs + maxAgeMs + DECISION_MS;
-  }
-
-  /**
-   * Returns the tenant of a key. Compares the tenant's uid, because after a restore its id may belong to
-   * another tenant.
-   */
-  async function tenantOfKey(
-    { id, tenantUid }: KnownApiKey,
-    tenantId: number,
-    deadline: Deadline,
-  ): Promise<Tenant> {
-    const tenant = await tenants.get(tenantId, deadline);
-    if (tenant.uid === tenantUid) return tenant;
-    tenants.drop(tenantId);
-    keys.drop(id);
-    const reread = await tenants.get(tenantId, deadline);
-    if (reread.uid !== tenantUid) throw credentialInvalid();
-    return reread;
-  }
-
-  async function anonymous(deadline: Deadline): Promise<Principal> {
-    if (options.anonymousTenant === undefined) {
-      throw new Refusal("CREDENTIAL_MISSING", "Send `authorization: Bearer <API key or token>`.");
-    }
-    const tenant = await tenants.named(options.anonymousTenant, deadline);
-    return {
-      role: "CALLER",
-      actor: "anonymous",
-      tenant,
-      namespaces: undefined,
-      goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs),
-    };
-  }
-
-  async function byToken(token: string, deadline: Deadline): Promise<Principal> {
-    if (options.tokens === undefined) throw credentialInvalid();
-    return byIdentity(await options.tokens.verify(token), deadline);
-  }
-
-  async function byIdentity(identity: VerifiedIdentity, deadline: Deadline): Promise<Principal> {
-    const credential = { kind: "TOKEN", expiresAtMs: identity.expiresAtMs } as const;
-    const { role, actor } = identity;
-    if (role === "OPERATOR") return { role, actor, credential, goodUntilMs: goodUntilMs(performance.now()) };
-    const { tenantName, namespaces } = identity;
-    const tenant = await tenants.named(tenantName, deadline);
-    return {
-      role,
-      actor,
-      credential,
-      tenant,
-      namespaces,
-      goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs),
-    };
-  }
-
-  async function byApiKey({ id, secret }: ApiKey, deadline: Deadline): Promise<Principal> {
-    if (id === operatorKey?.id) {
-      if (!sameDigest(digestSecret(secret, pepper), digestSecret(operatorKey.secret, pepper)))
-        throw credentialInvalid();
-      return operatorOfEnvironment(id);
-    }
-    const loaded = await keys.get(id, deadline);
-    if (loaded === undefined) {
-      sameDigest(digestSecret(secret, pepper), NO_DIGEST);
-      throw credentialInvalid();
-    }
-    if (!loaded.hasSecret(secret, peppers)) throw credentialInvalid();
-    if (peppers.second !== undefined) renewDigest(loaded, secret);
-    const principal = await principalOfKey(loaded.key, deadline);
-    return principal.role === "OPERATOR" ? principal : loaded.storePrincipal(principal);
-  }
-
-  /**
-   * Stores the digest of a verified secret under the current pepper, unless it is known to be: only a use
-   * shows the secret. If this fails, the next load of the key tries again.
-   */
-  function renewDigest(loaded: CachedApiKey, secret: string): void {
-    const { id, digest, pepperMark: mark } = loaded.key;
-    if (loaded.isRenewed || (mark !== undefined && sameDigest(mark, currentMark))) return;
-    loaded.isRenewed = true;
-    storeKeyDigest(pool, id, digest, storedSecret(secret, pepper)).then(
-      () => keys.drop(id),
-      () => {},
-    );
-  }
-
-  async function principalOfKey(key: KnownApiKey, deadline: Deadline): Promise<Principal> {
-    const { id, role, tenantId, namespaces, askedAtMs, endsAtMs, expiresAtMs } = key;
-    const credential = { kind: "API_KEY", expiresAtMs } as const;
-    options.onKeyUsed?.(id);
-    if (role === "OPERATOR" || tenantId === undefined) {
-      return {
-        role: "OPERATOR",
-        actor: id,
-        credential,
-        goodUntilMs: Math.min(goodUntilMs(askedAtMs), endsAtMs),
-      };
-    }
-    const tenant = await tenantOfKey(key, tenantId, deadline);
-    return {
-      role,
-      actor: id,
-      credential,
-      tenant,
-      namespaces: namespaces && new Set(namespaces),
-      goodUntilMs: Math.min(goodUntilMs(Math.min(askedAtMs, tenant.cacheEpoch.askedAtMs)), endsAtMs),
-    };
-  }
-
-  async function bySession(session: KnownSession, deadline: Deadline): Promise<Principal> {
-    const { credential, tenantId } = session;
-    switch (credential.kind) {
-      case "API_KEY":
-        return byKeyOfSession(credential.actor, credential.keyDigest, deadline);
-      case "TOKEN": {
-        const { role, actor, namespaces } = credential;
-        const facts = { kind: "TOKEN", expiresAtMs: session.expiresAtMs } as const;
-        if (options.tokens?.issuer !== credential.issuer) throw credentialInvalid();
-        if (role === "OPERATOR")
-          return { role, actor, credential: facts, goodUntilMs: Number.POSITIVE_INFINITY };
-        if (tenantId === undefined) throw new Error("a tenant's session has no tenant");
-        const tenant = await tenants.get(tenantId, deadline);
-        return {
-          role,
-          actor,
-          credential: facts,
-          tenant,
-          namespaces: namespaces && new Set(namespaces),
-          goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs),
-        };
-      }
-    }
-  }
-
-  /** Returns the principal of a key that signed in with a secret of this digest. */
-  async function byKeyOfSession(id: string, digest: Buffer, deadline: Deadline): Promise<Principal> {
-    if (id === operatorKey?.id) {
-      if (!sameDigest(digest, digestSecret(operatorKey.secret, pepper))) throw credentialInvalid();
-      return operatorOfEnvironment(id);
-    }
-    const loaded = await keys.get(id, deadline);
-    if (loaded === undefined || !sameDigest(digest, loaded.key.digest)) throw credentialInvalid();
-    return principalOfKey(loaded.key, deadline);
-  }
+  /** Returns until when the result of a query may decide calls, in `performance.now()` milliseconds. */
+  const goodUntilMs = (askedAtMs: number) => askedAtMs + maxAgeMs + DECISION_MS;
+  const principals = { ...options, keys, tenants, goodUntilMs };
+  const byApiKey = createByApiKey(pool, principals);
+  const byIdentity = createByIdentity(principals);
+  const bySession = createBySession(principals, byApiKey.ofSession);
+  const anonymous = createAnonymous(principals);
 
   return {
     tenantChanged: tenants.drop,
@@ -293,7 +147,7 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
     databaseChanged() {
       keys.clear();
       tenants.clear();
-      options.sessions?.clear();
+      sessions?.clear();
     },
     cachedPrincipal(authorization) {
       const presented = authorization === undefined ? undefined : sliceApiKey(authorization);
@@ -310,19 +164,197 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
         case undefined:
           throw credentialInvalid();
         case "apiKey":
-          return byApiKey(credential.apiKey, deadline);
+          return byApiKey.ofSecret(credential.apiKey, deadline);
         case "token":
-          return byToken(credential.token, deadline);
+          if (tokens === undefined) throw credentialInvalid();
+          return byIdentity(await tokens.verify(credential.token), deadline);
       }
     },
     authenticateIdentity: byIdentity,
     async authenticateSession(cookie, deadline) {
-      if (options.sessions === undefined) throw credentialInvalid();
-      const session = await options.sessions.find(cookie, deadline);
+      if (sessions === undefined) throw credentialInvalid();
+      const session = await sessions.find(cookie, deadline);
       const principal = await bySession(session, deadline);
       const endsAtMs = Math.min(goodUntilMs(session.askedAtMs), session.endsAtMs);
       return { ...principal, goodUntilMs: Math.min(principal.goodUntilMs, endsAtMs) };
     },
+  };
+}
+
+/** What principals are made from. */
+interface Principals extends AuthenticatorOptions {
+  readonly keys: ReturnType<typeof createApiKeyCache>;
+  readonly tenants: ReturnType<typeof createTenantCache>;
+  readonly goodUntilMs: (askedAtMs: number) => number;
+}
+
+/** Returns the principal of calls without a credential. */
+function createAnonymous({ anonymousTenant, tenants, goodUntilMs }: Principals) {
+  return async (deadline: Deadline): Promise<Principal> => {
+    if (anonymousTenant === undefined) {
+      throw new Refusal("CREDENTIAL_MISSING", "Send `authorization: Bearer <API key or token>`.");
+    }
+    const tenant = await tenants.named(anonymousTenant, deadline);
+    return {
+      role: "CALLER",
+      actor: "anonymous",
+      tenant,
+      namespaces: undefined,
+      goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs),
+    };
+  };
+}
+
+/** Returns the principals of verified tokens. */
+function createByIdentity({ tenants, goodUntilMs }: Principals) {
+  return async (identity: VerifiedIdentity, deadline: Deadline): Promise<Principal> => {
+    const credential = { kind: "TOKEN", expiresAtMs: identity.expiresAtMs } as const;
+    const { role, actor } = identity;
+    if (role === "OPERATOR") return { role, actor, credential, goodUntilMs: goodUntilMs(performance.now()) };
+    const { tenantName, namespaces } = identity;
+    const tenant = await tenants.named(tenantName, deadline);
+    return {
+      role,
+      actor,
+      credential,
+      tenant,
+      namespaces,
+      goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs),
+    };
+  };
+}
+
+/** Returns the principals of API keys: of a presented secret, and of a session that a secret of this digest began. */
+function createByApiKey(pool: Pool, parts: Principals) {
+  const { keys, peppers, operatorKey, onKeyUsed } = parts;
+  const pepper = peppers.current;
+  const currentMark = pepperMark(pepper);
+
+  /**
+   * Stores the digest of a verified secret under the current pepper, unless it is known to be: only a use
+   * shows the secret. If this fails, the next load of the key tries again.
+   */
+  function renewDigest(loaded: CachedApiKey, secret: string): void {
+    const { id, digest, pepperMark: mark } = loaded.key;
+    if (loaded.isRenewed || (mark !== undefined && sameDigest(mark, currentMark))) return;
+    loaded.isRenewed = true;
+    storeKeyDigest(pool, id, digest, storedSecret(secret, pepper)).then(
+      () => keys.drop(id),
+      () => {},
+    );
+  }
+
+  async function principalOfKey(key: KnownApiKey, deadline: Deadline): Promise<Principal> {
+    onKeyUsed?.(key.id);
+    return principalOf(key, parts, deadline);
+  }
+
+  return {
+    async ofSecret({ id, secret }: ApiKey, deadline: Deadline): Promise<Principal> {
+      if (id === operatorKey?.id) {
+        if (!sameDigest(digestSecret(secret, pepper), digestSecret(operatorKey.secret, pepper)))
+          throw credentialInvalid();
+        return operatorOfEnvironment(id);
+      }
+      const loaded = await keys.get(id, deadline);
+      if (loaded === undefined) {
+        sameDigest(digestSecret(secret, pepper), NO_DIGEST);
+        throw credentialInvalid();
+      }
+      if (!loaded.hasSecret(secret, peppers)) throw credentialInvalid();
+      if (peppers.second !== undefined) renewDigest(loaded, secret);
+      const principal = await principalOfKey(loaded.key, deadline);
+      return principal.role === "OPERATOR" ? principal : loaded.storePrincipal(principal);
+    },
+
+    async ofSession(id: string, digest: Buffer, deadline: Deadline): Promise<Principal> {
+      if (id === operatorKey?.id) {
+        if (!sameDigest(digest, digestSecret(operatorKey.secret, pepper))) throw credentialInvalid();
+        return operatorOfEnvironment(id);
+      }
+      const loaded = await keys.get(id, deadline);
+      if (loaded === undefined || !sameDigest(digest, loaded.key.digest)) throw credentialInvalid();
+      return principalOfKey(loaded.key, deadline);
+    },
+  };
+}
+
+/** Returns the principal of a key that was found in the database. */
+async function principalOf(
+  key: KnownApiKey,
+  { keys, tenants, goodUntilMs }: Pick<Principals, "keys" | "tenants" | "goodUntilMs">,
+  deadline: Deadline,
+): Promise<Principal> {
+  const { id, role, tenantId, namespaces, askedAtMs, endsAtMs, expiresAtMs } = key;
+  const credential = { kind: "API_KEY", expiresAtMs } as const;
+  if (role === "OPERATOR" || tenantId === undefined) {
+    return {
+      role: "OPERATOR",
+      actor: id,
+      credential,
+      goodUntilMs: Math.min(goodUntilMs(askedAtMs), endsAtMs),
+    };
+  }
+  const tenant = await tenantOfKey(key, tenantId, { keys, tenants }, deadline);
+  return {
+    role,
+    actor: id,
+    credential,
+    tenant,
+    namespaces: namespaces && new Set(namespaces),
+    goodUntilMs: Math.min(goodUntilMs(Math.min(askedAtMs, tenant.cacheEpoch.askedAtMs)), endsAtMs),
+  };
+}
+
+/**
+ * Returns the tenant of a key. Compares the tenant's uid, because after a restore its id may belong to
+ * another tenant.
+ */
+async function tenantOfKey(
+  { id, tenantUid }: KnownApiKey,
+  tenantId: number,
+  { keys, tenants }: Pick<Principals, "keys" | "tenants">,
+  deadline: Deadline,
+): Promise<Tenant> {
+  const tenant = await tenants.get(tenantId, deadline);
+  if (tenant.uid === tenantUid) return tenant;
+  tenants.drop(tenantId);
+  keys.drop(id);
+  const reread = await tenants.get(tenantId, deadline);
+  if (reread.uid !== tenantUid) throw credentialInvalid();
+  return reread;
+}
+
+/** Returns the principals of the console's sessions. */
+function createBySession(
+  { tokens, tenants, goodUntilMs }: Principals,
+  byKey: ReturnType<typeof createByApiKey>["ofSession"],
+) {
+  return async (
+    { credential, tenantId, expiresAtMs }: KnownSession,
+    deadline: Deadline,
+  ): Promise<Principal> => {
+    switch (credential.kind) {
+      case "API_KEY":
+        return byKey(credential.actor, credential.keyDigest, deadline);
+      case "TOKEN": {
+        const { role, actor, namespaces } = credential;
+        const facts = { kind: "TOKEN", expiresAtMs } as const;
+        if (tokens?.issuer !== credential.issuer) throw credentialInvalid();
+        if (role === "OPERATOR")
+          return { role, actor, credential: facts, goodUntilMs: Number.POSITIVE_INFINITY };
+        if (tenantId === undefined) throw new Error("a tenant's session has no tenant");
+        const tenant = await tenants.get(tenantId, deadline);
+        return {
+          role,
+          actor,
+          credential: facts,
+          tenant,
+          namespaces: namespaces && new Set(namespaces),
+          goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs),
+        };
+      }
+    }
   };
 }
 

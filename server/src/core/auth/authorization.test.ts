@@ -30,7 +30,7 @@ test.each([
   ["two credentials", `Bearer ${TEXT}, Bearer ${TEXT}`],
   ["padding", `Bearer ${TOKEN}=`],
   ["a text longer than a token", `Bearer ${"a".repeat(MAX_TOKEN_LENGTH + 1)}`],
-])("%s is no credential", (_what, header) => {
+])("%s is not a credential", (_what, header) => {
   expect(parseAuthorization(header)).toBeUndefined();
 });
 

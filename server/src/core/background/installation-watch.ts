@@ -111,7 +111,7 @@ class Watch implements InstallationWatch {
 
   /**
    * Adopts the installation at the first look. If no replica has reported for a while, it has another id afterwards,
-   * because the database may have gone back meanwhile, and no replica remembers: a copy of its disk tells nothing.
+   * because the database may have gone back meanwhile, and no replica remembers: a copy of its disk shows nothing.
    */
   async #start(database: Connection, seen: InstallationLook): Promise<boolean> {
     const unservedS = (seen.clockUs - seen.tokenFloor) / 1e6;

@@ -15,6 +15,8 @@ export interface Sweeper extends Repeating {
   lateS(): number;
 }
 
+/** Maximum rows per statement: few, so that locks are short. A statement that takes too long halves it for a while. */
+const BATCH_ROWS = 1000;
 /** Maximum delay between two sweeps that fail. Rows that become due in this time are swept in seconds. */
 const MAX_BACKOFF_MS = 30_000;
 
@@ -28,7 +30,6 @@ export function createSweeper({
   metrics,
   log,
   intervalMs,
-  batchRows,
   onSwept,
   sampleSeed,
 }: {
@@ -38,14 +39,12 @@ export function createSweeper({
   readonly log: Logger;
   /** Delay between two sweeps, ±20 %, so that replicas do not sweep in step. */
   readonly intervalMs: number;
-  /** Maximum rows per statement: few, so that locks are short. */
-  readonly batchRows: number;
   /** Called with what each statement deleted, for the tenants' totals. */
   readonly onSwept: (byNamespace: readonly SweptNamespace[]) => void;
   /** As `sweepRecords`: selects the keys that are named to `onSwept`. */
   readonly sampleSeed?: bigint | undefined;
 }): Sweeper {
-  let rows = batchRows;
+  let rows = BATCH_ROWS;
   let lagS = 0;
   let lookedAtMs = performance.now();
 
@@ -72,7 +71,7 @@ export function createSweeper({
     metrics.sweepRecords.inc({ action: "kept" }, swept.kept);
     const more = swept.due === rows;
     setLag(more ? swept.lagS : 0);
-    rows = largerBatch(rows, batchRows);
+    rows = largerBatch(rows, BATCH_ROWS);
     return more;
   }
 

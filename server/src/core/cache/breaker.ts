@@ -19,7 +19,13 @@ export interface Breaker {
   stop(): void;
 }
 
-export interface BreakerOptions {
+/** Creates a closed breaker. */
+export function createBreaker({
+  maxFailures,
+  pauseMs,
+  probe,
+  onChange,
+}: {
   /** Consecutive failures that open the breaker. */
   readonly maxFailures: number;
   /** Time from opening, or from a failed probe, to the next probe. */
@@ -28,10 +34,7 @@ export interface BreakerOptions {
   readonly probe: () => Promise<boolean>;
   /** Called when the breaker opens or closes. */
   readonly onChange: (open: boolean) => void;
-}
-
-/** Creates a closed breaker. */
-export function createBreaker({ maxFailures, pauseMs, probe, onChange }: BreakerOptions): Breaker {
+}): Breaker {
   let state: State = { kind: "closed", failures: 0 };
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;

@@ -60,7 +60,7 @@ function createClusterSetter(cluster: Cluster): SetAll {
 }
 
 /**
- * Stores values whose slots one node has. A node that has given a slot away refuses its values: these are
+ * Stores values whose slots one node has. A node that has moved a slot to another one refuses its values: these are
  * sent alone, because ioredis follows the refusal of a single command and then reads the slots again.
  */
 async function setOnNode(cluster: Cluster, settings: readonly Setting[]): Promise<void> {

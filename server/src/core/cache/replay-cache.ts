@@ -36,14 +36,6 @@ export interface ReplayCache {
 /** Called for every lookup, for the metrics. */
 export type OnLookup = (layer: "memory" | "redis", result: "hit" | "miss" | "invalid" | "unanswered") => void;
 
-export interface ReplayCacheOptions {
-  readonly memory: MemoryCache;
-  /** Undefined: Redis is not configured. */
-  readonly redis: RedisCache | undefined;
-  readonly format: EntryFormat;
-  readonly onLookup: OnLookup;
-}
-
 /** Forgetting is effective everywhere within this time: a call whose epoch was read earlier finds nothing. */
 const MAX_EPOCH_AGE_MS = 10_000;
 /** Maximum lifetime of an entry: Postgres can answer repeats that are this rare. */
@@ -53,7 +45,18 @@ const MAX_LIFETIME_MS = 3_600_000;
 const NO_COMPLETION = Buffer.of(0);
 
 /** Creates a replay cache. */
-export function createReplayCache({ memory, redis, format, onLookup }: ReplayCacheOptions): ReplayCache {
+export function createReplayCache({
+  memory,
+  redis,
+  format,
+  onLookup,
+}: {
+  readonly memory: MemoryCache;
+  /** Undefined: Redis is not configured. */
+  readonly redis: RedisCache | undefined;
+  readonly format: EntryFormat;
+  readonly onLookup: OnLookup;
+}): ReplayCache {
   const meter = createRepeatMeter();
   const lookups = new Map<string, Promise<CachedCompletion | undefined>>();
 

@@ -116,14 +116,6 @@ export function createOperationTimer(
   };
 }
 
-export interface OperationLogOptions {
-  /** Receives each operation before it is logged. */
-  readonly count: OnOperation;
-  readonly log: Logger;
-  /** Names a record without its key. */
-  readonly recordTarget: (id: RecordId) => string;
-}
-
 /** Enough to find an operation of a tenant whose calls are refused now and then. */
 const MAX_REFUSALS_OF_TENANT = 5;
 /** About 30 KiB of lines; bounds the memory of the counts, too. */
@@ -135,7 +127,17 @@ const WINDOW_MS = 1000;
  * `debug` each one, at `info` the refused ones, at most 5 of a tenant and 100 in all per second. The next line after some that
  * were not logged has their number, `unlogged`. Logging costs nothing for an operation that is not refused, unless `debug` is on.
  */
-export function createOperationLog({ count, log, recordTarget }: OperationLogOptions): OnOperation {
+export function createOperationLog({
+  count,
+  log,
+  recordTarget,
+}: {
+  /** Receives each operation before it is logged. */
+  readonly count: OnOperation;
+  readonly log: Logger;
+  /** Names a record without its key. */
+  readonly recordTarget: (id: RecordId) => string;
+}): OnOperation {
   let windowEndsAtMs = 0;
   let logged = 0;
   let unlogged = 0;

@@ -16,16 +16,6 @@ export interface Decision {
   readonly outcome: Settled<ClaimOutcome>;
 }
 
-export interface WaitingOptions {
-  readonly waiters: Waiters;
-  readonly admission: Pick<Admission, "admitOperation" | "admitRecord" | "expectRecord">;
-  readonly decide: (
-    commands: readonly ClaimCommand[],
-    call: Call,
-    admit: AdmitRecord,
-  ) => Answer<readonly Settled<ClaimOutcome>[]>;
-}
-
 /**
  * A wait ends before the call's deadline, so that the last decision and the reply still arrive in time: by a tenth of the time
  * that is left, which is bounded because a busy machine is late by the same time with every deadline.
@@ -49,7 +39,19 @@ export async function decideUntil(
   untilMs: number,
   request: ClaimRequest,
   first: Decision,
-  { waiters, admission, decide }: WaitingOptions,
+  {
+    waiters,
+    admission,
+    decide,
+  }: {
+    readonly waiters: Waiters;
+    readonly admission: Pick<Admission, "admitOperation" | "admitRecord" | "expectRecord">;
+    readonly decide: (
+      commands: readonly ClaimCommand[],
+      call: Call,
+      admit: AdmitRecord,
+    ) => Answer<readonly Settled<ClaimOutcome>[]>;
+  },
 ): Promise<Decision> {
   let decision = first;
   let admit: AdmitRecord = admission.admitRecord;

@@ -15,19 +15,21 @@ interface Admitted {
 /** Reserves room for a record; undefined if claims in flight have reserved the rest of the tenant's quota. */
 export type AdmitRecord = (principal: Principal, namespace: string) => SettleRecord | undefined;
 
-export interface QuotaOptions {
-  readonly records: Pick<RecordStore, "claim" | "read">;
-  readonly admission: Admission;
-  readonly admit: AdmitRecord;
-}
-
 /**
  * Executes claims of a tenant that has a quota of records; each settles on its own. Room for a record is reserved before the
  * claim, and returned if the claim added no record. Where other claims in flight have reserved the rest of the quota, a claim of
  * an existing key is executed without room: it adds no record.
  */
 export async function claimWithinQuota(
-  { records, admission, admit }: QuotaOptions,
+  {
+    records,
+    admission,
+    admit,
+  }: {
+    readonly records: Pick<RecordStore, "claim" | "read">;
+    readonly admission: Admission;
+    readonly admit: AdmitRecord;
+  },
   commands: readonly ClaimCommand[],
   call: Call,
 ): Promise<readonly Settled<ClaimOutcome>[]> {

@@ -24,18 +24,6 @@ export interface Waiters {
   count(): number;
 }
 
-export interface WaitersOptions {
-  /** Returns the indexes of those records that are no longer in progress under a running lease; one statement. */
-  readonly findResolved: (ids: readonly RecordId[]) => Promise<ReadonlySet<number>>;
-  /** Receives the error of a failed check; the check is retried at the next interval. */
-  readonly onCheckFailed: (error: unknown) => void;
-  /** Receives the `recordName` when the first call starts to wait for a record, and when the last one has left. */
-  readonly onFirstWaiter: (name: string) => void;
-  readonly onLastWaiterGone: (name: string) => void;
-  /** The interval between two checks, in milliseconds. A check is one statement for all waiting calls. */
-  readonly checkEveryMs?: number;
-}
-
 interface Waiter {
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
@@ -66,7 +54,17 @@ export function createWaiters({
   onFirstWaiter,
   onLastWaiterGone,
   checkEveryMs = CHECK_EVERY_MS,
-}: WaitersOptions): Waiters {
+}: {
+  /** Returns the indexes of those records that are no longer in progress under a running lease; one statement. */
+  readonly findResolved: (ids: readonly RecordId[]) => Promise<ReadonlySet<number>>;
+  /** Receives the error of a failed check; the check is retried at the next interval. */
+  readonly onCheckFailed: (error: unknown) => void;
+  /** Receives the `recordName` when the first call starts to wait for a record, and when the last one has left. */
+  readonly onFirstWaiter: (name: string) => void;
+  readonly onLastWaiterGone: (name: string) => void;
+  /** The interval between two checks, in milliseconds. A check is one statement for all waiting calls. */
+  readonly checkEveryMs?: number;
+}): Waiters {
   const awaited = new Map<string, AwaitedRecord>();
   /** The names in `awaited`, grouped by tenant. */
   const rotation = createRoundRobin();

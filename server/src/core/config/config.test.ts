@@ -57,7 +57,7 @@ describe("tracing", () => {
     ]);
   });
 
-  test("refuses an exporter that it does not have, and an endpoint that is no URL", () => {
+  test("refuses an exporter that it does not have, and an endpoint that is not a URL", () => {
     expect(problemsOf({ OTEL_TRACES_EXPORTER: "zipkin" })).toEqual(["OTEL_TRACES_EXPORTER"]);
     expect(problemsOf({ OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4317" })).toEqual([
       "OTEL_EXPORTER_OTLP_ENDPOINT",

@@ -2,14 +2,6 @@ import type { Logger } from "pino";
 import type { TokenVerifier } from "../auth/jwt.ts";
 import type { Config } from "./config.ts";
 
-interface IssuerOptions {
-  readonly log: Logger;
-  /** As JwksOptions. */
-  readonly onFailed: (error: unknown) => void;
-  /** As JwksOptions. */
-  readonly cooldownMs?: number | undefined;
-}
-
 /** The longest time until a token with a new key is accepted. */
 const JWKS_COOLDOWN_MS = 5000;
 
@@ -30,7 +22,17 @@ export interface ConfiguredIssuer {
  */
 export async function configuredIssuer(
   config: Config,
-  { log, onFailed, cooldownMs = JWKS_COOLDOWN_MS }: IssuerOptions,
+  {
+    log,
+    onFailed,
+    cooldownMs = JWKS_COOLDOWN_MS,
+  }: {
+    readonly log: Logger;
+    /** As JwksOptions. */
+    readonly onFailed: (error: unknown) => void;
+    /** As JwksOptions. */
+    readonly cooldownMs?: number | undefined;
+  },
 ): Promise<ConfiguredIssuer | undefined> {
   const {
     ONCEWARD_JWT_ISSUER: issuer,

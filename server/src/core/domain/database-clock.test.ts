@@ -67,7 +67,7 @@ test("a new course is accepted after an hour on it", () => {
   expect([watch.movedMs(), watch.hasMoved()]).toEqual([0, false]);
 });
 
-test("a slow reading is no move, and its error is part of the bound", () => {
+test("a slow reading is not a move, and its error is part of the bound", () => {
   const { watch, look, boundMs } = newWatch();
   look(0, 2000, { tookMs: 5000 });
   look(3000, -2000);

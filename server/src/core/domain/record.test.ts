@@ -28,7 +28,7 @@ describe("a claim that was not granted", () => {
   });
 
   test.each(KINDS)(
-    "is no mismatch where the record is %s and only one of the two has a fingerprint",
+    "is not a mismatch where the record is %s and only one of the two has a fingerprint",
     (kind) => {
       expect(answerClaim(recordIn(kind, { fingerprint: ONE }), claimCommand())).toBeDefined();
       expect(answerClaim(recordIn(kind), claimCommand({ fingerprint: ONE }))).toBeDefined();

@@ -28,11 +28,6 @@ export type SchemaState =
   /** A newer server has migrated the database. This server can still run. */
   | { readonly kind: "ahead"; readonly unknown: readonly string[] };
 
-export interface MigrateOptions {
-  /** The directory of the migrations; those of this server if unset. */
-  readonly dir?: string;
-}
-
 /**
  * Runs every missing migration, each in one transaction or statement by statement, and returns their names.
  * Callers of the service wait for no lock of a migration longer than its budget (`migration/locks.ts`).
@@ -46,7 +41,12 @@ export interface MigrateOptions {
 export function migrate(
   databaseUrl: string,
   report: (line: string) => void,
-  { dir = MIGRATIONS_DIR }: MigrateOptions = {},
+  {
+    dir = MIGRATIONS_DIR,
+  }: {
+    /** The directory of the migrations; those of this server if unset. */
+    readonly dir?: string;
+  } = {},
 ): Promise<readonly string[]> {
   const config = { connectionString: databaseUrl, application_name: "onceward migrate" };
   return withConnection(config, (client) =>

@@ -54,7 +54,7 @@ export function tooLarge(maxBytes: number, actualBytes: number | undefined): Ref
   return malformed(`must be at most ${maxBytes} bytes${actual}`);
 }
 
-/** Converts an error for Connect, gRPC-Web and JSON; returns an error that is no FailedCall as it is. */
+/** Converts an error for Connect, gRPC-Web and JSON; returns an error that is not a FailedCall as it is. */
 export function toConnectError(failure: unknown): unknown {
   if (!(failure instanceof FailedCall)) return failure;
   const { error, requestId } = failure;

@@ -6,7 +6,7 @@ import { createIdentityService } from "./identity.ts";
 import { createOperatorKeyHandlers } from "./operator/operator-keys.ts";
 import { createServerInfoHandlers } from "./operator/server-info.ts";
 import { createTenantStateHandlers } from "./operator/tenant-states.ts";
-import { createTenantHandlers as createTenantsHandlers } from "./operator/tenants.ts";
+import { createTenantsHandlers } from "./operator/tenants.ts";
 import { operatorOptions, operatorRoutes, tenantAdminOptions, tenantAdminRoutes } from "./services.ts";
 import { createApiKeyHandlers } from "./tenant/api-keys.ts";
 import { createDeleteNamespace } from "./tenant/delete-namespace.ts";

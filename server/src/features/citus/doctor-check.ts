@@ -1,10 +1,9 @@
-import { clockOffset, isSkewed } from "../../core/domain/clock-offset.ts";
+import { type ClockReading, clockOffset, isSkewed } from "../../core/domain/clock-offset.ts";
 import { hasCitus } from "../../core/store/engine.ts";
-import { WORKER_SETTINGS } from "../../core/store/pool.ts";
+import { type Runner, WORKER_SETTINGS } from "../../core/store/pool.ts";
 import type { Check } from "../doctor/check.ts";
 import type { Observation } from "../doctor/findings.ts";
 import { askWorkers, type CitusState, readCitusState, type WorkerAnswer } from "./citus-state.ts";
-import { type NodeClock, readNodeClocks } from "./node-clocks.ts";
 import { canHoldShards } from "./shard-guard.ts";
 
 /** Looks at the nodes of a Citus, if the database has the extension. */
@@ -83,4 +82,37 @@ export function judgeNodeClocks(clocks: readonly NodeClock[]): readonly Observat
     const summary = `The clock of worker ${node} is ${seconds} s ${direction} the coordinator's.`;
     return [{ id: "citus_clock_skewed", summary }];
   });
+}
+
+/** A reading of a worker's clock between two readings of the coordinator's. */
+export interface NodeClock {
+  /** `host:port`. */
+  readonly node: string;
+  readonly reading: ClockReading;
+}
+
+const READ_CLOCK = "select date_part('epoch', clock_timestamp()) * 1000";
+
+/** Reads the clock of each worker that answers. */
+export async function readNodeClocks(runner: Runner): Promise<readonly NodeClock[]> {
+  const startedAtMs = await readOwnClock(runner);
+  const answers = await askWorkers(runner, READ_CLOCK);
+  const endedAtMs = await readOwnClock(runner);
+  return answers
+    .filter(({ success }) => success)
+    .map(({ node, result }) => ({
+      node,
+      reading: { startedAtMs, endedAtMs, databaseMs: Number(result) },
+    }));
+}
+
+const readCoordinatorClock = {
+  name: "read_coordinator_clock",
+  text: `select (${READ_CLOCK}) as "nowMs"`,
+};
+
+async function readOwnClock(runner: Runner): Promise<number> {
+  const [row] = await runner.run<{ nowMs: number }>(readCoordinatorClock, []);
+  if (row === undefined) throw new Error("read_coordinator_clock returned no row");
+  return row.nowMs;
 }

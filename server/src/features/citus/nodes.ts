@@ -16,7 +16,7 @@ export interface Nodes {
   /** Tries a node, also one that did not answer a moment ago. @throws as Runner.run. */
   check(node: ShardNode): Promise<void>;
   /** Returns the nodes that did not answer their last statement. */
-  away(): readonly ShardNode[];
+  unreachable(): readonly ShardNode[];
   /** Closes the connections to all other nodes than these. */
   keepOnly(nodes: Iterable<ShardNode>): void;
   /** Closes the connections to the nodes, as Pool.close. */
@@ -27,7 +27,7 @@ export interface NodesOptions {
   /** Opens a pool of connections to a node. */
   readonly openNode: (node: ShardNode) => Pool;
   /** Called when a node begins to be one that does not answer. */
-  readonly onAway: (node: ShardNode) => void;
+  readonly onUnreachable: (node: ShardNode) => void;
 }
 
 /** A node to which there are connections. */
@@ -44,7 +44,7 @@ const PAUSE_MS = 500;
 const checkNode = { name: "check_node", text: "select" };
 
 /** Creates the nodes. Connects to each when it is first used. */
-export function createNodes({ openNode, onAway }: NodesOptions): Nodes {
+export function createNodes({ openNode, onUnreachable }: NodesOptions): Nodes {
   const all = new Map<string, Connected>();
 
   function connect(node: ShardNode): Connected {
@@ -58,7 +58,7 @@ export function createNodes({ openNode, onAway }: NodesOptions): Nodes {
   }
 
   function pause(connected: Connected): void {
-    if (connected.pausedUntilMs === undefined) onAway(connected.node);
+    if (connected.pausedUntilMs === undefined) onUnreachable(connected.node);
     connected.pausedUntilMs = performance.now() + PAUSE_MS;
   }
 
@@ -71,8 +71,10 @@ export function createNodes({ openNode, onAway }: NodesOptions): Nodes {
         connected.pausedUntilMs = undefined;
         return answer;
       } catch (error) {
-        const isAway = isTrial ? !(error instanceof StatementFailed) : connected.pool.load().unreachable;
-        if (isAway) pause(connected);
+        const isUnreachable = isTrial
+          ? !(error instanceof StatementFailed)
+          : connected.pool.load().unreachable;
+        if (isUnreachable) pause(connected);
         else if (isTrial) connected.pausedUntilMs = undefined;
         throw error;
       }
@@ -87,7 +89,7 @@ export function createNodes({ openNode, onAway }: NodesOptions): Nodes {
         throw error;
       }
     },
-    away: () =>
+    unreachable: () =>
       Array.from(all.values())
         .filter(({ pausedUntilMs }) => pausedUntilMs !== undefined)
         .map(({ node }) => node),

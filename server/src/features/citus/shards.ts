@@ -137,9 +137,9 @@ function createShards(coordinator: Pool, initial: readonly PlacedShard[], nodes:
     },
     async refresh() {
       await readOnce();
-      await Promise.allSettled(nodes.away().map(nodes.check));
+      await Promise.allSettled(nodes.unreachable().map(nodes.check));
     },
-    awayNodes: () => nodes.away().length,
+    unreachableNodes: () => nodes.unreachable().length,
     close: nodes.close,
   };
 }

@@ -13,15 +13,6 @@ import { createSessions, type Sessions } from "./sessions.ts";
 import { createSignIn } from "./sign-in.ts";
 import { createConsoleSite } from "./site.ts";
 
-interface OpenConsoleOptions {
-  readonly sessions: Sessions;
-  /** Undefined: the console offers no sign-in at the issuer. */
-  readonly issuer: IssuerClient | undefined;
-  readonly log: Logger;
-  /** The directory with the page; undefined: CONSOLE_DIR. */
-  readonly dir: string | undefined;
-}
-
 /** What the console needs of the replica that serves it. */
 interface ConsoleParts {
   readonly pipeline: Pick<Pipeline, "authenticate">;
@@ -35,7 +26,19 @@ interface ConsoleParts {
  */
 async function openConsole(
   config: Config,
-  { sessions, issuer, log, dir = CONSOLE_DIR }: OpenConsoleOptions,
+  {
+    sessions,
+    issuer,
+    log,
+    dir = CONSOLE_DIR,
+  }: {
+    readonly sessions: Sessions;
+    /** Undefined: the console offers no sign-in at the issuer. */
+    readonly issuer: IssuerClient | undefined;
+    readonly log: Logger;
+    /** The directory with the page; undefined: CONSOLE_DIR. */
+    readonly dir: string | undefined;
+  },
 ): Promise<(parts: ConsoleParts) => Console> {
   const site = createConsoleSite({
     origin: config.ONCEWARD_CONSOLE_ORIGIN,

@@ -40,14 +40,6 @@ export interface SignIn {
   readonly requestId: string;
 }
 
-export interface SessionsOptions {
-  readonly database: SessionDatabase;
-  /** Secret that keys the digests of cookies' values: with another pepper, all sessions end. */
-  readonly pepper: string;
-  /** As AuthenticatorOptions. */
-  readonly maxAgeMs?: number | undefined;
-}
-
 const VALUE_BYTES = 32;
 /** The form of a cookie's value: VALUE_BYTES in base64url. */
 const VALUE = /^[A-Za-z0-9_-]{43}$/;
@@ -67,7 +59,17 @@ const NAME_BYTES = 60;
 const TARGET = "console session";
 
 /** Creates sessions. */
-export function createSessions({ database, pepper, maxAgeMs = MAX_AGE_MS }: SessionsOptions): Sessions {
+export function createSessions({
+  database,
+  pepper,
+  maxAgeMs = MAX_AGE_MS,
+}: {
+  readonly database: SessionDatabase;
+  /** Secret that keys the digests of cookies' values: with another pepper, all sessions end. */
+  readonly pepper: string;
+  /** As AuthenticatorOptions. */
+  readonly maxAgeMs?: number | undefined;
+}): Sessions {
   const cache = createRefreshingCache<string, KnownSession>({
     load: (digests) => findSessions(database, digests),
     maxAgeMs,

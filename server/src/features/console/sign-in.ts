@@ -22,15 +22,6 @@ export interface SignIn {
   out(request: IncomingMessage, response: ServerResponse, which: EndedSessions): Promise<void>;
 }
 
-export interface SignInOptions {
-  readonly site: ConsoleSite;
-  readonly sessions: Pick<Sessions, "start" | "end">;
-  readonly pipeline: Pick<Pipeline, "authenticate">;
-  readonly attempts: Attempts;
-  /** As AuthenticatorOptions. */
-  readonly pepper: string;
-}
-
 /** Several times the length of a body with an API key. */
 const MAX_BODY_BYTES = 1024;
 const BODY = v.object({ apiKey: v.string() });
@@ -43,7 +34,20 @@ const ROUTE: Pick<Route, "method" | "path" | "role"> = {
 };
 
 /** Creates the endpoints of the sign-in with a key, and of the sign-out. */
-export function createSignIn({ site, sessions, pipeline, attempts, pepper }: SignInOptions): SignIn {
+export function createSignIn({
+  site,
+  sessions,
+  pipeline,
+  attempts,
+  pepper,
+}: {
+  readonly site: ConsoleSite;
+  readonly sessions: Pick<Sessions, "start" | "end">;
+  readonly pipeline: Pick<Pipeline, "authenticate">;
+  readonly attempts: Attempts;
+  /** As AuthenticatorOptions. */
+  readonly pepper: string;
+}): SignIn {
   /** @throws Refusal unless a script of the page itself has sent the request. */
   function requireOwnPage(request: IncomingMessage): void {
     if (!site.canSignIn) throw invalidRequest("connection", UNPROTECTED);

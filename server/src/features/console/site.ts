@@ -19,15 +19,6 @@ export interface ConsoleSite extends PageSite {
 /** The session of a person who is signed in, and a sign-in at the issuer that has begun. */
 export type CookieName = "session" | "sign-in";
 
-export interface SiteOptions {
-  /** The public origin, if the server cannot know it: ONCEWARD_CONSOLE_ORIGIN. */
-  readonly origin: string | undefined;
-  /** Whether the server itself speaks TLS. */
-  readonly tls: boolean;
-  /** Whether the server can be reached from its own machine only. */
-  readonly loopback: boolean;
-}
-
 /**
  * Creates the site.
  *
@@ -36,7 +27,18 @@ export interface SiteOptions {
  * - `__Host-`: https://www.rfc-editor.org/rfc/rfc6265bis#section-4.1.3.2; the browser accepts such a cookie only from this
  *   host itself and only by https.
  */
-export function createConsoleSite({ origin, tls, loopback }: SiteOptions): ConsoleSite {
+export function createConsoleSite({
+  origin,
+  tls,
+  loopback,
+}: {
+  /** The public origin, if the server cannot know it: ONCEWARD_CONSOLE_ORIGIN. */
+  readonly origin: string | undefined;
+  /** Whether the server itself speaks TLS. */
+  readonly tls: boolean;
+  /** Whether the server can be reached from its own machine only. */
+  readonly loopback: boolean;
+}): ConsoleSite {
   const isSecure = origin === undefined ? tls : origin.startsWith("https:");
   const prefix = isSecure ? "__Host-onceward-" : "onceward-";
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;

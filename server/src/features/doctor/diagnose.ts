@@ -5,13 +5,10 @@ import { type Pooler, probePooler, whyPgBouncerSwitchIsMissing } from "../../cor
 import { backlogCheck } from "./checks/backlog.ts";
 import { clocksCheck } from "./checks/clocks.ts";
 import { connectionsCheck } from "./checks/connections.ts";
-import { engineCheck } from "./checks/engine.ts";
-import { pepperCheck } from "./checks/pepper.ts";
-import { poolerCheck } from "./checks/pooler.ts";
-import { postgresSettingsCheck } from "./checks/postgres-settings.ts";
 import { privilegesCheck } from "./checks/privileges.ts";
 import { redisCheck } from "./checks/redis.ts";
-import { schemaCheck } from "./checks/schema.ts";
+import { engineCheck, pepperCheck, schemaCheck } from "./checks/schema.ts";
+import { poolerCheck, postgresSettingsCheck } from "./checks/settings.ts";
 import { standbysCheck } from "./checks/standbys.ts";
 import { tablesCheck } from "./checks/tables.ts";
 import { type Finding, findingOf, type Observation, type Severity } from "./findings.ts";
@@ -73,19 +70,21 @@ export async function diagnoseAlone(config: Config, checks: readonly Check[]): P
   }
 }
 
-export interface DiagnoseOptions {
+/**
+ * Makes every check, one after another, and returns what they found. A check that fails or takes too long
+ * becomes a finding, and hides no other. Changes nothing, and never rejects.
+ */
+export async function diagnose({
+  config,
+  runnerFor,
+  checks,
+}: {
   readonly config: Config;
   /** Returns the runner of statements, once it is known whether there is a pooler in between. */
   readonly runnerFor: (pooler: Pooler) => Runner;
   /** The checks of other features. */
   readonly checks: readonly Check[];
-}
-
-/**
- * Makes every check, one after another, and returns what they found. A check that fails or takes too long
- * becomes a finding, and hides no other. Changes nothing, and never rejects.
- */
-export async function diagnose({ config, runnerFor, checks }: DiagnoseOptions): Promise<Diagnosis> {
+}): Promise<Diagnosis> {
   const startedAtMs = performance.now();
   const findings: Finding[] = [];
   const passed: string[] = [];

@@ -10,16 +10,20 @@ import { entryFormat } from "./entry-format.ts";
 import { createRecordEncryption, type RecordEncryption } from "./record-encryption.ts";
 import { createReencryption } from "./reencryption.ts";
 
-interface EncryptionOptions {
-  readonly metrics: Pick<Metrics, "unreadableRecords">;
-  readonly log: Logger;
-}
-
 /** The metric counts each record that cannot be decrypted; the log has one line per interval. */
 const WARNING_INTERVAL_MS = 60_000;
 
 /** Returns the encryption at rest as configured; without keys it encrypts nothing. */
-function configuredEncryption(config: Config, { metrics, log }: EncryptionOptions): RecordEncryption {
+function configuredEncryption(
+  config: Config,
+  {
+    metrics,
+    log,
+  }: {
+    readonly metrics: Pick<Metrics, "unreadableRecords">;
+    readonly log: Logger;
+  },
+): RecordEncryption {
   let warnedAtMs = Number.NEGATIVE_INFINITY;
   // `readConfig` accepts only a text that can be parsed.
   const keyring = parseKeyring(config.ONCEWARD_ENCRYPTION_KEYS ?? "") ?? NO_KEYS;

@@ -99,7 +99,7 @@ const UNTRACED: TracedParts = {
 
 /** Returns host, port and name of the database, as far as its URL has them: without user and password. */
 function databaseAttributes(databaseUrl: string): TracingOptions["database"] {
-  // Without a host, as with `?host=/run/postgresql`, it is no URL of the URL standard.
+  // Without a host, as with `?host=/run/postgresql`, it is not a URL of the URL standard.
   const { hostname = "", port = "", pathname = "" } = URL.parse(databaseUrl) ?? {};
   return {
     ...(hostname !== "" && { "server.address": hostname }),

@@ -98,7 +98,7 @@ describe("a usage meter", () => {
     expect(meter.take(1000)).toEqual([]);
   });
 
-  test("counts repeats by how late they arrive after the first claim, which is no repeat", () => {
+  test("counts repeats by how late they arrive after the first claim, which is not a repeat", () => {
     const meter = createUsageMeter(() => {});
     meter.claimed(CHARGE, { ...CLAIMED, attempt: 1 }, 1000);
     meter.claimed(CHARGE, IN_PROGRESS, 1500);

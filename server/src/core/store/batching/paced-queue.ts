@@ -16,11 +16,6 @@ export interface PacedQueue {
   readonly waiting: number;
 }
 
-export interface PacedQueueOptions {
-  /** Maximum tasks at once. */
-  readonly width: number;
-}
-
 /** Maximum queued tasks. A single lane may queue half of it. A call has one task queued at a time. */
 const MAX_WAITING = 2000;
 /** Shorter rests are added up before they are taken, because timers are no more precise. */
@@ -37,7 +32,12 @@ interface QueuedTask {
 }
 
 /** Each slot rests for as long as its task ran, so that the database has half of the time for other work. */
-export function createPacedQueue({ width }: PacedQueueOptions): PacedQueue {
+export function createPacedQueue({
+  width,
+}: {
+  /** Maximum tasks at once. */
+  readonly width: number;
+}): PacedQueue {
   const queue = new FairQueue<QueuedTask>({
     maxItems: MAX_WAITING,
     weightOf: () => 1,

@@ -22,7 +22,7 @@ export interface Shards {
   /** Reads again where the shards are, and tries the nodes that did not answer. */
   refresh(): Promise<void>;
   /** Returns the number of nodes that did not answer their last statement. */
-  awayNodes(): number;
+  unreachableNodes(): number;
   /** Closes the connections to the nodes, as Pool.close. */
   close(limitMs?: number): Promise<void>;
 }

@@ -7,7 +7,11 @@ export interface Turns {
   request(start: () => Promise<void>): void;
 }
 
-export interface TurnsOptions {
+/** Creates turns. Waiting requests are bounded by the queues: each has one at most. */
+export function createTurns({
+  width,
+  tasks = 1,
+}: {
   /** Maximum turns at once. */
   readonly width: number;
   /**
@@ -15,10 +19,7 @@ export interface TurnsOptions {
    * the event loop. Unset: one.
    */
   readonly tasks?: number;
-}
-
-/** Creates turns. Waiting requests are bounded by the queues: each has one at most. */
-export function createTurns({ width, tasks = 1 }: TurnsOptions): Turns {
+}): Turns {
   const waiting: (() => Promise<void>)[] = [];
   let running = 0;
   let isGathering = false;

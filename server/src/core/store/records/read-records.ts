@@ -143,7 +143,8 @@ export async function findResolved(
   { pool, shards }: RecordsDatabase,
   ids: readonly RecordId[],
 ): Promise<ReadonlySet<number>> {
-  if (shards === undefined || shards.awayNodes() === 0) return new Set(await resolvedAmong(pool.run, ids));
+  if (shards === undefined || shards.unreachableNodes() === 0)
+    return new Set(await resolvedAmong(pool.run, ids));
   const byShard = Map.groupBy(ids.keys(), (index) => shards.of((ids[index] as RecordId).key));
   const found = await Promise.allSettled(
     Array.from(byShard, async ([shard, indexes]) => {

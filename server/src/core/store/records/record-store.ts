@@ -25,16 +25,6 @@ export interface RecordStore {
   readonly read: ReadRecords;
 }
 
-/** What commands, tools and tests leave at its default. */
-export interface RecordStoreParts {
-  readonly values?: RecordValues;
-  /** Undefined on a plain Postgres. */
-  readonly shards?: Shards | undefined;
-  readonly databaseClock?: DatabaseClock;
-  readonly tokenFloor?: TokenFloor;
-  readonly recordLoss?: RecordLoss;
-}
-
 /** Creates the operations on records. One per replica, because larger batches are more efficient. */
 export function createRecordStore(
   pool: Pool,
@@ -45,7 +35,14 @@ export function createRecordStore(
     databaseClock = UNCHECKED_CLOCK,
     tokenFloor = createTokenFloor(),
     recordLoss = createRecordLoss(),
-  }: RecordStoreParts = {},
+  }: {
+    readonly values?: RecordValues;
+    /** Undefined on a plain Postgres. */
+    readonly shards?: Shards | undefined;
+    readonly databaseClock?: DatabaseClock;
+    readonly tokenFloor?: TokenFloor;
+    readonly recordLoss?: RecordLoss;
+  } = {},
 ): RecordStore {
   const database: RecordsDatabase = { pool, shards };
   const fillResult = createFillResult(database, values, limiter);

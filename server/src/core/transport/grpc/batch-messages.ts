@@ -83,7 +83,7 @@ export function frameAnswer(id: number, output: DescMessage, reply: Message): Bu
 /**
  * Encodes the answer to a batch that was refused as a whole.
  *
- * @throws the error, if it is no FailedCall with a Refusal.
+ * @throws the error, if it is not a FailedCall with a Refusal.
  */
 export function frameRefusal(id: number, failure: unknown): Buffer {
   const { error: cause, requestId } =

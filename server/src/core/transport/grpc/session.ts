@@ -38,7 +38,7 @@ type SessionState =
   | { readonly name: "active" }
   /**
    * GOAWAY has been sent: HTTP/2 refuses new streams, and open ones may finish until `cutTimer` fires. There
-   * are no keepalive PINGs: Node cancels the PINGs of a session that closes. The session ends when its last
+   * are not keepalive PINGs: Node cancels the PINGs of a session that closes. The session ends when its last
    * stream closes.
    */
   | { readonly name: "draining"; readonly cutTimer: NodeJS.Timeout }
@@ -192,11 +192,6 @@ export interface SlowRequests {
   stop(): void;
 }
 
-export interface SlowRequestsOptions {
-  /** Time from a request's headers to its last byte; its stream is closed up to a quarter of this later. */
-  readonly timeoutMs: number;
-}
-
 /**
  * Without this limit, streams that send headers and then nothing would fill memory for as long as their
  * connection lives. One timer serves all streams. They are kept in the order of their start, so that a check
@@ -205,7 +200,12 @@ export interface SlowRequestsOptions {
  * The limit holds for streaming calls too: a reflection client that keeps its stream open longer must open
  * another one.
  */
-export function createSlowRequests({ timeoutMs }: SlowRequestsOptions): SlowRequests {
+export function createSlowRequests({
+  timeoutMs,
+}: {
+  /** Time from a request's headers to its last byte; its stream is closed up to a quarter of this later. */
+  readonly timeoutMs: number;
+}): SlowRequests {
   const openedAtMs = new Map<ServerHttp2Stream, number>();
 
   function forget(this: ServerHttp2Stream): void {

@@ -17,7 +17,7 @@ import { pageSize, replyPage } from "../pages.ts";
 import type { OperatorOptions, OperatorRpcs } from "./options.ts";
 import { checkName } from "./tenant-requests.ts";
 
-const AWAY = "database_away";
+const UNREACHABLE = "database_away";
 
 /** Returns the RPCs for the state of the replicas and for audit events. */
 export function createServerInfoHandlers({
@@ -27,14 +27,14 @@ export function createServerInfoHandlers({
   replicaState,
 }: OperatorOptions): OperatorRpcs<"listAuditEvents" | "getServerInfo" | "listReplicas"> {
   /** Reads the facts; without the database, returns those of the last heartbeat. */
-  async function findFacts(): Promise<ServerFacts & { readonly isAway: boolean }> {
+  async function findFacts(): Promise<ServerFacts & { readonly isUnreachable: boolean }> {
     const known = replicaState.lastBeaten() ?? { schemaVersion: "", replicas: 0 };
-    if (replicaState.degraded().includes(AWAY)) return { ...known, isAway: true };
+    if (replicaState.degraded().includes(UNREACHABLE)) return { ...known, isUnreachable: true };
     try {
-      return { ...(await readServerFacts(pool)), isAway: false };
+      return { ...(await readServerFacts(pool)), isUnreachable: false };
     } catch (error) {
       if (!isRefusal(error, "DATABASE_UNAVAILABLE")) throw error;
-      return { ...known, isAway: true };
+      return { ...known, isUnreachable: true };
     }
   }
 
@@ -48,13 +48,13 @@ export function createServerInfoHandlers({
     },
 
     async getServerInfo() {
-      const { schemaVersion, replicas, isAway } = await findFacts();
+      const { schemaVersion, replicas, isUnreachable } = await findFacts();
       const reasons = replicaState.degraded();
       return create(GetServerInfoResponseSchema, {
         version: VERSION,
         schemaVersion,
         config: { ...redactedConfig },
-        degraded: isAway && !reasons.includes(AWAY) ? [AWAY, ...reasons] : [...reasons],
+        degraded: isUnreachable && !reasons.includes(UNREACHABLE) ? [UNREACHABLE, ...reasons] : [...reasons],
         replicas,
         replicaId: replicaState.id,
       });

@@ -1,27 +1,10 @@
 import { MAX_REASON_BYTES, NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
-import { boundsInForce } from "../../../core/domain/policy-bounds.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
 import { requireServed, type TenantResource } from "../../../core/domain/tenant.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import type { Snapshot } from "../../../core/store/tenants/audit-events.ts";
 import { lockTenant } from "../../../core/store/tenants/tenants.ts";
-import type { CreateTenantRequest } from "../../../gen/onceward/v1/operator_pb.ts";
-import { checkBounds, parseLimits, parsePolicy } from "../policy-messages.ts";
-
-/** Parses a request for a tenant. @throws Refusal INVALID_REQUEST with every violation. */
-export function parseNewTenant({
-  tenant,
-}: CreateTenantRequest): Pick<TenantResource, "name" | "policy" | "bounds" | "quotas"> {
-  const violations = new Violations();
-  const name = tenant?.name ?? "";
-  checkName("tenant.name", name, violations);
-  const limits = parseLimits(tenant ?? {}, violations);
-  checkBounds(limits.bounds, violations);
-  const policy = parsePolicy(tenant?.policy, boundsInForce(limits.bounds), violations);
-  violations.throwIfAny();
-  return { name, policy, ...limits };
-}
 
 /** Adds a violation for a name that no tenant can have. */
 export function checkName(field: string, name: string, violations: Violations): void {

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call } from "../../../core/calls/call.ts";
 import { fieldsOf } from "../../../core/domain/policy.ts";
+import { boundsInForce } from "../../../core/domain/policy-bounds.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
 import { Violations } from "../../../core/messages/violations.ts";
@@ -13,6 +14,7 @@ import {
 } from "../../../core/store/tenants/tenants.ts";
 import {
   CreateTenantApiKeyResponseSchema,
+  type CreateTenantRequest,
   CreateTenantResponseSchema,
   ListTenantsResponseSchema,
   OperatorServiceGetTenantResponseSchema,
@@ -24,19 +26,20 @@ import { apiKeyMessage, parseApiKeyTerms } from "../api-key-messages.ts";
 import { recordChange } from "../audited-change.ts";
 import { makeApiKey } from "../new-api-key.ts";
 import { pageSize, replyPage } from "../pages.ts";
-import { checkBounds, type Limits, maskedLimits, mergeLimits, parseLimits } from "../policy-messages.ts";
+import {
+  checkBounds,
+  type Limits,
+  maskedLimits,
+  mergeLimits,
+  parseLimits,
+  parsePolicy,
+} from "../policy-messages.ts";
 import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 import type { OperatorOptions, OperatorRpcs } from "./options.ts";
-import {
-  checkName,
-  limitsSnapshot,
-  lockChangeableTenant,
-  parseNewTenant,
-  tenantNotFound,
-} from "./tenant-requests.ts";
+import { checkName, limitsSnapshot, lockChangeableTenant, tenantNotFound } from "./tenant-requests.ts";
 
 /** Returns the RPCs that create tenants, return them, and set their limits. */
-export function createTenantHandlers({
+export function createTenantsHandlers({
   pool,
   pageTokens,
   changes,
@@ -117,6 +120,20 @@ export function createTenantHandlers({
       return create(CreateTenantApiKeyResponseSchema, { apiKey: apiKeyMessage(key), secret });
     },
   };
+}
+
+/** Parses a request for a tenant. @throws Refusal INVALID_REQUEST with every violation. */
+function parseNewTenant({
+  tenant,
+}: CreateTenantRequest): Pick<TenantResource, "name" | "policy" | "bounds" | "quotas"> {
+  const violations = new Violations();
+  const name = tenant?.name ?? "";
+  checkName("tenant.name", name, violations);
+  const limits = parseLimits(tenant ?? {}, violations);
+  checkBounds(limits.bounds, violations);
+  const policy = parsePolicy(tenant?.policy, boundsInForce(limits.bounds), violations);
+  violations.throwIfAny();
+  return { name, policy, ...limits };
 }
 
 /** Stores a tenant's new limits with their audit event, or only returns them for `validate_only`. */

@@ -1,13 +1,24 @@
 import { create } from "@bufbuild/protobuf";
 import { loadPolicies } from "../../../core/calls/authority.ts";
 import type { Call } from "../../../core/calls/call.ts";
+import {
+  FINGERPRINT_BYTES,
+  MAX_CHECKPOINT_NAME_BYTES,
+  MAX_KEY_BYTES,
+  MAX_OWNER_BYTES,
+  NAMESPACE_PATTERN,
+} from "../../../core/domain/limits.ts";
 import type { LiveRecord } from "../../../core/domain/record.ts";
 import { policyFor } from "../../../core/domain/tenant.ts";
 import { recordMessage } from "../../../core/messages/record-messages.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import { RecordSchema } from "../../../gen/onceward/v1/record_pb.ts";
-import { ListRecordsResponseSchema } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import { Record_State, RecordSchema } from "../../../gen/onceward/v1/record_pb.ts";
+import {
+  type ListRecordsRequest,
+  ListRecordsRequest_Order,
+  ListRecordsResponseSchema,
+} from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import {
   type AmbiguousCursor,
   BEFORE_ALL_AMBIGUOUS,
@@ -23,8 +34,7 @@ import {
 import { type Cursor, pageSize, replyPage, type Scope, scanUntil } from "../pages.ts";
 import { findKey } from "../store/find-key.ts";
 import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
-import { administeredNamespace } from "./own-tenant.ts";
-import { parseRecordFilter, parseRecordOrder, type RecordOrder } from "./record-requests.ts";
+import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
 
 /** Returns the RPC that searches records. */
 export function createListRecords({
@@ -56,6 +66,91 @@ export function createListRecords({
       });
     },
   };
+}
+
+/** Parses the filter of a list. Adds a violation for everything that is malformed. @throws Refusal NAMESPACE_DENIED. */
+function parseRecordFilter(request: ListRecordsRequest, call: Call, violations: Violations): RecordFilter {
+  const { namespace, keyPrefix } = request;
+  if (namespace !== "" && !NAMESPACE_PATTERN.test(namespace)) {
+    violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
+  }
+  violations.text("key_prefix", keyPrefix, { maxBytes: MAX_KEY_BYTES });
+  violations.text("owner", request.owner, { maxBytes: MAX_OWNER_BYTES });
+  violations.text("checkpoint", request.checkpoint, { maxBytes: MAX_CHECKPOINT_NAME_BYTES });
+  if (request.fingerprint.byteLength > 0 && request.fingerprint.byteLength !== FINGERPRINT_BYTES) {
+    violations.add("fingerprint", `must have ${FINGERPRINT_BYTES} bytes`);
+  }
+  const filter = {
+    namespace: namespace === "" ? undefined : namespace,
+    state: parseState(request.state, violations),
+    keyPrefix,
+    key: request.key,
+    claimedAfterMs: violations.timestampMs("claimed_after", request.claimedAfter),
+    claimedBeforeMs: violations.timestampMs("claimed_before", request.claimedBefore),
+    owner: request.owner,
+    fingerprint: request.fingerprint.byteLength === 0 ? undefined : request.fingerprint,
+    leaseExpiredBeforeMs: violations.timestampMs("lease_expired_before", request.leaseExpiredBefore),
+    checkpoint: request.checkpoint,
+  };
+  if (request.key !== "") checkAlone(request, violations);
+  const tenant = namespace === "" ? administeredTenant(call) : administeredNamespace(call, namespace);
+  return { tenantId: tenant.id, ...filter };
+}
+
+/** Adds a violation for every field that `key` excludes: it finds a record, and the other fields select from a list. */
+function checkAlone(request: ListRecordsRequest, violations: Violations): void {
+  violations.text("key", request.key, { maxBytes: MAX_KEY_BYTES });
+  const others = {
+    state: request.state !== Record_State.UNSPECIFIED,
+    key_prefix: request.keyPrefix !== "",
+    claimed_after: request.claimedAfter !== undefined,
+    claimed_before: request.claimedBefore !== undefined,
+    owner: request.owner !== "",
+    checkpoint: request.checkpoint !== "",
+    fingerprint: request.fingerprint.byteLength > 0,
+    lease_expired_before: request.leaseExpiredBefore !== undefined,
+    order: request.order !== ListRecordsRequest_Order.UNSPECIFIED,
+  };
+  for (const [field, isSet] of Object.entries(others)) {
+    if (isSet) violations.add(field, "must not be set with key");
+  }
+}
+
+/** An order of a list of records: by namespace and key, or by the end of the lease. */
+type RecordOrder = "key" | "leaseExpiry";
+
+/** Parses the order of a list. Adds a violation for an unknown one, or one that the request's state does not have. */
+function parseRecordOrder({ order, state }: ListRecordsRequest, violations: Violations): RecordOrder {
+  switch (order) {
+    case ListRecordsRequest_Order.UNSPECIFIED:
+      return "key";
+    case ListRecordsRequest_Order.LEASE_EXPIRY:
+      if (state !== Record_State.AMBIGUOUS) {
+        violations.add("order", "ORDER_LEASE_EXPIRY needs the state STATE_AMBIGUOUS");
+      }
+      return "leaseExpiry";
+    default:
+      violations.add("order", "must be an order of records");
+      return "key";
+  }
+}
+
+function parseState(state: Record_State, violations: Violations): RecordFilter["state"] {
+  switch (state) {
+    case Record_State.UNSPECIFIED:
+      return undefined;
+    case Record_State.IN_PROGRESS:
+      return "inProgress";
+    case Record_State.COMPLETED:
+      return "completed";
+    case Record_State.RELEASED:
+      return "released";
+    case Record_State.AMBIGUOUS:
+      return "ambiguous";
+    default:
+      violations.add("state", "must be a state of a record");
+      return undefined;
+  }
 }
 
 /** How the records of a list are searched in an order. */

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { loadPolicies } from "../../../core/calls/authority.ts";
-import { parseLookup } from "../../../core/claims/messages.ts";
+import type { Call } from "../../../core/calls/call.ts";
+import { parseLookup, parsing } from "../../../core/claims/messages.ts";
 import { attemptsOf } from "../../../core/domain/attempt.ts";
 import { onlyValue } from "../../../core/domain/operation.ts";
 import { type LiveRecord, recordName } from "../../../core/domain/record.ts";
@@ -12,6 +13,7 @@ import { withoutValues } from "../../../core/store/records/record-row.ts";
 import type { Snapshot } from "../../../core/store/tenants/audit-events.ts";
 import {
   GetRecordResponseSchema,
+  type ResolveRecordRequest,
   ResolveRecordResponseSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { type ResolveCommand, recordToChange } from "../../jobs/resolution.ts";
@@ -20,7 +22,7 @@ import { recordChange } from "../audited-change.ts";
 import { readAttempts } from "../store/read-attempts.ts";
 import { providerLinks } from "./list-records.ts";
 import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
-import { parseResolve } from "./record-requests.ts";
+import { parseReason, parseResolution } from "./resolution-requests.ts";
 
 /** Returns the RPCs for one record. */
 export function createRecordHandlers({
@@ -81,6 +83,16 @@ export function createRecordHandlers({
       return create(ResolveRecordResponseSchema, record && { record: replyRecord(record, command) });
     },
   };
+}
+
+/** Parses a resolution. @throws Refusal INVALID_REQUEST with every violation; NAMESPACE_DENIED; RESULT_TOO_LARGE. */
+function parseResolve(request: ResolveRecordRequest, { principal }: Call): ResolveCommand {
+  const { id, policy, violations } = parsing(request, principal);
+  const { reason, fencingToken } = request;
+  parseReason(reason, violations);
+  if (fencingToken < 0n) violations.add("fencing_token", "must be a token that Claim returned, or 0");
+  const resolution = parseResolution(request.resolution, policy, violations);
+  return { id, resolution, reason, fencingToken: fencingToken === 0n ? undefined : fencingToken };
 }
 
 /** Returns the record with the payload of the request where the database did not return the result's payload. */

@@ -27,7 +27,7 @@ import { recordJobMessage } from "../tenant-messages.ts";
 import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredNamespace, administeredTenant, lockOwnTenant, tenantOfNamespace } from "./own-tenant.ts";
 import { newRecordJob } from "./record-jobs.ts";
-import { parseReason, parseResolution } from "./record-requests.ts";
+import { parseReason, parseResolution } from "./resolution-requests.ts";
 
 /** The count stops this long before the call's deadline, so that its answer arrives in time. */
 const REPLY_MARGIN_MS = 1000;

@@ -3,8 +3,8 @@ import { ADMINISTRATION_CONNECTIONS } from "../../../core/store/batching/adminis
 import type { Runner } from "../../../core/store/pool.ts";
 import { readServerFacts } from "../../../core/store/server-facts.ts";
 import type { Check } from "../check.ts";
-import { readPostgresSettings } from "../facts/settings.ts";
 import type { Observation } from "../findings.ts";
+import { readPostgresSettings } from "./settings.ts";
 
 /** How many connections Postgres accepts from the service's role. */
 interface ConnectionLimits {

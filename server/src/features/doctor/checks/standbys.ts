@@ -1,7 +1,7 @@
 import type { Runner } from "../../../core/store/pool.ts";
 import type { Check } from "../check.ts";
-import { readPostgresSettings } from "../facts/settings.ts";
 import type { Observation } from "../findings.ts";
+import { readPostgresSettings } from "./settings.ts";
 
 /** A standby's connection. */
 interface Standby {

@@ -38,7 +38,7 @@ function candidate(observations: Observations, retentionS: number, options = OPT
   const found = adviseRetention(observations, options).candidates.find(
     (each) => each.retentionS === retentionS,
   );
-  if (found === undefined) throw new Error(`${retentionS} s is no candidate`);
+  if (found === undefined) throw new Error(`${retentionS} s is not a candidate`);
   return found;
 }
 

@@ -125,7 +125,7 @@ describe.each([
   test.each([
     ["keys are repeated", { shapes }],
     ["keys are repeated late", { ...WITHOUT_REPEATS, shapes, late: { sum: 80, seen: 80, squares: 80 } }],
-    ["other keys are no fewer", { ...WITHOUT_REPEATS, shapes: fewer }],
+    ["other keys are not fewer", { ...WITHOUT_REPEATS, shapes: fewer }],
   ])("is not suspected if %s", (_, changes) => {
     expect(suspectedKinds(seen(changes))).toEqual([]);
   });

@@ -258,7 +258,7 @@ function fieldsOf(table: Table | "tenants", row: string): Readonly<Record<string
   try {
     fields = JSON.parse(row);
   } catch {
-    throw new Error(`a row of ${table} is no JSON`);
+    throw new Error(`a row of ${table} is not JSON`);
   }
   if (
     typeof fields !== "object" ||
@@ -266,7 +266,7 @@ function fieldsOf(table: Table | "tenants", row: string): Readonly<Record<string
     Array.isArray(fields) ||
     Object.keys(fields).length === 0
   )
-    throw new Error(`a row of ${table} is no JSON object with columns`);
+    throw new Error(`a row of ${table} is not a JSON object with columns`);
   return fields as Readonly<Record<string, unknown>>;
 }
 

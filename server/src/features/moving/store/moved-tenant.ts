@@ -31,7 +31,7 @@ const tenantLine = v.object({
   name: v.string(),
   /** The newest migration: both installations need the same. */
   schemaVersion: v.string(),
-  /** Tells whether two peppers are the same. */
+  /** Equal marks mean equal peppers. */
   pepperMark: v.string(),
   /** A fencing token above every one that the tenant has, as a decimal number. */
   tokenFloor: v.pipe(v.string(), v.regex(/^\d{1,16}$/), v.check(isSafe, "a fencing token is below 2^53")),
@@ -83,7 +83,7 @@ export function parseLine(text: string): MovedLine {
   try {
     json = JSON.parse(text);
   } catch {
-    throw new Error("a line is no JSON");
+    throw new Error("a line is not JSON");
   }
   const { success, output, issues } = v.safeParse(line, json);
   if (success) return output;

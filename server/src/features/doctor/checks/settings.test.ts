@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { PostgresSettings } from "../facts/settings.ts";
-import { judgeSettings } from "./postgres-settings.ts";
+import { judgeSettings, type PostgresSettings } from "./settings.ts";
 
 const SOUND = {
   server_version: "15.0",

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createDepthOf } from "./key-sample.ts";
+import { createDepthOf } from "./key-sampler.ts";
 
 /** As `select hashtextextended(key, 81985529216486895)` says: test/store/insight.test.ts asks Postgres. */
 const SEED = 81985529216486895n;
