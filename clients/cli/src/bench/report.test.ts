@@ -30,7 +30,7 @@ test("the limit is the quota that refuses, or else errors, the program's process
   expect(limitOf({ ...FIGURE, errors: { NO_ANSWER: 1 }, processors: 0.9 }, undefined)).toMatch(
     /^this program's processor/,
   );
-  expect(limitOf(FIGURE, undefined)).toMatch(/^latency: 64 callers, each of which waits 31\.5 ms/);
+  expect(limitOf(FIGURE, undefined)).toMatch(/^latency: 64 at once, each of which waits 31\.5 ms/);
 });
 
 test("the table has one line for each phase, and one for its limit", () => {

@@ -36,7 +36,7 @@ export function limitOf(figure: Measured, quotas: Quotas | undefined): string {
   if (total(errors) > done / 100) return `errors: ${countsOf(errors)}`;
   if (processors >= BUSY_PROCESSORS)
     return `this program's processor (${processors.toFixed(2)} of one): run it on several machines at once for more`;
-  return `latency: ${callers} callers, each of which waits ${p50Ms.toFixed(1)} ms for an answer. More --callers show whether the service has more`;
+  return `latency: ${callers} at once, each of which waits ${p50Ms.toFixed(1)} ms for an answer. More --callers show whether the service has more`;
 }
 
 function total(counts: Readonly<Record<string, number>>): number {

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
+import { availableParallelism, loadavg } from "node:os";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { createOnceward, type Onceward } from "@onceward/client";
 import { createTenantAdmin, parseDurationMs, type Tenant, type TenantAdmin } from "@onceward/client/admin";
@@ -104,12 +105,21 @@ async function runBench(
     output.value({ phases: limited, interrupted: stop.signal.aborted }, () =>
       describeFigures(figures, quotas),
     );
+    output.remark(busyMachine());
     if (stop.signal.aborted)
       throw new Outcome(EXIT.refused, "Interrupted. The bench's namespace and key are removed.");
   } finally {
     process.off("SIGINT", interrupt);
     process.off("SIGTERM", interrupt);
   }
+}
+
+/** Returns a remark if more programs want a processor of this machine than it has: they slow the callers down. */
+function busyMachine(): string {
+  const [load = 0] = loadavg();
+  const processors = availableParallelism();
+  if (load <= processors) return "";
+  return `onceward: this machine is busy (load ${load.toFixed(1)} on ${processors} processors): the figures are too low\n`;
 }
 
 /** Returns what is measured. The last phase repeats keys that the one before it completed. */
