@@ -38,6 +38,7 @@ const SHORTEST_PAUSE_MS = 10;
  * Lets callers repeat a phase's operation, each as soon as its last one is answered, for a time.
  *
  * @param signal ends the phase; operations in flight are awaited.
+ * @throws any error of an operation that is no OncewardError; no further operation begins.
  */
 export async function measure(
   phase: Phase,
@@ -50,11 +51,12 @@ export async function measure(
   const errors: Record<string, number> = {};
   let begun = 0;
   let done = 0;
+  let isBroken = false;
   const startMs = performance.now();
   const endMs = startMs + durationMs;
   const processor = process.cpuUsage();
   const call = async () => {
-    while (!signal.aborted && begun < phase.maxOperations && performance.now() < endMs) {
+    while (!signal.aborted && !isBroken && begun < phase.maxOperations && performance.now() < endMs) {
       const index = begun++;
       const sentMs = performance.now();
       try {
@@ -64,7 +66,10 @@ export async function measure(
         const at = Math.min(Math.max(step, 0), STEPS - 1);
         counts[at] = (counts[at] ?? 0) + 1;
       } catch (error) {
-        if (!(error instanceof OncewardError)) throw error;
+        if (!(error instanceof OncewardError)) {
+          isBroken = true;
+          throw error;
+        }
         const into = error.reason.startsWith("QUOTA_") ? refused : errors;
         into[error.reason] = (into[error.reason] ?? 0) + 1;
         await pause(Math.max(error.retryDelayMs ?? 0, SHORTEST_PAUSE_MS), endMs, signal);

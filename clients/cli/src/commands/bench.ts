@@ -25,7 +25,7 @@ const DEFAULT_DURATION_MS = 15_000;
 const MIN_DURATION_MS = 300;
 const MAX_DURATION_MS = 10 * 60_000;
 const MAX_CALLERS = 4096;
-/** Above it a request is longer than the service accepts. */
+/** Half of the largest result that a policy allows by default. */
 const MAX_RESULT_BYTES = 32 * 1024;
 /** The records that a phase makes at most: a GiB of the database with the default result. */
 const MAX_OPERATIONS = 1_000_000;
