@@ -1,6 +1,7 @@
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { cachedHelm } from "../../test/helpers/chart/tools.ts";
+import type { Addresses } from "./addresses.ts";
 import { run } from "./commands.ts";
 import { extractCommit, type Stage } from "./stage.ts";
 
@@ -18,14 +19,26 @@ export function packProto(stage: Stage, outDir: string): Promise<string> {
   return packFiles(stage, "onceward-proto", ["proto", "buf.yaml", "LICENSE"], outDir);
 }
 
-/** Packs the chart with Helm, or, where there is none, with tar in Helm's layout. Returns the file's name. */
+/**
+ * Packs the chart with Helm, or, where there is none, with tar in Helm's layout. Its default image is the released one. Returns the
+ * file's name.
+ */
 export async function packChart(stage: Stage, outDir: string): Promise<string> {
   const name = `onceward-${stage.version}.tgz`;
   const helm = await cachedHelm();
   const charts = join(stage.dir, "deploy/helm");
+  const values = join(charts, "onceward/values.yaml");
+  await writeFile(values, releasedValues(await readFile(values, "utf8"), stage.addresses));
   if (helm !== undefined) await run(charts, [helm, "package", "onceward", "--destination", outDir]);
   else await tar(stage, charts, ["--exclude=onceward/ci", "onceward"], join(outDir, name));
   return name;
+}
+
+/** Returns the chart's values with the address of the released image. @throws Error if they do not name the image of a checkout. */
+export function releasedValues(values: string, { image }: Addresses): string {
+  const local = "\n  repository: onceward-server\n";
+  if (!values.includes(local)) throw new Error("values.yaml does not name the image onceward-server");
+  return values.replace(local, `\n  repository: ${image}\n`);
 }
 
 async function packFiles(

@@ -3,12 +3,10 @@ import { join } from "node:path";
 import { ROOT, run } from "./commands.ts";
 import type { Stage } from "./stage.ts";
 
-export const GO_MODULE = "github.com/onceward/onceward/clients/go";
-
 /** Packs the Go client as the proxy of modules does, without the module of its tests. Returns the file's name. */
-export async function packGoModule({ commit, version }: Stage, outDir: string): Promise<string> {
+export async function packGoModule({ commit, version, addresses }: Stage, outDir: string): Promise<string> {
   const name = `onceward-go-${version}.zip`;
-  const prefix = `--prefix=${GO_MODULE}@v${version}/`;
+  const prefix = `--prefix=${addresses.goModule}@v${version}/`;
   const output = `--output=${join(outDir, name)}`;
   const tree = `${commit}:clients/go`;
   await run(ROOT, ["git", "archive", "--format=zip", prefix, output, tree, "--", ".", ":(exclude)inboxtest"]);

@@ -12,8 +12,7 @@ type Manifest = Readonly<Record<string, unknown>>;
  */
 export async function packPackages(stage: Stage, outDir: string): Promise<ReadonlyMap<string, string>> {
   const tarballs = new Map<string, string>();
-  const { repository } = JSON.parse(await readFile(join(stage.dir, "package.json"), "utf8"));
-  const source = { repositoryUrl: repository, commit: stage.commit };
+  const source = { repositoryUrl: stage.addresses.repository, commit: stage.commit };
   for (const workspace of PACKAGE_DIRS) {
     const dir = join(stage.dir, workspace);
     const file = join(dir, "package.json");
@@ -49,7 +48,7 @@ export async function packPackages(stage: Stage, outDir: string): Promise<Readon
 }
 
 /**
- * Returns the manifest of a released package. It names the commit, and the repository's page if there is one. The server's points to the compiled program, because
+ * Returns the manifest of a released package. It names the commit and the repository's page. The server's points to the compiled program, because
  * Node runs no TypeScript below `node_modules`, and contains the console's page and the OpenAPI document; in the repository it is private, so that its sources are never published.
  */
 export function releasedManifest(
@@ -61,9 +60,11 @@ export function releasedManifest(
     bin: { "onceward-server": "dist/main.js" },
     files: ["dist", "migrations", "console", "openapi.yaml"],
   };
-  const pages = repositoryUrl !== undefined && {
+  return {
+    ...released,
+    ...compiled,
     homepage: `${repositoryUrl}/tree/${commit}/${folder}#readme`,
     repository: { type: "git", url: `git+${repositoryUrl}.git`, directory: folder },
+    gitHead: commit,
   };
-  return { ...released, ...compiled, ...pages, gitHead: commit };
 }

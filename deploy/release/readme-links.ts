@@ -9,23 +9,20 @@ const CODE_OR_LINK =
 
 /** Where the files of a released commit can be read. */
 export interface Source {
-  /** The `repository` of the root package.json: the address of the repository's page. Undefined: it has none. */
-  readonly repositoryUrl: string | undefined;
+  /** The address of the repository's page. */
+  readonly repositoryUrl: string;
   readonly commit: string;
 }
 
 /**
- * Returns a README for a registry's page, where links to files beside it lead nowhere: they become links to the released
- * commit, or, without a page of the repository, the paths of the files.
+ * Returns a README for a registry's page, where links to files beside it lead nowhere: they become links to the released commit.
  *
  * @param folder the README's folder, from the root of the repository.
  */
 export function releasedReadme(text: string, folder: string, { repositoryUrl, commit }: Source): string {
   return text.replaceAll(CODE_OR_LINK, (found, label?: string, target?: string, anchor = "") => {
     if (label === undefined || target === undefined) return found;
-    const path = posix.join(folder, target);
-    if (repositoryUrl !== undefined) return `[${label}](${repositoryUrl}/blob/${commit}/${path}${anchor})`;
-    return path.endsWith(label.replaceAll("`", "")) ? `\`${path}\`` : `${label} (\`${path}\`)`;
+    return `[${label}](${repositoryUrl}/blob/${commit}/${posix.join(folder, target)}${anchor})`;
   });
 }
 

@@ -1,5 +1,6 @@
 import { mkdir, readdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
+import { type Addresses, addressesOf } from "./addresses.ts";
 import { ROOT, run } from "./commands.ts";
 
 /** The files of a commit in a folder of their own, in which packages are built. */
@@ -10,6 +11,7 @@ export interface Stage {
   /** Time of the commit, in ISO 8601. */
   readonly committedAt: string;
   readonly version: string;
+  readonly addresses: Addresses;
 }
 
 /** The packages of a release by their folders, each after those that it is built with. */
@@ -32,8 +34,8 @@ export async function stageCommit(dir: string): Promise<Stage> {
   await mkdir(dir, { recursive: true });
   await extractCommit(commit, [], dir);
   await linkPackages(dir);
-  const { version } = JSON.parse(await readFile(join(dir, "package.json"), "utf8"));
-  return { dir, commit, committedAt, version };
+  const { version, repository } = JSON.parse(await readFile(join(dir, "package.json"), "utf8"));
+  return { dir, commit, committedAt, version, addresses: addressesOf(repository) };
 }
 
 /** Extracts files of a commit that match pathspecs of git into an existing folder. */

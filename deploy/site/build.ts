@@ -2,17 +2,19 @@ import { execFileSync } from "node:child_process";
 import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
 import { apiReference } from "./api-reference.ts";
 import { GROUPS } from "./pages.ts";
 import { stagePages } from "./stage.ts";
 
 /**
- * `npm run docs`: builds the site into `deploy/site/dist/` from the Markdown of the repository and the proto files. It installs the
- * generator first, which is 100 MB that nothing else needs.
+ * `npm run docs [-- --base /onceward/]`: builds the site into `deploy/site/dist/` from the Markdown of the repository and the proto files,
+ * for the root of a web server or the folder `--base` of one. It installs the generator first, which is 100 MB that nothing else needs.
  */
 const SITE = fileURLToPath(new URL(".", import.meta.url));
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const STAGE = join(SITE, ".build");
+const { base } = parseArgs({ options: { base: { type: "string", default: "/" } } }).values;
 
 execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: SITE, stdio: "inherit" });
 await rm(STAGE, { recursive: true, force: true });
@@ -24,9 +26,13 @@ await writeFile(
 const { repository } = JSON.parse(await readFile(join(ROOT, "package.json"), "utf8"));
 const pages = GROUPS.flatMap((group) => group.pages);
 await stagePages(pages, { root: ROOT, target: STAGE, repository });
-execFileSync(process.execPath, [join(SITE, "node_modules/vitepress/bin/vitepress.js"), "build", SITE], {
-  stdio: "inherit",
-});
+execFileSync(
+  process.execPath,
+  [join(SITE, "node_modules/vitepress/bin/vitepress.js"), "build", SITE, "--base", base],
+  {
+    stdio: "inherit",
+  },
+);
 await writeTextPages();
 
 /** Adds each page as Markdown, and `llms.txt`, which lists them, for readers that are programs: llmstxt.org. */
@@ -34,9 +40,11 @@ async function writeTextPages(): Promise<void> {
   const dist = join(SITE, "dist");
   for (const { slug } of pages) await cp(join(STAGE, `${slug}.md`), join(dist, `${slug}.md`));
   const lists = GROUPS.map(({ title, pages: listed }) =>
-    [`## ${title}`, "", ...listed.map((page) => `- [${page.title}](/${page.slug}.md): ${page.about}`)].join(
-      "\n",
-    ),
+    [
+      `## ${title}`,
+      "",
+      ...listed.map((page) => `- [${page.title}](${base}${page.slug}.md): ${page.about}`),
+    ].join("\n"),
   );
   const about =
     "> Idempotency as a service: ask before a side effect, report afterwards, and it happens once.";

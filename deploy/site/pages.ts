@@ -42,6 +42,13 @@ export const GROUPS: readonly Group[] = [
       "the client, and its guards for HTTP, RPC and queues",
     ),
     page("clients/python/README.md", "python", "Python", "the client for blocking code and asyncio"),
+    page("clients/go/README.md", "go", "Go", "the client, with guards for net/http and grpc-go"),
+    page(
+      "clients/http-proxy/README.md",
+      "http-proxy",
+      "HTTP proxy",
+      "guard an unmodified HTTP service in any language",
+    ),
     page(
       "clients/README.md",
       "other-languages",
@@ -64,6 +71,10 @@ export const GROUPS: readonly Group[] = [
   group("Recipes", [
     recipe("payments", "Charge a card", "an Express endpoint whose clients disconnect and send again"),
     recipe("webhooks", "Receive webhooks", "signed events of GitHub, each delivered twice"),
+    guide("emails", "Send e-mails", "which key, and what a crash does to a mail"),
+    guide("cron", "Scheduled jobs", "a job that several machines start"),
+    guide("imports", "Import files", "a key for each row, and a file that is uploaded twice"),
+    guide("queues", "Consume a queue", "which adapter, which key, when to acknowledge"),
     recipe("rabbitmq", "RabbitMQ", "a worker that charges orders from a queue"),
     recipe("kafka", "Kafka", "a worker that charges orders from a topic"),
     recipe("nats", "NATS JetStream", "a worker that charges orders from a stream"),
@@ -84,6 +95,7 @@ export const GROUPS: readonly Group[] = [
     guide("kubernetes", "Kubernetes shutdown", "pods that stop in the middle"),
   ]),
   group("Coming from", [
+    guide("from-stripe", "Stripe's keys", "what they cover, and what is left to you"),
     guide("from-redis", "Redis SET NX", "replace a lock in Redis"),
     guide("from-a-table", "A table of your own", "replace a table of processed ids"),
     guide("from-powertools", "Powertools for Lambda", "replace its idempotency utility"),

@@ -8,8 +8,8 @@ export interface Staging {
   readonly root: string;
   /** The folder that the generator reads. */
   readonly target: string;
-  /** The address of the repository's page, for links to files that are not pages; undefined if it has none. */
-  readonly repository: string | undefined;
+  /** The address of the repository's page, for links to files that are not pages. */
+  readonly repository: string;
 }
 
 /** A link or an image; its text may contain brackets. */
@@ -20,7 +20,7 @@ const CODE_BLOCK = /(^ *```[\s\S]*?^ *```$)/gm;
 
 /**
  * Writes every page for the generator, under its slug. A link to another page leads to that page; a link to any other file of the
- * repository leads to the repository's page, or becomes its text if there is none; pictures are copied.
+ * repository leads to the repository's page; pictures are copied.
  *
  * @throws Error if a link leads to a file that does not exist.
  */
@@ -58,7 +58,6 @@ export async function stagePages(pages: readonly Page[], staging: Staging): Prom
       const slug = slugs.get(file) ?? slugs.get(join(file, "README.md"));
       const suffix = anchor === undefined ? "" : `#${anchor}`;
       if (slug !== undefined) return `[${label}](/${slug}${suffix})`;
-      if (staging.repository === undefined) return label;
       return `[${label}](${staging.repository}/${extname(file) === "" ? "tree" : "blob"}/main/${file}${suffix})`;
     }
   }

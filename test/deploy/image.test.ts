@@ -1,13 +1,14 @@
 import { chmod, copyFile, mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { type BuiltImage, buildImage } from "../../deploy/release/image.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { complete } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { proxyDatabase } from "../helpers/database/database-proxy.ts";
-import { type BuiltImage, buildImage } from "../helpers/deploy/image.ts";
 import { runInImage, serveImage } from "../helpers/deploy/image-container.ts";
-import { describeWithPrograms } from "../helpers/deploy/programs.ts";
+import { describeWithPrograms, programPath } from "../helpers/deploy/programs.ts";
 import { makeCertificate, tlsSettings } from "../helpers/network/certificates.ts";
 import { settingsFor } from "../helpers/processes/serve.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
@@ -16,6 +17,8 @@ import { createTenant } from "../helpers/servers/tenants.ts";
 const BUILD_TIMEOUT_MS = 30 * 60_000;
 /** What `npm ci` installs for the server; a new package of the server changes it. */
 const MAX_PACKAGES = 140;
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 let image: BuiltImage;
 let database: TestDatabase;
@@ -29,7 +32,8 @@ async function filesUnder(dir: string): Promise<readonly string[]> {
 describeWithPrograms(["buildah", "debootstrap"], "the image", () => {
   beforeAll(async () => {
     database = await createTestDatabase();
-    image = await buildImage();
+    const programs = { buildah: programPath("buildah"), debootstrap: programPath("debootstrap") };
+    image = await buildImage(ROOT, programs);
   }, BUILD_TIMEOUT_MS);
   afterAll(async () => {
     await image?.remove();
@@ -103,6 +107,28 @@ describeWithPrograms(["buildah", "debootstrap"], "the image", () => {
     // Even directories that everybody may write to are read-only.
     expect(await runInImage(image, ["sh", "-c", find])).toBe("");
     await expect(runInImage(image, ["touch", "/onceward/file"])).rejects.toThrow(/Read-only file system/);
+  });
+
+  test("runs the commands of the page that starts it alone, up to a claim", async () => {
+    const proxied = await proxyDatabase(database.url);
+    const page = await readFile(new URL("../../deploy/README.md", import.meta.url), "utf8");
+    const [, section = ""] = /^## The image alone\n([\s\S]*?)^## /m.exec(page) ?? [];
+    const [, format = ""] = /^printf '(.*)' "\$\(openssl/m.exec(section) ?? [];
+    const lines = format.replaceAll("\\n", "\n").replace("%s", "p".repeat(64)).trim().split("\n");
+    const settings = Object.fromEntries(lines.map((line) => line.split(/=(.*)/s).slice(0, 2)));
+    expect(Object.keys(settings)).toEqual(["DATABASE_URL", "ONCEWARD_API_KEY_PEPPER"]);
+    const runs = [...section.matchAll(/^docker run .* onceward-server ?(.*)$/gm)].map(([, args = ""]) => args);
+    expect(runs).toEqual(["migrate", "tenant-key --tenant acme", ""]);
+    // The network is this machine's, and the database has its pepper: other names, other ports.
+    const here = { ...settings, ...settingsFor(proxied.url) };
+    const [migrate = "", tenantKey = ""] = runs;
+    expect(await runInImage(image, [...image.entrypoint, ...migrate.split(" ")], here)).toContain("current");
+    const printed = await runInImage(image, [...image.entrypoint, ...tenantKey.split(" ")], here);
+    const [apiKey = ""] = /ow_\S+/.exec(printed) ?? [];
+    const server = await serveImage(image, { ...here, ONCEWARD_HOST: "127.0.0.1", ONCEWARD_DRAIN_DELAY: "0s" });
+    onTestFinished(() => server.kill());
+    await complete(connectClient(server, apiKey, "Connect with JSON"));
+    expect(await server.stop()).toBe(0);
   });
 
   describe.each(["without TLS", "with TLS"])("%s", (mode) => {

@@ -5,9 +5,10 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
-import { contextPathspecs } from "../../deploy/release/archives.ts";
+import { addressesOf } from "../../deploy/release/addresses.ts";
+import { contextPathspecs, releasedValues } from "../../deploy/release/archives.ts";
 import { changelogSection } from "../../deploy/release/changelog.ts";
-import { contextProblems } from "../../deploy/release/checks/image-context.ts";
+import { contextProblems } from "../../deploy/release/checks/image.ts";
 import { licenceProblems } from "../../deploy/release/checks/licences.ts";
 import { publishProblems, typeProblems } from "../../deploy/release/checks/package-problems.ts";
 import { secretProblems } from "../../deploy/release/checks/secrets.ts";
@@ -88,15 +89,17 @@ test("a README's links work on a registry's page: they lead to the released comm
       "[the server](https://forge.example/onceward/blob/0a1b/server/README.md#api), " +
       "[`a`](https://forge.example/onceward/blob/0a1b/clients/cli/a), [x](#x), [y](https://y.example).\n",
   );
-  expect(releasedReadme(readme, "clients/cli", { repositoryUrl: undefined, commit })).toBe(
-    "See `clients/cli/api.md`, the server (`server/README.md`), `clients/cli/a`, [x](#x), [y](https://y.example).\n",
-  );
   const code = "```ts\nconst [a](b) = 1;\n```\nand `[c](d)`\n";
-  expect(releasedReadme(code, "server", { repositoryUrl: undefined, commit })).toBe(code);
+  expect(releasedReadme(code, "server", { repositoryUrl: "https://forge.example/onceward", commit })).toBe(
+    code,
+  );
   for (const folder of PACKAGE_DIRS) {
     const text = await readFile(join(ROOT, folder, "README.md"), "utf8");
     expect(relativeLinks(text)).not.toEqual([]);
-    const released = releasedReadme(text, folder, { repositoryUrl: undefined, commit });
+    const released = releasedReadme(text, folder, {
+      repositoryUrl: "https://forge.example/onceward",
+      commit,
+    });
     expect(relativeLinks(released)).toEqual([]);
     expect(released.match(/\]\((?!https?:|#)/g)).toBeNull();
   }
@@ -126,7 +129,8 @@ const LOCK: Lock = {
 
 test("a bill of materials has what is installed in production, nested versions and peers included", () => {
   const packages = productionPackages(LOCK, "app");
-  const stage = { dir: "", commit: "c", committedAt: "2030-01-01T00:00:00Z", version: "1.0.0" };
+  const addresses = addressesOf("https://github.com/acme/once");
+  const stage = { dir: "", commit: "c", committedAt: "2030-01-01T00:00:00Z", version: "1.0.0", addresses };
   const bom = bomOf(packages, "app", stage);
   expect(bom).toMatchObject({
     bomFormat: "CycloneDX",
@@ -264,27 +268,36 @@ test("the repository's .dockerignore is translated; a form that cannot be is ref
 });
 
 test("a released manifest names the commit and the repository's page, and the server's its compiled program", () => {
-  const source = { commit: "c0", repositoryUrl: undefined, folder: "server" };
-  const server = releasedManifest(
-    { name: "s", private: true, bin: { "onceward-server": "src/main.ts" } },
-    source,
-  );
-  expect(server).toEqual({
+  const source = { commit: "c0", repositoryUrl: "https://forge.example/onceward" };
+  const pagesOf = (directory: string) => ({
+    homepage: `https://forge.example/onceward/tree/c0/${directory}#readme`,
+    repository: { type: "git", url: "git+https://forge.example/onceward.git", directory },
+    gitHead: "c0",
+  });
+  const server = { name: "s", private: true, bin: { "onceward-server": "src/main.ts" } };
+  expect(releasedManifest(server, { ...source, folder: "server" })).toEqual({
     name: "s",
     bin: { "onceward-server": "dist/main.js" },
     files: ["dist", "migrations", "console", "openapi.yaml"],
-    gitHead: "c0",
+    ...pagesOf("server"),
   });
-  const page = { repositoryUrl: "https://forge.example/onceward", folder: "clients/typescript" };
-  expect(releasedManifest({ name: "c", files: ["dist"] }, { ...source, ...page })).toEqual({
-    name: "c",
-    files: ["dist"],
-    homepage: "https://forge.example/onceward/tree/c0/clients/typescript#readme",
-    repository: {
-      type: "git",
-      url: "git+https://forge.example/onceward.git",
-      directory: "clients/typescript",
-    },
-    gitHead: "c0",
+  const client = { name: "c", files: ["dist"] };
+  expect(releasedManifest(client, { ...source, folder: "clients/typescript" })).toEqual({
+    ...client,
+    ...pagesOf("clients/typescript"),
   });
+});
+
+test("the released chart pulls the released image", async () => {
+  const values = await readFile(join(ROOT, "deploy/helm/onceward/values.yaml"), "utf8");
+  const addresses = addressesOf("https://github.com/acme/once");
+  expect(addresses).toEqual({
+    repository: "https://github.com/acme/once",
+    image: "ghcr.io/acme/onceward-server",
+    charts: "ghcr.io/acme/charts",
+    goModule: "github.com/acme/once/clients/go",
+  });
+  expect(releasedValues(values, addresses)).toContain("\n  repository: ghcr.io/acme/onceward-server\n");
+  expect(() => releasedValues("image: {}", addresses)).toThrow("does not name the image");
+  expect(() => addressesOf(undefined)).toThrow("repository is not");
 });

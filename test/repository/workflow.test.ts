@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { PACKAGE_DIRS } from "../../deploy/release/stage.ts";
 
 interface Step {
   readonly uses?: string;
@@ -8,14 +9,17 @@ interface Step {
 }
 
 interface Job {
-  readonly if?: string;
+  readonly uses?: string;
+  readonly environment?: string;
+  readonly permissions?: unknown;
   readonly needs?: readonly string[];
   readonly container?: string;
   readonly "timeout-minutes"?: number;
-  readonly steps: readonly Step[];
+  readonly steps?: readonly Step[];
 }
 
 interface Workflow {
+  readonly on: unknown;
   readonly permissions: unknown;
   readonly jobs: Readonly<Record<string, Job>>;
 }
@@ -27,18 +31,68 @@ const workflows = readdirSync(new URL(".github/workflows", root)).map((name) => 
   return { name, text, workflow: parse(text) as Workflow };
 });
 const ci = workflows.find(({ name }) => name === "ci.yml")?.workflow.jobs ?? {};
-const commandsOf = (job: Job | undefined) => job?.steps.flatMap(({ run }) => run ?? []) ?? [];
+const commandsOf = (job: Job | undefined) => job?.steps?.flatMap(({ run }) => run ?? []) ?? [];
 const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
 
-test("the forge runs .ci/run as root, and for a tag the release as a dry run", () => {
+test("the forge runs .ci/run as root", () => {
   expect(commandsOf(ci.check)).toContain(".ci/run");
   expect(ci.check?.container).toMatch(/^node:\d+-bookworm$/);
   expect(statSync(new URL(".ci/run", root)).mode & 0o100).toBe(0o100);
-  expect(ci.release).toMatchObject({
-    needs: ["check", "chart"],
-    if: "startsWith(github.ref, 'refs/tags/v')",
+});
+
+describe("a release", () => {
+  const { on, jobs } = workflows.find(({ name }) => name === "release.yml")?.workflow ?? {};
+  const publishing = Object.entries(jobs ?? {}).filter(([name]) => name.startsWith("publish-"));
+
+  test("begins with a tag, and publishes only after all checks, the dry run and a maintainer's approval", () => {
+    expect(on).toEqual({ push: { tags: ["v*"] } });
+    expect(jobs?.ci?.uses).toBe("./.github/workflows/ci.yml");
+    expect(jobs?.files?.needs).toEqual(["ci"]);
+    expect(commandsOf(jobs?.files).slice(0, 2)).toEqual([
+      "npm ci",
+      'npm run release:dry -- --tag "$GITHUB_REF_NAME"',
+    ]);
+    expect(jobs?.image?.needs).toEqual(["files"]);
+    expect(jobs?.docs?.needs).toEqual(["ci"]);
+    for (const [name, job] of publishing) {
+      expect([name, job.environment]).toEqual([name, "release"]);
+      expect(
+        job.needs?.every((needed) => ["image", "docs"].includes(needed) || needed.startsWith("publish-")),
+      ).toBe(true);
+    }
   });
-  expect(commandsOf(ci.release)).toEqual(["npm ci", 'npm run release:dry -- --tag "$GITHUB_REF_NAME"']);
+
+  test("publishes every package, the image, the chart, the Python client and the Go module", () => {
+    const commands = publishing.flatMap(([, job]) => commandsOf(job)).join("\n");
+    const [, names = ""] = /for name in (.*); do\n *npm publish .*--provenance/.exec(commands) ?? [];
+    const packages = PACKAGE_DIRS.map((dir) => JSON.parse(read(`${dir}/package.json`)).name);
+    expect(names.split(" ").map((name) => `@onceward/${name}`)).toEqual(packages);
+    expect(commands).toMatch(/imagetools create/);
+    expect(commands).toMatch(/cosign sign --yes --recursive/);
+    expect(commands).toMatch(/helm push/);
+    expect(commands).toMatch(/refs\/tags\/clients\/go\/\$GITHUB_REF_NAME/);
+    expect(publishing.flatMap(([, job]) => job.steps ?? []).map(({ uses }) => uses?.split("@")[0])).toContain(
+      "pypa/gh-action-pypi-publish",
+    );
+  });
+
+  test("gives each job only the rights that it needs, and no job a stored secret", () => {
+    const rights = Object.fromEntries(
+      Object.entries(jobs ?? {}).map(([name, { permissions }]) => [name, permissions]),
+    );
+    const identity = { "id-token": "write", attestations: "write" };
+    expect(rights).toEqual({
+      ci: undefined,
+      files: { contents: "read", ...identity },
+      image: { packages: "write" },
+      "publish-image-and-chart": { packages: "write", ...identity },
+      "publish-npm": { "id-token": "write" },
+      "publish-pypi": { "id-token": "write" },
+      docs: undefined,
+      "publish-docs": { pages: "write", "id-token": "write" },
+      "publish-files": { contents: "write" },
+    });
+  });
 });
 
 test("every suite of package.json runs for a change or at night, and every script that runs exists", () => {
@@ -47,19 +101,33 @@ test("every suite of package.json runs for a change or at night, and every scrip
   const run = [...text.matchAll(/npm (?:run )?(test\b[\w:-]*|[\w:-]+)/g)].map(([, script]) => script);
   const suites = Object.keys(scripts).filter((name) => /^(test|chaos|fuzz|measure|demo$)/.test(name));
   expect(suites.filter((name) => !run.includes(name))).toEqual([]);
-  expect(run.filter((name) => name !== "ci" && !(name !== undefined && name in scripts))).toEqual([]);
+  expect(
+    run.filter(
+      (name) =>
+        !["ci", "install", "publish"].includes(String(name)) && !(name !== undefined && name in scripts),
+    ),
+  ).toEqual([]);
 });
 
-test.each(workflows)(
-  "the jobs of $name may only read, publish nothing, and are bounded in time",
+test.each(workflows.filter(({ name }) => name !== "release.yml"))(
+  "the jobs of $name may only read, and publish nothing",
   ({ workflow }) => {
-    expect(workflow.permissions).toEqual({ contents: "read" });
     for (const job of Object.values(workflow.jobs)) {
       expect(job).not.toHaveProperty("permissions");
-      expect(job["timeout-minutes"]).toBeLessThanOrEqual(90);
       expect(
-        commandsOf(job).filter((command) => /publish|docker push|helm push|secrets\./.test(command)),
+        commandsOf(job).filter((command) => /publish|docker push|helm push|gh release/.test(command)),
       ).toEqual([]);
+    }
+  },
+);
+
+test.each(workflows)(
+  "the jobs of $name may only read unless they say so, know no stored secret, and are bounded in time",
+  ({ workflow, text }) => {
+    expect(workflow.permissions).toEqual({ contents: "read" });
+    expect(text).not.toContain("secrets.");
+    for (const job of Object.values(workflow.jobs)) {
+      if (job.uses === undefined) expect(job["timeout-minutes"]).toBeLessThanOrEqual(90);
       // A text of an event in a command would be run.
       expect(commandsOf(job).filter((command) => command.includes("${{"))).toEqual([]);
     }
@@ -69,8 +137,9 @@ test.each(workflows)(
 test.each(workflows)(
   "actions of $name are named by the hash of a commit, with its version beside it",
   ({ text }) => {
-    const uses = [...text.matchAll(/uses: (.*)/g)].map(([, action]) => action);
+    const uses = [...text.matchAll(/uses: ([^.].*)/g)].map(([, action]) => action);
     expect(uses.length).toBeGreaterThan(0);
-    for (const action of uses) expect(action).toMatch(/^actions\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
+    for (const action of uses)
+      expect(action).toMatch(/^(actions|sigstore|pypa)\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
   },
 );

@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { adviceCommand } from "./commands/advice.ts";
 import { auditCommands } from "./commands/audit.ts";
+import { benchCommand } from "./commands/bench.ts";
 import { completionCommand, completionWordsCommand } from "./commands/completion.ts";
 import { doctorCommand } from "./commands/connection-doctor.ts";
 import { httpProxyCommand } from "./commands/http-proxy.ts";
@@ -86,6 +87,7 @@ export function createProgram(host: Host): Command {
     usageCommands(host),
     adviceCommand(host),
     watchCommand(host),
+    benchCommand(host),
     lookupCommand(host),
     whoAmICommand(host),
     doctorCommand(host),

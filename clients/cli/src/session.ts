@@ -21,6 +21,8 @@ const ROLES: ReadonlyMap<unknown, KeyRole> = new Map<unknown, KeyRole>([
 export interface Session<Client> {
   readonly host: Host;
   readonly client: Client;
+  /** The service's URL. */
+  readonly address: string;
   /** Identifies the command's calls in the server's log. */
   readonly requestId: string;
   /** The options of every call. */
@@ -48,7 +50,8 @@ export function sessions<Client extends { close(): void }>(
     async (...given: [...Args, Command]) => {
       const globals: GlobalOptions = (given.at(-1) as Command).optsWithGlobals();
       const requestId = `cli-${randomUUID()}`;
-      const client = connect(await resolveCredentials(host, globals, role));
+      const credentials = await resolveCredentials(host, globals, role);
+      const client = connect(credentials);
       const call: CallOptions = {
         timeoutMs: CALL_TIMEOUT_MS,
         headers: { "x-request-id": requestId },
@@ -56,6 +59,7 @@ export function sessions<Client extends { close(): void }>(
       const session = {
         host,
         client,
+        address: credentials.address,
         requestId,
         call,
         output: new Output(host, globals.json === true),

@@ -5,7 +5,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { ROOT, run } from "../commands.ts";
-import { GO_MODULE } from "../languages.ts";
 
 /** Where the service listens, and the key of its demo tenant's caller. */
 interface Demo {
@@ -22,24 +21,24 @@ const CALLER_KEY = /caller's key +(\S+)/;
  * Installs the Go module from a folder that is a proxy of modules, outside the repository, and runs the five lines of its README
  * against a service. Returns what did not work. @throws Error if they fail.
  */
-export function goProblems(zip: string, version: string): Promise<readonly string[]> {
+export function goProblems(zip: string, version: string, goModule: string): Promise<readonly string[]> {
   return withDemo(async (demo, dir) => {
-    const versions = join(dir, "proxy", GO_MODULE, "@v");
+    const versions = join(dir, "proxy", goModule, "@v");
     await mkdir(versions, { recursive: true });
     await copyFile(zip, join(versions, `v${version}.zip`));
     await writeFile(join(versions, "list"), `v${version}\n`);
     await writeFile(join(versions, `v${version}.info`), JSON.stringify({ Version: `v${version}` }));
-    const module = await run(dir, ["unzip", "-p", zip, `${GO_MODULE}@v${version}/go.mod`]);
+    const module = await run(dir, ["unzip", "-p", zip, `${goModule}@v${version}/go.mod`]);
     await writeFile(join(versions, `v${version}.mod`), module);
     await writeFile(join(dir, "main.go"), await firstProgram("clients/go/README.md", "go", demo));
     const { GOPROXY: proxies = "https://proxy.golang.org,direct" } = process.env;
     const env = {
       GOPROXY: `file://${join(dir, "proxy")},${proxies}`,
-      GONOSUMDB: GO_MODULE,
+      GONOSUMDB: goModule,
       ONCEWARD_API_KEY: demo.key,
     };
     await run(dir, ["go", "mod", "init", "example.com/billing"], env);
-    await run(dir, ["go", "get", `${GO_MODULE}@v${version}`], env);
+    await run(dir, ["go", "get", `${goModule}@v${version}`], env);
     await run(dir, ["go", "mod", "tidy"], env);
     return differs("the Go client", await run(dir, ["go", "run", "."], env));
   });

@@ -1,6 +1,9 @@
+import { readFileSync } from "node:fs";
 import { defineConfig } from "vitepress";
 import { VERSION } from "../../../server/src/version.ts";
 import { GROUPS } from "../pages.ts";
+
+const { repository } = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8"));
 
 /** Anchors as the forge makes them, so that a link to a heading works there and here. */
 function slugify(heading: string): string {
@@ -51,7 +54,13 @@ export default defineConfig({
       { text: "Playground", link: "/playground" },
       { text: "API", link: "/api" },
       { text: "Runbook", link: "/runbook" },
-      { text: VERSION, link: "/changelog" },
+      {
+        text: VERSION,
+        items: [
+          { text: "Changelog", link: "/changelog" },
+          { text: "Other versions", link: `${repository}/releases` },
+        ],
+      },
     ],
     sidebar: GROUPS.map(({ title, pages }) => ({
       text: title,

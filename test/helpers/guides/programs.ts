@@ -74,6 +74,91 @@ await retry(invoice);
 assert.deepEqual([effects, reviewed], [1, 1]);
 `,
   },
+  "emails.md": {
+    before: `
+import { createHash } from "node:crypto";
+const hashOf = (text: string) => createHash("sha256").update(text).digest("hex");
+const sent: string[] = [];
+const mailer = {
+  send: async ({ to, messageId }: { to: string; messageId: string; template: string; data: object }) => {
+    sent.push(to);
+    return { id: messageId };
+  },
+};
+`,
+    after: `
+assert.deepEqual(sent, ["ada@example.com"]);
+const second: string = await sendReceipt("bob@example.com");
+assert.match(second, /^[\\w-]{43}$/);
+assert.deepEqual(sent, ["ada@example.com", "bob@example.com"]);
+`,
+  },
+  "cron.md": {
+    before: `
+let settled = 0;
+let isDown = false;
+const ledger = {
+  settle: async (_day: string) => ++settled,
+  report: async (day: string, _: object) => {
+    if (isDown) throw new Error("down");
+    return { day, ...(await happen()) };
+  },
+};
+`,
+    after: `
+await closeDay("2026-03-01");
+assert.deepEqual([settled, effects], [1, 1]);
+// A machine that dies after its checkpoint.
+isDown = true;
+testing.faults.failNext("release", "INTERNAL");
+await assert.rejects(closeDay("2026-03-02"), { message: "down" });
+await assert.rejects(closeDay("2026-03-02"), { name: "InProgressError" });
+isDown = false;
+testing.clock.advance(60_000);
+await closeDay("2026-03-02");
+assert.deepEqual([settled, effects], [2, 2]);
+`,
+  },
+  "imports.md": {
+    before: `
+interface Row { readonly file: string; readonly line: number; readonly cents: number }
+const rows: Row[] = Array.from({ length: 250 }, (_, line) => ({ file: "f1", line, cents: line }));
+const failed: unknown[] = [];
+const accounts = {
+  credit: async ({ line }: Row) => {
+    if (line === 120 && effects < 250) throw new Error("down");
+    return happen();
+  },
+};
+`,
+    after: `
+assert.deepEqual([effects, failed.length], [249, 2]);
+effects = 250;
+await importFile(rows);
+assert.deepEqual([effects, failed.length], [251, 2]);
+await importFile([{ file: "f1", line: 0, cents: 99 }]);
+assert.match(String(failed[2]), /fingerprint/i);
+`,
+  },
+  "queues.md": {
+    before: `
+interface Message { readonly orderId: string; readonly body: Order; ack(): Promise<void> }
+let acknowledged = 0;
+const message: Message = { orderId: order.id, body: order, ack: async () => void acknowledged++ };
+`,
+    after: `
+await handle(message);
+await handle(message);
+assert.deepEqual([effects, acknowledged], [1, 2]);
+`,
+  },
+  "from-stripe.md": {
+    before: `
+const stripe = { charges: { create: async (..._: readonly unknown[]) => ({ id: "ch_" + ++effects }) } };
+const mailer = { send: happen };
+`,
+    after: `assert.deepEqual(charge, { id: "ch_1" }); assert.equal(effects, 2);`,
+  },
   "outages.md": {
     before: `const index = happen; testing.faults.failNext("claim", "DATABASE_UNAVAILABLE", 1);`,
     after: `assert.equal(effects, 2); assert.equal(unguarded, 0);`,

@@ -27,7 +27,7 @@ export function apiReport(surface: Surface): string {
     const texts = own.filter((declaration) => needed.has(declaration)).map(({ source }) => source);
     return texts.length === 0 ? [] : [section(`${module}.ts`, "ts", texts)];
   });
-  return [HEADER, ...entries, "# Declarations\n", ...modules.flat()].join("\n");
+  return [HEADER, ...entries, "## Declarations\n", ...modules.flat()].join("\n");
 }
 
 function section(title: string, language: string, lines: readonly string[]): string {

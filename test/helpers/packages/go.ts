@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { firstBlock } from "../processes/readme.ts";
 
 const run = promisify(execFile);
-const MODULE = "github.com/onceward/onceward/clients/go";
 export const GO_CLIENT = fileURLToPath(new URL("../../../clients/go", import.meta.url));
 /** The first build downloads and compiles gRPC, with the race detector on a machine that is busy. */
 export const GO_TIMEOUT_MS = 600_000;
@@ -28,6 +28,15 @@ export async function go(dir: string, args: readonly string[], env: NodeJS.Proce
   return stdout;
 }
 
+/** Returns the arguments of the README's `go mod edit`, for the copy of the client. @throws Error if it changed. */
+async function editOfReadme(): Promise<readonly string[]> {
+  const block = await firstBlock("clients/go/README.md", "sh");
+  const [, edit = "", ...then] = block.trim().split("\n");
+  if (!edit.endsWith("=../onceward/clients/go") || then.join() !== "go mod tidy")
+    throw new Error(`clients/go/README.md installs in another way: ${block}`);
+  return edit.replace("../onceward/clients/go", "./client").split(" ").slice(1);
+}
+
 /**
  * Makes an empty module outside the repository that requires a copy of the Go client's.
  *
@@ -47,7 +56,7 @@ export async function installGoClient(): Promise<GoEnvironment> {
     await cp(GO_CLIENT, join(dir, "client"), { recursive: true });
     await go(join(dir, "client"), ["mod", "download"]);
     await go(dir, ["mod", "init", "example.com/billing"]);
-    await go(dir, ["mod", "edit", `-require=${MODULE}@v0.0.0`, `-replace=${MODULE}=./client`]);
+    await go(dir, await editOfReadme());
   } catch (error) {
     await remove();
     if (NO_ANSWER.test(`${(error as { stderr?: string }).stderr}`))

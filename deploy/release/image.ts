@@ -4,10 +4,10 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { programPath } from "./programs.ts";
 
 const run = promisify(execFile);
-const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+/** The repository's folder, whose packages have Node. */
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Downloads of Debian and npm packages, and a build, on a busy machine. */
 const STEP_TIMEOUT_MS = 20 * 60_000;
 const BASE = "localhost/node-base";
@@ -17,11 +17,18 @@ const RELEASE = "bookworm";
 /** Debian's archive, which the base is made of. */
 const MIRROR = "http://deb.debian.org/debian";
 
+/** The paths of the programs that build an image without a container engine, as root. */
+export interface ImagePrograms {
+  readonly buildah: string;
+  readonly debootstrap: string;
+}
+
 /** The image of `deploy/Dockerfile`, built without a container engine, and laid out as a directory. */
 export interface BuiltImage {
   /** The root of the image's file system. */
   readonly root: string;
   readonly user: string;
+  readonly labels: Readonly<Record<string, string>>;
   readonly env: Readonly<Record<string, string>>;
   readonly entrypoint: readonly string[];
   readonly healthCheck: readonly string[];
@@ -32,28 +39,30 @@ export interface BuiltImage {
 /**
  * Builds the image with buildah, which runs the build's commands in a chroot. No image can be assumed to be
  * reachable, so the base is made here: a minimal Debian, with Node from the npm package and npm.
+ *
+ * @param context the folder that the Dockerfile copies from.
  */
-export async function buildImage(): Promise<BuiltImage> {
+export async function buildImage(context: string, programs: ImagePrograms): Promise<BuiltImage> {
   const dir = await mkdtemp(join(tmpdir(), "ow-image-"));
   try {
-    return await buildIn(dir);
+    return await buildIn(dir, context, programs);
   } catch (error) {
     await rm(dir, { recursive: true, force: true });
     throw error;
   }
 }
 
-async function buildIn(dir: string): Promise<BuiltImage> {
+async function buildIn(dir: string, context: string, programs: ImagePrograms): Promise<BuiltImage> {
   const buildah = async (...args: string[]) => {
     const store = ["--root", join(dir, "store"), "--runroot", join(dir, "run")];
     const env = { ...process.env, BUILDAH_ISOLATION: "chroot" };
-    const options = { cwd: ROOT, env, timeout: STEP_TIMEOUT_MS, maxBuffer: 64 * 1024 * 1024 };
-    return (await run(programPath("buildah"), [...store, ...args], options)).stdout.trim();
+    const options = { cwd: context, env, timeout: STEP_TIMEOUT_MS, maxBuffer: 64 * 1024 * 1024 };
+    return (await run(programs.buildah, [...store, ...args], options)).stdout.trim();
   };
   const container = async (image: string) => buildah("from", "--pull-never", image);
 
   const base = await buildah("from", "scratch");
-  await buildah("copy", "--quiet", base, await makeBase(dir), "/");
+  await buildah("copy", "--quiet", base, await makeBase(dir, programs), "/");
   await buildah("commit", "--quiet", base, BASE);
   await buildah("rm", base);
   const file = ["--file", "deploy/Dockerfile", "--format", "docker"];
@@ -67,6 +76,7 @@ async function buildIn(dir: string): Promise<BuiltImage> {
   return {
     root,
     user: config.User,
+    labels: config.Labels,
     env: Object.fromEntries(config.Env.map((text: string) => text.split("=", 2))),
     entrypoint: config.Entrypoint,
     healthCheck: config.Healthcheck.Test.slice(1),
@@ -76,16 +86,12 @@ async function buildIn(dir: string): Promise<BuiltImage> {
 }
 
 /** Makes the file system of the base, and returns its directory. */
-async function makeBase(dir: string): Promise<string> {
+async function makeBase(dir: string, { debootstrap }: ImagePrograms): Promise<string> {
   const base = join(dir, "base");
-  await run(
-    programPath("debootstrap"),
-    ["--variant=minbase", "--include=libatomic1", RELEASE, base, MIRROR],
-    {
-      timeout: STEP_TIMEOUT_MS,
-      maxBuffer: 64 * 1024 * 1024,
-    },
-  );
+  await run(debootstrap, ["--variant=minbase", "--include=libatomic1", RELEASE, base, MIRROR], {
+    timeout: STEP_TIMEOUT_MS,
+    maxBuffer: 64 * 1024 * 1024,
+  });
   const local = join(base, "usr/local");
   await cp(join(ROOT, "node_modules/node/bin/node"), join(local, "bin/node"));
   const npm = dirname(dirname(await realpath(await programInPath("npm"))));

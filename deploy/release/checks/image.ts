@@ -1,0 +1,49 @@
+import { existsSync, globSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { runInImage } from "../../../test/helpers/deploy/image-container.ts";
+import { canInstallPackages, findProgram } from "../../../test/helpers/processes/debian-packages.ts";
+import { buildImage, type ImagePrograms } from "../image.ts";
+
+/**
+ * Returns the programs that build an image without a container engine, or what is missing for it.
+ */
+export async function imagePrograms(): Promise<ImagePrograms | string> {
+  if (!canInstallPackages()) return "buildah needs root for its chroot";
+  const [buildah, debootstrap] = await Promise.all(["buildah", "debootstrap"].map(findProgram));
+  if (buildah === undefined || debootstrap === undefined) return "there is no buildah or debootstrap";
+  return { buildah, debootstrap };
+}
+
+/** Builds the image from its context and runs its program. Returns what did not work. @throws Error if it cannot be built. */
+export async function imageProblems(
+  context: string,
+  programs: ImagePrograms,
+  repository: string,
+): Promise<readonly string[]> {
+  const image = await buildImage(context, programs);
+  try {
+    const printed = await runInImage(image, [...image.entrypoint, "--help"]);
+    return [
+      ...(printed.includes("onceward-server COMMAND") ? [] : [`the image's program prints ${printed}`]),
+      ...(image.labels["org.opencontainers.image.source"] === repository
+        ? []
+        : ["the image lacks its source"]),
+      ...(image.user === "1000:1000" ? [] : [`the image runs as ${image.user}`]),
+    ];
+  } finally {
+    await image.remove();
+  }
+}
+
+/** Returns the files that the Dockerfile copies from the build context and that the context lacks. */
+export async function contextProblems(dir: string): Promise<readonly string[]> {
+  if (!existsSync(join(dir, "deploy/Dockerfile"))) return ["the context has no deploy/Dockerfile"];
+  const dockerfile = await readFile(join(dir, "deploy/Dockerfile"), "utf8");
+  const copies = [...dockerfile.matchAll(/^COPY (?!--from)(.*) \S+$/gm)];
+  const sources = copies.flatMap(([, paths = ""]) => paths.split(" "));
+  if (sources.length === 0) return ["the Dockerfile copies nothing"];
+  return sources
+    .filter((path) => globSync(path, { cwd: dir }).length === 0)
+    .map((path) => `the context lacks ${path}`);
+}
