@@ -93,8 +93,8 @@ const NOT_ON_CITUS = [
   "test/store/schema.test.ts",
   // A copy of the coordinator's database is no restore of a Citus.
   "test/cache/restore.test.ts",
-  // They set the coordinator's clock, and the nodes of the records have their own.
-  "test/{concurrency/tokens-from-the-clock,store/database-clock}.test.ts",
+  // It sets the coordinator's clock, and the nodes of the records have their own.
+  "test/store/database-clock.test.ts",
   // It searches the files of the coordinator, and exchanges values of records by a join.
   "test/store/encryption.test.ts",
   // They hold or refuse connections to the coordinator, and expect calls to wait or fail with them.

@@ -10,6 +10,7 @@ import type { Admin, Producer } from "kafkajs";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
 import { withKey } from "../../clients/typescript/src/kafkajs.ts";
 import { eventually, type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
+import { KEY_OF_2022 } from "../helpers/adapters/consumer-suite.ts";
 import { usePackedClient } from "../helpers/packages/packed-client.ts";
 import type { ConfluentWorkerLine, ConfluentWorkerSettings } from "./confluent-worker.ts";
 import { type RunningKafka, readDeadLetters, startKafka } from "./kafka.ts";
@@ -116,16 +117,19 @@ describe.runIf(confluent !== undefined)("A consumer of @confluentinc/kafka-javas
   test("a message that no retry can help goes to the dead-letter topic, and its offset moves on", async () => {
     await using guard = await newGuard();
     const topic = await newTopic();
+    await guard.refuseLateKeys();
     const { kinds, performed } = startWorker(guard, topic, "declined");
     await producer.send({ topic: topic.topic, messages: [{ value: "without a key" }] });
+    await topic.send(KEY_OF_2022, "too old");
     await topic.send("order-1", "declined");
-    await eventually(async () => expect(await topic.committedBy("declined")).toBe("2"));
+    await eventually(async () => expect(await topic.committedBy("declined")).toBe("3"));
     const dead = await readDeadLetters(kafka.kafka, topic.deadTopic);
-    await eventually(() => expect(dead).toHaveLength(2));
+    await eventually(() => expect(dead).toHaveLength(3));
     expect(dead).toEqual([
       ["without a key", "The message has no operation key."],
+      ["too old", expect.stringContaining("older than its retention")],
       ["declined", "card declined"],
     ]);
-    expect([kinds(), performed()]).toEqual([["refused", "failed"], []]);
+    expect([kinds(), performed()]).toEqual([["refused", "refused", "failed"], []]);
   });
 });

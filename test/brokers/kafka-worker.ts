@@ -34,6 +34,7 @@ consumeOnce(
     topics: [settings.topic],
     namespace: "charges",
     deadLetter: "skip",
+    tooOld: "skip",
     // Called after the completion, and before the commit.
     onDelivery: () => dieIf("before commit"),
   },

@@ -4,6 +4,7 @@ import type { Kafka, Producer } from "kafkajs";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { deadLetterTo, eachMessageOnce, readJson, withKey } from "../../clients/typescript/src/kafkajs.ts";
 import { type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
+import { KEY_OF_2022 } from "../helpers/adapters/consumer-suite.ts";
 import { readDeadLetters, startKafka } from "./kafka.ts";
 
 const newGuard = useGuards();
@@ -92,19 +93,22 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of Apache Kafka", () => 
 
   test("a message that no retry can help goes to the dead-letter topic, and its offset moves on", async () => {
     await using guard = await newGuard();
+    await guard.refuseLateKeys();
     const { topic, group, send, committed } = await newTopic();
     await consume(guard, { topic, group }, () => {
       throw new TerminalError("card declined");
     });
     await producer.send({ topic, messages: [{ value: "without a key" }] });
+    await send(KEY_OF_2022, "too old");
     await send("order-1", "declined");
-    await vi.waitFor(async () => expect(await committed()).toBe("2"), soon);
+    await vi.waitFor(async () => expect(await committed()).toBe("3"), soon);
     const dead = await readDeadLetters(kafka, `${topic}.dead`);
-    await vi.waitFor(() => expect(dead).toHaveLength(2), soon);
+    await vi.waitFor(() => expect(dead).toHaveLength(3), soon);
     expect(dead).toEqual([
       ["without a key", "The message has no operation key."],
+      ["too old", expect.stringContaining("older than its retention")],
       ["declined", "card declined"],
     ]);
-    expect(guard.kinds()).toEqual(["refused", "failed"]);
+    expect(guard.kinds()).toEqual(["refused", "refused", "failed"]);
   });
 });

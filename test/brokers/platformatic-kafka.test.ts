@@ -17,6 +17,7 @@ import type { Admin } from "kafkajs";
 import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { type ConsumeOptions, consumeOnce, withKey } from "../../clients/typescript/src/kafka.ts";
 import { cutOff, type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
+import { KEY_OF_2022 } from "../helpers/adapters/consumer-suite.ts";
 import { type RunningKafka, startKafka } from "./kafka.ts";
 import type { KafkaWorkerSettings } from "./kafka-worker.ts";
 
@@ -80,7 +81,13 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of @platformatic/kafka",
       sessionTimeout: 2000,
       heartbeatInterval: 200,
     });
-    const settings = { topics: [topic], deadLetter: "skip" as const, waitMs: 0, redeliverAfterMs: 100 };
+    const settings = {
+      topics: [topic],
+      deadLetter: "skip" as const,
+      tooOld: "skip" as const,
+      waitMs: 0,
+      redeliverAfterMs: 100,
+    };
     const consuming = consumeOnce(
       onceward,
       consumer,
@@ -146,17 +153,19 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of @platformatic/kafka",
     const fail = () => {
       throw new TerminalError("card declined");
     };
-    consume(guard, topic, fail, { deadLetter });
+    await guard.refuseLateKeys();
+    consume(guard, topic, fail, { deadLetter, tooOld: deadLetter });
     await producer.send({ messages: [{ topic: topic.topic, value: "without a key" }] });
+    await topic.send(KEY_OF_2022);
     await topic.send("order-1");
-    await vi.waitFor(async () => expect(await topic.committed()).toBe(2), soon);
-    expect(guard.kinds()).toEqual(["refused", "failed"]);
+    await vi.waitFor(async () => expect(await topic.committed()).toBe(3), soon);
+    expect(guard.kinds()).toEqual(["refused", "refused", "failed"]);
     const dead: string[] = [];
     consume(guard, { ...topic, topic: deadTopic, group: `${deadTopic}-group` }, () => {}, {
       key: ({ offset, value }) => `${value}-${offset}`,
       onDelivery: ({ key }) => dead.push(`${key}`),
     });
-    await vi.waitFor(() => expect(dead).toEqual(["without a key-0", "{}-1"]), soon);
+    await vi.waitFor(() => expect(dead).toEqual(["without a key-0", "{}-1", "{}-2"]), soon);
   });
 
   test.each([
@@ -191,7 +200,12 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of @platformatic/kafka",
         clientId: "next",
         bootstrapBrokers: [kafka.broker],
       });
-      const options = { ...guard.options, topics: [topic.topic], deadLetter: "skip" as const };
+      const options = {
+        ...guard.options,
+        topics: [topic.topic],
+        deadLetter: "skip" as const,
+        tooOld: "skip" as const,
+      };
       const consuming = consumeOnce(guard.onceward, consumer, options, (_message, claim) =>
         derived.push(claim.deriveKey("provider")),
       );

@@ -9,6 +9,7 @@ import {
 import { afterAll, beforeAll, describe, expect, inject, test, vi } from "vitest";
 import { KEY_HEADER, messageOnce, withKey } from "../../clients/typescript/src/sqs.ts";
 import { cutOff, type Guarded, useGuards } from "../adapters/consumers/fixtures.ts";
+import { KEY_OF_2022 } from "../helpers/adapters/consumer-suite.ts";
 import { startElasticMq } from "./elasticmq.ts";
 
 const newGuard = useGuards();
@@ -112,17 +113,21 @@ describe.runIf(inject("brokerJars") !== "")("A consumer of SQS", () => {
     expect(await dead()).toEqual([]);
   });
 
-  test("a message without a key ends in the dead-letter queue", async () => {
+  test("messages without a key, and with one that is too old, end in the dead-letter queue", async () => {
     await using guard = await newGuard();
-    const { sendPlain, receive, dead } = await newQueue(guard, vi.fn());
+    await guard.refuseLateKeys();
+    const { send, sendPlain, receive, dead } = await newQueue(guard, vi.fn());
     await sendPlain();
+    await send(KEY_OF_2022);
+    const seen: unknown[] = [];
     await vi.waitFor(
       async () => {
         await receive();
-        expect(await dead()).toEqual(["{}"]);
+        seen.push(...(await dead()));
+        expect(seen).toEqual(["{}", "{}"]);
       },
       { timeout: 20_000, interval: 200 },
     );
-    expect(guard.kinds()).toEqual(["refused", "refused"]);
+    expect(guard.kinds()).toEqual(["refused", "refused", "refused", "refused"]);
   });
 });

@@ -5,7 +5,12 @@ import { describeError } from "../helpers/calls/errors.ts";
 import { endLeases } from "../helpers/calls/records.ts";
 import { grant } from "../helpers/calls/verbs.ts";
 import { setClockAhead, useSettableClock } from "../helpers/database/clock.ts";
-import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import {
+  createTestDatabase,
+  type OpenDatabase,
+  openNodes,
+  type TestDatabase,
+} from "../helpers/database/database.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createApiKey, createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 
@@ -13,15 +18,25 @@ const PATIENCE = { timeout: 30_000, interval: 20 };
 const HOUR_MIN = 60;
 
 let database: TestDatabase;
+/** The databases of all nodes, on a Citus: each has a clock. */
+let nodes: readonly OpenDatabase[];
 let tenant: TestTenant;
 
 beforeEach(async () => {
   database = await createTestDatabase();
-  await useSettableClock(database);
+  nodes = openNodes(database);
+  for (const node of nodes) await useSettableClock(node);
   tenant = await createTenant(database);
 });
 
-afterEach(() => database.drop());
+afterEach(async () => {
+  for (const node of nodes) await node.close();
+  await database.drop();
+});
+
+async function setClocksAhead(minutes: number): Promise<void> {
+  await Promise.all(nodes.map((node) => setClockAhead(node, minutes)));
+}
 
 async function startReplica(): Promise<TestServer> {
   const server = await startTestServer(database.url, {}, { heartbeatMs: 50 });
@@ -108,7 +123,7 @@ test("no token falls while the clock is set back and forward under claims, take-
   let isWorking = true;
   async function moveClock(): Promise<void> {
     for (let move = 0; isWorking; move++) {
-      await setClockAhead(database, [0, -HOUR_MIN, HOUR_MIN][move % 3] ?? 0);
+      await setClocksAhead([0, -HOUR_MIN, HOUR_MIN][move % 3] ?? 0);
       await untilBeaten();
     }
   }
@@ -125,7 +140,7 @@ test("a replica that starts after the clock was set back gives out higher tokens
   const { fencingToken } = await grant(connectClient(before, tenant.apiKey), idOf("order-1"));
   await sweep("order-1", fencingToken);
   await before.stop();
-  await setClockAhead(database, -HOUR_MIN);
+  await setClocksAhead(-HOUR_MIN);
   const after = connectClient(await startReplica(), tenant.apiKey);
   expect((await grant(after, idOf("order-1"))).fencingToken).toBeGreaterThan(fencingToken);
 });

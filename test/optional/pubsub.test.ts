@@ -78,7 +78,13 @@ describe.runIf(hasGo)("A subscriber of Google Pub/Sub", () => {
     more: Partial<MessageOptions<Message>> = {},
   ) {
     const told = { acks: 0, nacks: 0 };
-    const settings = { ...options, deadLetter: "skip" as const, redeliverAfterMs: 50, ...more };
+    const settings = {
+      ...options,
+      deadLetter: "skip" as const,
+      tooOld: "skip" as const,
+      redeliverAfterMs: 50,
+      ...more,
+    };
     const handle = messageOnce(onceward, settings, fn);
     subscription.on("message", (message: Message) => {
       const { ack, nack } = message;
@@ -165,6 +171,7 @@ describe.runIf(hasGo)("A subscriber of Google Pub/Sub", () => {
     const settings: MessageOptions<Message> = {
       ...options,
       deadLetter: "skip",
+      tooOld: "skip",
       redeliverAfterMs: 50,
       onDelivery: ({ kind }) => {
         if (kind === "released" || kind === "postponed") told.resolve("kept");

@@ -29,6 +29,7 @@ function startWorker(onSettled: (kind: string) => void) {
       topics: [topic.name],
       namespace: "example-kafka",
       deadLetter: "skip",
+      tooOld: "skip",
       redeliverAfterMs: 200,
       onDelivery: ({ kind }) => onSettled(kind),
     },

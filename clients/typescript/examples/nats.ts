@@ -32,6 +32,7 @@ async function startWorker(onDelivery: (delivery: Delivery) => void) {
     {
       namespace: "example-nats",
       deadLetter: "skip",
+      tooOld: "skip",
       // A duplicate waits for the charge of its order, instead of for the end of its lease, 30 s.
       waitMs: ACK_WAIT_MS,
       redeliverAfterMs: 200,

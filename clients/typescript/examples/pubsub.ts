@@ -30,6 +30,7 @@ const handle = messageOnce(
   {
     namespace: "example-pubsub",
     deadLetter: "skip",
+    tooOld: "skip",
     redeliverAfterMs: 200,
     onDelivery({ kind }) {
       if (kind === "duplicate") duplicates++;

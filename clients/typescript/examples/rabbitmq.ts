@@ -29,7 +29,15 @@ async function startWorker(onDelivery: (delivery: Delivery) => void) {
   await channel.prefetch(10);
   const handle = await messageOnce(
     onceward,
-    { channel, queue, namespace: "example-rabbitmq", deadLetter: "skip", redeliverAfterMs: 200, onDelivery },
+    {
+      channel,
+      queue,
+      namespace: "example-rabbitmq",
+      deadLetter: "skip",
+      tooOld: "skip",
+      redeliverAfterMs: 200,
+      onDelivery,
+    },
     async (message) => await provider.charge((readJson(message.content) as { orderId: string }).orderId),
   );
   await channel.consume(queue, (message) => void (message && handle(message)));

@@ -26,7 +26,7 @@ const STANDARD = "arn:aws:sqs:eu-central-1:123456789012:charges";
 const FIFO = `${STANDARD}.fifo`;
 const namespace = "charges";
 const context = (remainingMs = 60_000) => ({ getRemainingTimeInMillis: () => remainingMs });
-const quiet = { namespace, deadLetter: "skip" as const, onDelivery: () => {} };
+const quiet = { namespace, deadLetter: "skip" as const, tooOld: "skip" as const, onDelivery: () => {} };
 
 function message(id: string, key: string | undefined = id, group?: string): Message {
   return {
@@ -67,10 +67,11 @@ describe("a batch of SQS", () => {
     expect(await handler({ Records }, context())).toEqual(failed("throws", "held"));
   });
 
-  test("a key without a time has that at which its message was sent, and a late message stays", async () => {
+  test("a key without a time has that at which its message was sent, and a late message goes to the broker's dead letters", async () => {
     await using testing = createTestingOnceward({ policy: { lateKeys: "REQUIRE_TIME", keyRetentionS: 60 } });
     const ran: string[] = [];
-    const handler = sqsBatchOnce(testing.onceward, quiet, ({ body }: Message) => ran.push(body));
+    const options = { ...quiet, tooOld: "broker" as const };
+    const handler = sqsBatchOnce(testing.onceward, options, ({ body }: Message) => ran.push(body));
     const late = { ...message("late"), attributes: { SentTimestamp: `${Date.now() - 120_000}` } };
     expect(await handler({ Records: [message("a"), late] }, context())).toEqual(failed("late"));
     expect(ran).toEqual(["a"]);

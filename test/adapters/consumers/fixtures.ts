@@ -23,6 +23,8 @@ export interface Guarded extends AsyncDisposable {
   endLeases(): Promise<void>;
   /** From now on, a claim whose lease has expired is ambiguous. */
   holdExpired(): Promise<void>;
+  /** From now on, keys that are too old are refused. */
+  refuseLateKeys(): Promise<void>;
 }
 
 /** Starts a server for the test file; each call of the returned function creates a tenant. */
@@ -76,6 +78,7 @@ async function guardOf(database: TestDatabase, server: TestServer): Promise<Guar
       );
     },
     holdExpired: () => setNamespacePolicy(database, tenant, NAMESPACE, { on_lease_expiry: "HOLD" }),
+    refuseLateKeys: () => setNamespacePolicy(database, tenant, NAMESPACE, { late_keys: "REFUSE" }),
     async [Symbol.asyncDispose]() {
       for (const end of holds) end();
       await onceward.close();

@@ -15,6 +15,7 @@ const handle = messageOnce(
   {
     namespace: "charges",
     deadLetter: "skip",
+    tooOld: "skip",
     // Called after the completion, and before the acknowledgement.
     onDelivery: () => dieIf("before acknowledgement"),
   },

@@ -68,7 +68,7 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
   ) {
     const handle = messageOnce(
       onceward,
-      { ...options, deadLetter: "skip", redeliverAfterMs: 50, ...more },
+      { ...options, deadLetter: "skip", tooOld: "skip", redeliverAfterMs: 50, ...more },
       fn,
     );
     const messages = await consumer.consume({ callback: (message) => void handle(message) });
@@ -80,7 +80,7 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     const { consumer, send, sendPlain } = await newStream();
     const handle = messageOnce(
       onceward,
-      { ...options, deadLetter: "skip", redeliverAfterMs: 50, onDelivery: () => {} },
+      { ...options, deadLetter: "skip", tooOld: "skip", redeliverAfterMs: 50, onDelivery: () => {} },
       (message, claim) => fn(message.string(), claim),
     );
     return {
@@ -149,7 +149,12 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     const message = await stream.consumer.next();
     if (message === null) throw new Error("no message came");
     const working = vi.spyOn(message, "working");
-    const settings = { ...guard.options, deadLetter: "skip" as const, workingIntervalMs: 1000 };
+    const settings = {
+      ...guard.options,
+      deadLetter: "skip" as const,
+      tooOld: "skip" as const,
+      workingIntervalMs: 1000,
+    };
     await messageOnce(guard.onceward, settings, () => void vi.advanceTimersByTime(5000))(message);
     expect(working).toHaveBeenCalledTimes(5);
     await stream.settled();
@@ -240,7 +245,7 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     await using guard = await newGuard();
     const stream = await newStream(500);
     const doomed = await connect({ servers: server.address });
-    const handle = messageOnce(guard.onceward, { ...guard.options, deadLetter: "skip" }, () =>
+    const handle = messageOnce(guard.onceward, { ...guard.options, deadLetter: "skip", tooOld: "skip" }, () =>
       doomed.close(),
     );
     await stream.send("order-1");

@@ -29,6 +29,7 @@ const attributesOf = (key: string | undefined) => (key === undefined ? {} : with
 const quiet = {
   namespace: "charges",
   deadLetter: "skip" as const,
+  tooOld: "skip" as const,
   redeliverAfterMs: 10,
   onDelivery: () => {},
 };

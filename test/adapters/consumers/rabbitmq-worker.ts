@@ -17,6 +17,7 @@ const handle = await messageOnce(
     queue: settings.queue,
     namespace: "charges",
     deadLetter: "skip",
+    tooOld: "skip",
     // Called after the completion, and before the acknowledgement.
     onDelivery: () => dieIf("before acknowledgement"),
   },

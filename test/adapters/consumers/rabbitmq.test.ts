@@ -255,6 +255,7 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
       channel: doomed,
       queue,
       deadLetter: "skip" as const,
+      tooOld: "skip" as const,
       redeliverAfterMs: 50,
     };
     const handle = await messageOnce(guard.onceward, settings, () => {

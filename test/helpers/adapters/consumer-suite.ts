@@ -31,7 +31,7 @@ export type SuiteConsumerFactory = (
 ) => SuiteConsumer | Promise<SuiteConsumer>;
 
 /** A UUID of version 7, made in February 2022. */
-const KEY_OF_2022 = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f";
+export const KEY_OF_2022 = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f";
 
 const ORDER: SuiteMessage = { key: "order-1", body: '{"cents":100}' };
 
@@ -103,10 +103,13 @@ function describeSettled(fact: Fact): void {
     equal(ran.count, 0);
   });
 
-  fact("a message whose key is too old never runs", async (_, start) => {
+  fact("a message whose key is too old never runs, and holds up no other message", async (_, start) => {
     const ran = counter();
-    await (await start(ran.call)).deliver({ ...ORDER, key: KEY_OF_2022 });
+    const consumer = await start(ran.call);
+    await consumer.deliver({ ...ORDER, key: KEY_OF_2022 });
     equal(ran.count, 0);
+    equal(await consumer.deliver(ORDER), "settled");
+    equal(ran.count, 1);
   });
 }
 

@@ -2,13 +2,15 @@ import type { OpenDatabase } from "./database.ts";
 
 /**
  * Lets a test set a database's clock. Statements find `now` and `clock_timestamp` in a schema of the test's before those of
- * Postgres, which its own ones return with an offset. Connections that are open already keep Postgres' own clock.
+ * Postgres, which its own ones return with an offset. Connections that are open already keep Postgres' own clock. Each node of a
+ * Citus has a clock of its own.
  */
 export async function useSettableClock(database: Pick<OpenDatabase, "query">): Promise<void> {
   const [{ name } = { name: "" }] = await database.query<{ name: string }>(
     "select current_database() as name",
   );
   await database.query(`
+    set citus.enable_ddl_propagation = off;
     create schema test_clock;
     create table test_clock.ahead (by interval not null);
     insert into test_clock.ahead values (interval '0');

@@ -101,6 +101,12 @@ export function openDatabase(url: string): OpenDatabase {
 }
 
 /** Returns the maintenance databases of all nodes: one of a plain Postgres, several of a Citus. */
+/** Opens the databases of a test database on all nodes: one on a plain Postgres. */
+export function openNodes({ url }: Pick<OpenDatabase, "url">): readonly OpenDatabase[] {
+  const name = new URL(url).pathname.slice(1);
+  return nodeUrls().map((node) => openDatabase(databaseUrl(node, name)));
+}
+
 function nodeUrls(): readonly string[] {
   return [inject("postgresUrl"), ...inject("citusWorkerUrls")];
 }

@@ -16,15 +16,19 @@ export interface DeadLetterOptions<Message, Elsewhere extends "skip" | "broker" 
    * - A function sends it to a dead-letter queue, for example. If it throws, a warning says so (ONCEWARD_DEAD_LETTER), and the
    *   message is tried again after `redeliverAfterMs`. It may get a message twice, after a crash.
    * - `"broker"`, for brokers that have dead-letter queues of their own: the broker moves it there, by its own settings.
-   * - `"skip"`: nowhere. The failure is in Onceward's record and in `onDelivery`. A message whose key is too old
-   *   (KeyTooOldError) is not skipped, because there is no record that says whether its operation happened: it is tried again
-   *   after `redeliverAfterMs`, with a warning (ONCEWARD_LATE_MESSAGE), until it has another destination. Use a function or `"broker"` where the policy refuses late keys.
+   * - `"skip"`: nowhere. The failure is in Onceward's record and in `onDelivery`.
    */
-  readonly deadLetter: ((message: Message, error: Error) => unknown) | Elsewhere;
+  readonly deadLetter: Destination<Message, Elsewhere>;
+  /**
+   * Where a message goes whose key is too old (KeyTooOldError), which happens only where the policy refuses late keys. No record
+   * says whether its operation happened, so to skip it is a decision of its own: required with `deadLetter: "skip"`.
+   * Default: `deadLetter`.
+   */
+  readonly tooOld?: Destination<Message, Elsewhere> | undefined;
 }
 
-const TOO_OLD_TO_SKIP =
-  'A message whose key is too old stays at the broker, and holds its Kafka partition: set deadLetter to a function, or to "broker".';
+/** A function that sends a message elsewhere, or what the adapter does with it. */
+type Destination<Message, Elsewhere> = ((message: Message, error: Error) => unknown) | Elsewhere;
 
 /**
  * What the broker is answered about a message:
@@ -55,21 +59,17 @@ export function createConclude<Message>(
   options: ConsumerOptions<Message> & DeadLetterOptions<Message, "skip" | "broker">,
   names: readonly ("skip" | "broker")[],
 ): (message: Message, delivery: Delivery) => Promise<Verdict> {
-  const { deadLetter } = options;
+  const { deadLetter, tooOld = deadLetter } = options;
   const { redeliverAfterMs } = redeliveryOf(options);
-  if (typeof deadLetter !== "function" && !names.includes(deadLetter)) {
-    const choices = names.map((name) => ` or "${name}"`).join("");
-    throw refusedField("deadLetter", `must be a function${choices}, is ${JSON.stringify(deadLetter)}`);
-  }
+  checkDestination("deadLetter", deadLetter, names);
+  checkDestination("tooOld", tooOld, names);
+  if (deadLetter === "skip" && options.tooOld === undefined) throw refusedField("tooOld", SKIP_IS_NOT_ENOUGH);
 
   async function giveUp(message: Message, error: Error): Promise<Verdict> {
-    if (deadLetter === "broker") return { kind: "reject" };
-    if (deadLetter === "skip" && isTooOld(error)) {
-      warn(TOO_OLD_TO_SKIP, "ONCEWARD_LATE_MESSAGE");
-      return { kind: "retry", error, delayMs: redeliverAfterMs };
-    }
+    const destination = isTooOld(error) ? tooOld : deadLetter;
+    if (destination === "broker") return { kind: "reject" };
     try {
-      if (deadLetter !== "skip") await deadLetter(message, error);
+      if (destination !== "skip") await destination(message, error);
     } catch (cause) {
       warn(`The message can't be dead-lettered: ${cause}`, "ONCEWARD_DEAD_LETTER");
       return { kind: "retry", error: cause, delayMs: redeliverAfterMs };
@@ -95,7 +95,15 @@ export function createConclude<Message>(
   };
 }
 
-/** Nothing else knows of such a message: dropping it could lose an operation that never happened. */
+function checkDestination(field: string, destination: unknown, names: readonly string[]): void {
+  if (typeof destination === "function" || names.includes(destination as string)) return;
+  const choices = names.map((name) => ` or "${name}"`).join("");
+  throw refusedField(field, `must be a function${choices}, is ${JSON.stringify(destination)}`);
+}
+
+const SKIP_IS_NOT_ENOUGH =
+  'must be set with deadLetter "skip": no record says whether the operation of a message that is too old happened';
+
 function isTooOld(error: Error): boolean {
   return error instanceof OncewardError && error.reason === "KEY_TOO_OLD";
 }

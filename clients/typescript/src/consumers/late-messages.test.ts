@@ -1,8 +1,9 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { KeyTooOldError } from "../errors/catalogue.ts";
+import { OncewardError } from "../errors/errors.ts";
 import type { TestingPolicy } from "../testing/policy.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
-import { createConclude } from "./dead-letter.ts";
+import { createConclude, type DeadLetterOptions } from "./dead-letter.ts";
 import type { Delivery } from "./delivery.ts";
 import { createHandler } from "./handle.ts";
 import { withMessageTime } from "./message-time.ts";
@@ -93,15 +94,25 @@ test("a message whose key is too old goes to the dead letters, with the reason",
   expect(deadLetter).toHaveBeenCalledExactlyOnceWith("message", tooOld.error);
 });
 
-test("a message whose key is too old is never skipped, and a warning names the remedy", async () => {
-  const emitted = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
-  onTestFinished(() => emitted.mockRestore());
-  const conclude = createConclude({ namespace: "charges", deadLetter: "skip", redeliverAfterMs: 7 }, [
-    "skip",
-  ]);
-  expect(await conclude("message", tooOld)).toEqual({ kind: "retry", error: tooOld.error, delayMs: 7 });
-  expect(emitted).toHaveBeenCalledExactlyOnceWith(expect.stringContaining("set deadLetter to a function"), {
-    type: "OncewardWarning",
-    code: "ONCEWARD_LATE_MESSAGE",
-  });
+test("a message whose key is too old has a destination of its own, so that it holds up no other message", async () => {
+  const tooOldTo = vi.fn();
+  const failed: Delivery = { ...tooOld, error: new OncewardError("FINGERPRINT_MISMATCH", "another request") };
+  const names = ["skip", "broker"] as const;
+  const concludeWith = (options: DeadLetterOptions<string, "skip" | "broker">) =>
+    createConclude<string>({ namespace: "charges", ...options }, names);
+  const conclude = concludeWith({ deadLetter: "skip", tooOld: tooOldTo });
+  expect(await conclude("message", failed)).toEqual({ kind: "discard" });
+  expect(tooOldTo).not.toHaveBeenCalled();
+  expect(await conclude("message", tooOld)).toEqual({ kind: "discard" });
+  expect(tooOldTo).toHaveBeenCalledExactlyOnceWith("message", tooOld.error);
+  const others = { deadLetter: vi.fn(), tooOld: "broker" } as const;
+  expect(await concludeWith(others)("message", tooOld)).toEqual({ kind: "reject" });
+  expect(others.deadLetter).not.toHaveBeenCalled();
+  const skips = { deadLetter: "skip", tooOld: "skip" } as const;
+  expect(await concludeWith(skips)("message", tooOld)).toEqual({ kind: "discard" });
+});
+
+test("a consumer that skips messages has to say what becomes of those that are too old", () => {
+  const conclude = () => createConclude({ namespace: "charges", deadLetter: "skip" }, ["skip"]);
+  expect(conclude).toThrow(/^tooOld must be set with deadLetter "skip"/);
 });

@@ -41,7 +41,7 @@ test("consumers without a function are refused before the first message", async 
   const { onceward } = newTesting();
   const refusal = /^fn must be a function, is undefined$/;
   expect(() => jobOnce(onceward, { namespace }, missing)).toThrow(refusal);
-  const skipping = { namespace, deadLetter: "skip" as const };
+  const skipping = { namespace, deadLetter: "skip" as const, tooOld: "skip" as const };
   expect(() => eachMessageOnce(onceward, skipping, missing)).toThrow(refusal);
   const sqs = { ...skipping, client: missing, queueUrl: "q" };
   expect(() => sqsMessageOnce(onceward, sqs, missing)).toThrow(refusal);
