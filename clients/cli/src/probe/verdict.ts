@@ -48,6 +48,6 @@ export function sameAnswer(one: Answer, other: Answer): boolean {
 
 /** Returns an answer in a few words. */
 export function brief({ status, body }: Answer): string {
-  const text = body.toString().slice(0, 80);
+  const text = body.toString().slice(0, 80).replaceAll(/\s+/g, " ").trim();
   return text === "" ? `${status}` : `${status} ${text}`;
 }

@@ -8,7 +8,9 @@ const PAGE = new URL("../../../../clients/cli/probe.md", import.meta.url);
 const members = Object.entries(MEMBERS).map(
   ([name, { flag, meaning }]) => `| \`${name}\` | \`${flag}\` | ${meaning} |`,
 );
-const checks = CHECKS.map(({ id, fact, needs }) => `| \`${id}\` | ${fact} | ${needs ? `\`${needs}\`` : ""} |`);
+const checks = CHECKS.map(
+  ({ id, fact, needs }) => `| \`${id}\` | ${fact} | ${needs ? `\`${needs}\`` : ""} |`,
+);
 
 let page = readFileSync(PAGE, "utf8");
 page = filled(page, "members", ["| in a file | option | meaning |", "|---|---|---|", ...members]);
