@@ -10,6 +10,7 @@ import { keyCommands } from "./commands/keys.ts";
 import { lookupCommand } from "./commands/lookup.ts";
 import { namespaceCommands } from "./commands/namespaces.ts";
 import { operatorCommands } from "./commands/operator.ts";
+import { probeCommand } from "./commands/probe.ts";
 import { profileCommands } from "./commands/profile.ts";
 import { recordCommands } from "./commands/records.ts";
 import { retentionCommands } from "./commands/retention.ts";
@@ -34,8 +35,8 @@ Exit codes:
   2  wrong usage, or no terminal to ask on; nothing was changed
   3  the service was unreachable, or did not answer; a change may have been made
   4  not found
-  5  operator doctor: warnings
-  6  operator doctor: errors
+  5  doctor: warnings; probe: a bound ended it early
+  6  doctor: errors; probe: a check failed
 
 Help on a command, with examples: onceward COMMAND --help`;
 
@@ -92,6 +93,7 @@ export function createProgram(host: Host): Command {
     whoAmICommand(host),
     doctorCommand(host),
     httpProxyCommand(host),
+    probeCommand(host),
     operatorCommands(host),
     completionCommand(host),
   ]) {

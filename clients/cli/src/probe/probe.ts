@@ -1,0 +1,140 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { BoundReached, type Bounds, Budget, DEFAULT_BOUNDS } from "./budget.ts";
+import type { Check } from "./check.ts";
+import { BODIES } from "./checks/bodies.ts";
+import { ERRORS } from "./checks/errors.ts";
+import { KEYS } from "./checks/keys.ts";
+import { LOST } from "./checks/lost.ts";
+import { OTHER_REQUEST } from "./checks/other-request.ts";
+import { REPLAYS } from "./checks/replays.ts";
+import { SAME_KEY } from "./checks/same-key.ts";
+import { TWINS } from "./checks/twins.ts";
+import { curlOf } from "./curl.ts";
+import { type Effects, effectsOf } from "./effects.ts";
+import { type Endpoint, requestOf } from "./endpoint.ts";
+import { type Environment, exchange, exchangeAndCut, NoAnswerError } from "./exchange.ts";
+import { Scene, type Sender } from "./scene.ts";
+import { brief, failed, isSuccess, sameBody, skipped, type Verdict } from "./verdict.ts";
+
+const RESTART_MS = 60_000;
+const NOT_COUNTED: Effects = { how: "not counted", count: async () => undefined, infer: () => undefined };
+
+/** All checks, in the order in which they run. The guide's list is derived from this table. */
+export const CHECKS: readonly Check[] = [
+  ...SAME_KEY,
+  ...TWINS,
+  ...OTHER_REQUEST,
+  ...KEYS,
+  ...LOST,
+  ...ERRORS,
+  ...BODIES,
+  ...REPLAYS,
+];
+
+/** How a check ended, with its requests as shell commands. */
+export interface Finding {
+  readonly check: Check;
+  readonly verdict: Verdict;
+  readonly commands: readonly string[];
+}
+
+/** What a probe found out about an endpoint. */
+export interface Report {
+  readonly url: string;
+  /** How the effects were counted. */
+  readonly effects: string;
+  readonly findings: readonly Finding[];
+  readonly requests: number;
+}
+
+export interface ProbeOptions {
+  readonly env: Environment;
+  readonly bounds?: Bounds;
+  /** Only these checks, by id or family. Default: all. */
+  readonly only?: readonly string[];
+  /** If given, nothing is sent: it gets each request as a shell command, and every answer is made up. */
+  readonly dryRun?: (command: string) => void;
+}
+
+/** The endpoint does not answer the plain request with success: no check means anything. */
+export class NotProbedError extends Error {
+  override readonly name = "NotProbedError";
+}
+
+/**
+ * Runs the checks against an endpoint, one after another, each with operations of its own.
+ *
+ * @throws NotProbedError if its plain request does not succeed. NoAnswerError if it gets no answer. Error if effects can't be
+ *   counted.
+ */
+export async function probe(endpoint: Endpoint, options: ProbeOptions): Promise<Report> {
+  const budget = new Budget(options.bounds ?? DEFAULT_BOUNDS);
+  const { dryRun } = options;
+  const sender = dryRun ? showing(dryRun) : senderOf(endpoint, budget, options.env);
+  const effects = dryRun ? NOT_COUNTED : effectsOf(endpoint, await answersDiffer(endpoint, budget, sender));
+  const findings: Finding[] = [];
+  for (const check of CHECKS.filter(({ id }) => options.only === undefined || isNamed(id, options.only)))
+    findings.push(await runCheck(check, new Scene(endpoint, budget, sender, effects)));
+  return { url: endpoint.url, effects: effects.how, findings, requests: budget.requests };
+}
+
+/** Whether a list of checks and families has the check. */
+export function isNamed(id: string, names: readonly string[]): boolean {
+  return names.includes(id) || names.includes(id.split(".")[0] ?? "");
+}
+
+async function runCheck(check: Check, scene: Scene): Promise<Finding> {
+  return { check, verdict: await verdictOf(check, scene), commands: scene.commands };
+}
+
+async function verdictOf(check: Check, scene: Scene): Promise<Verdict> {
+  const { needs, id } = check;
+  if (isNamed(id, scene.endpoint.unclaimed)) return skipped("not claimed");
+  if (needs !== undefined && scene.endpoint[needs] === undefined) return skipped(`needs ${needs}`);
+  try {
+    await scene.begin();
+    return await check.run(scene);
+  } catch (error) {
+    if (error instanceof NoAnswerError) return failed(`no answer: ${error.message}`);
+    if (error instanceof BoundReached) return { kind: "unfinished", detail: error.message };
+    throw error;
+  }
+}
+
+/** Sends two operations. Returns whether a client can tell their answers apart. */
+async function answersDiffer(endpoint: Endpoint, budget: Budget, sender: Sender): Promise<boolean> {
+  const requests = [requestOf(endpoint), requestOf(endpoint)] as const;
+  await budget.request(2);
+  const first = await sender.send(requests[0]);
+  const second = await sender.send(requests[1]);
+  const odd = [first, second].find((answer) => !isSuccess(answer));
+  if (odd !== undefined)
+    throw new NotProbedError(
+      `The endpoint answers its own request with ${brief(odd)}. Correct the request:\n${curlOf(requests[0])}`,
+    );
+  return !sameBody(first, second);
+}
+
+function senderOf({ restartCommand = [] }: Endpoint, budget: Budget, env: Environment): Sender {
+  return {
+    send: (request) => exchange(request, budget, env),
+    cut: (request, cut) => exchangeAndCut(request, cut, budget, env),
+    async restart() {
+      const [program = "", ...args] = restartCommand;
+      await promisify(execFile)(program, args, { timeout: RESTART_MS });
+    },
+  };
+}
+
+/** Returns a sender that shows each request, and answers as a service does that runs it. */
+function showing(show: (command: string) => void): Sender {
+  return {
+    async send(request) {
+      show(curlOf(request));
+      return { status: 201, headers: {}, body: Buffer.from("{}") };
+    },
+    cut: async (request, cut) => show(curlOf(request, cut)),
+    restart: async () => show("(restart of the service)"),
+  };
+}

@@ -1,0 +1,43 @@
+import { renderTable } from "../table.ts";
+import type { Finding, Report } from "./probe.ts";
+
+/** Returns reports as text: a table for each endpoint, and how to repeat each failure. */
+export function reportText(reports: readonly Report[]): string {
+  return reports.map(textOf).join("\n");
+}
+
+/** Returns reports as JSON values; README.md documents the members. */
+export function reportJson(reports: readonly Report[]): unknown {
+  return {
+    endpoints: reports.map(({ url, effects, requests, findings }) => ({
+      ...{ url, effects, requests },
+      checks: findings.map((finding) => ({
+        check: finding.check.id,
+        fact: finding.check.fact,
+        result: finding.verdict.kind,
+        detail: detailOf(finding),
+        commands: finding.commands,
+      })),
+    })),
+  };
+}
+
+function textOf({ url, effects, requests, findings }: Report): string {
+  const rows = findings.map((finding) => [finding.check.id, finding.verdict.kind, detailOf(finding)]);
+  const counts = (["passed", "failed", "skipped", "unfinished"] as const)
+    .map((kind) => `${findings.filter(({ verdict }) => verdict.kind === kind).length} ${kind}`)
+    .join(", ");
+  const failures = findings.filter(({ verdict }) => verdict.kind === "failed");
+  return [
+    `${url}: ${counts}; ${requests} requests. Effects: ${effects}.\n\n`,
+    renderTable(["CHECK", "RESULT", "DETAIL"], rows),
+    ...failures.map(
+      ({ check, commands }) =>
+        `\n${check.id}: ${check.fact} To repeat it, with a key of its own:\n${commands.map((line) => `  ${line}\n`).join("")}`,
+    ),
+  ].join("");
+}
+
+function detailOf({ verdict }: Finding): string {
+  return verdict.kind === "passed" ? "" : verdict.detail;
+}

@@ -1,0 +1,144 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createOnceward } from "@onceward/client";
+import express, { type Express } from "express";
+import { expect, onTestFinished, test } from "vitest";
+import { type Endpoint, endpointSchema } from "../../../clients/cli/src/probe/endpoint.ts";
+import { CHECKS, probe } from "../../../clients/cli/src/probe/probe.ts";
+import { idempotency } from "../../../clients/typescript/src/express.ts";
+import { listen } from "../../adapters/http/listen.ts";
+import { cliWith } from "../../helpers/processes/cli.ts";
+import { createTenant } from "../../helpers/servers/tenants.ts";
+import { useServer } from "../../helpers/servers/use-server.ts";
+import { startService } from "./mutant-service.ts";
+
+const world = useServer();
+const cli = cliWith({ TOKEN: "one" });
+/** Each test has a pace of its own, which no test waits for. */
+const BOUNDS = { requests: 2000, bytes: 64 * 1024 * 1024, seconds: 60, perSecond: 1e6, requestMs: 10_000 };
+
+/** Everything that can be said about a sample's endpoint. */
+function endpointAt(origin: string, more: Partial<Endpoint> = {}): Endpoint {
+  const restart = `fetch('${origin}/restart', { method: 'POST' }).then((reply) => process.exit(reply.ok ? 0 : 1))`;
+  return endpointSchema.parse({
+    url: `${origin}/charges`,
+    headers: { "content-type": "application/json", authorization: `Bearer \${TOKEN}` },
+    body: '{"amount":1,"order":"{{id}}"}',
+    otherBody: '{"amount":2,"order":"{{id}}"}',
+    otherPath: "/refunds",
+    otherMethod: "PUT",
+    otherHeaders: { "content-type": "application/json", authorization: "Bearer two" },
+    invalidBody: '{"amount":"invalid"}',
+    failHeaders: { "x-fail": "before" },
+    replayHeader: "Idempotency-Replayed",
+    countUrl: `${origin}/count`,
+    restartCommand: [process.execPath, "-e", restart],
+    lateMs: 0,
+    ...more,
+  });
+}
+
+async function failuresOf(endpoint: Endpoint, only?: readonly string[]) {
+  const { findings } = await probe(endpoint, {
+    env: { TOKEN: "one" },
+    bounds: BOUNDS,
+    ...(only && { only }),
+  });
+  return findings
+    .filter(({ verdict }) => verdict.kind !== "passed")
+    .map(({ check, verdict }) => ({ id: check.id, ...verdict }));
+}
+
+test("there are 30 checks or more, each with a name of its own", () => {
+  expect(CHECKS.length).toBeGreaterThanOrEqual(30);
+  expect(new Set(CHECKS.map(({ id }) => id)).size).toBe(CHECKS.length);
+});
+
+test("a service that keeps all promises passes every check", async () => {
+  expect(await failuresOf(endpointAt(await startService()))).toEqual([]);
+});
+
+test.each(CHECKS.map(({ id }) => id))("%s fails on a service that breaks this promise", async (id) => {
+  const lateMs = id === "replay.late" ? 250 : 0;
+  const failures = await failuresOf(endpointAt(await startService(id), { lateMs }), [id]);
+  expect(failures).toMatchObject([{ id, kind: "failed" }]);
+});
+
+test("without a count, effects are inferred from answers", async () => {
+  const { countUrl: _, ...endpoint } = endpointAt(await startService("twins.2"));
+  expect(await failuresOf(endpoint, ["twins.2", "same-key.effect"])).toMatchObject([
+    { id: "twins.2", kind: "failed", detail: "2 effects instead of 1" },
+  ]);
+});
+
+test("our guard before a real service passes every check", async () => {
+  const tenant = await createTenant(world.database);
+  const onceward = createOnceward({
+    address: `http://127.0.0.1:${world.server.grpcPort}`,
+    apiKey: tenant.apiKey,
+  });
+  let effects = 0;
+  const app: Express = express();
+  app.get("/count", (_req, res) => void res.send(String(effects)));
+  app.post("/restart", (_req, res) => void res.send("restarted"));
+  app.use(express.json());
+  const guard = idempotency(onceward, {
+    namespace: "charges",
+    methods: ["POST", "PUT"],
+    required: false,
+    waitMs: 10_000,
+    caller: (req) => req.headers.authorization ?? "",
+  });
+  app.all(["/charges", "/refunds"], guard, (req, res) => {
+    if (req.headers["x-fail"] !== undefined) return void res.status(503).json({});
+    if (req.body.amount === "invalid") return void res.status(422).json({});
+    effects++;
+    res.cookie("session", "secret").status(201).location(`/charges/${effects}`).json({ id: effects });
+  });
+  const running = await listen(createServer(app));
+  onTestFinished(async () => {
+    await running.close();
+    await onceward.close();
+  });
+  expect(await failuresOf(endpointAt(`http://127.0.0.1:${running.port}`))).toEqual([]);
+});
+
+test("the command reports each check, repeats failures as shell commands without secrets, and exits with 6", async () => {
+  const origin = await startService("same-key.status");
+  const folder = await mkdtemp(join(tmpdir(), "onceward-probe-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const config = join(folder, "probe.yaml");
+  await writeFile(config, JSON.stringify({ endpoints: [endpointAt(origin)] }));
+  const only = ["--only", "same-key.status", "--only", "twins.2", "--rate", "100000"];
+  const failing = await cli("probe", "--config", config, ...only);
+  expect(failing.stdout).toMatch(/1 passed, 1 failed, 0 skipped/);
+  expect(failing.stdout).toMatch(/same-key\.status +failed +201, then 200/);
+  expect(failing.stdout).toMatch(
+    /curl -si -X POST .*-H "authorization: Bearer \$\{TOKEN\}".*Idempotency-Key/,
+  );
+  expect(failing.exit).toBe(6);
+  const json = await cli("probe", "--config", config, ...only, "--json");
+  const [endpoint] = JSON.parse(json.stdout).endpoints;
+  expect(endpoint.checks[0]).toMatchObject({ check: "same-key.status", result: "failed" });
+  const dry = await cli("probe", "--config", config, "--dry-run");
+  expect(dry.stdout.split("\n").length).toBeGreaterThan(CHECKS.length);
+  // The two reports before: two operations to compare answers, and those of two checks.
+  expect([dry.exit, await (await fetch(`${origin}/count`)).text()]).toEqual([0, "8"]);
+});
+
+test("a bound ends the probe, wrong usage is refused, and an API that refuses its own request is not judged", async () => {
+  const origin = await startService();
+  const at = ["probe", "--url", `${origin}/charges`, "--body", "{}"];
+  const bounded = await cli(...at, "--only", "same-key", "--max-requests", "5", "--rate", "1000");
+  expect([bounded.exit, bounded.stdout]).toEqual([5, expect.stringContaining("more than 5 requests")]);
+  expect(await cli("probe")).toMatchObject({ exit: 2, stderr: expect.stringContaining("url") });
+  expect(await cli(...at, "--only", "other.planet")).toMatchObject({ exit: 2 });
+  expect(await cli(...at, "--config", "/nonexistent")).toMatchObject({ exit: 2 });
+  expect(await cli("probe", "--url", `${origin}/charges`, "--body", "invalid")).toMatchObject({
+    exit: 1,
+    stderr: expect.stringContaining("422 refused"),
+  });
+  expect(await cli("probe", "--url", "http://127.0.0.1:1/")).toMatchObject({ exit: 3 });
+});
