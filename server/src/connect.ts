@@ -125,7 +125,7 @@ export function openResources(
     onExportFailed: () => metrics.backgroundErrors.inc({ task: "export_spans" }),
   });
   const events = new EventEmitter<ReplicaEvents>();
-  let replacements = 0;
+  const replacements = { count: 0 };
   const tokenFloor = createTokenFloor();
   const recordLoss = createRecordLoss();
   const installation = createInstallationWatch({
@@ -135,7 +135,7 @@ export function openResources(
     recordLoss,
     onDetected: () => metrics.installationChanges.inc(),
     onChanged(id) {
-      replacements++;
+      replacements.count++;
       events.emit("installationChanged", id);
     },
   });
@@ -159,7 +159,7 @@ export function openResources(
       metrics,
       log,
       onConnected: installation.look,
-      replacements: () => replacements,
+      replacements,
     }),
   };
 }

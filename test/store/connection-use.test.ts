@@ -47,16 +47,16 @@ test("a policy settles later than the last effect of a statement that began unde
 });
 
 test("a statement that waited while the database was replaced has no effect", async () => {
-  let replacements = 0;
+  const replacements = { count: 0 };
   const pool = openPool({
     databaseUrl: database.url,
     size: 1,
     throughPgBouncer: false,
     async onConnected() {
-      replacements++;
+      replacements.count++;
       return true;
     },
-    replacements: () => replacements,
+    replacements,
   });
   onTestFinished(() => pool.close());
   await expect(pool.run(write, ["before"])).rejects.toMatchObject({ reason: "DATABASE_UNAVAILABLE" });

@@ -119,10 +119,10 @@ export interface PoolOptions {
    */
   readonly onConnected?: (connection: Connection) => Promise<boolean>;
   /**
-   * Returns how often the database was replaced, as `onConnected` finds out. A call that waits for its connection meanwhile
+   * How often the database was replaced, as `onConnected` finds out. A call that waits for its connection meanwhile
    * fails, because its parameters come from the earlier database.
    */
-  readonly replacements?: () => number;
+  readonly replacements?: { readonly count: number };
 }
 
 /** A locked row delays a batch by this much once; its operations are then retried one by one. */
@@ -224,7 +224,7 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
     timeoutMs?: number,
   ): Promise<Result> {
     const startedAtMs = performance.now();
-    const replacements = options.replacements?.();
+    const replacements = options.replacements?.count;
     const client = await pool.connect();
     const leftMs = (timeoutMs ?? 0) - (performance.now() - startedAtMs);
     const timer = timeoutMs && setTimeout(() => abort(client), Math.max(0, leftMs));
@@ -234,7 +234,7 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
       if (direct)
         await discardOldPlans(client, plannedAtMs, options.onShards === true ? "select" : CHOOSE_PLANS);
       await announce(client);
-      if (replacements !== options.replacements?.()) throw new Error(REPLACED);
+      if (replacements !== options.replacements?.count) throw new Error(REPLACED);
       if (timeoutMs !== undefined && performance.now() - startedAtMs >= timeoutMs) throw new Error(NO_TIME);
       prepared = true;
       return await use(client);
