@@ -12,7 +12,7 @@ import { countRows, forgetRecords } from "../helpers/database/time.ts";
 import { type OpenBatchStream, openBatchStream } from "../helpers/network/open-batch-stream.ts";
 import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
 import { ONE_TRANSPORT } from "../helpers/network/transports-under-test.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createApiKey, type PolicyColumns } from "../helpers/servers/tenants.ts";
 import { useServer } from "../helpers/servers/use-server.ts";
 import { untilWaiting } from "../helpers/servers/waiters.ts";
@@ -23,8 +23,8 @@ interface Bearer extends AdministeredTenant {
   readonly client: IdempotencyClient;
 }
 
-/** The bound that the contract publishes. */
-const FOLLOWS_WITHIN_MS = 10_000;
+/** Twice the bound that the contract publishes: what is refused later is refused after a claim that waited for as long. */
+const WITNESS_WAIT_S = 20;
 
 /** Loads credentials and tenants at every call, so that what a test changes in SQL holds at once. */
 const { database, server } = useServer({}, { waiterTickMs: 20, credentialAgeMs: 0 });
@@ -123,6 +123,26 @@ async function expectRefused(waiting: readonly Waiting[]): Promise<void> {
   expect(granted).toEqual([]);
 }
 
+/**
+ * Fails if a claim that begins to wait now, and keeps its authority, is answered first. Order, unlike a time, does not depend on
+ * how busy the machine is: the same process answers both.
+ */
+async function answeredBeforeWitness(
+  answers: Promise<unknown>,
+  at: TestServer,
+) {
+  const { caller } = await createWorld(database, at).administeredTenant();
+  await grant(caller, { owner: "holder" });
+  const leaving = new AbortController();
+  const witness = caller
+    .claim({ ...ORDER, wait: seconds(WITNESS_WAIT_S) }, { signal: leaving.signal })
+    .then(() => "witness")
+    .catch(() => "left");
+  expect(await Promise.race([answers.then(() => "refusals"), witness])).toBe("refusals");
+  leaving.abort();
+  await witness;
+}
+
 describe.each(ONE_TRANSPORT)("A claim that waits, over %s, whose authority has ended", (transport) => {
   test.each(Object.entries(WAKINGS))("is refused when its record %s", async (_what, wake) => {
     const waiting = await waitForEachEnding(transport, 60);
@@ -139,10 +159,8 @@ describe.each(ONE_TRANSPORT)("A claim that waits, over %s, whose authority has e
 
   test("is refused before its wait ends, while its record is in progress", async () => {
     const waiting = await waitForEachEnding(transport, 60);
-    const endedAtMs = performance.now();
     await endAll(waiting);
-    await expectRefused(waiting);
-    expect(performance.now() - endedAtMs).toBeLessThan(FOLLOWS_WITHIN_MS);
+    await answeredBeforeWitness(expectRefused(waiting), server);
   });
 
   test("leaves no row of a removed tenant", async () => {
@@ -163,10 +181,9 @@ test("A waiting claim is refused within 10 s after its key was revoked directly 
   await grant(caller);
   const answer = errorOf(caller.claim({ ...ORDER, wait: seconds(60) }));
   await untilWaiting(remembering, 1);
-  const revokedAtMs = performance.now();
   await database.query("update api_keys set revoked_at = now() where tenant_id = $1", [tenant.id]);
+  await answeredBeforeWitness(answer, remembering);
   expect(await answer).toMatchObject({ reason: "CREDENTIAL_INVALID" });
-  expect(performance.now() - revokedAtMs).toBeLessThan(FOLLOWS_WITHIN_MS);
 });
 
 describe.each(ONE_TRANSPORT)("A claim that waits, over %s, whose policy has changed", (transport) => {

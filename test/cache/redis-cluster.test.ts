@@ -44,23 +44,40 @@ describeWithRedis("A cache in a cluster of three nodes", () => {
     };
     const getAll = (names: readonly string[]) =>
       Promise.all(names.map(async (name) => String((await cache.get(name)).bytes)));
-    return { redis, connection, cache, failures, setAll, getAll };
+    /**
+     * Stores a text under each name until all have it: what Redis does not answer within 50 ms is dropped, as on a busy
+     * machine. Returns how often it was stored.
+     */
+    const store = async (names: readonly string[], text: string) => {
+      let times = 0;
+      const storeAndRead = async () => {
+        times++;
+        setAll(names, text);
+        return await getAll(names);
+      };
+      await expect.poll(storeAndRead).toEqual(names.map(() => text));
+      return times;
+    };
+    /** Failures other than an answer that came too late. */
+    const otherFailures = () => failures.filter((error) => !/did not answer within/.test(String(error)));
+    return { redis, connection, otherFailures, setAll, getAll, store };
   }
 
   test("sends the values of one turn in one pipeline for each node", async () => {
-    const { connection, failures, setAll, getAll } = await connect();
+    const { connection, otherFailures, store } = await connect();
     const [pipelines, single] = [vi.spyOn(connection, "pipeline"), vi.spyOn(connection, "set")];
     const names = Array.from({ length: 200 }, (_, n) => `turn-${n}`);
-    setAll(names, "first");
-    await expect.poll(() => getAll(names)).toEqual(names.map(() => "first"));
-    expect([pipelines.mock.calls.length, single.mock.calls.length, failures]).toEqual([3, 0, []]);
+    const times = await store(names, "first");
+    // Fewer while Redis is not used because it answered late.
+    expect(pipelines.mock.calls.length % 3).toBe(0);
+    expect(pipelines.mock.calls.length).toBeLessThanOrEqual(3 * times);
+    expect([single.mock.calls.length, otherFailures()]).toEqual([0, []]);
   });
 
   test("keeps the newest value of each name while a slot moves to another node", async () => {
-    const { connection, failures, setAll, getAll } = await connect();
+    const { connection, otherFailures, store } = await connect();
     const names = Array.from({ length: 60 }, (_, n) => `moved-${n}`);
-    setAll(names, "before");
-    await expect.poll(() => getAll(names)).toEqual(names.map(() => "before"));
+    await store(names, "before");
     const masters = connection.nodes("master");
     const slot = slotOf("onceward:moved-0");
     const holder = connection.slots[slot]?.[0];
@@ -72,27 +89,20 @@ describeWithRedis("A cache in a cluster of three nodes", () => {
     await from.cluster("SETSLOT", slot, "MIGRATING", toId);
     // The old node answers ASK for a name that it does not have any more.
     await from.del(...(await from.cluster("GETKEYSINSLOT", slot, names.length)));
-    setAll(names, "during");
-    await expect.poll(() => getAll(names)).toEqual(names.map(() => "during"));
+    await store(names, "during");
     for (const node of [to, from]) await node.cluster("SETSLOT", slot, "NODE", toId);
-    setAll(names, "after");
-    await expect.poll(() => getAll(names)).toEqual(names.map(() => "after"));
-    expect(failures).toEqual([]);
+    await store(names, "after");
+    expect(otherFailures()).toEqual([]);
   });
 
   test("loses copies of a node that dies, answers no older one, and stores again after the failover", async () => {
-    const { redis, setAll, getAll } = await connect();
+    const { redis, setAll, getAll, store } = await connect();
     const names = Array.from({ length: 60 }, (_, n) => `dying-${n}`);
     await redis.master.kill();
     setAll(names, "first");
     await untilMaster(redis.replica);
     const texts = new Set(await getAll(names));
     expect([...texts].filter((text) => !["first", "undefined"].includes(text))).toEqual([]);
-    await expect
-      .poll(async () => {
-        setAll(names, "second");
-        return await getAll(names);
-      })
-      .toEqual(names.map(() => "second"));
+    await store(names, "second");
   });
 });

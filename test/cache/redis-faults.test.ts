@@ -20,6 +20,7 @@ import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 /** Number of keys that are completed and repeated before, during and after a fault. */
 const SOME_KEYS = 50;
 const CALLERS = 8;
+const STATEMENTS_OF_CLAIMS = /^(claim|read|take_over)_/;
 
 describeWithRedis("Redis", () => {
   let database: TestDatabase;
@@ -137,7 +138,9 @@ describeWithRedis("Redis", () => {
     await redis.command("flushall");
     const crowd = () => Promise.all(Array.from({ length: 500 }, () => client.claim(ORDER)));
     const statements = await statementsDuring(server, crowd);
-    expect(Object.values(statements).reduce((sum, count) => sum + count)).toBeLessThanOrEqual(50);
+    // Those of background tasks depend on how long the crowd takes.
+    const ofCalls = Object.entries(statements).filter(([name]) => STATEMENTS_OF_CLAIMS.test(name));
+    expect(ofCalls.reduce((sum, [, count]) => sum + count, 0)).toBeLessThanOrEqual(50);
   });
 
   test.each([
@@ -213,8 +216,9 @@ describeWithRedis("Redis", () => {
     await redis.command("acl", "setuser", "onceward", "on", ">p@ss", ...rights);
     const { server, client } = await startServer(`redis://onceward:p%40ss@127.0.0.1:${redis.port}`);
     await complete(client);
-    await copiesOf(redis, ORDER.key, 1);
+    // A copy that Redis does not take within 50 ms is dropped, and stored again by a repeat.
     await claimFromRedis(server, client);
+    await copiesOf(redis, ORDER.key, 1);
     await untilBypassed(server, false);
   });
 

@@ -20,6 +20,7 @@ const adapters = [typescriptAdapter(), ...pythonAdapters(python), goAdapter()];
 const languages = positionals.length > 0 ? positionals : ["typescript"];
 const families = loadFamilies();
 const cases = families.flatMap((family) => family.cases).filter(({ name }) => name.includes(values.only));
+if (cases.length === 0) throw new Error(`no case has ${JSON.stringify(values.only)} in its name`);
 const columns: Column[] = [];
 for (const language of languages) {
   const chosen = adapters.filter((adapter) => adapter.language.split("-")[0] === language);

@@ -15,6 +15,9 @@ export interface GuardedCall {
   readonly report: (ending: Ending) => void;
 }
 
+/** What the upstream service gets of a claim, and whether the claim still lasts. */
+type SentClaim = Pick<Claim, "signal" | "deriveKey" | "fencingToken" | "attempt">;
+
 /** The upstream service was not called: nobody has seen the request. */
 export class NotSentError extends Error {
   override readonly name = "NotSentError";
@@ -24,13 +27,13 @@ export class NotSentError extends Error {
  * Calls the upstream service, on a connection of its own, so that an error before the connection exists means that nothing was
  * sent.
  *
- * @throws NotSentError if nothing was sent. OutcomeUnknownError if the connection broke or the time ended afterwards, also while
+ * @throws NotSentError if nothing was sent, also because the claim was lost until then. OutcomeUnknownError if the connection broke or the time ended afterwards, also while
  *   the returned body is read.
  */
 export async function callUpstream(
   upstream: Upstream,
   call: GuardedCall,
-  claim: Claim | undefined,
+  claim: SentClaim | undefined,
 ): Promise<Response> {
   const { incoming, body, timeoutMs } = call;
   const headers = [
@@ -41,8 +44,11 @@ export async function callUpstream(
   const request = upstream.send(incoming, headers, "own");
   let isSent = false;
   request.once("socket", (socket) => {
+    // Before what Node writes when the connection exists.
     socket.once("connect", () => {
-      isSent = true;
+      // Meanwhile the lease may have ended, and another proxy may have sent its request.
+      if (claim?.signal.aborted) request.destroy(new Error("the claim was lost before the request was sent"));
+      else isSent = true;
     });
   });
   const timer = setTimeout(
@@ -88,7 +94,7 @@ async function* chunksOf(
   }
 }
 
-function ownHeaders(claim: Claim): string[] {
+function ownHeaders(claim: SentClaim): string[] {
   return [
     ...[OWN_HEADERS.derivedKey, claim.deriveKey("upstream")],
     ...[OWN_HEADERS.fencingToken, String(claim.fencingToken)],

@@ -19,7 +19,25 @@ export interface ProxyOptions {
   readonly routes: readonly RouteConfig[];
   /** Gets a line for people about each request that failed. It names no header's value and no body. */
   readonly warn: (line: string) => void;
+  /** Unset: MAX_LOAD. */
+  readonly maxLoad?: ProxyLoad;
 }
+
+/** What a proxy holds at a time. */
+export interface ProxyLoad {
+  readonly connections: number;
+  /** Requests that have not ended, of all connections. Those beyond are refused with 503. */
+  readonly requests: number;
+  /** Bytes of guarded requests, which are read whole. Those beyond are refused with 503. */
+  readonly bodyBytes: number;
+}
+
+const MIB = 1024 * 1024;
+/**
+ * A connection costs some 20 KiB and may bring any number of requests at once (RFC 9112, section 9.3.2), each of which opens
+ * a connection to the service.
+ */
+const MAX_LOAD: ProxyLoad = { connections: 10_000, requests: 2000, bodyBytes: 256 * MIB };
 
 /** A reverse proxy that guards the routes of its configuration, and passes all other requests. */
 export class HttpProxy {
@@ -28,13 +46,17 @@ export class HttpProxy {
   readonly #upstream: Upstream;
   readonly #routeOf: (method: string, url: URL) => GuardedRoute | undefined;
   readonly #warn: (line: string) => void;
+  readonly #maxLoad: ProxyLoad;
+  #bodyBytes = 0;
   readonly #upgraded = new Set<Duplex>();
 
-  constructor({ onceward, upstream, routes, warn }: ProxyOptions) {
+  constructor({ onceward, upstream, routes, warn, maxLoad = MAX_LOAD }: ProxyOptions) {
     this.#upstream = new Upstream(upstream);
     this.#routeOf = routesOf(routes, onceward, this.#upstream);
     this.#warn = warn;
+    this.#maxLoad = maxLoad;
     this.server = createServer((incoming, outgoing) => void this.#handle(incoming, outgoing));
+    this.server.maxConnections = maxLoad.connections;
     this.server.on("upgrade", (incoming, socket, head) => void this.#upgrade(incoming, socket, head));
   }
 
@@ -69,6 +91,7 @@ export class HttpProxy {
   async #answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<Ending> {
     const url = targetOf(incoming.url);
     const route = url && this.#routeOf(incoming.method ?? "", url);
+    if (this.metrics.inFlight > this.#maxLoad.requests) return this.#refuse(outgoing, 503, OVERLOADED);
     if (url === undefined || route === undefined) {
       await pass(this.#upstream, incoming, outgoing);
       return "passed";
@@ -77,14 +100,33 @@ export class HttpProxy {
     const caller =
       "constant" in source ? source.constant : hashed(incoming.headers[source.header.toLowerCase()]);
     if (!caller) return this.#refuse(outgoing, 400, `The request has no header that identifies its caller.`);
-    const body = await readBody(incoming, maxBodyBytes);
-    if (body === undefined)
-      return this.#refuse(outgoing, 413, `The body has more than ${maxBodyBytes} bytes.`);
+    const held = new HeldBytes((bytes) => {
+      this.#bodyBytes += bytes;
+    });
+    try {
+      const body = await readBody(incoming, maxBodyBytes, (bytes) => {
+        held.add(bytes);
+        return this.#bodyBytes <= this.#maxLoad.bodyBytes;
+      });
+      if (body === "no room") return this.#refuse(outgoing, 503, OVERLOADED);
+      if (body === "too large")
+        return this.#refuse(outgoing, 413, `The body has more than ${maxBodyBytes} bytes.`);
+      return await this.#guard(route, { incoming, body, timeoutMs, url, caller }, outgoing);
+    } finally {
+      held.free();
+    }
+  }
+
+  async #guard(
+    route: GuardedRoute,
+    call: Omit<Parameters<GuardedRoute["answer"]>[0], "report">,
+    outgoing: ServerResponse,
+  ): Promise<Ending> {
     let ending: Ending = "answered";
     const report = (reported: Ending) => {
       ending = reported;
     };
-    const answer = await route.answer({ incoming, body, timeoutMs, url, caller, report });
+    const answer = await route.answer({ ...call, report });
     await send(answer, outgoing);
     return ending;
   }
@@ -97,9 +139,35 @@ export class HttpProxy {
   }
 
   #refuse(outgoing: ServerResponse, status: number, title: string): Ending {
-    outgoing.writeHead(status, { "content-type": "application/problem+json", connection: "close" });
+    outgoing.writeHead(status, {
+      "content-type": "application/problem+json",
+      connection: "close",
+      ...(status === 503 && { "retry-after": "1" }),
+    });
     outgoing.end(JSON.stringify({ type: "about:blank", status, title }));
     return "refused";
+  }
+}
+
+const OVERLOADED = "The proxy has too many requests at once. Repeat this one.";
+
+/** Bytes that a request holds until it has ended. */
+class HeldBytes {
+  readonly #count: (bytes: number) => void;
+  #held = 0;
+
+  constructor(count: (bytes: number) => void) {
+    this.#count = count;
+  }
+
+  add(bytes: number): void {
+    this.#held += bytes;
+    this.#count(bytes);
+  }
+
+  free(): void {
+    this.#count(-this.#held);
+    this.#held = 0;
   }
 }
 
@@ -120,18 +188,24 @@ function hashed(value: string | string[] | undefined): string | undefined {
   return value === undefined ? undefined : createHash("sha256").update(String(value)).digest("base64url");
 }
 
-/** Returns the whole body; undefined if it is larger, as soon as that is known. */
+/**
+ * Returns the whole body, or why it is not read, as soon as that is known.
+ *
+ * @param hold counts bytes that are kept; returns false if there is no room for them.
+ */
 async function readBody(
   incoming: IncomingMessage,
   maxBytes: number,
-): Promise<Buffer<ArrayBuffer> | undefined> {
-  if (Number(incoming.headers["content-length"] ?? 0) > maxBytes) return undefined;
+  hold: (bytes: number) => boolean,
+): Promise<Buffer<ArrayBuffer> | "too large" | "no room"> {
+  if (Number(incoming.headers["content-length"] ?? 0) > maxBytes) return "too large";
   const chunks: Buffer[] = [];
   let sizeBytes = 0;
   for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
     chunks.push(chunk);
     sizeBytes += chunk.byteLength;
-    if (sizeBytes > maxBytes) return undefined;
+    if (sizeBytes > maxBytes) return "too large";
+    if (!hold(chunk.byteLength)) return "no room";
   }
   return Buffer.concat(chunks);
 }

@@ -24,6 +24,9 @@ export interface RunningProxy {
   close(timeoutMs: number): Promise<void>;
 }
 
+/** Probes and scrapes need a few. */
+const MAX_MANAGEMENT_CONNECTIONS = 100;
+
 /** Starts a proxy. @throws TypeError for an invalid upstream or route; the error of listening. */
 export async function startProxy({ listen, management, ...options }: RunOptions): Promise<RunningProxy> {
   const proxy = new HttpProxy(options);
@@ -36,6 +39,7 @@ export async function startProxy({ listen, management, ...options }: RunOptions)
     else if (path === "/readyz") outgoing.writeHead(isReady ? 200 : 503).end(isReady ? "ok\n" : "draining\n");
     else outgoing.writeHead(404).end();
   });
+  managing.maxConnections = MAX_MANAGEMENT_CONNECTIONS;
   const managementPort = await start(managing, management);
   let port: number;
   try {

@@ -1,11 +1,13 @@
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { type RequestListener, request } from "node:http";
-import { connect } from "node:net";
+import { IncomingMessage, type RequestListener, request } from "node:http";
+import { connect, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { callUpstream, NotSentError } from "../../../clients/http-proxy/src/guarded-call.ts";
+import { Upstream } from "../../../clients/http-proxy/src/upstream.ts";
 import { cliWith } from "../../helpers/processes/cli.ts";
 import { useServer } from "../../helpers/servers/use-server.ts";
 import { problemOf, send } from "../http/http-client.ts";
@@ -109,6 +111,41 @@ test.each<[string, RequestListener, string]>([
     expect(metrics.body.toString()).toContain('requests_total{ending="unknown"} 1\n');
   },
 );
+
+test("a proxy that holds its maximum of requests, bytes or connections refuses more, and none reaches the service", async () => {
+  const held = vi.fn<RequestListener>(() => {});
+  const maxLoad = { connections: 3, requests: 3, bodyBytes: 50 };
+  const { charge: post, proxy } = await startWorld(world, held, () => {}, maxLoad);
+  const large = { headers: { "idempotency-key": '"large"' }, body: `"${"x".repeat(60)}"` };
+  expect(await post(large)).toMatchObject({ status: 503, headers: { "retry-after": "1" } });
+  // One that was refused holds nothing any more.
+  const small = () => post({ headers: { "idempotency-key": '"small"' }, body: "{}" }).catch(() => {});
+  void small();
+  await expect.poll(() => held.mock.calls.length).toBe(1);
+
+  const socket = connect(proxy.port, "127.0.0.1").on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  socket.write("GET /free HTTP/1.1\r\nhost: a\r\n\r\n".repeat(5));
+  await expect.poll(() => held.mock.calls.length).toBe(3);
+  const metrics = await send(proxy.managementPort, { method: "GET", path: "/metrics" });
+  expect(metrics.body.toString()).toContain('requests_total{ending="refused"} 4\n');
+
+  const others = Array.from({ length: 3 }, () => connect(proxy.port, "127.0.0.1").on("error", () => {}));
+  await Promise.any(others.map((other) => once(other.resume(), "close")));
+  for (const other of others) other.destroy();
+});
+
+test("a claim that is lost until the service can be reached sends nothing", async () => {
+  const effect = vi.fn(charge);
+  const { upstream } = await startWorld(world, effect);
+  const { port } = upstream.address() as { port: number };
+  const lost = { signal: AbortSignal.abort(), deriveKey: () => "key", fencingToken: 1n, attempt: 1 };
+  const incoming = Object.assign(new IncomingMessage(new Socket()), { method: "POST", url: "/charges/1" });
+  const call = { incoming, body: Buffer.from("{}"), timeoutMs: 1000, report: vi.fn() };
+  const calling = callUpstream(new Upstream(new URL(`http://127.0.0.1:${port}`)), call, lost);
+  await expect(calling).rejects.toThrow(NotSentError);
+  expect([effect.mock.calls.length, call.report.mock.lastCall]).toEqual([0, ["unreachable"]]);
+});
 
 test("a refused connection releases the claim: nothing was sent, and the next attempt runs", async () => {
   const effect = vi.fn(charge);

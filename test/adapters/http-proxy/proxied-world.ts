@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createOnceward } from "@onceward/client";
-import { parseConfig, startProxy } from "@onceward/http-proxy";
+import { type ProxyLoad, parseConfig, startProxy } from "@onceward/http-proxy";
 import { onTestFinished } from "vitest";
 import type { TestDatabase } from "../../helpers/database/database.ts";
 import type { TestServer } from "../../helpers/servers/server.ts";
@@ -31,6 +31,7 @@ export async function startWorld(
   { database, server }: { readonly database: TestDatabase; readonly server: TestServer },
   listener: RequestListener,
   prepare: (upstream: Server) => void = () => {},
+  maxLoad?: ProxyLoad,
 ) {
   const upstream = createServer(listener);
   prepare(upstream);
@@ -45,6 +46,7 @@ export async function startWorld(
     listen: { host: "127.0.0.1", port: 0 },
     management: { host: "127.0.0.1", port: 0 },
     warn: (line) => warnings.push(line),
+    ...(maxLoad && { maxLoad }),
   });
   onTestFinished(async () => {
     upstream.closeAllConnections();
