@@ -17,17 +17,9 @@ export interface Certificate {
 
 /** Creates a certificate that is valid for some days, with the `openssl` command. */
 export async function makeCertificate(days = 1): Promise<Certificate> {
+  const request = ["req", "-x509", "-days", String(days), ...NAMES];
   return inNewDir(({ keyFile, certificateFile }) =>
-    run("openssl", [
-      "req",
-      "-x509",
-      "-days",
-      String(days),
-      ...keyArgs(keyFile),
-      ...NAMES,
-      "-out",
-      certificateFile,
-    ]),
+    run("openssl", [...request, ...keyArgs(keyFile), "-out", certificateFile]),
   );
 }
 
