@@ -36,6 +36,8 @@ export interface BackgroundOptions {
 
 /** A statement finds a shard that was moved without this; a node that is back is noticed by it. */
 const READ_SHARDS_INTERVAL_MS = 2000;
+/** A new tenant's metrics are exported after this time. */
+const READ_LABELS_INTERVAL_MS = 3000;
 
 /** Creates the background tasks of the core, and joins those of the features. */
 export function createBackground(options: BackgroundOptions): Background {
@@ -118,11 +120,8 @@ function createScans({ config, tasks, databaseClock, metrics, onFailed }: CorePa
   return [counter, ...pruners];
 }
 
-/** A new tenant's metrics are exported after this time. */
-const INTERVAL_MS = 3000;
-
 /** Creates the task that reads which tenants have a label of their own. `start` resolves after the first time. */
-export function createTenantLabelsTask({
+function createTenantLabelsTask({
   pool,
   tenantLabels,
   onFailed,
@@ -132,7 +131,7 @@ export function createTenantLabelsTask({
   readonly onFailed: (error: unknown) => void;
 }) {
   const refresh = () => tenantLabels.refresh(() => findLabelledTenants(pool, MAX_TENANT_LABELS));
-  const repeating = createRepeating({ intervalMs: INTERVAL_MS, work: refresh, onFailed });
+  const repeating = createRepeating({ intervalMs: READ_LABELS_INTERVAL_MS, work: refresh, onFailed });
   return {
     async start(): Promise<void> {
       await refresh();
