@@ -5,7 +5,7 @@ import { signedFormat } from "./core/cache/entry-format.ts";
 import { type Config, withCurrentUrls } from "./core/config/config.ts";
 import { type ConfiguredIssuer, configuredIssuer } from "./core/config/configured-issuer.ts";
 import { createDatabaseClockWatch, type DatabaseClockWatch } from "./core/domain/database-clock.ts";
-import { createRecordLoss, type RecordLoss } from "./core/domain/late-keys.ts";
+import type { RecordLoss } from "./core/domain/late-keys.ts";
 import { createTokenFloor, type TokenFloor } from "./core/domain/token-floor.ts";
 import type { OpenPage, StoredValues } from "./core/feature.ts";
 import type { Shards } from "./core/store/batching/shards.ts";
@@ -113,9 +113,8 @@ export function openResources(
     onExportFailed: () => metrics.backgroundErrors.inc({ task: "export_spans" }),
   });
   const listeners: ((id: string) => void)[] = [];
-  let replacements = 0;
   const tokenFloor = createTokenFloor();
-  const recordLoss = createRecordLoss();
+  const recordLoss: RecordLoss = { lastAtMs: undefined };
   const installation = createInstallationWatch({
     replicaId: replica.id,
     log,
@@ -123,7 +122,6 @@ export function openResources(
     recordLoss,
     onDetected: () => metrics.installationChanges.inc(),
     onChanged(id) {
-      replacements++;
       for (const listener of listeners) listener(id);
     },
   });
@@ -143,12 +141,7 @@ export function openResources(
     databaseClock: openDatabaseClock(metrics, log),
     tokenFloor,
     recordLoss,
-    pools: openPools(config, {
-      metrics,
-      log,
-      onConnected: installation.look,
-      replacements: () => replacements,
-    }),
+    pools: openPools(config, { metrics, log, onConnected: installation.look, recordLoss }),
   };
 }
 

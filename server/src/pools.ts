@@ -20,8 +20,8 @@ interface PoolsOptions {
   readonly log: Logger;
   /** As PoolOptions. */
   readonly onConnected: NonNullable<PoolOptions["onConnected"]>;
-  /** As PoolOptions, for calls: the heartbeat looks at the new database itself, and must not fail. */
-  readonly replacements: NonNullable<PoolOptions["replacements"]>;
+  /** As PoolOptions, for calls: the heartbeat looks at the database itself, and must not fail. */
+  readonly recordLoss: NonNullable<PoolOptions["recordLoss"]>;
 }
 
 /** The connections of a replica to Postgres, by what they are for. No kind waits for another's connections. */
@@ -39,9 +39,9 @@ export interface Pools {
 }
 
 /** Opens the pools of a replica. They connect at their first statement. */
-export function openPools(config: Config, { metrics, log, onConnected, replacements }: PoolsOptions): Pools {
+export function openPools(config: Config, { metrics, log, onConnected, recordLoss }: PoolsOptions): Pools {
   const observer = observePool(metrics, log);
-  const open = (size: number, forCalls?: Pick<PoolOptions, "replacements">) =>
+  const open = (size: number, forCalls?: Pick<PoolOptions, "recordLoss">) =>
     openPool(
       {
         ...forCalls,
@@ -52,7 +52,7 @@ export function openPools(config: Config, { metrics, log, onConnected, replaceme
       },
       observer,
     );
-  const pool = open(config.ONCEWARD_POOL_SIZE, { replacements });
+  const pool = open(config.ONCEWARD_POOL_SIZE, { recordLoss });
   const administrationPool = createAdministrationPool(open(ADMINISTRATION_CONNECTIONS));
   const heartbeatPool = open(HEARTBEAT_CONNECTIONS);
   return {

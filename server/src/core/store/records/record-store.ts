@@ -1,5 +1,5 @@
 import { type DatabaseClock, UNCHECKED_CLOCK } from "../../domain/database-clock.ts";
-import { createRecordLoss, type RecordLoss } from "../../domain/late-keys.ts";
+import type { RecordLoss } from "../../domain/late-keys.ts";
 import { createTokenFloor, type TokenFloor } from "../../domain/token-floor.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
@@ -32,8 +32,10 @@ export interface RecordStoreParts {
   readonly shards?: Shards | undefined;
   readonly databaseClock?: DatabaseClock;
   readonly tokenFloor?: TokenFloor;
-  readonly recordLoss?: RecordLoss;
+  readonly recordLoss?: Readonly<RecordLoss>;
 }
+
+const NO_LOSS: RecordLoss = { lastAtMs: undefined };
 
 /** Creates the operations on records. One per replica, because larger batches are more efficient. */
 export function createRecordStore(
@@ -44,7 +46,7 @@ export function createRecordStore(
     shards,
     databaseClock = UNCHECKED_CLOCK,
     tokenFloor = createTokenFloor(),
-    recordLoss = createRecordLoss(),
+    recordLoss = NO_LOSS,
   }: RecordStoreParts = {},
 ): RecordStore {
   const database: RecordsDatabase = { pool, shards };
