@@ -7,7 +7,7 @@ import { signedFormat } from "./core/cache/entry-format.ts";
 import { type Config, withCurrentUrls } from "./core/config/config.ts";
 import { type ConfiguredIssuer, configuredIssuer } from "./core/config/configured-issuer.ts";
 import { createDatabaseClockWatch, type DatabaseClockWatch } from "./core/domain/database-clock.ts";
-import { createRecordLoss, type RecordLoss } from "./core/domain/late-keys.ts";
+import type { RecordLoss } from "./core/domain/late-keys.ts";
 import { createTokenFloor, type TokenFloor } from "./core/domain/token-floor.ts";
 import type { OpenPage, StoredValues } from "./core/feature.ts";
 import type { Shards } from "./core/store/batching/shards.ts";
@@ -125,19 +125,15 @@ export function openResources(
     onExportFailed: () => metrics.backgroundErrors.inc({ task: "export_spans" }),
   });
   const events = new EventEmitter<ReplicaEvents>();
-  const replacements = { count: 0 };
   const tokenFloor = createTokenFloor();
-  const recordLoss = createRecordLoss();
+  const recordLoss: RecordLoss = { lastAtMs: undefined };
   const installation = createInstallationWatch({
     replicaId: replica.id,
     log,
     tokenFloor,
     recordLoss,
     onDetected: () => metrics.installationChanges.inc(),
-    onChanged(id) {
-      replacements.count++;
-      events.emit("installationChanged", id);
-    },
+    onChanged: (id) => void events.emit("installationChanged", id),
   });
   return {
     config,
@@ -155,12 +151,7 @@ export function openResources(
     databaseClock: openDatabaseClock(metrics, log),
     tokenFloor,
     recordLoss,
-    pools: openPools(config, {
-      metrics,
-      log,
-      onConnected: installation.look,
-      replacements,
-    }),
+    pools: openPools(config, { metrics, log, onConnected: installation.look, recordLoss }),
   };
 }
 

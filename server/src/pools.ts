@@ -36,18 +36,18 @@ export function openPools(
     metrics,
     log,
     onConnected,
-    replacements,
+    recordLoss,
   }: {
     readonly metrics: Metrics;
     readonly log: Logger;
     /** As PoolOptions. */
     readonly onConnected: NonNullable<PoolOptions["onConnected"]>;
-    /** As PoolOptions, for calls: the heartbeat looks at the new database itself, and must not fail. */
-    readonly replacements: NonNullable<PoolOptions["replacements"]>;
+    /** As PoolOptions, for calls: the heartbeat looks at the database itself, and must not fail. */
+    readonly recordLoss: NonNullable<PoolOptions["recordLoss"]>;
   },
 ): Pools {
   const observer = observePool(metrics, log);
-  const open = (size: number, forCalls?: Pick<PoolOptions, "replacements">) =>
+  const open = (size: number, forCalls?: Pick<PoolOptions, "recordLoss">) =>
     openPool(
       {
         ...forCalls,
@@ -58,7 +58,7 @@ export function openPools(
       },
       observer,
     );
-  const pool = open(config.ONCEWARD_POOL_SIZE, { replacements });
+  const pool = open(config.ONCEWARD_POOL_SIZE, { recordLoss });
   const administrationPool = createAdministrationPool(open(ADMINISTRATION_CONNECTIONS));
   const heartbeatPool = open(HEARTBEAT_CONNECTIONS);
   return {

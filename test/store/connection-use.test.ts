@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import type { RecordLoss } from "../../server/src/core/domain/late-keys.ts";
 import { POLICY_SETTLES_MS, USE_TIMEOUT_MS } from "../../server/src/core/domain/statement-times.ts";
 import { type OpenedPool, openPool, type PoolOptions } from "../../server/src/core/store/pool.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
@@ -46,17 +47,17 @@ test("a policy settles later than the last effect of a statement that began unde
   expect(POLICY_SETTLES_MS).toBeLessThan(30_000);
 });
 
-test("a statement that waited while the database was replaced has no effect", async () => {
-  const replacements = { count: 0 };
+test("a statement that waited while records were lost has no effect", async () => {
+  const recordLoss: RecordLoss = { lastAtMs: undefined };
   const pool = openPool({
     databaseUrl: database.url,
     size: 1,
     throughPgBouncer: false,
     async onConnected() {
-      replacements.count++;
+      recordLoss.lastAtMs = 1;
       return true;
     },
-    replacements,
+    recordLoss,
   });
   onTestFinished(() => pool.close());
   await expect(pool.run(write, ["before"])).rejects.toMatchObject({ reason: "DATABASE_UNAVAILABLE" });

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createInstallationWatch } from "../../server/src/core/background/installation-watch.ts";
-import { createRecordLoss } from "../../server/src/core/domain/late-keys.ts";
 import { createTokenFloor } from "../../server/src/core/domain/token-floor.ts";
 import { raiseTokenFloor } from "../../server/src/core/store/installation.ts";
 import { createLog } from "../../server/src/core/telemetry/log.ts";
@@ -51,7 +50,7 @@ function createWatch() {
   const watch = createInstallationWatch({
     replicaId: randomUUID(),
     tokenFloor: createTokenFloor(),
-    recordLoss: createRecordLoss(),
+    recordLoss: { lastAtMs: undefined },
     log: createLog("silent", { write: () => {} }),
     onChanged: (id) => changes.push(id),
     onDetected: () => {},

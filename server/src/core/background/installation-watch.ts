@@ -37,7 +37,7 @@ export interface InstallationWatchOptions {
   readonly log: Logger;
   /** Is raised to the stored floor at each look. */
   readonly tokenFloor: TokenFloor;
-  /** Is told of the stored loss of records at each look. */
+  /** Is set to the stored loss of records at each look. */
   readonly recordLoss: RecordLoss;
   /** Called with the new id when it has changed. */
   readonly onChanged: (id: string) => void;
@@ -132,7 +132,7 @@ class Watch implements InstallationWatch {
   /** Looks may be answered in any order: the one with the highest floor is the newest. */
   #adopt({ id, tokenFloor, recordsLostAtMs }: InstallationLook): void {
     this.#options.tokenFloor.raise(tokenFloor);
-    if (recordsLostAtMs !== undefined) this.#options.recordLoss.notice(recordsLostAtMs);
+    this.#noticeLoss(recordsLostAtMs);
     if (tokenFloor < this.#storedFloor) return;
     this.#storedFloor = tokenFloor;
     if (id === this.#knownId) return;
@@ -144,6 +144,12 @@ class Watch implements InstallationWatch {
     );
     this.#options.onDetected();
     this.#options.onChanged(id);
+  }
+
+  /** An earlier backup may not know of a loss that this replica knows. */
+  #noticeLoss(atMs: number | undefined): void {
+    const { recordLoss } = this.#options;
+    if (atMs !== undefined) recordLoss.lastAtMs = Math.max(atMs, recordLoss.lastAtMs ?? atMs);
   }
 
   async #adoptNext(database: Connection): Promise<boolean> {

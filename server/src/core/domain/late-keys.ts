@@ -28,32 +28,18 @@ export function acceptedUntilMs(createdAtMs: number, policy: PolicyInForce): num
   return createdAtMs + 1000 * (isFromRun ? Math.max(limitS - KEPT_LONGER_S, limitS / 2) : limitS);
 }
 
-/** When the database went back in time the last time, so that records may be lost. */
+/** When records were lost the last time: the database went back in time. Set by the watch of the installation. */
 export interface RecordLoss {
-  /** Returns the time by the database's clock, in milliseconds since the Unix epoch; undefined: no loss is known. */
-  lastAtMs(): number | undefined;
-  /** Stores a loss, unless a later one is known. */
-  notice(atMs: number): void;
-}
-
-/** Creates a memory of losses that knows none. */
-export function createRecordLoss(): RecordLoss {
-  let lastMs: number | undefined;
-  return {
-    lastAtMs: () => lastMs,
-    notice(atMs) {
-      lastMs = Math.max(atMs, lastMs ?? atMs);
-    },
-  };
+  /** By the database's clock, in milliseconds since the Unix epoch; undefined: no loss is known. */
+  lastAtMs: number | undefined;
 }
 
 /**
  * Returns the claim as it may be decided after a loss of records: if late keys are refused, a key that was created before the
  * loss begins no life, because the record of its first one may be lost.
  */
-export function claimAfterLoss(command: ClaimCommand, loss: RecordLoss): ClaimCommand {
+export function claimAfterLoss(command: ClaimCommand, lostAtMs: number | undefined): ClaimCommand {
   const { acceptedUntilMs, keyCreatedAtMs } = command;
-  const lostAtMs = loss.lastAtMs();
   if (lostAtMs === undefined || acceptedUntilMs === undefined || keyCreatedAtMs === undefined) return command;
   if (keyCreatedAtMs > lostAtMs) return command;
   return { ...command, acceptedUntilMs: Math.min(acceptedUntilMs, keyCreatedAtMs) };

@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import pg from "pg";
+import type { RecordLoss } from "../domain/late-keys.ts";
 import {
   ACQUIRE_TIMEOUT_MS,
   QUERY_TIMEOUT_MS,
@@ -119,10 +120,10 @@ export interface PoolOptions {
    */
   readonly onConnected?: (connection: Connection) => Promise<boolean>;
   /**
-   * How often the database was replaced, as `onConnected` finds out. A call that waits for its connection meanwhile
-   * fails, because its parameters come from the earlier database.
+   * What `onConnected` knows of losses of records. If it learns of one while a call waits for its connection, the call fails,
+   * because its parameters come from the database before the loss.
    */
-  readonly replacements?: { readonly count: number };
+  readonly recordLoss?: Readonly<RecordLoss>;
 }
 
 /** A locked row delays a batch by this much once; its operations are then retried one by one. */
@@ -224,7 +225,7 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
     timeoutMs?: number,
   ): Promise<Result> {
     const startedAtMs = performance.now();
-    const replacements = options.replacements?.count;
+    const lostAtMs = options.recordLoss?.lastAtMs;
     const client = await pool.connect();
     const leftMs = (timeoutMs ?? 0) - (performance.now() - startedAtMs);
     const timer = timeoutMs && setTimeout(() => abort(client), Math.max(0, leftMs));
@@ -234,7 +235,7 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
       if (direct)
         await discardOldPlans(client, plannedAtMs, options.onShards === true ? "select" : CHOOSE_PLANS);
       await announce(client);
-      if (replacements !== options.replacements?.count) throw new Error(REPLACED);
+      if (lostAtMs !== options.recordLoss?.lastAtMs) throw new Error(REPLACED);
       if (timeoutMs !== undefined && performance.now() - startedAtMs >= timeoutMs) throw new Error(NO_TIME);
       prepared = true;
       return await use(client);

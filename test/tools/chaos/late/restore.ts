@@ -15,12 +15,15 @@ const POSTGRES_RESTORE: Fault = {
   target: "postgres",
   async inject(scene) {
     const { postgres, replicas } = scene.rig;
-    await replaced(scene, 2000, async (copy) => {
-      await Promise.all(replicas.map((replica) => replica.kill()));
-      await postgres.restore(copy);
-      await postgres.query(RECORDS_LOST);
-    });
-    await Promise.all(replicas.map((replica) => replica.restart()));
+    try {
+      await replaced(scene, 2000, async (copy) => {
+        await Promise.all(replicas.map((replica) => replica.kill()));
+        await postgres.restore(copy);
+        await postgres.query(RECORDS_LOST);
+      });
+    } finally {
+      await Promise.all(replicas.map((replica) => replica.restart()));
+    }
   },
 };
 

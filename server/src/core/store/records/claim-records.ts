@@ -52,7 +52,7 @@ interface ClaimParts extends WriteParts {
   readonly fillResult: FillResult;
   readonly databaseClock: Pick<DatabaseClock, "latestMs">;
   readonly tokenFloor: TokenFloor;
-  readonly recordLoss: RecordLoss;
+  readonly recordLoss: Readonly<RecordLoss>;
 }
 
 /**
@@ -63,7 +63,7 @@ export function createClaimRecords(
   database: RecordsDatabase,
   { readings, fillResult, values, limiter, databaseClock, tokenFloor, recordLoss }: ClaimParts,
 ): ClaimRecords {
-  const afterLoss = (command: ClaimCommand) => claimAfterLoss(command, recordLoss);
+  const afterLoss = (command: ClaimCommand) => claimAfterLoss(command, recordLoss.lastAtMs);
   const insert = createBatchedWrite<ClaimCommand, GrantedRow>(database, readings, {
     statement: claimRecords,
     parametersOf: (commands) => claimArrays(commands.map(afterLoss), tokenFloor.current()),

@@ -1,5 +1,5 @@
 import { type DatabaseClock, UNCHECKED_CLOCK } from "../../domain/database-clock.ts";
-import { createRecordLoss, type RecordLoss } from "../../domain/late-keys.ts";
+import type { RecordLoss } from "../../domain/late-keys.ts";
 import { createTokenFloor, type TokenFloor } from "../../domain/token-floor.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
@@ -25,6 +25,8 @@ export interface RecordStore {
   readonly read: ReadRecords;
 }
 
+const NO_LOSS: RecordLoss = { lastAtMs: undefined };
+
 /** Creates the operations on records. One per replica, because larger batches are more efficient. */
 export function createRecordStore(
   pool: Pool,
@@ -34,14 +36,14 @@ export function createRecordStore(
     shards,
     databaseClock = UNCHECKED_CLOCK,
     tokenFloor = createTokenFloor(),
-    recordLoss = createRecordLoss(),
+    recordLoss = NO_LOSS,
   }: {
     readonly values?: RecordValues;
     /** Undefined on a plain Postgres. */
     readonly shards?: Shards | undefined;
     readonly databaseClock?: DatabaseClock;
     readonly tokenFloor?: TokenFloor;
-    readonly recordLoss?: RecordLoss;
+    readonly recordLoss?: Readonly<RecordLoss>;
   } = {},
 ): RecordStore {
   const database: RecordsDatabase = { pool, shards };
