@@ -80,9 +80,10 @@ test.runIf(python)(
     try {
       await ensureDatabase(postgres.url("postgres"), "billing");
       const env = { ...process.env, ONCEWARD_TEST_DATABASE: postgres.url("billing") };
-      const args = ["-m", "pytest", "-q", "-p", "no:cacheprovider"];
+      const args = ["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"];
       const { stdout } = await run(python, args, { cwd: PACKAGE, env, timeout: TABLE_TIMEOUT_MS });
-      expect(stdout).toMatch(/^\d+ passed in/m);
+      expect(stdout).toMatch(/^\d+ passed/m);
+      for (const [skipped] of stdout.matchAll(/^SKIPPED .*$/gm)) process.stderr.write(`pytest: ${skipped}\n`);
     } finally {
       await postgres.stop();
       await rm(data, { recursive: true, force: true });
