@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -7,8 +7,11 @@ import { afterAll, expect, test } from "vitest";
 import { loadFamilies } from "../../clients/conformance/src/case.ts";
 import { pythonAdapters } from "../../clients/conformance/src/languages.ts";
 import { runCases } from "../../clients/conformance/src/run-cases.ts";
+import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
+import { ensureDatabase } from "../../server/src/core/store/databases.ts";
 import { installPythonClient } from "../helpers/packages/python.ts";
 import { createWorkplace } from "../helpers/processes/command.ts";
+import { makeDataDir } from "../helpers/processes/data-dir.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
 import { codeBlocks, firstBlock } from "../helpers/processes/readme.ts";
 
@@ -37,11 +40,15 @@ test.runIf(python)("the programs of the README replay, from the installed wheel"
     const file = join(workplace.dir, "program.py");
     await writeFile(file, program.replace("127.0.0.1:50051", new URL(dev.grpcUrl).host));
     const env = { PATH: process.env.PATH, ONCEWARD_API_KEY: dev.callerKey };
-    const { stdout } = await run(python, [file], { cwd: workplace.dir, env, timeout: TIMEOUT_MS });
+    const args = program.includes("def test_") ? ["-m", "pytest", "-q", file] : [file];
+    const { stdout } = await run(python, args, { cwd: workplace.dir, env, timeout: TIMEOUT_MS });
     printed.push(...stdout.trim().split("\n"));
   }
   const first = "{'charge': 'ch_1', 'delivery': 'first'}";
-  expect(printed).toEqual([first, first, "True", "{'charge': 'ch_3'}"]);
+  expect(printed.slice(0, 4)).toEqual([first, first, "True", "{'charge': 'ch_3'}"]);
+  expect(printed.slice(4, 6)).toEqual(["201 {'attempt': 1} None", "201 {'attempt': 1} true"]);
+  expect(printed.slice(6, 8)).toEqual(["charged in attempt 1", "charged in attempt 1"]);
+  expect(printed.at(-1)).toMatch(/^1 passed/);
   await pressCtrlC(dev);
 });
 
@@ -84,13 +91,29 @@ test.runIf(python).each(pythonAdapters(python))(
   },
 );
 
+test.runIf(python)("the Python sources pass ruff and mypy --strict", { timeout: TIMEOUT_MS }, async () => {
+  await run(python, ["-m", "ruff", "check", "."], { cwd: PACKAGE });
+  await run(python, ["-m", "mypy"], { cwd: PACKAGE });
+});
+
 test.runIf(python)(
-  "the Python sources pass ruff, mypy --strict and their own tests",
-  { timeout: TIMEOUT_MS },
+  "the package's own tests pass, with FastAPI, Django, and workers and the inbox on Redis and Postgres",
+  { timeout: TABLE_TIMEOUT_MS },
   async () => {
-    await run(python, ["-m", "ruff", "check", "."], { cwd: PACKAGE });
-    await run(python, ["-m", "mypy"], { cwd: PACKAGE });
-    const { stdout } = await run(python, ["-m", "pytest", "-q", "-p", "no:cacheprovider"], { cwd: PACKAGE });
-    expect(stdout).toMatch(/^\d+ passed/m);
+    const migration = await readFile(join(PACKAGE, "src/onceward/inbox.sql"), "utf8");
+    expect(migration).toBe(await readFile(join(PACKAGE, "../typescript/inbox.sql"), "utf8"));
+    const data = await makeDataDir("ow-python-inbox-");
+    const postgres = await startEmbeddedPostgres({ dataDir: join(data, "data"), settings: { fsync: "off" } });
+    try {
+      await ensureDatabase(postgres.url("postgres"), "billing");
+      const env = { ...process.env, ONCEWARD_TEST_DATABASE: postgres.url("billing") };
+      const args = ["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"];
+      const { stdout } = await run(python, args, { cwd: PACKAGE, env, timeout: TABLE_TIMEOUT_MS });
+      expect(stdout).toMatch(/^\d+ passed/m);
+      for (const [skipped] of stdout.matchAll(/^SKIPPED .*$/gm)) process.stderr.write(`pytest: ${skipped}\n`);
+    } finally {
+      await postgres.stop();
+      await rm(data, { recursive: true, force: true });
+    }
   },
 );

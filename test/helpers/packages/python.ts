@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 const PACKAGE = fileURLToPath(new URL("../../../clients/python", import.meta.url));
-/** Downloads some 20 MB. */
+/** Downloads some 50 MB. */
 const INSTALL_TIMEOUT_MS = 270_000;
 /** pip's words for a registry that gave no answer. A package that it does not have is another error. */
 const NO_ANSWER = /Connection|Temporary failure|timed out|Network is unreachable|ProxyError/;
@@ -39,7 +39,7 @@ export async function installPythonClient(): Promise<PythonEnvironment> {
   try {
     await pip("wheel", "--quiet", "--no-deps", "--wheel-dir", dir, PACKAGE);
     const [wheel = ""] = (await readdir(dir)).filter((file) => file.endsWith(".whl"));
-    await pip("install", "--quiet", `${join(dir, wheel)}[dev]`);
+    await pip("install", "--quiet", `${join(dir, wheel)}[dev,integrations]`);
   } catch (error) {
     if (NO_ANSWER.test(`${(error as { stderr?: string }).stderr}`))
       return { kind: "missing", why: "PyPI does not answer" };

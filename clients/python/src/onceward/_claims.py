@@ -126,3 +126,9 @@ def warn_of_timestamp(key: str) -> None:
             "A key looks like the current time: deliveries with keys of their own each run the operation"
         )
         warnings.warn(message, RuntimeWarning, stacklevel=4)
+
+
+def is_within(namespace: str) -> bool:
+    """Returns whether a guarded function of the namespace runs here."""
+    claim = _current.get()
+    return claim is not None and claim.namespace == namespace

@@ -10,9 +10,11 @@ from datetime import datetime, timedelta, timezone
 
 #: A UUID with a time (RFC 9562, section 5), whose version is group 3.
 _UUID = re.compile(
-    r"([0-9a-f]{8})-([0-9a-f]{4})-([167])([0-9a-f]{3})-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII
+    r"([0-9a-f]{8})-([0-9a-f]{4})-([167])([0-9a-f]{3})-[89ab][0-9a-f]{3}-[0-9a-f]{12}",
+    re.IGNORECASE | re.ASCII,
 )
-#: https://github.com/ulid/spec: 26 digits of Crockford's base 32, of which the first ten are the milliseconds.
+#: https://github.com/ulid/spec: 26 digits of Crockford's base 32, of which the first ten are the
+#: milliseconds.
 _ULID = re.compile(r"([0-7][0-9a-hjkmnp-tv-z]{9})[0-9a-hjkmnp-tv-z]{16}", re.IGNORECASE | re.ASCII)
 _CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
 #: From 15 October 1582, when the timestamps of versions 1 and 6 begin, to 1970.
@@ -32,8 +34,8 @@ _MAX_AHEAD_MS = 10_000
 def key_time(key: str) -> datetime | None:
     """Returns when a key was made, to the millisecond, if the key contains it.
 
-    The whole key is a UUID of version 1, 6 or 7, or a ULID. None for every other key, and for a time beyond the
-    years of a datetime. The service reads keys in the same way.
+    The whole key is a UUID of version 1, 6 or 7, or a ULID. None for every other key, and for a time beyond
+    the years of a datetime. The service reads keys in the same way.
     """
     made_ms = _key_ms(key)
     if made_ms is None or made_ms > _MAX_TIME_MS:
@@ -84,8 +86,8 @@ _clock = _Clock()
 def new_key() -> str:
     """Returns a new key: a UUID of version 7 (RFC 9562).
 
-    Make it once, where the operation is created, and store it with the operation: every retry has the same key.
-    Later keys of this process are larger. A reader of a key can tell when it was made.
+    Make it once, where the operation is created, and store it with the operation: every retry has the same
+    key. Later keys of this process are larger. A reader of a key can tell when it was made.
     """
     random = os.urandom(10)
     made_ms, counter = _clock.next(time.time_ns() // 1_000_000, int.from_bytes(random[:2], "big"))

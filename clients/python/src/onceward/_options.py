@@ -54,8 +54,9 @@ class RunOptions(OnceOptions, total=False):
     #: The request that the key belongs to, as ``fingerprint_of`` takes it: another one under the key is
     #: refused.
     fingerprint: object
-    #: When the operation was created, the same on every delivery, for a policy that refuses late keys. A datetime
-    #: with a time zone. Default: the time in the key, if it is a UUID of version 1, 6 or 7, or a ULID.
+    #: When the operation was created, the same on every delivery, for a policy that refuses late keys. A
+    #: datetime with a time zone. Default: the time in the key, if it is a UUID of version 1, 6 or 7, or a
+    #: ULID.
     key_created_at: datetime | None
 
 

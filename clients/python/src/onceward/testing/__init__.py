@@ -17,8 +17,8 @@ The real clients, over an implementation of the service that needs no database a
             testing.advance(30_000)
             charge(testing.onceward, order)
 
-The service listens on a port of the loopback interface, so that other processes of the test, such as a worker, are
-clients of it by ``testing.address``.
+The service listens on a port of the loopback interface, so that other processes of the test, such as a
+worker, are clients of it by ``testing.address``.
 """
 
 from ._policy import TestingPolicy

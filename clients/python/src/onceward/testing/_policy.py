@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 _HOUR_S = 3600
-#: Longer than a key may be ahead of the clock, so that a record outlives the time in which its key is accepted.
+#: Longer than a key may be ahead of the clock, so that a record outlives the time in which its key is
+#: accepted.
 _LATE_KEYS_MARGIN_S = 600
 
 
@@ -33,9 +34,9 @@ class TestingPolicy:
     max_result_bytes: int = 64 * 1024
     #: Whether a claim without a fingerprint is refused.
     require_fingerprint: bool = False
-    #: What happens to a claim whose key is older than ``key_retention_s`` and has no record. RUN: it is granted.
-    #: REFUSE: it is refused (KeyTooOldError). REQUIRE_TIME: so it is, and a key whose time is unknown is refused.
-    #: Unless RUN, records are kept for 10 minutes longer than ``key_retention_s``.
+    #: What happens to a claim whose key is older than ``key_retention_s`` and has no record. RUN: it is
+    #: granted. REFUSE: it is refused (KeyTooOldError). REQUIRE_TIME: so it is, and a key whose time is
+    #: unknown is refused. Unless RUN, records are kept for 10 minutes longer than ``key_retention_s``.
     late_keys: Literal["RUN", "REFUSE", "REQUIRE_TIME"] = "RUN"
 
 
@@ -51,7 +52,9 @@ class Terms:
 
 
 def resolve(policy: TestingPolicy) -> TestingPolicy:
-    """Returns the policy in which a retention that is not set follows the wider one, and none outlives its key."""
+    """Returns the policy in which a retention that is not set follows the wider one, and none outlives its
+    key.
+    """
     key_s = policy.key_retention_s
     result_s = min(key_s if policy.result_retention_s is None else policy.result_retention_s, key_s)
     failure_s = min(result_s if policy.failure_retention_s is None else policy.failure_retention_s, key_s)
@@ -66,8 +69,8 @@ def resolve(policy: TestingPolicy) -> TestingPolicy:
 def terms_of(policy: TestingPolicy, lease_ms: int | None, retention_s: int | None) -> Terms:
     """Returns the terms of a claim under a resolved policy.
 
-    A request can shorten its retention only where keys of any age are accepted; elsewhere the record is kept for
-    longer than its policy says, and so are results that are kept for as long as their key.
+    A request can shorten its retention only where keys of any age are accepted; elsewhere the record is kept
+    for longer than its policy says, and so are results that are kept for as long as their key.
     """
     refuses = policy.late_keys != "RUN"
     kept_s = policy.key_retention_s if refuses or retention_s is None else retention_s

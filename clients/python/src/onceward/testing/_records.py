@@ -130,8 +130,12 @@ class Records:
         self._last_token = 0
 
     def all(self) -> list[Record]:
-        """Returns every record whose retention has not ended, in the order in which the keys were first claimed."""
-        return [each.message(self.now_ms) for each in self._by_name.values() if each.expires_at_ms > self.now_ms]
+        """Returns every record whose retention has not ended, in the order in which the keys were first
+        claimed.
+        """
+        return [
+            each.message(self.now_ms) for each in self._by_name.values() if each.expires_at_ms > self.now_ms
+        ]
 
     def claim(self, request: ClaimRequest, policy: TestingPolicy) -> ClaimResponse:
         """Answers a Claim, without its wait. :raises Refused:"""
@@ -139,7 +143,9 @@ class Records:
         met = self._find(request.namespace, request.key)
         fingerprints = {request.fingerprint} | ({met.fingerprint} if met else set())
         if len(fingerprints - {b""}) > 1:
-            raise Refused("FINGERPRINT_MISMATCH", "The key is bound to another request: its fingerprint differs.")
+            raise Refused(
+                "FINGERPRINT_MISMATCH", "The key is bound to another request: its fingerprint differs."
+            )
         if met is None and key_ms is not None:
             _check_age(key_ms, policy, self.now_ms)
         response = ClaimResponse(server_time=_timestamp(self.now_ms))
@@ -322,7 +328,9 @@ def _check_claim(request: ClaimRequest, policy: TestingPolicy, now_ms: int) -> i
         violations.add("key_created_at", "is required by the namespace's policy, as the key contains no time")
     if key_ms is not None and key_ms > now_ms + _MAX_AHEAD_MS:
         field = "key_created_at" if request.HasField("key_created_at") else "key"
-        violations.add(field, f"must not be created more than {_MAX_AHEAD_MS // 1000} s after the server's time")
+        violations.add(
+            field, f"must not be created more than {_MAX_AHEAD_MS // 1000} s after the server's time"
+        )
     violations.raise_if_any()
     return key_ms
 
@@ -341,8 +349,8 @@ def _check_age(key_ms: int, policy: TestingPolicy, now_ms: int) -> None:
         return
     metadata = {"key_created_at": _iso(key_ms), "accepted_until": _iso(accepted_until_ms)}
     message = (
-        "The key is older than its retention and has no record: its operation may have happened and been forgotten."
-        " Find out whether it happened; if it did not, repeat it under a new key."
+        "The key is older than its retention and has no record: its operation may have happened and been "
+        "forgotten. Find out whether it happened; if it did not, repeat it under a new key."
     )
     raise Refused("KEY_TOO_OLD", message, metadata=metadata)
 
@@ -363,7 +371,9 @@ def _check_complete(request: CompleteRequest, policy: TestingPolicy) -> None:
     violations.raise_if_any()
     size = len(request.result.payload)
     if request.result.metadata:
-        size += len(json.dumps(dict(request.result.metadata), ensure_ascii=False, separators=(",", ":")).encode())
+        size += len(
+            json.dumps(dict(request.result.metadata), ensure_ascii=False, separators=(",", ":")).encode()
+        )
     if size > policy.max_result_bytes:
         limit = policy.max_result_bytes
         message = f"The result has {size} bytes with its metadata; the policy allows {limit}."

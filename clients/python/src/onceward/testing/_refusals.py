@@ -71,7 +71,9 @@ class Refused(Exception):
 
     def status(self) -> bytes:
         """Returns the refusal as the details of a gRPC status."""
-        details = [error_details_pb2.ErrorInfo(reason=self._reason, domain="onceward", metadata=self._metadata)]
+        details = [
+            error_details_pb2.ErrorInfo(reason=self._reason, domain="onceward", metadata=self._metadata)
+        ]
         if self._violations:
             listed = [
                 error_details_pb2.BadRequest.FieldViolation(field=field, description=description)
@@ -152,7 +154,9 @@ class Violations:
     def checkpoint(self, name: str, state: bytes) -> None:
         self.text("checkpoint.name", name, 1, MAX_CHECKPOINT_NAME_BYTES)
         if len(state) > MAX_CHECKPOINT_STATE_BYTES:
-            self.add("checkpoint.state", f"must be at most {MAX_CHECKPOINT_STATE_BYTES} bytes, is {len(state)}")
+            self.add(
+                "checkpoint.state", f"must be at most {MAX_CHECKPOINT_STATE_BYTES} bytes, is {len(state)}"
+            )
 
     def raise_if_any(self) -> None:
         """:raises Refused: INVALID_REQUEST."""

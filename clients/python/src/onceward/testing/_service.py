@@ -33,10 +33,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class TestingOnceward:
-    """A service in memory, used by one test, with clients of it. Its clock stands still until the test moves it.
+    """A service in memory, used by one test, with clients of it. Its clock stands still until the test moves
+    it.
 
-    Use it as a context manager, or call ``close``. Waiting for another holder, heartbeats and retries take real time:
-    give runs that meet another holder a small ``wait_ms``, or 0. At most 64 claims wait at once.
+    Use it as a context manager, or call ``close``. Waiting for another holder, heartbeats and retries take
+    real time: give runs that meet another holder a small ``wait_ms``, or 0. At most 64 claims wait at once.
 
     :param policy: of every namespace that ``namespaces`` does not name.
     :param now: the clock's initial time, with a time zone. Default: the real time.
@@ -101,11 +102,13 @@ class TestingOnceward:
             return self._records.all()
 
     def fail_next(self, call: CallName, reason: str, times: int = 1) -> None:
-        """Refuses the next calls of this kind, which then have no effect. Faults of one call are used up in order.
+        """Refuses the next calls of this kind, which then have no effect. Faults of one call are used up in
+        order.
 
-        With DATABASE_UNAVAILABLE, OVERLOADED, RECORD_CONTENDED, SHUTTING_DOWN, TENANT_MOVING and DEADLINE_EXCEEDED the
-        client retries for up to ``timeout_ms``. With any other it gives up at once: a Complete that fails with INTERNAL
-        has the result of a process that dies between the effect and Complete.
+        With DATABASE_UNAVAILABLE, OVERLOADED, RECORD_CONTENDED, SHUTTING_DOWN, TENANT_MOVING and
+        DEADLINE_EXCEEDED the client retries for up to ``timeout_ms``. With any other it gives up at once: a
+        Complete that fails with INTERNAL has the result of a process that dies between the effect and
+        Complete.
 
         :raises ValueError: for a reason that the service does not refuse such calls with.
         """
@@ -191,7 +194,9 @@ class TestingOnceward:
     def _batch(self, request: BatchRequest, context: grpc.ServicerContext) -> BatchResponse:
         return BatchResponse(items=[self._item(item, context) for item in request.items])
 
-    def _item(self, item: idempotency_pb2.BatchRequestItem, context: grpc.ServicerContext) -> BatchResponseItem:
+    def _item(
+        self, item: idempotency_pb2.BatchRequestItem, context: grpc.ServicerContext
+    ) -> BatchResponseItem:
         field = item.WhichOneof("request")
         if field is None:
             return BatchResponseItem(error=Refused("INVALID_REQUEST", "An item has no request.").item())

@@ -1,0 +1,84 @@
+"""Guards Celery tasks: a task runs once, however often its message is delivered::
+
+    app = Celery(broker="redis://localhost")
+    Charge = guarded_task(lambda: Onceward(ADDRESS, api_key=API_KEY), "charges", key=lambda order:
+    order["id"])
+
+    @app.task(base=Charge, acks_late=True, reject_on_worker_lost=True)
+    def charge(order): ...
+
+With ``acks_late`` and ``reject_on_worker_lost``, a worker that dies has its message delivered again. Within
+the task, ``onceward.current_claim()`` has the claim, for derived keys.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import celery
+from celery.exceptions import Retry
+from typing_extensions import Unpack
+
+from ._client import Onceward
+from ._errors import InProgressError
+from ._options import OnceOptions
+from ._per_process import per_process
+
+__all__ = ["guarded_task"]
+
+
+def guarded_task(
+    onceward: Callable[[], Onceward] | Onceward,
+    namespace: str,
+    *,
+    key: Callable[..., str] | None = None,
+    fingerprint: Callable[..., object] | None = None,
+    key_created_at: Callable[..., datetime] | None = None,
+    **options: Unpack[OnceOptions],
+) -> type[celery.Task]:
+    """Returns a base for tasks: each runs once for a key.
+
+    - A repeat of a task that was done returns the stored value, which must be JSON.
+    - An error of the task releases the claim, so that a retry runs; ``self.retry`` is such an error. A
+      TerminalError is stored: each repeat raises it.
+    - While another worker runs the task, the message is retried later, without an end, and no worker waits.
+    - A task that is called in the process, without a worker, runs guarded if there is a ``key``, and
+      unguarded otherwise.
+
+    :param onceward: a function that returns a client, called once in each process: workers fork.
+    :param key: returns the operation's key for the task's arguments. Default: the id of the task, which its
+        redeliveries and its retries keep; two calls of ``delay`` are then two operations.
+    :param fingerprint: returns the request that the key stands for. Default: none.
+    """
+    client = per_process(onceward)
+
+    class GuardedTask(celery.Task):  # type: ignore[misc]
+        abstract = True
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            # A worker has pushed the task's request already; a second one would hide its id and its retries.
+            run = super().__call__ if self.request.called_directly else self.run
+            name = self.request.id if key is None else key(*args, **kwargs)
+            if name is None:
+                return run(*args, **kwargs)
+            request = None if fingerprint is None else fingerprint(*args, **kwargs)
+            created_at = None if key_created_at is None else key_created_at(*args, **kwargs)
+            waits = {} if self.request.called_directly else {"on_in_progress": "throw"}
+            merged: Any = {**waits, **options, "fingerprint": request, "key_created_at": created_at}
+            try:
+                return client().run(namespace, name, lambda _: run(*args, **kwargs), **merged)
+            except InProgressError as error:
+                if self.request.called_directly or self.request.is_eager:
+                    raise
+                delay_s = max(1, math.ceil((error.retry_delay_ms or 0) / 1000))
+                # Not `self.retry`, which would use up the task's own retries.
+                again = self.signature_from_request(
+                    self.request, args, kwargs, countdown=delay_s, retries=self.request.retries
+                )
+                again.apply_async()
+                raise Retry(str(error), error, delay_s, sig=again) from error
+
+    return GuardedTask

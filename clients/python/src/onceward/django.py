@@ -1,0 +1,162 @@
+"""Guards Django views by the header Idempotency-Key: one effect and one answer for all requests with one key.
+
+In a module of your project::
+
+    def idempotency(get_response):
+        return OncewardMiddleware(
+            get_response,
+            onceward=lambda: Onceward(ADDRESS, api_key=API_KEY),
+            namespace="charges",
+            caller=lambda request: str(request.user.pk),
+        )
+
+and its path in the setting ``MIDDLEWARE``, below the middleware that authenticates. Within the view,
+``onceward.current_claim()`` has the claim, for derived keys.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.encoding import escape_uri_path
+from typing_extensions import Unpack
+
+from ._catalogue import InvalidRequestError
+from ._client import Claim, Onceward
+from ._errors import CompletionError, OncewardError
+from ._http import (
+    DEFAULT_MAX_BODY_BYTES,
+    DEFAULT_METHODS,
+    REPLAYED_HEADER,
+    REQUEST_TOO_LARGE,
+    REQUEST_UNREADABLE,
+    HttpPolicy,
+    NotStored,
+    Problem,
+    RequestHead,
+    Response,
+    is_outcome,
+    problem_of,
+)
+from ._limits import MAX_RESULT_BYTES
+from ._options import OnceOptions
+from ._per_process import per_process
+
+__all__ = ["OncewardMiddleware"]
+
+_log = logging.getLogger("onceward")
+
+
+class OncewardMiddleware:
+    """Synchronous middleware. The first request runs the view; later ones with its key get its response.
+
+    What it stores, replays and refuses, and its parameters, are those of
+    ``onceward.starlette.OncewardMiddleware``. A response is held until it is stored, or until that has failed
+    for the length of its lease. A streaming response is sent, and not stored: repeats are answered with 410.
+
+    :param onceward: a client; or a function that returns one, which is called once in each process: servers
+        that fork need it.
+    :raises InvalidRequestError: for options that would guard nothing, or replay what must not be.
+    """
+
+    def __init__(
+        self,
+        get_response: Callable[[HttpRequest], HttpResponseBase],
+        *,
+        onceward: Onceward | Callable[[], Onceward],
+        namespace: str,
+        caller: Callable[[HttpRequest], str],
+        methods: Sequence[str] = DEFAULT_METHODS,
+        key_optional: bool = False,
+        wait_ms: int = 0,
+        max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
+        stores: Callable[[int], bool] = is_outcome,
+        replay_headers: Sequence[str] = (),
+        **options: Unpack[OnceOptions],
+    ) -> None:
+        self._get_response = get_response
+        self._client = per_process(onceward)
+        self._caller = caller
+        self._policy = HttpPolicy(
+            namespace=namespace,
+            methods=methods,
+            key_optional=key_optional,
+            max_body_bytes=max_body_bytes,
+            stores=stores,
+            replay_headers=replay_headers,
+            wait_ms=wait_ms,
+            options={**options},
+        )
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if not self._policy.guards(request.method or ""):
+            return self._get_response(request)
+        key_header = request.headers.get("Idempotency-Key")
+        query = request.META.get("QUERY_STRING", "")
+        head = RequestHead(
+            request.method or "",
+            escape_uri_path(request.path),
+            f"?{query}" if query else "",
+            [] if key_header is None else [key_header],
+        )
+        key = self._policy.key_of(head)
+        if key is None:
+            return self._get_response(request)
+        return _refusal(key) if isinstance(key, Problem) else self._guard(request, head, key)
+
+    def _guard(self, request: HttpRequest, head: RequestHead, key: str) -> HttpResponseBase:
+        try:
+            if int(request.META.get("CONTENT_LENGTH") or 0) > self._policy.max_body_bytes:
+                return _refusal(REQUEST_TOO_LARGE)
+            operation, options = self._policy.operation_of(head, key, self._caller(request), request.body)
+        except RequestDataTooBig:
+            return _refusal(REQUEST_TOO_LARGE)
+        except InvalidRequestError:
+            return _refusal(REQUEST_UNREADABLE)
+        handled: list[HttpResponseBase] = []
+
+        def handle(_: Claim) -> Response:
+            response = self._get_response(request)
+            handled.append(response)
+            return self._policy.outcome_of(_whole(response))
+
+        try:
+            replayed = self._client().run(self._policy.namespace, operation, handle, **options)
+        except NotStored:
+            return handled[0]
+        except OncewardError as error:
+            if handled and isinstance(error, CompletionError):
+                # This client gets the view's response even if it could not be stored for repeats.
+                _log.warning("A response could not be stored for repeats: %s", error)
+                return handled[0]
+            problem = problem_of(error)
+            if problem is not None:
+                return _refusal(problem)
+            raise
+        if handled:
+            return handled[0]
+        answer = HttpResponse(replayed.body, status=replayed.status)
+        del answer["Content-Type"]
+        for name, value in self._policy.replayable(replayed.headers).items():
+            answer[name] = value
+        answer[REPLAYED_HEADER] = "true"
+        return answer
+
+
+def _whole(response: HttpResponseBase) -> Response:
+    headers = {name.lower(): value for name, value in response.items()}
+    body = response.content if isinstance(response, HttpResponse) else None
+    if body is not None and len(body) > MAX_RESULT_BYTES:
+        body = None
+    return Response(response.status_code, headers, body)
+
+
+def _refusal(problem: Problem) -> HttpResponse:
+    answer = HttpResponse(problem.body(), status=problem.status)
+    for name, value in problem.headers().items():
+        answer[name] = value
+    return answer

@@ -1,0 +1,86 @@
+"""Guards Dramatiq actors: an actor runs once, however often its message is delivered::
+
+    connect = lambda: Onceward(ADDRESS, api_key=API_KEY)
+
+    @dramatiq.actor(throws=TerminalError)
+    @once(connect, "charges", key=lambda order: order["id"])
+    def charge(order): ...
+
+Within the actor, ``onceward.current_claim()`` has the claim, for derived keys.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, ParamSpec, TypeVar
+
+from dramatiq.errors import Retry
+from dramatiq.middleware import CurrentMessage
+from typing_extensions import Unpack
+
+from ._client import Onceward
+from ._errors import InProgressError
+from ._options import OnceOptions
+from ._per_process import per_process
+
+__all__ = ["once"]
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+def once(
+    onceward: Callable[[], Onceward] | Onceward,
+    namespace: str,
+    *,
+    key: Callable[..., str] | None = None,
+    fingerprint: Callable[..., object] | None = None,
+    key_created_at: Callable[..., datetime] | None = None,
+    **options: Unpack[OnceOptions],
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Returns a decorator, to be put below ``@dramatiq.actor``: the function runs once for a key.
+
+    - A repeat returns the stored value, which must be JSON.
+    - An error of the function releases the claim, so that a retry runs. A TerminalError is stored: give the
+      actor ``throws=TerminalError``, because each retry would only raise it again.
+    - While another worker runs the operation, the message is retried later, and no worker waits. Each such
+      retry counts as one of the actor's ``max_retries``.
+
+    :param onceward: a function that returns a client, called once in each process: workers fork.
+    :param key: returns the operation's key for the function's arguments. Default: the id of the message,
+        which its redeliveries and its retries keep; needs the middleware ``CurrentMessage``.
+    :param fingerprint: returns the request that the key stands for. Default: none.
+    """
+    client = per_process(onceward)
+
+    def decorate(fn: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(fn)
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+            name = _message_id() if key is None else key(*args, **kwargs)
+            request = None if fingerprint is None else fingerprint(*args, **kwargs)
+            created_at = None if key_created_at is None else key_created_at(*args, **kwargs)
+            merged: Any = {
+                "on_in_progress": "throw",
+                **options,
+                "fingerprint": request,
+                "key_created_at": created_at,
+            }
+            try:
+                return client().run(namespace, name, lambda _: fn(*args, **kwargs), **merged)
+            except InProgressError as error:
+                delay_ms = max(1000, math.ceil(error.retry_delay_ms or 0))
+                raise Retry(str(error), delay=delay_ms) from error
+
+        return guarded
+
+    return decorate
+
+
+def _message_id() -> str:
+    message = CurrentMessage.get_current_message()
+    if message is None:
+        raise RuntimeError("give `key`, or add the middleware CurrentMessage to the broker")
+    return str(message.message_id)

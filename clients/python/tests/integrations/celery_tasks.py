@@ -1,0 +1,45 @@
+"""The tasks of test_celery.py, as a worker loads them."""
+
+import os
+import signal
+from pathlib import Path
+
+from celery import Celery
+
+from onceward import Onceward, TerminalError, current_claim
+from onceward.celery import guarded_task
+
+app = Celery(broker=os.environ["REDIS_URL"], backend=os.environ["REDIS_URL"])
+ADDRESS = os.environ.get("ONCEWARD_ADDRESS", "")
+EFFECTS = Path(os.environ["EFFECTS"])
+
+Charge = guarded_task(
+    lambda: Onceward(ADDRESS, api_key="key"),
+    "charges",
+    key=lambda order: order["id"],
+    fingerprint=lambda order: order,
+)
+Mail = guarded_task(lambda: Onceward(ADDRESS, api_key="key"), "mails")
+
+
+def note(line: str) -> None:
+    with EFFECTS.open("a") as file:
+        file.write(f"{line}\n")
+
+
+@app.task(base=Charge, acks_late=True, reject_on_worker_lost=True)
+def charge(order):
+    note(f"{order['id']} in attempt {current_claim().attempt}")
+    if order.get("kills") and current_claim().attempt == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if order["cents"] > 1000:
+        raise TerminalError("too expensive", {"limit": 1000})
+    return {"charge": f"ch_{order['id']}"}
+
+
+@app.task(base=Mail, bind=True, acks_late=True)
+def mail(self, address):
+    note(f"mail to {address} in attempt {current_claim().attempt}")
+    if self.request.retries == 0:
+        raise self.retry(countdown=0)
+    return "sent"

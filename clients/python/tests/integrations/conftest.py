@@ -1,0 +1,48 @@
+"""What the tests with brokers and databases share."""
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+
+_STARTS_WITHIN_S = 30
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """Runs a redis-server, for brokers of tasks."""
+    if shutil.which("redis-server") is None:
+        pytest.skip("there is no redis-server")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
+    server = subprocess.Popen(["redis-server", *options], stdout=subprocess.DEVNULL)
+    try:
+        url = f"redis://127.0.0.1:{port}"
+        client = redis.Redis.from_url(url)
+        deadline_s = time.monotonic() + _STARTS_WITHIN_S
+        while True:
+            try:
+                client.ping()
+                break
+            except redis.ConnectionError:
+                assert time.monotonic() < deadline_s, "redis-server does not answer"
+                time.sleep(0.05)
+        yield url
+    finally:
+        server.terminate()
+        server.wait()
+
+
+@pytest.fixture
+def effects(tmp_path: Path) -> Path:
+    """Returns a file to which tasks append a line for each effect."""
+    file = tmp_path / "effects"
+    file.touch()
+    return file

@@ -1,0 +1,82 @@
+"""Celery tasks, with a real worker on Redis."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from onceward.testing import TestingOnceward
+
+_TIMEOUT_S = 60
+
+
+@pytest.fixture
+def testing() -> Iterator[TestingOnceward]:
+    with TestingOnceward() as testing:
+        yield testing
+
+
+@pytest.fixture
+def tasks(
+    redis_url: str, effects: Path, testing: TestingOnceward, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Any]:
+    """Runs a worker of two processes. Returns the module of its tasks."""
+    for name, value in (
+        ("REDIS_URL", redis_url),
+        ("EFFECTS", str(effects)),
+        ("ONCEWARD_ADDRESS", testing.address),
+    ):
+        monkeypatch.setenv(name, value)
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    sys.modules.pop("celery_tasks", None)
+    import celery_tasks
+
+    command = [sys.executable, "-m", "celery", "-A", "celery_tasks", "worker", "--concurrency", "2"]
+    worker = subprocess.Popen(
+        [*command, "--loglevel", "error", "--without-gossip", "--without-mingle"],
+        cwd=Path(__file__).parent,
+        env={**os.environ, "C_FORCE_ROOT": "1"},
+    )
+    try:
+        yield celery_tasks
+    finally:
+        worker.terminate()
+        worker.wait(_TIMEOUT_S)
+
+
+def test_tasks_run_once_for_a_key(tasks: Any, effects: Path, testing: TestingOnceward) -> None:
+    order = {"id": "order-1", "cents": 100}
+    first, second = tasks.charge.delay(order), tasks.charge.delay(order)
+    assert first.get(timeout=_TIMEOUT_S) == second.get(timeout=_TIMEOUT_S) == {"charge": "ch_order-1"}
+    # A task that fails permanently fails again, and does not run again.
+    dear = {"id": "order-2", "cents": 5000}
+    for _ in range(2):
+        with pytest.raises(Exception, match="too expensive"):
+            tasks.charge.delay(dear).get(timeout=_TIMEOUT_S)
+    assert effects.read_text().splitlines() == ["order-1 in attempt 1", "order-2 in attempt 1"]
+    # A retry keeps the task's id, which is its key without another one.
+    assert tasks.mail.delay("a@example.com").get(timeout=_TIMEOUT_S) == "sent"
+    assert effects.read_text().splitlines()[2:] == [
+        "mail to a@example.com in attempt 1",
+        "mail to a@example.com in attempt 2",
+    ]
+    # A worker process dies in the task: the message is delivered again, and waits until the lease is over.
+    killed = tasks.charge.delay({"id": "order-3", "cents": 100, "kills": True})
+    deadline_s = time.monotonic() + _TIMEOUT_S
+    while testing.counts.in_progress == 0:
+        assert time.monotonic() < deadline_s, "the message was not delivered again"
+        killed.backend.client.ping()
+    testing.advance(30_000)
+    assert killed.get(timeout=_TIMEOUT_S) == {"charge": "ch_order-3"}
+    assert effects.read_text().splitlines()[4:] == ["order-3 in attempt 1", "order-3 in attempt 2"]
+
+
+def test_a_task_that_is_called_directly_is_guarded_by_its_key(tasks: Any, effects: Path) -> None:
+    order = {"id": "order-4", "cents": 100}
+    assert tasks.charge(order) == tasks.charge(order) == {"charge": "ch_order-4"}
+    assert effects.read_text().splitlines() == ["order-4 in attempt 1"]

@@ -1,0 +1,99 @@
+"""Django behind the middleware."""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import django
+import pytest
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
+from django.test import Client
+from django.urls import path
+
+from onceward import current_claim
+from onceward.django import OncewardMiddleware
+from onceward.testing import TestingOnceward
+
+effects: list[str] = []
+service: list[TestingOnceward] = []
+
+
+def charge(request: HttpRequest) -> HttpResponse:
+    effects.append(current_claim().derive_key("bank"))
+    if "fails" in request.GET:
+        raise RuntimeError("no bank")
+    if "streams" in request.GET:
+        return StreamingHttpResponse([b"a", b"b"])
+    answer = JsonResponse({"attempt": current_claim().attempt}, status=int(request.GET.get("status", 201)))
+    answer["Location"] = "/charges/1"
+    answer.set_cookie("session", "1")
+    return answer
+
+
+urlpatterns = [path("charges", charge)]
+
+
+def idempotency(get_response: Any) -> OncewardMiddleware:
+    return OncewardMiddleware(
+        get_response,
+        onceward=lambda: service[-1].onceward,
+        namespace="charges",
+        caller=lambda request: request.headers["account"],
+    )
+
+
+@pytest.fixture
+def testing() -> Iterator[TestingOnceward]:
+    if not settings.configured:
+        here = sys.modules[__name__].__name__
+        settings.configure(ROOT_URLCONF=here, MIDDLEWARE=[f"{here}.idempotency"], ALLOWED_HOSTS=["*"])
+        django.setup()
+    effects.clear()
+    with TestingOnceward() as testing:
+        service.append(testing)
+        yield testing
+
+
+def _post(
+    query: str = "", body: bytes = b"10 EUR", key: str = '"8e03978e-40d5"', account: str = "a-1"
+) -> Any:
+    client = Client(raise_request_exception=False)
+    headers = {"Idempotency-Key": key, "Account": account}
+    return client.post(f"/charges{query}", body, content_type="text/plain", headers=headers)
+
+
+def test_a_repeat_gets_the_first_response(testing: TestingOnceward) -> None:
+    first, second = _post(), _post()
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert first.content == second.content
+    assert second["Idempotency-Replayed"] == "true"
+    assert (second["Location"], second["Content-Type"]) == ("/charges/1", "application/json")
+    assert first.cookies and not second.cookies
+    assert len(effects) == 1
+    assert _post(body=b"20 EUR").status_code == 422
+    assert _post(account="a-2")["Location"] == "/charges/1"
+    assert len(set(effects)) == 2
+    assert Client().post("/charges", headers={"Account": "a-1"}).status_code == 400
+
+
+def test_an_error_and_a_failure_of_the_server_are_not_stored(testing: TestingOnceward) -> None:
+    for _ in range(2):
+        assert _post("?fails").status_code == 500
+    assert [_post("?status=503", key="k2").json()["attempt"] for _ in range(2)] == [1, 2]
+    assert [_post("?status=404", key="k3").json()["attempt"] for _ in range(2)] == [1, 1]
+    assert len(effects) == 5
+
+
+def test_a_streaming_response_is_sent_and_is_gone_afterwards(testing: TestingOnceward) -> None:
+    assert b"".join(_post("?streams").streaming_content) == b"ab"
+    assert _post("?streams").status_code == 410
+
+
+def test_a_response_is_sent_although_it_is_not_stored(testing: TestingOnceward) -> None:
+    testing.fail_next("Complete", "INTERNAL")
+    assert _post().status_code == 201
+    busy = _post()
+    assert (busy.status_code, busy["Retry-After"]) == (409, "1")
+    testing.advance(30_000)
+    assert _post().json() == {"attempt": 2}

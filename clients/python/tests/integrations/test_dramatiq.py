@@ -1,0 +1,66 @@
+"""Dramatiq actors, with a real worker on Redis."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import dramatiq
+import pytest
+from dramatiq.brokers.redis import RedisBroker
+from dramatiq.middleware import CurrentMessage
+from dramatiq.results import Results
+from dramatiq.results.backends import RedisBackend
+
+from onceward import TerminalError, current_claim
+from onceward.dramatiq import once
+from onceward.testing import TestingOnceward
+
+_TIMEOUT_MS = 60_000
+
+
+@pytest.fixture
+def broker(redis_url: str) -> Iterator[Any]:
+    broker = RedisBroker(url=redis_url)
+    broker.add_middleware(CurrentMessage())
+    broker.add_middleware(Results(backend=RedisBackend(url=redis_url)))
+    dramatiq.set_broker(broker)
+    yield broker
+    broker.close()
+
+
+def test_actors_run_once_for_a_key(broker: Any) -> None:
+    effects: list[str] = []
+    with TestingOnceward() as testing:
+
+        @dramatiq.actor(broker=broker, throws=TerminalError, store_results=True)
+        @once(lambda: testing.onceward, "charges", key=lambda order: order["id"])
+        def charge(order: dict[str, Any]) -> str:
+            effects.append(f"{order['id']} in attempt {current_claim().attempt}")
+            if order["cents"] > 1000:
+                raise TerminalError("too expensive")
+            return f"ch_{order['id']}"
+
+        @dramatiq.actor(broker=broker, store_results=True, min_backoff=1)
+        @once(lambda: testing.onceward, "mails")
+        def mail(address: str) -> str:
+            effects.append(f"mail in attempt {current_claim().attempt}")
+            if current_claim().attempt == 1:
+                raise ConnectionError
+            return address
+
+        worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=2)
+        worker.start()
+        try:
+            orders = [charge.send({"id": "order-1", "cents": 100}) for _ in range(2)]
+            for message in orders:
+                assert message.get_result(block=True, timeout=_TIMEOUT_MS) == "ch_order-1"
+            # A retry keeps the message's id, which is its key without another one.
+            assert mail.send("a@b").get_result(block=True, timeout=_TIMEOUT_MS) == "a@b"
+            assert effects == ["order-1 in attempt 1", "mail in attempt 1", "mail in attempt 2"]
+            charge.send({"id": "order-2", "cents": 5000})
+            charge.send({"id": "order-2", "cents": 5000})
+            broker.join(charge.queue_name)
+            worker.join()
+            assert effects[3:] == ["order-2 in attempt 1"]
+            assert testing.counts.replayed == 2
+        finally:
+            worker.stop()

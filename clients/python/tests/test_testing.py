@@ -1,0 +1,106 @@
+"""The service in memory as a test uses it. Its answers are in clients/conformance."""
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from onceward import (
+    AmbiguousError,
+    CompletionError,
+    InProgressError,
+    InvalidRequestError,
+    KeyTooOldError,
+    key_time,
+    new_key,
+)
+from onceward.testing import TestingOnceward, TestingPolicy
+
+
+def test_deliveries_at_once_run_once() -> None:
+    effects: list[str] = []
+    with TestingOnceward() as testing, ThreadPoolExecutor(20) as threads:
+        runs = [
+            threads.submit(
+                testing.onceward.run, "charges", "order-1", lambda claim: effects.append(claim.key)
+            )
+            for _ in range(20)
+        ]
+        for run in runs:
+            run.result()
+        assert effects == ["order-1"]
+        assert (testing.counts.granted, testing.counts.replayed) == (1, 19)
+
+
+def test_after_a_crash_the_bank_gets_the_same_key_again() -> None:
+    keys: list[str] = []
+    with TestingOnceward() as testing:
+        testing.fail_next("Complete", "INTERNAL")
+        with pytest.raises(CompletionError):
+            testing.onceward.run("charges", "order-1", lambda claim: keys.append(claim.derive_key("bank")))
+        with pytest.raises(InProgressError):
+            testing.onceward.run("charges", "order-1", lambda _: None, on_in_progress="throw")
+        testing.advance(30_000)
+        testing.onceward.run("charges", "order-1", lambda claim: keys.append(claim.derive_key("bank")))
+    assert keys == [keys[0]] * 2
+
+
+def test_a_single_fault_is_not_seen_by_the_caller() -> None:
+    with TestingOnceward() as testing:
+        testing.fail_next("Claim", "OVERLOADED")
+        testing.lose_next_reply("Complete")
+        assert testing.onceward.run("charges", "order-1", lambda _: "ch_1") == "ch_1"
+        assert [record.key for record in testing.records()] == ["order-1"]
+
+
+def test_the_asyncio_client_shares_the_records() -> None:
+    async def run(testing: TestingOnceward) -> object:
+        async with testing.aio() as onceward:
+            return await onceward.run("charges", "order-1", lambda _: "the second")
+
+    with TestingOnceward() as testing:
+        assert testing.onceward.run("charges", "order-1", lambda _: "the first") == "the first"
+        assert asyncio.run(run(testing)) == "the first"
+
+
+def test_a_namespace_has_its_own_policy() -> None:
+    with TestingOnceward(namespaces={"refunds": TestingPolicy(on_lease_expiry="HOLD")}) as testing:
+        testing.fail_next("Complete", "INTERNAL", times=2)
+        for namespace in ("charges", "refunds"):
+            with pytest.raises(CompletionError):
+                testing.onceward.run(namespace, "order-1", lambda _: None)
+        testing.advance(30_000)
+        testing.onceward.run("charges", "order-1", lambda _: None)
+        with pytest.raises(AmbiguousError):
+            testing.onceward.run("refunds", "order-1", lambda _: None)
+
+
+def test_key_created_at_decides_about_late_keys() -> None:
+    with TestingOnceward(policy=TestingPolicy(late_keys="REQUIRE_TIME")) as testing:
+        made_at = testing.now
+        with pytest.raises(InvalidRequestError) as refused:
+            testing.onceward.run("charges", "order-1", lambda _: None)
+        assert [violation.field for violation in refused.value.violations] == ["key_created_at"]
+        testing.onceward.run("charges", "order-1", lambda _: None, key_created_at=made_at)
+        testing.advance((72 * 3600 + 600) * 1000)
+        with pytest.raises(KeyTooOldError):
+            testing.onceward.run("charges", "order-1", lambda _: None, key_created_at=made_at)
+
+
+def test_a_time_without_a_zone_is_refused() -> None:
+    with TestingOnceward() as testing, pytest.raises(InvalidRequestError):
+        naive = testing.now.replace(tzinfo=None)
+        testing.onceward.run("charges", "order-1", lambda _: None, key_created_at=naive)
+
+
+def test_new_keys_rise_and_say_when_they_were_made() -> None:
+    keys = [new_key() for _ in range(5000)]
+    assert sorted(set(keys)) == keys
+    times = [key_time(key) for key in keys]
+    assert None not in times
+    assert sorted(times, key=str) == times
+
+
+def test_a_reason_that_the_service_does_not_have_is_refused() -> None:
+    with TestingOnceward() as testing, pytest.raises(ValueError):
+        testing.fail_next("Claim", "MOON_PHASE")
