@@ -198,13 +198,14 @@ test("another request passes as a stream, both ways, with its trailers", async (
 });
 
 test("an upgrade passes, and the bytes of both sides after it", async () => {
-  const { proxy } = await startWorld(world, charge, (upstream) =>
-    upstream.on("upgrade", (_, socket, head) => {
-      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
-      socket.write(head);
-      socket.pipe(socket);
-    }),
-  );
+  const { proxy } = await startWorld(world, charge, {
+    prepare: (upstream) =>
+      upstream.on("upgrade", (_, socket, head) => {
+        socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
+        socket.write(head);
+        socket.pipe(socket);
+      }),
+  });
   const socket = connect(proxy.port, "127.0.0.1");
   socket.write("GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nearly ");
   let received = "";
