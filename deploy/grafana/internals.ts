@@ -162,3 +162,33 @@ export const CACHE: Section = {
     },
   ],
 };
+
+/** Panels of HTTP proxies, which Prometheus scrapes under jobs of their own; without one, they show 0. */
+export const HTTP_PROXIES: Section = {
+  title: "HTTP proxies",
+  panels: [
+    {
+      title: "Requests by ending",
+      description:
+        "Requests of all `onceward http-proxy` that are scraped, by how they ended: `unknown` leaves a claim to its policy, `unreachable` is a service that refuses connections.",
+      unit: "ops",
+      queries: [
+        {
+          expr: "sum by (ending) (rate(onceward_http_proxy_requests_total[$__rate_interval])) or vector(0)",
+          legend: "{{ending}}",
+        },
+      ],
+    },
+    {
+      title: "Requests in flight",
+      description: "Requests that have not ended, by proxy.",
+      unit: "short",
+      queries: [
+        {
+          expr: "sum by (instance) (onceward_http_proxy_requests_in_flight) or vector(0)",
+          legend: "{{instance}}",
+        },
+      ],
+    },
+  ],
+};

@@ -14,10 +14,12 @@ import {
 const METRICS_PAGE = readRepositoryFile("server/metrics.md");
 const RUNBOOK = readRepositoryFile("deploy/runbook.md");
 
-/** Labels by metric, as `server/metrics.md` says; `metrics-reference.test.ts` holds the page to the server. */
-const documented = [...METRICS_PAGE.matchAll(/^\| `(onceward_[a-z_]+)(?:\{([a-z,]+)\})?` \| (\w+) \|/gm)].map(
-  ([, name = "", labels = "", type = ""]) => ({ name, type, labelNames: labels.split(",") }),
-);
+const PROXY_PAGE = readRepositoryFile("clients/http-proxy/README.md");
+
+/** Labels by metric, as `server/metrics.md` says, which `metrics-reference.test.ts` holds to the server, and the proxy's page. */
+const documented = [
+  ...(METRICS_PAGE + PROXY_PAGE).matchAll(/^\| `(onceward_[a-z_]+)(?:\{([a-z,]+)\})?` \| (\w+) \|/gm),
+].map(([, name = "", labels = "", type = ""]) => ({ name, type, labelNames: labels.split(",") }));
 const LABELS = new Map(
   [...createMetrics("0.0.0").describe(), ...documented].flatMap(({ name, type, labelNames }) =>
     seriesOf(name, type).map((series) => [series, labelNames] as const),

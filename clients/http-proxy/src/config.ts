@@ -15,6 +15,14 @@ const PROFILES = ["onceward", "ietf", "stripe", "acp", "ucp"] as const satisfies
 
 const headerName = z.string().regex(/^[\w!#$%&'*+.^`|~-]{1,128}$/, "must be a header's name");
 
+/** A claim of a bearer token, which the proxy verifies: a client could forge one that it does not. */
+const jwt = z.strictObject({
+  claim: z.string().min(1).max(128).default("sub"),
+  jwksUrl: z.url({ protocol: /^https?$/, error: "must be an http or https URL" }),
+  issuer: z.string().min(1).max(2048),
+  audience: z.string().min(1).max(2048).optional(),
+});
+
 const route = z.strictObject({
   path: z
     .string()
@@ -29,9 +37,14 @@ const route = z.strictObject({
     .describe("Group of operations that share a policy; give it the policy HOLD."),
   profile: z.enum(PROFILES).default("onceward").describe("Protocol that clients expect."),
   caller: z
-    .union([z.strictObject({ header: headerName }), z.strictObject({ constant: z.string().min(1).max(128) })])
+    .union([
+      z.strictObject({ header: headerName }),
+      z.strictObject({ jwt }),
+      z.strictObject({ clientCertificate: z.literal("subject") }),
+      z.strictObject({ constant: z.string().min(1).max(128) }),
+    ])
     .describe(
-      "Where the caller's identity comes from: a header that the client can't forge, or one caller for all requests.",
+      "Where the caller's identity comes from: a header that the client can't forge, a claim of a verified token, the subject of the client's certificate, or one caller for all requests.",
     ),
   required: z
     .boolean()
@@ -72,6 +85,9 @@ const config = z.strictObject({ routes: z.array(route).min(1).max(MAX_ROUTES) })
 
 /** A guarded route of the configuration. */
 export type RouteConfig = z.output<typeof route>;
+
+/** Where a route's callers come from. */
+export type CallerConfig = RouteConfig["caller"];
 
 /** A configuration that can't be used, with the line of each mistake. */
 export class ConfigError extends Error {

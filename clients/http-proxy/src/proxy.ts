@@ -1,5 +1,11 @@
-import { createHash } from "node:crypto";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from "node:http";
+import { createServer as createTlsServer } from "node:https";
 import type { Duplex } from "node:stream";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -12,11 +18,21 @@ import { pass, passUpgrade, refuse } from "./pass.ts";
 import { type GuardedRoute, routesOf } from "./routes.ts";
 import { Upstream } from "./upstream.ts";
 
+/** PEM texts for TLS in front of a proxy. */
+export interface ProxyTls {
+  readonly cert: string;
+  readonly key: string;
+  /** If given, every client needs a certificate of one of these authorities. */
+  readonly clientCa?: string;
+}
+
 /** What a proxy guards, and where. */
 export interface ProxyOptions {
   readonly onceward: Onceward;
   readonly upstream: URL;
   readonly routes: readonly RouteConfig[];
+  /** The certificate for clients, and the authorities of theirs; undefined: the proxy speaks plain HTTP. */
+  readonly tls?: ProxyTls | undefined;
   /** Gets a line for people about each request that failed. It names no header's value and no body. */
   readonly warn: (line: string) => void;
   /** Unset: MAX_LOAD. */
@@ -50,12 +66,18 @@ export class HttpProxy {
   #bodyBytes = 0;
   readonly #upgraded = new Set<Duplex>();
 
-  constructor({ onceward, upstream, routes, warn, maxLoad = MAX_LOAD }: ProxyOptions) {
+  /** @throws TypeError for an invalid upstream, route or certificate. */
+  constructor({ onceward, upstream, routes, tls, warn, maxLoad = MAX_LOAD }: ProxyOptions) {
+    const needsCertificates = routes.some(({ caller }) => "clientCertificate" in caller);
+    if (needsCertificates && tls?.clientCa === undefined)
+      throw new TypeError("a route's caller is a client's certificate: name the authorities of clients");
     this.#upstream = new Upstream(upstream);
     this.#routeOf = routesOf(routes, onceward, this.#upstream);
     this.#warn = warn;
     this.#maxLoad = maxLoad;
-    this.server = createServer((incoming, outgoing) => void this.#handle(incoming, outgoing));
+    const listener = (incoming: IncomingMessage, outgoing: ServerResponse) =>
+      void this.#handle(incoming, outgoing);
+    this.server = tls === undefined ? createServer(listener) : serverWithTls(tls, listener);
     this.server.maxConnections = maxLoad.connections;
     this.server.on("upgrade", (incoming, socket, head) => void this.#upgrade(incoming, socket, head));
   }
@@ -96,10 +118,10 @@ export class HttpProxy {
       await pass(this.#upstream, incoming, outgoing);
       return "passed";
     }
-    const { caller: source, maxBodyBytes, timeoutMs } = route.config;
-    const caller =
-      "constant" in source ? source.constant : hashed(incoming.headers[source.header.toLowerCase()]);
-    if (!caller) return this.#refuse(outgoing, 400, `The request has no header that identifies its caller.`);
+    const { maxBodyBytes, timeoutMs } = route.config;
+    const identified = await route.identify(incoming);
+    if (identified.kind === "refused") return this.#refuse(outgoing, identified.status, identified.title);
+    const { caller } = identified;
     const held = new HeldBytes((bytes) => {
       this.#bodyBytes += bytes;
     });
@@ -171,6 +193,15 @@ class HeldBytes {
   }
 }
 
+function serverWithTls({ cert, key, clientCa }: ProxyTls, listener: RequestListener): Server {
+  const asks = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
+  try {
+    return createTlsServer({ cert, key, ...asks }, listener);
+  } catch (cause) {
+    throw new TypeError("the certificate or its key can't be used", { cause });
+  }
+}
+
 /** Only its path and query count: a client must not name another host. */
 const ORIGIN = "http://upstream";
 
@@ -181,11 +212,6 @@ function targetOf(target: string | undefined): URL | undefined {
   return absolute === null
     ? undefined
     : (URL.parse(ORIGIN + absolute.pathname + absolute.search) ?? undefined);
-}
-
-/** Returns a header's hash, because the value may be a credential and becomes part of the record's key. */
-function hashed(value: string | string[] | undefined): string | undefined {
-  return value === undefined ? undefined : createHash("sha256").update(String(value)).digest("base64url");
 }
 
 /**

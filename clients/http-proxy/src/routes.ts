@@ -1,6 +1,7 @@
 import { fingerprintOf, type Onceward } from "@onceward/client";
 import { type FetchHandler, idempotent } from "@onceward/client/http";
 import createRouter from "find-my-way";
+import { type IdentifyCaller, identifyBy } from "./callers.ts";
 import type { RouteConfig } from "./config.ts";
 import { callUpstream, type GuardedCall } from "./guarded-call.ts";
 import type { Upstream } from "./upstream.ts";
@@ -8,6 +9,7 @@ import type { Upstream } from "./upstream.ts";
 /** A guarded route. */
 export interface GuardedRoute {
   readonly config: RouteConfig;
+  readonly identify: IdentifyCaller;
   /** Answers a request with the guard's or the upstream service's response. Rejects as `callUpstream`, and with OncewardErrors. */
   answer(call: GuardedCall & { readonly url: URL; readonly caller: string }): Promise<Response>;
 }
@@ -58,6 +60,7 @@ function routeOf(config: RouteConfig, onceward: Onceward, upstream: Upstream): G
   const guarded = idempotent(onceward, options, handler);
   return {
     config,
+    identify: identifyBy(config.caller),
     answer(call) {
       const { incoming, body, url } = call;
       const headers = new Headers();

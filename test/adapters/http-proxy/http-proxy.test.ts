@@ -115,7 +115,7 @@ test.each<[string, RequestListener, string]>([
 test("a proxy that holds its maximum of requests, bytes or connections refuses more, and none reaches the service", async () => {
   const held = vi.fn<RequestListener>(() => {});
   const maxLoad = { connections: 3, requests: 3, bodyBytes: 50 };
-  const { charge: post, proxy } = await startWorld(world, held, () => {}, maxLoad);
+  const { charge: post, proxy } = await startWorld(world, held, { maxLoad });
   const large = { headers: { "idempotency-key": '"large"' }, body: `"${"x".repeat(60)}"` };
   expect(await post(large)).toMatchObject({ status: 503, headers: { "retry-after": "1" } });
   // One that was refused holds nothing any more.
@@ -235,13 +235,14 @@ test("another request passes as a stream, both ways, with its trailers", async (
 });
 
 test("an upgrade passes, and the bytes of both sides after it", async () => {
-  const { proxy } = await startWorld(world, charge, (upstream) =>
-    upstream.on("upgrade", (_, socket, head) => {
-      socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
-      socket.write(head);
-      socket.pipe(socket);
-    }),
-  );
+  const { proxy } = await startWorld(world, charge, {
+    prepare: (upstream) =>
+      upstream.on("upgrade", (_, socket, head) => {
+        socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
+        socket.write(head);
+        socket.pipe(socket);
+      }),
+  });
   const socket = connect(proxy.port, "127.0.0.1");
   socket.write("GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nearly ");
   let received = "";

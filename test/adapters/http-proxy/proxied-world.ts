@@ -1,6 +1,6 @@
 import { createServer, type RequestListener, type Server } from "node:http";
 import { createOnceward } from "@onceward/client";
-import { type ProxyLoad, parseConfig, startProxy } from "@onceward/http-proxy";
+import { type ProxyLoad, type ProxyTls, parseConfig, startProxy } from "@onceward/http-proxy";
 import { onTestFinished } from "vitest";
 import type { TestDatabase } from "../../helpers/database/database.ts";
 import type { TestServer } from "../../helpers/servers/server.ts";
@@ -26,12 +26,19 @@ export const ROUTES = `routes:
     ignore: [/sentAt]
 `;
 
+/** What differs from most tests. */
+interface WorldOptions {
+  readonly prepare?: (upstream: Server) => void;
+  readonly routes?: string;
+  readonly tls?: ProxyTls;
+  readonly maxLoad?: ProxyLoad;
+}
+
 /** An upstream service in this process behind a proxy in this process. */
 export async function startWorld(
   { database, server }: { readonly database: TestDatabase; readonly server: TestServer },
   listener: RequestListener,
-  prepare: (upstream: Server) => void = () => {},
-  maxLoad?: ProxyLoad,
+  { prepare = () => {}, routes = ROUTES, tls, maxLoad }: WorldOptions = {},
 ) {
   const upstream = createServer(listener);
   prepare(upstream);
@@ -42,7 +49,8 @@ export async function startWorld(
   const proxy = await startProxy({
     onceward,
     upstream: new URL(`http://127.0.0.1:${app.port}`),
-    routes: parseConfig(ROUTES, "routes.yaml"),
+    routes: parseConfig(routes, "routes.yaml"),
+    tls,
     listen: { host: "127.0.0.1", port: 0 },
     management: { host: "127.0.0.1", port: 0 },
     warn: (line) => warnings.push(line),

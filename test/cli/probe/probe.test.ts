@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createOnceward } from "@onceward/client";
 import express, { type Express } from "express";
 import { expect, onTestFinished, test } from "vitest";
-import { type Endpoint, endpointSchema } from "../../../clients/cli/src/probe/endpoint.ts";
+import { type Endpoint, readEndpoint } from "../../../clients/cli/src/probe/endpoint.ts";
 import { CHECKS, probe } from "../../../clients/cli/src/probe/probe.ts";
 import { idempotency } from "../../../clients/typescript/src/express.ts";
 import { listen } from "../../adapters/http/listen.ts";
@@ -22,7 +22,7 @@ const BOUNDS = { requests: 2000, bytes: 64 * 1024 * 1024, seconds: 60, perSecond
 /** Everything that can be said about a sample's endpoint. */
 function endpointAt(origin: string, more: Partial<Endpoint> = {}): Endpoint {
   const restart = `fetch('${origin}/restart', { method: 'POST' }).then((reply) => process.exit(reply.ok ? 0 : 1))`;
-  return endpointSchema.parse({
+  return readEndpoint({
     url: `${origin}/charges`,
     headers: { "content-type": "application/json", authorization: `Bearer \${TOKEN}` },
     body: '{"amount":1,"order":"{{id}}"}',

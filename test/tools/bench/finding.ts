@@ -18,6 +18,7 @@ export const FIGURES = [
   "P16",
   "P17",
   "P18",
+  "P19",
   "P20",
   "P21",
 ] as const;

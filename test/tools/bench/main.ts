@@ -10,6 +10,7 @@ import { measureEncryption } from "./figures/encryption.ts";
 import { measureFairness } from "./figures/fairness.ts";
 import { measureFullTable } from "./figures/full-table.ts";
 import { measureHostility } from "./figures/hostility.ts";
+import { measureHttpProxy } from "./figures/http-proxy.ts";
 import { measureKeyOrder } from "./figures/key-order.ts";
 import { measureLone } from "./figures/lone.ts";
 import { measureMemory } from "./figures/memory.ts";
@@ -54,6 +55,7 @@ const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure
   { of: ["P16"], figure: measureCopies },
   { of: ["P17"], figure: measureCitus },
   { of: ["P18"], figure: measureProcessorTime },
+  { of: ["P19"], figure: measureHttpProxy },
   { of: ["P20"], figure: measureKeyOrder },
   { of: ["P21"], figure: measureDuplicates },
 ];

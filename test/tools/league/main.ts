@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
-import { endpointSchema } from "../../../clients/cli/src/probe/endpoint.ts";
+import { readEndpoint } from "../../../clients/cli/src/probe/endpoint.ts";
 import { probe, type Report } from "../../../clients/cli/src/probe/probe.ts";
 import { startEmbeddedRedis } from "../../../server/dev/embedded/redis.ts";
 import { startService } from "../demo/service.ts";
@@ -130,7 +130,7 @@ function endpointOf({ unclaimed, replayHeader }: Subject, port: number) {
     "content-type": "application/json",
     authorization: `Bearer ${caller}`,
   });
-  return endpointSchema.parse({
+  return readEndpoint({
     url: `${origin}/charges`,
     headers: headers("one"),
     body: '{"amount":1,"order":"{{id}}"}',

@@ -8,12 +8,18 @@ import { EXIT, Outcome, UsageError } from "../failure.ts";
 import type { Host } from "../host.ts";
 import { command } from "./group.ts";
 
+/** Hundreds of certificates. */
+const MAX_PEM_BYTES = 1024 * 1024;
+
 interface Flags {
   readonly upstream: URL;
   readonly config: string;
   readonly listen: Address;
   readonly management: Address;
   readonly drain: number;
+  readonly tlsCert?: string;
+  readonly tlsKey?: string;
+  readonly clientCa?: string;
 }
 
 interface Address {
@@ -36,6 +42,9 @@ export function httpProxyCommand(host: Host): Command {
       host: "127.0.0.1",
       port: 9465,
     })
+    .option("--tls-cert <file>", "the certificate for clients and its chain, in PEM; by default no TLS")
+    .option("--tls-key <file>", "the certificate's private key, in PEM")
+    .option("--client-ca <file>", "the authorities of clients' certificates, in PEM: every client needs one")
     .option("--drain <seconds>", "how long requests may run after SIGTERM", parseSeconds, 30)
     .action(async (flags: Flags, self: Command) => runHttpProxy(host, flags, self.optsWithGlobals()));
 }
@@ -51,7 +60,8 @@ async function runHttpProxy(host: Host, flags: Flags, globals: GlobalOptions): P
   try {
     const { upstream, listen, management } = flags;
     const routes = parseConfig(config, flags.config);
-    const proxy = await startProxy({ onceward, upstream, routes, listen, management, warn });
+    const tls = await readTls(flags);
+    const proxy = await startProxy({ onceward, upstream, routes, listen, management, tls, warn });
     host.warn(
       `onceward: guarding ${routes.length} routes of ${upstream.origin} on ${listen.host}:${proxy.port}; health and metrics on ${management.host}:${proxy.managementPort}\n`,
     );
@@ -76,10 +86,23 @@ async function loadPackage() {
   }
 }
 
+/** Reads the files of TLS; undefined: none are named. */
+async function readTls({ tlsCert, tlsKey, clientCa }: Flags) {
+  if (tlsCert === undefined && tlsKey === undefined && clientCa === undefined) return undefined;
+  if (tlsCert === undefined || tlsKey === undefined)
+    throw new UsageError("TLS needs both --tls-cert and --tls-key.");
+  const read = async (file: string) => await readConfig(file, MAX_PEM_BYTES);
+  return {
+    cert: await read(tlsCert),
+    key: await read(tlsKey),
+    ...(clientCa !== undefined && { clientCa: await read(clientCa) }),
+  };
+}
+
 /** Reads one byte more than allowed, which the parser refuses. */
 async function readConfig(file: string, maxBytes: number): Promise<string> {
   return await text(createReadStream(file, { end: maxBytes })).catch((error: Error) => {
-    throw new UsageError(`The configuration can't be read: ${error.message}.`);
+    throw new UsageError(`${file} can't be read: ${error.message}.`);
   });
 }
 

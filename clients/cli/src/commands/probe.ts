@@ -155,9 +155,12 @@ async function runProbe(host: Host, flags: Flags, output: Output): Promise<void>
 }
 
 async function endpointsOf(flags: Flags): Promise<readonly Endpoint[]> {
-  const { endpointOf, MAX_CONFIG_BYTES, parseConfig } = await import("../probe/config.ts");
+  const [{ MAX_CONFIG_BYTES, parseConfig }, { readEndpoint }] = await Promise.all([
+    import("../probe/config.ts"),
+    import("../probe/endpoint.ts"),
+  ]);
   const members = Object.entries(flags).filter(([name]) => Object.hasOwn(MEMBERS, name));
-  if (flags.config === undefined) return [endpointOf(Object.fromEntries(members))];
+  if (flags.config === undefined) return [readEndpoint(Object.fromEntries(members))];
   if (members.length > 0) throw new UsageError(`Give --config or ${MEMBERS.url.flag}, not both.`);
   // One byte more than allowed, which the parser refuses.
   const file = createReadStream(flags.config, { end: MAX_CONFIG_BYTES });

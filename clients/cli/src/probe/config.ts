@@ -1,34 +1,34 @@
 import { parse } from "yaml";
-import type { z } from "zod";
-import { UsageError } from "../failure.ts";
-import { configSchema, type Endpoint, endpointSchema } from "./endpoint.ts";
+import { messageOf, UsageError } from "../failure.ts";
+import { type Endpoint, readEndpoint } from "./endpoint.ts";
+import { members } from "./endpoint-fields.ts";
 
 /** Large enough for a hundred endpoints. */
 export const MAX_CONFIG_BYTES = 1024 * 1024;
+const MAX_ENDPOINTS = 100;
 
-/** Parses a configuration in YAML or JSON. @throws UsageError with the fields that are wrong. */
+/** Parses a configuration in YAML or JSON. @throws UsageError with the field that is wrong. */
 export function parseConfig(text: string): readonly Endpoint[] {
   if (Buffer.byteLength(text) > MAX_CONFIG_BYTES)
     throw new UsageError(`The configuration must have at most ${MAX_CONFIG_BYTES} bytes.`);
-  return checked(configSchema, parsed(text)).endpoints;
-}
-
-/** Returns the endpoint that options describe. @throws UsageError with the fields that are wrong. */
-export function endpointOf(options: object): Endpoint {
-  return checked(endpointSchema, options);
+  const { endpoints, ...others } = members(parsed(text));
+  const [other] = Object.keys(others);
+  if (other !== undefined) throw new UsageError(`${other}: is no member of the configuration`);
+  if (!Array.isArray(endpoints) || endpoints.length === 0 || endpoints.length > MAX_ENDPOINTS)
+    throw new UsageError(`endpoints: must be a list of 1 to ${MAX_ENDPOINTS} endpoints`);
+  return endpoints.map((endpoint, index) => {
+    try {
+      return readEndpoint(endpoint);
+    } catch (error) {
+      throw new UsageError(`endpoints[${index}].${messageOf(error)}`);
+    }
+  });
 }
 
 function parsed(text: string): unknown {
   try {
     return parse(text);
   } catch (error) {
-    throw new UsageError(`The configuration is no YAML: ${error instanceof Error ? error.message : error}`);
+    throw new UsageError(`The configuration is no YAML: ${messageOf(error)}`);
   }
-}
-
-function checked<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
-  const result = schema.safeParse(value);
-  if (result.success) return result.data;
-  const mistakes = result.error.issues.map(({ path, message }) => `${path.join(".") || "it"}: ${message}`);
-  throw new UsageError(`The configuration is wrong: ${mistakes.join("; ")}`);
 }

@@ -1,43 +1,85 @@
 import { randomUUID } from "node:crypto";
-import { z } from "zod";
+import { UsageError } from "../failure.ts";
+import {
+  flag,
+  headers,
+  members,
+  milliseconds,
+  oneOf,
+  type Read,
+  text,
+  texts,
+  url,
+} from "./endpoint-fields.ts";
 
-/** Names of HTTP headers, in any case. */
-const headers = z.record(
-  z.string().regex(/^[\w!#$%&'*+.^`|~-]{1,128}$/, "must be a header's name"),
-  z.string().max(4096),
-);
-const path = z.string().max(2048).regex(/^\//, "must begin with a slash");
-const command = z.array(z.string().max(4096)).min(1).max(64);
-const method = z.enum(["POST", "PUT", "PATCH", "DELETE"]);
+const METHODS = ["POST", "PUT", "PATCH", "DELETE"] as const;
 
 /** An endpoint and what the user says about it. Every member is also an option of `onceward probe`, which describes it. */
-export const endpointSchema = z.strictObject({
-  url: z.url({ protocol: /^https?$/, error: "must be an http or https URL" }),
-  method: method.default("POST"),
-  headers: headers.default({}),
-  body: z.string().max(65_536).default("{}"),
-  keyHeader: z.string().min(1).max(128).default("Idempotency-Key"),
-  keyRequired: z.boolean().default(false),
-  otherBody: z.string().max(65_536).optional(),
-  otherPath: path.optional(),
-  otherMethod: method.optional(),
-  otherHeaders: headers.optional(),
-  invalidBody: z.string().max(65_536).optional(),
-  failHeaders: headers.optional(),
-  replayHeader: z.string().min(1).max(128).optional(),
-  countUrl: z.url().optional(),
-  countCommand: command.optional(),
-  countSql: z.string().min(1).max(4096).optional(),
-  restartCommand: command.optional(),
-  lateMs: z.int().min(0).max(600_000).default(2000),
-  unclaimed: z.array(z.string().max(64)).max(100).default([]),
-});
+export interface Endpoint {
+  readonly url: string;
+  readonly method: (typeof METHODS)[number];
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly keyHeader: string;
+  readonly keyRequired: boolean;
+  readonly otherBody?: string;
+  readonly otherPath?: string;
+  readonly otherMethod?: (typeof METHODS)[number];
+  readonly otherHeaders?: Readonly<Record<string, string>>;
+  readonly invalidBody?: string;
+  readonly failHeaders?: Readonly<Record<string, string>>;
+  readonly replayHeader?: string;
+  readonly countUrl?: string;
+  /** A program and its arguments. */
+  readonly countCommand?: readonly string[];
+  readonly countSql?: string;
+  readonly restartCommand?: readonly string[];
+  readonly lateMs: number;
+  readonly unclaimed: readonly string[];
+}
 
-/** An endpoint of a configuration, with defaults. */
-export type Endpoint = z.output<typeof endpointSchema>;
+const DEFAULTS = {
+  ...{ method: "POST", headers: {}, body: "{}", keyHeader: "Idempotency-Key", keyRequired: false },
+  ...{ lateMs: 2000, unclaimed: [] },
+} as const;
 
-/** A configuration: endpoints that are probed one after another. */
-export const configSchema = z.strictObject({ endpoints: z.array(endpointSchema).min(1).max(100) });
+const READERS: { readonly [Name in keyof Required<Endpoint>]: Read<Required<Endpoint>[Name]> } = {
+  url,
+  method: oneOf(...METHODS),
+  headers,
+  body: text(),
+  keyHeader: text(128),
+  keyRequired: flag,
+  otherBody: text(),
+  otherPath: text(2048, /^\//, "a path that begins with a slash"),
+  otherMethod: oneOf(...METHODS),
+  otherHeaders: headers,
+  invalidBody: text(),
+  failHeaders: headers,
+  replayHeader: text(128),
+  countUrl: url,
+  countCommand: texts(1, 4096),
+  countSql: text(4096),
+  restartCommand: texts(1, 4096),
+  lateMs: milliseconds(600_000),
+  unclaimed: texts(0, 64),
+};
+
+/** Reads an endpoint of a configuration. @throws UsageError with the field that is wrong. */
+export function readEndpoint(value: unknown): Endpoint {
+  const given = members(value);
+  const read = Object.entries(given).map(([name, member]) => {
+    const reader = Object.hasOwn(READERS, name) ? READERS[name as keyof Endpoint] : undefined;
+    if (reader === undefined) throw new UsageError(`${name}: is no member of an endpoint`);
+    try {
+      return [name, reader(member)];
+    } catch (error) {
+      throw new UsageError(`${name}: ${error instanceof Error ? error.message : error}`);
+    }
+  });
+  if (given.url === undefined) throw new UsageError("url: is missing");
+  return { ...DEFAULTS, ...Object.fromEntries(read) };
+}
 
 /** A request to an endpoint. */
 export interface ProbeRequest {

@@ -1,0 +1,103 @@
+import { createHash } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { TLSSocket } from "node:tls";
+import { createRemoteJWKSet, customFetch, errors, jwtVerify } from "jose";
+import type { CallerConfig } from "./config.ts";
+
+/** Who sends a request, or why it is refused. */
+export type Identified =
+  | { readonly kind: "caller"; readonly caller: string }
+  | { readonly kind: "refused"; readonly status: 400 | 401 | 503; readonly title: string };
+
+/** Finds the caller of a request. Never rejects. */
+export type IdentifyCaller = (incoming: IncomingMessage) => Promise<Identified>;
+
+/** Some hundred keys. */
+const MAX_KEYS_BYTES = 256 * 1024;
+const MAX_TOKEN_LENGTH = 16 * 1024;
+const KEYS_TIMEOUT_MS = 5000;
+/** Signatures by a key pair: a published key must not verify what a shared secret signed. */
+const ALGORITHMS = ["ES256", "ES384", "ES512", "EdDSA", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512"];
+
+/** Returns a function that finds the caller as a route is configured. Callers become hashes, because they become part of a record's key. */
+export function identifyBy(source: CallerConfig): IdentifyCaller {
+  if ("constant" in source) return async () => known(source.constant);
+  if ("clientCertificate" in source) return async ({ socket }) => byCertificate(socket);
+  if ("jwt" in source) return byToken(source.jwt);
+  const name = source.header.toLowerCase();
+  return async ({ headers }) => {
+    const value = headers[name];
+    if (value === undefined || value.length === 0)
+      return refused(400, "The request has no header that identifies its caller.");
+    return known(hashed(String(value)));
+  };
+}
+
+function byCertificate(socket: IncomingMessage["socket"]): Identified {
+  const certificate =
+    socket instanceof TLSSocket && socket.authorized ? socket.getPeerX509Certificate() : undefined;
+  if (certificate === undefined || certificate.subject === "")
+    return refused(401, "The client has no certificate with a subject.");
+  return known(hashed(certificate.subject));
+}
+
+function byToken(config: Extract<CallerConfig, { jwt: unknown }>["jwt"]): IdentifyCaller {
+  const { claim, jwksUrl, issuer, audience } = config;
+  const keys = createRemoteJWKSet(new URL(jwksUrl), {
+    timeoutDuration: KEYS_TIMEOUT_MS,
+    [customFetch]: fetchKeys,
+  });
+  return async ({ headers }) => {
+    const [, token = ""] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? "") ?? [];
+    if (token === "" || token.length > MAX_TOKEN_LENGTH)
+      return refused(401, "The request has no bearer token that identifies its caller.");
+    try {
+      const { payload } = await jwtVerify(token, keys, {
+        ...{ issuer, algorithms: ALGORITHMS, requiredClaims: ["exp", claim] },
+        ...(audience !== undefined && { audience }),
+      });
+      const value = payload[claim];
+      if (typeof value === "string" && value !== "") return known(hashed(`${issuer}\n${value}`));
+      return refused(401, `The token's claim ${claim} is no text.`);
+    } catch (error) {
+      if (error instanceof KeysUnavailable || error instanceof errors.JWKSTimeout)
+        return refused(503, "The keys of the token's issuer are unavailable.");
+      return refused(401, "The token is not valid.");
+    }
+  };
+}
+
+/** The issuer's keys could not be fetched: the token may be valid. */
+class KeysUnavailable extends Error {
+  override readonly name = "KeysUnavailable";
+}
+
+/** Fetches an issuer's keys. @throws KeysUnavailable for an error, another status than 200, or too many bytes. */
+async function fetchKeys(url: string, init: RequestInit): Promise<Response> {
+  try {
+    const response = await fetch(url, init);
+    if (!response.ok) throw new Error(`status ${response.status}`);
+    const chunks: Uint8Array[] = [];
+    let sizeBytes = 0;
+    for await (const chunk of response.body ?? []) {
+      sizeBytes += chunk.byteLength;
+      if (sizeBytes > MAX_KEYS_BYTES) throw new Error(`more than ${MAX_KEYS_BYTES} bytes`);
+      chunks.push(chunk);
+    }
+    return new Response(Buffer.concat(chunks), { status: 200 });
+  } catch (cause) {
+    throw new KeysUnavailable("the issuer's keys can't be fetched", { cause });
+  }
+}
+
+function known(caller: string): Identified {
+  return { kind: "caller", caller };
+}
+
+function refused(status: 400 | 401 | 503, title: string): Identified {
+  return { kind: "refused", status, title };
+}
+
+function hashed(value: string): string {
+  return createHash("sha256").update(value).digest("base64url");
+}

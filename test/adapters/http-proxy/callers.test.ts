@@ -1,0 +1,126 @@
+import { once } from "node:events";
+import type { RequestListener } from "node:http";
+import { request } from "node:https";
+import { text } from "node:stream/consumers";
+import { createOnceward } from "@onceward/client";
+import { parseConfig, startProxy } from "@onceward/http-proxy";
+import { beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { type Certificate, makeCertificate } from "../../helpers/network/certificates.ts";
+import { startIssuer } from "../../helpers/servers/issuer.ts";
+import { useServer } from "../../helpers/servers/use-server.ts";
+import { startWorld } from "./proxied-world.ts";
+
+/** Where the proxy finds a request's caller, besides a header. */
+
+const world = useServer();
+const charge: RequestListener = (req, res) => {
+  req.resume().on("end", () => res.writeHead(201).end("charged"));
+};
+
+test("the caller is a claim of a token that the proxy verifies, and a token that is not valid calls nothing", async () => {
+  const issuer = await startIssuer();
+  onTestFinished(() => issuer.close());
+  await issuer.rotate();
+  const {
+    ONCEWARD_JWT_ISSUER: iss,
+    ONCEWARD_JWT_AUDIENCE: aud,
+    ONCEWARD_JWT_JWKS_URL: jwksUrl,
+  } = issuer.settings;
+  const jwt = JSON.stringify({ claim: "account", jwksUrl, issuer: iss, audience: aud });
+  const effect = vi.fn(charge);
+  const { charge: post, records } = await startWorld(world, effect, {
+    routes: `routes: [{ path: /charges, namespace: charges, caller: { jwt: ${jwt} } }]`,
+  });
+  const as = async (authorization: string) => await post({ path: "/charges", headers: { authorization } });
+  const bearer = async (...args: Parameters<typeof issuer.token>) => `Bearer ${await issuer.token(...args)}`;
+  expect((await as(await bearer({ account: "one" }))).status).toBe(201);
+  // Another token of the same caller.
+  expect((await as(await bearer({ account: "one", jti: "2" }))).headers["idempotency-replayed"]).toBe("true");
+  expect((await as(await bearer({ account: "two" }))).headers["idempotency-replayed"]).toBeUndefined();
+  expect(effect).toHaveBeenCalledTimes(2);
+
+  const past = Math.floor(Date.now() / 1000) - 3600;
+  const unsigned = [{ alg: "none" }, { iss, aud, account: "one", exp: past + 7200 }]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString("base64url"))
+    .join(".");
+  const refused = [
+    `Bearer ${unsigned}.`,
+    await bearer({ account: "one", exp: past }),
+    await bearer({ account: "one", iss: "https://other.example" }),
+    await bearer({ account: "one", aud: "other" }),
+    await bearer({ account: 1 }),
+    await bearer({}),
+    `Basic ${await issuer.token({ account: "one" })}`,
+  ];
+  for (const authorization of refused) expect((await as(authorization)).status).toBe(401);
+  expect(effect).toHaveBeenCalledTimes(2);
+  expect(await records()).toHaveLength(2);
+});
+
+test("while the issuer's keys are unavailable, a request is refused with 503", async () => {
+  const issuer = await startIssuer();
+  onTestFinished(() => issuer.close());
+  await issuer.rotate();
+  issuer.answer = { status: 500, body: "down" };
+  const { ONCEWARD_JWT_ISSUER: iss, ONCEWARD_JWT_JWKS_URL: jwksUrl } = issuer.settings;
+  const { charge: post } = await startWorld(world, charge, {
+    routes: `routes: [{ path: /charges, namespace: charges, caller: { jwt: ${JSON.stringify({ jwksUrl, issuer: iss })} } }]`,
+  });
+  const authorization = `Bearer ${await issuer.token({ sub: "one" })}`;
+  expect((await post({ path: "/charges", headers: { authorization } })).status).toBe(503);
+  issuer.answer = undefined;
+  expect((await post({ path: "/charges", headers: { authorization } })).status).toBe(201);
+});
+
+const CERTIFIED = "routes: [{ path: /charges, namespace: charges, caller: { clientCertificate: subject } }]";
+
+let certificate: Certificate;
+beforeAll(async () => {
+  certificate = await makeCertificate();
+  return () => certificate.remove();
+});
+
+test("over TLS, the caller is the subject of a certificate of the named authorities; without one, no request arrives", async () => {
+  const { pem } = certificate;
+  const effect = vi.fn(charge);
+  const { proxy } = await startWorld(world, effect, {
+    routes: CERTIFIED,
+    tls: { ...pem, clientCa: pem.cert },
+  });
+  const post = async (own: object) => {
+    const headers = { "idempotency-key": "order-1" };
+    const outgoing = request({
+      ...{ ...own, headers, ca: pem.cert, host: "127.0.0.1", port: proxy.port, agent: false },
+      ...{ method: "POST", path: "/charges" },
+    });
+    outgoing.end("{}");
+    const [response] = await once(outgoing, "response");
+    return [response.statusCode, await text(response), response.headers["idempotency-replayed"]];
+  };
+  expect(await post(pem)).toEqual([201, "charged", undefined]);
+  expect(await post(pem)).toEqual([201, "charged", "true"]);
+  await expect(post({})).rejects.toThrow();
+  expect(effect).toHaveBeenCalledOnce();
+});
+
+test("a route whose callers are certificates needs their authorities, and a wrong certificate is refused", async () => {
+  const onceward = createOnceward({ address: "http://127.0.0.1:1", apiKey: "none" });
+  onTestFinished(() => onceward.close());
+  const anywhere = { host: "127.0.0.1", port: 0 };
+  const start = async (more: Pick<Parameters<typeof startProxy>[0], "tls">) => {
+    const upstream = new URL("http://127.0.0.1:1");
+    const routes = parseConfig(CERTIFIED, "routes.yaml");
+    await startProxy({
+      onceward,
+      upstream,
+      routes,
+      listen: anywhere,
+      management: anywhere,
+      warn: () => {},
+      ...more,
+    });
+  };
+  await expect(start({})).rejects.toThrow("name the authorities of clients");
+  const wrong = { cert: "none", key: "none", clientCa: "none" };
+  await expect(start({ tls: wrong })).rejects.toThrow("certificate or its key can't be used");
+});

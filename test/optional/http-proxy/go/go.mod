@@ -1,0 +1,3 @@
+module charges
+
+go 1.22
