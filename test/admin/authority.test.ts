@@ -127,10 +127,7 @@ async function expectRefused(waiting: readonly Waiting[]): Promise<void> {
  * Fails if a claim that begins to wait now, and keeps its authority, is answered first. Order, unlike a time, does not depend on
  * how busy the machine is: the same process answers both.
  */
-async function answeredBeforeWitness(
-  answers: Promise<unknown>,
-  at: TestServer,
-) {
+async function answeredBeforeWitness(answers: Promise<unknown>, at: TestServer) {
   const { caller } = await createWorld(database, at).administeredTenant();
   await grant(caller, { owner: "holder" });
   const leaving = new AbortController();

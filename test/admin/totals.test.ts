@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
+import { createStorageTotals } from "../../server/src/core/admission/storage-totals.ts";
 import {
   countRecordsPage,
   FROM_THE_START,
@@ -87,6 +88,24 @@ test("counts that a replica had not stored are stored when it stops", async () =
   await claimMany(connectClient(replica, tenant.apiKey), 5);
   await replica.stop();
   expect(await totalsOf(tenant)).toMatchObject({ records: 5 });
+});
+
+test("the totals of more tenants than one statement takes are all stored", async () => {
+  const unserved = await createTestDatabase();
+  onTestFinished(() => unserved.drop());
+  const tenants = await unserved.query<{ id: number }>(
+    "insert into tenants (name, quota_live_records) select 'tenant-' || n, 9 from generate_series(1, 1001) n returning id",
+  );
+  const onFailed = (error: unknown) => {
+    throw error;
+  };
+  const totals = createStorageTotals({ pool: openStorePool(unserved), onFailed });
+  for (const { id: tenantId } of tenants) totals.add({ tenantId, records: 1, storedBytes: 2 });
+  await totals.stop();
+  const sums = await unserved.query(
+    "select count(*)::int as tenants, sum(records)::int as records, sum(stored_bytes)::int as bytes from tenant_totals",
+  );
+  expect(sums).toEqual([{ tenants: 1001, records: 1001, bytes: 2002 }]);
 });
 
 test("totals that a killed replica left wrong are corrected by the next count", async () => {
