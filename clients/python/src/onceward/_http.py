@@ -23,7 +23,7 @@ from ._keys import join_key, parse_idempotency_key
 from ._keytime import key_time
 from ._limits import MAX_RESULT_BYTES
 from ._mapping import is_retryable
-from ._options import RunOptions
+from ._options import OnceOptions, RunOptions
 from ._texts import refused_field
 
 KEY_HEADER = "idempotency-key"
@@ -228,8 +228,7 @@ class HttpPolicy:
         max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
         stores: Callable[[int], bool] = is_outcome,
         replay_headers: Sequence[str] = (),
-        wait_ms: int = 0,
-        options: RunOptions | None = None,
+        options: OnceOptions,
     ) -> None:
         """:raises InvalidRequestError: for options that would guard nothing, or replay what must not be."""
         if not methods:
@@ -246,8 +245,9 @@ class HttpPolicy:
         self.max_body_bytes = max_body_bytes
         self.stores = stores
         self.replayed = _REPLAY_HEADERS | {name.lower() for name in replay_headers}
-        self._options: RunOptions = {
-            **(options or {}),
+        wait_ms = options.get("wait_ms") or 0
+        self._options: OnceOptions = {
+            **options,
             "wait_ms": wait_ms,
             "on_in_progress": "wait" if wait_ms > 0 else "throw",
             "codec": ResponseCodec(),

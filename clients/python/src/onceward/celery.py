@@ -41,6 +41,7 @@ def guarded_task(
 ) -> type[celery.Task]:
     """Returns a base for tasks: each runs once for a key.
 
+    - Tasks with one base share its keys: give each task a base of its own, or put the task into the key.
     - A repeat of a task that was done returns the stored value, which must be JSON.
     - An error of the task releases the claim, so that a retry runs; ``self.retry`` is such an error. A
       TerminalError is stored: each repeat raises it.

@@ -72,7 +72,6 @@ class OncewardMiddleware:
         caller: Callable[[HttpRequest], str],
         methods: Sequence[str] = DEFAULT_METHODS,
         key_optional: bool = False,
-        wait_ms: int = 0,
         max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
         stores: Callable[[int], bool] = is_outcome,
         replay_headers: Sequence[str] = (),
@@ -88,8 +87,7 @@ class OncewardMiddleware:
             max_body_bytes=max_body_bytes,
             stores=stores,
             replay_headers=replay_headers,
-            wait_ms=wait_ms,
-            options={**options},
+            options=options,
         )
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:

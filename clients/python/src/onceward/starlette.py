@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -73,7 +73,6 @@ class OncewardMiddleware:
         caller has its own keys; otherwise one caller could get another's response. Must not be empty.
     :param methods: those that are guarded; requests with others pass.
     :param key_optional: whether a request without a key passes, unguarded. Default: it is answered with 400.
-    :param wait_ms: how long a request waits for another one with its key before it is answered with 409.
     :param max_body_bytes: of a guarded request, which is read whole for the fingerprint; a larger one gets
         413.
     :param stores: whether a response with this status is the operation's outcome, to be replayed; otherwise
@@ -82,6 +81,8 @@ class OncewardMiddleware:
         Last-Modified, Cache-Control and Vary.
     :param answer_after_ms: how long a response is held while the service does not store it; then it is sent,
         because its effect has happened, and stored as soon as the service can.
+    :param options: as of ``run``. ``wait_ms`` is how long a request waits for another one with its key before
+        it is answered with 409; default: 0.
     :raises InvalidRequestError: for options that would guard nothing, or replay what must not be.
     """
 
@@ -94,7 +95,6 @@ class OncewardMiddleware:
         caller: Callable[[Request], str],
         methods: Sequence[str] = DEFAULT_METHODS,
         key_optional: bool = False,
-        wait_ms: int = 0,
         max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
         stores: Callable[[int], bool] = is_outcome,
         replay_headers: Sequence[str] = (),
@@ -112,8 +112,7 @@ class OncewardMiddleware:
             max_body_bytes=max_body_bytes,
             stores=stores,
             replay_headers=replay_headers,
-            wait_ms=wait_ms,
-            options={**options},
+            options=options,
         )
         #: Runs that still store a response after it was sent.
         self._running: set[asyncio.Future[Any]] = set()
@@ -152,9 +151,10 @@ class OncewardMiddleware:
             recorder.ended.set()
             return self._policy.outcome_of(recorder.response())
 
-        run = asyncio.ensure_future(
-            self._onceward.run_detailed(self._policy.namespace, joined, handle, **options)
+        running: Coroutine[Any, Any, RunResult[Response]] = self._onceward.run_detailed(
+            self._policy.namespace, joined, handle, **options
         )
+        run = asyncio.ensure_future(running)
         self._running.add(run)
         run.add_done_callback(self._running.discard)
         await self._answer(run, recorder, send)
@@ -163,8 +163,9 @@ class OncewardMiddleware:
         self, run: asyncio.Future[RunResult[Response]], recorder: _Recorder, send: _Send
     ) -> None:
         ended = asyncio.ensure_future(recorder.ended.wait())
+        ends: set[asyncio.Future[Any]] = {run, ended}
         try:
-            await asyncio.wait({run, ended}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
             ended.cancel()
         if not recorder.ended.is_set():

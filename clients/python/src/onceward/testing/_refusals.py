@@ -19,7 +19,6 @@ from .._limits import (
     MAX_RELEASE_REASON_BYTES,
     NAMESPACE_PATTERN,
 )
-from ..v1.errors_pb2 import ErrorReason
 from ..v1.idempotency_pb2 import BatchItemError
 
 _UNKNOWN = 2
@@ -92,8 +91,8 @@ class Refused(Exception):
 
     def item(self) -> BatchItemError:
         """Returns the refusal as the reply to an item of a batch."""
-        item = BatchItemError(code=self.code, message=self._message, metadata=self._metadata)
-        item.reason = ErrorReason.Value(f"ERROR_REASON_{self._reason}")
+        reason = f"ERROR_REASON_{self._reason}"
+        item = BatchItemError(code=self.code, message=self._message, metadata=self._metadata, reason=reason)
         for field, description in self._violations:
             item.field_violations.add(field=field, description=description)
         if self.code == _UNAVAILABLE:

@@ -206,7 +206,8 @@ class TestingOnceward:
             response = self._claim(request, context) if call == "Claim" else self._answer(call, request)
         except Refused as refused:
             return BatchResponseItem(error=refused.item())
-        return BatchResponseItem(**{field: response})
+        answered: dict[str, Any] = {field: response}
+        return BatchResponseItem(**answered)
 
 
 _ITEM_CALLS = {
@@ -218,7 +219,7 @@ _ITEM_CALLS = {
 }
 
 
-class _Handlers(grpc.GenericRpcHandler):  # type: ignore[type-arg]
+class _Handlers(grpc.GenericRpcHandler):
     """The methods of the service by their paths."""
 
     def __init__(self, by_path: Mapping[str, grpc.RpcMethodHandler[Any, Any]]) -> None:
