@@ -11,7 +11,7 @@ import { createSuspendWatch } from "./core/background/suspend-watch.ts";
 import { openReplicaCache, type ReplicaCache } from "./core/cache/replica-cache.ts";
 import {
   createOperationLog,
-  createOperationTimer,
+  createOperationReport,
   joinHooks,
   type OperationHooks,
 } from "./core/claims/after-operation.ts";
@@ -256,7 +256,7 @@ function idempotencyRoutes(
     waiters: traced.waiters(waiters),
     onClaim: metrics.claimed,
     onOperation: createOperationLog({
-      count: createOperationTimer(metrics.operationEnded, hooks),
+      count: createOperationReport(metrics.operationEnded, hooks),
       log,
       recordTarget: createRecordTarget(config.ONCEWARD_API_KEY_PEPPER),
     }),
