@@ -180,6 +180,25 @@ create table installation (
   constraint installation_pkey PRIMARY KEY (is_only)
 );
 
+create table key_histories (
+  tenant_id integer not null,
+  slot integer not null,
+  namespace text collate "C" not null,
+  key_hash bytea not null,
+  replayed bigint not null,
+  in_progress bigint not null,
+  ambiguous bigint not null,
+  mismatched bigint not null,
+  too_old bigint not null,
+  over_quota bigint not null,
+  superseded bigint not null,
+  first_at timestamp with time zone not null,
+  last_at timestamp with time zone not null,
+  calls jsonb not null,
+  constraint key_histories_pkey PRIMARY KEY (tenant_id, slot),
+  constraint key_histories_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id)
+);
+
 create table namespaces (
   tenant_id integer not null,
   name text collate "C" not null,

@@ -12,7 +12,7 @@ import { createSuspendWatch, type SuspendWatch } from "./core/background/suspend
 import { openReplicaCache, type ReplicaCache } from "./core/cache/replica-cache.ts";
 import {
   createOperationLog,
-  createOperationTimer,
+  createOperationReport,
   joinHooks,
   type OperationHooks,
 } from "./core/claims/after-operation.ts";
@@ -278,7 +278,7 @@ function idempotencyRoutes(
     waiters: traced.waiters(waiters),
     onClaim: metrics.claimed,
     onOperation: createOperationLog({
-      count: createOperationTimer(metrics.operationEnded, hooks),
+      count: createOperationReport(metrics.operationEnded, hooks),
       log,
       recordTarget: createRecordTarget(config.ONCEWARD_API_KEY_PEPPER),
     }),

@@ -6,6 +6,7 @@ import { createDoctor } from "./features/doctor/feature.ts";
 import { encryption } from "./features/encryption/feature.ts";
 import { insight } from "./features/insight/feature.ts";
 import { jobs } from "./features/jobs/feature.ts";
+import { keyHistory } from "./features/key-history/feature.ts";
 import { moving } from "./features/moving/feature.ts";
 import { usage } from "./features/usage/feature.ts";
 
@@ -13,6 +14,7 @@ import { usage } from "./features/usage/feature.ts";
 const OTHERS: readonly Feature[] = [
   usage,
   insight,
+  keyHistory,
   jobs,
   administration,
   encryption,

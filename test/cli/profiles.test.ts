@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -168,4 +168,33 @@ test("completion is silent if the service is unreachable, does not answer, or re
     expect(ended).toMatchObject({ exit: 0, stderr: "" });
     expect(ended.stdout).not.toContain("charges");
   }
+});
+
+test("login asks for a key, checks it, and stores it under its role in the profile in use", async () => {
+  const { cli, tenant, adminKey, address } = await withEveryKey();
+  const operatorKey = await createApiKey(world().database, { role: "OPERATOR" });
+  const asked: string[] = [];
+  const type = (key: string) => (question: string) => {
+    asked.push(question);
+    return Promise.resolve(`${key} `);
+  };
+  const saved = await cli.answering(type(adminKey), "login", "other", "--address", address);
+  expect(saved).toMatchObject({
+    exit: 0,
+    stdout: expect.stringContaining(`as admin of ${tenant.name}. Saved profile other`),
+  });
+  expect(saved.stdout).not.toContain(partsOf(adminKey).secret);
+  expect(await cli.answering(type(operatorKey), "login")).toMatchObject({ exit: 0 });
+  expect(asked).toEqual([`API key for ${address}: `, `API key for ${address}: `]);
+  expect(await cli.json("profile", "show")).toMatchObject({
+    ...{ name: "other", inUse: true, address, keys: [{ role: "admin" }, { role: "operator" }] },
+  });
+  expect((await stat(`${((await cli.json("profile", "show")) as { file: string }).file}`)).mode & 0o777).toBe(
+    0o600,
+  );
+
+  const unknown = await cli.answering(type("ow_0000000000000000_no"), "login", "third", "--address", address);
+  expect(unknown).toMatchObject({ exit: 1, stderr: expect.stringContaining("The credential is not valid") });
+  expect(await cli("profile", "show", "third")).toMatchObject({ exit: 4 });
+  expect(await cli("login")).toMatchObject({ exit: 2, stderr: expect.stringContaining("--api-key-stdin") });
 });

@@ -6,7 +6,8 @@ import { ageRecords, endLeases } from "../helpers/calls/records.ts";
 import { cliFor } from "../helpers/processes/cli.ts";
 import { useCliWorld } from "../helpers/processes/cli-world.ts";
 
-const world = useCliWorld();
+/** What happened to a key is stored at once, so that a test need not wait. */
+const world = useCliWorld({ ONCEWARD_USAGE_FLUSH: "100ms" });
 const RESOLVE = ["records", "resolve", "payouts", "payout-1"] as const;
 const WHY = ["--reason", "found out", "--yes"] as const;
 
@@ -67,6 +68,18 @@ test("a record that is completed by hand is replayed byte for byte", async () =>
     (await cli("records", "show", "payouts", "payout-1", ...options)).stdout;
   expect(await show()).toContain("success 15 bytes, shown with --result (application/json)");
   expect(await show("--result")).toContain('success { "id":"po_1" } (application/json)');
+});
+
+test("the history of a key has its duplicates by outcome, API key and request", async () => {
+  const { cli, caller, tenant } = await withAmbiguous();
+  const history = async (key = "payout-2") => (await cli("records", "history", "payouts", key)).stdout;
+  expect(await history()).toContain("No duplicate and no refusal of this key is kept");
+  const headers = { "x-request-id": "the-duplicate" };
+  await caller.claim({ namespace: "payouts", key: "payout-2" }, { headers });
+  await expect.poll(() => history(), { interval: 50 }).toMatch(/^found it in use +1$/m);
+  const keyId = tenant.apiKey.split("_")[1] ?? "";
+  expect(await history()).toMatch(new RegExp(`in_progress +${keyId} +the-duplicate$`, "m"));
+  expect(await cli.json("records", "history", "payouts", "payout-2")).toMatchObject({ inProgress: "1" });
 });
 
 test("a result is read from a file, and may be a failure", async () => {

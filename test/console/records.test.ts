@@ -117,6 +117,21 @@ describeInBrowser("The records of keys", () => {
       expect.stringMatching(/^Key is forgotten/),
     ]);
 
+    // Another caller comes meanwhile, and one with a different request.
+    await caller.claim({ namespace: "charges", key: ODD_KEY, fingerprint: FINGERPRINT });
+    const different = caller.claim(
+      { namespace: "charges", key: ODD_KEY, fingerprint: fingerprintOf("8 EUR") },
+      { headers: { "x-request-id": "the-different-one" } },
+    );
+    await expect(different).rejects.toThrow();
+    const duplicates = page.getByRole("region", { name: "Duplicates and refusals" });
+    await expect
+      .poll(() => duplicates.innerText(), { timeout: 20_000 })
+      .toContain("At least 1 duplicate and 1 refusal.");
+    expect(await events.filter({ hasText: "a different request with this key" }).innerText()).toMatch(
+      /API key \w+\s+request the-different-one/,
+    );
+
     // The holder completes the claim; the screen follows.
     const payload = bytes('<script>"secret"</script>');
     const result = { ...success(""), payload, contentType: "text/html", metadata: { status: "201" } };

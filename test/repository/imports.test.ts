@@ -34,6 +34,9 @@ const FEATURES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     usage: "it counts late duplicates in the buckets of the usage",
   },
   jobs: {},
+  "key-history": {
+    administration: "its RPC has the rights of the tenant's other RPCs",
+  },
   moving: {
     encryption: "it exports values in plain form",
   },

@@ -18,6 +18,7 @@ import { ENCRYPTION_WORK } from "./stale-statistics/encryption.ts";
 import { INSIGHT_WORK } from "./stale-statistics/insight.ts";
 import { INSTALLATION_WORK } from "./stale-statistics/installation.ts";
 import { AMBIGUOUS, JOBS_WORK } from "./stale-statistics/jobs.ts";
+import { KEY_HISTORY_WORK } from "./stale-statistics/key-history.ts";
 import { MOVING_WORK } from "./stale-statistics/moving.ts";
 import { RECORDS_WORK } from "./stale-statistics/records.ts";
 import { BATCH_ROWS, ROWS } from "./stale-statistics/rows.ts";
@@ -34,6 +35,7 @@ const AREAS = [
   INSIGHT_WORK,
   INSTALLATION_WORK,
   JOBS_WORK,
+  KEY_HISTORY_WORK,
   MOVING_WORK,
   TENANTS_WORK,
   USAGE_WORK,

@@ -19,6 +19,8 @@ export interface Host {
   warn(text: string): void;
   /** Asks a question. Resolves with the typed line, without its line break. */
   ask(question: string): Promise<string>;
+  /** As `ask`, without showing what is typed. */
+  askSecret(question: string): Promise<string>;
   /** Reads standard input to its end. */
   readInput(): Promise<string>;
 }
@@ -31,6 +33,7 @@ export function printing(host: Host): Host {
     writeHeading: (text) => host.writeHeading(printable(text)),
     warn: (text) => host.warn(printable(text)),
     ask: (question) => host.ask(printable(question)),
+    askSecret: (question) => host.askSecret(printable(question)),
   };
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { homedir } from "node:os";
 import { createInterface } from "node:readline/promises";
+import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { styleText } from "node:util";
 import { runProgram } from "./program.ts";
@@ -19,17 +20,25 @@ process.exitCode = await runProgram({
   writeHeading: (text) => process.stdout.write(styleText("bold", text, { stream: process.stdout })),
   warn: (output) => process.stderr.write(output),
   readInput: () => text(process.stdin),
-  async ask(question) {
-    const terminal = createInterface({
-      input: process.stdin,
-      output: process.stderr,
-    });
-    // Ctrl-D closes the input: not a yes.
-    const ended = new Promise<string>((resolve) => terminal.once("close", () => resolve("")));
+  ask: (question) => ask(question, process.stderr),
+  async askSecret(question) {
+    process.stderr.write(question);
     try {
-      return await Promise.race([terminal.question(question), ended]);
+      // The terminal shows what readline writes: nothing.
+      return await ask("", new PassThrough().resume());
     } finally {
-      terminal.close();
+      process.stderr.write("\n");
     }
   },
 });
+
+async function ask(question: string, output: NodeJS.WritableStream): Promise<string> {
+  const terminal = createInterface({ input: process.stdin, output, terminal: true });
+  // Ctrl-D closes the input: not a yes.
+  const ended = new Promise<string>((resolve) => terminal.once("close", () => resolve("")));
+  try {
+    return await Promise.race([terminal.question(question), ended]);
+  } finally {
+    terminal.close();
+  }
+}

@@ -7,6 +7,7 @@ import { doctorCommand } from "./commands/connection-doctor.ts";
 import { httpProxyCommand } from "./commands/http-proxy.ts";
 import { jobCommands } from "./commands/jobs.ts";
 import { keyCommands } from "./commands/keys.ts";
+import { loginCommand } from "./commands/login.ts";
 import { lookupCommand } from "./commands/lookup.ts";
 import { namespaceCommands } from "./commands/namespaces.ts";
 import { operatorCommands } from "./commands/operator.ts";
@@ -77,6 +78,7 @@ export function createProgram(host: Host): Command {
     .configureHelp({ showGlobalOptions: true })
     .exitOverride();
   for (const command of [
+    loginCommand(host),
     profileCommands(host),
     tenantCommands(host),
     namespaceCommands(host),

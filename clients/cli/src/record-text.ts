@@ -1,7 +1,9 @@
+import type { GetKeyHistoryResponse } from "@onceward/client/admin";
 import {
   type Attempt,
   Attempt_Ending,
   type Checkpoint,
+  DeclinedCall_Outcome,
   Record_State,
   type RecordMessage,
   type Result,
@@ -71,6 +73,35 @@ export function describeAttempts(attempts: readonly Attempt[]): string {
       reason || "-",
     ]),
   );
+}
+
+/** Returns what became of calls on a key that did not get its claim: the counts that are not 0, and some of the calls. */
+export function describeHistory(history: GetKeyHistoryResponse): string {
+  const counts = [
+    ["got the result", history.replayed],
+    ["found it in use", history.inProgress],
+    ["found it ambiguous", history.ambiguous],
+    ["belonged to another request", history.mismatched],
+    ["were too old", history.tooOld],
+    ["were beyond a quota", history.overQuota],
+    ["came after a later claim", history.superseded],
+  ] as const;
+  const facts = counts.flatMap(([name, count]) => (count > 0n ? [[name, `${count}`] as const] : []));
+  if (facts.length === 0) return "No duplicate and no refusal of this key is kept.\n";
+  const times = [
+    ["first", formatMoment(history.firstAt)],
+    ["last", formatMoment(history.lastAt)],
+  ] as const;
+  const calls = renderTable(
+    ["AT", "OUTCOME", "API KEY", "REQUEST"],
+    history.calls.map(({ at, outcome, actor, requestId }) => [
+      formatMoment(at),
+      enumName(DeclinedCall_Outcome, outcome),
+      actor,
+      requestId,
+    ]),
+  );
+  return `${renderFacts([...facts, ...times])}\n${calls}`;
 }
 
 function describeResult({ kind, payload, contentType }: Result, isShown: boolean): string {

@@ -27,6 +27,10 @@ function newTerminal(...args: string[]) {
       print(question);
       return "";
     },
+    askSecret: async (question) => {
+      print(question);
+      return "";
+    },
     readInput: async () => "",
   };
   return { host, printed };
@@ -38,6 +42,7 @@ test("no text reaches the terminal with its control characters, apart from line 
   safe.write(`a\tb${HOSTILE}\n`);
   safe.warn(HOSTILE);
   await safe.ask(HOSTILE);
+  await safe.askSecret(HOSTILE);
   const text = printed.join("");
   expect(text).toMatch(/^a\tb\uFFFD\[2J.*\n/);
   expect(hasControls(text.replaceAll(/[\n\t]/g, ""))).toBe(false);

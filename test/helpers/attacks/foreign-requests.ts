@@ -95,6 +95,7 @@ export const ADMINISTRATORS_REQUESTS: Requests<typeof TenantAdminService> = {
     { namespace: names.namespace, pageToken: names.pageTokens.listRecords },
   ],
   getRecord: (names) => [completed(names), held(names)],
+  getKeyHistory: (names) => [completed(names), held(names)],
   resolveRecord: (names) => [
     { ...completed(names), reason, resolution: FORGET },
     { ...held(names), reason, resolution: RELEASE, fencingToken: names.fencingToken },

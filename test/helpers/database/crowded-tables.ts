@@ -51,6 +51,9 @@ const FILLINGS = [
   `insert into insight_sampled_keys
    select 1, 'charges', decode(md5((n / 2)::text), 'hex'), decode(md5(n::text), 'hex'), null, n % 4, now() - n * interval '1 second'
      from generate_series(1, $1::int) n`,
+  `insert into key_histories
+   select 1, n, 'charges', decode(md5(n::text), 'hex'), 1, 0, 0, 0, 0, 0, 0, now(), now(), '[]'
+     from generate_series(1, $1::int) n`,
   `insert into record_jobs (tenant_id, namespace, kind, terms, starts_at)
    select n, 'charges', 'FORGET', '{}', now() from generate_series(1, $1::int) n`,
   `insert into audit_events (tenant, tenant_id, actor, action, target, outcome, request_id)

@@ -14,6 +14,7 @@ const BACKGROUND = new Set([
   "add_to_totals",
   "add_usage",
   "store_recent_use",
+  "store_key_histories",
   "take_record_job",
   "prune_audit_events",
   "prune_usage_hours",

@@ -95,6 +95,7 @@ async function runHere(
       printed.stderr += text;
     },
     ask: answer ?? (() => Promise.reject(new Error("a command without a terminal asks"))),
+    askSecret: answer ?? (() => Promise.reject(new Error("a command without a terminal asks"))),
     readInput: () => Promise.resolve(input),
   };
   return { exit: await runProgram(host), ...printed };

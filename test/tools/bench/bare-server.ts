@@ -95,7 +95,7 @@ const idempotency = createIdempotencyService({
   },
   onClaim: () => {},
   onOperation: () => {},
-  usage: { claimed: () => {}, refused: () => {}, limited: () => {}, took: () => {}, count: () => {} },
+  usage: { claimed: () => {}, refused: () => {}, limited: () => {}, took: () => {}, count: () => {}, declined: () => {} },
 });
 
 const straight: Pipeline = {

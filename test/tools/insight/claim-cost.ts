@@ -1,9 +1,11 @@
 import { createHash, createHmac } from "node:crypto";
+import type { Call } from "../../../server/src/core/calls/call.ts";
 import {
   createFirstClaimsBuffer,
   type FirstClaimsBuffer,
 } from "../../../server/src/features/insight/first-claims.ts";
 import { createDepthOf } from "../../../server/src/features/insight/key-sampler.ts";
+import { createDeclinedKeys } from "../../../server/src/features/key-history/declined-keys.ts";
 import { createUsageMeter } from "../../../server/src/features/usage/usage-meter.ts";
 
 /*
@@ -72,6 +74,18 @@ function countAll(buffer: FirstClaimsBuffer) {
   };
 }
 
+/** Counts a replay of each key; only some of them have room. */
+function replayAll(replayed: readonly { readonly namespace: string; readonly key: string }[]) {
+  const call = {
+    principal: { role: "CALLER", actor: "key-1", tenant: { id: 1 } },
+    requestId: "request-1",
+  } as unknown as Call;
+  return () => {
+    const keys = createDeclinedKeys();
+    for (const each of replayed) keys.declined(each, "completed", call);
+  };
+}
+
 const depthOf = createDepthOf(81985529216486895n);
 let kept = 0;
 const costs = {
@@ -80,6 +94,13 @@ const costs = {
     meter.count({ tenantId: 1, namespace: "charges" }, "completions");
     for (let n = 0; n < CLAIMS; n++) meter.took({ tenantId: 1, namespace: "charges" }, 1 + (n % 16));
   }),
+  "the history of one key, a replay": measure(
+    replayAll(Array<(typeof ids)[number]>(CLAIMS).fill(ids[0] as (typeof ids)[number])),
+  ),
+  "the history of 1,000 keys, a replay": measure(
+    replayAll(ids.map((_, n) => ids[n % 1000] as (typeof ids)[number])),
+  ),
+  "the history of 40,000 keys, a replay": measure(replayAll(ids)),
   "counting, namespace not sampled": measure(countAll(bufferOf(false))),
   "counting, namespace sampled": measure(countAll(bufferOf(true))),
   "counting, keys observed, one fingerprint in 256 sampled": measure(countAll(bufferOf(false, 8))),

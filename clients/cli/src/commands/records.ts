@@ -1,5 +1,6 @@
 import {
   createTenantAdmin,
+  GetKeyHistoryResponseSchema,
   GetRecordResponseSchema,
   ResolveRecordResponseSchema,
 } from "@onceward/client/admin";
@@ -10,7 +11,7 @@ import { UsageError } from "../failure.ts";
 import { confirm, type Host } from "../host.ts";
 import { collectPages } from "../pages.ts";
 import { type RecordFilterOptions, recordFilter, withRecordFilter } from "../record-filter.ts";
-import { describeAttempts, describeRecord, stateName } from "../record-text.ts";
+import { describeAttempts, describeHistory, describeRecord, stateName } from "../record-text.ts";
 import { readResolution, resolutionMessage } from "../resolution.ts";
 import { type ResolveMatchingOptions, resolveMatching } from "../resolve-matching.ts";
 import { sessions } from "../session.ts";
@@ -34,6 +35,7 @@ export function recordCommands(host: Host): Command {
     listCommand(host),
     countCommand(host),
     showCommand(host),
+    historyCommand(host),
     resolveCommand(host),
   ]);
 }
@@ -85,14 +87,27 @@ function showCommand(host: Host): Command {
         const reply = await client.getRecord({ namespace, key }, call);
         const { record, attempts, auditTarget } = reply;
         if (record === undefined) return;
-        output.message(
-          GetRecordResponseSchema,
-          reply,
-          () =>
-            `${describeRecord(record, { auditTarget, showsResult: result === true })}\n${describeAttempts(attempts)}`,
-        );
+        output.message(GetRecordResponseSchema, reply, () => {
+          const facts = describeRecord(record, { auditTarget, showsResult: result === true });
+          return `${facts}\n${describeAttempts(attempts)}`;
+        });
       }),
     );
+}
+
+function historyCommand(host: Host): Command {
+  const asAdmin = sessions(host, createTenantAdmin);
+  return command(
+    "history <namespace> <key>",
+    "Shows how often a key was repeated, and refused for which reason, with some of these calls. Counts are lower bounds; calls of the last seconds are missing.",
+    "records history charges order-1",
+    "records history charges order-1 --json",
+  ).action(
+    asAdmin(async ({ client, call, output }, namespace: string, key: string) => {
+      const history = await client.getKeyHistory({ namespace, key }, call);
+      output.message(GetKeyHistoryResponseSchema, history, () => describeHistory(history));
+    }),
+  );
 }
 
 function resolveCommand(host: Host): Command {

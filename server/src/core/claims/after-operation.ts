@@ -7,7 +7,7 @@ import type { ClaimCommand, ClaimOutcome, RecordId } from "../domain/record.ts";
 import { CATALOGUE, reasonName } from "../domain/refusal.ts";
 
 /** The record that a request names, as it was sent: unchecked. */
-interface NamedRecord {
+export interface NamedRecord {
   readonly namespace: string;
   readonly key: string;
 }
@@ -75,12 +75,15 @@ export interface OperationHooks {
   limited(of: UsedNamespace, cause: QuotaCause, mode: "enforced" | "dry_run"): void;
   /** A Claim that `claimed` was called for took this time. */
   took(of: UsedNamespace, durationMs: number): void;
+  /** A Claim got another answer than its key, or an operation on a key was refused. Not called for a granted claim. */
+  declined(named: NamedRecord, outcome: string, call: Pick<Call, "principal" | "requestId">): void;
 }
 
 /** Returns hooks that call those of several features, in their order. */
 export function joinHooks(all: readonly Partial<OperationHooks>[]): OperationHooks {
   const claimed = all.filter((hooks) => hooks.claimed !== undefined);
   const timed = all.filter((hooks) => hooks.took !== undefined);
+  const informed = all.filter((hooks) => hooks.declined !== undefined);
   return {
     claimed(claim, outcome, atMs) {
       for (const hooks of claimed) hooks.claimed?.(claim, outcome, atMs);
@@ -97,22 +100,31 @@ export function joinHooks(all: readonly Partial<OperationHooks>[]): OperationHoo
     took(of, durationMs) {
       for (const hooks of timed) hooks.took?.(of, durationMs);
     },
+    declined(named, outcome, call) {
+      for (const hooks of informed) hooks.declined?.(named, outcome, call);
+    },
   };
 }
 
 /** The outcomes that are reasons of the catalogue. */
 const REFUSALS: ReadonlySet<string> = new Set(Object.keys(CATALOGUE).map((reason) => reason.toLowerCase()));
 
-/** Returns what reports each answered claim's time to the hooks, after `count`. */
-export function createOperationTimer(
+/** The outcomes of claims that got their key. */
+const GRANTS: ReadonlySet<string> = new Set(["claimed", "reclaimed"]);
+
+/** Returns what reports each answered claim's time, and each operation that was declined, to the hooks, after `count`. */
+export function createOperationReport(
   count: (kind: OperationKind, outcome: string, durationMs: number) => void,
-  hooks: Pick<OperationHooks, "took">,
+  hooks: Pick<OperationHooks, "took" | "declined">,
 ): OnOperation {
-  return (kind, outcome, durationMs, named, { principal }) => {
+  return (kind, outcome, durationMs, named, call) => {
     count(kind, outcome, durationMs);
-    if (kind !== "claim" || named === undefined || principal.role === "OPERATOR") return;
-    if (!REFUSALS.has(outcome))
+    const { principal } = call;
+    if (named === undefined || principal.role === "OPERATOR") return;
+    const isRefused = REFUSALS.has(outcome);
+    if (kind === "claim" && !isRefused)
       hooks.took({ tenantId: principal.tenant.id, namespace: named.namespace }, durationMs);
+    if (isRefused || (kind === "claim" && !GRANTS.has(outcome))) hooks.declined(named, outcome, call);
   };
 }
 

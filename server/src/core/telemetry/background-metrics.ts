@@ -6,6 +6,7 @@ export const BACKGROUND_TASKS = [
   "read_shards",
   "store_usage",
   "count_usage",
+  "store_key_histories",
   "store_key_use",
   "store_totals",
   "count_records",

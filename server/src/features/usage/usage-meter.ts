@@ -7,7 +7,7 @@ import type { RetentionUsage, UsageCount } from "./store/usage.ts";
 import type { UsageCounter } from "./usage.ts";
 
 /** Counts the use of namespaces. Its counts are stored every few seconds. */
-export interface UsageMeter extends OperationHooks {
+export interface UsageMeter extends Omit<OperationHooks, "declined"> {
   count(of: UsedNamespace, counter: UsageCounter, times?: number): void;
   /** Removes and returns the counts of up to `maxNamespaces` namespaces. */
   take(maxNamespaces: number): readonly UsageCount[];

@@ -1,5 +1,5 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import type { Attempt, Record } from "@onceward/gen/onceward/v1/record_pb.ts";
+import type { Attempt, DeclinedCall, Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import type { ReactNode } from "react";
 import { formatDuration } from "../../format/duration.ts";
 import { formatNoun } from "../../format/quantity.ts";
@@ -12,11 +12,12 @@ import { forgottenAttempts, type TimelineEvent, timelineOf } from "./timeline.ts
 interface RecordTimelineProps {
   readonly record: Record;
   readonly attempts: readonly Attempt[];
+  /** Calls on the key that did not get its claim. */
+  readonly declined: readonly DeclinedCall[];
 }
 
 /** What happened to a record, oldest first, and what will; the future is marked by a word and a broken line. */
-export function RecordTimeline({ record, attempts }: RecordTimelineProps) {
-  const now = useNow();
+export function RecordTimeline({ record, attempts, declined }: RecordTimelineProps) {
   const missing = forgottenAttempts(attempts);
   return (
     <section aria-labelledby="timeline">
@@ -26,25 +27,33 @@ export function RecordTimeline({ record, attempts }: RecordTimelineProps) {
           {`${formatNoun(missing, "earlier attempt", "earlier attempts")} ended before these; Onceward keeps the last 16.`}
         </p>
       )}
-      <ol className={styles.timeline}>
-        {timelineOf(record, attempts).map((event) => (
-          <li key={event.id} data-when={event.isDue && timestampDate(event.at) > now ? "future" : "past"}>
-            <div className={styles.when}>
-              <Time at={event.at} form="both" />
-            </div>
-            <div className={styles.what}>
-              <StateMark tone={event.tone}>{event.what}</StateMark>
-              <Details event={event} />
-            </div>
-          </li>
-        ))}
-      </ol>
+      <Events events={timelineOf(record, attempts, declined)} />
     </section>
   );
 }
 
+/** A list of events, oldest first. */
+export function Events({ events }: { readonly events: readonly TimelineEvent[] }) {
+  const now = useNow();
+  return (
+    <ol className={styles.timeline}>
+      {events.map((event) => (
+        <li key={event.id} data-when={event.isDue && timestampDate(event.at) > now ? "future" : "past"}>
+          <div className={styles.when}>
+            <Time at={event.at} form="both" />
+          </div>
+          <div className={styles.what}>
+            <StateMark tone={event.tone}>{event.what}</StateMark>
+            <Details event={event} />
+          </div>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
 function Details({
-  event: { attempt, owner, heldMs, checkpoint, reason },
+  event: { attempt, owner, heldMs, checkpoint, reason, call },
 }: {
   readonly event: TimelineEvent;
 }) {
@@ -54,6 +63,8 @@ function Details({
     ["held for", heldMs !== undefined && formatDuration(heldMs)],
     ["last checkpoint", checkpoint !== "" && <UserText>{checkpoint}</UserText>],
     ["reason", reason !== "" && <UserText>{reason}</UserText>],
+    ["API key", call !== undefined && <UserText>{call.actor}</UserText>],
+    ["request", call !== undefined && <UserText>{call.requestId}</UserText>],
   ];
   return (
     <div className={styles.details}>

@@ -18,11 +18,13 @@ import { UserText } from "../../parts/user-text.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
+import { Duplicates, useKeyHistory } from "./duplicates.tsx";
 import styles from "./record.module.css";
 import { RecordFacts } from "./record-facts.tsx";
 import { RecordResult } from "./record-result.tsx";
-import { RecordTimeline } from "./record-timeline.tsx";
+import { Events, RecordTimeline } from "./record-timeline.tsx";
 import { situationOf } from "./situation.ts";
+import { declinedEvents } from "./timeline.ts";
 
 /** Short enough to see a holder complete; only while a lease is held. */
 const REFRESH_MS = 3_000;
@@ -44,6 +46,7 @@ export default function RecordScreen() {
 
 function Content({ namespace, recordKey }: { readonly namespace: string; readonly recordKey: string }) {
   const live = useLiveInterval(REFRESH_MS);
+  const history = useKeyHistory(namespace, recordKey);
   const reply = useQuery(
     TenantAdminService.method.getRecord,
     { namespace, key: recordKey },
@@ -57,6 +60,8 @@ function Content({ namespace, recordKey }: { readonly namespace: string; readonl
         <Empty>
           {`The namespace ${namespace} has no record of this key: it was never claimed, or it is no longer remembered.`}
         </Empty>
+        <Duplicates query={history} />
+        <Events events={declinedEvents(history.data?.calls ?? [])} />
         {hint}
       </>
     );
@@ -67,14 +72,19 @@ function Content({ namespace, recordKey }: { readonly namespace: string; readonl
       {reply.data === undefined ? (
         <ErrorState error={reply.error} retry={() => reply.refetch()} />
       ) : (
-        <RecordContent reply={reply.data} />
+        <RecordContent reply={reply.data} history={history} />
       )}
       {hint}
     </>
   );
 }
 
-function RecordContent({ reply }: { readonly reply: GetRecordResponse }) {
+interface RecordContentProps {
+  readonly reply: GetRecordResponse;
+  readonly history: ReturnType<typeof useKeyHistory>;
+}
+
+function RecordContent({ reply, history }: RecordContentProps) {
   const { record, attempts, auditTarget, providerLink } = reply;
   const now = useNow();
   const [, navigate] = useLocation();
@@ -98,14 +108,14 @@ function RecordContent({ reply }: { readonly reply: GetRecordResponse }) {
           <RecordResult record={record} />
         </div>
         <div>
-          <RecordTimeline record={record} attempts={attempts} />
+          <Duplicates query={history} />
+          <RecordTimeline record={record} attempts={attempts} declined={history.data?.calls ?? []} />
           <p>
             <Link href={`/audit?${audit}`}>Audit events of this record</Link>
           </p>
           <p className={styles.note}>
-            Duplicates are counted by <Link href={`/namespaces/${record.namespace}`}>namespace</Link>: how
-            often this key was repeated or refused, and by which API key and request, is not kept. Refused
-            requests are in the server's log, by the name of the record: <code>{auditTarget}</code>
+            Every refused request is in the server's log, by the name of the record:{" "}
+            <code>{auditTarget}</code>
           </p>
           {decided !== undefined && <BulkDecisions until={timestampDate(decided)} />}
         </div>

@@ -2,6 +2,8 @@ import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import {
   type Attempt,
   Attempt_Ending,
+  type DeclinedCall,
+  DeclinedCall_Outcome,
   type Record,
   Record_State,
 } from "@onceward/gen/onceward/v1/record_pb.ts";
@@ -26,21 +28,54 @@ export interface TimelineEvent {
   readonly checkpoint: string;
   /** Of a release or a resolution. */
   readonly reason: string;
+  /** Who called, and in which request; undefined: no call that was declined. */
+  readonly call: Pick<DeclinedCall, "actor" | "requestId"> | undefined;
 }
 
 type EventParts = Pick<TimelineEvent, "at" | "tone" | "what"> & Partial<TimelineEvent>;
 
 /**
  * Returns a record's history and future, oldest first: a claim and an ending of each attempt, the end of a lease
- * without an ending, and the ends of retention. At most 36 events, because the server keeps 16 attempts.
+ * without an ending, calls on its key that were declined, and the ends of retention. At most 44 events, because the server keeps
+ * 16 attempts and 8 calls.
  */
-export function timelineOf(record: Record, attempts: readonly Attempt[]): readonly TimelineEvent[] {
+export function timelineOf(
+  record: Record,
+  attempts: readonly Attempt[],
+  declined: readonly DeclinedCall[] = [],
+): readonly TimelineEvent[] {
   const events = [
     ...attempts.slice(0, -1).flatMap((attempt) => eventsOf(attempt, undefined)),
     ...attempts.slice(-1).flatMap((attempt) => eventsOf(attempt, leaseEndOf(attempt, record))),
     ...leaseEvents(record, attempts),
+    ...declinedEvents(declined),
     ...retentionEvents(record),
   ];
+  return sorted(events);
+}
+
+/** Returns the calls on a key that were declined, oldest first. */
+export function declinedEvents(calls: readonly DeclinedCall[]): readonly TimelineEvent[] {
+  return sorted(
+    calls.flatMap(({ at, outcome, actor, requestId }, index) => {
+      const words = DECLINED[outcome];
+      if (at === undefined || words === undefined) return [];
+      return [eventOf(`call ${index}`, { ...words, at, call: { actor, requestId } })];
+    }),
+  );
+}
+
+const DECLINED: Readonly<globalThis.Record<number, { readonly tone: StateTone; readonly what: string }>> = {
+  [DeclinedCall_Outcome.REPLAYED]: { tone: "good", what: "Duplicate got the result" },
+  [DeclinedCall_Outcome.IN_PROGRESS]: { tone: "quiet", what: "Duplicate, while another caller held the key" },
+  [DeclinedCall_Outcome.AMBIGUOUS]: { tone: "attention", what: "Duplicate, while nobody knew the outcome" },
+  [DeclinedCall_Outcome.MISMATCHED]: { tone: "bad", what: "Refused: a different request with this key" },
+  [DeclinedCall_Outcome.TOO_OLD]: { tone: "bad", what: "Refused: the key is too old" },
+  [DeclinedCall_Outcome.OVER_QUOTA]: { tone: "bad", what: "Refused: beyond a limit of the tenant" },
+  [DeclinedCall_Outcome.SUPERSEDED]: { tone: "bad", what: "Refused: a late worker had lost the key" },
+};
+
+function sorted(events: readonly TimelineEvent[]): readonly TimelineEvent[] {
   return events
     .map((event, index) => ({ event, index }))
     .sort(byTime)
@@ -130,6 +165,7 @@ function eventOf(id: string, parts: EventParts): TimelineEvent {
     heldMs: undefined,
     checkpoint: "",
     reason: "",
+    call: undefined,
   };
   return { ...none, ...parts, id };
 }

@@ -51,6 +51,7 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   insight_sampled_keys: ALL,
   insight_samples: ALL,
   insight_tombstones: ALL,
+  key_histories: ALL,
   installation: ["select", "update"],
   namespaces: ALL,
   pepper_check: ["select", "insert", "update"],

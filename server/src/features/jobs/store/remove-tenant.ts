@@ -10,6 +10,7 @@ const OWNED_TABLES = [
   "insight_key_samples",
   "insight_key_days",
   "usage_hours",
+  "key_histories",
   "namespaces",
   "console_sessions",
   "api_keys",

@@ -1,0 +1,46 @@
+import { createRepeating } from "../../core/background/repeat.ts";
+import type { Feature } from "../../core/feature.ts";
+import { tenantAdminOptions, tenantAdminRoutes } from "../administration/services.ts";
+import { createDeclinedKeys } from "./declined-keys.ts";
+import { createKeySlots, withSlots } from "./key-slots.ts";
+import { createKeyHistoryHandlers } from "./rpc.ts";
+import { removeKeyHistories, storeKeyHistories } from "./store.ts";
+
+/** Keys that a replica stores in one flush: 13 rows a second at most, which claims do not feel. */
+const MAX_STORED = 64;
+
+/** Keeps who repeated a key, and what was refused of it. */
+export const keyHistory: Feature = {
+  compose(core) {
+    const { config, onFailed } = core;
+    const keys = createDeclinedKeys();
+    const slotOf = createKeySlots(config.ONCEWARD_API_KEY_PEPPER);
+
+    /** A flush whose reply was lost may have been stored: it is not repeated, so that nothing is counted twice. */
+    async function flush(): Promise<void> {
+      const taken = withSlots(keys.take(MAX_STORED), slotOf);
+      if (taken.length > 0) await storeKeyHistories(core.tasks.pool, taken);
+    }
+
+    const failed = onFailed("store_key_histories");
+    const flushes = createRepeating({
+      intervalMs: config.ONCEWARD_USAGE_FLUSH,
+      work: flush,
+      onFailed: failed,
+    });
+    return {
+      hooks: { declined: keys.declined },
+      flushes: [
+        {
+          start: flushes.start,
+          async stop() {
+            await flushes.stop();
+            await flush().catch(failed);
+          },
+        },
+      ],
+      forgetKeys: removeKeyHistories,
+      routes: tenantAdminRoutes(core.admission, createKeyHistoryHandlers(tenantAdminOptions(core))),
+    };
+  },
+};

@@ -1,0 +1,54 @@
+import { create } from "@bufbuild/protobuf";
+import type { Handlers } from "../../core/calls/call.ts";
+import { parseLookup } from "../../core/claims/messages.ts";
+import { timestamp } from "../../core/messages/violations.ts";
+import { DeclinedCall_Outcome, DeclinedCallSchema } from "../../gen/onceward/v1/record_pb.ts";
+import {
+  GetKeyHistoryResponseSchema,
+  type TenantAdminService,
+} from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import type { TenantAdminOptions } from "../administration/tenant/options.ts";
+import type { Declined, DeclinedCall } from "./declined-keys.ts";
+import { createKeySlots } from "./key-slots.ts";
+import { readKeyHistory } from "./store.ts";
+
+const OUTCOMES: Readonly<Record<Declined, DeclinedCall_Outcome>> = {
+  replayed: DeclinedCall_Outcome.REPLAYED,
+  in_progress: DeclinedCall_Outcome.IN_PROGRESS,
+  ambiguous: DeclinedCall_Outcome.AMBIGUOUS,
+  mismatched: DeclinedCall_Outcome.MISMATCHED,
+  too_old: DeclinedCall_Outcome.TOO_OLD,
+  over_quota: DeclinedCall_Outcome.OVER_QUOTA,
+  superseded: DeclinedCall_Outcome.SUPERSEDED,
+};
+
+/** Returns the RPC for what was declined of a key. */
+export function createKeyHistoryHandlers({
+  pool,
+  pepper,
+}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "getKeyHistory"> {
+  const slotOf = createKeySlots(pepper);
+  return {
+    async getKeyHistory(request, call) {
+      const history = await readKeyHistory(pool.of(call), slotOf(parseLookup(request, call.principal)));
+      if (history === undefined) return create(GetKeyHistoryResponseSchema);
+      const { counts, firstAtMs, lastAtMs, calls } = history;
+      return create(GetKeyHistoryResponseSchema, {
+        replayed: BigInt(counts.replayed),
+        inProgress: BigInt(counts.in_progress),
+        ambiguous: BigInt(counts.ambiguous),
+        mismatched: BigInt(counts.mismatched),
+        tooOld: BigInt(counts.too_old),
+        overQuota: BigInt(counts.over_quota),
+        superseded: BigInt(counts.superseded),
+        firstAt: timestamp(firstAtMs),
+        lastAt: timestamp(lastAtMs),
+        calls: calls.map(callMessage),
+      });
+    },
+  };
+}
+
+function callMessage({ atMs, outcome, actor, requestId }: DeclinedCall) {
+  return create(DeclinedCallSchema, { at: timestamp(atMs), outcome: OUTCOMES[outcome], actor, requestId });
+}
