@@ -359,6 +359,6 @@ describe("an HTTP request", () => {
     await expect(send(v2("/other", "$default"), context())).rejects.toThrow(
       "must return an object with a statusCode",
     );
-    await expect(send({} as never, context())).rejects.toThrow("no HTTP request");
+    await expect(send({} as never, context())).rejects.toThrow("not an HTTP request");
   });
 });

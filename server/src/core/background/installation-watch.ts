@@ -149,7 +149,7 @@ class Watch implements InstallationWatch {
   /** An earlier backup may not know of a loss that this replica knows. */
   #noticeLoss(atMs: number | undefined): void {
     const { recordLoss } = this.#options;
-    if (atMs !== undefined) recordLoss.lastAtMs = Math.max(atMs, recordLoss.lastAtMs ?? atMs);
+    recordLoss.lastAtMs = Math.max(atMs ?? 0, recordLoss.lastAtMs ?? 0);
   }
 
   async #adoptNext(database: Connection): Promise<boolean> {

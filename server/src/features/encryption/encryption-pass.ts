@@ -65,7 +65,7 @@ const takePage = {
 select p.after_tenant_id as "tenantId", p.after_namespace as namespace, p.after_key as key
   from encryption_pass p
  where p.key_id is not distinct from $1::smallint
-   and (p.next_page_at <= now() or (p.finished_at is null and p.next_page_at > now() + interval '10 minutes'))
+   and (p.next_page_at <= now() or (p.finished_at is null and p.next_page_at > now() + interval '600 s'))
    for update skip locked`,
 };
 

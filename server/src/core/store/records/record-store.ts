@@ -25,7 +25,7 @@ export interface RecordStore {
   readonly read: ReadRecords;
 }
 
-const NO_LOSS: RecordLoss = { lastAtMs: undefined };
+const NO_LOSS: RecordLoss = { lastAtMs: 0 };
 
 /** Creates the operations on records. One per replica, because larger batches are more efficient. */
 export function createRecordStore(

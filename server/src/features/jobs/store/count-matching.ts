@@ -27,23 +27,21 @@ export interface AmbiguousCount {
 export const MAX_EXAMINED_ROWS = 5000;
 
 /**
- * Now, by the earlier course of a clock that was set. It also bounds the ends of leases: a job that resolves the counted
+ * Counts by the earlier course of a clock that was set. It also bounds the ends of leases: a job that resolves the counted
  * records begins when the clock is right again, and must not reach those that became ambiguous after the count.
  */
-const NOW = "least(now(), to_timestamp($9::float8 / 1000))";
-
 const countMatchingRows = {
   name: "count_matching_ambiguous",
   text: `
 with examined as materialized (
   select r.ambiguous_from, r.namespace, r.key,
-         r.expires_at > ${NOW}
+         r.expires_at > least(now(), to_timestamp($9::float8 / 1000))
            and ($5::text is null or r.namespace = $5::text)
            and ($7::text = '' or r.owner = $7::text)
            and ($8::text = '' or coalesce(r.checkpoint_name, '') = $8::text) as wanted
     from records r
    where r.tenant_id = $1::int
-     and r.ambiguous_from <= ${NOW}
+     and r.ambiguous_from <= least(now(), to_timestamp($9::float8 / 1000))
      and r.ambiguous_from < coalesce(to_timestamp($6::float8 / 1000), 'infinity')
      and (r.ambiguous_from, r.namespace, r.key) > ($2::timestamptz, $3::text, $4::text)
    order by r.ambiguous_from, r.namespace, r.key
@@ -59,7 +57,7 @@ select (select count(*) from examined)::int as examined,
        (select since from last) as last_since,
        (select namespace from last) as last_namespace,
        (select key from last) as last_key,
-       date_part('epoch', ${NOW}) * 1000 as now_ms`,
+       date_part('epoch', least(now(), to_timestamp($9::float8 / 1000))) * 1000 as now_ms`,
 };
 
 interface Row {

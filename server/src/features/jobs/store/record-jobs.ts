@@ -62,7 +62,7 @@ export async function insertRecordJob(transaction: Runner, job: NewRecordJob): P
  * Delays are seconds. A job that starts later than that was created while the database's clock was ahead: it need not wait
  * until the clock shows that time again.
  */
-const IS_DUE = "(j.starts_at <= now() or j.starts_at > now() + interval '10 minutes')";
+const IS_DUE = "(j.starts_at <= now() or j.starts_at > now() + interval '600 s')";
 
 const takeJob = {
   name: "take_record_job",
