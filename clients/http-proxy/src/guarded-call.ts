@@ -27,8 +27,8 @@ export class NotSentError extends Error {
  * Calls the upstream service, on a connection of its own, so that an error before the connection exists means that nothing was
  * sent.
  *
- * @throws NotSentError if nothing was sent, also because the claim was lost until then. OutcomeUnknownError if the connection broke or the time ended afterwards, also while
- *   the returned body is read.
+ * @throws NotSentError if nothing was sent, also because the claim was lost until then. OutcomeUnknownError if the connection
+ *   broke or the time ended afterwards, also while the returned body is read.
  */
 export async function callUpstream(
   upstream: Upstream,

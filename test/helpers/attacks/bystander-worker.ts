@@ -61,6 +61,9 @@ process.once("message", () => {
   isEnded = true;
 });
 
+// The test has ended early.
+process.once("disconnect", () => process.exit());
+
 while (!isEnded) {
   const startedAtMs = performance.now();
   const claim = took.length % 2 === 0 ? claimByGrpc : claimByJson;

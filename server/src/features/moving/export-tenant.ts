@@ -82,8 +82,8 @@ async function startMove(pool: Pool, name: string): Promise<TenantResource> {
 }
 
 /**
- * Waits until every replica refuses the tenant's calls, by the database's clock. While it waits, that clock must not be set:
- * a replica would still grant claims that the export lacks.
+ * Waits until every replica refuses the tenant's calls, by the database's clock. A move of that clock during the wait does
+ * not count as time that has passed: a replica would still grant claims that the export lacks.
  *
  * @throws CommandError if a record job of the tenant is unfinished: it would be lost; if the tenant is resumed.
  */
