@@ -117,7 +117,9 @@ describeWithPrograms(["buildah", "debootstrap"], "the image", () => {
     const lines = format.replaceAll("\\n", "\n").replace("%s", "p".repeat(64)).trim().split("\n");
     const settings = Object.fromEntries(lines.map((line) => line.split(/=(.*)/s).slice(0, 2)));
     expect(Object.keys(settings)).toEqual(["DATABASE_URL", "ONCEWARD_API_KEY_PEPPER"]);
-    const runs = [...section.matchAll(/^docker run .* onceward-server ?(.*)$/gm)].map(([, args = ""]) => args);
+    const runs = [...section.matchAll(/^docker run .* onceward-server ?(.*)$/gm)].map(
+      ([, args = ""]) => args,
+    );
     expect(runs).toEqual(["migrate", "tenant-key --tenant acme", ""]);
     // The network is this machine's, and the database has its pepper: other names, other ports.
     const here = { ...settings, ...settingsFor(proxied.url) };
@@ -125,7 +127,11 @@ describeWithPrograms(["buildah", "debootstrap"], "the image", () => {
     expect(await runInImage(image, [...image.entrypoint, ...migrate.split(" ")], here)).toContain("current");
     const printed = await runInImage(image, [...image.entrypoint, ...tenantKey.split(" ")], here);
     const [apiKey = ""] = /ow_\S+/.exec(printed) ?? [];
-    const server = await serveImage(image, { ...here, ONCEWARD_HOST: "127.0.0.1", ONCEWARD_DRAIN_DELAY: "0s" });
+    const server = await serveImage(image, {
+      ...here,
+      ONCEWARD_HOST: "127.0.0.1",
+      ONCEWARD_DRAIN_DELAY: "0s",
+    });
     onTestFinished(() => server.kill());
     await complete(connectClient(server, apiKey, "Connect with JSON"));
     expect(await server.stop()).toBe(0);
