@@ -48,7 +48,7 @@ test("a policy settles later than the last effect of a statement that began unde
 });
 
 test("a statement that waited while records were lost has no effect", async () => {
-  const recordLoss: RecordLoss = { lastAtMs: undefined };
+  const recordLoss: RecordLoss = { lastAtMs: 0 };
   const pool = openPool({
     databaseUrl: database.url,
     size: 1,

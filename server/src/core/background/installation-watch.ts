@@ -147,9 +147,9 @@ class Watch implements InstallationWatch {
   }
 
   /** An earlier backup may not know of a loss that this replica knows. */
-  #noticeLoss(atMs: number | undefined): void {
+  #noticeLoss(atMs = 0): void {
     const { recordLoss } = this.#options;
-    if (atMs !== undefined) recordLoss.lastAtMs = Math.max(atMs, recordLoss.lastAtMs ?? atMs);
+    recordLoss.lastAtMs = Math.max(atMs, recordLoss.lastAtMs ?? 0);
   }
 
   async #adoptNext(database: Connection): Promise<boolean> {

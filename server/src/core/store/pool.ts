@@ -235,7 +235,7 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
       if (direct)
         await discardOldPlans(client, plannedAtMs, options.onShards === true ? "select" : CHOOSE_PLANS);
       await announce(client);
-      if (lostAtMs !== options.recordLoss?.lastAtMs) throw new Error(REPLACED);
+      if (lostAtMs !== undefined && lostAtMs !== options.recordLoss?.lastAtMs) throw new Error(REPLACED);
       if (timeoutMs !== undefined && performance.now() - startedAtMs >= timeoutMs) throw new Error(NO_TIME);
       prepared = true;
       return await use(client);
