@@ -147,9 +147,9 @@ class Watch implements InstallationWatch {
   }
 
   /** An earlier backup may not know of a loss that this replica knows. */
-  #noticeLoss(atMs: number | undefined): void {
+  #noticeLoss(atMs = 0): void {
     const { recordLoss } = this.#options;
-    recordLoss.lastAtMs = Math.max(atMs ?? 0, recordLoss.lastAtMs ?? 0);
+    recordLoss.lastAtMs = Math.max(atMs, recordLoss.lastAtMs ?? 0);
   }
 
   async #adoptNext(database: Connection): Promise<boolean> {

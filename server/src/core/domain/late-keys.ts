@@ -30,7 +30,7 @@ export function acceptedUntilMs(createdAtMs: number, policy: PolicyInForce): num
 
 /** When records were lost the last time: the database went back in time. Set by the watch of the installation. */
 export interface RecordLoss {
-  /** By the database's clock, in milliseconds since the Unix epoch; 0: never; undefined: the database was not asked yet. */
+  /** By the database's clock, in milliseconds since the Unix epoch; 0: never; undefined: not read yet. */
   lastAtMs: number | undefined;
 }
 
