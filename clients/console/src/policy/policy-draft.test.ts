@@ -1,16 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { Policy_LateKeys, Policy_OnLeaseExpiry, PolicySchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { describe, expect, test } from "vitest";
-import {
-  changedFields,
-  effectOnFields,
-  fieldOfPath,
-  followSaved,
-  readDraft,
-  type SavedPolicy,
-  startDraft,
-  typeField,
-} from "./policy-draft.ts";
+import { effectOnFields, fieldOfPath, POLICY_DRAFTS, readDraft, type SavedPolicy } from "./policy-draft.ts";
 import { fieldWords, policyText } from "./policy-fields.ts";
 
 const POLICY = create(PolicySchema, {
@@ -24,6 +15,8 @@ const POLICY = create(PolicySchema, {
 function saved(etag: string, changes: object = {}): SavedPolicy {
   return { etag, own: { ...policyText(POLICY), ...changes } };
 }
+
+const { start, type, changed, follow } = POLICY_DRAFTS;
 
 describe("The form of a policy", () => {
   test("is written as the command line writes values, and empty for what is inherited", () => {
@@ -41,17 +34,17 @@ describe("The form of a policy", () => {
   });
 
   test("changes a field only by another value, not by another way to write it", () => {
-    let draft = typeField(startDraft(saved("a")), "keyRetention", " 72 h ");
-    expect(changedFields(draft)).toEqual([]);
-    draft = typeField(draft, "keyRetention", "96h");
-    expect(changedFields(draft)).toEqual(["keyRetention"]);
+    let draft = type(start(saved("a")), "keyRetention", " 72 h ");
+    expect(changed(draft)).toEqual([]);
+    draft = type(draft, "keyRetention", "96h");
+    expect(changed(draft)).toEqual(["keyRetention"]);
   });
 
   test("asks to change what was changed, and unsets what was emptied", () => {
-    let draft = typeField(startDraft(saved("a")), "keyRetention", "");
-    draft = typeField(draft, "maxResultBytes", "1 MiB");
-    draft = typeField(draft, "lateKeys", "require-time");
-    draft = typeField(draft, "requireFingerprint", "true");
+    let draft = type(start(saved("a")), "keyRetention", "");
+    draft = type(draft, "maxResultBytes", "1 MiB");
+    draft = type(draft, "lateKeys", "require-time");
+    draft = type(draft, "requireFingerprint", "true");
     expect(readDraft(draft)).toEqual({
       policy: {
         ...{ maxResultBytes: 1_048_576, requireFingerprint: true },
@@ -68,29 +61,29 @@ describe("The form of a policy", () => {
   });
 
   test("says which text it can't read", () => {
-    const draft = typeField(typeField(startDraft(saved("a")), "maxLease", "soon"), "maxResultBytes", "1GiB");
+    const draft = type(type(start(saved("a")), "maxLease", "soon"), "maxResultBytes", "1GiB");
     expect(Object.keys(readDraft(draft).problems)).toEqual(["maxLease", "maxResultBytes"]);
     expect(fieldOfPath("namespace.policy.max_lease")).toBe("maxLease");
     expect(fieldOfPath("namespace.name")).toBeUndefined();
   });
 
   test("keeps what was typed when another person saved, and shows both values", () => {
-    const draft = typeField(startDraft(saved("a")), "keyRetention", "7d");
-    const followed = followSaved(draft, saved("b", { keyRetention: "1d", maxLease: "1h" }));
+    const draft = type(start(saved("a")), "keyRetention", "7d");
+    const followed = follow(draft, saved("b", { keyRetention: "1d", maxLease: "1h" }));
     expect(followed.typed).toMatchObject({ keyRetention: "7d", maxLease: "1h" });
     expect(followed.saved.etag).toBe("b");
     expect(followed.savedByOthers).toEqual([
       { field: "keyRetention", before: "72h", now: "1d", typed: "7d" },
       { field: "maxLease", before: "", now: "1h", typed: undefined },
     ]);
-    expect(changedFields(followed)).toEqual(["keyRetention"]);
+    expect(changed(followed)).toEqual(["keyRetention"]);
   });
 
   test("follows a newer state silently where nothing is left to save", () => {
-    expect(followSaved(startDraft(saved("a")), saved("b", { maxLease: "1h" })).savedByOthers).toEqual([]);
-    const same = typeField(startDraft(saved("a")), "keyRetention", "168h");
-    expect(followSaved(same, saved("b", { keyRetention: "7d" }))).toEqual(
-      startDraft(saved("b", { keyRetention: "7d" })),
+    expect(follow(start(saved("a")), saved("b", { maxLease: "1h" })).savedByOthers).toEqual([]);
+    const same = type(start(saved("a")), "keyRetention", "168h");
+    expect(follow(same, saved("b", { keyRetention: "7d" }))).toEqual(
+      start(saved("b", { keyRetention: "7d" })),
     );
   });
 

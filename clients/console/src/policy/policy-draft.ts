@@ -1,4 +1,5 @@
 import type { RetentionEffect } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { createDrafts, type Draft, type SavedTexts } from "../form/draft.ts";
 import {
   canonicalText,
   FIELD_NAMES,
@@ -11,66 +12,13 @@ import {
 } from "./policy-fields.ts";
 
 /** A policy as the server keeps it. */
-export interface SavedPolicy {
-  /** Empty: nothing is kept yet. */
-  readonly etag: string;
-  readonly own: PolicyText;
-}
+export type SavedPolicy = SavedTexts<PolicyField>;
 
 /** A form over a saved policy. */
-export interface PolicyDraft {
-  /** What the form began with. */
-  readonly saved: SavedPolicy;
-  readonly typed: PolicyText;
-  /** What others saved after the form began, until it is acknowledged. */
-  readonly savedByOthers: readonly SavedByOther[];
-}
+export type PolicyDraft = Draft<PolicyField>;
 
-/** A field that another person changed while this form was open. */
-export interface SavedByOther {
-  readonly field: PolicyField;
-  readonly before: string;
-  readonly now: string;
-  /** What this form has, if it differs from both; undefined: the form took the new value. */
-  readonly typed: string | undefined;
-}
-
-/** Returns a form with nothing changed. */
-export function startDraft(saved: SavedPolicy): PolicyDraft {
-  return { saved, typed: saved.own, savedByOthers: [] };
-}
-
-/** Returns the form with a field typed. */
-export function typeField(draft: PolicyDraft, field: PolicyField, text: string): PolicyDraft {
-  return { ...draft, typed: { ...draft.typed, [field]: text } };
-}
-
-/** Returns the fields that saving would change. */
-export function changedFields({ saved, typed }: PolicyDraft): readonly PolicyField[] {
-  return FIELD_NAMES.filter((field) => isChanged(field, saved.own, typed));
-}
-
-/**
- * Returns the form over a newer state of the policy. What was typed stays; the other fields take their new values.
- * `savedByOthers` has the fields that another person changed, if anything was typed.
- */
-export function followSaved(draft: PolicyDraft, latest: SavedPolicy): PolicyDraft {
-  if (latest.etag === draft.saved.etag) return draft;
-  const touched = new Set(changedFields(draft));
-  const typed = { ...latest.own };
-  for (const field of touched) typed[field as keyof typeof typed] = draft.typed[field];
-  const remaining = { saved: latest, typed, savedByOthers: [] };
-  if (changedFields(remaining).length === 0) return startDraft(latest);
-  const savedByOthers = FIELD_NAMES.filter((field) => draft.saved.own[field] !== latest.own[field]).map(
-    (field) => ({
-      field,
-      before: draft.saved.own[field],
-      now: latest.own[field],
-      typed: isChanged(field, latest.own, typed) ? canonicalText(field, typed[field]) : undefined,
-    }),
-  );
-  return { ...remaining, savedByOthers };
-}
+/** The drafts of a policy. */
+export const POLICY_DRAFTS = createDrafts(FIELD_NAMES, canonicalText);
 
 /** What a form asks the server to change, or why it can't be asked. */
 export interface PolicyRequest {
@@ -84,7 +32,7 @@ export interface PolicyRequest {
 export function readDraft(draft: PolicyDraft): PolicyRequest {
   const policy: PolicyInit = {};
   const problems: Partial<Record<PolicyField, string>> = {};
-  const fields = changedFields(draft);
+  const fields = POLICY_DRAFTS.changed(draft);
   for (const field of fields) {
     const parsed = parseField(field, draft.typed[field]);
     if (parsed === undefined) problems[field] = fieldProblem(field);
@@ -123,8 +71,4 @@ export function effectOnFields(now: PolicyText, after: PolicyText): readonly Eff
     now: now[field],
     after: after[field],
   }));
-}
-
-function isChanged(field: PolicyField, saved: PolicyText, typed: PolicyText): boolean {
-  return saved[field] !== typed[field] && saved[field] !== canonicalText(field, typed[field]);
 }

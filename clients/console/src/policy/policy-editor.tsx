@@ -1,20 +1,12 @@
-import { useState } from "react";
-import { useKeptDraft } from "../parts/kept-draft.ts";
-import { FailureText } from "../parts/list-states.tsx";
+import { FormFrame } from "../form/form-frame.tsx";
+import { type Form, useForm } from "../form/use-form.ts";
 import { useNotice } from "../parts/notice.tsx";
-import { SavedByOthers, type SavedField } from "../parts/saved-by-others.tsx";
-import { type Failure, readFailure } from "../session/failure.ts";
 import {
-  changedFields,
   fieldOfPath,
-  followSaved,
-  type PolicyDraft,
+  POLICY_DRAFTS,
   type PolicyOutcome,
   readDraft,
-  type SavedByOther,
   type SavedPolicy,
-  startDraft,
-  typeField,
 } from "./policy-draft.ts";
 import styles from "./policy-editor.module.css";
 import {
@@ -60,33 +52,37 @@ export interface PolicyEditorProps {
   readonly onSaved?: (inForce: PolicyText) => void;
 }
 
-type Problems = Readonly<Partial<Record<PolicyField, string>>>;
+/** How a change of a policy is sent. */
+type How = Pick<PolicyChange, "validateOnly" | "applyToExisting">;
 
-/** Reasons that mean that the policy is no longer what the form began with. */
-const CHANGED_MEANWHILE = new Set(["ETAG_MISMATCH", "NAMESPACE_NOT_FOUND"]);
+/** The state of a form over a policy, for its editor and for what is shown beside it. */
+export type PolicyForm = Form<PolicyField, How, PolicyOutcome>;
 
-/**
- * A form over the fields of a policy: own values beside the inherited ones. The server checks a change before it is
- * confirmed, and refuses it if another person saved first; then both values are shown, and what was typed stays.
- */
+/** A form over the fields of a policy: own values beside the inherited ones. */
 export function PolicyEditor({ form, ...props }: PolicyEditorProps & { readonly form: PolicyForm }) {
-  const { subject, saved, inForce, tenantOwn, action, mayBeUnchanged = false } = props;
-  const { draft, setDraft, problems, failure, waiting, outcome } = form;
-  const changed = changedFields(draft);
+  const { subject, saved, inForce, tenantOwn, action, mayBeUnchanged = false, reload, onSaved } = props;
+  const { draft, changed, problems, outcome } = form;
+  const notify = useNotice();
+
+  async function save(applyToExisting: boolean): Promise<void> {
+    const result = await form.save({ validateOnly: false, applyToExisting });
+    if (result === undefined) return;
+    await reload();
+    onSaved?.(result.inForce);
+    const job = result.jobId === undefined ? "" : ` Job ${result.jobId} changes the stored records.`;
+    notify(`Saved the policy of ${subject}. Every replica follows within 10 s.${job}`);
+  }
+
   return (
     <>
-      <form
-        className={styles.form}
-        onSubmit={(event) => {
-          event.preventDefault();
-          void form.review(draft);
-        }}
+      <FormFrame
+        form={form}
+        changedEvent="This policy was changed while you edited it."
+        labelOf={(field) => POLICY_FIELDS[field].label}
+        wordsOf={fieldWords}
+        action={action}
+        mayBeUnchanged={mayBeUnchanged}
       >
-        <SavedByOthers
-          event="This policy was changed while you edited it."
-          fields={draft.savedByOthers.map(inWords)}
-          hide={() => setDraft({ ...draft, savedByOthers: [] })}
-        />
         <div className={styles.head} aria-hidden="true">
           <span>Field</span>
           <span>Own value</span>
@@ -103,28 +99,10 @@ export function PolicyEditor({ form, ...props }: PolicyEditorProps & { readonly 
             inForce={inForce[field]}
             tenantOwn={tenantOwn}
             problem={problems[field]}
-            type={(text) => setDraft(typeField(draft, field, text))}
+            type={(text) => form.type(field, text)}
           />
         ))}
-        <div role="alert" className={styles.failure}>
-          {failure !== undefined && <FailureText failure={failure} />}
-        </div>
-        <div className={styles.buttons}>
-          <button type="submit" disabled={waiting || (changed.length === 0 && !mayBeUnchanged)}>
-            {action}
-          </button>
-          <button
-            type="button"
-            disabled={changed.length === 0}
-            onClick={() => setDraft(startDraft(draft.saved))}
-          >
-            Undo all
-          </button>
-          <span className={styles.count} role="status">
-            {changed.length > 0 && `${changed.length} changed`}
-          </span>
-        </div>
-      </form>
+      </FormFrame>
       {outcome !== undefined && (
         <PolicyReview
           subject={subject}
@@ -133,7 +111,7 @@ export function PolicyEditor({ form, ...props }: PolicyEditorProps & { readonly 
           now={inForce}
           outcome={outcome}
           namespace={props.namespace}
-          act={form.save}
+          act={save}
           close={form.closeReview}
         />
       )}
@@ -141,86 +119,15 @@ export function PolicyEditor({ form, ...props }: PolicyEditorProps & { readonly 
   );
 }
 
-/** The state of a form over a policy, for its editor and for what is shown beside it. */
-export type PolicyForm = ReturnType<typeof usePolicyForm>;
-
 /** Holds the form over a policy. */
-export function usePolicyForm({ subject, saved, send, reload, onSaved }: PolicyEditorProps) {
-  const notify = useNotice();
-  const [state, setDraft] = useKeptDraft<PolicyDraft>(
-    `policy of ${subject}`,
-    () => startDraft(saved),
-    (given) => changedFields(given).length > 0,
-  );
-  const [problems, setProblems] = useState<Problems>({});
-  const [failure, setFailure] = useState<Failure>();
-  const [waiting, setWaiting] = useState(false);
-  /** What the change does, while it is confirmed. */
-  const [outcome, setOutcome] = useState<PolicyOutcome>();
-  // A newer state can arrive with any answer; followed here, no frame shows the older one.
-  const draft = followSaved(state, saved);
-  if (draft !== state) setDraft(draft);
-
-  async function request(
-    given: PolicyDraft,
-    how: Pick<PolicyChange, "validateOnly" | "applyToExisting">,
-  ): Promise<PolicyOutcome | undefined> {
-    const { policy, paths } = readDraft(given);
-    const { etag } = given.saved;
-    // A policy that does not exist has no etag that the server could compare.
-    const isStale = etag === "" && (await reload()).etag !== "";
-    if (isStale) return undefined;
-    try {
-      return await send({ policy, paths, etag, ...how });
-    } catch (error) {
-      if (!CHANGED_MEANWHILE.has(readFailure(error).reason)) throw error;
-      await reload();
-      return undefined;
-    }
-  }
-
-  /** Asks for the change of a draft, once the server has said what it does. */
-  async function review(given: PolicyDraft): Promise<void> {
-    const { problems: unread } = readDraft(given);
-    setProblems(unread);
-    setFailure(undefined);
-    if (Object.keys(unread).length > 0) return;
-    setWaiting(true);
-    try {
-      setOutcome(await request(given, { validateOnly: true, applyToExisting: false }));
-    } catch (error) {
-      const refused = readFailure(error);
-      const known = refused.violations.flatMap(({ field, description }) => {
-        const name = fieldOfPath(field);
-        return name === undefined ? [] : [[name, `It ${description}.`]];
-      });
-      setProblems(Object.fromEntries(known));
-      if (known.length === 0 || known.length < refused.violations.length) setFailure(refused);
-    } finally {
-      setWaiting(false);
-    }
-  }
-
-  async function save(applyToExisting: boolean): Promise<void> {
-    const result = await request(draft, { validateOnly: false, applyToExisting });
-    if (result === undefined) return;
-    await reload();
-    onSaved?.(result.inForce);
-    const job = result.jobId === undefined ? "" : ` Job ${result.jobId} changes the stored records.`;
-    notify(`Saved the policy of ${subject}. Every replica follows within 10 s.${job}`);
-  }
-
-  return {
-    ...{ draft, setDraft, problems, failure, waiting, outcome, review, save },
-    closeReview: () => setOutcome(undefined),
-  };
-}
-
-function inWords({ field, before, now, typed }: SavedByOther): SavedField {
-  return {
-    name: POLICY_FIELDS[field].label,
-    before: fieldWords(field, before),
-    now: fieldWords(field, now),
-    typed: typed === undefined ? undefined : fieldWords(field, typed),
-  };
+export function usePolicyForm({ subject, saved, send, reload }: PolicyEditorProps): PolicyForm {
+  return useForm<PolicyField, How, PolicyOutcome>({
+    ...{ name: `policy of ${subject}`, drafts: POLICY_DRAFTS, saved, fieldOfPath, reload },
+    problemsOf: (draft) => readDraft(draft).problems,
+    preview: { validateOnly: true, applyToExisting: false },
+    send(draft, how) {
+      const { policy, paths } = readDraft(draft);
+      return send({ policy, paths, etag: draft.saved.etag, ...how });
+    },
+  });
 }

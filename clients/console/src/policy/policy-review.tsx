@@ -5,7 +5,7 @@ import { formatNoun } from "../format/quantity.ts";
 import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
 import { DataTable } from "../parts/data-table.tsx";
 import { LateClaims } from "./late-claims.tsx";
-import { changedFields, effectOnFields, type PolicyDraft, type PolicyOutcome } from "./policy-draft.ts";
+import { effectOnFields, POLICY_DRAFTS, type PolicyDraft, type PolicyOutcome } from "./policy-draft.ts";
 import {
   canonicalText,
   fieldWords,
@@ -31,7 +31,7 @@ export function PolicyReview(props: PolicyReviewProps) {
   const { subject, action, draft, now, outcome, namespace, act, close } = props;
   const [chosen, setChosen] = useState<boolean>();
   const after = outcome.inForce;
-  const changed = changedFields(draft);
+  const changed = POLICY_DRAFTS.changed(draft);
   const effect = effectOnFields(now, after);
   const isRetention = effect.some(({ field }) => RETENTION_FIELDS.has(field));
   const isShorter = msOf(after) < msOf(now);

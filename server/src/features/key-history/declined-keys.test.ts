@@ -58,6 +58,8 @@ test("keys with refusals are taken first, then the busiest, in turns by tenant; 
 test("a tenant has room for a quarter of the keys, and makes room when its keys keep others out", () => {
   const { keys, decline } = startKeys();
   for (let n = 0; n < 2000; n++) decline(`order-${n}`);
+  expect(keys.take(5000)).toHaveLength(1024);
+  for (let n = 0; n < 2000; n++) decline(`order-${n}`);
   decline("of-another", { tenantId: 2 });
   expect(keys.take(2).map(({ id }) => id.key)).toEqual(["order-0", "of-another"]);
   expect(keys.take(5000)).toEqual([]);

@@ -9,7 +9,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { parseDuration } from "../../format/duration.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
-import { typeField } from "../../policy/policy-draft.ts";
+import { POLICY_DRAFTS } from "../../policy/policy-draft.ts";
 import { PolicyEditor, type PolicyEditorProps, usePolicyForm } from "../../policy/policy-editor.tsx";
 import { policyText, SERVICE_DEFAULTS } from "../../policy/policy-fields.ts";
 import { REVIEW_TIMEOUT_MS, useForgetPolicies } from "../../policy/policy-queries.ts";
@@ -65,7 +65,7 @@ export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProp
   const { draft, setDraft } = form;
   const typed = draft.typed.keyRetention || tenantOwn.keyRetention || SERVICE_DEFAULTS.keyRetention;
   const proposedMs = parseDuration(typed);
-  const withRetention = (ms: number) => typeField(draft, "keyRetention", formatDurationMs(ms));
+  const withRetention = (ms: number) => POLICY_DRAFTS.type(draft, "keyRetention", formatDurationMs(ms));
   return (
     <>
       <RetentionAnswer

@@ -4,7 +4,7 @@ import { PolicyBoundsSchema, PolicySchema } from "@onceward/gen/onceward/v1/poli
 import { UsageNowSchema } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { expect, it } from "vitest";
 import { beyondBounds, effectOfQuotas } from "./limit-effect.ts";
-import { refusedOfBusiest } from "./quota-use.ts";
+import { quotaUse, refusedOfBusiest, shareWords } from "./quota-use.ts";
 
 /** 600 claims in the busiest minute, 200 of them refused, and 50 a second within some seconds of it. */
 const USAGE = create(TenantUsageSchema, {
@@ -51,6 +51,16 @@ it("a use beyond a quota refuses calls, or only counts them", () => {
     "Would refuse new claims; only counted.",
     "Of the 600 claims of the busiest minute in the last 15, at least 539 would have been counted, and answered.",
   ]);
+});
+
+it("a use of many times the limit is said as such, and is beyond it", () => {
+  const words = (used: number, limit: number) => shareWords(used, limit);
+  expect([words(998, 10), words(15, 10), words(8, 10), words(0, 0), words(3, 0)]).toEqual([
+    ...["99.8 times as many", "1.5 times as many", "80%", "100%", "beyond it"],
+  ]);
+  const rate = (operationsPerSecond: number, burst?: number) =>
+    quotaUse("operationsPerSecond", USAGE, { operationsPerSecond, ...(burst && { burst }) }).fullness;
+  expect([rate(1), rate(45, 300), rate(100)]).toEqual(["beyond", "near", "within"]);
 });
 
 it("a limit of the rate is judged by the busiest seconds, the last minute, and the burst", () => {

@@ -7,7 +7,6 @@ import {
   amountWords,
   busiestMinute,
   type Fullness,
-  fullness,
   MEASURED,
   type MeasuredQuota,
   quotaUse,
@@ -30,16 +29,15 @@ export function effectOfQuotas(usage: TenantUsage, quotas: Partial<Quotas>): rea
   const refused = operationsPerSecond === undefined ? 0 : refusedOfBusiest(usage, operationsPerSecond, burst);
   return MEASURED.map((quota) => {
     const use = quotaUse(quota, usage, quotas);
-    const isRate = quota === "operationsPerSecond";
-    const how = isRate && refused > 0 ? "beyond" : fullness(use, isRate);
     return {
       quota,
       used: use.used === undefined ? "not counted" : amountWords(quota, use.used),
       limit: use.limit === undefined ? "not limited" : amountWords(quota, use.limit),
-      fullness: how,
-      consequence: isRate
-        ? rateWords(usage, refused, quotas.dryRun === true)
-        : consequenceOf(quota, how, quotas.dryRun === true),
+      fullness: use.fullness,
+      consequence:
+        quota === "operationsPerSecond"
+          ? rateWords(usage, refused, quotas.dryRun === true)
+          : consequenceOf(quota, use.fullness, quotas.dryRun === true),
     };
   });
 }

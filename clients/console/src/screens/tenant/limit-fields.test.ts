@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { PolicyBoundsSchema, QuotasSchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { expect, it } from "vitest";
-import { changedPaths, followLimits, LIMIT_FIELDS, limitTexts, parseLimits } from "./limit-fields.ts";
+import { LIMIT_DRAFTS, LIMIT_FIELDS, type LimitTexts, limitTexts, parseLimits } from "./limit-fields.ts";
 
 const LIMITS = {
   quotas: create(QuotasSchema, { operationsPerSecond: 500, storedBytes: 5n * 1024n ** 3n, dryRun: true }),
@@ -12,6 +12,7 @@ const LIMITS = {
   }),
 };
 const TEXTS = limitTexts(LIMITS);
+const draftOf = (typed: LimitTexts) => ({ ...LIMIT_DRAFTS.start({ etag: "a", own: TEXTS }), typed });
 const ALL = LIMIT_FIELDS.map(({ path }) => path);
 
 it("limits are written as they are typed, and read as they were", () => {
@@ -59,23 +60,26 @@ it("the same value in another form is not a change", () => {
     "policy_bounds.max_key_retention": " 720 h",
     "quotas.operations_per_second": "0500",
   };
-  expect(changedPaths(TEXTS, same)).toEqual([]);
-  expect(changedPaths(TEXTS, { ...TEXTS, "quotas.dry_run": "" })).toEqual(["quotas.dry_run"]);
+  expect(LIMIT_DRAFTS.changed(draftOf(same))).toEqual([]);
+  expect(LIMIT_DRAFTS.changed(draftOf({ ...TEXTS, "quotas.dry_run": "" }))).toEqual(["quotas.dry_run"]);
 });
 
 it("a change of another person is shown, and what was typed stays", () => {
   const typed = { ...TEXTS, "quotas.operations_per_second": "900" };
   const latest = { ...TEXTS, "quotas.operations_per_second": "100", "quotas.weight": "3" };
-  const followed = followLimits(TEXTS, typed, latest);
+  const followed = LIMIT_DRAFTS.follow(draftOf(typed), { etag: "b", own: latest });
   expect(followed.typed).toEqual({ ...latest, "quotas.operations_per_second": "900" });
   expect(followed.savedByOthers).toEqual([
-    { path: "quotas.operations_per_second", before: "500", now: "100", typed: "900" },
-    { path: "quotas.weight", before: "", now: "3", typed: undefined },
+    { field: "quotas.operations_per_second", before: "500", now: "100", typed: "900" },
+    { field: "quotas.weight", before: "", now: "3", typed: undefined },
   ]);
 });
 
 it("the form's own change is not shown as another's", () => {
   const typed = { ...TEXTS, "quotas.operations_per_second": "0900" };
   const latest = { ...TEXTS, "quotas.operations_per_second": "900" };
-  expect(followLimits(TEXTS, typed, latest)).toEqual({ typed: latest, savedByOthers: [] });
+  expect(LIMIT_DRAFTS.follow(draftOf(typed), { etag: "b", own: latest })).toMatchObject({
+    typed: latest,
+    savedByOthers: [],
+  });
 });

@@ -2,6 +2,7 @@ import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import { formatBytes } from "@onceward/decode/bytes.ts";
 import { formatDurationMs } from "@onceward/decode/durations.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { createDrafts, type FieldTexts } from "../../form/draft.ts";
 import { parseDuration } from "../../format/duration.ts";
 import { parseSize } from "../../format/quantity.ts";
 
@@ -57,7 +58,7 @@ function bound(name: string, path: string, label: string, help: string) {
 }
 
 /** Limits as a person types them, by path; empty: not set. A flag is "true" or empty. */
-export type LimitTexts = Readonly<Record<string, string>>;
+export type LimitTexts = FieldTexts<string>;
 
 /** Returns a tenant's limits as a person types them. */
 export function limitTexts(tenant: Pick<Tenant, "policyBounds" | "quotas">): LimitTexts {
@@ -119,48 +120,20 @@ function parseLimit({ kind, isBig }: LimitField, text: string): unknown {
   return value > MAX_INT32 ? undefined : value;
 }
 
-/** Returns the paths whose value differs from the saved one. */
-export function changedPaths(saved: LimitTexts, typed: LimitTexts): readonly string[] {
-  return LIMIT_FIELDS.filter(({ path, kind }) => {
-    const now = saved[path] ?? "";
-    return canonical(kind, typed[path] ?? "") !== canonical(kind, now);
-  }).map(({ path }) => path);
-}
+/** The drafts of a tenant's limits. */
+export const LIMIT_DRAFTS = createDrafts<string>(
+  LIMIT_FIELDS.map(({ path }) => path),
+  (path, text) => canonical(LIMIT_FIELDS.find((field) => field.path === path)?.kind ?? "flag", text),
+);
 
-/** A limit that another person changed while a form was open. */
-export interface LimitSavedByOther {
-  readonly path: string;
-  readonly before: string;
-  readonly now: string;
-  /** What the form has; undefined: it takes the new value. */
-  readonly typed: string | undefined;
-}
-
-/**
- * Returns what others changed, and the form over their values: what was typed stays. A form that differs in nothing any more
- * has nothing to show: it was saved.
- */
-export function followLimits(saved: LimitTexts, typed: LimitTexts, latest: LimitTexts) {
-  const touched = changedPaths(saved, typed);
-  const merged: Record<string, string> = { ...latest };
-  for (const path of touched) merged[path] = typed[path] ?? "";
-  if (changedPaths(latest, merged).length === 0) return { typed: latest, savedByOthers: [] };
-  const savedByOthers = changedPaths(saved, latest).map(
-    (path): LimitSavedByOther => ({
-      path,
-      before: saved[path] ?? "",
-      now: latest[path] ?? "",
-      typed: touched.includes(path) ? typed[path] : undefined,
-    }),
-  );
-  return { typed: merged as LimitTexts, savedByOthers };
-}
-
+/** Returns a text in the one form that `limitTexts` has; a text that can't be read stays as it is. */
 function canonical(kind: LimitField["kind"], text: string): string {
   const trimmed = text.trim();
   const ms = kind === "duration" ? parseDuration(trimmed) : undefined;
   if (ms !== undefined) return formatDurationMs(ms);
-  const count = kind === "bytes" ? parseSize(trimmed) : kind === "count" ? parseCount(trimmed) : undefined;
+  const bytes = kind === "bytes" ? parseSize(trimmed) : undefined;
+  if (bytes !== undefined) return formatBytes(bytes);
+  const count = kind === "count" ? parseCount(trimmed) : undefined;
   return count === undefined ? trimmed : String(count);
 }
 

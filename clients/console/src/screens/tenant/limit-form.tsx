@@ -1,9 +1,10 @@
-import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { FormFrame } from "../../form/form-frame.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
-import { FailureText } from "../../parts/list-states.tsx";
-import { SavedByOthers, type SavedField } from "../../parts/saved-by-others.tsx";
-import { LIMIT_FIELDS, type LimitField, type LimitSavedByOther } from "./limit-fields.ts";
+import { useNotice } from "../../parts/notice.tsx";
+import { useRefresh } from "../../parts/refresh.ts";
+import { LIMIT_FIELDS, type LimitField } from "./limit-fields.ts";
 import { LimitReview } from "./limit-review.tsx";
 import styles from "./tenant.module.css";
 import { useLimitForm } from "./use-limit-form.ts";
@@ -16,15 +17,25 @@ interface LimitFormProps {
 
 /** A form over a tenant's quotas and bounds. Before they are saved, it says what they do to the present use. */
 export function LimitForm({ tenant, usage }: LimitFormProps) {
+  const refresh = useRefresh();
+  const notify = useNotice();
   const form = useLimitForm(tenant);
-  const { texts, changed, problems, failure, savedByOthers, isWaiting, after } = form;
+  const { draft, changed, problems, outcome: after } = form;
+
+  async function save(): Promise<void> {
+    if ((await form.save({ validateOnly: false })) === undefined) return;
+    const { getTenant, listTenantUsage, listAuditEvents } = OperatorService.method;
+    await refresh(getTenant, listTenantUsage, listAuditEvents);
+    notify(`Saved the limits of ${tenant.name}. Every replica follows within 10 s.`);
+  }
+
   const fields = (group: LimitField["group"]) => (
     <div className={styles.fields}>
       {LIMIT_FIELDS.filter((field) => field.group === group).map((field) => (
         <div key={field.path} data-changed={changed.includes(field.path)}>
           <LimitInput
             field={field}
-            text={texts[field.path] ?? ""}
+            text={draft.typed[field.path] ?? ""}
             problem={problems[field.path]}
             type={(text) => form.type(field.path, text)}
           />
@@ -34,44 +45,26 @@ export function LimitForm({ tenant, usage }: LimitFormProps) {
   );
   return (
     <>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          void form.review();
-        }}
+      <FormFrame
+        form={form}
+        changedEvent="The limits were changed while you edited them."
+        labelOf={(path) => LIMIT_FIELDS.find((field) => field.path === path)?.label ?? path}
+        wordsOf={(_, text) => (text === "" ? "not set" : text)}
+        action="Preview the limits"
       >
         <h2>Quotas</h2>
-        <SavedByOthers
-          event="The limits were changed while you edited them."
-          fields={savedByOthers.map(inWords)}
-          hide={form.hideSavedByOthers}
-        />
         {fields("quotas")}
         <h2>Bounds of the tenant's policies</h2>
         {fields("policyBounds")}
-        <div role="alert" className={styles.failure}>
-          {failure !== undefined && <FailureText failure={failure} />}
-        </div>
-        <div className={styles.buttons}>
-          <button type="submit" disabled={isWaiting || changed.length === 0}>
-            Preview the limits
-          </button>
-          <button type="button" disabled={changed.length === 0} onClick={form.undo}>
-            Undo all
-          </button>
-          <span className={styles.quiet} role="status">
-            {changed.length > 0 && `${changed.length} changed`}
-          </span>
-        </div>
-      </form>
+      </FormFrame>
       {after !== undefined && (
         <LimitReview
           tenant={tenant}
           usage={usage}
-          texts={texts}
+          texts={draft.typed}
           changed={changed}
           after={after}
-          act={form.save}
+          act={save}
           close={form.closeReview}
         />
       )}
@@ -112,15 +105,4 @@ function LimitInput({ field: { label, help, kind }, text, problem, type }: Limit
       <option value="true">Count only: refuse nothing</option>
     </SelectField>
   );
-}
-
-function inWords({ path, before, now, typed }: LimitSavedByOther): SavedField {
-  const words = (text: string) => (text === "" ? "not set" : text);
-  const name = LIMIT_FIELDS.find((field) => field.path === path)?.label ?? path;
-  return {
-    name,
-    before: words(before),
-    now: words(now),
-    typed: typed === undefined ? undefined : words(typed),
-  };
 }

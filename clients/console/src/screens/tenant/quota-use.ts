@@ -1,18 +1,19 @@
 import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { Quotas } from "@onceward/gen/onceward/v1/policy_pb.ts";
-import { formatCount, formatEstimate, formatSize } from "../../format/quantity.ts";
+import { formatCount, formatEstimate, formatShare, formatSize } from "../../format/quantity.ts";
 import type { StateTone } from "../../parts/state-mark.tsx";
 
 /** The quotas whose use is known, in the order of the screens. */
 export const MEASURED = ["liveRecords", "storedBytes", "declaredNamespaces", "operationsPerSecond"] as const;
 export type MeasuredQuota = (typeof MEASURED)[number];
 
-/** The use of a quota. */
+/** The use of a quota, and how full it is. */
 export interface QuotaUse {
   /** Undefined: the service does not count it, because no quota asks for it. */
   readonly used: number | undefined;
   /** Undefined: not limited. */
   readonly limit: number | undefined;
+  readonly fullness: Fullness;
 }
 
 /** The contract's default (policy.proto). */
@@ -28,14 +29,14 @@ export function quotaUse(quota: MeasuredQuota, usage: TenantUsage, quotas: Parti
   switch (quota) {
     case "liveRecords":
     case "storedBytes":
-      return { used: numberOf(usage[quota]), limit: numberOf(quotas[quota]) };
+      return filled(numberOf(usage[quota]), numberOf(quotas[quota]));
     case "declaredNamespaces":
-      return {
-        used: usage.declaredNamespaces,
-        limit: quotas.declaredNamespaces ?? DEFAULT_DECLARED_NAMESPACES,
-      };
-    case "operationsPerSecond":
-      return { used: busiestMinute(usage).peak, limit: quotas.operationsPerSecond };
+      return filled(usage.declaredNamespaces, quotas.declaredNamespaces ?? DEFAULT_DECLARED_NAMESPACES);
+    case "operationsPerSecond": {
+      const { operationsPerSecond: limit, burst } = quotas;
+      const isBeyond = limit !== undefined && refusedOfBusiest(usage, limit, burst) > 0;
+      return filled(busiestMinute(usage).peak, limit, isBeyond);
+    }
     default:
       return quota satisfies never;
   }
@@ -60,12 +61,18 @@ export function refusedOfBusiest(usage: TenantUsage, perSecond: number, burst = 
 /** How full a quota is. */
 export type Fullness = "not counted" | "not limited" | "within" | "near" | "beyond";
 
-/** Returns how full a quota is: "near" from 80 %, "beyond" when it refuses calls. With a burst, a use above it may be short enough. */
-export function fullness({ used, limit }: QuotaUse, hasBurst = false): Fullness {
-  if (limit === undefined) return "not limited";
-  if (used === undefined) return "not counted";
-  if (used >= limit && !hasBurst) return "beyond";
-  return used >= limit * NEAR ? "near" : "within";
+/** A quota is "near" from 80 %, and "beyond" when it refuses calls: most when they are used up, a rate after its burst. */
+function filled(used: number | undefined, limit: number | undefined, isBeyond?: boolean): QuotaUse {
+  if (limit === undefined) return { used, limit, fullness: "not limited" };
+  if (used === undefined) return { used, limit, fullness: "not counted" };
+  if (isBeyond ?? used >= limit) return { used, limit, fullness: "beyond" };
+  return { used, limit, fullness: used >= limit * NEAR ? "near" : "within" };
+}
+
+/** Returns a use beside its limit: the part of it that is used, or how many times as much. */
+export function shareWords(used: number, limit: number): string {
+  if (used <= limit) return formatShare(limit === 0 ? 1 : used / limit);
+  return limit === 0 ? "beyond it" : `${formatEstimate(used / limit)} times as many`;
 }
 
 /** How a fullness is shown. */
