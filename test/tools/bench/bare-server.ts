@@ -95,7 +95,14 @@ const idempotency = createIdempotencyService({
   },
   onClaim: () => {},
   onOperation: () => {},
-  usage: { claimed: () => {}, refused: () => {}, limited: () => {}, took: () => {}, count: () => {}, declined: () => {} },
+  usage: {
+    claimed: () => {},
+    refused: () => {},
+    limited: () => {},
+    took: () => {},
+    count: () => {},
+    declined: () => {},
+  },
 });
 
 const straight: Pipeline = {
