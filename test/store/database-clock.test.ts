@@ -249,7 +249,8 @@ test("usage of the last day, hour and minutes is that of the clock's earlier cou
   const expected = [[1n], [1n], 1n, 1, 1n];
   await expect.poll(read, PATIENCE).toEqual(expected);
   await setClockAhead(database, 80 * 60);
-  expect(await read()).toEqual(expected);
+  // What happens now was stored by the clock as it was, and is valid again from the next flush on.
+  await expect.poll(read, PATIENCE).toEqual(expected);
 });
 
 test("what a clock that was ahead has put off begins once it is right again", async () => {
