@@ -49,6 +49,13 @@ export const GROUPS: readonly Group[] = [
       "HTTP proxy",
       "guard an unmodified HTTP service in any language",
     ),
+    page("clients/cli/probe.md", "probe", "Probe an HTTP API", "54 checks of what a service does with keys"),
+    page(
+      "clients/comparison.md",
+      "comparison",
+      "Libraries compared",
+      "ten libraries for HTTP handlers, by the probe's checks",
+    ),
     page(
       "clients/README.md",
       "other-languages",
