@@ -61,20 +61,29 @@ function createClusterSetter(cluster: Cluster): SetAll {
 
 /**
  * Stores values whose slots one node has. A node that has moved a slot to another one refuses its values: these are
- * sent alone, because ioredis follows the refusal of a single command and then reads the slots again.
+ * sent alone, because ioredis follows the refusal of a single command and then reads the slots again. Until it has, it takes
+ * the slots beside the moved one for moved, too, and sends no pipeline for them.
  */
 async function setOnNode(cluster: Cluster, settings: readonly Setting[]): Promise<void> {
   const pipeline = cluster.pipeline();
   for (const { name, bytes, lifetimeMs } of settings) pipeline.set(name, bytes, "PX", lifetimeMs);
-  const replies = (await pipeline.exec()) ?? [];
+  const setEach = (some: readonly Setting[]) => Promise.all(some.map((setting) => setOne(cluster, setting)));
+  let replies: Awaited<ReturnType<typeof pipeline.exec>>;
+  try {
+    replies = await pipeline.exec();
+  } catch (error) {
+    if (!(error instanceof Error) || !NOT_SENT.test(error.message)) throw error;
+    await setEach(settings);
+    return;
+  }
   const elsewhere: Setting[] = [];
   settings.forEach((setting, index) => {
-    const [error] = replies[index] ?? [];
+    const [error] = replies?.[index] ?? [];
     if (!error) return;
     if (!REDIRECTION.test(error.message)) throw error;
     elsewhere.push(setting);
   });
-  await Promise.all(elsewhere.map((setting) => setOne(cluster, setting)));
+  await setEach(elsewhere);
 }
 
 /** Returns the slot of a name, which determines its node. */
@@ -84,6 +93,8 @@ export function slotOf(name: string): number {
 
 /** Source: the specification of Redis Cluster, "Redirection and resharding". */
 const REDIRECTION = /^(MOVED|ASK|TRYAGAIN) /;
+/** How ioredis refuses a pipeline itself: nothing of it was sent. */
+const NOT_SENT = /same slots allocation group/;
 
 function setOne(connection: RedisConnection, { name, bytes, lifetimeMs }: Setting): Promise<unknown> {
   return connection.set(name, bytes, "PX", lifetimeMs);
