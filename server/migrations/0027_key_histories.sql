@@ -3,7 +3,7 @@
 -- What came of claims of a key that did not get it (server/decisions/0028-the-history-of-a-key.md). A tenant has at most one row a
 -- slot: a key takes the slot of its hash, and with it the row of the key that had it before.
 create table key_histories (
-  tenant_id int not null references tenants,
+  tenant_id int not null references tenants (id) on delete cascade,
   slot int not null,
   namespace text not null collate "C",
   -- As in the names of records in audit events.

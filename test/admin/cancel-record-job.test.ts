@@ -141,11 +141,8 @@ describeAdministration("CancelRecordJob", (world) => {
   test("finds neither another tenant's job, nor the deletion of a tenant, nor one of another namespace", async () => {
     const one = await world().administeredTenant();
     const other = await world().administeredTenant();
-    const inAnHour = "now() + interval '1 hour'";
-    const [forget, deletion] = [
-      await insertJob(one, "FORGET", inAnHour),
-      await insertJob(one, "DELETE", inAnHour),
-    ];
+    const later = "now() + interval '5 minutes'";
+    const [forget, deletion] = [await insertJob(one, "FORGET", later), await insertJob(one, "DELETE", later)];
     const limited = connectAdmin(
       world().server,
       await createApiKey(world().database, {
