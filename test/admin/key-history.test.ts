@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DeclinedCall_Outcome } from "../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
+import { DeclinedCall_Outcome } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { type AdminWorld, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";

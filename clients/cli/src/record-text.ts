@@ -1,9 +1,8 @@
-import type { GetKeyHistoryResponse } from "@onceward/client/admin";
+import { DeclinedCall_Outcome, type GetKeyHistoryResponse } from "@onceward/client/admin";
 import {
   type Attempt,
   Attempt_Ending,
   type Checkpoint,
-  DeclinedCall_Outcome,
   Record_State,
   type RecordMessage,
   type Result,

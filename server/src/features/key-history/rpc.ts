@@ -2,8 +2,9 @@ import { create } from "@bufbuild/protobuf";
 import type { Handlers } from "../../core/calls/call.ts";
 import { parseLookup } from "../../core/claims/messages.ts";
 import { timestamp } from "../../core/messages/violations.ts";
-import { DeclinedCall_Outcome, DeclinedCallSchema } from "../../gen/onceward/v1/record_pb.ts";
 import {
+  DeclinedCall_Outcome,
+  DeclinedCallSchema,
   GetKeyHistoryResponseSchema,
   type TenantAdminService,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";

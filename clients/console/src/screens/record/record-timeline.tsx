@@ -1,5 +1,6 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import type { Attempt, DeclinedCall, Record } from "@onceward/gen/onceward/v1/record_pb.ts";
+import type { Attempt, Record } from "@onceward/gen/onceward/v1/record_pb.ts";
+import type { DeclinedCall } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { ReactNode } from "react";
 import { formatDuration } from "../../format/duration.ts";
 import { formatNoun } from "../../format/quantity.ts";

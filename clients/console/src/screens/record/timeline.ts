@@ -2,11 +2,10 @@ import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import {
   type Attempt,
   Attempt_Ending,
-  type DeclinedCall,
-  DeclinedCall_Outcome,
   type Record,
   Record_State,
 } from "@onceward/gen/onceward/v1/record_pb.ts";
+import { type DeclinedCall, DeclinedCall_Outcome } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { StateTone } from "../../parts/state-mark.tsx";
 
 /** Something that happened to a record, or that will. */

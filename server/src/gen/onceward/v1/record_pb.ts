@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/record.proto.
  */
 export const file_onceward_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("ChhvbmNld2FyZC92MS9yZWNvcmQucHJvdG8SC29uY2V3YXJkLnYxIv8BCgZSZXN1bHQSJgoEa2luZBgBIAEoDjIYLm9uY2V3YXJkLnYxLlJlc3VsdC5LaW5kEg8KB3BheWxvYWQYAiABKAwSFAoMY29udGVudF90eXBlGAMgASgJEjMKCG1ldGFkYXRhGAQgAygLMiEub25jZXdhcmQudjEuUmVzdWx0Lk1ldGFkYXRhRW50cnkaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIkAKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEhAKDEtJTkRfU1VDQ0VTUxABEhAKDEtJTkRfRkFJTFVSRRACIikKCkNoZWNrcG9pbnQSDAoEbmFtZRgBIAEoCRINCgVzdGF0ZRgCIAEoDCL7BQoGUmVjb3JkEhEKCW5hbWVzcGFjZRgBIAEoCRILCgNrZXkYAiABKAkSKAoFc3RhdGUYAyABKA4yGS5vbmNld2FyZC52MS5SZWNvcmQuU3RhdGUSFQoNZmVuY2luZ190b2tlbhgEIAEoAxIPCgdhdHRlbXB0GAUgASgFEg0KBW93bmVyGAYgASgJEhMKC2ZpbmdlcnByaW50GAcgASgMEjQKEGZpcnN0X2NsYWltZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmNsYWltZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjQKEGxlYXNlX2V4cGlyZXNfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDGNvbXBsZXRlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLcmVsZWFzZWRfYXQYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnJlbGVhc2VfcmVhc29uGA0gASgJEiMKBnJlc3VsdBgOIAEoCzITLm9uY2V3YXJkLnYxLlJlc3VsdBIWCg5yZXN1bHRfZXhwaXJlZBgPIAEoCBIrCgpjaGVja3BvaW50GBAgASgLMhcub25jZXdhcmQudjEuQ2hlY2twb2ludBI1ChFyZXN1bHRfZXhwaXJlc19hdBgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAicwoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIVChFTVEFURV9JTl9QUk9HUkVTUxABEhMKD1NUQVRFX0NPTVBMRVRFRBACEhIKDlNUQVRFX1JFTEVBU0VEEAMSEwoPU1RBVEVfQU1CSUdVT1VTEAQi+QIKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEg0KBW93bmVyGAIgASgJEhUKDWZlbmNpbmdfdG9rZW4YAyABKAMSLgoKY2xhaW1lZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBmVuZGluZxgGIAEoDjIbLm9uY2V3YXJkLnYxLkF0dGVtcHQuRW5kaW5nEg4KBnJlYXNvbhgHIAEoCRISCgpjaGVja3BvaW50GAggASgJIogBCgZFbmRpbmcSFgoSRU5ESU5HX1VOU1BFQ0lGSUVEEAASDwoLRU5ESU5HX0hFTEQQARIVChFFTkRJTkdfU1VQRVJTRURFRBACEhMKD0VORElOR19SRUxFQVNFRBADEhQKEEVORElOR19DT01QTEVURUQQBBITCg9FTkRJTkdfUkVTT0xWRUQQBSLVAgoMRGVjbGluZWRDYWxsEiYKAmF0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIyCgdvdXRjb21lGAIgASgOMiEub25jZXdhcmQudjEuRGVjbGluZWRDYWxsLk91dGNvbWUSDQoFYWN0b3IYAyABKAkSEgoKcmVxdWVzdF9pZBgEIAEoCSLFAQoHT3V0Y29tZRIXChNPVVRDT01FX1VOU1BFQ0lGSUVEEAASFAoQT1VUQ09NRV9SRVBMQVlFRBABEhcKE09VVENPTUVfSU5fUFJPR1JFU1MQAhIVChFPVVRDT01FX0FNQklHVU9VUxADEhYKEk9VVENPTUVfTUlTTUFUQ0hFRBAEEhMKD09VVENPTUVfVE9PX09MRBAFEhYKEk9VVENPTUVfT1ZFUl9RVU9UQRAGEhYKEk9VVENPTUVfU1VQRVJTRURFRBAHQkYKD2NvbS5vbmNld2FyZC52MUILUmVjb3JkUHJvdG9QAVoWb25jZXdhcmQvdjE7b25jZXdhcmR2MaoCC09uY2V3YXJkLlYxYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChhvbmNld2FyZC92MS9yZWNvcmQucHJvdG8SC29uY2V3YXJkLnYxIv8BCgZSZXN1bHQSJgoEa2luZBgBIAEoDjIYLm9uY2V3YXJkLnYxLlJlc3VsdC5LaW5kEg8KB3BheWxvYWQYAiABKAwSFAoMY29udGVudF90eXBlGAMgASgJEjMKCG1ldGFkYXRhGAQgAygLMiEub25jZXdhcmQudjEuUmVzdWx0Lk1ldGFkYXRhRW50cnkaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIkAKBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEhAKDEtJTkRfU1VDQ0VTUxABEhAKDEtJTkRfRkFJTFVSRRACIikKCkNoZWNrcG9pbnQSDAoEbmFtZRgBIAEoCRINCgVzdGF0ZRgCIAEoDCL7BQoGUmVjb3JkEhEKCW5hbWVzcGFjZRgBIAEoCRILCgNrZXkYAiABKAkSKAoFc3RhdGUYAyABKA4yGS5vbmNld2FyZC52MS5SZWNvcmQuU3RhdGUSFQoNZmVuY2luZ190b2tlbhgEIAEoAxIPCgdhdHRlbXB0GAUgASgFEg0KBW93bmVyGAYgASgJEhMKC2ZpbmdlcnByaW50GAcgASgMEjQKEGZpcnN0X2NsYWltZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmNsYWltZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjQKEGxlYXNlX2V4cGlyZXNfYXQYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDGNvbXBsZXRlZF9hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLcmVsZWFzZWRfYXQYDCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnJlbGVhc2VfcmVhc29uGA0gASgJEiMKBnJlc3VsdBgOIAEoCzITLm9uY2V3YXJkLnYxLlJlc3VsdBIWCg5yZXN1bHRfZXhwaXJlZBgPIAEoCBIrCgpjaGVja3BvaW50GBAgASgLMhcub25jZXdhcmQudjEuQ2hlY2twb2ludBI1ChFyZXN1bHRfZXhwaXJlc19hdBgRIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgSIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAicwoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIVChFTVEFURV9JTl9QUk9HUkVTUxABEhMKD1NUQVRFX0NPTVBMRVRFRBACEhIKDlNUQVRFX1JFTEVBU0VEEAMSEwoPU1RBVEVfQU1CSUdVT1VTEAQi+QIKB0F0dGVtcHQSDgoGbnVtYmVyGAEgASgFEg0KBW93bmVyGAIgASgJEhUKDWZlbmNpbmdfdG9rZW4YAyABKAMSLgoKY2xhaW1lZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBmVuZGluZxgGIAEoDjIbLm9uY2V3YXJkLnYxLkF0dGVtcHQuRW5kaW5nEg4KBnJlYXNvbhgHIAEoCRISCgpjaGVja3BvaW50GAggASgJIogBCgZFbmRpbmcSFgoSRU5ESU5HX1VOU1BFQ0lGSUVEEAASDwoLRU5ESU5HX0hFTEQQARIVChFFTkRJTkdfU1VQRVJTRURFRBACEhMKD0VORElOR19SRUxFQVNFRBADEhQKEEVORElOR19DT01QTEVURUQQBBITCg9FTkRJTkdfUkVTT0xWRUQQBUJGCg9jb20ub25jZXdhcmQudjFCC1JlY29yZFByb3RvUAFaFm9uY2V3YXJkL3YxO29uY2V3YXJkdjGqAgtPbmNld2FyZC5WMWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * The outcome of an operation, stored by Complete and replayed to every duplicate of the key.
@@ -442,118 +442,4 @@ export type Attempt_Ending = (typeof Attempt_Ending)[keyof typeof Attempt_Ending
  */
 export const Attempt_EndingSchema: GenEnum<Attempt_Ending> = /*@__PURE__*/
   enumDesc(file_onceward_v1_record, 3, 0);
-
-/**
- * A call on a key that did not get its claim.
- *
- * @generated from message onceward.v1.DeclinedCall
- */
-export type DeclinedCall = Message<"onceward.v1.DeclinedCall"> & {
-  /**
-   * @generated from field: google.protobuf.Timestamp at = 1;
-   */
-  at?: Timestamp | undefined;
-
-  /**
-   * @generated from field: onceward.v1.DeclinedCall.Outcome outcome = 2;
-   */
-  outcome: DeclinedCall_Outcome;
-
-  /**
-   * The id of the API key, or the subject of the token, shortened to 128 characters.
-   *
-   * @generated from field: string actor = 3;
-   */
-  actor: string;
-
-  /**
-   * As the caller sent it in x-request-id, or as the server chose it.
-   *
-   * @generated from field: string request_id = 4;
-   */
-  requestId: string;
-};
-
-/**
- * Describes the message onceward.v1.DeclinedCall.
- * Use `create(DeclinedCallSchema)` to create a new message.
- */
-export const DeclinedCallSchema: GenMessage<DeclinedCall> = /*@__PURE__*/
-  messageDesc(file_onceward_v1_record, 4);
-
-/**
- * What it got.
- *
- * @generated from enum onceward.v1.DeclinedCall.Outcome
- */
-export const DeclinedCall_Outcome = {
-  /**
-   * Never sent.
-   *
-   * @generated from enum value: OUTCOME_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED: 0,
-
-  /**
-   * The stored result.
-   *
-   * @generated from enum value: OUTCOME_REPLAYED = 1;
-   */
-  REPLAYED: 1,
-
-  /**
-   * Another caller held the key.
-   *
-   * @generated from enum value: OUTCOME_IN_PROGRESS = 2;
-   */
-  IN_PROGRESS: 2,
-
-  /**
-   * It is unknown whether the effect happened.
-   *
-   * @generated from enum value: OUTCOME_AMBIGUOUS = 3;
-   */
-  AMBIGUOUS: 3,
-
-  /**
-   * Refused: the key belongs to another request.
-   *
-   * @generated from enum value: OUTCOME_MISMATCHED = 4;
-   */
-  MISMATCHED: 4,
-
-  /**
-   * Refused: the key is too old.
-   *
-   * @generated from enum value: OUTCOME_TOO_OLD = 5;
-   */
-  TOO_OLD: 5,
-
-  /**
-   * Refused: beyond a quota of the tenant.
-   *
-   * @generated from enum value: OUTCOME_OVER_QUOTA = 6;
-   */
-  OVER_QUOTA: 6,
-
-  /**
-   * Refused: a later claim had the key.
-   *
-   * @generated from enum value: OUTCOME_SUPERSEDED = 7;
-   */
-  SUPERSEDED: 7,
-} as const;
-
-/**
- * What it got.
- *
- * @generated from enum onceward.v1.DeclinedCall.Outcome
- */
-export type DeclinedCall_Outcome = (typeof DeclinedCall_Outcome)[keyof typeof DeclinedCall_Outcome] | UnknownEnum;
-
-/**
- * Describes the enum onceward.v1.DeclinedCall.Outcome.
- */
-export const DeclinedCall_OutcomeSchema: GenEnum<DeclinedCall_Outcome> = /*@__PURE__*/
-  enumDesc(file_onceward_v1_record, 4, 0);
 
