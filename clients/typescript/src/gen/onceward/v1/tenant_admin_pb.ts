@@ -1678,7 +1678,7 @@ export type GetRetentionAdviceRequest = Message<"onceward.v1.GetRetentionAdviceR
   namespace: string;
 
   /**
-   * The accepted number of late repeats in a million claims. From 0.001 to 100,000; 0: 1.
+   * The accepted number of late duplicates in a million claims. From 0.001 to 100,000; 0: 1.
    *
    * @generated from field: double max_late_per_million = 2;
    */
@@ -1747,7 +1747,7 @@ export type GetRetentionAdviceResponse = Message<"onceward.v1.GetRetentionAdvice
     case: "insufficient";
   } | {
     /**
-     * More late repeats than the target allows were seen for each candidate.
+     * More late duplicates than the target allows were seen for each candidate.
      *
      * @generated from field: onceward.v1.GetRetentionAdviceResponse.NoSufficientRetention none = 7;
      */
@@ -1811,7 +1811,7 @@ export type RetentionCandidate = Message<"onceward.v1.RetentionCandidate"> & {
     case: "late";
   } | {
     /**
-     * Too few days were observed in which a repeat later than this retention could be seen, or no claims.
+     * Too few days were observed in which a duplicate later than this retention could be seen, or no claims.
      *
      * @generated from field: onceward.v1.InsufficientData insufficient = 3;
      */
@@ -1842,7 +1842,7 @@ export const RetentionCandidateSchema: GenMessage<RetentionCandidate> = /*@__PUR
   messageDesc(file_onceward_v1_tenant_admin, 49);
 
 /**
- * Repeats that come later than the retention after the first claim of their key. Each would have been granted, unless the key
+ * Duplicates that come later than the retention after the first claim of their key. Each would have been granted, unless the key
  * came back late shortly before.
  *
  * @generated from message onceward.v1.RetentionCandidate.LateRepeats
@@ -1856,7 +1856,7 @@ export type RetentionCandidate_LateRepeats = Message<"onceward.v1.RetentionCandi
   perMonth: number;
 
   /**
-   * The interval of their true number in the observed days, per 30 days. Of repeats that were recognised, the lateness is
+   * The interval of their true number in the observed days, per 30 days. Of duplicates that were recognised, the lateness is
    * known to a tenth. Later ones are estimated from a sample of keys.
    *
    * @generated from field: double per_month_low = 2;
@@ -1892,7 +1892,7 @@ export type RetentionCandidate_LateRepeats = Message<"onceward.v1.RetentionCandi
   claims: bigint;
 
   /**
-   * The long-term number of late repeats in a million claims is below this. The repeats of one day count as one event.
+   * The long-term number of late duplicates in a million claims is below this. The duplicates of one day count as one event.
    *
    * @generated from field: double max_per_million = 7;
    */
@@ -2079,14 +2079,14 @@ export type KeyEvidence = Message<"onceward.v1.KeyEvidence"> & {
    * - "other_key_after_hours", of sampled claims: fingerprints whose next claim came after 1 to 24 hours.
    * - "other_counter_within_15_minutes", of sampled claims: fingerprints that came again within 15 minutes under a key that differs
    *   in the digit at its end.
-   * - "same_key_within_15_minutes", of all claims: repeats of a key within 15 minutes.
-   * - "same_key", of all claims: repeats of a key.
+   * - "same_key_within_15_minutes", of all claims: duplicates of a key within 15 minutes.
+   * - "same_key", of all claims: duplicates of a key.
    * - "epoch_in_key", of some first claims: keys that contain a Unix time within a minute of the claim's.
    * - "attempt_in_key", of some first claims: keys that end with "retry", "attempt" or "try", and a number.
    * - "random_uuid", of some first claims: keys that contain a UUID of version 4.
    * - "uuid_made_at_claim", of some first claims: keys that contain a UUID of version 1 or 7 made within a second of the claim.
    * - "without_fingerprint", of some first claims.
-   * - "repeats_after_expiry", of all repeats, as estimated from a sample of keys: those that came after the end of their record.
+   * - "repeats_after_expiry", of all duplicates, as estimated from a sample of keys: those that came after the end of their record.
    *
    * @generated from field: string measure = 1;
    */
@@ -2232,7 +2232,7 @@ export const KeyDefect = {
   NO_FINGERPRINTS: 5,
 
   /**
-   * Repeats come after the end of their record.
+   * Duplicates come after the end of their record.
    *
    * @generated from enum value: KEY_DEFECT_REPEATS_AFTER_EXPIRY = 6;
    */
@@ -2550,10 +2550,10 @@ export const TenantAdminService: GenService<{
     output: typeof GetUsageNowResponseSchema;
   },
   /**
-   * Returns what the claims of the last 90 days say about a namespace's key retention: how many repeats would have come too
+   * Returns what the claims of the last 90 days say about a namespace's key retention: how many duplicates would have come too
    * late with other retentions, and which retention is long enough.
    *
-   * Every interval and bound holds with a confidence of 95 %. Nothing is extrapolated: repeats that come later than the service
+   * Every interval and bound holds with a confidence of 95 %. Nothing is extrapolated: duplicates that come later than the service
    * could see are in no number.
    *
    * Errors: INVALID_REQUEST.

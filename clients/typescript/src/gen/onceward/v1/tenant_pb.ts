@@ -776,7 +776,7 @@ export type UsageHour = Message<"onceward.v1.UsageHour"> & {
   swept: bigint;
 
   /**
-   * How long after the first claim of their key repeats arrived: the buckets that are not empty, and the last one. Hours of
+   * How long after the first claim of their key duplicates arrived: the buckets that are not empty, and the last one. Hours of
    * earlier versions of the server have other buckets.
    *
    * @generated from field: repeated onceward.v1.LatenessBucket repeat_lateness = 13;
