@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, onTestFinished, test } from "vitest";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { runStatements } from "../helpers/database/statement-runner.ts";
 import { describeWithPrograms } from "../helpers/deploy/programs.ts";
+import { startPrometheus } from "../helpers/deploy/prometheus.ts";
 import { ALERT_TIMEOUT_MS, type Rehearsal, startRehearsal } from "../helpers/deploy/rehearsal.ts";
 import { freePort } from "../helpers/redis/redis.ts";
 import { type ServerProcess, startServerProcess } from "../helpers/servers/server-process.ts";
@@ -98,6 +99,33 @@ describeWithPrograms(["prometheus"], "one Prometheus of two installations", () =
       await rehearsal.untilOnly("onceward-redis-a", "OncewardRedisBypassed");
       await rehearsal.untilOnly("onceward-redis-b");
     });
+  });
+});
+
+describeWithPrograms(["prometheus"], "with the alerts' own times", () => {
+  test("Postgres down for 20 s pages nobody, although the alert waits for its time", TEST, async () => {
+    const database = await createTestDatabase();
+    const prometheus = await startPrometheus({});
+    const replica = await startServerProcess(database.url, {});
+    onTestFinished(async () => {
+      await replica.end();
+      await prometheus.stop();
+      await database.drop();
+    });
+    const job = "onceward-failover";
+    await prometheus.setTargets({ [job]: [replica] });
+    const samples = (state: string) =>
+      prometheus.query(`count_over_time(ALERTS{job="${job}", alertstate="${state}"}[10m])`);
+    const away = () => prometheus.query(`onceward_degraded{job="${job}", reason="database_away"}`);
+    const patience = { timeout: ALERT_TIMEOUT_MS, interval: 250 };
+
+    await expect.poll(away, patience).toEqual([0]);
+    await acceptConnections(database, false);
+    // Rules are evaluated every second; the replica notices within a heartbeat, 3 s.
+    await expect.poll(async () => (await samples("pending"))[0], patience).toBeGreaterThanOrEqual(15);
+    await acceptConnections(database, true);
+    await expect.poll(away, patience).toEqual([0]);
+    expect(await samples("firing")).toEqual([]);
   });
 });
 
