@@ -185,7 +185,7 @@ const ISOLATION = { isolate: false };
  * is four times oversubscribed.
  */
 const BOUNDS = {
-  testTimeout: 90_000,
+  testTimeout: 240_000,
   hookTimeout: 120_000,
   expect: { poll: { timeout: 30_000, interval: 20 } },
 };

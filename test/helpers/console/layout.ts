@@ -10,9 +10,11 @@ interface Observed {
 export function observeShifts(): void {
   const shifts: string[] = [];
   (globalThis as Observed).oncewardShifts = shifts;
+  // A hundredth of the screen that moved by a hundredth of its height. The function has to be whole: it runs in the page.
+  const SMALLEST_SHIFT = 0.0001;
   const observer = new PerformanceObserver((list) => {
     for (const entry of list.getEntries() as unknown as readonly LayoutShift[]) {
-      if (entry.hadRecentInput) continue;
+      if (entry.hadRecentInput || entry.value < SMALLEST_SHIFT) continue;
       const moved = entry.sources.map(({ node }) =>
         node instanceof Element ? node.outerHTML.slice(0, 120) : "?",
       );
