@@ -13,7 +13,7 @@ export function parseConfig(text: string): readonly Endpoint[] {
     throw new UsageError(`The configuration must have at most ${MAX_CONFIG_BYTES} bytes.`);
   const { endpoints, ...others } = members(parsed(text));
   const [other] = Object.keys(others);
-  if (other !== undefined) throw new UsageError(`${other}: is no member of the configuration`);
+  if (other !== undefined) throw new UsageError(`${other}: is not a member of the configuration`);
   if (!Array.isArray(endpoints) || endpoints.length === 0 || endpoints.length > MAX_ENDPOINTS)
     throw new UsageError(`endpoints: must be a list of 1 to ${MAX_ENDPOINTS} endpoints`);
   return endpoints.map((endpoint, index) => {

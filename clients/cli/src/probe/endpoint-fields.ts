@@ -62,7 +62,7 @@ export const headers: Read<Readonly<Record<string, string>>> = (value) =>
   Object.fromEntries(
     Object.entries(members(value)).map(([name, content]) => {
       if (!/^[\w!#$%&'*+.^`|~-]{1,128}$/.test(name))
-        throw new UsageError(`has a name that is no header's: ${name}`);
+        throw new UsageError(`has a name that is not a header's: ${name}`);
       return [name, text(4096)(content)];
     }),
   );

@@ -70,7 +70,7 @@ export function readEndpoint(value: unknown): Endpoint {
   const given = members(value);
   const read = Object.entries(given).map(([name, member]) => {
     const reader = Object.hasOwn(READERS, name) ? READERS[name as keyof Endpoint] : undefined;
-    if (reader === undefined) throw new UsageError(`${name}: is no member of an endpoint`);
+    if (reader === undefined) throw new UsageError(`${name}: is not a member of an endpoint`);
     try {
       return [name, reader(member)];
     } catch (error) {

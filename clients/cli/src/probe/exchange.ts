@@ -5,7 +5,7 @@ import type { Budget } from "./budget.ts";
 import { BoundReached } from "./budget.ts";
 import type { ProbeRequest } from "./endpoint.ts";
 
-/** A larger response is no answer. */
+/** A larger response does not count as an answer. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 /** An answer as received. */

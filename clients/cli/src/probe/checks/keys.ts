@@ -50,7 +50,7 @@ export const KEYS: readonly Check[] = [
   },
   {
     id: "key.empty",
-    fact: "An empty key is refused, or is no key: two operations with it have two effects.",
+    fact: "An empty key is refused, or does not count as a key: two operations with it have two effects.",
     async run(scene) {
       const answers = [
         await scene.send(scene.request({ key: "" })),
