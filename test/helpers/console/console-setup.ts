@@ -1,13 +1,6 @@
-import { execFile } from "node:child_process";
-import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
+import { buildConsole } from "../../../server/dev/console.ts";
 import { plantSeed, type Seed } from "./seed.ts";
-
-const run = promisify(execFile);
-const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
-/** Takes seconds on an idle machine. */
-const BUILD_TIMEOUT_MS = 180_000;
 
 /** Builds the console, and plants the traffic that its screens show, unless there is no browser. */
 export default async function setup(project: TestProject): Promise<void> {
@@ -16,13 +9,6 @@ export default async function setup(project: TestProject): Promise<void> {
   // Before: the servers that plant read the files, and a build replaces these.
   await buildConsole();
   project.provide("seed", await plantSeed(postgresUrl));
-}
-
-async function buildConsole(): Promise<void> {
-  await run("npm", ["run", "--silent", "build:console"], {
-    cwd: ROOT,
-    timeout: BUILD_TIMEOUT_MS,
-  });
 }
 
 declare module "vitest" {
