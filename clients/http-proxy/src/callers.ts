@@ -58,7 +58,7 @@ function byToken(config: Extract<CallerConfig, { jwt: unknown }>["jwt"]): Identi
       });
       const value = payload[claim];
       if (typeof value === "string" && value !== "") return known(hashed(`${issuer}\n${value}`));
-      return refused(401, `The token's claim ${claim} is no text.`);
+      return refused(401, `The token's claim ${claim} is not a text.`);
     } catch (error) {
       if (error instanceof KeysUnavailable || error instanceof errors.JWKSTimeout)
         return refused(503, "The keys of the token's issuer are unavailable.");
