@@ -39,8 +39,9 @@ export async function exportTenant(host: Host): Promise<void> {
     throughPgBouncer: config.ONCEWARD_PGBOUNCER,
   });
   try {
-    const { id } = await startMove(pool, name);
-    const moving = await untilRefused(pool, id, host);
+    const move = await startMove(pool, name);
+    const { id } = move.tenant;
+    const moving = await untilRefused(pool, move, host);
     let lines = 0;
     const write = async (line: MovedLine) => await host.write(`${JSON.stringify(line)}\n`);
     await write(await firstLine(pool, config, name, moving));
@@ -59,15 +60,20 @@ export async function exportTenant(host: Host): Promise<void> {
 }
 
 const POLL_MS = 500;
-/** As the watch of the database's clock: a clock that is slewed, and a statement that takes long, are no move. */
-const CLOCK_TOLERANCE_MS = 1000;
+
+/** A tenant that is marked as moving. */
+interface Move {
+  readonly tenant: TenantResource;
+  /** Whether an export before this one marked it. */
+  readonly wasMoving: boolean;
+}
 
 /** Marks the tenant as moving, with an audit event, unless it is marked. @throws CommandError if there is no such tenant. */
-async function startMove(pool: Pool, name: string): Promise<TenantResource> {
+async function startMove(pool: Pool, name: string): Promise<Move> {
   return await pool.transaction(async (transaction) => {
     const was = await lockTenant(transaction, name);
     if (was === undefined || was.state === "DELETING") throw new CommandError(`There is no tenant ${name}.`);
-    if (was.state === "MOVING") return was;
+    if (was.state === "MOVING") return { tenant: was, wasMoving: true };
     const change = {
       tenant: was,
       actor: "onceward-server",
@@ -77,33 +83,30 @@ async function startMove(pool: Pool, name: string): Promise<TenantResource> {
     const details = { denial: undefined, reason: "", requestId: randomUUID(), calls: 1 };
     const states = { before: { state: was.state }, after: { state: "MOVING" } };
     await insertAuditEvents(transaction, [{ ...change, ...details, ...states }]);
-    return await updateTenant(transaction, { ...was, state: "MOVING" });
+    return { tenant: await updateTenant(transaction, { ...was, state: "MOVING" }), wasMoving: false };
   });
 }
 
 /**
- * Waits until every replica refuses the tenant's calls, by the database's clock. A move of that clock during the wait does
- * not count as time that has passed: a replica would still grant claims that the export lacks.
+ * Waits until every replica refuses the tenant's calls. This process' own clock counts the wait, since a database clock that is
+ * set ahead would end it while a replica still grants claims that the export lacks. Only the time before this export, of a tenant
+ * that was moving already, is the database's.
  *
  * @throws CommandError if a record job of the tenant is unfinished: it would be lost; if the tenant is resumed.
  */
-async function untilRefused(pool: Pool, tenantId: number, host: Host): Promise<MovingTenant> {
+async function untilRefused(pool: Pool, { tenant, wasMoving }: Move, host: Host): Promise<MovingTenant> {
+  const startedAtMs = performance.now();
   host.report(
     `Waiting for at most ${POLICY_SETTLES_MS / 1000} s until every replica refuses the tenant's calls.`,
   );
-  let moving = await findMovingTenant(pool, tenantId);
-  /** How far the clock was set ahead since the wait began. */
-  let clockMovedMs = 0;
+  let moving = await findMovingTenant(pool, tenant.id);
+  const waitMs = POLICY_SETTLES_MS - (wasMoving ? Math.max(moving.refusedForMs, 0) : 0);
   for (;;) {
-    const leftMs = POLICY_SETTLES_MS - (moving.refusedForMs - clockMovedMs);
-    if (leftMs <= 0) break;
     if (moving.since === "") throw new CommandError(RESUMED);
-    const lookedAtMs = performance.now();
-    const before = moving;
+    const leftMs = waitMs - (performance.now() - startedAtMs);
+    if (leftMs <= 0) break;
     await pause(Math.min(leftMs, POLL_MS));
-    moving = await findMovingTenant(pool, tenantId);
-    const movedMs = moving.refusedForMs - before.refusedForMs - (performance.now() - lookedAtMs);
-    if (moving.since === before.since && movedMs > CLOCK_TOLERANCE_MS) clockMovedMs += movedMs;
+    moving = await findMovingTenant(pool, tenant.id);
   }
   if (moving.unfinishedJobs > 0) {
     throw new CommandError(
