@@ -21,6 +21,8 @@ export interface CallHead {
   readonly sessionCookie: string | undefined;
   /** Whether the caller has left already. */
   readonly cancelled: boolean;
+  /** Aborts when the caller leaves. */
+  readonly signal: AbortSignal;
 }
 
 export interface CallObserverOptions {

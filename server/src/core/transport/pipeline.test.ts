@@ -107,6 +107,21 @@ test("refused streams take the same turns as refused calls", async () => {
   expect(answered.indexOf(2)).toBeLessThanOrEqual(8);
 });
 
+test("a refused call whose caller leaves waits for no turn, and leaves its place to others", async () => {
+  const { answer, call, answered, callsInFlight } = startPipeline();
+  call(1, 8);
+  const leaving = new AbortController();
+  const incoming = { ...incomingCall(1, "1"), signal: leaving.signal };
+  const left = Promise.allSettled(Array.from({ length: 8 }, () => answer(ROUTE, incoming, () => undefined)));
+  call(1, 8);
+  leaving.abort();
+  let turns = 0;
+  for (; callsInFlight() > 0; turns++) await nextTurn();
+  await left;
+  // As if those who left had never called.
+  expect([turns, answered.length]).toEqual([2, 16]);
+});
+
 test("16,384 credentials are looked up at once; the next call is refused", async () => {
   const { answer } = startPipeline({ authenticate: () => new Promise(() => {}) });
   const lookUp = () => answer(ROUTE, incomingCall(1, ""), () => undefined);

@@ -16,7 +16,7 @@ import {
 } from "./observed-call.ts";
 import { type ReceivedMessage, readMessage } from "./read-message.ts";
 import type { Route } from "./route.ts";
-import { createTurnShares } from "./turn-shares.ts";
+import { createTurnShares, type TurnShares } from "./turn-shares.ts";
 
 /** A call as a transport hands it to the pipeline. */
 export interface IncomingCall extends CallHead {
@@ -29,8 +29,6 @@ export interface IncomingCall extends CallHead {
    * @throws Refusal; ProtocolError if the bytes are not a message of the transport's protocol.
    */
   receive(principal: Principal): Answer<ReceivedMessage>;
-  /** Aborts when the caller leaves. */
-  readonly signal: AbortSignal;
 }
 
 /** The steps that all calls go through, over every transport. */
@@ -108,9 +106,9 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     return beforeTimeout(deadline, lookup).then((principal) => authorize(principal, observed));
   }
 
-  /** Returns the error that the caller may see, when it is its party's turn. */
+  /** Returns the error that the caller may see, when it is its party's turn; at once if the caller leaves. */
   async function refusalInTurn(error: unknown, observed: ObservedCall, head: CallHead) {
-    await new Promise<void>((resolve) => refusals.run(partyOf(observed, head), resolve));
+    await turnOf(refusals, partyOf(observed, head), head);
     return observed.failed(error);
   }
 
@@ -194,6 +192,26 @@ function createInFlightBytes() {
     answer.then(end, end);
     return answer;
   };
+}
+
+/** Resolves when it is the party's turn; at once when the caller leaves, so that nothing waits for nobody. */
+function turnOf<Party>(shares: TurnShares<Party>, party: Party, head: CallHead): Promise<void> {
+  return new Promise((resolve) => {
+    let signal: AbortSignal | undefined;
+    const end = () => {
+      signal?.removeEventListener("abort", leave);
+      resolve();
+    };
+    const drop = shares.run(party, end);
+    const leave = () => {
+      drop?.();
+      end();
+    };
+    if (drop === undefined) return;
+    signal = head.signal;
+    if (signal.aborted) leave();
+    else signal.addEventListener("abort", leave);
+  });
 }
 
 /** Returns the party that refusals are counted for: the tenant, or while the caller is not known, its address. */

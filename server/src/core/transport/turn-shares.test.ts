@@ -17,6 +17,22 @@ test("a party does as many pieces of work in a turn as its share has; the rest f
   expect(done.slice(5)).toEqual(["a5", "a6"]);
 });
 
+test("work that is dropped takes no part of a turn, and what waits behind it moves up", async () => {
+  const shares = createTurnShares<string>({ maxPerTurn: 1, maxMs: Number.POSITIVE_INFINITY });
+  const done: string[] = [];
+  const run = (work: string) => shares.run("a", () => void done.push(work));
+  expect(run("a1")).toBeUndefined();
+  const drops = ["a2", "a3", "a4"].map(run);
+  drops[0]?.();
+  await nextTurn();
+  expect(done).toEqual(["a1", "a3"]);
+  drops[1]?.();
+  drops[2]?.();
+  await nextTurn();
+  run("a5");
+  expect(done).toEqual(["a1", "a3", "a5"]);
+});
+
 test("an address whose requests of a turn have taken 10 ms begins the next one in the next turn", async () => {
   let nowMs = 0;
   vi.spyOn(performance, "now").mockImplementation(() => nowMs);

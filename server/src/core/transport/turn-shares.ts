@@ -1,7 +1,11 @@
 /** Divides the turns of the event loop among parties, such as tenants or addresses. */
 export interface TurnShares<Party> {
-  /** Does the work now, or in a later turn if the party has used up its share of this one; in the order of the calls. */
-  run(party: Party, work: () => void): void;
+  /**
+   * Does the work now, or in a later turn if the party has used up its share of this one; in the order of the calls. Returns
+   * undefined, or for work that waits a function that drops it, to be called when nobody needs it any more: a party that
+   * leaves and comes back would otherwise fill the memory with work for nobody, and wait behind it.
+   */
+  run(party: Party, work: () => void): (() => void) | undefined;
 }
 
 /** What a party may do in a turn. */
@@ -22,16 +26,21 @@ export function createAddressShares(): TurnShares<string> {
   return createTurnShares({ maxPerTurn: MAX_REQUESTS_PER_TURN, maxMs: MAX_MS_PER_TURN });
 }
 
+/** Work that waits: an object of its own, so that it can be dropped. */
+interface Waiting {
+  readonly work: () => void;
+}
+
 /** What a party has done in this turn. */
 interface Used {
   count: number;
   ms: number;
 }
 
-/** Returns equal shares of each turn. Work that waits is kept: its caller bounds how much there can be. */
+/** Returns equal shares of each turn. Work that waits is kept until it is dropped: its caller bounds how much there can be. */
 export function createTurnShares<Party>({ maxPerTurn, maxMs }: TurnShare): TurnShares<Party> {
   const used = new Map<Party, Used>();
-  const deferred = new Map<Party, (() => void)[]>();
+  const deferred = new Map<Party, Set<Waiting>>();
   let isScheduled = false;
 
   const isUsedUp = ({ count, ms }: Used) => count >= maxPerTurn || ms >= maxMs;
@@ -48,13 +57,13 @@ export function createTurnShares<Party>({ maxPerTurn, maxMs }: TurnShare): TurnS
     for (const [party, works] of [...deferred]) {
       schedule();
       const share = shareOf(party);
-      while (!isUsedUp(share)) {
+      for (const next of works) {
+        if (isUsedUp(share)) break;
         // Taken before it begins: work that throws is not begun again.
-        const work = works.shift();
-        if (work === undefined) break;
-        doNow(share, work);
+        works.delete(next);
+        doNow(share, next.work);
       }
-      if (works.length === 0) deferred.delete(party);
+      if (works.size === 0) deferred.delete(party);
     }
   }
 
@@ -74,14 +83,19 @@ export function createTurnShares<Party>({ maxPerTurn, maxMs }: TurnShare): TurnS
   return {
     run(party, work) {
       schedule();
-      const works = deferred.get(party);
-      if (works !== undefined) {
-        works.push(work);
-        return;
+      let works = deferred.get(party);
+      if (works === undefined) {
+        const share = shareOf(party);
+        if (!isUsedUp(share)) {
+          doNow(share, work);
+          return undefined;
+        }
+        works = new Set();
+        deferred.set(party, works);
       }
-      const share = shareOf(party);
-      if (isUsedUp(share)) deferred.set(party, [work]);
-      else doNow(share, work);
+      const waiting = { work };
+      const waitingOnes = works.add(waiting);
+      return () => waitingOnes.delete(waiting);
     },
   };
 }

@@ -143,6 +143,12 @@ class KeyHead implements CallHead {
   }
 
   get cancelled(): boolean {
-    return this.#request.destroyed && !this.#request.complete;
+    return this.#request.socket.destroyed;
+  }
+
+  get signal(): AbortSignal {
+    const controller = new AbortController();
+    this.#request.socket.once("close", () => controller.abort());
+    return controller.signal;
   }
 }

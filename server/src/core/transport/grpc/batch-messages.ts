@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import { create, type DescMessage, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { DurationSchema, durationMs } from "@bufbuild/protobuf/wkt";
@@ -9,11 +8,11 @@ import {
 } from "../../../gen/onceward/v1/idempotency_pb.ts";
 import { batchItemError } from "../../claims/batch-errors.ts";
 import { MAX_BATCH_ITEMS } from "../../domain/limits.ts";
-import { FailedCall, ProtocolError } from "../errors.ts";
+import { FailedCall, ProtocolError, REQUEST_ID_HEADER } from "../errors.ts";
 import type { IncomingCall } from "../pipeline.ts";
 import { MAX_TIMEOUT_MS, type ReceivedMessage } from "../read-message.ts";
 import { binaryScannerOf } from "../scan-binary.ts";
-import { asRefusal, frameMessage, StreamHead } from "./protocol.ts";
+import { asRefusal, frameMessage, type StreamHead } from "./protocol.ts";
 
 /** The fields of a BatchStreamRequest other than its items. */
 export interface Envelope {
@@ -94,28 +93,32 @@ export function frameRefusal(id: number, failure: unknown): Buffer {
 }
 
 /** One message of a BatchStream, as a call of Batch. */
-export class IncomingBatch extends StreamHead implements IncomingCall {
+export class IncomingBatch implements IncomingCall {
+  readonly #head: StreamHead;
   readonly #message: Buffer;
   readonly timeoutMs: number | undefined;
   readonly #traceparent: string | undefined;
 
-  constructor(
-    stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
-    peer: string | undefined,
-    message: Buffer,
-    { timeoutMs, traceparent }: Envelope,
-  ) {
-    super(stream, headers, peer);
+  /** @param head That of the stream, which its messages share. */
+  constructor(head: StreamHead, message: Buffer, { timeoutMs, traceparent }: Envelope) {
+    this.#head = head;
     this.#message = message;
     this.timeoutMs = timeoutMs;
     this.#traceparent = traceparent;
   }
 
-  override header(name: string): string | undefined {
-    // Those of the stream are the trace context of whichever call opened it.
+  header(name: string): string | undefined {
+    // Those of the stream are the request id and the trace context of whichever call opened it.
     if (name === "traceparent") return this.#traceparent;
-    return name === "tracestate" ? undefined : super.header(name);
+    return name === "tracestate" || name === REQUEST_ID_HEADER ? undefined : this.#head.header(name);
+  }
+
+  get peer(): string | undefined {
+    return this.#head.peer;
+  }
+
+  get sessionCookie(): undefined {
+    return this.#head.sessionCookie;
   }
 
   /** Returns the BatchStreamRequest. Its other fields are skipped as a BatchRequest's unknown fields are. */
@@ -123,7 +126,11 @@ export class IncomingBatch extends StreamHead implements IncomingCall {
     return { bytes: this.#message, format: "binary", compression: undefined };
   }
 
+  get cancelled(): boolean {
+    return this.#head.cancelled;
+  }
+
   get signal(): AbortSignal {
-    throw new Error("no operation of a batch waits for its caller to leave");
+    return this.#head.signal;
   }
 }

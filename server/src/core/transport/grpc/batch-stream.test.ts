@@ -10,7 +10,7 @@ import {
 import { createInboundBudget, createOutboundBudget, createOutboundTotal } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 import type { Route } from "../route.ts";
-import { createBatchStreams } from "./batch-stream.ts";
+import { type BatchConnection, createBatchStreams } from "./batch-stream.ts";
 import { frameMessage } from "./protocol.ts";
 
 const TIMEOUT_MS = 10_000;
@@ -58,12 +58,16 @@ class FakeStream extends EventEmitter {
   }
 }
 
+function beginNow(begin: () => void): undefined {
+  begin();
+}
+
 /** Opens a stream on a connection with an outbound budget; resolves when its credential is verified. */
 async function open(maxUnflushedBytes = 1000): Promise<FakeStream> {
   return (await openOn(maxUnflushedBytes)).stream;
 }
 
-async function openOn(maxUnflushedBytes: number, inTurn = (begin: () => void) => begin()) {
+async function openOn(maxUnflushedBytes: number, inTurn: BatchConnection["inTurn"] = beginNow) {
   const routes = [{ method: IdempotencyService.method.batch } as unknown as Route];
   const stream = new FakeStream();
   const outbound = createOutboundBudget(maxUnflushedBytes, createOutboundTotal());
@@ -105,19 +109,23 @@ test("a stream that has been ended, and whose client does not end its side, is c
   expect(stream.close).toHaveBeenCalledExactlyOnceWith(constants.NGHTTP2_CANCEL);
 });
 
-test("a batch begins in a turn of its connection's address, unless its stream has been closed by then", async () => {
+test("a batch begins in a turn of its connection's address; until then, no other of its stream is taken", async () => {
   const begins: (() => void)[] = [];
-  const { stream } = await openOn(1000, (begin) => void begins.push(begin));
+  const drop = vi.fn();
+  const { stream } = await openOn(1000, (begin) => {
+    begins.push(begin);
+    return drop;
+  });
   const answered = vi.spyOn(pipeline, "answer");
   onTestFinished(() => answered.mockRestore());
   send(stream);
   send(stream);
-  expect(answered).not.toHaveBeenCalled();
+  expect([answered.mock.calls.length, begins.length]).toEqual([0, 1]);
   begins[0]?.();
-  expect(answered).toHaveBeenCalledTimes(1);
+  expect([answered.mock.calls.length, begins.length]).toEqual([1, 2]);
+  expect(drop).not.toHaveBeenCalled();
   stream.close();
-  begins[1]?.();
-  expect(answered).toHaveBeenCalledTimes(1);
+  expect(drop).toHaveBeenCalledTimes(1);
 });
 
 test("with 16 batches in progress, no more is read until one is answered", async () => {

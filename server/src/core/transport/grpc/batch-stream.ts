@@ -36,7 +36,7 @@ const MAX_IDLE_MS = 30_000;
 const LEAVE_MS = 1000;
 
 /** What the BatchStreams of a connection share. */
-type BatchConnection = Pick<GrpcConnection, "inbound" | "outbound" | "peer" | "inTurn">;
+export type BatchConnection = Pick<GrpcConnection, "inbound" | "outbound" | "peer" | "inTurn">;
 
 interface BatchStreamSettings {
   /** The route of Batch. */
@@ -52,7 +52,7 @@ interface BatchStreamSettings {
  */
 class BatchStream {
   readonly #stream: ServerHttp2Stream;
-  readonly #headers: IncomingHttpHeaders;
+  readonly #head: StreamHead;
   readonly #connection: BatchConnection;
   readonly #settings: BatchStreamSettings;
   readonly #messages = createMessageSplitter(MAX_FRAMED_BYTES);
@@ -64,6 +64,8 @@ class BatchStream {
   #inFlightBytes = 0;
   /** The memory that is reserved for a partial message; a promise while its sender waits for it. */
   #reservation: Release | Promise<Release> | undefined;
+  /** Drops the batch that waits for its address' turn; undefined if none does. */
+  #dropWaiting: (() => void) | undefined;
   /** The status with which the stream ends when no batch is in flight; undefined while it accepts batches. */
   #status: GrpcStatus | undefined;
 
@@ -74,17 +76,18 @@ class BatchStream {
     settings: BatchStreamSettings,
   ) {
     this.#stream = stream;
-    this.#headers = headers;
+    this.#head = new StreamHead(stream, headers, connection.peer);
     this.#connection = connection;
     this.#settings = settings;
     this.#timer = setInterval(() => this.#endIfIdle(), settings.timeoutMs).unref();
     stream.on("close", () => {
       clearInterval(this.#timer);
       clearTimeout(this.#leaveTimer);
+      this.#dropWaiting?.();
       this.#release();
     });
     const { pipeline, route } = settings;
-    const authenticated = pipeline.authenticate(route, new StreamHead(stream, headers, connection.peer));
+    const authenticated = pipeline.authenticate(route, this.#head);
     authenticated.then((principal) => this.#listen(principal), this.#refuse);
   }
 
@@ -148,7 +151,6 @@ class BatchStream {
       while (this.#status === undefined && !this.#isBusy()) {
         const message = this.#messages.next();
         if (message === undefined) break;
-        this.#release();
         this.#answerMessage(message);
       }
     } catch (error) {
@@ -164,7 +166,8 @@ class BatchStream {
       this.#inFlight >= MAX_IN_FLIGHT ||
       this.#inFlightBytes >= MAX_MESSAGE_BYTES ||
       this.#stream.writableLength >= MAX_MESSAGE_BYTES ||
-      this.#reservation instanceof Promise
+      this.#reservation instanceof Promise ||
+      this.#dropWaiting !== undefined
     );
   }
 
@@ -176,8 +179,12 @@ class BatchStream {
     this.#activeAtMs = performance.now();
     this.#inFlight++;
     this.#inFlightBytes += message.byteLength;
-    const batch = new IncomingBatch(this.#stream, this.#headers, this.#connection.peer, message, envelope);
-    this.#connection.inTurn(() => {
+    const batch = new IncomingBatch(this.#head, message, envelope);
+    // While a batch waits, its memory stays reserved, and nothing more is read.
+    this.#dropWaiting = this.#connection.inTurn(() => {
+      const hasWaited = this.#dropWaiting !== undefined;
+      this.#dropWaiting = undefined;
+      this.#release();
       if (isClosed(this.#stream)) return;
       pipeline
         .answer(route, batch, (reply) =>
@@ -188,6 +195,7 @@ class BatchStream {
           (error: unknown) => this.#write(message, frameRefusal(id, error)),
         )
         .catch(this.#refuse);
+      if (hasWaited) this.#answerMessages();
     });
   }
 

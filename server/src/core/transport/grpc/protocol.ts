@@ -104,11 +104,12 @@ function forget(this: ServerHttp2Stream): void {
   this.on("error", ignore);
 }
 
-/** The headers of a stream of many messages, which hold for all of them. */
+/** The headers of a stream. */
 export class StreamHead implements CallHead {
   readonly #stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
   readonly peer: string | undefined;
+  #controller: AbortController | undefined;
 
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, peer: string | undefined) {
     this.#stream = stream;
@@ -117,8 +118,7 @@ export class StreamHead implements CallHead {
   }
 
   header(name: string): string | undefined {
-    // The pipeline gives each message its own request id.
-    return name === REQUEST_ID_HEADER ? undefined : firstOf(this.#headers[name]);
+    return firstOf(this.#headers[name]);
   }
 
   /** Browsers do not speak native gRPC. */
@@ -128,6 +128,17 @@ export class StreamHead implements CallHead {
 
   get cancelled(): boolean {
     return isClosed(this.#stream);
+  }
+
+  /** Created when it is used: few calls wait for anything but the database. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      const controller = new AbortController();
+      if (this.cancelled) controller.abort();
+      else this.#stream.once("close", () => controller.abort());
+      this.#controller = controller;
+    }
+    return this.#controller.signal;
   }
 }
 

@@ -109,9 +109,10 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       forgetWhenClosed(stream);
       const path = headers[":path"] ?? "";
       const answer = isGrpcCall(headers) ? (answers.get(path) ?? refuseOtherPath) : refuseOtherProtocol;
-      shared.inTurn(() => {
+      const drop = shared.inTurn(() => {
         if (!isClosed(stream)) answer(stream, headers, connection);
       });
+      if (drop !== undefined) stream.once("close", drop);
     });
     // The connection's TLS handshake was in progress when the server began to drain.
     if (draining) lifecycle.drain();

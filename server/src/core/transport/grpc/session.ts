@@ -13,8 +13,11 @@ export interface GrpcConnection {
   readonly replies: ConnectionInboundBudget;
   /** The address of the other end. */
   readonly peer: string | undefined;
-  /** Begins a request in this turn of the event loop, or in a later one if others of the address took this one. */
-  readonly inTurn: (begin: () => void) => void;
+  /**
+   * Begins a request in this turn of the event loop, or in a later one if others of the address took this one: then it returns
+   * a function that drops the request.
+   */
+  readonly inTurn: (begin: () => void) => (() => void) | undefined;
 }
 
 /** The times of a session, in milliseconds. */

@@ -12,13 +12,13 @@ import {
   createMessageReader,
   endWithStatus,
   failureStatus,
-  firstOf,
   frameMessage,
   GRPC_HEADERS,
   grpcStatus,
   isClosed,
   MAX_FRAMED_BYTES,
   OK,
+  StreamHead,
 } from "./protocol.ts";
 import type { GrpcConnection } from "./session.ts";
 
@@ -74,12 +74,10 @@ function sendOk(this: ServerHttp2Stream): void {
   this.sendTrailers(OK);
 }
 
-class IncomingGrpcCall implements IncomingCall {
+class IncomingGrpcCall extends StreamHead implements IncomingCall {
   readonly #stream: ServerHttp2Stream;
-  readonly #headers: IncomingHttpHeaders;
   readonly #route: Route;
   readonly #connection: GrpcConnection;
-  #controller: AbortController | undefined;
 
   constructor(
     stream: ServerHttp2Stream,
@@ -87,23 +85,10 @@ class IncomingGrpcCall implements IncomingCall {
     route: Route,
     connection: GrpcConnection,
   ) {
+    super(stream, headers, connection.peer);
     this.#stream = stream;
-    this.#headers = headers;
     this.#route = route;
     this.#connection = connection;
-  }
-
-  /** Browsers do not speak native gRPC. */
-  get sessionCookie(): undefined {
-    return undefined;
-  }
-
-  get peer(): string | undefined {
-    return this.#connection.peer;
-  }
-
-  header(name: string): string | undefined {
-    return firstOf(this.#headers[name]);
   }
 
   get timeoutMs(): number | undefined {
@@ -121,20 +106,5 @@ class IncomingGrpcCall implements IncomingCall {
     const { message, compressed } = reader.end();
     const compression = compressed ? grpcCompression(this.header("grpc-encoding")) : undefined;
     return { bytes: message, format: "binary", compression };
-  }
-
-  get cancelled(): boolean {
-    return isClosed(this.#stream);
-  }
-
-  /** Created when it is used: few calls wait for anything but the database. */
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      const controller = new AbortController();
-      if (this.cancelled) controller.abort();
-      else this.#stream.once("close", () => controller.abort());
-      this.#controller = controller;
-    }
-    return this.#controller.signal;
   }
 }

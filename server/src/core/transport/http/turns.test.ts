@@ -49,6 +49,13 @@ test("a connection with more than 16 waiting requests is cut, and what follows i
   expect(answered).toHaveLength(1);
 });
 
+test("a request whose connection is cut takes no part of a later turn", async () => {
+  const sent = Array.from({ length: 140 }, () => send(connectFrom("10.0.0.1")));
+  for (const response of sent.slice(64, 128)) response.emit("close");
+  await nextTurn();
+  expect(answered).toEqual([...sent.slice(0, 64), ...sent.slice(128)]);
+});
+
 test("all connections of an address have 64 requests in a turn of the event loop; another address is not delayed", async () => {
   for (let connection = 0; connection < 150; connection++) send(connectFrom("10.0.0.1"));
   expect(answered).toHaveLength(64);

@@ -30,9 +30,10 @@ export function answerInTurns(answer: RequestListener): RequestListener {
     let turns = connections.get(socket);
     if (turns === undefined) {
       const address = countedAddress(socket.remoteAddress ?? "");
-      turns = new ConnectionTurns((waiting) =>
-        peers.run(address, () => answer(waiting.request, waiting.response)),
-      );
+      turns = new ConnectionTurns((waiting) => {
+        const drop = peers.run(address, () => answer(waiting.request, waiting.response));
+        if (drop !== undefined) waiting.response.once("close", drop);
+      });
       connections.set(socket, turns);
     }
     if (!turns.add({ request, response })) socket.destroy();
