@@ -8,6 +8,7 @@ import {
   createInboundBudget,
   createOutboundTotal,
   createReplyBudget,
+  createStreamBudget,
 } from "./core/transport/memory-budgets.ts";
 import type { Pipeline } from "./core/transport/pipeline.ts";
 import type { Route } from "./core/transport/route.ts";
@@ -36,6 +37,7 @@ export function createCallersPorts(
     inboundBudget: createInboundBudget(),
     outboundTotal: createOutboundTotal(),
     replyBudget: createReplyBudget(),
+    streamBudget: createStreamBudget(),
     requestTimeoutMs: config.ONCEWARD_REQUEST_TIMEOUT,
     maxPerAddress: config.ONCEWARD_CONNECTIONS_PER_ADDRESS,
   };

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { get, type IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFailed, test } from "vitest";
 import { startBystander } from "../helpers/attacks/bystander.ts";
 import {
   floodGrpcWith,
@@ -66,6 +66,10 @@ async function processorSeconds(): Promise<number> {
 test("a replica with 512 MiB survives floods of requests whose answers nobody reads, and serves others", {
   timeout: FLOOD_MS + 120_000,
 }, async () => {
+  onTestFailed(() => {
+    // A replica that has ended says why in its last lines.
+    process.stderr.write(`${target.server.output.slice(-40).join("\n")}\n`);
+  });
   const batch = await largeBatch(target);
   const { httpPort, managementPort, grpcPort } = target.server;
   const flood = async (): Promise<readonly RawSocket[]> => {
@@ -87,9 +91,9 @@ test("a replica with 512 MiB survives floods of requests whose answers nobody re
     const written = () => sockets.reduce((bytes, { socket }) => bytes + socket.bytesWritten, 0);
     await untilStill(written, isLive);
     await bystander.served(BYSTANDER_CALLS);
-    // For minutes, on a machine that the floods' own process shares, a background statement may be late, and is logged.
-    if (FLOOD_MS === 0) await target.expectUnharmed();
     expect(target.server.alive).toBe(true);
+    // On a machine that the floods' own process shares, a background statement may be late, which is a warning.
+    expect(target.server.output.filter((line) => /^\{"level":[56]0,/.test(line))).toEqual([]);
     const rssMib = await target.server.rssMb();
     expect(rssMib).toBeLessThan(LIMIT_MIB);
     maxRssMib = Math.max(maxRssMib, rssMib);

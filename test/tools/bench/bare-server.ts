@@ -18,6 +18,7 @@ import {
   createInboundBudget,
   createOutboundTotal,
   createReplyBudget,
+  createStreamBudget,
 } from "../../../server/src/core/transport/memory-budgets.ts";
 import type { Pipeline } from "../../../server/src/core/transport/pipeline.ts";
 import { readMessage } from "../../../server/src/core/transport/read-message.ts";
@@ -134,6 +135,7 @@ const grpc = createGrpcServer({
   inboundBudget: createInboundBudget(),
   outboundTotal: createOutboundTotal(),
   replyBudget: createReplyBudget(),
+  streamBudget: createStreamBudget(),
   maxPerAddress: config.ONCEWARD_CONNECTIONS_PER_ADDRESS,
   connectionAgeMs: config.ONCEWARD_CONNECTION_AGE,
   requestTimeoutMs: config.ONCEWARD_REQUEST_TIMEOUT,

@@ -469,6 +469,12 @@ const BOUNDED: readonly Row[] = [
     "server/src/core/transport/grpc/server.test.ts",
   ],
   [
+    "of an address; of the process | 16,384; 32,768",
+    "server/src/core/transport/memory-budgets.ts",
+    "MAX_OPEN_STREAMS = 32_768",
+    "server/src/core/transport/memory-budgets.test.ts",
+  ],
+  [
     "concurrent streams of a connection; batches in progress on a stream | 2,000",
     "server/src/core/transport/grpc/server.ts",
     "MAX_CONCURRENT_STREAMS = 2000",

@@ -12,6 +12,7 @@ import {
   createOutboundBudget,
   createOutboundTotal,
   createReplyBudget,
+  createStreamBudget,
   outboundOfGrpcConnection,
   outboundOfHttpConnection,
   reserveReply,
@@ -165,6 +166,17 @@ describe("outbound", () => {
   });
 });
 
+test("a process has so many open streams, and one address half of them; each that closes makes room", () => {
+  const budget = createStreamBudget(4);
+  const [first, second] = [budget.ofConnection("10.0.0.1"), budget.ofConnection("10.0.0.1")];
+  expect([first.opened(), second.opened(), first.opened()]).toEqual([true, true, false]);
+  const other = budget.ofConnection("10.0.0.2");
+  expect([other.opened(), other.opened(), other.opened()]).toEqual([true, true, false]);
+  expect(budget.ofConnection("10.0.0.3").opened()).toBe(false);
+  second.closed();
+  expect([first.opened(), first.opened()]).toEqual([true, false]);
+});
+
 test("the replies of batches that one tenant does not read leave room for another tenant", async () => {
   const batch = IdempotencyService.method.batch;
   const budget = createReplyBudget({
@@ -216,4 +228,15 @@ test("by default replies have 384 MiB, and 64 batches of a process, 32 of a tena
     }
     expectFull(budget.ofConnection(), next);
   }
+});
+
+test("by default a process has 32,768 open streams, in proportion to the memory", () => {
+  const budget = createStreamBudget();
+  const connections = [1, 2, 3].map((each) => budget.ofConnection(`10.0.0.${each}`));
+  const opened = connections.map((connection) => {
+    let count = 0;
+    while (connection.opened()) count++;
+    return count;
+  });
+  expect(opened).toEqual([16_384 * BUDGET_SHARE, 16_384 * BUDGET_SHARE, 0]);
 });

@@ -189,6 +189,56 @@ function overloaded(): Refusal {
 }
 
 /**
+ * The memory of a process for open streams of gRPC, which each take some kilobytes from their headers on: without a budget,
+ * connections that open as many as HTTP/2 lets them would fill it with calls that wait for their turn.
+ */
+export interface StreamBudget {
+  /** Returns the part of a connection from this address. */
+  ofConnection(address: string): ConnectionStreams;
+}
+
+export interface ConnectionStreams {
+  /** Counts a stream as open; returns false, and counts nothing, if too many are open. */
+  opened(): boolean;
+  readonly closed: () => void;
+  /** To be called once, when the connection has ended. */
+  readonly end: () => void;
+}
+
+/** With 1 GiB of memory or more. Half of them may come from one address, such as a balancer's. */
+const MAX_OPEN_STREAMS = 32_768;
+
+/** Creates a budget of open streams. */
+export function createStreamBudget(maxStreams = MAX_OPEN_STREAMS * BUDGET_SHARE): StreamBudget {
+  const maxOfAddress = maxStreams / 2;
+  const addresses = new Map<string, { streams: number; connections: number }>();
+  let open = 0;
+  return {
+    ofConnection(address) {
+      const own = addresses.get(address) ?? { streams: 0, connections: 0 };
+      addresses.set(address, own);
+      own.connections++;
+      return {
+        opened() {
+          if (open >= maxStreams || own.streams >= maxOfAddress) return false;
+          open++;
+          own.streams++;
+          return true;
+        },
+        closed: () => {
+          open--;
+          own.streams--;
+        },
+        end: () => {
+          own.connections--;
+          if (own.connections === 0) addresses.delete(address);
+        },
+      };
+    },
+  };
+}
+
+/**
  * The memory of one connection for reply bytes that are not flushed to it yet, because its peer does not read
  * them.
  */

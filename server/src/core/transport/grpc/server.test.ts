@@ -8,13 +8,20 @@ import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { FailedCall } from "../errors.ts";
-import { createInboundBudget, createOutboundTotal, createReplyBudget } from "../memory-budgets.ts";
+import {
+  createInboundBudget,
+  createOutboundTotal,
+  createReplyBudget,
+  createStreamBudget,
+} from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 import { routesOf } from "../route.ts";
 import { frameMessage } from "./protocol.ts";
 import { createGrpcServer } from "./server.ts";
 
 const REQUEST_TIMEOUT_MS = 1000;
+/** Of all addresses; one may have half of them. */
+const MAX_OPEN_STREAMS = 2000;
 const CHECK = "/grpc.health.v1.Health/Check";
 const CLAIM = "/onceward.v1.IdempotencyService/Claim";
 const WATCH = "/grpc.health.v1.Health/Watch";
@@ -45,6 +52,7 @@ beforeEach(async () => {
     inboundBudget: createInboundBudget(),
     outboundTotal: createOutboundTotal(),
     replyBudget: createReplyBudget(),
+    streamBudget: createStreamBudget(MAX_OPEN_STREAMS),
     connectionAgeMs: 60_000,
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
     maxPerAddress: 10,
@@ -94,6 +102,18 @@ async function call(path: string, message: Buffer, headers: IncomingHttpHeaders 
 test("a connection has 2,000 concurrent streams", async () => {
   if (session.remoteSettings.maxConcurrentStreams !== 2000) await once(session, "remoteSettings");
   expect(session.remoteSettings.maxConcurrentStreams).toBe(2000);
+});
+
+test("a stream beyond the budget is refused as one of which nothing was done, until another one closes", async () => {
+  const answered = vi.spyOn(pipeline, "answer").mockReturnValue(new Promise(() => {}));
+  onTestFinished(() => answered.mockRestore());
+  const streams = Array.from({ length: MAX_OPEN_STREAMS / 2 }, () => open(CLAIM).on("error", () => {}));
+  await expect.poll(() => answered.mock.calls.length).toBe(streams.length);
+  await expect(call(CHECK, frameMessage(REQUEST))).rejects.toThrow("NGHTTP2_REFUSED_STREAM");
+  streams[0]?.close(http2.constants.NGHTTP2_CANCEL);
+  await expect
+    .poll(() => call(CHECK, frameMessage(REQUEST)).catch(String))
+    .toMatchObject({ message: SERVING });
 });
 
 test("64 calls of all connections of an address begin in a turn of the event loop, and another address waits for no more", async () => {

@@ -1,4 +1,9 @@
-import { type IncomingHttpHeaders, performServerHandshake, type ServerHttp2Stream } from "node:http2";
+import {
+  constants,
+  type IncomingHttpHeaders,
+  performServerHandshake,
+  type ServerHttp2Stream,
+} from "node:http2";
 import { createServer, type Server, type Socket } from "node:net";
 import { createServer as createSecureServer } from "node:tls";
 import type { DescService } from "@bufbuild/protobuf";
@@ -8,7 +13,12 @@ import { ServerReflection } from "../../../gen/grpc/reflection/v1/reflection_pb.
 import { ServerReflection as ServerReflectionAlpha } from "../../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
 import { type AddressLimit, countedAddress, createPort, type Port } from "../connections.ts";
-import { type InboundBudget, type OutboundTotal, outboundOfGrpcConnection } from "../memory-budgets.ts";
+import {
+  type InboundBudget,
+  type OutboundTotal,
+  outboundOfGrpcConnection,
+  type StreamBudget,
+} from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 import { pathOf, type Route } from "../route.ts";
 import type { Tls } from "../tls.ts";
@@ -34,6 +44,7 @@ export interface GrpcServerOptions extends AddressLimit {
   readonly inboundBudget: InboundBudget;
   readonly outboundTotal: OutboundTotal;
   readonly replyBudget: InboundBudget;
+  readonly streamBudget: StreamBudget;
   /** The age at which a connection gets a GOAWAY, ±10 %, so that load spreads to new replicas. */
   readonly connectionAgeMs: number;
   /** The longest time that a request may take to arrive. */
@@ -99,14 +110,24 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       watches: new Set<ServerHttp2Stream>(),
       reflections: new Set<ServerHttp2Stream>(),
     };
+    const streams = options.streamBudget.ofConnection(address);
     const lifecycle = new SessionLifecycle(session, socket, sessionTimes, batchStreams.leave);
     lifecycles.add(lifecycle);
-    session.once("close", () => lifecycles.delete(lifecycle));
+    session.once("close", () => {
+      lifecycles.delete(lifecycle);
+      streams.end();
+    });
     // Node closes the session of an error, and its streams.
     session.on("error", () => {});
     session.on("stream", (stream, headers) => {
-      lifecycle.streamOpened(stream);
       forgetWhenClosed(stream);
+      if (!streams.opened()) {
+        // Says that nothing was done of the call (RFC 9113, section 8.7), and takes no answer that a peer could leave unread.
+        stream.close(constants.NGHTTP2_REFUSED_STREAM);
+        return;
+      }
+      stream.on("close", streams.closed);
+      lifecycle.streamOpened(stream);
       const path = headers[":path"] ?? "";
       const answer = isGrpcCall(headers) ? (answers.get(path) ?? refuseOtherPath) : refuseOtherProtocol;
       const drop = shared.inTurn(() => {
