@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -38,7 +38,10 @@ await writeTextPages();
 /** Adds each page as Markdown, and `llms.txt`, which lists them, for readers that are programs: llmstxt.org. */
 async function writeTextPages(): Promise<void> {
   const dist = join(SITE, "dist");
-  for (const { slug } of pages) await cp(join(STAGE, `${slug}.md`), join(dist, `${slug}.md`));
+  for (const { slug } of pages) {
+    const text = await readFile(join(STAGE, `${slug}.md`), "utf8");
+    await writeFile(join(dist, `${slug}.md`), linkToText(text));
+  }
   const lists = GROUPS.map(({ title, pages: listed }) =>
     [
       `## ${title}`,
@@ -49,4 +52,13 @@ async function writeTextPages(): Promise<void> {
   const about =
     "> Idempotency as a service: ask before a side effect, report afterwards, and it happens once.";
   await writeFile(join(dist, "llms.txt"), `${["# Onceward", about, ...lists].join("\n\n")}\n`);
+}
+
+/** Returns a page whose links lead to the other pages as Markdown, and whose links and pictures are below the base. */
+function linkToText(text: string): string {
+  const slugs = new Set(pages.map(({ slug }) => slug));
+  return text.replace(
+    /(\]\(|src(?:set)?=")\/([^)#"\s]*)/g,
+    (_, before: string, path: string) => `${before}${base}${path}${slugs.has(path) ? ".md" : ""}`,
+  );
 }

@@ -22,15 +22,22 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 let server: Server;
+/** The folder of the web server that the site was built for, such as `/` or `/onceward/`. */
+let base: string;
+/** The address of the site's first page, without the last slash. */
 let url: string;
 /** What the server has sent, compressed as a web server would. */
 let sentBytes = 0;
 
 beforeAll(async () => {
-  await stat(join(DIST, "index.html"));
+  const [, builtFor] =
+    (await readFile(join(DIST, "index.html"), "utf8")).match(/src="([^"]*)assets\/app/) ?? [];
+  if (builtFor === undefined) throw new Error("index.html does not name its program: run npm run docs");
+  base = builtFor;
   server = createServer((request, response) => {
     const { pathname } = new URL(request.url ?? "/", "http://localhost");
-    const path = pathname === "/" ? "/index.html" : extname(pathname) === "" ? `${pathname}.html` : pathname;
+    const file = fileOf(pathname);
+    const path = file === "" ? "index.html" : extname(file) === "" ? `${file}.html` : file;
     readFile(join(DIST, path)).then(
       (body) => {
         sentBytes += extname(path) === ".png" ? body.length : gzipSync(body).length;
@@ -40,9 +47,14 @@ beforeAll(async () => {
     );
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${base.slice(0, -1)}`;
 });
 afterAll(() => server?.close());
+
+/** Returns the path within the site of a path of the server; a path outside the site's folder leads to no file. */
+function fileOf(pathname: string): string {
+  return pathname.startsWith(base) ? pathname.slice(base.length) : "outside/the/site";
+}
 
 async function open(path: string): Promise<Page> {
   const page = await (await openContext({ colorScheme: "light" })).newPage();
@@ -55,8 +67,18 @@ describe("the pages for programs", () => {
   test("llms.txt lists every page, which is there as Markdown", async () => {
     const list = await readFile(join(DIST, "llms.txt"), "utf8");
     for (const { slug } of PAGES) {
-      expect(list).toContain(`(/${slug}.md)`);
+      expect(list).toContain(`(${base}${slug}.md)`);
       expect(await readFile(join(DIST, `${slug}.md`), "utf8")).toMatch(/^# /m);
+    }
+  });
+
+  test("their links and pictures lead to files of the site", async () => {
+    for (const { slug } of PAGES) {
+      const text = await readFile(join(DIST, `${slug}.md`), "utf8");
+      for (const [, target = ""] of text.matchAll(/(?:\]\(|src(?:set)?=")(\/[^)#"\s]*)/g)) {
+        expect(extname(target), `${slug}.md: ${target}`).not.toBe("");
+        await stat(join(DIST, fileOf(target)));
+      }
     }
   });
 });
