@@ -74,7 +74,7 @@ async function removePolicy(
   await deleteNamespace(transaction, own.id, name);
   await forgetKeys(transaction, own.id, name);
   const job = mayBeLive
-    ? await newRecordJob(transaction, admission, tenant, {
+    ? await newRecordJob(transaction, { admission, databaseClock }, tenant, {
         namespace: name,
         work: { kind: "FORGET" },
         delayMs: 0,
