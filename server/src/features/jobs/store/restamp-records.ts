@@ -174,7 +174,7 @@ export async function nextNamespace(
   return row?.namespace;
 }
 
-/** Rows that are examined for a live record: some milliseconds, under the tenant's lock. */
+/** Rows that are examined for a live record: some milliseconds. */
 export const MAX_EXAMINED_FOR_LIFE = 1000;
 
 const findLiveRecord = {
