@@ -20,6 +20,7 @@ import { checkNameAndReason, lockKeptTenant, lockTenantByName } from "./tenant-r
 export function createTenantStateHandlers({
   pool,
   changes,
+  databaseClock,
 }: OperatorOptions): OperatorRpcs<"suspendTenant" | "resumeTenant" | "deleteTenant"> {
   async function changeState(
     action: string,
@@ -66,12 +67,11 @@ export function createTenantStateHandlers({
         checkEtag(request.etag, tenantEtag(was));
         await revokeApiKeys(transaction, was.id);
         // The job is delayed because the tenant can still claim until every replica refuses it.
-        const job = await insertRecordJob(transaction, {
-          tenantId: was.id,
-          namespace: undefined,
-          work: { kind: "DELETE" },
-          delayMs: POLICY_SETTLES_MS,
-        });
+        const job = await insertRecordJob(
+          transaction,
+          { tenantId: was.id, namespace: undefined, work: { kind: "DELETE" }, delayMs: POLICY_SETTLES_MS },
+          databaseClock.latestMs(),
+        );
         await recordChange(transaction, call, {
           action: "DeleteTenant",
           target: `tenant ${was.name}`,

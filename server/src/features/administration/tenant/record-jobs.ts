@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import type { Admission } from "../../../core/admission/admission.ts";
 import type { Call } from "../../../core/calls/call.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
@@ -80,12 +79,12 @@ export function createRecordJobHandlers({
  */
 export async function newRecordJob(
   transaction: Runner,
-  admission: Pick<Admission, "admitRecordJob">,
+  { admission, databaseClock }: Pick<TenantAdminOptions, "admission" | "databaseClock">,
   tenant: TenantResource,
   job: Omit<NewRecordJob, "tenantId">,
 ): Promise<RecordJob> {
   admission.admitRecordJob(tenant, await countUnfinishedJobsOf(transaction, tenant.id));
-  return insertRecordJob(transaction, { ...job, tenantId: tenant.id });
+  return insertRecordJob(transaction, { ...job, tenantId: tenant.id }, databaseClock.latestMs());
 }
 
 function tenantIdOf({ principal }: Call): number {

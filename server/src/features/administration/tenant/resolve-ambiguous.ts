@@ -76,7 +76,7 @@ export function createResolveAmbiguousHandlers({
       const job = await pool
         .of(call)
         .transaction((transaction) =>
-          startJob(transaction, call, { admission, encryption, command, matching, which }),
+          startJob(transaction, call, { admission, databaseClock, encryption, command, matching, which }),
         );
       return create(ResolveAmbiguousRecordsResponseSchema, { ...reply, job: recordJobMessage(job) });
     },
@@ -169,7 +169,7 @@ function checkCount(expected: bigint, matching: number, isLowerBound: boolean): 
   );
 }
 
-interface Start extends Pick<TenantAdminOptions, "admission" | "encryption"> {
+interface Start extends Pick<TenantAdminOptions, "admission" | "databaseClock" | "encryption"> {
   readonly command: Command;
   readonly matching: number;
   readonly which: AmbiguousFilter;
@@ -179,7 +179,7 @@ interface Start extends Pick<TenantAdminOptions, "admission" | "encryption"> {
 async function startJob(
   transaction: Runner,
   call: Call,
-  { admission, encryption, command, matching, which }: Start,
+  { admission, databaseClock, encryption, command, matching, which }: Start,
 ): Promise<RecordJob> {
   const { tenant, range, resolution, reason } = command;
   const { namespace } = range;
@@ -187,7 +187,7 @@ async function startJob(
   const locked = await lockOwnTenant(transaction, tenant);
   const { actor } = call.principal;
   const audit = { tenantName: tenant.name, actor, requestId: call.requestId, target, reason };
-  const job = await newRecordJob(transaction, admission, locked, {
+  const job = await newRecordJob(transaction, { admission, databaseClock }, locked, {
     namespace,
     work: { kind: "RESOLVE", which, matching, audit },
     resolution: writeJobResolution(resolution, tenant.id, encryption),

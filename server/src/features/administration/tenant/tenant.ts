@@ -25,6 +25,7 @@ export function createTenantHandlers({
   pool,
   changes: listener,
   admission,
+  databaseClock,
 }: TenantAdminOptions): TenantAdminRpcs<"getTenant" | "updateTenant"> {
   return {
     async getTenant(_request, call) {
@@ -49,7 +50,7 @@ export function createTenantHandlers({
         const becomes = await updateTenant(transaction, asked);
         const changes = request.applyToExisting && (await changesFrom(transaction, was, becomes));
         const job = changes
-          ? await newRecordJob(transaction, admission, was, {
+          ? await newRecordJob(transaction, { admission, databaseClock }, was, {
               namespace: undefined,
               work: { kind: "RESTAMP", changes },
               delayMs: POLICY_SETTLES_MS,

@@ -26,7 +26,11 @@ export function createUpdateNamespace({
   pool,
   changes: listener,
   admission,
-}: Pick<TenantAdminOptions, "pool" | "changes" | "admission">): TenantAdminRpcs<"updateNamespace"> {
+  databaseClock,
+}: Pick<
+  TenantAdminOptions,
+  "pool" | "changes" | "admission" | "databaseClock"
+>): TenantAdminRpcs<"updateNamespace"> {
   return {
     async updateNamespace(request, call) {
       const name = request.namespace?.name ?? "";
@@ -36,7 +40,7 @@ export function createUpdateNamespace({
       const { tenant, becomes, changes, job } = await pool
         .of(call)
         .transaction((transaction) =>
-          changePolicy(transaction, call, { admission, own, name, request, update }),
+          changePolicy(transaction, call, { admission, databaseClock, own, name, request, update }),
         );
       listener.tenantChanged(own.id);
       const effect = request.validateOnly
@@ -51,8 +55,7 @@ export function createUpdateNamespace({
   };
 }
 
-interface PolicyChange {
-  readonly admission: TenantAdminOptions["admission"];
+interface PolicyChange extends Pick<TenantAdminOptions, "admission" | "databaseClock"> {
   readonly own: Tenant;
   readonly name: string;
   readonly request: UpdateNamespaceRequest;
@@ -71,7 +74,7 @@ interface ChangedPolicy {
 async function changePolicy(
   transaction: Runner,
   call: Call,
-  { admission, own, name, request, update }: PolicyChange,
+  { admission, databaseClock, own, name, request, update }: PolicyChange,
 ): Promise<ChangedPolicy> {
   const tenant = await lockOwnTenant(transaction, own);
   const was = await findNamespaceResource(transaction, own.id, name);
@@ -95,7 +98,7 @@ async function changePolicy(
 
   const becomes = await putNamespace(transaction, { tenantId: own.id, name, policy });
   const job = request.applyToExisting
-    ? await newRecordJob(transaction, admission, tenant, {
+    ? await newRecordJob(transaction, { admission, databaseClock }, tenant, {
         namespace: name,
         work: { kind: "RESTAMP", changes },
         delayMs: POLICY_SETTLES_MS,
