@@ -7,7 +7,7 @@ import {
 } from "../../../gen/onceward/v1/operator_pb.ts";
 import { apiKeyMessage, listApiKeyMessages, parseOperatorKeyTerms } from "../api-key-messages.ts";
 import { endApiKey, makeApiKey } from "../new-api-key.ts";
-import type { OperatorOptions, OperatorRpcs } from "./options.ts";
+import type { OperatorOptions, OperatorRpcs } from "../services.ts";
 
 /** Returns the RPCs for operators' API keys. */
 export function createOperatorKeyHandlers({

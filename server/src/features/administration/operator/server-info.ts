@@ -14,7 +14,7 @@ import {
 import { VERSION } from "../../../version.ts";
 import { listAuditEvents } from "../audit-lists.ts";
 import { pageSize, replyPage } from "../pages.ts";
-import type { OperatorOptions, OperatorRpcs } from "./options.ts";
+import type { OperatorOptions, OperatorRpcs } from "../services.ts";
 import { checkName } from "./tenant-requests.ts";
 
 const UNREACHABLE = "database_away";

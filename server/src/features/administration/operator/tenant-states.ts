@@ -12,8 +12,8 @@ import {
 } from "../../../gen/onceward/v1/operator_pb.ts";
 import { insertRecordJob } from "../../jobs/store/record-jobs.ts";
 import { recordChange } from "../audited-change.ts";
+import type { OperatorOptions, OperatorRpcs } from "../services.ts";
 import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
-import type { OperatorOptions, OperatorRpcs } from "./options.ts";
 import { checkNameAndReason, lockKeptTenant, lockTenantByName } from "./tenant-requests.ts";
 
 /** Returns the RPCs that suspend a tenant, resume it, and delete it. */

@@ -34,8 +34,8 @@ import {
   parseLimits,
   parsePolicy,
 } from "../policy-messages.ts";
+import type { OperatorOptions, OperatorRpcs } from "../services.ts";
 import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
-import type { OperatorOptions, OperatorRpcs } from "./options.ts";
 import { checkName, limitsSnapshot, lockChangeableTenant, tenantNotFound } from "./tenant-requests.ts";
 
 /** Returns the RPCs that create tenants, return them, and set their limits. */

@@ -7,7 +7,7 @@ import {
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { apiKeyMessage, listApiKeyMessages, parseApiKeyTerms } from "../api-key-messages.ts";
 import { endApiKey, makeApiKey } from "../new-api-key.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { administeredTenant, lockOwnTenant } from "./own-tenant.ts";
 
 /** Returns the RPCs for a tenant's API keys. */

@@ -11,9 +11,9 @@ import {
 import type { RecordJob } from "../../jobs/record-job.ts";
 import { mayHaveLiveRecords } from "../../jobs/store/restamp-records.ts";
 import { recordChange } from "../audited-change.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { deleteNamespace, findNamespaceResource } from "../store/namespaces.ts";
 import { checkEtag, namespaceEtag, recordJobMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { lockOwnTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
 import { policySnapshot } from "./policy-update.ts";
 import { newRecordJob } from "./record-jobs.ts";

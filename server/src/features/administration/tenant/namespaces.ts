@@ -7,9 +7,9 @@ import {
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { NamespaceSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
 import { pageSize, replyPage } from "../pages.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { findNamespaceResource, listNamespaceResources } from "../store/namespaces.ts";
 import { namespaceMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
 
 /** Returns the RPCs that read namespaces and their policies. */

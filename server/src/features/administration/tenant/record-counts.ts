@@ -6,9 +6,9 @@ import {
   ListUndeclaredNamespacesResponseSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { pageSize, scanUntil } from "../pages.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { countRecords, type RecordCounts } from "../store/count-records.ts";
 import { findNamespacesInUse } from "../store/list-namespaces-in-use.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
 
 /** Namespaces that one statement looks at: each takes some milliseconds on Citus, which asks every shard. */

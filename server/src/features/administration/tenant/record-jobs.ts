@@ -24,8 +24,8 @@ import {
 } from "../../jobs/store/record-jobs.ts";
 import { recordChange } from "../audited-change.ts";
 import { pageSize, replyPage } from "../pages.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredTenant } from "./own-tenant.ts";
 
 /** Returns the RPCs for background changes of records. */

@@ -19,9 +19,9 @@ import {
 import { type ResolveCommand, recordToChange } from "../../jobs/resolution.ts";
 import { lockRecord, resolveRecord } from "../../jobs/store/resolve-record.ts";
 import { recordChange } from "../audited-change.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { readAttempts } from "../store/read-attempts.ts";
 import { providerLinks } from "./list-records.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { parseReason, parseResolution } from "./resolution-requests.ts";
 
 /** Returns the RPCs for one record. */

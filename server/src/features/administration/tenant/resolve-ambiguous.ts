@@ -23,8 +23,8 @@ import { type AmbiguousRange, countMatching } from "../../jobs/store/count-match
 import { writeJobResolution } from "../../jobs/store/job-resolution.ts";
 import type { AmbiguousCursor } from "../../jobs/store/list-ambiguous.ts";
 import { recordChange } from "../audited-change.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredNamespace, administeredTenant, lockOwnTenant, tenantOfNamespace } from "./own-tenant.ts";
 import { newRecordJob } from "./record-jobs.ts";
 import { parseReason, parseResolution } from "./resolution-requests.ts";

@@ -12,9 +12,9 @@ import {
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { type RetentionChanges, retentionChange } from "../../jobs/retention-change.ts";
 import { recordChange } from "../audited-change.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { listNamespaceResources } from "../store/namespaces.ts";
 import { checkEtag, recordJobMessage, tenantEtag, tenantMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredTenant, lockOwnTenant } from "./own-tenant.ts";
 import { applyPolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-update.ts";
 import { newRecordJob } from "./record-jobs.ts";

@@ -13,9 +13,9 @@ import {
 import type { RecordJob } from "../../jobs/record-job.ts";
 import { type RetentionChanges, retentionChange } from "../../jobs/retention-change.ts";
 import { recordChange } from "../audited-change.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { countNamespaces, findNamespaceResource, putNamespace } from "../store/namespaces.ts";
 import { checkEtag, namespaceEtag, namespaceMessage, recordJobMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { lockOwnTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
 import { applyPolicyUpdate, type PolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-update.ts";
 import { newRecordJob } from "./record-jobs.ts";

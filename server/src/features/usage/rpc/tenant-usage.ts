@@ -9,10 +9,10 @@ import {
   ListTenantUsageResponseSchema,
   TenantUsageSchema,
 } from "../../../gen/onceward/v1/operator_pb.ts";
-import type { OperatorOptions, OperatorRpcs } from "../../administration/operator/options.ts";
 import { checkName } from "../../administration/operator/tenant-requests.ts";
 import { pageSize, replyPage } from "../../administration/pages.ts";
 import { QUOTA_MESSAGES } from "../../administration/policy-messages.ts";
+import type { OperatorOptions, OperatorRpcs } from "../../administration/services.ts";
 import { TENANT_STATES } from "../../administration/tenant-messages.ts";
 import { attempts } from "../recent-use.ts";
 import {
