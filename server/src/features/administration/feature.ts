@@ -2,13 +2,14 @@ import { type Feature, forgetKeysOf } from "../../core/feature.ts";
 import { routesOf } from "../../core/transport/route.ts";
 import { IdentityService } from "../../gen/onceward/v1/identity_pb.ts";
 import { operatorKey, tenantKey } from "./commands/api-keys.ts";
+import { createCreateApiKey, createCreateKeysAsOperator } from "./create-api-key.ts";
 import { createIdentityService } from "./identity.ts";
-import { createOperatorKeyHandlers } from "./operator/operator-keys.ts";
+import { createListApiKeys, createListOperatorApiKeys } from "./list-api-keys.ts";
 import { createServerInfoHandlers } from "./operator/server-info.ts";
 import { createTenantStateHandlers } from "./operator/tenant-states.ts";
 import { createTenantsHandlers } from "./operator/tenants.ts";
+import { createRevokeApiKey, createRevokeOperatorApiKey } from "./revoke-api-key.ts";
 import { operatorOptions, operatorRoutes, tenantAdminOptions, tenantAdminRoutes } from "./services.ts";
-import { createApiKeyHandlers } from "./tenant/api-keys.ts";
 import { createDeleteNamespace } from "./tenant/delete-namespace.ts";
 import { createHistoryHandlers } from "./tenant/history.ts";
 import { createListRecords } from "./tenant/list-records.ts";
@@ -47,13 +48,17 @@ export const administration: Feature = {
           ...createRecordCountHandlers(options),
           ...createResolveAmbiguousHandlers(options),
           ...createRecordJobHandlers(options),
-          ...createApiKeyHandlers(options),
+          ...createCreateApiKey(options),
+          ...createListApiKeys(options),
+          ...createRevokeApiKey(options),
           ...createHistoryHandlers(options),
         }),
         ...operatorRoutes({
           ...createTenantsHandlers(ofOperators),
           ...createTenantStateHandlers(ofOperators),
-          ...createOperatorKeyHandlers(ofOperators),
+          ...createCreateKeysAsOperator(ofOperators),
+          ...createListOperatorApiKeys(ofOperators),
+          ...createRevokeOperatorApiKey(ofOperators),
           ...createServerInfoHandlers(ofOperators),
         }),
       ],

@@ -13,7 +13,6 @@ import {
   updateTenant,
 } from "../../../core/store/tenants/tenants.ts";
 import {
-  CreateTenantApiKeyResponseSchema,
   type CreateTenantRequest,
   CreateTenantResponseSchema,
   ListTenantsResponseSchema,
@@ -22,9 +21,7 @@ import {
   UpdateTenantLimitsResponseSchema,
 } from "../../../gen/onceward/v1/operator_pb.ts";
 import { TenantSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
-import { apiKeyMessage, parseApiKeyTerms } from "../api-key-messages.ts";
 import { recordChange } from "../audited-change.ts";
-import { makeApiKey } from "../new-api-key.ts";
 import { pageSize, replyPage } from "../pages.ts";
 import {
   checkBounds,
@@ -43,10 +40,7 @@ export function createTenantsHandlers({
   pool,
   pageTokens,
   changes,
-  pepper,
-}: OperatorOptions): OperatorRpcs<
-  "createTenant" | "getTenant" | "listTenants" | "updateTenantLimits" | "createTenantApiKey"
-> {
+}: OperatorOptions): OperatorRpcs<"createTenant" | "getTenant" | "listTenants" | "updateTenantLimits"> {
   return {
     async createTenant(request, call) {
       const asked = parseNewTenant(request);
@@ -105,19 +99,6 @@ export function createTenantsHandlers({
       );
       changes.tenantChanged(tenant.id);
       return create(UpdateTenantLimitsResponseSchema, { tenant: tenantMessage(tenant) });
-    },
-
-    async createTenantApiKey(request, call) {
-      const violations = new Violations();
-      checkName("tenant", request.tenant, violations);
-      const terms = parseApiKeyTerms(request.apiKey, violations);
-      violations.throwIfAny();
-      const { key, secret } = await pool.transaction(async (transaction) => {
-        const tenant = await lockChangeableTenant(transaction, request.tenant);
-        return makeApiKey(transaction, call, { action: "CreateTenantApiKey", tenant, terms, pepper });
-      });
-      changes.apiKeyChanged(key.id);
-      return create(CreateTenantApiKeyResponseSchema, { apiKey: apiKeyMessage(key), secret });
     },
   };
 }
