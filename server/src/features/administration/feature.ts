@@ -5,13 +5,16 @@ import { operatorKey, tenantKey } from "./commands/api-keys.ts";
 import { createCreateApiKey, createCreateKeysAsOperator } from "./create-api-key.ts";
 import { createIdentityService } from "./identity.ts";
 import { createListApiKeys, createListOperatorApiKeys } from "./list-api-keys.ts";
+import { createListAllEvents, createListTenantsEvents } from "./list-audit-events.ts";
+import { createCreateTenant } from "./operator/create-tenant.ts";
+import { createDeleteTenant } from "./operator/delete-tenant.ts";
+import { createReadTenants } from "./operator/read-tenants.ts";
 import { createServerInfoHandlers } from "./operator/server-info.ts";
-import { createTenantStateHandlers } from "./operator/tenant-states.ts";
-import { createTenantsHandlers } from "./operator/tenants.ts";
+import { createSuspendTenant } from "./operator/suspend-tenant.ts";
+import { createUpdateTenantLimits } from "./operator/update-tenant-limits.ts";
 import { createRevokeApiKey, createRevokeOperatorApiKey } from "./revoke-api-key.ts";
 import { operatorOptions, operatorRoutes, tenantAdminOptions, tenantAdminRoutes } from "./services.ts";
 import { createDeleteNamespace } from "./tenant/delete-namespace.ts";
-import { createHistoryHandlers } from "./tenant/history.ts";
 import { createListRecords } from "./tenant/list-records.ts";
 import { createNamespaceHandlers } from "./tenant/namespaces.ts";
 import { createRecordCountHandlers } from "./tenant/record-counts.ts";
@@ -51,14 +54,18 @@ export const administration: Feature = {
           ...createCreateApiKey(options),
           ...createListApiKeys(options),
           ...createRevokeApiKey(options),
-          ...createHistoryHandlers(options),
+          ...createListTenantsEvents(options),
         }),
         ...operatorRoutes({
-          ...createTenantsHandlers(ofOperators),
-          ...createTenantStateHandlers(ofOperators),
+          ...createReadTenants(ofOperators),
+          ...createCreateTenant(ofOperators),
+          ...createUpdateTenantLimits(ofOperators),
+          ...createSuspendTenant(ofOperators),
+          ...createDeleteTenant(ofOperators),
           ...createCreateKeysAsOperator(ofOperators),
           ...createListOperatorApiKeys(ofOperators),
           ...createRevokeOperatorApiKey(ofOperators),
+          ...createListAllEvents(ofOperators),
           ...createServerInfoHandlers(ofOperators),
         }),
       ],
