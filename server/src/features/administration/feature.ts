@@ -14,15 +14,17 @@ import { createSuspendTenant } from "./operator/suspend-tenant.ts";
 import { createUpdateTenantLimits } from "./operator/update-tenant-limits.ts";
 import { createRevokeApiKey, createRevokeOperatorApiKey } from "./revoke-api-key.ts";
 import { operatorOptions, operatorRoutes, tenantAdminOptions, tenantAdminRoutes } from "./services.ts";
+import { createCountRecords } from "./tenant/count-records.ts";
 import { createDeleteNamespace } from "./tenant/delete-namespace.ts";
+import { createGetRecord } from "./tenant/get-record.ts";
 import { createListRecords } from "./tenant/list-records.ts";
-import { createNamespaceHandlers } from "./tenant/namespaces.ts";
-import { createRecordCountHandlers } from "./tenant/record-counts.ts";
-import { createRecordJobHandlers } from "./tenant/record-jobs.ts";
-import { createRecordHandlers } from "./tenant/records.ts";
-import { createResolveAmbiguousHandlers } from "./tenant/resolve-ambiguous.ts";
-import { createTenantHandlers } from "./tenant/tenant.ts";
+import { createListUndeclaredNamespaces } from "./tenant/list-undeclared-namespaces.ts";
+import { createReadPolicies } from "./tenant/read-policies.ts";
+import { createRecordJobs } from "./tenant/record-jobs.ts";
+import { createResolveAmbiguous } from "./tenant/resolve-ambiguous.ts";
+import { createResolveRecord } from "./tenant/resolve-record.ts";
 import { createUpdateNamespace } from "./tenant/update-namespace.ts";
+import { createUpdateTenant } from "./tenant/update-tenant.ts";
 
 /** Administers tenants, namespaces, API keys and records. */
 export const administration: Feature = {
@@ -42,15 +44,17 @@ export const administration: Feature = {
       routes: [
         ...routesOf(IdentityService, undefined, createIdentityService()),
         ...tenantAdminRoutes(core.admission, {
-          ...createTenantHandlers(options),
-          ...createNamespaceHandlers(options),
+          ...createReadPolicies(options),
+          ...createUpdateTenant(options),
           ...createUpdateNamespace(options),
           ...createDeleteNamespace({ ...options, forgetKeys: forgetKeysOf(earlier) }),
+          ...createListUndeclaredNamespaces(options),
           ...createListRecords(options),
-          ...createRecordHandlers(options),
-          ...createRecordCountHandlers(options),
-          ...createResolveAmbiguousHandlers(options),
-          ...createRecordJobHandlers(options),
+          ...createCountRecords(options),
+          ...createGetRecord(options),
+          ...createResolveRecord(options),
+          ...createResolveAmbiguous(options),
+          ...createRecordJobs(options),
           ...createCreateApiKey(options),
           ...createListApiKeys(options),
           ...createRevokeApiKey(options),

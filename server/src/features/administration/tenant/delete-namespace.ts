@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call } from "../../../core/calls/call.ts";
+import { fieldsOf } from "../../../core/domain/policy.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
 import type { Tenant } from "../../../core/domain/tenant.ts";
 import type { ForgetKeys } from "../../../core/feature.ts";
@@ -15,7 +16,6 @@ import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { deleteNamespace, findNamespaceResource } from "../store/namespaces.ts";
 import { checkEtag, namespaceEtag, recordJobMessage } from "../tenant-messages.ts";
 import { lockOwnTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
-import { policySnapshot } from "./policy-update.ts";
 import { newRecordJob } from "./record-jobs.ts";
 
 interface DeleteNamespaceOptions
@@ -83,7 +83,7 @@ async function removePolicy(
   await recordChange(transaction, call, {
     action: "DeleteNamespace",
     target: `namespace ${name}`,
-    before: policySnapshot(was.policy),
+    before: fieldsOf(was.policy),
     ...(job && { after: { recordJob: String(job.id) } }),
   });
   return job;

@@ -27,7 +27,7 @@ import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
 import { administeredNamespace, administeredTenant, lockOwnTenant, tenantOfNamespace } from "./own-tenant.ts";
 import { newRecordJob } from "./record-jobs.ts";
-import { parseReason, parseResolution } from "./resolution-requests.ts";
+import { parseReason, parseResolution } from "./resolve-record.ts";
 
 /** The count stops this long before the call's deadline, so that its answer arrives in time. */
 const REPLY_MARGIN_MS = 1000;
@@ -43,7 +43,7 @@ interface Command {
 }
 
 /** Returns the RPCs that count and resolve many records. */
-export function createResolveAmbiguousHandlers({
+export function createResolveAmbiguous({
   pool,
   admission,
   databaseClock,
