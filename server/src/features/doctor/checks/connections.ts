@@ -54,7 +54,8 @@ export const connectionsCheck: Check = {
   },
 };
 
-interface ConnectionFacts {
+/** Returns whether the replicas, or one more of them, may open more connections than are accepted. */
+export function judgeConnections(facts: {
   readonly limits: ConnectionLimits;
   /** `max_connections` without those reserved for other roles. */
   readonly acceptedByServer: number;
@@ -62,10 +63,7 @@ interface ConnectionFacts {
   readonly replicas: number;
   /** The connections that a replica may open. */
   readonly ofReplica: number;
-}
-
-/** Returns whether the replicas, or one more of them, may open more connections than are accepted. */
-export function judgeConnections(facts: ConnectionFacts): readonly Observation[] {
+}): readonly Observation[] {
   const { limits, acceptedByServer, ofReplica } = facts;
   const { ofRole = Number.POSITIVE_INFINITY, ofDatabase = Number.POSITIVE_INFINITY, others } = limits;
   const free = Math.min(acceptedByServer - others, ofRole, ofDatabase);
