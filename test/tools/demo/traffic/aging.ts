@@ -1,6 +1,6 @@
 import type { Pool, Runner } from "../../../../server/src/core/store/pool.ts";
 import { sweepBatch } from "../../../../server/src/core/store/records/sweep-records.ts";
-import { createKeySampler } from "../../../../server/src/features/insight/key-sampler.ts";
+import { KeySampler } from "../../../../server/src/features/insight/key-sampler.ts";
 
 /** The times of a tenant's rows, by table. */
 const TIMES = {
@@ -110,7 +110,7 @@ async function ageAndSweep(
     );
   }
   let failure: unknown;
-  const sampler = createKeySampler({
+  const sampler = new KeySampler({
     pool: transaction,
     pepper,
     takeFirstClaims: () => ({ ids: [], atMs: [], retentionsS: [] }),

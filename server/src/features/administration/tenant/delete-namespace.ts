@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call } from "../../../core/calls/call.ts";
+import { fieldsOf } from "../../../core/domain/policy.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
 import type { Tenant } from "../../../core/domain/tenant.ts";
 import type { ForgetKeys } from "../../../core/feature.ts";
@@ -11,11 +12,10 @@ import {
 import type { RecordJob } from "../../jobs/record-job.ts";
 import { mayHaveLiveRecords } from "../../jobs/store/restamp-records.ts";
 import { recordChange } from "../audited-change.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { deleteNamespace, findNamespaceResource } from "../store/namespaces.ts";
 import { checkEtag, namespaceEtag, recordJobMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { lockOwnTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
-import { policySnapshot } from "./policy-update.ts";
 import { newRecordJob } from "./record-jobs.ts";
 
 interface DeleteNamespaceOptions
@@ -85,7 +85,7 @@ async function removePolicy(
   await recordChange(transaction, call, {
     action: "DeleteNamespace",
     target: `namespace ${name}`,
-    before: policySnapshot(was.policy),
+    before: fieldsOf(was.policy),
     ...(job && { after: { recordJob: String(job.id) } }),
   });
   return job;

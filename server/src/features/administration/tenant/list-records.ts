@@ -32,8 +32,8 @@ import {
   startOf,
 } from "../../jobs/store/list-records.ts";
 import { type Cursor, pageSize, replyPage, type Scope, scanUntil } from "../pages.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { findKey } from "../store/find-key.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
 
 /** Returns the RPC that searches records. */

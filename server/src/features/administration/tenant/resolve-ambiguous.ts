@@ -23,11 +23,11 @@ import { type AmbiguousRange, countMatching } from "../../jobs/store/count-match
 import { writeJobResolution } from "../../jobs/store/job-resolution.ts";
 import type { AmbiguousCursor } from "../../jobs/store/list-ambiguous.ts";
 import { recordChange } from "../audited-change.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredNamespace, administeredTenant, lockOwnTenant, tenantOfNamespace } from "./own-tenant.ts";
 import { newRecordJob } from "./record-jobs.ts";
-import { parseReason, parseResolution } from "./resolution-requests.ts";
+import { parseReason, parseResolution } from "./resolve-record.ts";
 
 /** The count stops this long before the call's deadline, so that its answer arrives in time. */
 const REPLY_MARGIN_MS = 1000;
@@ -43,7 +43,7 @@ interface Command {
 }
 
 /** Returns the RPCs that count and resolve many records. */
-export function createResolveAmbiguousHandlers({
+export function createResolveAmbiguous({
   pool,
   admission,
   databaseClock,

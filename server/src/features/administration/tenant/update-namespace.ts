@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call } from "../../../core/calls/call.ts";
-import { resolvePolicy } from "../../../core/domain/policy.ts";
+import { fieldsOf, resolvePolicy } from "../../../core/domain/policy.ts";
 import { MAX_DECLARED_NAMESPACES } from "../../../core/domain/quotas.ts";
 import { POLICY_SETTLES_MS } from "../../../core/domain/statement-times.ts";
 import type { NamespaceResource, Tenant, TenantResource } from "../../../core/domain/tenant.ts";
@@ -13,13 +13,12 @@ import {
 import type { RecordJob } from "../../jobs/record-job.ts";
 import { type RetentionChanges, retentionChange } from "../../jobs/retention-change.ts";
 import { recordChange } from "../audited-change.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { countNamespaces, findNamespaceResource, putNamespace } from "../store/namespaces.ts";
 import { checkEtag, namespaceEtag, namespaceMessage, recordJobMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { lockOwnTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
-import { applyPolicyUpdate, type PolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-update.ts";
+import { applyPolicyUpdate, type PolicyUpdate, parsePolicyUpdate, retentionEffect } from "./policy-update.ts";
 import { newRecordJob } from "./record-jobs.ts";
-import { retentionEffect } from "./retention-effect.ts";
 
 /** Returns the RPC that declares a namespace, or changes its policy. */
 export function createUpdateNamespace({
@@ -107,8 +106,8 @@ async function changePolicy(
   await recordChange(transaction, call, {
     action: "UpdateNamespace",
     target: `namespace ${name}`,
-    ...(was && { before: policySnapshot(was.policy) }),
-    after: { ...policySnapshot(becomes.policy), ...(job && { recordJob: String(job.id) }) },
+    ...(was && { before: fieldsOf(was.policy) }),
+    after: { ...fieldsOf(becomes.policy), ...(job && { recordJob: String(job.id) }) },
   });
   return { tenant, becomes, changes, job };
 }

@@ -11,7 +11,7 @@ import {
   KeyQualitySchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { pageSize, replyPage } from "../../administration/pages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/tenant/options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/services.ts";
 import { administeredNamespace, administeredTenant } from "../../administration/tenant/own-tenant.ts";
 import { createKeyHashes, type KeyHashes } from "../domain/key-hashes.ts";
 import { type Finding, judgeKeys, type SuspicionKind } from "../domain/key-quality.ts";

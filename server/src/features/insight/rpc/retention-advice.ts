@@ -11,8 +11,8 @@ import {
   type RetentionCandidate,
   RetentionCandidateSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/services.ts";
 import { findNamespaceResource } from "../../administration/store/namespaces.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/tenant/options.ts";
 import { administeredNamespace } from "../../administration/tenant/own-tenant.ts";
 import {
   type Advice,

@@ -9,7 +9,7 @@ import {
   type UsageNow,
   UsageNowSchema,
 } from "../../../gen/onceward/v1/tenant_pb.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/tenant/options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/services.ts";
 import { administeredNamespace, administeredTenant } from "../../administration/tenant/own-tenant.ts";
 import { latencyQuantileMs, RECENT_COUNTERS, type RecentCounts } from "../recent-use.ts";
 import {

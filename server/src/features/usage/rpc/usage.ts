@@ -14,7 +14,7 @@ import {
   UsageHourSchema,
 } from "../../../gen/onceward/v1/tenant_pb.ts";
 import { pageSize, replyPage, scanUntil } from "../../administration/pages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/tenant/options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/services.ts";
 import { administeredNamespace, administeredTenant } from "../../administration/tenant/own-tenant.ts";
 import { LAST_LATENESS_BUCKET, type LatenessCounts, latenessLimitMs } from "../lateness.ts";
 import { readUsage, type UsageHourRow } from "../store/usage.ts";

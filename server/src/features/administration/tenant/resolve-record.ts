@@ -1,63 +1,39 @@
 import { create } from "@bufbuild/protobuf";
 import { loadPolicies } from "../../../core/calls/authority.ts";
 import type { Call } from "../../../core/calls/call.ts";
-import { parseLookup, parsing } from "../../../core/claims/messages.ts";
-import { attemptsOf } from "../../../core/domain/attempt.ts";
-import { onlyValue } from "../../../core/domain/operation.ts";
+import { parsing } from "../../../core/claims/messages.ts";
+import { MAX_REASON_BYTES } from "../../../core/domain/limits.ts";
+import type { Policy } from "../../../core/domain/policy.ts";
 import { type LiveRecord, recordName } from "../../../core/domain/record.ts";
 import { createRecordTarget } from "../../../core/domain/record-target.ts";
-import { Refusal } from "../../../core/domain/refusal.ts";
-import { attemptMessage, recordMessage } from "../../../core/messages/record-messages.ts";
+import { digestResult } from "../../../core/domain/result-digest.ts";
+import { recordMessage } from "../../../core/messages/record-messages.ts";
+import { checkResultSize, parseResult } from "../../../core/messages/result-requests.ts";
+import type { Violations } from "../../../core/messages/violations.ts";
 import { withResult } from "../../../core/store/records/large-results.ts";
 import { withoutValues } from "../../../core/store/records/record-row.ts";
 import type { Snapshot } from "../../../core/store/tenants/audit-events.ts";
 import {
-  GetRecordResponseSchema,
   type ResolveRecordRequest,
   ResolveRecordResponseSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
-import { type ResolveCommand, recordToChange } from "../../jobs/resolution.ts";
+import { type Resolution, type ResolveCommand, recordToChange } from "../../jobs/resolution.ts";
 import { lockRecord, resolveRecord } from "../../jobs/store/resolve-record.ts";
 import { recordChange } from "../audited-change.ts";
-import { readAttempts } from "../store/read-attempts.ts";
-import { providerLinks } from "./list-records.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
-import { parseReason, parseResolution } from "./resolution-requests.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 
-/** Returns the RPCs for one record. */
-export function createRecordHandlers({
+/** Returns the RPC that resolves one record, whoever holds it. */
+export function createResolveRecord({
   pool,
-  records,
   changes,
   encryption,
   databaseClock,
   pepper,
   onSettled,
-}: TenantAdminOptions): TenantAdminRpcs<"getRecord" | "resolveRecord"> {
+}: TenantAdminOptions): TenantAdminRpcs<"resolveRecord"> {
   const recordTarget = createRecordTarget(pepper);
 
   return {
-    async getRecord(request, call) {
-      const id = parseLookup(request, call.principal);
-      const record = onlyValue(await records.read([id], call));
-      if (record === undefined) {
-        throw new Refusal(
-          "RECORD_NOT_FOUND",
-          "There is no such record: the key was never claimed, or its retention has ended.",
-          { metadata: { audit_target: recordTarget(id) } },
-        );
-      }
-      // Read after the record, so that no attempt is missing that ended before the record was read.
-      const attempts = attemptsOf(record, await readAttempts(pool.of(call), id));
-      const providerLink = (await providerLinks([id.namespace], call)).get(id.namespace);
-      return create(GetRecordResponseSchema, {
-        record: recordMessage(record),
-        attempts: attempts.map(attemptMessage),
-        auditTarget: recordTarget(id),
-        ...(providerLink && { providerLink }),
-      });
-    },
-
     async resolveRecord(request, call) {
       await loadPolicies([request.namespace], call);
       const command = parseResolve(request, call);
@@ -93,6 +69,35 @@ function parseResolve(request: ResolveRecordRequest, { principal }: Call): Resol
   if (fencingToken < 0n) violations.add("fencing_token", "must be a token that Claim returned, or 0");
   const resolution = parseResolution(request.resolution, policy, violations);
   return { id, resolution, reason, fencingToken: fencingToken === 0n ? undefined : fencingToken };
+}
+
+/** Adds a violation unless the administrator gave a reason. */
+export function parseReason(reason: string, violations: Violations): void {
+  violations.prose("reason", reason, { maxBytes: MAX_REASON_BYTES });
+  if (reason.trim() === "") violations.add("reason", "is required");
+}
+
+/** Parses how to resolve. @throws Refusal INVALID_REQUEST with every violation so far; RESULT_TOO_LARGE. */
+export function parseResolution(
+  resolution: ResolveRecordRequest["resolution"],
+  policy: Policy,
+  violations: Violations,
+): Resolution {
+  if (resolution.case === undefined) violations.add("resolution", "must be forget, release or complete");
+  const result =
+    resolution.case === "complete"
+      ? parseResult("complete.result", resolution.value.result, violations)
+      : undefined;
+  violations.throwIfAny();
+  switch (resolution.case) {
+    case "forget":
+    case "release":
+      return { kind: resolution.case };
+    default:
+      if (result === undefined) throw new Error("a missing result is not a violation");
+      checkResultSize(result, policy);
+      return { kind: "complete", result, resultDigest: digestResult(result) };
+  }
 }
 
 /** Returns the record with the payload of the request where the database did not return the result's payload. */

@@ -1,19 +1,51 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { timestamp, type Violations } from "../../core/messages/violations.ts";
+import { timestamp, Violations } from "../../core/messages/violations.ts";
 import type { Runner } from "../../core/store/pool.ts";
+import { OperatorServiceListAuditEventsResponseSchema } from "../../gen/onceward/v1/operator_pb.ts";
+import { ListAuditEventsResponseSchema } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import {
   AuditEvent_Outcome,
   type AuditEvent as AuditEventMessage,
   AuditEventSchema,
 } from "../../gen/onceward/v1/tenant_pb.ts";
+import { checkName } from "./operator/tenant-requests.ts";
 import { type PageTokens, pageSize, replyPage, scanUntil } from "./pages.ts";
+import type { OperatorOptions, OperatorRpcs, TenantAdminOptions, TenantAdminRpcs } from "./services.ts";
 import {
   type EventCursor,
   type EventFilter,
   findAuditEvents,
   type StoredAuditEvent,
 } from "./store/list-audit-events.ts";
+import { administeredTenant } from "./tenant/own-tenant.ts";
+
+/** Returns the RPC for audit events of the caller's tenant, without those of an earlier tenant of the same name. */
+export function createListTenantsEvents({
+  pool,
+  pageTokens,
+}: TenantAdminOptions): TenantAdminRpcs<"listAuditEvents"> {
+  return {
+    async listAuditEvents(request, call) {
+      const { id } = administeredTenant(call);
+      const page = await listEvents({ runner: pool.of(call), pageTokens }, id, request, new Violations());
+      return create(ListAuditEventsResponseSchema, page);
+    },
+  };
+}
+
+/** Returns the RPC for audit events of all tenants, or of those of one name. */
+export function createListAllEvents({ pool, pageTokens }: OperatorOptions): OperatorRpcs<"listAuditEvents"> {
+  return {
+    async listAuditEvents(request) {
+      const violations = new Violations();
+      if (request.tenant !== "") checkName("tenant", request.tenant, violations);
+      const tenant = request.tenant || undefined;
+      const page = await listEvents({ runner: pool, pageTokens }, tenant, request, violations);
+      return create(OperatorServiceListAuditEventsResponseSchema, page);
+    },
+  };
+}
 
 /** The fields that the requests of both services have. */
 interface ListRequest {
@@ -25,12 +57,6 @@ interface ListRequest {
   readonly actor: string;
   readonly target: string;
   readonly outcome: AuditEvent_Outcome;
-}
-
-/** The fields that the responses of both services have. */
-interface ListResponse {
-  readonly events: AuditEventMessage[];
-  readonly nextPageToken: string;
 }
 
 /** Longer than every RPC's name. */
@@ -45,12 +71,12 @@ const MAX_TARGET_BYTES = 1024;
  *
  * @throws Refusal INVALID_REQUEST with every violation.
  */
-export async function listAuditEvents(
+async function listEvents(
   { runner, pageTokens }: { readonly runner: Runner; readonly pageTokens: PageTokens },
   tenant: EventFilter["tenant"],
   request: ListRequest,
   violations: Violations,
-): Promise<ListResponse> {
+): Promise<{ readonly events: AuditEventMessage[]; readonly nextPageToken: string }> {
   violations.text("action", request.action, { maxBytes: MAX_ACTION_BYTES });
   violations.text("actor", request.actor, { maxBytes: MAX_ACTOR_BYTES });
   violations.text("target", request.target, { maxBytes: MAX_TARGET_BYTES });

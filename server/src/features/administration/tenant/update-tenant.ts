@@ -1,39 +1,28 @@
 import { create } from "@bufbuild/protobuf";
-import { resolvePolicy } from "../../../core/domain/policy.ts";
-import { credentialInvalid } from "../../../core/domain/refusal.ts";
+import { fieldsOf, resolvePolicy } from "../../../core/domain/policy.ts";
 import { POLICY_SETTLES_MS } from "../../../core/domain/statement-times.ts";
 import type { NamespaceResource, TenantResource } from "../../../core/domain/tenant.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import { findTenantResource, updateTenant } from "../../../core/store/tenants/tenants.ts";
-import {
-  GetTenantResponseSchema,
-  UpdateTenantResponseSchema,
-} from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import { updateTenant } from "../../../core/store/tenants/tenants.ts";
+import { UpdateTenantResponseSchema } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { type RetentionChanges, retentionChange } from "../../jobs/retention-change.ts";
 import { recordChange } from "../audited-change.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { listNamespaceResources } from "../store/namespaces.ts";
 import { checkEtag, recordJobMessage, tenantEtag, tenantMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredTenant, lockOwnTenant } from "./own-tenant.ts";
-import { applyPolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-update.ts";
+import { applyPolicyUpdate, parsePolicyUpdate, retentionEffect } from "./policy-update.ts";
 import { newRecordJob } from "./record-jobs.ts";
-import { retentionEffect } from "./retention-effect.ts";
 
-/** Returns the RPCs for the tenant and its policy. */
-export function createTenantHandlers({
+/** Returns the RPC that changes the tenant's policy. */
+export function createUpdateTenant({
   pool,
   changes: listener,
   admission,
   databaseClock,
-}: TenantAdminOptions): TenantAdminRpcs<"getTenant" | "updateTenant"> {
+}: TenantAdminOptions): TenantAdminRpcs<"updateTenant"> {
   return {
-    async getTenant(_request, call) {
-      const tenant = await findTenantResource(pool.of(call), administeredTenant(call).id);
-      if (tenant === undefined) throw credentialInvalid();
-      return create(GetTenantResponseSchema, { tenant: tenantMessage(tenant) });
-    },
-
     async updateTenant(request, call) {
       const own = administeredTenant(call);
       const violations = new Violations();
@@ -59,8 +48,8 @@ export function createTenantHandlers({
         await recordChange(transaction, call, {
           action: "UpdateTenant",
           target: `tenant ${own.name}`,
-          before: policySnapshot(was.policy),
-          after: { ...policySnapshot(becomes.policy), ...(job && { recordJob: String(job.id) }) },
+          before: fieldsOf(was.policy),
+          after: { ...fieldsOf(becomes.policy), ...(job && { recordJob: String(job.id) }) },
         });
         return { was, becomes, job };
       });

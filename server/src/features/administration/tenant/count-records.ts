@@ -1,25 +1,18 @@
 import { create } from "@bufbuild/protobuf";
 import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
 import { timestamp, Violations } from "../../../core/messages/violations.ts";
-import {
-  CountRecordsResponseSchema,
-  ListUndeclaredNamespacesResponseSchema,
-} from "../../../gen/onceward/v1/tenant_admin_pb.ts";
-import { pageSize, scanUntil } from "../pages.ts";
+import { CountRecordsResponseSchema } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import { scanUntil } from "../pages.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { countRecords, type RecordCounts } from "../store/count-records.ts";
-import { findNamespacesInUse } from "../store/list-namespaces-in-use.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
-import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
+import { administeredNamespace } from "./own-tenant.ts";
 
-/** Namespaces that one statement looks at: each takes some milliseconds on Citus, which asks every shard. */
-const NAMESPACES_PER_LOOK = 100;
-
-/** Returns the RPCs that count a tenant's records. */
-export function createRecordCountHandlers({
+/** Returns the RPC that counts a namespace's records by their state. */
+export function createCountRecords({
   pool,
   databaseClock,
   pageTokens,
-}: TenantAdminOptions): TenantAdminRpcs<"countRecords" | "listUndeclaredNamespaces"> {
+}: TenantAdminOptions): TenantAdminRpcs<"countRecords"> {
   return {
     async countRecords({ namespace, pageToken }, call) {
       const violations = new Violations();
@@ -43,27 +36,6 @@ export function createRecordCountHandlers({
           oldestAmbiguousSince: timestamp(oldestAmbiguousSinceMs),
         }),
         ...(next !== undefined && { nextPageToken: pageTokens.write(scope, [next]) }),
-      });
-    },
-
-    async listUndeclaredNamespaces(request, call) {
-      const { id: tenantId } = administeredTenant(call);
-      const violations = new Violations();
-      const scope = [tenantId, "ListUndeclaredNamespaces"];
-      const size = pageSize(request.pageSize, violations);
-      const [afterName = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
-      violations.throwIfAny();
-
-      const { items, next } = await scanUntil(size + 1, afterName, async (after: string) => {
-        const found = await findNamespacesInUse(pool.of(call), tenantId, after, NAMESPACES_PER_LOOK);
-        const last = found.length === NAMESPACES_PER_LOOK ? found.at(-1)?.name : undefined;
-        return { items: found.flatMap(({ name, declared }) => (declared ? [] : [name])), next: last };
-      });
-      const names = items.slice(0, size);
-      const end = items.length > size ? names.at(-1) : next;
-      return create(ListUndeclaredNamespacesResponseSchema, {
-        names,
-        ...(end !== undefined && { nextPageToken: pageTokens.write(scope, [end]) }),
       });
     },
   };

@@ -1,27 +1,22 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call } from "../../../core/calls/call.ts";
-import { POLICY_SETTLES_MS } from "../../../core/domain/statement-times.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
 import { Violations } from "../../../core/messages/violations.ts";
-import { revokeApiKeys } from "../../../core/store/tenants/api-keys.ts";
 import { updateTenant } from "../../../core/store/tenants/tenants.ts";
 import {
-  DeleteTenantResponseSchema,
   ResumeTenantResponseSchema,
   SuspendTenantResponseSchema,
 } from "../../../gen/onceward/v1/operator_pb.ts";
-import { insertRecordJob } from "../../jobs/store/record-jobs.ts";
 import { recordChange } from "../audited-change.ts";
-import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
-import type { OperatorOptions, OperatorRpcs } from "./options.ts";
-import { checkNameAndReason, lockKeptTenant, lockTenantByName } from "./tenant-requests.ts";
+import type { OperatorOptions, OperatorRpcs } from "../services.ts";
+import { tenantMessage } from "../tenant-messages.ts";
+import { checkNameAndReason, lockKeptTenant } from "./tenant-requests.ts";
 
-/** Returns the RPCs that suspend a tenant, resume it, and delete it. */
-export function createTenantStateHandlers({
+/** Returns the RPCs that suspend a tenant, and resume it. */
+export function createSuspendTenant({
   pool,
   changes,
-  databaseClock,
-}: OperatorOptions): OperatorRpcs<"suspendTenant" | "resumeTenant" | "deleteTenant"> {
+}: Pick<OperatorOptions, "pool" | "changes">): OperatorRpcs<"suspendTenant" | "resumeTenant"> {
   async function changeState(
     action: string,
     state: "ACTIVE" | "SUSPENDED",
@@ -56,34 +51,6 @@ export function createTenantStateHandlers({
     async resumeTenant(request, call) {
       const tenant = await changeState("ResumeTenant", "ACTIVE", request, call);
       return create(ResumeTenantResponseSchema, { tenant: tenantMessage(tenant) });
-    },
-
-    async deleteTenant(request, call) {
-      checkNameAndReason(request);
-      const tenant = await pool.transaction(async (transaction) => {
-        const was = await lockTenantByName(transaction, request.name);
-        // A repeated call has the etag from before the deletion.
-        if (was.state === "DELETING") return was;
-        checkEtag(request.etag, tenantEtag(was));
-        await revokeApiKeys(transaction, was.id);
-        // The job is delayed because the tenant can still claim until every replica refuses it.
-        const job = await insertRecordJob(
-          transaction,
-          { tenantId: was.id, namespace: undefined, work: { kind: "DELETE" }, delayMs: POLICY_SETTLES_MS },
-          databaseClock.latestMs(),
-        );
-        await recordChange(transaction, call, {
-          action: "DeleteTenant",
-          target: `tenant ${was.name}`,
-          tenant: was,
-          reason: request.reason,
-          before: { state: was.state },
-          after: { state: "DELETING", recordJob: String(job.id) },
-        });
-        return updateTenant(transaction, { ...was, state: "DELETING" });
-      });
-      changes.tenantChanged(tenant.id);
-      return create(DeleteTenantResponseSchema, { tenant: tenantMessage(tenant) });
     },
   };
 }
