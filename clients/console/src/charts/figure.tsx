@@ -1,5 +1,6 @@
 import { type ReactNode, useId, useLayoutEffect, useRef, useState } from "react";
-import styles from "./charts.module.css";
+import styles from "../styles/charts.module.css";
+import common from "../styles/common.module.css";
 
 /** A place to draw in, in pixels. The chart is drawn again when its width changes, so that its text keeps its size. */
 export interface Frame {
@@ -54,7 +55,7 @@ export function Figure({ title, caption, legend, height, table, draw, use = "loo
     <figure className={styles.figure}>
       <figcaption>
         <strong id={id}>{title}</strong>
-        {caption !== undefined && <span className={styles.caption}> {caption}</span>}
+        {caption !== undefined && <span className={common.quiet}> {caption}</span>}
       </figcaption>
       <div ref={box} className={styles.box}>
         {/* biome-ignore lint/a11y/noSvgWithoutTitle: the figure's title labels it; <title> would also be a tooltip. */}
@@ -68,7 +69,7 @@ export function Figure({ title, caption, legend, height, table, draw, use = "loo
           {width > 0 && draw(frame)}
         </svg>
       </div>
-      {legend !== undefined && <p className={styles.legend}>{legend}</p>}
+      {legend !== undefined && <p className={`${common.note} ${styles.legend}`}>{legend}</p>}
       <details>
         <summary>The numbers as a table</summary>
         {table}

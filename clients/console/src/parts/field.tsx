@@ -1,5 +1,6 @@
 import { type ComponentProps, type ReactNode, useId } from "react";
-import styles from "./field.module.css";
+import common from "../styles/common.module.css";
+import styles from "../styles/parts.module.css";
 
 interface FieldProps {
   readonly label: string;
@@ -60,7 +61,7 @@ export function SelectField({ label, help, problem, ...select }: FieldProps & Co
 
 function FieldNote({ id, help, problem }: Pick<FieldProps, "help" | "problem"> & { readonly id: string }) {
   return (
-    <div id={`${id}-note`} className={problem === undefined ? styles.help : styles.problem}>
+    <div id={`${id}-note`} className={common.note} data-problem={problem !== undefined}>
       {problem ?? help}
     </div>
   );

@@ -1,7 +1,7 @@
 import { type FormEvent, type ReactNode, useEffect, useMemo } from "react";
 import { useLocation, useSearch } from "wouter";
 import { fixMoment } from "../format/moment.ts";
-import styles from "./filter-bar.module.css";
+import common from "../styles/common.module.css";
 import { hereWith, withParameters } from "./pages.ts";
 
 /**
@@ -25,9 +25,9 @@ export function FilterBar({ children }: { readonly children: ReactNode }) {
   return (
     <search>
       {/* The key builds the fields again when the address changes by Back or a link. */}
-      <form key={search} className={styles.bar} onSubmit={submit}>
+      <form key={search} className={common.fields} onSubmit={submit}>
         {children}
-        <div className={styles.buttons}>
+        <div className={common.row}>
           <button type="submit" data-look="plain">
             Filter
           </button>

@@ -1,8 +1,9 @@
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import { useSyncExternalStore } from "react";
 import { formatAbsolute, formatRelative } from "../format/time.ts";
+import common from "../styles/common.module.css";
+import styles from "../styles/parts.module.css";
 import { usePreference } from "./preferences.ts";
-import styles from "./time.module.css";
 
 /** Relative times are shown in whole minutes after the first one. */
 const TICK_MS = 10_000;
@@ -18,7 +19,7 @@ type TimeForm = "preferred" | "both" | "absolute";
 
 /** Shows how long ago a time was or when it comes, with the exact time and its zone as a tooltip or beside it. */
 export function Time({ at, form = "preferred" }: TimeProps) {
-  if (at === undefined) return <span className={styles.none}>-</span>;
+  if (at === undefined) return <span className={common.quiet}>-</span>;
   return <TimeText at={timestampDate(at)} form={form} />;
 }
 

@@ -1,6 +1,7 @@
 import { FormFrame } from "../form/form-frame.tsx";
 import { type Form, useForm } from "../form/use-form.ts";
 import { useNotice } from "../parts/notice.tsx";
+import styles from "../styles/policy.module.css";
 import {
   fieldOfPath,
   POLICY_DRAFTS,
@@ -8,7 +9,6 @@ import {
   readDraft,
   type SavedPolicy,
 } from "./policy-draft.ts";
-import styles from "./policy-editor.module.css";
 import {
   FIELD_NAMES,
   fieldWords,

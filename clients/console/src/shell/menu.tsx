@@ -9,7 +9,8 @@ import { readFailure } from "../session/failure.ts";
 import { useSession } from "../session/session.ts";
 import { signOut } from "../session/session-api.ts";
 import { endSession } from "../session/session-end.ts";
-import styles from "./header.module.css";
+import common from "../styles/common.module.css";
+import styles from "../styles/shell.module.css";
 
 /** The `popoverTarget` of the button that opens the menu. */
 export const MENU_ID = "menu";
@@ -79,7 +80,7 @@ function SignOutButtons({ askEverywhere }: { readonly askEverywhere: () => void 
     });
   }
   return (
-    <div className={styles.ways}>
+    <div className={common.row}>
       <button type="button" onClick={leaveHere}>
         Sign out
       </button>

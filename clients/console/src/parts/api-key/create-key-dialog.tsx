@@ -1,9 +1,9 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { type ApiKey, ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
+import common from "../../styles/common.module.css";
 import { ConfirmDialog } from "../confirm-dialog.tsx";
 import { SelectField, TextArea, TextField } from "../field.tsx";
-import styles from "./api-key.module.css";
 import { type Expiry, expiryField } from "./expiry.ts";
 import { ExpiryField } from "./expiry-field.tsx";
 import { parseNamespaces, roleWords } from "./key-state.ts";
@@ -40,7 +40,7 @@ export function CreateKeyDialog(props: CreateKeyDialogProps) {
 
   return (
     <ConfirmDialog title={title} action="Create the key" act={act} close={close}>
-      <div className={styles.fields}>
+      <div className={common.stack}>
         {lead !== undefined && <p>{lead}</p>}
         {roles.length > 1 && (
           <SelectField

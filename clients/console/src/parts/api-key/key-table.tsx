@@ -1,12 +1,13 @@
 import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { type ReactNode, useState } from "react";
 import { useSession } from "../../session/session.ts";
+import common from "../../styles/common.module.css";
+import styles from "../../styles/parts.module.css";
 import { ConfirmDialog } from "../confirm-dialog.tsx";
 import { type Column, DataTable } from "../data-table.tsx";
 import { useNotice } from "../notice.tsx";
 import { Time, useNow } from "../time.tsx";
 import { UserText } from "../user-text.tsx";
-import styles from "./api-key.module.css";
 import { KeyStateMark, LastUse } from "./key-facts.tsx";
 import { keyState, roleWords } from "./key-state.ts";
 
@@ -37,7 +38,7 @@ export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }
             cell: ({ id, label }) => (
               <>
                 <code>{id}</code>
-                {id === actor && <span className={styles.quiet}> (yours)</span>}
+                {id === actor && <span className={common.quiet}> (yours)</span>}
                 {label !== "" && (
                   <div>
                     <UserText>{label}</UserText>
@@ -56,7 +57,7 @@ export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }
               <>
                 <Time at={createdAt} form="absolute" />
                 {creatorOf?.(id) !== undefined && (
-                  <div className={styles.quiet}>
+                  <div className={common.quiet}>
                     by <UserText>{creatorOf(id) ?? ""}</UserText>
                   </div>
                 )}

@@ -27,7 +27,7 @@ import { readFailure } from "../../session/failure.ts";
 import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import { useShortcut } from "../../shell/use-shortcut.ts";
-import styles from "./ambiguous.module.css";
+import styles from "../../styles/screens.module.css";
 import { reconciliationFile } from "./answers.ts";
 import { AnswersDialog } from "./answers-dialog.tsx";
 import { FILTERS, type Filters, requestOf, useReadAll } from "./filters.ts";

@@ -6,7 +6,7 @@ import { KeyTable } from "../../parts/api-key/key-table.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { hereWith, usePageToken } from "../../parts/pages.ts";
-import styles from "./api-keys.module.css";
+import common from "../../styles/common.module.css";
 import { useCreators, useRevokeKey } from "./use-key-calls.ts";
 
 const PAGE_SIZE = 50;
@@ -41,7 +41,7 @@ export function KeyList() {
             cell: ({ role, namespaces }) => (
               <>
                 {roleWords(role)}
-                <div className={styles.quiet}>in {namespaces.join(", ") || "all namespaces"}</div>
+                <div className={common.quiet}>in {namespaces.join(", ") || "all namespaces"}</div>
               </>
             ),
           },

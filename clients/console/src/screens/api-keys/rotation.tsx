@@ -8,7 +8,7 @@ import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { hereWith } from "../../parts/pages.ts";
 import { UserText } from "../../parts/user-text.tsx";
 import { useLiveInterval } from "../../shell/live.tsx";
-import styles from "./api-keys.module.css";
+import common from "../../styles/common.module.css";
 import { RotationSteps } from "./rotation-steps.tsx";
 
 /** The API lists keys, newest first, and reads none by its id. */
@@ -48,7 +48,7 @@ export function Rotation({ id, successorId, created }: RotationProps) {
       {data !== undefined && old !== undefined && (
         <>
           <h2>Rotate key {id}</h2>
-          <p className={styles.quiet}>
+          <p className={common.quiet}>
             <Scope apiKey={old} />
           </p>
           <RotationSteps

@@ -1,6 +1,7 @@
 import { Runbook } from "../../parts/runbook.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
-import styles from "./fleet.module.css";
+import common from "../../styles/common.module.css";
+import styles from "../../styles/screens.module.css";
 import { degradedStates } from "./fleet-words.ts";
 
 interface DegradedProps {
@@ -18,12 +19,12 @@ export function Degraded({ replicas }: DegradedProps) {
     );
   }
   return (
-    <ul className={styles.degraded} aria-label="Degraded states">
+    <ul className={`${common.plain} ${styles.findings}`} aria-label="Degraded states">
       {states.map(({ state, title, meaning, runbook, replicaIds }) => (
-        <li key={state}>
+        <li key={state} className={common.card} data-edge="warning">
           <StateMark tone="attention">{title}</StateMark> <code>{state}</code>
           <p>{meaning}</p>
-          <p className={styles.quiet}>
+          <p className={common.quiet}>
             On {replicaIds.join(", ")}. <Runbook section={runbook} />
           </p>
         </li>

@@ -12,6 +12,7 @@ import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { StateMark, type StateTone } from "../../parts/state-mark.tsx";
 import { useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
+import styles from "../../styles/screens.module.css";
 import {
   type Check,
   inSentence,
@@ -24,7 +25,6 @@ import {
   useRetentionCheck,
 } from "./checks.tsx";
 import { FirstClaim } from "./first-claim.tsx";
-import styles from "./home.module.css";
 import { type Bar, RANGES, type Range, totalOf } from "./hours.ts";
 import { NowTable, nowWords } from "./now.tsx";
 import { Outcomes, OutcomesLoading } from "./outcomes.tsx";

@@ -3,7 +3,7 @@ import { linearScale } from "../../charts/scales.ts";
 import { formatCount } from "../../format/quantity.ts";
 import { formatHour, formatZone } from "../../format/time.ts";
 import { DataTable } from "../../parts/data-table.tsx";
-import styles from "./home.module.css";
+import styles from "../../styles/charts.module.css";
 import { type Bar, COUNTS, type Count, RANGES, type Range, totalOf } from "./hours.ts";
 
 const ROW_HEIGHT = 54;
@@ -76,9 +76,9 @@ function OutcomeRow({ count, bars, frame, top }: OutcomeRowProps) {
   const width = frame.width / bars.length;
   return (
     <g>
-      <text y={top + 12} className={styles.rowName}>
+      <text y={top + 12} className={styles.name}>
         {NAMES[count]}
-        <tspan className={styles.rowTotal}>
+        <tspan className={styles.label}>
           {"  "}
           {formatCount(totalOf(bars, count))}
           {most > 0 && `, at most ${formatCount(most)} a bar`}
@@ -94,7 +94,8 @@ function OutcomeRow({ count, bars, frame, top }: OutcomeRowProps) {
               width={width * (1 - BAR_GAP)}
               y={Math.min(y.toPosition(bar[count]), bottom - 1)}
               height={Math.max(1, bottom - y.toPosition(bar[count]))}
-              className={LOOK.has(count) ? styles.lookBar : styles.bar}
+              className={styles.bar}
+              data-tone={LOOK.has(count) ? "attention" : undefined}
             />
           ),
       )}
@@ -106,7 +107,7 @@ function TimeAxis({ bars, frame }: Pick<OutcomesProps, "bars"> & { readonly fram
   const width = frame.width / bars.length;
   const every = Math.ceil(bars.length / LABELS);
   return (
-    <g className={styles.hours}>
+    <g className={styles.label}>
       {bars.map(
         ({ from }, index) =>
           index % every === 0 && (

@@ -6,8 +6,8 @@ import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRecordRefresh } from "../../parts/resolution/use-record-refresh.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
+import styles from "../../styles/screens.module.css";
 import { isUnfinished, progressOf, shareOf, stateOf, titleOf } from "./job-words.ts";
-import styles from "./jobs.module.css";
 
 /** Shows a job's state. */
 export function JobState({ job }: { readonly job: RecordJob }) {

@@ -12,7 +12,8 @@ import { recordHref } from "../../parts/record-path.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
-import styles from "./key-quality.module.css";
+import styles from "../../styles/charts.module.css";
+import common from "../../styles/common.module.css";
 import { defectTitle, measureWords, placeInterval } from "./quality-words.ts";
 import { Undecided } from "./undecided.tsx";
 
@@ -20,11 +21,11 @@ import { Undecided } from "./undecided.tsx";
 export function NamespaceQuality({ quality }: { readonly quality: KeyQuality }) {
   const { namespace, claims, observedSince, suspicions, undecided } = quality;
   return (
-    <section className={styles.namespace} aria-label={namespace}>
+    <section aria-label={namespace}>
       <h2>
         <Link href={`/namespaces/${namespace}`}>{namespace}</Link>
       </h2>
-      <p className={styles.quiet}>
+      <p className={common.quiet}>
         {formatNoun(claims, "claim", "claims")} since <Time at={observedSince} />
       </p>
       {suspicions.map((suspicion) => (
@@ -48,7 +49,7 @@ interface SuspicionProps {
 function Suspicion({ namespace, suspicion: { defect, evidence, examples, advice } }: SuspicionProps) {
   return (
     <article>
-      <h3 className={styles.title}>
+      <h3>
         {defectTitle(defect)} <StateMark tone="attention">Suspected</StateMark>
       </h3>
       <p>
@@ -89,15 +90,15 @@ function IntervalBar({ evidence: { count, of, shareLow, shareHigh } }: { readonl
   const { from, width, at } = placeInterval(shareLow, shareOf(count, of), shareHigh, BAR_WIDTH);
   return (
     <svg
-      className={styles.bar}
+      className={styles.share}
       width={BAR_WIDTH}
       height="12"
       viewBox={`-1 0 ${BAR_WIDTH + 2} 12`}
       aria-hidden="true"
     >
-      <path className={styles.axis} d={`M0 6H${BAR_WIDTH}M0 2V10M${BAR_WIDTH} 2V10`} />
-      <rect className={styles.interval} x={from} y="3" width={width} height="6" />
-      <path className={styles.estimate} d={`M${at} 1V11`} />
+      <path d={`M0 6H${BAR_WIDTH}M0 2V10M${BAR_WIDTH} 2V10`} />
+      <rect x={from} y="3" width={width} height="6" />
+      <path d={`M${at} 1V11`} />
     </svg>
   );
 }

@@ -8,8 +8,8 @@ import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { ErrorState, Loading } from "../../parts/list-states.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useForgetPolicies } from "../../policy/policy-queries.ts";
+import styles from "../../styles/screens.module.css";
 import { type CountedRecords, countOf, isEmpty } from "./counted-records.ts";
-import styles from "./namespace.module.css";
 
 interface DeleteNamespaceProps {
   readonly namespace: Namespace;
@@ -75,7 +75,7 @@ function RecordsNote({ records, force, setForce }: RecordsNoteProps) {
         {ambiguous > 0n && `, of which ${formatNoun(ambiguous, "is", "are")} ambiguous`}: it can only be
         deleted together with them.
       </p>
-      <label className={styles.force}>
+      <label className={styles.tick}>
         <input type="checkbox" checked={force} onChange={(event) => setForce(event.target.checked)} />
         <span>
           Forget the records, as if their keys had never been claimed: a duplicate of any of them does its

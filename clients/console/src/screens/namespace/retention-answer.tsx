@@ -6,9 +6,10 @@ import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { TimeText } from "../../parts/time.tsx";
 import { LateDuplicates } from "../../policy/late-claims.tsx";
+import common from "../../styles/common.module.css";
+import styles from "../../styles/screens.module.css";
 import { type Advice, adviceOf, proposalOf } from "../retention/candidates.ts";
 import { Comparison } from "../retention/comparison.tsx";
-import styles from "../retention/retention.module.css";
 import { RetentionFigure } from "../retention/retention-figure.tsx";
 import { advisedMs, judge, lateOf, targetOfTraffic, type Verdict } from "../retention/verdict.ts";
 import { describeVerdict, nameVerdict } from "../retention/words.ts";
@@ -87,15 +88,19 @@ function Evidence({
   const proposal = proposalOf(advice, proposedMs);
   return (
     <>
-      <section className={styles.answer} data-tone={tone} aria-label="Is the retention long enough?">
-        <p className={styles.verdict}>
+      <section
+        className={`${common.card} ${styles.verdict}`}
+        data-tone={tone}
+        aria-label="Is the retention long enough?"
+      >
+        <p>
           <StateMark tone={tone}>{`${word}: ${formatDuration(advice.retentionMs)}`}</StateMark>
         </p>
         <p>
           {changed !== undefined && `It was ${formatDuration(changed.beforeMs)}. `}
           {describeVerdict(verdict)}{" "}
           {advice.observedSince !== undefined && (
-            <span className={styles.quiet}>
+            <span className={common.quiet}>
               Observed since <TimeText at={advice.observedSince} form="absolute" />.
             </span>
           )}

@@ -13,11 +13,11 @@ import { StateMark } from "../../parts/state-mark.tsx";
 import { FIELD_NAMES, POLICY_FIELDS, policyText } from "../../policy/policy-fields.ts";
 import { useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
+import common from "../../styles/common.module.css";
 import { ADVISED_AT_ONCE, type AdvisedNamespace, useAdvice } from "../retention/use-advice.ts";
 import { judge } from "../retention/verdict.ts";
 import { describeVerdict, nameVerdict } from "../retention/words.ts";
 import { isNamespaceName } from "./namespace-name.ts";
-import styles from "./namespaces.module.css";
 
 /** The parameter of the address that chooses the list. */
 const UNDECLARED = "undeclared";
@@ -30,19 +30,22 @@ export default function Namespaces() {
   return (
     <Screen
       title="Namespaces"
-      lead="A namespace is for one kind of operation, such as charges. It remembers keys for its retention: a duplicate that comes later takes effect a second time."
+      lead={
+        <>
+          A namespace is for one kind of operation, such as charges. It remembers keys for its retention: a
+          duplicate that comes later takes effect a second time. What it does not set itself, it inherits from
+          the <Link href="/settings">tenant settings</Link>.
+        </>
+      }
     >
-      <div className={styles.bar}>
-        <nav aria-label="Lists" className={styles.lists}>
-          <Link href={hereWith("")} aria-current={isUndeclared ? undefined : "page"}>
-            Declared
-          </Link>
-          <Link href={hereWith(`?list=${UNDECLARED}`)} aria-current={isUndeclared ? "page" : undefined}>
-            Used, not declared
-          </Link>
-        </nav>
-        <Link href="/settings">Tenant settings: what namespaces inherit</Link>
-      </div>
+      <nav aria-label="Lists" className={common.links}>
+        <Link href={hereWith("")} aria-current={isUndeclared ? undefined : "page"}>
+          Declared
+        </Link>
+        <Link href={hereWith(`?list=${UNDECLARED}`)} aria-current={isUndeclared ? "page" : undefined}>
+          Used, not declared
+        </Link>
+      </nav>
       <OpenByName />
       {isUndeclared ? (
         <UndeclaredNamespaces />
@@ -180,7 +183,7 @@ function OpenByName() {
 
   return (
     <search>
-      <form className={styles.open} onSubmit={open}>
+      <form className={common.fields} onSubmit={open}>
         <TextField label="Open by name" name="name" problem={problem} placeholder="charges" />
         <button type="submit" data-look="plain">
           Open

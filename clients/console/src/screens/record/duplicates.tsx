@@ -3,8 +3,8 @@ import { type GetKeyHistoryResponse, TenantAdminService } from "@onceward/gen/on
 import { ErrorState, Loading } from "../../parts/list-states.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useLiveInterval } from "../../shell/live.tsx";
+import common from "../../styles/common.module.css";
 import { keyHistoryOf } from "./key-history.ts";
-import styles from "./record.module.css";
 
 /** A replica stores what it counted every 5 s. */
 const REFRESH_MS = 5_000;
@@ -38,7 +38,7 @@ function Counts({ history }: { readonly history: GetKeyHistoryResponse }) {
   const { answer, parts } = keyHistoryOf(history);
   if (answer === undefined) {
     return (
-      <p className={styles.note}>
+      <p className={common.quiet}>
         None is kept. Duplicates are shown some seconds after they come, those of the busiest keys first.
       </p>
     );

@@ -18,8 +18,9 @@ import { UserText } from "../../parts/user-text.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
+import common from "../../styles/common.module.css";
+import styles from "../../styles/screens.module.css";
 import { Duplicates, useKeyHistory } from "./duplicates.tsx";
-import styles from "./record.module.css";
 import { RecordFacts } from "./record-facts.tsx";
 import { RecordResult } from "./record-result.tsx";
 import { Events, RecordTimeline } from "./record-timeline.tsx";
@@ -96,13 +97,13 @@ function RecordContent({ reply, history }: RecordContentProps) {
   const decided = attempts.findLast(({ ending }) => ending === Attempt_Ending.RESOLVED)?.endedAt;
   return (
     <>
-      <div className={styles.situation}>
+      <div className={`${common.card} ${styles.situation}`}>
         <RecordStateMark record={record} />
         <p>{situationOf(record, now)}</p>
         {providerLink !== "" && <ProviderLink template={providerLink} record={record} />}
         {buttons}
       </div>
-      <div className={styles.columns}>
+      <div className={styles.halves}>
         <div>
           <RecordFacts record={record} />
           <RecordResult record={record} />
@@ -113,7 +114,7 @@ function RecordContent({ reply, history }: RecordContentProps) {
           <p>
             <Link href={`/audit?${audit}`}>Audit events of this record</Link>
           </p>
-          <p className={styles.note}>
+          <p className={common.quiet}>
             Every refused request is in the server's log, by the name of the record:{" "}
             <code>{auditTarget}</code>
           </p>

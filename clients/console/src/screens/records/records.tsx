@@ -20,9 +20,10 @@ import { TimeField } from "../../parts/time-field.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import { useShortcut } from "../../shell/use-shortcut.ts";
+import common from "../../styles/common.module.css";
+import styles from "../../styles/screens.module.css";
 import { Counts } from "./counts.tsx";
 import { commandOf, FILTERS, type Filters, fingerprintProblem, requestOf, STATES } from "./filters.ts";
-import styles from "./records.module.css";
 import { newestFirst, scanRecords } from "./scan-records.ts";
 import { SearchResults } from "./search-results.tsx";
 
@@ -137,7 +138,7 @@ function RecordList({ filters }: { readonly filters: Filters }) {
         href={({ namespace, key }) => recordHref(namespace, key)}
       />
       {records.length < PAGE_SIZE && nextPageToken !== "" && (
-        <p className={styles.note}>
+        <p className={common.quiet}>
           A part of the records was examined in a second, and the next page continues. A key, or the beginning
           of one in a namespace, is found at once; by owner, fingerprint, state or time, each record is looked
           at.

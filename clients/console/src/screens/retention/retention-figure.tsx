@@ -6,10 +6,10 @@ import { formatDuration } from "../../format/duration.ts";
 import { formatCount, formatEstimate, formatSize } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import { useUsageDays } from "../../policy/use-usage-days.ts";
+import styles from "../../styles/charts.module.css";
 import type { Advice } from "./candidates.ts";
 import { Curve } from "./curve.tsx";
 import { type Bar, histogramOf } from "./histogram.ts";
-import styles from "./retention.module.css";
 import { daysCovered, SHORTEST_MS, type SurvivalPoint, survivalOf } from "./survival.ts";
 import { describeMissing, formatLate } from "./words.ts";
 
@@ -58,7 +58,8 @@ export function RetentionFigure({ namespace, advice, proposedMs, propose }: Rete
                   width={Math.max(1, Math.min(frame.right, x.toPosition(toMs)) - x.toPosition(fromMs) - 2)}
                   y={y.toPosition(Math.max(perMonth, LEAST_PER_MONTH))}
                   height={frame.bottom - y.toPosition(Math.max(perMonth, LEAST_PER_MONTH))}
-                  className={toMs > proposedMs ? styles.late : styles.bar}
+                  className={styles.bar}
+                  data-tone={toMs > proposedMs ? "bad" : undefined}
                 />
               ))}
               <ThresholdLine
@@ -74,7 +75,7 @@ export function RetentionFigure({ namespace, advice, proposedMs, propose }: Rete
           );
         }}
       />
-      <details className={styles.expert}>
+      <details>
         <summary>For experts: the curve, with intervals</summary>
         <Figure
           title="Duplicates a month that arrive later than…"

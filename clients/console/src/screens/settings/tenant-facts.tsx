@@ -1,7 +1,7 @@
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { Bytes, DurationText, Quantity } from "../../parts/quantity.tsx";
 import { Time } from "../../parts/time.tsx";
-import styles from "./settings.module.css";
+import common from "../../styles/common.module.css";
 
 const NO_LIMIT = "not limited";
 /** The contract's limits, where the operator sets none (policy.proto). */
@@ -11,7 +11,7 @@ const CONTRACT = { minKey: "1 min", maxKey: "400 d", maxLease: "24 h", maxResult
 export function TenantFacts({ tenant }: { readonly tenant: Tenant }) {
   const { policyBounds: bounds, quotas } = tenant;
   return (
-    <div className={styles.facts}>
+    <div className={common.columns}>
       <section>
         <h2>Bounds of policies</h2>
         <dl>

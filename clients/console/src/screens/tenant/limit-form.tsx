@@ -4,9 +4,9 @@ import { FormFrame } from "../../form/form-frame.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
+import styles from "../../styles/screens.module.css";
 import { LIMIT_FIELDS, type LimitField } from "./limit-fields.ts";
 import { LimitReview } from "./limit-review.tsx";
-import styles from "./tenant.module.css";
 import { useLimitForm } from "./use-limit-form.ts";
 
 interface LimitFormProps {
@@ -30,7 +30,7 @@ export function LimitForm({ tenant, usage }: LimitFormProps) {
   }
 
   const fields = (group: LimitField["group"]) => (
-    <div className={styles.fields}>
+    <div className={styles.limits}>
       {LIMIT_FIELDS.filter((field) => field.group === group).map((field) => (
         <div key={field.path} data-changed={changed.includes(field.path)}>
           <LimitInput

@@ -2,8 +2,8 @@ import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { formatCount, formatEstimate } from "../../format/quantity.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
+import common from "../../styles/common.module.css";
 import { refusalWords } from "../home/refusals.ts";
-import styles from "./tenant.module.css";
 
 interface UsageProps {
   readonly usage: TenantUsage;
@@ -15,7 +15,7 @@ export function NowRate({ usage: { now, quotas } }: UsageProps) {
   return (
     <>
       {formatEstimate(now?.claimsPerSecond ?? 0)} a second
-      {limit !== undefined && <div className={styles.quotaBarQuiet}>limit {formatCount(limit)}</div>}
+      {limit !== undefined && <div className={common.quiet}>limit {formatCount(limit)}</div>}
     </>
   );
 }
@@ -44,7 +44,7 @@ export function Refused({ usage }: UsageProps) {
 /** The begin of the hours that a tenant's recent counts are of. */
 export function Since({ usage: { recentSince } }: UsageProps) {
   return (
-    <span className={styles.quotaBarQuiet}>
+    <span className={common.quiet}>
       since <Time at={recentSince} form="absolute" />
     </span>
   );

@@ -11,13 +11,13 @@ import { Quantity } from "../../parts/quantity.tsx";
 import { Time } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { Screen } from "../../shell/screen.tsx";
+import common from "../../styles/common.module.css";
 import { CreateTenantKey } from "./create-tenant-key.tsx";
 import { LimitForm } from "./limit-form.tsx";
 import { NowRate, Refused, Since } from "./now-use.tsx";
 import { QuotaBar } from "./quota-bar.tsx";
 import { type MeasuredQuota, quotaUse } from "./quota-use.ts";
 import { StateChanges } from "./state-changes.tsx";
-import styles from "./tenant.module.css";
 import { TenantStateMark } from "./tenant-state.tsx";
 import { useTenantUsage } from "./use-tenant-usage.ts";
 
@@ -83,7 +83,7 @@ function Facts({ tenant: { state, createdAt, name } }: { readonly tenant: Tenant
       <dd>
         <TenantStateMark state={state} />
         {state === Tenant_State.DELETING && (
-          <span className={styles.quiet}>
+          <span className={common.quiet}>
             {" "}
             Its records are being removed; nothing can be changed any more.
           </span>
@@ -120,7 +120,7 @@ function Use({ usage }: { readonly usage: TenantUsage }) {
         <Refused usage={usage} />
       </dd>
       {USES.map(([quota, label]) => (
-        <div key={quota} className={styles.pair}>
+        <div key={quota}>
           <dt>{label}</dt>
           <dd>
             <QuotaBar quota={quota} use={quotaUse(quota, usage, usage.quotas ?? {})} />

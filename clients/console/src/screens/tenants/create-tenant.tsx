@@ -9,8 +9,8 @@ import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
+import common from "../../styles/common.module.css";
 import { useCreateTenantKey } from "../tenant/create-tenant-key.tsx";
-import styles from "./tenants.module.css";
 
 interface CreateTenantProps {
   readonly created: (secret: NewSecret) => void;
@@ -48,7 +48,7 @@ export function CreateTenant({ created, close }: CreateTenantProps) {
       act={act}
       close={close}
     >
-      <div className={styles.fields}>
+      <div className={common.stack}>
         <TextField
           label="Name"
           help="Small letters, digits, dots, hyphens and underscores: at most 63. It can't be changed."
