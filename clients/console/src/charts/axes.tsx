@@ -1,6 +1,5 @@
 import styles from "../styles/charts.module.css";
-import type { Frame } from "./figure.tsx";
-import type { Scale } from "./scales.ts";
+import type { Frame, Scale } from "./scales.ts";
 
 interface AxisProps {
   readonly frame: Frame;

@@ -44,7 +44,7 @@ export function Screen({ title, heading: shown = title, answer, lead, actions, c
         </h1>
         {actions !== undefined && <div className={common.row}>{actions}</div>}
       </div>
-      {answer !== undefined && <p className={styles.answer}>{answer}</p>}
+      {answer !== undefined && <p className={common.answer}>{answer}</p>}
       {lead !== undefined && <p className={common.quiet}>{lead}</p>}
       {children}
     </>

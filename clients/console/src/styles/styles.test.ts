@@ -9,7 +9,7 @@ const IMPORT = /import (\w+) from "[^"]*\/(\w+)\.module\.css"/g;
 function ruled(): ReadonlySet<string> {
   const files = globSync(`${CONSOLE}styles/*.module.css`);
   const classes = files.flatMap((file) => {
-    const rules = readFileSync(file, "utf8").replace(/\/\*.*?\*\/|"[^"]*"|\{.*?\}/gs, "");
+    const rules = readFileSync(file, "utf8").replace(/\/\*.*?\*\/|"[^"]*"|\{[^{}]*\}/gs, "");
     return [...rules.matchAll(/\.([A-Za-z]\w*)/g)].map(
       ([, name]) => `${basename(file, ".module.css")}.${name}`,
     );

@@ -37,13 +37,11 @@ export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }
             heading: "Key",
             cell: ({ id, label }) => (
               <>
-                <code>{id}</code>
-                {id === actor && <span className={common.quiet}> (yours)</span>}
-                {label !== "" && (
-                  <div>
-                    <UserText>{label}</UserText>
-                  </div>
-                )}
+                {label !== "" && <UserText>{label}</UserText>}
+                <div className={common.quiet}>
+                  <code>{id}</code>
+                  {id === actor && " (yours)"}
+                </div>
               </>
             ),
           },

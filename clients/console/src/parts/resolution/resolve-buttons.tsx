@@ -18,7 +18,7 @@ export function ResolveButtons({ kinds, ask }: ResolveButtonsProps) {
         <button
           key={kind}
           type="button"
-          data-look={kind === "forget" ? "danger" : "plain"}
+          data-look={kind === "forget" ? "rare" : "plain"}
           onClick={() => ask(kind)}
         >
           {RESOLUTIONS[kind].answer}

@@ -72,7 +72,7 @@ export default function Ambiguous() {
         </>
       }
     >
-      <FilterBar>
+      <FilterBar fold="narrow">
         <NamespaceField value={filters.namespace} />
         <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={128} />
         <TextField

@@ -23,7 +23,7 @@ export default function Audit() {
       title="Audit"
       lead="Changes that were made, and changes that were refused. An event is never altered, and is kept for 400 days unless the operator chose another time."
     >
-      <FilterBar>
+      <FilterBar fold="narrow">
         {role === "OPERATOR" && (
           <TextField
             label="Tenant"

@@ -1,3 +1,4 @@
+import { formatEstimate, formatNoun } from "../../format/quantity.ts";
 import { Runbook } from "../../parts/runbook.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import common from "../../styles/common.module.css";
@@ -6,15 +7,18 @@ import { degradedStates } from "./fleet-words.ts";
 
 interface DegradedProps {
   readonly replicas: Parameters<typeof degradedStates>[0];
+  /** Of all of them together. */
+  readonly operationsPerSecond: number;
 }
 
 /** The degraded states of the replicas: what each means, and where the runbook says what to do. */
-export function Degraded({ replicas }: DegradedProps) {
+export function Degraded({ replicas, operationsPerSecond }: DegradedProps) {
   const states = degradedStates(replicas);
   if (states.length === 0) {
     return (
-      <p>
-        <StateMark tone="good">Every replica is healthy</StateMark>
+      <p className={common.answer}>
+        <StateMark tone="good">Healthy</StateMark>
+        {`: ${formatNoun(new Set(replicas.map(({ id }) => id)).size, "replica", "replicas")}, ${formatEstimate(operationsPerSecond)} operations a second`}
       </p>
     );
   }

@@ -53,7 +53,7 @@ function Diagnosis({ diagnosis: { findings, passed, skipped } }: { readonly diag
         <dd>{passed.length === 0 ? "no check" : passed.join(", ")}</dd>
         {skipped.length > 0 && (
           <>
-            <dt>Left out</dt>
+            <dt>Skipped</dt>
             <dd>{skipped.join(", ")}: Postgres does not answer</dd>
           </>
         )}

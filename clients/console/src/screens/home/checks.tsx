@@ -5,7 +5,7 @@ import { ListRecordsRequest_Order, TenantAdminService } from "@onceward/gen/once
 import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { Fragment, type ReactNode } from "react";
 import { Link } from "wouter";
-import { formatCount, formatNoun } from "../../format/quantity.ts";
+import { formatCount, formatNoun, inSentence } from "../../format/quantity.ts";
 import { useAmbiguousCount } from "../../parts/ambiguous-count.ts";
 import type { StateTone } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
@@ -200,11 +200,6 @@ export function useKeyCheck(namespace: string): Check {
     ...base,
     finding: { tone: "attention", word, detail: `${defects.join("; ")}.${scope}` },
   };
-}
-
-/** Returns a title with a small first letter, for use within a sentence. */
-export function inSentence(title: string): string {
-  return `${title.charAt(0).toLowerCase()}${title.slice(1)}`;
 }
 
 /** One check that fails does not hide the others. */

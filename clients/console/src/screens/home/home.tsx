@@ -3,7 +3,7 @@ import type { UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { useSearchParams } from "wouter";
-import { formatNoun } from "../../format/quantity.ts";
+import { formatNoun, inSentence } from "../../format/quantity.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
@@ -15,7 +15,6 @@ import { Screen } from "../../shell/screen.tsx";
 import styles from "../../styles/screens.module.css";
 import {
   type Check,
-  inSentence,
   NOT_ANSWERED,
   refusalCheck,
   useAmbiguousCheck,

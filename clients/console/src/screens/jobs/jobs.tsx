@@ -18,8 +18,8 @@ const REFRESH_MS = 5_000;
 const COMMAND = "onceward retention jobs";
 
 const COLUMNS: readonly Column<RecordJob>[] = [
-  { heading: "Job", kind: "number", cell: ({ id }) => String(id) },
   { heading: "What it does", cell: titleOf },
+  { heading: "Job", kind: "number", cell: ({ id }) => String(id) },
   { heading: "Namespace", cell: ({ namespace }) => (namespace === "" ? "all" : namespace) },
   { heading: "State", cell: (job) => <JobState job={job} /> },
   { heading: "Progress", cell: (job) => <JobProgress job={job} /> },

@@ -6,7 +6,7 @@ import {
   type KeySuspicion,
 } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { Link } from "wouter";
-import { formatCount, formatNoun, formatShare } from "../../format/quantity.ts";
+import { formatCount, formatNoun, formatShare, inSentence } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import { recordHref } from "../../parts/record-path.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
@@ -61,23 +61,34 @@ function Suspicion({ namespace, suspicion: { defect, evidence, examples, advice 
           </>
         )}
       </p>
-      <DataTable
-        caption={`What was counted in ${namespace}: ${defectTitle(defect).toLowerCase()}`}
-        columns={[
-          { heading: "What was counted", cell: ({ measure }) => measureWords(measure) },
-          { heading: "Count", kind: "number", cell: ({ count }) => formatCount(Math.round(count)) },
-          { heading: "Of", kind: "number", cell: ({ of }) => formatCount(Math.round(of)) },
-          { heading: "Share", kind: "number", cell: ({ count, of }) => formatShare(shareOf(count, of)) },
-          {
-            heading: "Between (95 % sure)",
-            kind: "number",
-            cell: ({ shareLow, shareHigh }) => `${formatShare(shareLow)} to ${formatShare(shareHigh)}`,
-          },
-          { heading: "0 to 100 %", cell: (row) => <IntervalBar evidence={row} /> },
-        ]}
-        rows={evidence}
-        rowKey={({ measure }) => measure}
-      />
+      {evidence.slice(0, 1).map(({ measure, count, of }) => (
+        <p key={measure}>
+          <b>
+            {formatCount(Math.round(count))} of {formatCount(Math.round(of))}
+          </b>{" "}
+          ({formatShare(shareOf(count, of))}): {inSentence(measureWords(measure))}.
+        </p>
+      ))}
+      <details>
+        <summary>All counts, with intervals</summary>
+        <DataTable
+          caption={`What was counted in ${namespace}: ${defectTitle(defect).toLowerCase()}`}
+          columns={[
+            { heading: "What was counted", cell: ({ measure }) => measureWords(measure) },
+            { heading: "Count", kind: "number", cell: ({ count }) => formatCount(Math.round(count)) },
+            { heading: "Of", kind: "number", cell: ({ of }) => formatCount(Math.round(of)) },
+            { heading: "Share", kind: "number", cell: ({ count, of }) => formatShare(shareOf(count, of)) },
+            {
+              heading: "Between (95 % sure)",
+              kind: "number",
+              cell: ({ shareLow, shareHigh }) => `${formatShare(shareLow)} to ${formatShare(shareHigh)}`,
+            },
+            { heading: "0 to 100 %", cell: (row) => <IntervalBar evidence={row} /> },
+          ]}
+          rows={evidence}
+          rowKey={({ measure }) => measure}
+        />
+      </details>
       {examples.length > 0 && <Examples namespace={namespace} defect={defect} examples={examples} />}
     </article>
   );

@@ -21,7 +21,6 @@ import { UserText } from "../../parts/user-text.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import { useShortcut } from "../../shell/use-shortcut.ts";
 import common from "../../styles/common.module.css";
-import styles from "../../styles/screens.module.css";
 import { Counts } from "./counts.tsx";
 import { commandOf, FILTERS, type Filters, fingerprintProblem, requestOf, STATES } from "./filters.ts";
 import { newestFirst, scanRecords } from "./scan-records.ts";
@@ -57,32 +56,29 @@ export default function Records() {
     >
       {search !== "" && <SearchResults key={search} text={search} />}
       {isCounting && <Counts key={typed.namespace} namespace={typed.namespace} />}
-      <details open={FILTERS.some((name) => typed[name] !== "")} className={styles.filters}>
-        <summary>Filters</summary>
-        <FilterBar>
-          <NamespaceField value={filters.namespace} />
-          <SelectField label="State" name="state" defaultValue={filters.state}>
-            <option value="">any</option>
-            {[...STATES].map(([value, { label }]) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
-          </SelectField>
-          <TextField label="Key begins with" name="prefix" defaultValue={filters.prefix} maxLength={255} />
-          <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={128} />
-          <TextField
-            label="Fingerprint"
-            name="fingerprint"
-            placeholder="64 hexadecimal digits"
-            problem={fingerprintProblem(filters.fingerprint)}
-            defaultValue={filters.fingerprint}
-            maxLength={64}
-          />
-          <TimeField label="Claimed after" name="after" value={filters.after} />
-          <TimeField label="Claimed before" name="before" value={filters.before} />
-        </FilterBar>
-      </details>
+      <FilterBar fold="always">
+        <NamespaceField value={filters.namespace} />
+        <SelectField label="State" name="state" defaultValue={filters.state}>
+          <option value="">any</option>
+          {[...STATES].map(([value, { label }]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </SelectField>
+        <TextField label="Key begins with" name="prefix" defaultValue={filters.prefix} maxLength={255} />
+        <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={128} />
+        <TextField
+          label="Fingerprint"
+          name="fingerprint"
+          placeholder="64 hexadecimal digits"
+          problem={fingerprintProblem(filters.fingerprint)}
+          defaultValue={filters.fingerprint}
+          maxLength={64}
+        />
+        <TimeField label="Claimed after" name="after" value={filters.after} />
+        <TimeField label="Claimed before" name="before" value={filters.before} />
+      </FilterBar>
       {search === "" && <RecordList filters={filters} />}
     </Screen>
   );

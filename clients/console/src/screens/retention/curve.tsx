@@ -1,5 +1,4 @@
-import type { Frame } from "../../charts/figure.tsx";
-import type { Scale } from "../../charts/scales.ts";
+import type { Frame, Scale } from "../../charts/scales.ts";
 import { formatDuration } from "../../format/duration.ts";
 import styles from "../../styles/charts.module.css";
 import type { Advice, Candidate } from "./candidates.ts";

@@ -5,7 +5,7 @@ import { SelectField, TextField } from "../../parts/field.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
 import styles from "../../styles/screens.module.css";
-import { LIMIT_FIELDS, type LimitField } from "./limit-fields.ts";
+import { LIMIT_FIELDS, type LimitField, limitWords } from "./limit-fields.ts";
 import { LimitReview } from "./limit-review.tsx";
 import { useLimitForm } from "./use-limit-form.ts";
 
@@ -49,7 +49,7 @@ export function LimitForm({ tenant, usage }: LimitFormProps) {
         form={form}
         changedEvent="The limits were changed while you edited them."
         labelOf={(path) => LIMIT_FIELDS.find((field) => field.path === path)?.label ?? path}
-        wordsOf={(_, text) => (text === "" ? "not set" : text)}
+        wordsOf={limitWords}
         action="Preview the limits"
       >
         <h2>Quotas</h2>
@@ -101,8 +101,8 @@ function LimitInput({ field: { label, help, kind }, text, problem, type }: Limit
       value={text}
       onChange={(event) => type(event.target.value)}
     >
-      <option value="">Enforce: refuse calls beyond it</option>
-      <option value="true">Count only: refuse nothing</option>
+      <option value="">Enforce</option>
+      <option value="true">Count only</option>
     </SelectField>
   );
 }

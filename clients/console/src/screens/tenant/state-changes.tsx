@@ -15,7 +15,6 @@ export function StateChanges({ tenant }: { readonly tenant: Tenant }) {
   const isRefused = tenant.state === Tenant_State.SUSPENDED || tenant.state === Tenant_State.MOVING;
   return (
     <>
-      <h2>State</h2>
       <p className={common.row}>
         <button type="button" onClick={() => setChange(isRefused ? "resume" : "suspend")}>
           {isRefused ? "Resume the tenant" : "Suspend the tenant"}

@@ -51,6 +51,7 @@ function Content({ name }: { readonly name: string }) {
     <>
       {secret !== undefined && <SecretPanel secret={secret} hide={() => setSecret(undefined)} />}
       <Facts tenant={tenant} />
+      {!isDeleting && <StateChanges tenant={tenant} />}
       <h2>Use</h2>
       {usage.error !== null && <ErrorState error={usage.error} retry={usage.refetch} />}
       {usage.data !== undefined && <Use usage={usage.data} />}
@@ -67,7 +68,6 @@ function Content({ name }: { readonly name: string }) {
               Create a key of the tenant
             </button>
           </p>
-          <StateChanges tenant={tenant} />
         </>
       )}
       <CliHint command={commandLine("onceward operator tenants show", {}, [name])} />
