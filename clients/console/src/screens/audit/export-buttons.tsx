@@ -4,7 +4,7 @@ import { download } from "../../parts/download.ts";
 import { FailureText } from "../../parts/list-states.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { readFailure } from "../../session/failure.ts";
-import styles from "./audit.module.css";
+import common from "../../styles/common.module.css";
 import { type ExportFormat, exportText } from "./export-format.ts";
 import type { Filters } from "./filters.ts";
 import { MAX_EXPORTED, readEvents } from "./read-events.ts";
@@ -52,7 +52,7 @@ export function ExportButtons({ filters }: { readonly filters: Filters }) {
 
   return (
     <>
-      <div className={styles.export}>
+      <p className={common.row}>
         <span>Save the events that match, at most {formatCount(MAX_EXPORTED)}:</span>
         <button type="button" disabled={running !== undefined} onClick={() => void save("csv")}>
           CSV
@@ -62,14 +62,14 @@ export function ExportButtons({ filters }: { readonly filters: Filters }) {
         </button>
         {running !== undefined && (
           <>
-            <span className={styles.quiet}>{formatNoun(running.count, "event", "events")} read</span>
+            <span className={common.quiet}>{formatNoun(running.count, "event", "events")} read</span>
             <button type="button" onClick={() => running.controller.abort()}>
               Stop
             </button>
           </>
         )}
-      </div>
-      <div role="alert" className={styles.failure}>
+      </p>
+      <div role="alert" className={common.problem}>
         {error !== undefined && <FailureText failure={readFailure(error)} />}
       </div>
     </>

@@ -8,7 +8,7 @@ import { Quantity } from "../../parts/quantity.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
-import styles from "./fleet.module.css";
+import common from "../../styles/common.module.css";
 import { clockWords, degradedWords, versionWords } from "./fleet-words.ts";
 
 interface ReplicasProps {
@@ -35,7 +35,7 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
               on <UserText>{host}</UserText>
             </div>
           )}
-          {id === hereId && <div className={styles.quiet}>answers this page</div>}
+          {id === hereId && <div className={common.quiet}>answers this page</div>}
         </>
       ),
     },
