@@ -187,6 +187,24 @@ test.runIf(dir)(
   },
 );
 
+test.runIf(dir)("the examples have each effect once", { timeout: GO_TIMEOUT_MS }, async () => {
+  const examples = join(GO_CLIENT, "examples");
+  await go(examples, ["vet", "./..."]);
+  const dev = await startDev(await createWorkplace());
+  const service = { ONCEWARD_ADDRESS: dev.grpcUrl, ONCEWARD_API_KEY: dev.callerKey };
+  const payments = await go(examples, ["run", "./payments"], service);
+  expect(payments).toBe("20 orders, 20 charges; answers map[201:40 422:20]\n");
+  const mails = await go(examples, ["run", "./mails"], service);
+  expect(mails).toBe("1 mails sent in 3 calls; 2 messages acknowledged, 2 dead letters\n");
+  const cron = await go(examples, ["run", "./cron"], service);
+  expect(cron).toBe("1 machine failed; settled 1 times, reported 1 times: report 1\n");
+  await withPostgres(async (url) => {
+    const webhooks = await go(examples, ["run", "./webhooks"], { DATABASE_URL: url });
+    expect(webhooks).toBe("60 deliveries of 20 events, 20 rows\n");
+  });
+  await pressCtrlC(dev);
+});
+
 /** Calls with the URL of an empty database, on a Postgres of its own. */
 async function withPostgres(use: (url: string) => Promise<void>): Promise<void> {
   const data = await makeDataDir("ow-go-postgres-");
