@@ -143,12 +143,17 @@ describeAdministration(
       for (const [index, { caller }] of made.entries())
         for (let n = 0; n <= index; n++) await caller.claim({ ...ORDER, key: `order-${n}` });
       await grant(limited.caller, { key: "order-1" });
-      for (let n = 0; n < 9; n++) await errorOf(limited.caller.claim({ ...ORDER, key: "order-2" }));
+      const excess = Array.from({ length: 50 }, () =>
+        errorOf(limited.caller.claim({ namespace: ORDER.namespace, key: "" })),
+      );
+      const refused = (await Promise.all(excess)).filter(({ reason }) => reason === "QUOTA_RATE").length;
       const [one, two, three] = made.map(({ tenant }) => tenant.name) as [string, string, string];
       const four = limited.tenant.name;
+      // By rate in one page: rates change between two.
       const list = (order: ListTenantUsageRequest_Order, search = "") =>
         readPages(async (pageToken) => {
-          const page = await operator.listTenantUsage({ order, search, pageSize: 2, pageToken });
+          const pageSize = order === ListTenantUsageRequest_Order.RATE ? 200 : 2;
+          const page = await operator.listTenantUsage({ order, search, pageSize, pageToken });
           return { items: page.tenants, nextPageToken: page.nextPageToken };
         });
       const names = async (order: ListTenantUsageRequest_Order) =>
@@ -162,7 +167,11 @@ describeAdministration(
       expect(await names(ListTenantUsageRequest_Order.USAGE)).toEqual([three, two, ...[one, four].sort()]);
       const [found, ...others] = await list(ListTenantUsageRequest_Order.RATE, four.slice(1));
       expect(others).toEqual([]);
-      expect(found).toMatchObject({ tenant: four, recentRefused: 9n, now: { refusedByRate: 9n } });
+      expect(found).toMatchObject({
+        tenant: four,
+        recentRefused: BigInt(refused),
+        now: { refusedByRate: BigInt(refused) },
+      });
       expect(await list(ListTenantUsageRequest_Order.UNSPECIFIED, "no-such-tenant")).toEqual([]);
       const unknown = 99 as ListTenantUsageRequest_Order;
       expect(

@@ -19,7 +19,7 @@ import { CreateApiKeyResponseSchema } from "../../gen/onceward/v1/tenant_admin_p
 import { ApiKey_Role, type ApiKey as ApiKeyMessage } from "../../gen/onceward/v1/tenant_pb.ts";
 import { apiKeyMessage, apiKeySnapshot, apiKeyTarget } from "./api-key-messages.ts";
 import { recordChange } from "./audited-change.ts";
-import { checkName, lockChangeableTenant } from "./operator/tenant-requests.ts";
+import { lockChangeableTenant } from "./operator/tenant-requests.ts";
 import type { OperatorOptions, OperatorRpcs, TenantAdminOptions, TenantAdminRpcs } from "./services.ts";
 import { administeredTenant, lockOwnTenant } from "./tenant/own-tenant.ts";
 
@@ -54,7 +54,7 @@ export function createCreateKeysAsOperator({
   return {
     async createTenantApiKey(request, call) {
       const violations = new Violations();
-      checkName("tenant", request.tenant, violations);
+      violations.name("tenant", request.tenant);
       const terms = parseApiKeyTerms(request.apiKey, violations);
       violations.throwIfAny();
       const { key, secret } = await pool.transaction(async (transaction) => {

@@ -9,7 +9,6 @@ import {
   type AuditEvent as AuditEventMessage,
   AuditEventSchema,
 } from "../../gen/onceward/v1/tenant_pb.ts";
-import { checkName } from "./operator/tenant-requests.ts";
 import { type PageTokens, pageSize, replyPage, scanUntil } from "./pages.ts";
 import type { OperatorOptions, OperatorRpcs, TenantAdminOptions, TenantAdminRpcs } from "./services.ts";
 import {
@@ -39,7 +38,7 @@ export function createListAllEvents({ pool, pageTokens }: OperatorOptions): Oper
   return {
     async listAuditEvents(request) {
       const violations = new Violations();
-      if (request.tenant !== "") checkName("tenant", request.tenant, violations);
+      if (request.tenant !== "") violations.name("tenant", request.tenant);
       const tenant = request.tenant || undefined;
       const page = await listEvents({ runner: pool, pageTokens }, tenant, request, violations);
       return create(OperatorServiceListAuditEventsResponseSchema, page);

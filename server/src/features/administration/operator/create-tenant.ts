@@ -13,7 +13,7 @@ import { recordChange } from "../audited-change.ts";
 import { checkBounds, parseLimits, parsePolicy } from "../policy-messages.ts";
 import type { OperatorOptions, OperatorRpcs } from "../services.ts";
 import { tenantMessage } from "../tenant-messages.ts";
-import { checkName, limitsSnapshot } from "./tenant-requests.ts";
+import { limitsSnapshot } from "./tenant-requests.ts";
 
 /** Returns the RPC that creates a tenant. */
 export function createCreateTenant({ pool }: Pick<OperatorOptions, "pool">): OperatorRpcs<"createTenant"> {
@@ -47,7 +47,7 @@ function parseNewTenant({
 }: CreateTenantRequest): Pick<TenantResource, "name" | "policy" | "bounds" | "quotas"> {
   const violations = new Violations();
   const name = tenant?.name ?? "";
-  checkName("tenant.name", name, violations);
+  violations.name("tenant.name", name);
   const limits = parseLimits(tenant ?? {}, violations);
   checkBounds(limits.bounds, violations);
   const policy = parsePolicy(tenant?.policy, boundsInForce(limits.bounds), violations);

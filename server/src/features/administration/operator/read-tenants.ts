@@ -9,7 +9,7 @@ import { TenantSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
 import { listPage } from "../pages.ts";
 import type { OperatorOptions, OperatorRpcs } from "../services.ts";
 import { tenantMessage } from "../tenant-messages.ts";
-import { checkName, tenantNotFound } from "./tenant-requests.ts";
+import { tenantNotFound } from "./tenant-requests.ts";
 
 /** Returns the RPCs that read tenants. */
 export function createReadTenants({
@@ -19,7 +19,7 @@ export function createReadTenants({
   return {
     async getTenant({ name }) {
       const violations = new Violations();
-      checkName("name", name, violations);
+      violations.name("name", name);
       violations.throwIfAny();
       const tenant = await findTenantResource(pool, name);
       if (tenant === undefined) throw tenantNotFound();

@@ -12,7 +12,7 @@ import { recordChange } from "../audited-change.ts";
 import { checkBounds, type Limits, maskedLimits, mergeLimits, parseLimits } from "../policy-messages.ts";
 import type { OperatorOptions, OperatorRpcs } from "../services.ts";
 import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
-import { checkName, limitsSnapshot, lockChangeableTenant } from "./tenant-requests.ts";
+import { limitsSnapshot, lockChangeableTenant } from "./tenant-requests.ts";
 
 /** Returns the RPC that sets the bounds of a tenant's policies, and its quotas. */
 export function createUpdateTenantLimits({
@@ -22,7 +22,7 @@ export function createUpdateTenantLimits({
   return {
     async updateTenantLimits(request, call) {
       const violations = new Violations();
-      checkName("name", request.name, violations);
+      violations.name("name", request.name);
       const asked = parseLimits(request, violations);
       const masked = maskedLimits(request.updateMask, request, violations);
       violations.throwIfAny();

@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
 import { timestamp, Violations } from "../../../core/messages/violations.ts";
 import { CountRecordsResponseSchema } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { scanUntil } from "../pages.ts";
@@ -16,9 +15,7 @@ export function createCountRecords({
   return {
     async countRecords({ namespace, pageToken }, call) {
       const violations = new Violations();
-      if (!NAMESPACE_PATTERN.test(namespace)) {
-        violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
-      }
+      violations.name("namespace", namespace);
       const { id: tenantId } = administeredNamespace(call, namespace);
       const scope = [tenantId, "CountRecords", namespace];
       const [afterKey = ""] = pageTokens.read(scope, pageToken, violations) ?? [];

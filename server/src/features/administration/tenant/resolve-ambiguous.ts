@@ -25,7 +25,7 @@ import type { AmbiguousCursor } from "../../jobs/store/list-ambiguous.ts";
 import { recordChange } from "../audited-change.ts";
 import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
-import { administeredNamespace, administeredTenant, lockOwnTenant, tenantOfNamespace } from "./own-tenant.ts";
+import { administeredPart, administeredTenant, lockOwnTenant, tenantOfNamespace } from "./own-tenant.ts";
 import { newRecordJob } from "./record-jobs.ts";
 import { parseReason, parseResolution } from "./resolve-record.ts";
 
@@ -87,10 +87,7 @@ export function createResolveAmbiguous({
 function parse(request: ResolveAmbiguousRecordsRequest, call: Call): Command {
   const { namespace, owner, checkpoint, reason, validateOnly, expectedCount } = request;
   const violations = new Violations();
-  const isNamespace = NAMESPACE_PATTERN.test(namespace);
-  if (namespace !== "" && !isNamespace) {
-    violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
-  }
+  const tenant = administeredPart(call, namespace, violations);
   violations.text("owner", owner, { maxBytes: MAX_OWNER_BYTES });
   violations.text("checkpoint", checkpoint, { maxBytes: MAX_CHECKPOINT_NAME_BYTES });
   const leaseExpiredBeforeMs = violations.timestampMs("lease_expired_before", request.leaseExpiredBefore);
@@ -101,12 +98,11 @@ function parse(request: ResolveAmbiguousRecordsRequest, call: Call): Command {
   if (expectedCount !== undefined && expectedCount < 0n) {
     violations.add("expected_count", "must not be negative");
   }
-  const tenant = isNamespace ? administeredNamespace(call, namespace) : administeredTenant(call);
-  const policy = isNamespace ? policyFor(tenant, namespace) : tenant.policy;
+  const policy = NAMESPACE_PATTERN.test(namespace) ? policyFor(tenant, namespace) : tenant.policy;
   const resolution = parseResolution(request.resolution, policy, violations);
   const range = {
     tenantId: tenant.id,
-    namespace: isNamespace ? namespace : undefined,
+    namespace: namespace || undefined,
     owner,
     checkpoint,
     leaseExpiredBeforeMs,

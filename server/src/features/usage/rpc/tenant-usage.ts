@@ -9,7 +9,6 @@ import {
   ListTenantUsageResponseSchema,
   TenantUsageSchema,
 } from "../../../gen/onceward/v1/operator_pb.ts";
-import { checkName } from "../../administration/operator/tenant-requests.ts";
 import { pageSize, replyPage } from "../../administration/pages.ts";
 import { QUOTA_MESSAGES } from "../../administration/policy-messages.ts";
 import type { OperatorOptions, OperatorRpcs } from "../../administration/services.ts";
@@ -43,7 +42,7 @@ export function createTenantUsageHandlers({
     async listTenantUsage(request) {
       const violations = new Violations();
       const { search, tenant: name } = request;
-      if (name !== "") checkName("tenant", name, violations);
+      if (name !== "") violations.name("tenant", name);
       violations.text("search", search, { maxBytes: MAX_SEARCH_BYTES });
       const order = parseOrder(request, violations);
       const scope = ["ListTenantUsage", name, search, order];
