@@ -73,7 +73,8 @@ test.each([
 ] as const)(
   "%s is one line on standard error, with a request id and no secret",
   async (_, args, exit, line) => {
-    const { cli, adminKey } = await world().tenantWithCli();
+    const { cli, adminKey, caller } = await world().tenantWithCli();
+    await caller.claim({ namespace: "charges", key: "order-1" });
     const ended = await cli(...args);
     expect(ended).toMatchObject({ exit, stdout: "" });
     expect(ended.stderr).toMatch(/^onceward: [^\n]* \(request cli-[\w-]+\)\n$/);

@@ -1,6 +1,6 @@
 import { UsageError } from "./failure.ts";
 import type { Host } from "./host.ts";
-import { type KeyRole, keysOf, type Profile, readProfiles } from "./profiles.ts";
+import { type KeyRole, keysOf, noProfile, type Profile, readProfiles } from "./profiles.ts";
 
 /** The options that every command has. */
 export interface GlobalOptions {
@@ -64,7 +64,7 @@ async function findProfile(host: Host, { profile: name }: GlobalOptions): Promis
   const { current, byName } = await readProfiles(host);
   const chosen = name ?? current;
   const profile = chosen !== undefined && Object.hasOwn(byName, chosen) ? byName[chosen] : undefined;
-  if (name !== undefined && profile === undefined) throw new UsageError(`There is no profile ${name}.`);
+  if (name !== undefined && profile === undefined) throw new UsageError(noProfile(name, { byName }));
   return profile;
 }
 

@@ -12,6 +12,8 @@ export type Column<Item> = readonly [heading: string, cell: (item: Item) => stri
 export class Output {
   readonly #host: Host;
   readonly isJson: boolean;
+  /** Prints the list that has no items; undefined: there is none. */
+  #emptyList: (() => void) | undefined;
 
   constructor(host: Host, isJson: boolean) {
     this.#host = host;
@@ -23,7 +25,20 @@ export class Output {
     this.#host.write(this.isJson ? stringify(asJson(schema, message)) : text());
   }
 
-  /** Prints a list: a JSON array, or a table. If it was cut short, a warning on standard error says so. */
+  /** Whether the command's list has no items: its filters may name what does not exist. */
+  get isEmptyList(): boolean {
+    return this.#emptyList !== undefined;
+  }
+
+  /** Prints what waits: a list without items, which is not printed before an error. */
+  finish(): void {
+    this.#emptyList?.();
+  }
+
+  /**
+   * Prints a list: a JSON array, or a table; without items, at the end of the command. If it was cut short, a warning on standard
+   * error says so.
+   */
   list<Desc extends DescMessage>(
     schema: Desc,
     listed: Listed<MessageShape<Desc>>,
@@ -34,6 +49,16 @@ export class Output {
 
   /** Prints a list of values that are not messages of the contract, as `list` does. */
   values<Item>(
+    listed: Listed<Item>,
+    columns: readonly Column<Item>[],
+    toValue: (item: Item) => unknown,
+  ): void {
+    const print = () => this.#print(listed, columns, toValue);
+    if (listed.items.length === 0) this.#emptyList = print;
+    else print();
+  }
+
+  #print<Item>(
     { items, hasMore }: Listed<Item>,
     columns: readonly Column<Item>[],
     toValue: (item: Item) => unknown,

@@ -77,13 +77,13 @@ export function namespaceCommands(host: Host): Command {
         const question = force
           ? `Forget every record in ${name}, and its policy?`
           : `Remove the policy of ${name}?`;
-        await confirm(host, options, question);
+        await confirm(host, options, question, force ? name : undefined);
         const reply = await client.deleteNamespace({ name, force }, call);
         const { job } = reply;
         output.message(DeleteNamespaceResponseSchema, reply, () =>
           job === undefined
             ? `Removed the policy of ${name}.\n`
-            : `Removed the policy of ${name}; its records are being removed in the background: onceward retention jobs ${job.id}\n`,
+            : `Removed the policy of ${name}; its records are being removed in the background: onceward jobs show ${job.id}\n`,
         );
       }),
     ),
