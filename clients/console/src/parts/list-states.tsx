@@ -28,6 +28,18 @@ export function Loading({ rows }: { readonly rows: number }) {
   );
 }
 
+/** Shows that a question has no answer yet, in the room of `rows` rows, or why it was not answered. */
+export function Unanswered({ query, rows }: { readonly query: Query; readonly rows: number }) {
+  if (query.error === null) return <Loading rows={rows} />;
+  return <ErrorState error={query.error} retry={query.refetch} />;
+}
+
+/** A question that has no answer. */
+interface Query {
+  readonly error: unknown;
+  readonly refetch: () => unknown;
+}
+
 /**
  * Shows why a call failed: the reason, the request's id in the server's log, and a button that repeats it. A call
  * that the session may not make is shown as `Denied`.

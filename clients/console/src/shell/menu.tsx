@@ -35,20 +35,15 @@ export function Menu() {
         <SelectField
           label="Colours"
           value={theme}
+          options={{ system: "As the system", light: "Light", dark: "Dark" }}
           onChange={({ target }) => setTheme(target.value as typeof theme)}
-        >
-          <option value="system">As the system</option>
-          <option value="light">Light</option>
-          <option value="dark">Dark</option>
-        </SelectField>
+        />
         <SelectField
           label="Times"
           value={times}
+          options={{ relative: "How long ago", exact: "Date and time, too" }}
           onChange={({ target }) => setTimes(target.value as typeof times)}
-        >
-          <option value="relative">How long ago</option>
-          <option value="exact">Date and time, too</option>
-        </SelectField>
+        />
         <SignOutButtons askEverywhere={() => setAsking(true)} />
       </div>
       {/* Beside the menu, which closes when a dialog opens. */}

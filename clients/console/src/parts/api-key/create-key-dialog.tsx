@@ -4,8 +4,7 @@ import { useState } from "react";
 import common from "../../styles/common.module.css";
 import { ConfirmDialog } from "../confirm-dialog.tsx";
 import { SelectField, TextArea, TextField } from "../field.tsx";
-import { type Expiry, expiryField } from "./expiry.ts";
-import { ExpiryField } from "./expiry-field.tsx";
+import { type Expiry, ExpiryField, expiryField } from "./expiry-field.tsx";
 import { parseNamespaces, roleWords } from "./key-state.ts";
 import type { NewSecret } from "./secret-panel.tsx";
 
@@ -46,15 +45,10 @@ export function CreateKeyDialog(props: CreateKeyDialogProps) {
           <SelectField
             label="Role"
             value={role}
+            options={Object.fromEntries(roles.map((each) => [each, roleWords(each)]))}
             help="A caller claims and completes. An administrator changes policies, records and keys."
             onChange={({ target }) => setRole(Number(target.value) as ApiKey_Role)}
-          >
-            {roles.map((each) => (
-              <option key={each} value={each}>
-                {roleWords(each)}
-              </option>
-            ))}
-          </SelectField>
+          />
         )}
         <TextField
           label="Purpose"

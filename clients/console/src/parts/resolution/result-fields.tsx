@@ -17,13 +17,11 @@ export function ResultFields({ draft, change }: ResultFieldsProps) {
         <SelectField
           label="Outcome"
           value={draft.outcome}
+          options={{ success: "Success", failure: "Permanent failure" }}
           onChange={({ target }) =>
             change({ ...draft, outcome: target.value === "failure" ? "failure" : "success" })
           }
-        >
-          <option value="success">Success</option>
-          <option value="failure">Permanent failure</option>
-        </SelectField>
+        />
         <TextField
           label="Media type"
           problem={problems.contentType}

@@ -7,6 +7,7 @@ import {
 } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { formatNoun } from "../../format/quantity.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
+import { Fact } from "../../parts/fact.tsx";
 import { ErrorState } from "../../parts/list-states.tsx";
 import { Runbook } from "../../parts/runbook.tsx";
 import { StateMark, type StateTone } from "../../parts/state-mark.tsx";
@@ -49,14 +50,8 @@ function Diagnosis({ diagnosis: { findings, passed, skipped } }: { readonly diag
         </ul>
       )}
       <dl>
-        <dt>Found nothing</dt>
-        <dd>{passed.length === 0 ? "no check" : passed.join(", ")}</dd>
-        {skipped.length > 0 && (
-          <>
-            <dt>Skipped</dt>
-            <dd>{skipped.join(", ")}: Postgres does not answer</dd>
-          </>
-        )}
+        <Fact name="Found nothing">{passed.length === 0 ? "no check" : passed.join(", ")}</Fact>
+        {skipped.length > 0 && <Fact name="Skipped">{skipped.join(", ")}: Postgres does not answer</Fact>}
       </dl>
     </>
   );

@@ -1,9 +1,11 @@
+import { describeInsufficientData } from "@onceward/decode/insufficient-data.ts";
 import {
   KeyDefect,
   type KeyEvidence,
   type KeyExample,
   type KeyQuality,
   type KeySuspicion,
+  type UndecidedKeyDefect,
 } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { Link } from "wouter";
 import { formatCount, formatNoun, formatShare, inSentence } from "../../format/quantity.ts";
@@ -15,7 +17,6 @@ import { UserText } from "../../parts/user-text.tsx";
 import styles from "../../styles/charts.module.css";
 import common from "../../styles/common.module.css";
 import { defectTitle, measureWords, placeInterval } from "./quality-words.ts";
-import { Undecided } from "./undecided.tsx";
 
 /** A namespace with suspicions: each with its advice, its evidence and examples. */
 export function NamespaceQuality({ quality }: { readonly quality: KeyQuality }) {
@@ -160,4 +161,19 @@ function SameFingerprint({ namespace, fingerprint }: SameFingerprintProps) {
 
 function shareOf(count: number, of: number): number {
   return of === 0 ? 0 : count / of;
+}
+
+/** Lists the defects that can be neither suspected nor ruled out, and what is missing. */
+export function Undecided({ undecided }: { readonly undecided: readonly UndecidedKeyDefect[] }) {
+  if (undecided.length === 0) return "Everything checked";
+  return (
+    <ul className={common.plain}>
+      {undecided.map(({ defect, insufficient }) => (
+        <li key={defect}>
+          {defectTitle(defect)}:{" "}
+          <span className={common.quiet}>{insufficient && describeInsufficientData(insufficient)}</span>
+        </li>
+      ))}
+    </ul>
+  );
 }

@@ -2,7 +2,7 @@ import { useQuery } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useSearchParams } from "wouter";
 import { formatDuration } from "../../format/duration.ts";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { TimeText } from "../../parts/time.tsx";
 import { LateDuplicates } from "../../policy/late-claims.tsx";
@@ -37,13 +37,7 @@ export interface Lengthened {
 export function RetentionAnswer({ namespace, ...props }: RetentionAnswerProps) {
   const [parameters] = useSearchParams();
   const answer = useAdviceForTraffic(namespace, Number(parameters.get("target")));
-  if (answer.data === undefined) {
-    return answer.error === null ? (
-      <Loading rows={12} />
-    ) : (
-      <ErrorState error={answer.error} retry={answer.refetch} />
-    );
-  }
+  if (answer.data === undefined) return <Unanswered query={answer} rows={12} />;
   return <Evidence namespace={namespace} advice={adviceOf(answer.data)} {...props} />;
 }
 

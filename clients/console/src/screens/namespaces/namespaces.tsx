@@ -6,7 +6,7 @@ import { formatDuration } from "../../format/duration.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { useFilters } from "../../parts/filter-bar.tsx";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { hereWith, usePageToken } from "../../parts/pages.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
@@ -61,13 +61,12 @@ export default function Namespaces() {
 /** The namespaces with a policy of their own: pages are by name, and the rows of a page by late duplicates. */
 function DeclaredNamespaces() {
   const { token } = usePageToken();
-  const { data, error, refetch } = useQuery(TenantAdminService.method.listNamespaces, {
+  const list = useQuery(TenantAdminService.method.listNamespaces, {
     pageSize: ADVISED_AT_ONCE,
     pageToken: token,
   });
-  if (data === undefined) {
-    return error === null ? <Loading rows={8} /> : <ErrorState error={error} retry={refetch} />;
-  }
+  const { data } = list;
+  if (data === undefined) return <Unanswered query={list} rows={8} />;
   if (data.namespaces.length === 0) {
     return (
       <Empty command="onceward namespaces set NAME --key-retention 72h">
@@ -97,13 +96,12 @@ function DeclaredNamespaces() {
 /** The namespaces that have records and no policy of their own, by name. */
 function UndeclaredNamespaces() {
   const { token } = usePageToken();
-  const { data, error, refetch } = useQuery(TenantAdminService.method.listUndeclaredNamespaces, {
+  const list = useQuery(TenantAdminService.method.listUndeclaredNamespaces, {
     pageSize: ADVISED_AT_ONCE,
     pageToken: token,
   });
-  if (data === undefined) {
-    return error === null ? <Loading rows={8} /> : <ErrorState error={error} retry={refetch} />;
-  }
+  const { data } = list;
+  if (data === undefined) return <Unanswered query={list} rows={8} />;
   if (data.names.length === 0) {
     return (
       <Empty command="onceward namespaces undeclared">Every namespace that has records is declared.</Empty>

@@ -7,7 +7,7 @@ import { Link, useLocation } from "wouter";
 import { commandLine } from "../../format/command.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { CopyButton } from "../../parts/copy-button.tsx";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { ProviderLink } from "../../parts/provider-link.tsx";
 import { leaseOf } from "../../parts/record-lease.ts";
 import { useRecordOfPath } from "../../parts/record-path.ts";
@@ -67,14 +67,10 @@ function Content({ namespace, recordKey }: { readonly namespace: string; readonl
       </>
     );
   }
-  if (reply.data === undefined && reply.error === null) return <Loading rows={14} />;
+  if (reply.data === undefined) return <Unanswered query={reply} rows={14} />;
   return (
     <>
-      {reply.data === undefined ? (
-        <ErrorState error={reply.error} retry={() => reply.refetch()} />
-      ) : (
-        <RecordContent reply={reply.data} history={history} />
-      )}
+      <RecordContent reply={reply.data} history={history} />
       {hint}
     </>
   );

@@ -8,7 +8,7 @@ import { CliHint } from "../../parts/cli-hint.tsx";
 import { type Column, DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { NamespaceField, useNamespace } from "../../parts/namespace-field.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { usePageToken } from "../../parts/pages.ts";
@@ -58,14 +58,15 @@ export default function Records() {
       {isCounting && <Counts key={typed.namespace} namespace={typed.namespace} />}
       <FilterBar fold="always">
         <NamespaceField value={filters.namespace} />
-        <SelectField label="State" name="state" defaultValue={filters.state}>
-          <option value="">any</option>
-          {[...STATES].map(([value, { label }]) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </SelectField>
+        <SelectField
+          label="State"
+          name="state"
+          defaultValue={filters.state}
+          options={Object.fromEntries([
+            ["", "any"],
+            ...[...STATES].map(([value, { label }]) => [value, label]),
+          ])}
+        />
         <TextField label="Key begins with" name="prefix" defaultValue={filters.prefix} maxLength={255} />
         <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={128} />
         <TextField
@@ -102,13 +103,7 @@ function RecordList({ filters }: { readonly filters: Filters }) {
       ),
     placeholderData: keepPreviousData,
   });
-  if (list.data === undefined) {
-    return list.error === null ? (
-      <Loading rows={12} />
-    ) : (
-      <ErrorState error={list.error} retry={() => list.refetch()} />
-    );
-  }
+  if (list.data === undefined) return <Unanswered query={list} rows={12} />;
   const { records, nextPageToken } = list.data;
   const command = commandOf(filters);
   if (records.length === 0 && nextPageToken === "") {

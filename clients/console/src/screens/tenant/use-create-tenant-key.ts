@@ -1,23 +1,8 @@
 import { createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
 import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
-import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { CreateKeyDialog, type KeyTerms } from "../../parts/api-key/create-key-dialog.tsx";
+import type { KeyTerms } from "../../parts/api-key/create-key-dialog.tsx";
 import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
-
-interface CreateTenantKeyProps {
-  readonly tenant: string;
-  readonly created: (secret: NewSecret) => void;
-  readonly close: () => void;
-}
-
-/** The form of a key of a tenant. */
-export function CreateTenantKey({ tenant, ...props }: CreateTenantKeyProps) {
-  const create = useCreateTenantKey();
-  const roles = [ApiKey_Role.TENANT_ADMIN, ApiKey_Role.CALLER];
-  const title = `Create a key of ${tenant}`;
-  return <CreateKeyDialog title={title} roles={roles} create={(terms) => create(tenant, terms)} {...props} />;
-}
 
 /** Returns the function that creates a tenant's key. It calls the API directly: a mutation's answer would stay in the cache. */
 export function useCreateTenantKey(): (tenant: string, apiKey: KeyTerms) => Promise<NewSecret> {
