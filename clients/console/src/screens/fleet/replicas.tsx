@@ -39,7 +39,7 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
         </>
       ),
     },
-    { heading: "Version", cell: ({ version }) => version },
+    ...(new Set(replicas.map(({ version }) => version)).size === 1 ? [] : [VERSION_COLUMN]),
     { heading: "State", cell: (replica) => <ReplicaState replica={replica} /> },
     { heading: "Last heartbeat", cell: ({ seenAt }) => <Heartbeat at={seenAt} readAt={readAt} /> },
     ...LOAD_COLUMNS,
@@ -50,6 +50,9 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
     <DataTable caption={versionWords(replicas)} columns={columns} rows={replicas} rowKey={({ id }) => id} />
   );
 }
+
+/** The caption names the version if all have the same. */
+const VERSION_COLUMN: Column<Replica> = { heading: "Version", cell: ({ version }) => version };
 
 /** A replica of an older version does not send its load. */
 const LOAD_COLUMNS: readonly Column<Replica>[] = [
