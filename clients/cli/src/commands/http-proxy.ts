@@ -29,24 +29,30 @@ interface Address {
 
 /** Returns `onceward http-proxy`, which the package `@onceward/http-proxy` carries out. */
 export function httpProxyCommand(host: Host): Command {
-  return command(
-    "http-proxy",
-    "Guards the routes of an unmodified HTTP service, and passes all other requests. Needs the package @onceward/http-proxy and an API key of the role CALLER.",
-    "http-proxy --upstream http://127.0.0.1:3000 --config routes.yaml",
-    "http-proxy --upstream http://127.0.0.1:3000 --config routes.yaml --listen 0.0.0.0:8080",
-  )
-    .requiredOption("--upstream <url>", "the service's address", parseUrl)
-    .requiredOption("--config <file>", "the guarded routes, in YAML or JSON")
-    .option("--listen <address>", "host and port", parseAddress, { host: "127.0.0.1", port: 8080 })
-    .option("--management <address>", "host and port of health and metrics", parseAddress, {
-      host: "127.0.0.1",
-      port: 9465,
-    })
-    .option("--tls-cert <file>", "the certificate for clients and its chain, in PEM; by default no TLS")
-    .option("--tls-key <file>", "the certificate's private key, in PEM")
-    .option("--client-ca <file>", "the authorities of clients' certificates, in PEM: every client needs one")
-    .option("--drain <seconds>", "how long requests may run after SIGTERM", parseSeconds, 30)
-    .action(async (flags: Flags, self: Command) => runHttpProxy(host, flags, self.optsWithGlobals()));
+  return (
+    command(
+      "http-proxy",
+      "Guards the routes of an unmodified HTTP service, and passes all other requests. Needs the package @onceward/http-proxy and an API key of the role CALLER.",
+      "http-proxy --upstream http://127.0.0.1:3000 --config routes.yaml",
+      "http-proxy --upstream http://127.0.0.1:3000 --config routes.yaml --listen 0.0.0.0:8090",
+    )
+      .requiredOption("--upstream <url>", "the service's address", parseUrl)
+      .requiredOption("--config <file>", "the guarded routes, in YAML or JSON")
+      // Not 8080, where a server of Onceward on the same machine has its HTTP port.
+      .option("--listen <address>", "host and port", parseAddress, { host: "127.0.0.1", port: 8090 })
+      .option("--management <address>", "host and port of health and metrics", parseAddress, {
+        host: "127.0.0.1",
+        port: 9465,
+      })
+      .option("--tls-cert <file>", "the certificate for clients and its chain, in PEM; by default no TLS")
+      .option("--tls-key <file>", "the certificate's private key, in PEM")
+      .option(
+        "--client-ca <file>",
+        "the authorities of clients' certificates, in PEM: every client needs one",
+      )
+      .option("--drain <seconds>", "how long requests may run after SIGTERM", parseSeconds, 30)
+      .action(async (flags: Flags, self: Command) => runHttpProxy(host, flags, self.optsWithGlobals()))
+  );
 }
 
 async function runHttpProxy(host: Host, flags: Flags, globals: GlobalOptions): Promise<void> {
@@ -69,6 +75,10 @@ async function runHttpProxy(host: Host, flags: Flags, globals: GlobalOptions): P
     await proxy.close(flags.drain * 1000);
   } catch (error) {
     if (error instanceof ConfigError || error instanceof TypeError) throw new UsageError(error.message);
+    if (error instanceof Error && "port" in error && "address" in error)
+      throw new UsageError(
+        `The proxy can't listen on ${error.address}:${error.port} (${error.message}). Give another --listen or --management.`,
+      );
     throw error;
   } finally {
     await onceward.close();
@@ -116,7 +126,7 @@ function parseAddress(value: string): Address {
   const url = URL.parse(`http://${value}`);
   const [, port] = /:(\d+)$/.exec(value) ?? [];
   if (url === null || url.pathname !== "/" || port === undefined)
-    throw new InvalidArgumentError("It must be a host and a port, such as 0.0.0.0:8080.");
+    throw new InvalidArgumentError("It must be a host and a port, such as 0.0.0.0:8090.");
   return { host: url.hostname.replace(/^\[|\]$/g, ""), port: Number(port) };
 }
 
