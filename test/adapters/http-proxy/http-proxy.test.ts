@@ -173,6 +173,45 @@ test("a 5xx of the upstream service reaches the client, and the next attempt run
   expect(effect.mock.calls[1]?.[0].headers["onceward-attempt"]).toBe("2");
 });
 
+test("a response that is too large to store is streamed to its first client, and its duplicate gets 410", async () => {
+  const part = Buffer.alloc(700 * 1024, "x");
+  const effect = vi.fn<RequestListener>((_, res) => {
+    res.writeHead(201, "Made", ["X-Case", "kept", "content-length", "2150400"]);
+    for (let parts = 0; parts < 3; parts++) res.write(part);
+    res.end();
+  });
+  const { charge: post, proxy } = await startWorld(world, effect);
+  const headers = { authorization: "a", "idempotency-key": "large" };
+  const outgoing = request({ port: proxy.port, method: "POST", path: "/charges/1", headers }).end("{}");
+  const [response] = await once(outgoing, "response");
+  expect([response.statusMessage, response.rawHeaders.includes("X-Case")]).toEqual(["Made", true]);
+  expect(await text(response)).toHaveLength(3 * part.byteLength);
+  expect((await post({ headers, body: "{}" })).status).toBe(410);
+  expect(effect).toHaveBeenCalledOnce();
+});
+
+test("a response that breaks off after its first MiB was sent is cut short for its client, too", async () => {
+  const { charge: post, proxy } = await startWorld(
+    world,
+    (_, res) => void res.writeHead(201).write(Buffer.alloc(2 * 1024 * 1024), () => res.destroy()),
+  );
+  await expect(post()).rejects.toThrow("aborted");
+  const metrics = await send(proxy.managementPort, { method: "GET", path: "/metrics" });
+  expect(metrics.body.toString()).toContain('requests_total{ending="unknown"} 1\n');
+});
+
+test("a response without a body is passed on and replayed without one", async () => {
+  const { charge: post } = await startWorld(world, (req, res) =>
+    req.resume().on("end", () => void res.writeHead(204).end()),
+  );
+  for (const replayed of [undefined, "true"]) {
+    const { status, headers, body } = await post();
+    expect([status, body.byteLength, headers["content-length"], headers["idempotency-replayed"]]).toEqual([
+      ...[204, 0, undefined, replayed],
+    ]);
+  }
+});
+
 test("a client that leaves does not stop the call: its duplicate gets the answer", async () => {
   const arrived = Promise.withResolvers<() => void>();
   const effect = vi.fn<RequestListener>((req, res) => arrived.resolve(() => charge(req, res)));
