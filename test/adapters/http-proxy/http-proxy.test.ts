@@ -336,3 +336,33 @@ test("the command refuses a wrong configuration, upstream and address before it 
   expect(await run("ftp://a", right)).toMatchObject({ exit: 2 });
   expect(await run(upstream, right, "--listen", "8080")).toMatchObject({ exit: 2 });
 });
+
+test("--check says whether Onceward, the service and an issuer can be reached, and starts no proxy", async () => {
+  const { upstream, environment, records } = await startWorld(world, charge);
+  const { port } = upstream.address() as { port: number };
+  const dir = await mkdtemp(join(tmpdir(), "ow-http-proxy-"));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const config = join(dir, "routes.yaml");
+  const check = async (env: Record<string, string>) => {
+    const url = `http://127.0.0.1:${port}`;
+    const { exit, stdout } = await cliWith(env)(
+      ...["http-proxy", "--upstream", url, "--config", config, "--check", "--json"],
+    );
+    const { checks } = JSON.parse(stdout) as { checks: { check: string; result: string }[] };
+    return { exit, ...Object.fromEntries(checks.map(({ check: name, result }) => [name, result])) };
+  };
+  await writeFile(config, ROUTES);
+  expect(await check(environment)).toMatchObject({ exit: 0, upstream: "ok", namespaces: "ok", clock: "ok" });
+
+  const jwt = JSON.stringify({ jwksUrl: `http://127.0.0.1:${port}/keys`, issuer: "https://issuer.example" });
+  await writeFile(config, `routes: [{ path: /a, namespace: charges, caller: { jwt: ${jwt} } }]`);
+  upstream.close();
+  upstream.closeAllConnections();
+  const issuer = `keys of 127.0.0.1:${port}`;
+  expect(await check(environment)).toMatchObject({ exit: 6, upstream: "error", [issuer]: "error" });
+  expect(await check({ ...environment, ONCEWARD_ADDRESS: `http://127.0.0.1:${port}` })).toMatchObject({
+    exit: 3,
+    connection: "error",
+  });
+  expect(await records()).toEqual([]);
+});
