@@ -7,15 +7,15 @@ import {
 } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { Duplex } from "node:stream";
-import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { type Onceward, OncewardError } from "@onceward/client";
 import { OutcomeUnknownError } from "@onceward/client/http";
 import type { RouteConfig } from "./config.ts";
 import { NotSentError } from "./guarded-call.ts";
+import { endToEnd } from "./headers.ts";
 import { type Ending, Metrics } from "./metrics.ts";
 import { pass, passUpgrade, refuse } from "./pass.ts";
-import { type GuardedRoute, routesOf } from "./routes.ts";
+import { type GuardedResponse, type GuardedRoute, type RoutedCall, routesOf } from "./routes.ts";
 import { Upstream } from "./upstream.ts";
 
 /** PEM texts for TLS in front of a proxy. */
@@ -141,7 +141,7 @@ export class HttpProxy {
 
   async #guard(
     route: GuardedRoute,
-    call: Omit<Parameters<GuardedRoute["answer"]>[0], "report">,
+    call: Omit<RoutedCall, "report">,
     outgoing: ServerResponse,
   ): Promise<Ending> {
     let ending: Ending = "answered";
@@ -237,17 +237,32 @@ async function readBody(
 }
 
 /** Sends a response; a client that has left is none of its concern. */
-async function send(response: Response, outgoing: ServerResponse): Promise<void> {
+async function send(answer: GuardedResponse, outgoing: ServerResponse): Promise<void> {
+  const { added } = answer;
   if (outgoing.destroyed) {
-    await response.body?.cancel();
+    if (answer.from === "upstream") answer.response.rest?.destroy();
     return;
   }
-  const { status, headers, body } = response;
-  for (const name of new Set(headers.keys()))
-    outgoing.setHeader(name, name === "set-cookie" ? headers.getSetCookie() : (headers.get(name) ?? ""));
-  outgoing.writeHead(status);
-  if (body === null) outgoing.end();
-  else await pipeline(Readable.fromWeb(body as never), outgoing).catch(() => outgoing.destroy());
+  if (answer.from === "guard") {
+    const { status, headers, body } = answer.response;
+    outgoing.writeHead(status, { ...headers, ...added, ...lengthOf(status, body) }).end(body);
+    return;
+  }
+  const { status, statusMessage, headers, read, rest } = answer.response;
+  const length = rest === undefined ? lengthOf(status, read) : {};
+  const kept = endToEnd(headers, Object.keys(added));
+  outgoing.writeHead(status, statusMessage, [...kept, ...Object.entries({ ...added, ...length }).flat()]);
+  if (rest === undefined) {
+    outgoing.end(read);
+    return;
+  }
+  outgoing.write(read);
+  await pipeline(rest, outgoing).catch(() => outgoing.destroy());
+}
+
+/** A response with one of these statuses has no body, and no length (RFC 9110, 8.6). */
+function lengthOf(status: number, body: Uint8Array = new Uint8Array()): Record<string, string> {
+  return status === 204 || status === 304 ? {} : { "content-length": String(body.byteLength) };
 }
 
 function endingOf(error: unknown): Ending {
@@ -258,5 +273,6 @@ function endingOf(error: unknown): Ending {
 /** Messages of other errors may contain what a client sent. */
 function reasonOf(error: unknown): string {
   if (error instanceof OncewardError) return error.reason;
-  return error instanceof Error ? error.name : "unknown error";
+  if (!(error instanceof Error)) return "unknown error";
+  return "code" in error ? String(error.code) : error.name;
 }

@@ -173,6 +173,45 @@ test("a 5xx of the upstream service reaches the client, and the next attempt run
   expect(effect.mock.calls[1]?.[0].headers["onceward-attempt"]).toBe("2");
 });
 
+test("a response that is too large to store is streamed to its first client, and its duplicate gets 410", async () => {
+  const part = Buffer.alloc(700 * 1024, "x");
+  const effect = vi.fn<RequestListener>((_, res) => {
+    res.writeHead(201, "Made", ["X-Case", "kept", "content-length", "2150400"]);
+    for (let parts = 0; parts < 3; parts++) res.write(part);
+    res.end();
+  });
+  const { charge: post, proxy } = await startWorld(world, effect);
+  const headers = { authorization: "a", "idempotency-key": "large" };
+  const outgoing = request({ port: proxy.port, method: "POST", path: "/charges/1", headers }).end("{}");
+  const [response] = await once(outgoing, "response");
+  expect([response.statusMessage, response.rawHeaders.includes("X-Case")]).toEqual(["Made", true]);
+  expect(await text(response)).toHaveLength(3 * part.byteLength);
+  expect((await post({ headers, body: "{}" })).status).toBe(410);
+  expect(effect).toHaveBeenCalledOnce();
+});
+
+test("a response that breaks off after its first MiB was sent is cut short for its client, too", async () => {
+  const { charge: post, proxy } = await startWorld(
+    world,
+    (_, res) => void res.writeHead(201).write(Buffer.alloc(2 * 1024 * 1024), () => res.destroy()),
+  );
+  await expect(post()).rejects.toThrow("aborted");
+  const metrics = await send(proxy.managementPort, { method: "GET", path: "/metrics" });
+  expect(metrics.body.toString()).toContain('requests_total{ending="unknown"} 1\n');
+});
+
+test("a response without a body is passed on and replayed without one", async () => {
+  const { charge: post } = await startWorld(world, (req, res) =>
+    req.resume().on("end", () => void res.writeHead(204).end()),
+  );
+  for (const replayed of [undefined, "true"]) {
+    const { status, headers, body } = await post();
+    expect([status, body.byteLength, headers["content-length"], headers["idempotency-replayed"]]).toEqual([
+      ...[204, 0, undefined, replayed],
+    ]);
+  }
+});
+
 test("a client that leaves does not stop the call: its duplicate gets the answer", async () => {
   const arrived = Promise.withResolvers<() => void>();
   const effect = vi.fn<RequestListener>((req, res) => arrived.resolve(() => charge(req, res)));
@@ -296,4 +335,34 @@ test("the command refuses a wrong configuration, upstream and address before it 
   });
   expect(await run("ftp://a", right)).toMatchObject({ exit: 2 });
   expect(await run(upstream, right, "--listen", "8080")).toMatchObject({ exit: 2 });
+});
+
+test("--check says whether Onceward, the service and an issuer can be reached, and starts no proxy", async () => {
+  const { upstream, environment, records } = await startWorld(world, charge);
+  const { port } = upstream.address() as { port: number };
+  const dir = await mkdtemp(join(tmpdir(), "ow-http-proxy-"));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const config = join(dir, "routes.yaml");
+  const check = async (env: Record<string, string>) => {
+    const url = `http://127.0.0.1:${port}`;
+    const { exit, stdout } = await cliWith(env)(
+      ...["http-proxy", "--upstream", url, "--config", config, "--check", "--json"],
+    );
+    const { checks } = JSON.parse(stdout) as { checks: { check: string; result: string }[] };
+    return { exit, ...Object.fromEntries(checks.map(({ check: name, result }) => [name, result])) };
+  };
+  await writeFile(config, ROUTES);
+  expect(await check(environment)).toMatchObject({ exit: 0, upstream: "ok", namespaces: "ok", clock: "ok" });
+
+  const jwt = JSON.stringify({ jwksUrl: `http://127.0.0.1:${port}/keys`, issuer: "https://issuer.example" });
+  await writeFile(config, `routes: [{ path: /a, namespace: charges, caller: { jwt: ${jwt} } }]`);
+  upstream.close();
+  upstream.closeAllConnections();
+  const issuer = `keys of 127.0.0.1:${port}`;
+  expect(await check(environment)).toMatchObject({ exit: 6, upstream: "error", [issuer]: "error" });
+  expect(await check({ ...environment, ONCEWARD_ADDRESS: `http://127.0.0.1:${port}` })).toMatchObject({
+    exit: 3,
+    connection: "error",
+  });
+  expect(await records()).toEqual([]);
 });

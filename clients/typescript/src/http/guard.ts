@@ -117,7 +117,12 @@ class NotStored extends Error {
   }
 }
 
-/** Returns the guard that all HTTP adapters use. @throws InvalidRequestError for an invalid option. */
+/**
+ * Returns the guard that all HTTP adapters use, for one of a framework that has none here: it tells the guard what a request is,
+ * calls the handler when the guard does, and sends the answer.
+ *
+ * @throws InvalidRequestError for an invalid option.
+ */
 export function createGuard<Native extends object>(
   onceward: Runner,
   options: HttpOptions<Native>,
