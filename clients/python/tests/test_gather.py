@@ -131,14 +131,14 @@ def test_a_batch_with_the_answers_of_other_calls_leaves_no_call_without_an_answe
 @pytest.mark.parametrize("kind", ["threads", "asyncio"])
 def test_an_error_of_the_batch_fails_each_of_its_calls_and_names_its_claim(kind: str) -> None:
     def refuse(_: BatchRequest) -> BatchResponse:
-        raise Refused("PERMISSION_DENIED", "Not with this key.")
+        raise Refused("NAMESPACE_DENIED", "Not with this key.")
 
     with Recording(refuse) as testing:
         outcomes = run_all(testing, kind)
         failed = {each.claim.key: each for each in outcomes if isinstance(each, OncewardError)}
         assert failed
         for key, error in failed.items():
-            assert (error.reason, error.claim.key) == ("PERMISSION_DENIED", key)
+            assert (error.reason, error.claim.key) == ("NAMESPACE_DENIED", key)
             assert outcomes.index(error) == int(key.removeprefix("order-"))
 
 
