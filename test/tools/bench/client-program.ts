@@ -65,7 +65,11 @@ async function operateBare(): Promise<void> {
 for (const count of callers.split(",").map(Number)) {
   report("stub", count, await measure(count, operateBare));
   const client = createOnceward({ address, apiKey });
-  report("onceward", count, await measure(count, () => client.run({ namespace, key: freshKey() }, () => null)));
+  report(
+    "onceward",
+    count,
+    await measure(count, () => client.run({ namespace, key: freshKey() }, () => null)),
+  );
   await client.close();
 }
 process.exit();
