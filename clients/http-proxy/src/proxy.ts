@@ -44,16 +44,25 @@ export interface ProxyLoad {
   readonly connections: number;
   /** Requests that have not ended, of all connections. Those beyond are refused with 503. */
   readonly requests: number;
-  /** Bytes of guarded requests, which are read whole. Those beyond are refused with 503. */
-  readonly bodyBytes: number;
+  /** Bytes of guarded requests, which are read whole, and REPLY_BYTES for each. Those beyond are refused with 503. */
+  readonly guardedBytes: number;
+  /** How long a client may take nothing of a response, in milliseconds, until its connection is closed. */
+  readonly unreadMs: number;
 }
 
 const MIB = 1024 * 1024;
+/** The guard reads a response to store it, up to the largest result of any policy; a longer one is streamed. */
+const REPLY_BYTES = MIB;
 /**
  * A connection costs some 20 KiB and may bring any number of requests at once (RFC 9112, section 9.3.2), each of which opens
  * a connection to the service.
  */
-const MAX_LOAD: ProxyLoad = { connections: 10_000, requests: 2000, bodyBytes: 256 * MIB };
+const MAX_LOAD: ProxyLoad = {
+  connections: 10_000,
+  requests: 2000,
+  guardedBytes: 512 * MIB,
+  unreadMs: 60_000,
+};
 
 /** A reverse proxy that guards the routes of its configuration, and passes all other requests. */
 export class HttpProxy {
@@ -63,7 +72,7 @@ export class HttpProxy {
   readonly #routeOf: (method: string, url: URL) => GuardedRoute | undefined;
   readonly #warn: (line: string) => void;
   readonly #maxLoad: ProxyLoad;
-  #bodyBytes = 0;
+  #guardedBytes = 0;
   readonly #upgraded = new Set<Duplex>();
 
   /** @throws TypeError for an invalid upstream, route or certificate. */
@@ -97,6 +106,11 @@ export class HttpProxy {
 
   async #handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     this.metrics.inFlight++;
+    // It would hold its request, and with others like it all that the proxy may hold. A response that waits has nothing unread.
+    const { socket } = incoming;
+    outgoing.setTimeout(this.#maxLoad.unreadMs, () => {
+      if (socket.writableLength > 0) socket.destroy();
+    });
     try {
       this.metrics.ended(await this.#answer(incoming, outgoing));
     } catch (error) {
@@ -123,13 +137,12 @@ export class HttpProxy {
     if (identified.kind === "refused") return this.#refuse(outgoing, identified.status, identified.title);
     const { caller } = identified;
     const held = new HeldBytes((bytes) => {
-      this.#bodyBytes += bytes;
+      this.#guardedBytes += bytes;
+      return this.#guardedBytes <= this.#maxLoad.guardedBytes;
     });
     try {
-      const body = await readBody(incoming, maxBodyBytes, (bytes) => {
-        held.add(bytes);
-        return this.#bodyBytes <= this.#maxLoad.bodyBytes;
-      });
+      if (!held.add(REPLY_BYTES)) return this.#refuse(outgoing, 503, OVERLOADED);
+      const body = await readBody(incoming, maxBodyBytes, (bytes) => held.add(bytes));
       if (body === "no room") return this.#refuse(outgoing, 503, OVERLOADED);
       if (body === "too large")
         return this.#refuse(outgoing, 413, `The body has more than ${maxBodyBytes} bytes.`);
@@ -175,16 +188,18 @@ const OVERLOADED = "The proxy has too many requests at once. Repeat this one.";
 
 /** Bytes that a request holds until it has ended. */
 class HeldBytes {
-  readonly #count: (bytes: number) => void;
+  readonly #count: (bytes: number) => boolean;
   #held = 0;
 
-  constructor(count: (bytes: number) => void) {
+  /** @param count adds to what all requests hold; returns whether there was room. */
+  constructor(count: (bytes: number) => boolean) {
     this.#count = count;
   }
 
-  add(bytes: number): void {
+  /** Returns whether there was room; the bytes are held in any case. */
+  add(bytes: number): boolean {
     this.#held += bytes;
-    this.#count(bytes);
+    return this.#count(bytes);
   }
 
   free(): void {

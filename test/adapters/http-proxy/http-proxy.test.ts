@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { IncomingMessage, type RequestListener, request } from "node:http";
+import { IncomingMessage, type RequestListener, request, type ServerResponse } from "node:http";
 import { connect, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,6 +14,7 @@ import { problemOf, send } from "../http/http-client.ts";
 import { ROUTES, startWorld } from "./proxied-world.ts";
 
 const world = useServer();
+const MIB = 1024 * 1024;
 const charge: RequestListener = (req, res) => {
   req.resume().on("end", () => {
     res.setHeader("Set-Cookie", ["session=secret", "theme=dark"]);
@@ -114,7 +115,7 @@ test.each<[string, RequestListener, string]>([
 
 test("a proxy that holds its maximum of requests, bytes or connections refuses more, and none reaches the service", async () => {
   const held = vi.fn<RequestListener>(() => {});
-  const maxLoad = { connections: 3, requests: 3, bodyBytes: 50 };
+  const maxLoad = { connections: 3, requests: 3, guardedBytes: MIB + 50, unreadMs: 60_000 };
   const { charge: post, proxy } = await startWorld(world, held, { maxLoad });
   const large = { headers: { "idempotency-key": '"large"' }, body: `"${"x".repeat(60)}"` };
   expect(await post(large)).toMatchObject({ status: 503, headers: { "retry-after": "1" } });
@@ -122,17 +123,44 @@ test("a proxy that holds its maximum of requests, bytes or connections refuses m
   const small = () => post({ headers: { "idempotency-key": '"small"' }, body: "{}" }).catch(() => {});
   void small();
   await expect.poll(() => held.mock.calls.length).toBe(1);
+  // There is room for one response.
+  expect(await post({ headers: { "idempotency-key": '"another"' }, body: "{}" })).toMatchObject({
+    status: 503,
+  });
 
   const socket = connect(proxy.port, "127.0.0.1").on("error", () => {});
   onTestFinished(() => void socket.destroy());
   socket.write("GET /free HTTP/1.1\r\nhost: a\r\n\r\n".repeat(5));
   await expect.poll(() => held.mock.calls.length).toBe(3);
   const metrics = await send(proxy.managementPort, { method: "GET", path: "/metrics" });
-  expect(metrics.body.toString()).toContain('requests_total{ending="refused"} 4\n');
+  expect(metrics.body.toString()).toContain('requests_total{ending="refused"} 5\n');
 
   const others = Array.from({ length: 3 }, () => connect(proxy.port, "127.0.0.1").on("error", () => {}));
   await Promise.any(others.map((other) => once(other.resume(), "close")));
   for (const other of others) other.destroy();
+});
+
+test("a client that takes nothing of its response is disconnected, and one whose response waits is not", async () => {
+  const waits = Promise.withResolvers<ServerResponse>();
+  const unread = Promise.withResolvers<void>();
+  const large: RequestListener = ({ url }, response) => {
+    if (url === "/waits") return waits.resolve(response);
+    response.end(Buffer.alloc(64 * MIB));
+    unread.resolve();
+  };
+  const maxLoad = { connections: 9, requests: 9, guardedBytes: 9 * MIB, unreadMs: 50 };
+  const { proxy } = await startWorld(world, large, { maxLoad });
+  const waiting = send(proxy.port, { method: "GET", path: "/waits" });
+  const response = await waits.promise;
+  const socket = connect(proxy.port, "127.0.0.1").on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  socket.write("GET /free HTTP/1.1\r\nhost: a\r\n\r\n");
+  const inFlight = async () =>
+    (await send(proxy.managementPort, { method: "GET", path: "/metrics" })).body.toString();
+  await unread.promise;
+  await expect.poll(inFlight, { timeout: 30_000 }).toContain("in_flight 1\n");
+  response.end("after all");
+  expect((await waiting).body.toString()).toBe("after all");
 });
 
 test("a claim that is lost until the service can be reached sends nothing", async () => {
