@@ -63,6 +63,12 @@ test("filters are passed on, and standard error says that a list was cut short",
   ])
     expect(await cli(...args, "payuots")).toEqual(misspelt);
   expect(await cli("records", "show", "payuots", "payout-1")).toEqual(misspelt);
+  // An administrator of one namespace may not list them.
+  const { secret } = (await cli.json("keys", "create", "--role", "admin", "--namespace", "payouts")) as {
+    secret: string;
+  };
+  const restricted = cliFor(world().server, secret);
+  expect(await restricted("records", "list", "-n", "payouts", "--prefix", "x")).toMatchObject({ exit: 0 });
   expect(await keys("--key", "payout-2")).toEqual(["payout-2"]);
   expect(await keys("--claimed-before", "1h")).toEqual([]);
   expect(await keys("--claimed-after", "1h")).toEqual(["payout-1", "payout-2"]);

@@ -21,6 +21,8 @@ export interface Host {
   ask(question: string): Promise<string>;
   /** As `ask`, without showing what is typed. */
   askSecret(question: string): Promise<string>;
+  /** Opens an address of http or https in a browser, if the machine has one; no shell reads it. */
+  openBrowser(url: string): void;
   /** Reads standard input to its end. */
   readInput(): Promise<string>;
 }

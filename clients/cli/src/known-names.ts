@@ -29,6 +29,8 @@ export async function namespaceNames(
 
 /** Names that are searched for a similar one. */
 const MAX_SEARCHED = 10_000;
+/** A list that could not be read, such as by an administrator of some namespaces only: it rules no name out. */
+const UNREAD: Listed<string> = { items: [], hasMore: true };
 
 /** @throws Outcome if the tenant has no namespace of this name, with the most similar one. */
 export async function requireNamespace(
@@ -36,7 +38,7 @@ export async function requireNamespace(
   call: CallOptions,
   name: string,
 ): Promise<void> {
-  requireOneOf("namespace", name, await namespaceNames(client, call, MAX_SEARCHED));
+  requireOneOf("namespace", name, await namespaceNames(client, call, MAX_SEARCHED).catch(() => UNREAD));
 }
 
 /**
@@ -55,7 +57,7 @@ export async function requireNames(client: object, call: CallOptions, made: Comm
     const tenants = await collectPages(MAX_SEARCHED, async (page) => {
       const reply = await client.listTenants(page, call);
       return { items: reply.tenants.map(({ name }) => name), nextPageToken: reply.nextPageToken };
-    });
+    }).catch(() => UNREAD);
     requireOneOf("tenant", tenant, tenants);
   }
 }

@@ -3,10 +3,10 @@ import type { Host } from "./host.ts";
 import type { Listed } from "./pages.ts";
 import { renderTable } from "./table.ts";
 import { printableJson } from "./terminal.ts";
-import type { Moment } from "./times.ts";
+import { formatAlike, formatDuration, type Moment, Span } from "./times.ts";
 
 /** A column of a table: its heading, and a function that returns an item's cell. */
-export type Column<Item> = readonly [heading: string, cell: (item: Item) => string | Moment];
+export type Column<Item> = readonly [heading: string, cell: (item: Item) => string | Moment | Span];
 
 /** Prints results: text for people, or with `--json` the message as Protobuf JSON with every field. */
 export class Output {
@@ -67,7 +67,8 @@ export class Output {
       this.#host.write(stringify(items.map(toValue)));
     } else {
       const nowMs = this.#host.isTerminal ? Date.now() : undefined;
-      const rows = items.map((item) => columns.map(([, cell]) => cellText(cell(item), nowMs)));
+      const texts = columns.map(([, cell]) => columnTexts(items.map(cell), nowMs));
+      const rows = items.map((_, row) => texts.map((column) => column[row] ?? ""));
       const [headings = "", ...lines] = renderTable(
         columns.map(([heading]) => heading),
         rows,
@@ -94,8 +95,17 @@ export class Output {
   }
 }
 
+function columnTexts(
+  cells: readonly (string | Moment | Span)[],
+  nowMs: number | undefined,
+): readonly string[] {
+  const spans = formatAlike(cells.map((cell) => (cell instanceof Span ? cell.duration : undefined)));
+  return cells.map((cell, row) => (cell instanceof Span ? (spans[row] ?? "") : cellText(cell, nowMs)));
+}
+
 /** Returns a cell's text; with `nowMs`, times are relative to it. */
-export function cellText(cell: string | Moment, nowMs?: number): string {
+export function cellText(cell: string | Moment | Span, nowMs?: number): string {
+  if (cell instanceof Span) return formatDuration(cell.duration);
   return typeof cell === "string" ? cell : cell.format(nowMs);
 }
 

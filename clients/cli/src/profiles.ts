@@ -12,6 +12,8 @@ export type KeyRole = (typeof KEY_ROLES)[number];
 /** A service's address, and the API keys for it. */
 export interface Profile {
   readonly address: string;
+  /** The origin of the console, for `--web`. */
+  readonly console?: string;
   /** The key for commands whose role has no key of its own. */
   readonly apiKey?: string;
   /** The keys that were stored with their role. */
@@ -85,7 +87,8 @@ function parse(text: string): Profiles | undefined {
 }
 
 function isProfile(value: unknown): value is Profile {
-  const { address, apiKey, apiKeys = {} } = value as Partial<Profile>;
+  const { address, apiKey, apiKeys = {}, console = "" } = value as Partial<Profile>;
   const keys = [...(apiKey === undefined ? [] : [apiKey]), ...Object.values(apiKeys)];
+  if (typeof console !== "string") return false;
   return typeof address === "string" && keys.length > 0 && keys.every((key) => typeof key === "string");
 }

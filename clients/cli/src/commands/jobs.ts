@@ -14,7 +14,7 @@ import { type Column, cellText, enumName } from "../output.ts";
 import { collectPages } from "../pages.ts";
 import { type Session, sessions } from "../session.ts";
 import { renderFacts } from "../table.ts";
-import { Moment } from "../times.ts";
+import { Deadline, Moment } from "../times.ts";
 import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
 
 const WATCH_INTERVAL_MS = 1000;
@@ -27,7 +27,7 @@ const JOB_COLUMNS: readonly Column<RecordJob>[] = [
   ["EXAMINED", ({ recordsExamined }) => `${recordsExamined}`],
   ["CHANGED", ({ recordsChanged }) => `${recordsChanged}`],
   ["FORGOTTEN", ({ recordsForgotten }) => `${recordsForgotten}`],
-  ["STARTS", ({ startsAt }) => new Moment(startsAt)],
+  ["STARTS", ({ startsAt }) => new Deadline(startsAt)],
   ["FINISHED", ({ finishedAt }) => new Moment(finishedAt)],
 ];
 

@@ -13,7 +13,7 @@ import { POLICY_FIELDS, policyRows } from "../policy-fields.ts";
 import { namespacePolicy } from "../policy-targets.ts";
 import { sessions } from "../session.ts";
 import { renderFacts, renderTable } from "../table.ts";
-import { formatDuration, formatMoment, Moment } from "../times.ts";
+import { formatMoment, Moment, Span } from "../times.ts";
 import { command, group, type LimitOption, withLimit, withPolicyChange, withYes } from "./group.ts";
 
 /** Returns `onceward namespaces …`: namespaces with a policy of their own. */
@@ -28,8 +28,8 @@ export function namespaceCommands(host: Host): Command {
         });
         output.list(NamespaceSchema, listed, [
           ["NAMESPACE", ({ name }) => name],
-          ["KEY RETENTION", ({ effectivePolicy }) => formatDuration(effectivePolicy?.keyRetention)],
-          ["RESULT RETENTION", ({ effectivePolicy }) => formatDuration(effectivePolicy?.resultRetention)],
+          ["KEY RETENTION", ({ effectivePolicy }) => new Span(effectivePolicy?.keyRetention)],
+          ["RESULT RETENTION", ({ effectivePolicy }) => new Span(effectivePolicy?.resultRetention)],
           [
             "ON LEASE EXPIRY",
             ({ effectivePolicy }) => new Map(policyRows(effectivePolicy)).get("on lease expiry") ?? "",
