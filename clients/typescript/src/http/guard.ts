@@ -118,7 +118,7 @@ class NotStored extends Error {
 }
 
 /**
- * Returns the guard that all HTTP adapters use, for one of a framework that has none here: it tells the guard what a request is,
+ * Returns the guard that all HTTP adapters use, for an adapter of another framework, which describes the request to the guard,
  * calls the handler when the guard does, and sends the answer.
  *
  * @throws InvalidRequestError for an invalid option.
