@@ -256,7 +256,12 @@ test("the repository's .dockerignore is translated; a form that cannot be is ref
   const files = stdout.trim().split("\n");
   expect(files).toEqual(
     expect.arrayContaining([
-      ...["server/src/main.ts", "clients/console/src/main.tsx", "clients/cli/src/main.ts", "deploy/Dockerfile"],
+      ...[
+        "server/src/main.ts",
+        "clients/console/src/main.tsx",
+        "clients/cli/src/main.ts",
+        "deploy/Dockerfile",
+      ],
     ]),
   );
   expect(
