@@ -88,7 +88,7 @@ const CITUS_TESTS = [
 /** Tests of behaviour above the statements, or of plain Postgres' own means. */
 const NOT_ON_CITUS = [
   // Plans, statistics and updates in place belong to the one table of plain Postgres.
-  "test/store/{heap-only-updates,plans,stale-statistics}.test.ts",
+  "test/store/{dead-rows,heap-only-updates,plans,stale-statistics}.test.ts",
   // The dump of the schema lists the triggers of Citus, too.
   "test/store/schema.test.ts",
   // A copy of the coordinator's database is no restore of a Citus.

@@ -30,6 +30,8 @@ export default defineConfig(({ command }) => {
       rolldownOptions: {
         // Compressing takes longer than bundling, as it should.
         checks: { bundlerTimings: false },
+        // A chunk of styles would have a dot in its name, which those of a file and its hash have not.
+        output: { chunkFileNames: ({ name }) => `assets/${name.replaceAll(".", "-")}-[hash].js` },
         onwarn(warning, warn) {
           // TanStack Query marks its modules for React's server components, which the console has none of.
           if (warning.code !== "MODULE_LEVEL_DIRECTIVE") warn(warning);

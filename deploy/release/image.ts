@@ -11,7 +11,6 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Downloads of Debian and npm packages, and a build, on a busy machine. */
 const STEP_TIMEOUT_MS = 20 * 60_000;
 const BASE = "localhost/node-base";
-const IMAGE = "localhost/onceward-server";
 /** A Debian that debootstrap of Debian 12 knows; the image's own base is newer. */
 const RELEASE = "bookworm";
 /** Debian's archive, which the base is made of. */
@@ -23,7 +22,15 @@ export interface ImagePrograms {
   readonly debootstrap: string;
 }
 
-/** The image of `deploy/Dockerfile`, built without a container engine, and laid out as a directory. */
+/** The images of `deploy/Dockerfile`, built without a container engine. */
+export interface BuiltImages {
+  readonly server: BuiltImage;
+  /** The command line, with `onceward http-proxy`. */
+  readonly cli: BuiltImage;
+  remove(): Promise<void>;
+}
+
+/** An image, laid out as a directory. */
 export interface BuiltImage {
   /** The root of the image's file system. */
   readonly root: string;
@@ -31,18 +38,18 @@ export interface BuiltImage {
   readonly labels: Readonly<Record<string, string>>;
   readonly env: Readonly<Record<string, string>>;
   readonly entrypoint: readonly string[];
+  /** Empty for an image without one. */
   readonly healthCheck: readonly string[];
   readonly workingDir: string;
-  remove(): Promise<void>;
 }
 
 /**
- * Builds the image with buildah, which runs the build's commands in a chroot. No image can be assumed to be
+ * Builds the images with buildah, which runs the build's commands in a chroot. No image can be assumed to be
  * reachable, so the base is made here: a minimal Debian, with Node from the npm package and npm.
  *
  * @param context the folder that the Dockerfile copies from.
  */
-export async function buildImage(context: string, programs: ImagePrograms): Promise<BuiltImage> {
+export async function buildImages(context: string, programs: ImagePrograms): Promise<BuiltImages> {
   const dir = await mkdtemp(join(tmpdir(), "ow-image-"));
   try {
     return await buildIn(dir, context, programs);
@@ -52,35 +59,42 @@ export async function buildImage(context: string, programs: ImagePrograms): Prom
   }
 }
 
-async function buildIn(dir: string, context: string, programs: ImagePrograms): Promise<BuiltImage> {
+async function buildIn(dir: string, context: string, programs: ImagePrograms): Promise<BuiltImages> {
   const buildah = async (...args: string[]) => {
     const store = ["--root", join(dir, "store"), "--runroot", join(dir, "run")];
     const env = { ...process.env, BUILDAH_ISOLATION: "chroot" };
     const options = { cwd: context, env, timeout: STEP_TIMEOUT_MS, maxBuffer: 64 * 1024 * 1024 };
     return (await run(programs.buildah, [...store, ...args], options)).stdout.trim();
   };
-  const container = async (image: string) => buildah("from", "--pull-never", image);
-
   const base = await buildah("from", "scratch");
   await buildah("copy", "--quiet", base, await makeBase(dir, programs), "/");
   await buildah("commit", "--quiet", base, BASE);
   await buildah("rm", base);
+  // With layers, the second build takes the stages that both have from the first one.
+  const options = ["--layers", "--pull-never", "--build-arg", `NODE_IMAGE=${BASE}`];
   const file = ["--file", "deploy/Dockerfile", "--format", "docker"];
-  await buildah("bud", "--pull-never", "--build-arg", `NODE_IMAGE=${BASE}`, ...file, "--tag", IMAGE, ".");
-  const built = await container(IMAGE);
-  const root = join(dir, "image");
-  // A copy: buildah's own mount would be left behind by a test that is killed.
-  await run("cp", ["--archive", await buildah("mount", built), root]);
-  await buildah("umount", built);
-  const { config } = JSON.parse(await buildah("inspect", "--type", "image", IMAGE)).Docker;
+  const build = async (name: string, target: readonly string[]): Promise<BuiltImage> => {
+    const image = `localhost/${name}`;
+    await buildah("bud", ...options, ...file, ...target, "--tag", image, ".");
+    const built = await buildah("from", "--pull-never", image);
+    const root = join(dir, name);
+    // A copy: buildah's own mount would be left behind by a test that is killed.
+    await run("cp", ["--archive", await buildah("mount", built), root]);
+    await buildah("umount", built);
+    const { config } = JSON.parse(await buildah("inspect", "--type", "image", image)).Docker;
+    return {
+      root,
+      user: config.User,
+      labels: config.Labels,
+      env: Object.fromEntries(config.Env.map((text: string) => text.split("=", 2))),
+      entrypoint: config.Entrypoint,
+      healthCheck: config.Healthcheck?.Test.slice(1) ?? [],
+      workingDir: config.WorkingDir,
+    };
+  };
   return {
-    root,
-    user: config.User,
-    labels: config.Labels,
-    env: Object.fromEntries(config.Env.map((text: string) => text.split("=", 2))),
-    entrypoint: config.Entrypoint,
-    healthCheck: config.Healthcheck.Test.slice(1),
-    workingDir: config.WorkingDir,
+    server: await build("onceward-server", []),
+    cli: await build("onceward", ["--target", "cli"]),
     remove: () => rm(dir, { recursive: true, force: true }),
   };
 }

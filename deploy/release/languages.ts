@@ -3,13 +3,17 @@ import { join } from "node:path";
 import { ROOT, run } from "./commands.ts";
 import type { Stage } from "./stage.ts";
 
-/** Packs the Go client as the proxy of modules does, without the module of its tests. Returns the file's name. */
+/** The modules within the Go client's: their dependencies are not the client's, and they are no part of its zip. */
+const NESTED_MODULES = ["examples", "inboxtest"];
+
+/** Packs the Go client as the proxy of modules does, without nested modules. Returns the file's name. */
 export async function packGoModule({ commit, version, addresses }: Stage, outDir: string): Promise<string> {
   const name = `onceward-go-${version}.zip`;
   const prefix = `--prefix=${addresses.goModule}@v${version}/`;
   const output = `--output=${join(outDir, name)}`;
   const tree = `${commit}:clients/go`;
-  await run(ROOT, ["git", "archive", "--format=zip", prefix, output, tree, "--", ".", ":(exclude)inboxtest"]);
+  const excluded = NESTED_MODULES.map((module) => `:(exclude)${module}`);
+  await run(ROOT, ["git", "archive", "--format=zip", prefix, output, tree, "--", ".", ...excluded]);
   return name;
 }
 

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { EventEmitter } from "node:events";
 import type { Logger } from "pino";
 import type { OnRefused } from "./core/admission/admission.ts";
-import { createInstallationWatch, type InstallationWatch } from "./core/background/installation-watch.ts";
+import { InstallationWatch } from "./core/background/installation-watch.ts";
 import { signedFormat } from "./core/cache/entry-format.ts";
 import { type Config, withCurrentUrls } from "./core/config/config.ts";
 import { type ConfiguredIssuer, configuredIssuer } from "./core/config/configured-issuer.ts";
@@ -127,7 +127,7 @@ export function openResources(
   const events = new EventEmitter<ReplicaEvents>();
   const tokenFloor = createTokenFloor();
   const recordLoss: RecordLoss = { lastAtMs: undefined };
-  const installation = createInstallationWatch({
+  const installation = new InstallationWatch({
     replicaId: replica.id,
     log,
     tokenFloor,

@@ -53,10 +53,6 @@ export function createCallersPorts(
   };
 }
 
-interface Listener {
-  listen(host: string, port: number): Promise<number>;
-}
-
 /**
  * Listens on the port that a variable configures.
  *
@@ -64,7 +60,9 @@ interface Listener {
  * @throws Error that names the variable of the port.
  */
 export async function listen(
-  listener: Listener,
+  listener: {
+    listen(host: string, port: number): Promise<number>;
+  },
   config: Config,
   variable: "ONCEWARD_GRPC_PORT" | "ONCEWARD_HTTP_PORT" | "ONCEWARD_MANAGEMENT_PORT",
 ): Promise<number> {

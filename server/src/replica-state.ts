@@ -2,8 +2,12 @@ import type { DegradedCondition } from "./core/background/degraded.ts";
 import type { DegradedReason, ReplicaLoad } from "./core/domain/replica.ts";
 import type { PoolLoad } from "./core/store/pool.ts";
 
-/** The parts of a replica whose trouble is a degraded state. */
-interface ConditionSources {
+/** A sweep that is so late begins `sweep_behind`; the lower bound ends it, so that the state does not flap. */
+const SWEEP_LATE_S = 60;
+const SWEEP_IN_TIME_S = 30;
+
+/** Returns when each degraded state of a replica begins and ends. `server/metrics.md` defines them. */
+export function degradedConditions(sources: {
   readonly redisBypassed: () => boolean;
   /** Whether a newer server has migrated the database. */
   readonly schemaAhead: () => boolean;
@@ -16,26 +20,7 @@ interface ConditionSources {
   readonly databaseClockMoved: () => boolean;
   /** Nodes of the database that did not answer their last statement; the database itself is another one. */
   readonly unreachableNodes: () => number;
-}
-
-/** The parts of a replica whose load its heartbeat stores. */
-interface LoadSources {
-  readonly callsInFlight: () => number;
-  readonly connections: () => number;
-  /** Operations that were answered since the start. */
-  readonly operations: () => number;
-  readonly pool: () => PoolLoad;
-  readonly poolSize: number;
-}
-
-/** A sweep that is so late begins `sweep_behind`; the lower bound ends it, so that the state does not flap. */
-const SWEEP_LATE_S = 60;
-const SWEEP_IN_TIME_S = 30;
-
-/** Returns when each degraded state of a replica begins and ends. `server/metrics.md` defines them. */
-export function degradedConditions(
-  sources: ConditionSources,
-): Readonly<Record<DegradedReason, DegradedCondition>> {
+}): Readonly<Record<DegradedReason, DegradedCondition>> {
   const atOnce = { looksToBegin: 1, looksToEnd: 1 };
   return {
     database_away: { holds: () => sources.pool().unreachable, looksToBegin: 2, looksToEnd: 2 },
@@ -54,7 +39,14 @@ export function degradedConditions(
 }
 
 /** Returns a function that returns the load of the replica, with the rate of operations since its last call. */
-export function createLoadMeter(sources: LoadSources): () => ReplicaLoad {
+export function createLoadMeter(sources: {
+  readonly callsInFlight: () => number;
+  readonly connections: () => number;
+  /** Operations that were answered since the start. */
+  readonly operations: () => number;
+  readonly pool: () => PoolLoad;
+  readonly poolSize: number;
+}): () => ReplicaLoad {
   let lastAtMs = performance.now();
   let lastOperations = sources.operations();
   return () => {

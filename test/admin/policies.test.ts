@@ -3,6 +3,7 @@ import { Policy_OnLeaseExpiry } from "../../clients/typescript/src/gen/onceward/
 import { type AdminWorld, describeAdministrationOverAll } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { seconds } from "../helpers/calls/verbs.ts";
+import { openConnection, untilBlocked } from "../helpers/database/connections.ts";
 import { secondsOf } from "../helpers/database/time.ts";
 import { partsOf } from "../helpers/servers/tenants.ts";
 
@@ -187,6 +188,19 @@ describeAdministrationOverAll("a policy", (world: () => AdminWorld) => {
       expect((await errorOf(admin.deleteNamespace({ name: "charges", etag: "x", force: true }))).reason).toBe(
         "ETAG_MISMATCH",
       );
+    });
+
+    test("is deleted without the tenant's lock while its rows are read, of which many may be dead", async () => {
+      const { admin, tenant } = await world().administeredTenant();
+      const { database } = world();
+      await admin.updateNamespace({ namespace: charges(600), allowMissing: true });
+      const locking = await openConnection(database);
+      await locking.query("begin; lock table records in access exclusive mode");
+      const deleted = admin.deleteNamespace({ name: "charges" });
+      await untilBlocked(database);
+      await database.query("select from tenants where id = $1 for update nowait", [tenant.id]);
+      await locking.query("rollback");
+      await deleted;
     });
 
     test.each(["", "Charges", "-a", "a".repeat(64), "a b"])("is refused for the name %j", async (name) => {

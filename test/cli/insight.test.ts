@@ -82,5 +82,7 @@ test("keys quality names the suspected defect with evidence, examples and advice
     expect.stringMatching(/^charges +30,\d{3} +\S.* no fingerprints$/),
     expect.stringMatching(/^mails +1 +\S.* nothing$/),
   ]);
-  expect(await cli.json("keys", "quality", "unused")).toMatchObject({ namespace: "unused" });
+  expect(await cli("keys", "quality", "mials")).toMatchObject({
+    ...{ exit: 4, stdout: "", stderr: "onceward: There is no namespace mials. Did you mean mails?\n" },
+  });
 });

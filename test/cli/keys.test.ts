@@ -73,7 +73,8 @@ test.each([
 ] as const)(
   "%s is one line on standard error, with a request id and no secret",
   async (_, args, exit, line) => {
-    const { cli, adminKey } = await world().tenantWithCli();
+    const { cli, adminKey, caller } = await world().tenantWithCli();
+    await caller.claim({ namespace: "charges", key: "order-1" });
     const ended = await cli(...args);
     expect(ended).toMatchObject({ exit, stdout: "" });
     expect(ended.stderr).toMatch(/^onceward: [^\n]* \(request cli-[\w-]+\)\n$/);
@@ -88,7 +89,11 @@ test("a wrong credential and an unreachable service have different exit codes", 
     exit: 1,
     stderr: expect.stringContaining("CREDENTIAL_INVALID"),
   });
-  expect(await cliFor({ grpcPort: 1 }, "ow_any")("tenant", "show")).toMatchObject({ exit: 3, stdout: "" });
+  expect(await cliFor({ grpcPort: 1 }, "ow_any")("tenant", "show")).toEqual({
+    exit: 3,
+    stdout: "",
+    stderr: expect.stringMatching(/^onceward: The service does not answer: connect ECONNREFUSED [^\n]*\n$/),
+  });
 });
 
 test("a process of the command line ends as the command does, and prints the same", async () => {

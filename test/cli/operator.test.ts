@@ -95,9 +95,15 @@ test("info shows the replica's settings, without secrets", async () => {
   expect(await cli.json("operator", "info")).toMatchObject({ replicas: 1, degraded: [] });
 });
 
-test("an unknown tenant ends with exit code 4", async () => {
-  const cli = await world().operatorCli();
-  expect(await cli("operator", "tenants", "show", "nobody")).toMatchObject({ exit: 4, stdout: "" });
+test("an unknown tenant ends with exit code 4, and a similar one is named", async () => {
+  const { cli, name } = await withTenant();
+  for (const args of [["tenants", "show"], ["usage"], ["audit", "--tenant"]]) {
+    expect(await cli("operator", ...args, `${name}x`)).toMatchObject({
+      exit: 4,
+      stdout: "",
+      stderr: expect.stringContaining(`There is no tenant ${name}x. Did you mean ${name}?`),
+    });
+  }
 });
 
 test("an operator's key is created, listed and revoked, and the audit has each change", async () => {

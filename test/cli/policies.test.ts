@@ -112,11 +112,25 @@ test("at a terminal the answer decides", async () => {
     return Promise.resolve(text);
   };
   expect(await cli.answering(answer(""), ...SET)).toMatchObject({ exit: 1, stdout: "" });
-  expect(await cli.answering(answer("n"), ...SET)).toMatchObject({ exit: 1, stdout: "" });
+  expect(await cli.answering(answer("yes"), ...SET)).toMatchObject({ exit: 1, stdout: "" });
   expect(await errorOf(namespace())).toMatchObject({ reason: "NAMESPACE_NOT_FOUND" });
-  expect(await cli.answering(answer("y"), ...SET)).toMatchObject({ exit: 0 });
+  expect(await cli.answering(answer("charges"), ...SET)).toMatchObject({ exit: 0 });
   expect((await namespace())?.policy).toMatchObject({ keyRetention: seconds(604_800) });
-  expect(asked).toEqual(new Array(3).fill("Change the policy of namespace charges? [y/N] "));
+  // The result retention becomes shorter.
+  expect(asked.splice(0)).toEqual(
+    new Array(3).fill("Change the policy of namespace charges? Type charges to confirm: "),
+  );
+  const hold = ["namespaces", "set", "charges", "--on-lease-expiry", "hold"];
+  expect(await cli.answering(answer("y"), ...hold)).toMatchObject({ exit: 0 });
+  expect(asked).toEqual(["Change the policy of namespace charges? [y/N] "]);
+});
+
+test("a longer retention loses nothing, and is set without a question", async () => {
+  const { cli, namespace } = await withRecords(1);
+  expect(await cli("retention", "set", "charges", "--key", "7d", "--apply-to-existing")).toMatchObject({
+    exit: 0,
+  });
+  expect((await namespace())?.policy).toMatchObject({ keyRetention: seconds(604_800) });
 });
 
 test("a policy that was changed since the preview is not overwritten", async () => {
@@ -130,7 +144,7 @@ test("a policy that was changed since the preview is not overwritten", async () 
   const { exit, stderr } = await cli.answering(
     async () => {
       await setLease(70);
-      return "yes";
+      return "charges";
     },
     ...SET,
   );
@@ -144,10 +158,10 @@ test("existing records are changed in the background, and the job is watched unt
   const reply = await cli.json(...SET, "--apply-to-existing", "--yes");
   expect(reply).toMatchObject({ job: { state: "STATE_WAITING", namespace: "charges" } });
   const { id } = (reply as { job: { id: string } }).job;
-  expect((await cli("retention", "jobs")).stdout).toMatch(
+  expect((await cli("jobs", "list")).stdout).toMatch(
     new RegExp(`^${id} +restamp +charges +waiting +0 `, "m"),
   );
-  const watching = cli("retention", "jobs", id, "--watch");
+  const watching = cli("jobs", "show", id, "--watch");
   await runRecordJobs(world().database);
   const { exit, stdout } = await watching;
   expect({ exit, stdout }).toMatchObject({ exit: 0, stdout: expect.stringMatching(/^state +done$/m) });

@@ -178,13 +178,15 @@ test("login asks for a key, checks it, and stores it under its role in the profi
     asked.push(question);
     return Promise.resolve(`${key} `);
   };
-  const saved = await cli.answering(type(adminKey), "login", "other", "--address", address);
+  const toConsole = ["--console", "https://onceward.example/console/"];
+  const saved = await cli.answering(type(adminKey), "login", "other", "--address", address, ...toConsole);
   expect(saved).toMatchObject({
     exit: 0,
     stdout: expect.stringContaining(`as admin of ${tenant.name}. Saved profile other`),
   });
   expect(saved.stdout).not.toContain(partsOf(adminKey).secret);
   expect(await cli.answering(type(operatorKey), "login")).toMatchObject({ exit: 0 });
+  expect((await cli("jobs", "list", "--web")).stdout).toBe("https://onceward.example/console/jobs\n");
   expect(asked).toEqual([`API key for ${address}: `, `API key for ${address}: `]);
   expect(await cli.json("profile", "show")).toMatchObject({
     ...{ name: "other", inUse: true, address, keys: [{ role: "admin" }, { role: "operator" }] },

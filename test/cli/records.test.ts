@@ -47,7 +47,28 @@ test("filters are passed on, and standard error says that a list was cut short",
     ((await cli.json("records", "list", ...filter)) as { key: string }[]).map(({ key }) => key);
   expect(await keys()).toEqual(["payout-1", "payout-2"]);
   expect(await keys("--namespace", "payouts", "--prefix", "payout-2")).toEqual(["payout-2"]);
+  await cli("namespaces", "set", "charges", "--max-lease", "1h", "--yes");
   expect(await keys("--namespace", "charges")).toEqual([]);
+  const misspelt = {
+    exit: 4,
+    stdout: "",
+    stderr: "onceward: There is no namespace payuots. Did you mean payouts?\n",
+  };
+  for (const args of [
+    ["records", "list", "-n"],
+    ["records", "count"],
+    ["usage", "show", "-n"],
+    ["usage", "now"],
+    ["watch"],
+  ])
+    expect(await cli(...args, "payuots")).toEqual(misspelt);
+  expect(await cli("records", "show", "payuots", "payout-1")).toEqual(misspelt);
+  // An administrator of one namespace may not list them.
+  const { secret } = (await cli.json("keys", "create", "--role", "admin", "--namespace", "payouts")) as {
+    secret: string;
+  };
+  const restricted = cliFor(world().server, secret);
+  expect(await restricted("records", "list", "-n", "payouts", "--prefix", "x")).toMatchObject({ exit: 0 });
   expect(await keys("--key", "payout-2")).toEqual(["payout-2"]);
   expect(await keys("--claimed-before", "1h")).toEqual([]);
   expect(await keys("--claimed-after", "1h")).toEqual(["payout-1", "payout-2"]);
@@ -169,7 +190,7 @@ test("all ambiguous records that match are counted, and resolved if their number
   const { exit, stdout } = await cli(...resolveAll, "--expect", "1");
   expect(exit).toBe(0);
   const [, job = ""] = /^Job (\d+) resolves 1 records\./.exec(stdout) ?? [];
-  const watched = await cli("retention", "jobs", job, "--watch");
+  const watched = await cli("jobs", "show", job, "--watch");
   expect(watched.stdout).toMatch(/kind +resolve\n(.*\n)*state +done\n/);
   expect(await claim()).toMatchObject({ case: "claimed" });
   expect(await cli("jobs", "cancel", job, "--yes")).toMatchObject({
@@ -194,7 +215,7 @@ test("options of one record and of many are not mixed", async () => {
 test("a job that waits is cancelled", async () => {
   const { cli } = await withAmbiguous();
   await cli("retention", "set", "payouts", "--key", "7d", "--apply-to-existing", "--yes");
-  const [{ id }] = (await cli.json("retention", "jobs")) as [{ id: string }];
+  const [{ id }] = (await cli.json("jobs", "list")) as [{ id: string }];
   expect(await cli("jobs", "cancel", id)).toMatchObject({ exit: 2 });
   expect(await cli("jobs", "cancel", id, "--yes")).toMatchObject({
     exit: 0,

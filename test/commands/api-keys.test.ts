@@ -80,7 +80,8 @@ function targetOf(key: string): string {
 test.each([
   [["tenant-key"], /^--tenant must match /],
   [["tenant-key", "--tenant", "acme", "--role", "operator"], /^--role must be caller or admin\n$/],
-  [["tenant-key", "--tenant", "acme", "--rôle", "admin"], /^Unknown option '--rôle'/],
+  // With control characters, which never reach the terminal: an error may repeat a text of anybody.
+  [["tenant-key", "--tenant", "acme", "--rôle\u001b[31m", "admin"], /^Unknown option '--rôle\ufffd\[31m'/],
   [["operator-key"], /^The schema lacks .* Run: onceward-server migrate\n$/],
 ])("%j on a database without a schema prints no key, but what is wrong", async (args, message) => {
   const ended = await runCommand(args, await createWorkplace(), settingsFor(await postgres.createDatabase()));

@@ -17,11 +17,16 @@ import { expectNothingLeft, pressCtrlC, processesOf, startDev } from "../helpers
 
 const MOMENT_TIMEOUT_MS = 20_000;
 
-test("the banner's call, as printed, is granted the claim; repeated, it is in progress, in the next run too", async () => {
+test("the banner's example, as printed, claims a key, completes it and gets its result; claims are kept for the next run", async () => {
   const workplace = await createWorkplace();
   const first = await startDev(workplace);
+  const payload = Buffer.from('{"id":"ch_1"}').toString("base64");
+  expect(await first.followExample()).toMatchObject([
+    { claimed: { attempt: 1 } },
+    { completedAt: expect.any(String) },
+    { completed: { result: { payload } } },
+  ]);
   expect(await first.call()).toMatchObject({ claimed: { attempt: 1 } });
-  expect(await first.call()).toMatchObject({ inProgress: { attempt: 1 } });
   await pressCtrlC(first);
   await expectNothingLeft(workplace);
 

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,6 +10,7 @@ import { goAdapter } from "../../clients/conformance/src/languages.ts";
 import { runCases } from "../../clients/conformance/src/run-cases.ts";
 import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { ensureDatabase } from "../../server/src/core/store/databases.ts";
+import { writeGoSnippets } from "../helpers/guides/go-programs.ts";
 import { GO_CLIENT, GO_TIMEOUT_MS, go, installGoClient } from "../helpers/packages/go.ts";
 import { createWorkplace } from "../helpers/processes/command.ts";
 import { makeDataDir } from "../helpers/processes/data-dir.ts";
@@ -154,17 +155,65 @@ test.runIf(dir)(
   async () => {
     const migration = await readFile(join(GO_CLIENT, "onceward/oncewardinbox/inbox.sql"), "utf8");
     expect(migration).toBe(await readFile(join(ROOT, "clients/typescript/inbox.sql"), "utf8"));
-    const data = await makeDataDir("ow-go-inbox-");
-    const postgres = await startEmbeddedPostgres({ dataDir: join(data, "data"), settings: { fsync: "off" } });
-    try {
-      await ensureDatabase(postgres.url("postgres"), "billing");
+    await withPostgres(async (url) => {
       const inbox = join(GO_CLIENT, "inboxtest");
       await go(inbox, ["vet", "./..."]);
-      const env = { INBOX_TEST_DATABASE: postgres.url("billing") };
-      expect(await go(inbox, ["test", "-race", "-count=1", "./..."], env)).toMatch(/^ok/m);
-    } finally {
-      await postgres.stop();
-      await rm(data, { recursive: true, force: true });
-    }
+      expect(await go(inbox, ["test", "-race", "-count=1", "./..."], { INBOX_TEST_DATABASE: url })).toMatch(
+        /^ok/m,
+      );
+    });
   },
 );
+
+test.runIf(dir)(
+  "the guides have each snippet in Go, too, and it does what its page says",
+  { timeout: GO_TIMEOUT_MS },
+  async () => {
+    const guides = join(dir, "guides");
+    await mkdir(guides);
+    const pages = await writeGoSnippets(guides);
+    expect(pages.go).toEqual(pages.typescript);
+    const { stdout } = await run("gofmt", ["-l", "."], { cwd: guides });
+    expect(stdout).toBe("");
+    const [pgx = ""] =
+      /github.com\/jackc\/pgx\/v5 v\S+/.exec(await readFile(join(GO_CLIENT, "inboxtest/go.mod"), "utf8")) ??
+      [];
+    await go(dir, ["mod", "edit", `-require=${pgx.replace(" ", "@")}`]);
+    await go(dir, ["mod", "tidy"]);
+    await go(guides, ["vet", "."]);
+    await withPostgres(async (url) => {
+      expect(await go(guides, ["test", "-count=1", "."], { DATABASE_URL: url })).toMatch(/^ok/m);
+    });
+  },
+);
+
+test.runIf(dir)("the examples have each effect once", { timeout: GO_TIMEOUT_MS }, async () => {
+  const examples = join(GO_CLIENT, "examples");
+  await go(examples, ["vet", "./..."]);
+  const dev = await startDev(await createWorkplace());
+  const service = { ONCEWARD_ADDRESS: dev.grpcUrl, ONCEWARD_API_KEY: dev.callerKey };
+  const payments = await go(examples, ["run", "./payments"], service);
+  expect(payments).toBe("20 orders, 20 charges; answers map[201:40 422:20]\n");
+  const mails = await go(examples, ["run", "./mails"], service);
+  expect(mails).toBe("1 mails sent in 3 calls; 2 messages acknowledged, 2 dead letters\n");
+  const cron = await go(examples, ["run", "./cron"], service);
+  expect(cron).toBe("1 machine failed; settled 1 times, reported 1 times: report 1\n");
+  await withPostgres(async (url) => {
+    const webhooks = await go(examples, ["run", "./webhooks"], { DATABASE_URL: url });
+    expect(webhooks).toBe("60 deliveries of 20 events, 20 rows\n");
+  });
+  await pressCtrlC(dev);
+});
+
+/** Calls with the URL of an empty database, on a Postgres of its own. */
+async function withPostgres(use: (url: string) => Promise<void>): Promise<void> {
+  const data = await makeDataDir("ow-go-postgres-");
+  const postgres = await startEmbeddedPostgres({ dataDir: join(data, "data"), settings: { fsync: "off" } });
+  try {
+    await ensureDatabase(postgres.url("postgres"), "billing");
+    await use(postgres.url("billing"));
+  } finally {
+    await postgres.stop();
+    await rm(data, { recursive: true, force: true });
+  }
+}

@@ -48,6 +48,8 @@ test.runIf(python)("the programs of the README replay, from the installed wheel"
   expect(printed.slice(0, 4)).toEqual([first, first, "True", "{'charge': 'ch_3'}"]);
   expect(printed.slice(4, 6)).toEqual(["201 {'attempt': 1} None", "201 {'attempt': 1} true"]);
   expect(printed.slice(6, 8)).toEqual(["charged in attempt 1", "charged in attempt 1"]);
+  expect(printed[8]).toMatch(/^refunded by the first process, [\w-]{6}$/);
+  expect(printed[9]).toBe(printed[8]);
   expect(printed.at(-1)).toMatch(/^1 passed/);
   await pressCtrlC(dev);
 });

@@ -137,6 +137,21 @@ describeInBrowser("The screen Home", () => {
     await page.getByLabel("Time", { exact: true }).selectOption("30d");
     await page.getByRole("button", { name: "Filter" }).click();
     await page.getByText("Claims and duplicates, the last 30 days").waitFor();
+    // The last bar is today's: the keys and the pointer read it.
+    const reader = page.getByRole("slider", { name: "Read the chart" });
+    const words = /\d\d-\d\d \d\d:00: [1-9]\d* claims?, \d+ duplicates stopped/;
+    await reader.focus();
+    await page.keyboard.press("Home");
+    const spoken = () => reader.getAttribute("aria-valuetext");
+    await expect.poll(spoken).toMatch(/: 0 claims, 0 duplicates stopped/);
+    await page.keyboard.press("End");
+    await expect.poll(spoken).toMatch(words);
+    await reader.blur();
+    await expect.poll(spoken).toBeNull();
+    const picture = page.getByRole("group", { name: "Claims and duplicates" });
+    const { width = 0 } = (await picture.boundingBox()) ?? {};
+    await picture.hover({ position: { x: width - 20, y: 40 } });
+    await expect.poll(() => page.getByRole("figure").innerText()).toMatch(words);
     expect(new URL(page.url()).searchParams.get("range")).toBe("30d");
     await page.setViewportSize({ width: 320, height: 800 });
     await expectNoSidewaysScroll(page);

@@ -36,6 +36,7 @@ describeInBrowser("The screen Key quality", () => {
     expect(new URL(page.url()).search).toBe(`?namespace=${retried.namespace}`);
     const article = page.getByRole("article").filter({ hasText: "A new key for each retry" });
     await article.getByText(suspicion.advice).waitFor();
+    await article.getByText("All counts, with intervals").click();
     const evidence = await article.getByRole("table").first().getByRole("rowheader").count();
     expect(evidence).toBe(suspicion.evidence.length);
     await article

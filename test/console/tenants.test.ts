@@ -1,8 +1,9 @@
 import { Code } from "@connectrpc/connect";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { Tenant_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
 import { expectAccessible } from "../helpers/console/accessibility.ts";
 import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
@@ -10,7 +11,10 @@ import { openConsole, untilLoaded, visit } from "../helpers/console/open-console
 import { screenshot } from "../helpers/console/screenshots.ts";
 import { seedOfRun } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
-import { partsOf } from "../helpers/servers/tenants.ts";
+import { createTenant, partsOf } from "../helpers/servers/tenants.ts";
+
+/** Of the noisiest tenant: more than its limit answers in a minute, also where they take that long. */
+const CLAIMS = 200;
 
 /** Fills in a dialog that asks for a typed name and a reason, and presses its button. */
 async function confirm(page: Page, action: string, typed: string, reason?: string): Promise<void> {
@@ -24,7 +28,7 @@ async function confirm(page: Page, action: string, typed: string, reason?: strin
 }
 
 describeInBrowser("The screens Tenants and Tenant", () => {
-  const { server } = useConsole();
+  const { server, database } = useConsole();
 
   test("a tenant is created with its first key, suspended, resumed and deleted", async () => {
     const { operatorKey, tenant: seeded } = seedOfRun();
@@ -140,6 +144,42 @@ describeInBrowser("The screens Tenants and Tenant", () => {
     await page.setViewportSize({ width: 1280, height: 800 });
     await visit(page, "/tenants");
     await screenshot(page, "tenants-full");
+  });
+
+  test("the noisiest tenant is the first without a click, and limited with four after a true preview", async () => {
+    const noisy = await createTenant(database);
+    const client = connectClient(server, noisy.apiKey);
+    const keys = Array.from({ length: CLAIMS }, (_, index) => ({
+      namespace: "charges",
+      key: `noise-${index}`,
+    }));
+    await Promise.all(keys.map((key) => client.claim(key)));
+    const page = await openConsole(server, { key: seedOfRun().operatorKey, path: "/tenants" });
+    const first = page.getByRole("rowheader").first();
+    // The list refreshes itself.
+    await expect.poll(() => first.innerText(), { timeout: 60_000 }).toBe(noisy.name);
+    let clicks = 0;
+    const click = async (target: Locator) => {
+      await target.click();
+      clicks += 1;
+    };
+    await click(first.getByRole("link"));
+    await page.getByLabel("Operations a second").fill("1");
+    await click(page.getByRole("button", { name: "Preview the limits" }));
+    const dialog = page.getByRole("dialog");
+    const effect = await dialog.getByRole("row", { name: /^Claims, at their busiest/ }).innerText();
+    const [, claims = 0, refused = 0] =
+      /Of the ([\d,]+) claims of the busiest minute in the last 15, at least ([\d,]+) would have been refused/
+        .exec(effect)
+        ?.map(Number) ?? [];
+    expect(claims, effect).toBeLessThanOrEqual(CLAIMS);
+    // A second's worth is answered at once, and one in each second of a minute.
+    expect(refused, effect).toBeGreaterThanOrEqual(claims - 61);
+    expect(refused, effect).toBeGreaterThan(0);
+    await dialog.getByLabel(`Type ${noisy.name} to confirm`).fill(noisy.name);
+    await click(dialog.getByRole("button", { name: "Set the limits" }));
+    await page.getByText(`Saved the limits of ${noisy.name}.`).waitFor();
+    expect(clicks).toBeLessThanOrEqual(4);
   });
 
   test("an operator's key is created, with a secret that is shown once, and revoked", async () => {

@@ -14,7 +14,7 @@ async function servicesOf(...files: string[]): Promise<Record<string, unknown>> 
 }
 
 describeWithPrograms(["docker-compose"], "Compose", () => {
-  test("accepts the services alone, with observability, with TLS, and with encryption", async () => {
+  test("accepts the services alone, with observability, TLS, encryption, and the HTTP proxy", async () => {
     const alone = await servicesOf("docker-compose.yml");
     const observed = await servicesOf("docker-compose.yml", "deploy/compose.observability.yml");
     expect(Object.keys(observed)).toEqual(
@@ -37,5 +37,11 @@ describeWithPrograms(["docker-compose"], "Compose", () => {
         ),
       });
     }
+    const { "http-proxy": proxy } = await servicesOf("docker-compose.yml", "deploy/compose.http-proxy.yml");
+    expect(proxy).toMatchObject({
+      build: { dockerfile: "deploy/Dockerfile", target: "cli" },
+      environment: { UPSTREAM: "http://example:3000" },
+      secrets: [expect.objectContaining({ source: "proxy_key" })],
+    });
   });
 });

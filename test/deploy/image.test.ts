@@ -2,7 +2,7 @@ import { chmod, copyFile, mkdir, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { type BuiltImage, buildImage } from "../../deploy/release/image.ts";
+import { type BuiltImage, type BuiltImages, buildImages } from "../../deploy/release/image.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { complete } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
@@ -20,6 +20,7 @@ const MAX_PACKAGES = 140;
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
+let images: BuiltImages;
 let image: BuiltImage;
 let database: TestDatabase;
 
@@ -33,10 +34,11 @@ describeWithPrograms(["buildah", "debootstrap"], "the image", () => {
   beforeAll(async () => {
     database = await createTestDatabase();
     const programs = { buildah: programPath("buildah"), debootstrap: programPath("debootstrap") };
-    image = await buildImage(ROOT, programs);
+    images = await buildImages(ROOT, programs);
+    image = images.server;
   }, BUILD_TIMEOUT_MS);
   afterAll(async () => {
-    await image?.remove();
+    await images?.remove();
     await database?.drop();
   });
 
@@ -135,6 +137,29 @@ describeWithPrograms(["buildah", "debootstrap"], "the image", () => {
     onTestFinished(() => server.kill());
     await complete(connectClient(server, apiKey, "Connect with JSON"));
     expect(await server.stop()).toBe(0);
+  });
+
+  test("of the command line has the proxy, no server and no package manager, and can write nowhere", async () => {
+    const { cli } = images;
+    expect([cli.user, (await readdir(join(cli.root, "onceward"))).toSorted()]).toEqual([
+      "1000:1000",
+      ["clients", "node_modules"],
+    ]);
+    const found = await runInImage(cli, [
+      "sh",
+      "-c",
+      "ls /usr/local/bin clients/*/dist/*.test.js 2>&1 || true",
+    ]);
+    expect(found).not.toMatch(/^(npm|npx|corepack)$/m);
+    expect(found).toContain("No such file");
+    await expect(runInImage(cli, ["touch", "/onceward/file"])).rejects.toThrow(/Read-only file system/);
+    const help = await runInImage(cli, [...cli.entrypoint, "http-proxy", "--help"]);
+    expect(help).toContain("--upstream <url>");
+    // The package of the proxy is loaded only when it starts.
+    const options = ["--upstream", "http://127.0.0.1:1", "--config", "/dev/null"];
+    const variables = { ONCEWARD_ADDRESS: "http://127.0.0.1:1", ONCEWARD_API_KEY: "ow_a_b" };
+    const start = runInImage(cli, [...cli.entrypoint, "http-proxy", ...options], variables);
+    await expect(start).rejects.toThrow("/dev/null:1: the file: ");
   });
 
   describe.each(["without TLS", "with TLS"])("%s", (mode) => {

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
@@ -38,19 +38,24 @@ await onceward.close();
 console.log(JSON.stringify({ charge, charges }));
 `;
 
-test("the README's first example replays its result on every installed Node", async () => {
+test("the README's first example replays its result on every installed Node, without a warning", async () => {
   const { project } = packed();
   const workplace = await createWorkplace();
   const dev = await startDev(workplace);
   const lines = await firstBlock(README, "js");
   expect(lines.trim().split("\n")).toHaveLength(5);
+  const cwd = join(project, "first");
+  await mkdir(cwd);
+  // As npm install writes it in an empty folder.
+  await writeFile(join(cwd, "package.json"), JSON.stringify({ dependencies: {} }));
   for (const [version, node] of await findNodes()) {
     const script = lines
       .replace("http://localhost:50051", dev.grpcUrl)
       .replace("order-1", `order-${version}`);
-    await writeFile(join(project, "first.js"), script);
+    await writeFile(join(cwd, "first.mjs"), script);
     const env = { ONCEWARD_API_KEY: dev.callerKey };
-    const { stdout } = await run(node, ["first.js"], { cwd: project, env, timeout: TIMEOUT_MS });
+    const { stdout, stderr } = await run(node, ["first.mjs"], { cwd, env, timeout: TIMEOUT_MS });
+    expect(stderr).toBe("");
     const printed = stdout.match(/value: 'charged'|replayed: \w+/g);
     expect([version, printed]).toEqual([
       version,

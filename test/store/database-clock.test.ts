@@ -11,6 +11,9 @@ import { RecordJob_State } from "../../clients/typescript/src/gen/onceward/v1/te
 import { createHeartbeat } from "../../server/src/core/background/heartbeat.ts";
 import { createDatabaseClockWatch } from "../../server/src/core/domain/database-clock.ts";
 import { createTokenFloor } from "../../server/src/core/domain/token-floor.ts";
+import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
+import { createRecordStore } from "../../server/src/core/store/records/record-store.ts";
+import { PLAIN_VALUES } from "../../server/src/core/store/records/record-values.ts";
 import { BEFORE_ALL_REPLICAS, beatReplicaRow, findReplicas } from "../../server/src/core/store/replicas.ts";
 import { takeCount } from "../../server/src/core/store/tenants/tenant-totals.ts";
 import {
@@ -18,17 +21,21 @@ import {
   takeEncryptionPage,
 } from "../../server/src/features/encryption/encryption-pass.ts";
 import { createAmbiguousCounter } from "../../server/src/features/jobs/ambiguous-counter.ts";
+import { insertRecordJob, takeRecordJob } from "../../server/src/features/jobs/store/record-jobs.ts";
 import { restampPage } from "../../server/src/features/jobs/store/restamp-records.ts";
+import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
 import { addUsage } from "../../server/src/features/usage/store/usage.ts";
 import { USAGE_COUNTERS, type UsageCounter } from "../../server/src/features/usage/usage.ts";
 import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
+import { claimCommand } from "../helpers/calls/domain.ts";
 import { ageRecords, granted } from "../helpers/calls/records.ts";
 import { RELEASE } from "../helpers/calls/resolutions.ts";
 import { complete, grant, lookUp, ORDER, success } from "../helpers/calls/verbs.ts";
 import { setClockAhead, useSettableClock } from "../helpers/database/clock.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { anyTurn } from "../helpers/database/jobs.ts";
 import { countRows } from "../helpers/database/time.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
@@ -282,6 +289,59 @@ test("what a clock that was ahead has put off begins once it is right again", as
   expect(await findReplicas(pool, BEFORE_ALL_REPLICAS, 9)).toMatchObject([{ id: beat.id }]);
 });
 
+test("a job that was created while a clock is ahead forgets what was claimed before it, and nothing later", async () => {
+  const unserved = await createUnserved();
+  const tenant = await createTenant(unserved);
+  const clock = { latestMs: () => Date.now() + 1000, hasMoved: () => true };
+  const claim = async (key: string) => {
+    // Each with a pool of its own: the test's clock is that of new connections.
+    const records = createRecordStore(openStorePool(unserved), UNLIMITED);
+    const command = claimCommand({ id: { tenantId: tenant.id, namespace: "charges", key } });
+    expect(
+      await records.claim([command], { atMs: Number.POSITIVE_INFINITY, cancelled: false }),
+    ).toMatchObject([{ kind: "claimed" }]);
+  };
+  await claim("before the clock was set");
+  await setClockAhead(unserved, 15);
+  await claim("while it was ahead");
+  const forget = { tenantId: tenant.id, namespace: "charges", work: { kind: "FORGET" }, delayMs: 0 } as const;
+  const pool = openStorePool(unserved);
+  await insertRecordJob(pool, forget, clock.latestMs());
+  await claim("after the job, while it was ahead");
+  await setClockAhead(unserved, 0);
+  // As two seconds later: the course is known to a second.
+  await unserved.query("update record_jobs set starts_at = starts_at - interval '2 s'");
+  await claim("after the job, by the right clock");
+  await unserved.query(
+    "update records set claimed_at = claimed_at - interval '4 s' where key like 'before%'",
+  );
+  expect(await workBatch(pool, anyTurn(10), PLAIN_VALUES, clock)).toMatchObject({
+    progress: { finished: true },
+  });
+  const kept = await unserved.query("select key from records where state <> 0 order by key");
+  expect(kept.map(({ key }) => key)).toEqual([
+    "after the job, by the right clock",
+    "after the job, while it was ahead",
+  ]);
+});
+
+test("a clock that is set ahead ends no job's delay, and one that a job did not know prolongs none", async () => {
+  const unserved = await createUnserved();
+  const pool = openStorePool(unserved);
+  const { id: tenantId } = await createTenant(unserved);
+  const job = { tenantId, namespace: undefined, work: { kind: "DELETE" }, delayMs: 26_000 } as const;
+  const isTaken = async () =>
+    (await pool.transaction((transaction) => takeRecordJob(transaction, 0, [], Date.now() + 1000))) !==
+    undefined;
+  await insertRecordJob(pool, job, Date.now() + 1000);
+  await setClockAhead(unserved, 15);
+  expect(await isTaken()).toBe(false);
+  await unserved.query("delete from record_jobs");
+  await insertRecordJob(pool, job);
+  await setClockAhead(unserved, 0);
+  expect(await isTaken()).toBe(true);
+});
+
 test("usage is counted in the hour of the clock's earlier course", async () => {
   const { tenant } = await newCaller();
   await setClockAhead(database, 80 * 60);
@@ -343,7 +403,7 @@ test("re-stamping forgets no record by a clock that is ahead", async () => {
     openStorePool(database),
     page,
     { was, becomes },
-    Date.now(),
+    { courseMs: Date.now(), shownMs: Date.now() },
     Date.now() + 1000,
   );
   expect(done).toMatchObject({ changed: 1, forgotten: 0 });

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { createInstallationWatch } from "../../server/src/core/background/installation-watch.ts";
+import { InstallationWatch } from "../../server/src/core/background/installation-watch.ts";
 import { createTokenFloor } from "../../server/src/core/domain/token-floor.ts";
 import { raiseTokenFloor } from "../../server/src/core/store/installation.ts";
 import { createLog } from "../../server/src/core/telemetry/log.ts";
@@ -47,7 +47,7 @@ async function readTenantIds(database: TestDatabase): Promise<number> {
 /** Returns a watch that has not looked yet, and the ids that it changed to. */
 function createWatch() {
   const changes: string[] = [];
-  const watch = createInstallationWatch({
+  const watch = new InstallationWatch({
     replicaId: randomUUID(),
     tokenFloor: createTokenFloor(),
     recordLoss: { lastAtMs: undefined },

@@ -48,7 +48,7 @@ test("advice is a table of candidates with the recommendation", () => {
   ).toBe(`Key retention in charges: 24h; claims since 2026-01-31T09:00:00Z. Intervals hold with 95 %.
 
 KEY RETENTION  LATE A MONTH  INTERVAL     ON DAYS  AT MOST A MILLION  RECORDS  SIZE   MISSING
-24h (now)      16            3.2 – 1,235  2 of 30  0.568              12,346   5 MiB
+1d (now)       16            3.2 – 1,235  2 of 30  0.568              12,346   5 MiB
 7d             -             -            -        -                  0        -      needs 1 more day and 2,995,731 more claims
 
 24h is enough for at most 1 late in a million claims, the one in force.

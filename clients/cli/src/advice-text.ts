@@ -5,12 +5,12 @@ import {
 } from "@onceward/client/admin";
 import type { Column } from "./output.ts";
 import { renderTable } from "./table.ts";
-import { formatDuration, formatMoment, Moment } from "./times.ts";
+import { formatAlike, formatDuration, formatMoment, Moment, Span } from "./times.ts";
 
 /** The columns of a list of namespaces. */
 export const ADVICE_COLUMNS: readonly Column<GetRetentionAdviceResponse>[] = [
   ["NAMESPACE", ({ namespace }) => namespace],
-  ["KEY RETENTION", ({ keyRetention }) => formatDuration(keyRetention)],
+  ["KEY RETENTION", ({ keyRetention }) => new Span(keyRetention)],
   ["OBSERVED SINCE", ({ observedSince }) => new Moment(observedSince)],
   ["ADVICE", describeRecommendation],
 ];
@@ -20,6 +20,8 @@ export function describeAdvice(advice: GetRetentionAdviceResponse): string {
   const { namespace, keyRetention, observedSince, candidates } = advice;
   const since = observedSince === undefined ? "no claim yet" : `claims since ${formatMoment(observedSince)}`;
   const current = formatDuration(keyRetention);
+  const retentions = formatAlike(candidates.map((candidate) => candidate.keyRetention));
+  const largest = Math.max(0, ...candidates.map(({ bytes }) => bytes));
   return [
     `Key retention in ${namespace}: ${current}; ${since}. Intervals hold with 95 %.\n`,
     renderTable(
@@ -33,19 +35,21 @@ export function describeAdvice(advice: GetRetentionAdviceResponse): string {
         "SIZE",
         "MISSING",
       ],
-      candidates.map((candidate) => candidateRow(candidate, current)),
+      candidates.map((candidate, index) => {
+        const now = formatDuration(candidate.keyRetention) === current ? " (now)" : "";
+        return candidateRow(candidate, `${retentions[index]}${now}`, largest);
+      }),
     ),
     `${describeRecommendation(advice)}\n`,
   ].join("\n");
 }
 
 function candidateRow(
-  { keyRetention, evidence, records, bytes }: RetentionCandidate,
-  current: string,
+  { evidence, records, bytes }: RetentionCandidate,
+  label: string,
+  largestBytes: number,
 ): readonly string[] {
-  const retention = formatDuration(keyRetention);
-  const label = retention === current ? `${retention} (now)` : retention;
-  const cost = [round(records), bytes === 0 ? "-" : formatBytes(bytes)];
+  const cost = [round(records), bytes === 0 ? "-" : formatBytes(bytes, largestBytes)];
   if (evidence.case !== "late") {
     const missing = evidence.case === undefined ? "" : describeInsufficientData(evidence.value);
     return [label, "-", "-", "-", "-", ...cost, missing];
@@ -91,7 +95,8 @@ function round(value: number): string {
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
-function formatBytes(bytes: number): string {
-  const power = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
+/** Returns a number of bytes in the unit of the largest of its column. */
+function formatBytes(bytes: number, largest: number): string {
+  const power = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, largest)) / 10));
   return `${round(bytes / 1024 ** power)} ${UNITS[power]}`;
 }

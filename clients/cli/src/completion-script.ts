@@ -1,5 +1,11 @@
 import { WORDS_COMMAND } from "./completion.ts";
 
+/*
+ * No library: of those that are kept (July 2026), @bomb.sh/tab 0.0.21 runs `eval` on the typed words and expands the offered ones
+ * with `compgen -W`, and @pnpm/tabtab 0.5.4 offers words unquoted; omelette's last change is of 2022. Names of namespaces come from
+ * callers: one like "$(rm -rf ~)" must be inserted as it is.
+ */
+
 /** The shells for which there is a completion script. */
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 export type Shell = (typeof SHELLS)[number];

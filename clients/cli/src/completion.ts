@@ -74,7 +74,10 @@ async function candidates(place: Place, sources: NameSources): Promise<readonly 
   if (option !== undefined) {
     return option.argChoices ?? (await namesFor(option.long?.slice(2), globals, sources));
   }
-  const children = command.commands.filter((child) => child.name() !== WORDS_COMMAND);
+  const children = command
+    .createHelp()
+    .visibleCommands(command)
+    .filter((child) => child.name() !== "help");
   const values = argument?.argChoices ?? (await namesFor(argument?.name(), globals, sources));
   return [...children.map((child) => child.name()), ...values];
 }

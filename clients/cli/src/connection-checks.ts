@@ -22,9 +22,8 @@ const SOON_MS = 14 * 86_400_000;
 /** Clocks of machines with a time service agree better than this. */
 const MAX_SKEW_MS = 2000;
 
-/** Checks that the address accepts connections. */
-export async function checkConnection(address: URL): Promise<Check> {
-  const check = "connection";
+/** Checks that the address accepts connections. @param check the name of the check. */
+export async function checkConnection(address: URL, check = "connection"): Promise<Check> {
   const startedMs = performance.now();
   const socket = connectTcp(endpointOf(address));
   try {

@@ -1,6 +1,6 @@
 import { UsageError } from "./failure.ts";
 import type { Host } from "./host.ts";
-import { type KeyRole, keysOf, type Profile, readProfiles } from "./profiles.ts";
+import { type KeyRole, keysOf, noProfile, type Profile, readProfiles } from "./profiles.ts";
 
 /** The options that every command has. */
 export interface GlobalOptions {
@@ -50,6 +50,34 @@ export async function resolveKeys(host: Host, options: GlobalOptions) {
 }
 
 /**
+ * Returns the origin of the console, from the profile that `--profile` names, else from the environment, else from the current
+ * profile. @throws UsageError if none has it, or it is no address of http or https.
+ */
+export async function resolveConsole(host: Host, options: GlobalOptions): Promise<string> {
+  const profile = await findProfile(host, options);
+  const env = options.profile === undefined ? host.env : {};
+  const origin = env.ONCEWARD_CONSOLE_ORIGIN || profile?.console;
+  if (!origin) {
+    throw new UsageError(
+      "The console's address is unknown: give it with onceward login --console URL, or ONCEWARD_CONSOLE_ORIGIN.",
+    );
+  }
+  const parsed = consoleOrigin(origin);
+  if (parsed === undefined) throw new UsageError(`The console's address must be ${CONSOLE_ADDRESS}.`);
+  return parsed;
+}
+
+/** What a console's address must be. */
+export const CONSOLE_ADDRESS = "a URL of http or https, such as https://onceward.example";
+
+/** Returns the origin of a console's address; undefined unless it is one of http or https without a user. */
+export function consoleOrigin(address: string): string | undefined {
+  const url = URL.parse(address);
+  const isAllowed = url !== null && /^https?:$/.test(url.protocol) && url.username + url.password === "";
+  return isAllowed ? url.origin : undefined;
+}
+
+/**
  * Reads an API key from standard input, so that it is in no shell history and no process list. @throws UsageError if
  * empty.
  */
@@ -64,7 +92,7 @@ async function findProfile(host: Host, { profile: name }: GlobalOptions): Promis
   const { current, byName } = await readProfiles(host);
   const chosen = name ?? current;
   const profile = chosen !== undefined && Object.hasOwn(byName, chosen) ? byName[chosen] : undefined;
-  if (name !== undefined && profile === undefined) throw new UsageError(`There is no profile ${name}.`);
+  if (name !== undefined && profile === undefined) throw new UsageError(noProfile(name, { byName }));
   return profile;
 }
 

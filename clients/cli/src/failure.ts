@@ -110,6 +110,10 @@ export function describeFailure(error: unknown): string | undefined {
   if (error instanceof Outcome && error.message === "") return undefined;
   if (error instanceof ServiceFailure) {
     const { reason } = error.cause;
+    if (reason === "NO_ANSWER" && exitCodeOf(error) === EXIT.unavailable) {
+      const why = visible(error.cause.message).replace(/^\[[a-z_]+\] /, "");
+      return `onceward: The service does not answer: ${why}. onceward doctor checks the way to it. (request ${error.requestId})`;
+    }
     return `onceward: ${visible(reason)}: ${describe(error.cause)} (request ${error.requestId})`;
   }
   if (error instanceof OncewardError) return `onceward: ${describe(error)}`;

@@ -21,6 +21,8 @@ export interface Host {
   ask(question: string): Promise<string>;
   /** As `ask`, without showing what is typed. */
   askSecret(question: string): Promise<string>;
+  /** Opens an address of http or https in a browser, if the machine has one; no shell reads it. */
+  openBrowser(url: string): void;
   /** Reads standard input to its end. */
   readInput(): Promise<string>;
 }
@@ -45,11 +47,19 @@ export interface YesOption {
 /**
  * Returns if `--yes` was given, or the answer to the question is yes.
  *
- * @throws UsageError if there is no terminal, Outcome if the answer is not yes.
+ * @param typed what must be typed instead of yes, where something is lost: its name. Undefined: nothing is lost.
+ * @throws UsageError if there is no terminal, Outcome if the answer is another one.
  */
-export async function confirm(host: Host, { yes }: YesOption, question: string): Promise<void> {
+export async function confirm(
+  host: Host,
+  { yes }: YesOption,
+  question: string,
+  typed?: string,
+): Promise<void> {
   if (yes) return;
   if (!host.isInteractive) throw new UsageError(`${question} There is no terminal to ask on: give --yes.`);
-  const answer = await host.ask(`${question} [y/N] `);
-  if (!/^y(es)?$/i.test(answer.trim())) throw new Outcome(EXIT.refused, "Nothing was changed.");
+  const asked = typed === undefined ? "[y/N]" : `Type ${typed} to confirm:`;
+  const answer = (await host.ask(`${question} ${asked} `)).trim();
+  const isConfirmed = typed === undefined ? /^y(es)?$/i.test(answer) : answer === typed;
+  if (!isConfirmed) throw new Outcome(EXIT.refused, "Nothing was changed.");
 }

@@ -1,10 +1,17 @@
 #!/usr/bin/env node
+import { spawn } from "node:child_process";
 import { homedir } from "node:os";
 import { createInterface } from "node:readline/promises";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { styleText } from "node:util";
 import { runProgram } from "./program.ts";
+
+/** The programs that open an address, without a shell; the same library for each platform would bring ten packages. */
+const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly [string, ...string[]]>>> = {
+  darwin: ["open"],
+  win32: ["rundll32", "url.dll,FileProtocolHandler"],
+};
 
 // The reader, such as head, may close the pipe early.
 process.stdout.on("error", () => process.exit());
@@ -20,6 +27,13 @@ process.exitCode = await runProgram({
   writeHeading: (text) => process.stdout.write(styleText("bold", text, { stream: process.stdout })),
   warn: (output) => process.stderr.write(output),
   readInput: () => text(process.stdin),
+  openBrowser(url) {
+    const [program, ...args] = OPENERS[process.platform] ?? ["xdg-open"];
+    const opener = spawn(program, [...args, url], { stdio: "ignore", detached: true });
+    // There is no such program: the address is printed.
+    opener.on("error", () => {});
+    opener.unref();
+  },
   ask: (question) => ask(question, process.stderr),
   async askSecret(question) {
     process.stderr.write(question);

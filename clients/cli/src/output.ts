@@ -3,15 +3,17 @@ import type { Host } from "./host.ts";
 import type { Listed } from "./pages.ts";
 import { renderTable } from "./table.ts";
 import { printableJson } from "./terminal.ts";
-import type { Moment } from "./times.ts";
+import { formatAlike, formatDuration, type Moment, Span } from "./times.ts";
 
 /** A column of a table: its heading, and a function that returns an item's cell. */
-export type Column<Item> = readonly [heading: string, cell: (item: Item) => string | Moment];
+export type Column<Item> = readonly [heading: string, cell: (item: Item) => string | Moment | Span];
 
 /** Prints results: text for people, or with `--json` the message as Protobuf JSON with every field. */
 export class Output {
   readonly #host: Host;
   readonly isJson: boolean;
+  /** Prints the list that has no items; undefined: there is none. */
+  #emptyList: (() => void) | undefined;
 
   constructor(host: Host, isJson: boolean) {
     this.#host = host;
@@ -23,7 +25,20 @@ export class Output {
     this.#host.write(this.isJson ? stringify(asJson(schema, message)) : text());
   }
 
-  /** Prints a list: a JSON array, or a table. If it was cut short, a warning on standard error says so. */
+  /** Whether the command's list has no items: its filters may name what does not exist. */
+  get isEmptyList(): boolean {
+    return this.#emptyList !== undefined;
+  }
+
+  /** Prints what waits: a list without items, which is not printed before an error. */
+  finish(): void {
+    this.#emptyList?.();
+  }
+
+  /**
+   * Prints a list: a JSON array, or a table; without items, at the end of the command. If it was cut short, a warning on standard
+   * error says so.
+   */
   list<Desc extends DescMessage>(
     schema: Desc,
     listed: Listed<MessageShape<Desc>>,
@@ -34,6 +49,16 @@ export class Output {
 
   /** Prints a list of values that are not messages of the contract, as `list` does. */
   values<Item>(
+    listed: Listed<Item>,
+    columns: readonly Column<Item>[],
+    toValue: (item: Item) => unknown,
+  ): void {
+    const print = () => this.#print(listed, columns, toValue);
+    if (listed.items.length === 0) this.#emptyList = print;
+    else print();
+  }
+
+  #print<Item>(
     { items, hasMore }: Listed<Item>,
     columns: readonly Column<Item>[],
     toValue: (item: Item) => unknown,
@@ -42,7 +67,8 @@ export class Output {
       this.#host.write(stringify(items.map(toValue)));
     } else {
       const nowMs = this.#host.isTerminal ? Date.now() : undefined;
-      const rows = items.map((item) => columns.map(([, cell]) => cellText(cell(item), nowMs)));
+      const texts = columns.map(([, cell]) => columnTexts(items.map(cell), nowMs));
+      const rows = items.map((_, row) => texts.map((column) => column[row] ?? ""));
       const [headings = "", ...lines] = renderTable(
         columns.map(([heading]) => heading),
         rows,
@@ -69,8 +95,17 @@ export class Output {
   }
 }
 
+function columnTexts(
+  cells: readonly (string | Moment | Span)[],
+  nowMs: number | undefined,
+): readonly string[] {
+  const spans = formatAlike(cells.map((cell) => (cell instanceof Span ? cell.duration : undefined)));
+  return cells.map((cell, row) => (cell instanceof Span ? (spans[row] ?? "") : cellText(cell, nowMs)));
+}
+
 /** Returns a cell's text; with `nowMs`, times are relative to it. */
-export function cellText(cell: string | Moment, nowMs?: number): string {
+export function cellText(cell: string | Moment | Span, nowMs?: number): string {
+  if (cell instanceof Span) return formatDuration(cell.duration);
   return typeof cell === "string" ? cell : cell.format(nowMs);
 }
 

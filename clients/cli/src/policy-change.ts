@@ -1,3 +1,4 @@
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import type { Policy, RecordJob, RetentionEffect } from "@onceward/client/admin";
 import type { FieldsSet } from "./arguments.ts";
 import { UsageError } from "./failure.ts";
@@ -35,6 +36,8 @@ export interface UpdateSettings {
 export interface PolicyTarget {
   /** Such as "namespace charges". */
   readonly title: string;
+  /** What a person types to confirm a loss. */
+  readonly name: string;
   read(): Promise<PolicyHolder>;
   update(fields: FieldsSet<PolicyInit>, settings: UpdateSettings): Promise<PolicyReply>;
   /** Counts the claims of the last days that a policy for late keys refused, or would have refused. */
@@ -47,7 +50,10 @@ export interface PolicyChangeOptions extends YesOption {
   readonly dryRun?: true;
 }
 
-/** Shows the effect of a change, asks, and makes the change, unless the policy was changed in the meantime. */
+/**
+ * Shows the effect of a change, asks unless it only lengthens retention, and makes the change, unless the policy was changed in the
+ * meantime.
+ */
 export async function changePolicy(
   { host, output }: Pick<Session<unknown>, "host" | "output">,
   target: PolicyTarget,
@@ -66,12 +72,32 @@ export async function changePolicy(
   const described = () => describePreview(target.title, before, preview, applyToExisting) + late;
   if (options.dryRun) return preview.print(described);
   output.remark(`${described()}\n`);
-  await confirm(host, options, `Change the policy of ${target.title}?`);
+  const question = `Change the policy of ${target.title}?`;
+  const risk = riskOf(before.effectivePolicy, preview);
+  if (risk !== "none") await confirm(host, options, question, risk === "loss" ? target.name : undefined);
   const done = await target.update(fields, {
     ...settings,
     validateOnly: false,
   });
   done.print(() => describeDone(target.title, done));
+}
+
+const RETENTIONS = ["keyRetention", "resultRetention", "failureRetention"] as const;
+
+/** Returns whether a change loses something, as the console judges it; none: it only lengthens retention. */
+function riskOf(before: Policy | undefined, { holder, effect }: PolicyReply): "none" | "some" | "loss" {
+  const after = holder?.effectivePolicy;
+  const lengths = RETENTIONS.map((field) => [msOf(before?.[field]), msOf(after?.[field])] as const);
+  if (lengths.some(([was, becomes]) => becomes < was) || (effect?.recordsForgotten ?? 0n) > 0n) return "loss";
+  const others = (policy: Policy | undefined) =>
+    policyRows(policy)
+      .filter(([label]) => !label.endsWith("retention"))
+      .join();
+  return others(before) === others(after) ? "none" : "some";
+}
+
+function msOf(duration: Duration | undefined): number {
+  return duration === undefined ? 0 : durationMs(duration);
 }
 
 function describePreview(
@@ -106,5 +132,5 @@ function describeEffect(effect: RetentionEffect | undefined, applyToExisting: bo
 function describeDone(title: string, { job }: PolicyReply): string {
   const changed = `Changed the policy of ${title}; every replica follows within 10 s.\n`;
   if (job === undefined) return changed;
-  return `${changed}Records are being changed in the background: onceward retention jobs ${job.id}\n`;
+  return `${changed}Records are being changed in the background: onceward jobs show ${job.id}\n`;
 }

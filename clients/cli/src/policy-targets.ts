@@ -19,6 +19,7 @@ const NO_FIELDS: FieldsSet<PolicyInit> = { init: {}, paths: [] };
 export function tenantPolicy({ client, call, output }: Session<TenantAdmin>): PolicyTarget {
   return {
     title: "the tenant",
+    name: "shorter",
     countLateClaims: () => countLateClaims({ client, call }, ""),
     async read() {
       const { tenant } = await client.getTenant({}, call);
@@ -46,6 +47,7 @@ export function tenantPolicy({ client, call, output }: Session<TenantAdmin>): Po
 export function namespacePolicy({ client, call, output }: Session<TenantAdmin>, name: string): PolicyTarget {
   const target: PolicyTarget = {
     title: `namespace ${name}`,
+    name,
     countLateClaims: () => countLateClaims({ client, call }, name),
     async read() {
       const declared = await findNamespace({ client, call }, name);

@@ -32,6 +32,7 @@ function hostWith(args: readonly string[], { input = "", env = {} }: Given = {})
     writeHeading: (text) => void printed.push(text),
     warn: (text) => void printed.push(text),
     ask: () => Promise.reject(new Error("nobody is there")),
+    openBrowser: () => {},
     askSecret: () => Promise.reject(new Error("nobody is there")),
     readInput: () => Promise.resolve(input),
   };

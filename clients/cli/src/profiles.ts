@@ -3,6 +3,7 @@ import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { UsageError } from "./failure.ts";
 import type { Host } from "./host.ts";
+import { didYouMean } from "./similar.ts";
 
 /** The roles of API keys, as commands need them. */
 export const KEY_ROLES = ["caller", "admin", "operator"] as const;
@@ -11,6 +12,8 @@ export type KeyRole = (typeof KEY_ROLES)[number];
 /** A service's address, and the API keys for it. */
 export interface Profile {
   readonly address: string;
+  /** The origin of the console, for `--web`. */
+  readonly console?: string;
   /** The key for commands whose role has no key of its own. */
   readonly apiKey?: string;
   /** The keys that were stored with their role. */
@@ -42,6 +45,11 @@ export async function readProfiles(host: Host): Promise<Profiles> {
   const stored = parse(text);
   if (stored === undefined) throw new UsageError(`${file} was not written by this program; remove it.`);
   return stored;
+}
+
+/** Returns the error about a profile that does not exist, with the most similar one. */
+export function noProfile(name: string, { byName }: Pick<Profiles, "byName">): string {
+  return `There is no profile ${name}.${didYouMean(name, Object.keys(byName))}`;
 }
 
 /** Returns the profile's keys with their roles; "any" is the key for commands whose role has no key of its own. */
@@ -79,7 +87,8 @@ function parse(text: string): Profiles | undefined {
 }
 
 function isProfile(value: unknown): value is Profile {
-  const { address, apiKey, apiKeys = {} } = value as Partial<Profile>;
+  const { address, apiKey, apiKeys = {}, console = "" } = value as Partial<Profile>;
   const keys = [...(apiKey === undefined ? [] : [apiKey]), ...Object.values(apiKeys)];
+  if (typeof console !== "string") return false;
   return typeof address === "string" && keys.length > 0 && keys.every((key) => typeof key === "string");
 }

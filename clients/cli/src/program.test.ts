@@ -21,6 +21,7 @@ function hostWith(args: readonly string[]) {
       printed.err += text;
     },
     ask: () => Promise.reject(new Error("nobody is there")),
+    openBrowser: () => {},
     askSecret: () => Promise.reject(new Error("nobody is there")),
     readInput: () => Promise.resolve(""),
   };

@@ -22,6 +22,7 @@ import { whoAmICommand } from "./commands/whoami.ts";
 import { describeFailure, EXIT, type ExitCode, exitCodeOf, failureJson } from "./failure.ts";
 import { type Host, printing } from "./host.ts";
 import { VERSION } from "./version.ts";
+import { addWeb } from "./web.ts";
 
 const AFTER_HELP = `
 Durations are 90s, 15m, 24h, 7d; times are 2026-01-31T09:00:00Z, or a duration back from now; bytes are 65536, 64KiB.
@@ -29,6 +30,7 @@ States and other choices are written as the contract's, in any case: in_progress
 
 Environment:
   ONCEWARD_ADDRESS, ONCEWARD_API_KEY   instead of the profile in use
+  ONCEWARD_CONSOLE_ORIGIN              the console's address for --web, such as https://onceward.example
 
 Exit codes:
   0  done
@@ -105,6 +107,7 @@ export function createProgram(host: Host): Command {
     completionWordsCommand(host, () => program),
     { hidden: true },
   );
+  addWeb(program, host);
   inheritSettings(program);
   return program;
 }

@@ -52,12 +52,13 @@ export async function resolveMatching(
     });
   }
   const expectedCount = expect === undefined ? (await count()).matching : BigInt(expect);
-  await confirm(host, options, `${VERBS[resolution.case]} ${expectedCount} ambiguous records ${where}?`);
+  const question = `${VERBS[resolution.case]} ${expectedCount} ambiguous records ${where}?`;
+  await confirm(host, options, question, resolution.case === "forget" ? `${expectedCount}` : undefined);
   const reply = await client.resolveAmbiguousRecords({ ...request, expectedCount }, call);
   output.message(
     ResolveAmbiguousRecordsResponseSchema,
     reply,
     () =>
-      `Job ${reply.job?.id} resolves ${reply.matching} records. To watch it: onceward retention jobs ${reply.job?.id} --watch\n`,
+      `Job ${reply.job?.id} resolves ${reply.matching} records. To watch it: onceward jobs show ${reply.job?.id} --watch\n`,
   );
 }

@@ -3,8 +3,9 @@ import { type CallOptions, ConnectError } from "@connectrpc/connect";
 import { createOperator, createTenantAdmin, errorFromCall } from "@onceward/client/admin";
 import type { Command } from "commander";
 import { type Credentials, type GlobalOptions, resolveCredentials } from "./credentials.ts";
-import { ServiceFailure } from "./failure.ts";
+import { EXIT, exitCodeOf, ServiceFailure } from "./failure.ts";
 import type { Host } from "./host.ts";
+import { requireNames } from "./known-names.ts";
 import { Output } from "./output.ts";
 import type { KeyRole } from "./profiles.ts";
 
@@ -48,7 +49,8 @@ export function sessions<Client extends { close(): void }>(
 ): WithSession<Client> {
   return <Args extends unknown[]>(action: (session: Session<Client>, ...args: Args) => Promise<void>) =>
     async (...given: [...Args, Command]) => {
-      const globals: GlobalOptions = (given.at(-1) as Command).optsWithGlobals();
+      const made = given.at(-1) as Command;
+      const globals: GlobalOptions = made.optsWithGlobals();
       const requestId = `cli-${randomUUID()}`;
       const credentials = await resolveCredentials(host, globals, role);
       const client = connect(credentials);
@@ -64,11 +66,16 @@ export function sessions<Client extends { close(): void }>(
         call,
         output: new Output(host, globals.json === true),
       };
+      const requireNamed = () => requireNames(client, call, made);
       try {
         // Commander passes the command itself after the arguments and the options.
         await action(session, ...(given.slice(0, -1) as unknown[] as Args));
+        if (session.output.isEmptyList) await requireNamed();
+        session.output.finish();
       } catch (error) {
-        throw asFailure(error, requestId);
+        const failure = asFailure(error, requestId);
+        if (failure instanceof ServiceFailure && exitCodeOf(failure) === EXIT.notFound) await requireNamed();
+        throw failure;
       } finally {
         client.close();
       }

@@ -27,6 +27,7 @@ function newTerminal(...args: string[]) {
       print(question);
       return "";
     },
+    openBrowser: () => {},
     askSecret: async (question) => {
       print(question);
       return "";

@@ -1,7 +1,16 @@
 import { durationFromMs, durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { InvalidArgumentError } from "commander";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { formatDuration, formatMoment, Moment, parseDuration, parseFuture, parsePast } from "./times.ts";
+import {
+  Deadline,
+  formatAlike,
+  formatDuration,
+  formatMoment,
+  Moment,
+  parseDuration,
+  parseFuture,
+  parsePast,
+} from "./times.ts";
 
 test.each([
   ["250ms", 250],
@@ -62,7 +71,23 @@ test("a time in a table is relative on a terminal, and absolute in a pipe", () =
   const at = timestampFromMs(Date.parse("2026-01-31T09:00:00Z"));
   const nowMs = Date.parse("2026-01-31T10:59:00Z");
   expect(new Moment(at).format(nowMs)).toBe("1h ago");
-  expect(new Moment(at).format(nowMs - 2 * 3_600_000)).toBe("in 1m");
+  expect(new Deadline(at).format(nowMs - 2 * 3_600_000)).toBe("in 1m");
   expect(new Moment(at).format(undefined)).toBe("2026-01-31T09:00:00Z");
   expect(new Moment(undefined).format(nowMs)).toBe("-");
+});
+
+test("a past time is never ahead, whatever this machine's clock says", () => {
+  const at = timestampFromMs(Date.parse("2026-01-31T09:00:05Z"));
+  for (const behindMs of [0, 1, 5000, 3_600_000]) {
+    expect(new Moment(at).format(Date.parse("2026-01-31T09:00:05Z") - behindMs)).toBe("now");
+  }
+  expect(new Moment(at).format(Date.parse("2026-01-31T09:00:07Z"))).toBe("2s ago");
+});
+
+test("the durations of a column have one unit", () => {
+  const alike = (...ms: number[]) => formatAlike(ms.map((each) => durationFromMs(each)));
+  expect(alike(6 * 3_600_000, 72 * 3_600_000, 7 * 86_400_000)).toEqual(["6h", "72h", "168h"]);
+  expect(alike(90_000, 3_600_000)).toEqual(["90s", "3600s"]);
+  expect(alike(24 * 3_600_000, 72 * 3_600_000)).toEqual(["24h", "72h"]);
+  expect(formatAlike([undefined, durationFromMs(500)])).toEqual(["-", "500ms"]);
 });

@@ -42,8 +42,10 @@ function parseMoment(text: string, direction: 1 | -1): Timestamp {
   );
 }
 
-/** A time in a table: relative to now on a terminal, and absolute in pipes. */
+/** A past time in a table: relative to now on a terminal, and absolute in pipes. */
 export class Moment {
+  /** How far ahead it may be. The service's clock may be ahead of this machine's: a past time is then now. */
+  protected readonly maxAheadMs: number = 0;
   readonly #at: Timestamp | undefined;
 
   constructor(at: Timestamp | undefined) {
@@ -53,18 +55,46 @@ export class Moment {
   /** Returns the text; with `nowMs`, how long before or after it, such as "5m ago". */
   format(nowMs: number | undefined): string {
     if (nowMs === undefined || this.#at === undefined) return formatMoment(this.#at);
-    const distanceMs = timestampMs(this.#at) - nowMs;
+    const distanceMs = Math.min(timestampMs(this.#at) - nowMs, this.maxAheadMs);
+    if (Math.abs(distanceMs) < 1000) return "now";
     const [unit, unitMs] = UNITS.find(([, ms]) => Math.abs(distanceMs) >= ms) ?? ["s", 1000];
     const text = `${Math.floor(Math.abs(distanceMs) / unitMs)}${unit}`;
     return distanceMs > 0 ? `in ${text}` : `${text} ago`;
   }
 }
 
+/** A time in a table that may be ahead, such as the end of a retention. */
+export class Deadline extends Moment {
+  protected override readonly maxAheadMs = Number.POSITIVE_INFINITY;
+}
+
 const UNITS = [
   ["d", 86_400_000],
   ["h", 3_600_000],
   ["m", 60_000],
+  ["s", 1000],
 ] as const;
+
+/** A duration in a table, whose column has one unit. */
+export class Span {
+  readonly duration: Duration | undefined;
+
+  constructor(duration: Duration | undefined) {
+    this.duration = duration;
+  }
+}
+
+/** Returns durations in the largest unit in which all of them are whole; "-" for undefined. Alone, each is as `formatDuration` has it. */
+export function formatAlike(durations: readonly (Duration | undefined)[]): readonly string[] {
+  const lengths = durations.flatMap((duration) => (duration === undefined ? [] : [durationMs(duration)]));
+  const texts = durations.map(formatDuration);
+  const unitsUsed = new Set(texts.filter((text) => text !== "-").map((text) => text.replace(/\d+/, "")));
+  if (unitsUsed.size < 2) return texts;
+  const [unit, unitMs] = UNITS.find(([, ms]) => lengths.every((length) => length % ms === 0)) ?? ["ms", 1];
+  return durations.map((duration) =>
+    duration === undefined ? "-" : `${durationMs(duration) / unitMs}${unit}`,
+  );
+}
 
 /** Returns a time to the second, in UTC; "-" for undefined. */
 export function formatMoment(moment: Timestamp | undefined): string {

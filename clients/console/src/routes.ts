@@ -28,13 +28,20 @@ type Group = "Watch" | "Look up" | "Tune" | "Access";
 
 type Load = () => Promise<{ default: ComponentType }>;
 
-function route(path: string, audience: Audience, load: Load, link?: NavigationLink): ScreenRoute {
+function route(
+  path: string,
+  audience: Audience,
+  load: Load,
+  entry?: Omit<NavigationLink, "href">,
+): ScreenRoute {
   const screen = lazy(load);
-  return link === undefined ? { path, audience, screen } : { path, audience, screen, link };
+  return entry === undefined
+    ? { path, audience, screen }
+    : { path, audience, screen, link: { href: path, ...entry } };
 }
 
-function link(href: string, label: string, letter: string, group: Group): NavigationLink {
-  return { href, label, letter, group };
+function entry(label: string, letter: string, group: Group) {
+  return { label, letter, group };
 }
 
 /** The path of what has no screen. The pattern "*" would not match a path with a line break. */
@@ -42,60 +49,55 @@ export const ANY_PATH = /^/;
 
 /** Every screen. The navigation shows the entries in this order. */
 export const ROUTES: readonly ScreenRoute[] = [
-  route("/", "tenant", () => import("./screens/home/home.tsx"), link("/", "Home", "h", "Watch")),
+  route("/", "tenant", () => import("./screens/home/home.tsx"), entry("Home", "h", "Watch")),
   route(
     "/tenants",
     "operator",
     () => import("./screens/tenants/tenants.tsx"),
-    link("/tenants", "Tenants", "t", "Watch"),
+    entry("Tenants", "t", "Watch"),
   ),
   route("/tenants/:name", "operator", () => import("./screens/tenant/tenant.tsx")),
-  route(
-    "/fleet",
-    "operator",
-    () => import("./screens/fleet/fleet.tsx"),
-    link("/fleet", "Fleet", "f", "Watch"),
-  ),
+  route("/fleet", "operator", () => import("./screens/fleet/fleet.tsx"), entry("Fleet", "f", "Watch")),
   route(
     "/ambiguous",
     "tenant",
     () => import("./screens/ambiguous/ambiguous.tsx"),
-    link("/ambiguous", "Ambiguous", "a", "Watch"),
+    entry("Ambiguous", "a", "Watch"),
   ),
-  route("/jobs", "tenant", () => import("./screens/jobs/jobs.tsx"), link("/jobs", "Jobs", "j", "Watch")),
+  route("/jobs", "tenant", () => import("./screens/jobs/jobs.tsx"), entry("Jobs", "j", "Watch")),
   route("/jobs/:id", "tenant", () => import("./screens/jobs/job.tsx")),
   route(
     "/records",
     "tenant",
     () => import("./screens/records/records.tsx"),
-    link("/records", "Records", "e", "Look up"),
+    entry("Records", "e", "Look up"),
   ),
   route("/records/:namespace/:key", "tenant", () => import("./screens/record/record.tsx")),
-  route("/audit", "both", () => import("./screens/audit/audit.tsx"), link("/audit", "Audit", "u", "Look up")),
+  route("/audit", "both", () => import("./screens/audit/audit.tsx"), entry("Audit", "u", "Look up")),
   route("/retention/:namespace?", "tenant", () => import("./screens/retention/retention.tsx")),
   route(
     "/namespaces",
     "tenant",
     () => import("./screens/namespaces/namespaces.tsx"),
-    link("/namespaces", "Namespaces", "n", "Tune"),
+    entry("Namespaces", "n", "Tune"),
   ),
   route("/namespaces/:name", "tenant", () => import("./screens/namespace/namespace.tsx")),
   route(
     "/key-quality",
     "tenant",
     () => import("./screens/key-quality/key-quality.tsx"),
-    link("/key-quality", "Key quality", "q", "Tune"),
+    entry("Key quality", "q", "Tune"),
   ),
   route(
     "/api-keys",
     "tenant",
     () => import("./screens/api-keys/api-keys.tsx"),
-    link("/api-keys", "API keys", "k", "Access"),
+    entry("API keys", "k", "Access"),
   ),
   route(
     "/settings",
     "tenant",
     () => import("./screens/settings/settings.tsx"),
-    link("/settings", "Settings", "s", "Access"),
+    entry("Settings", "s", "Access"),
   ),
 ];

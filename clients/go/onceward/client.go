@@ -5,18 +5,11 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/url"
 	"os"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/metadata"
 
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
@@ -46,9 +39,6 @@ const (
 	closingGrace = time.Second
 	// Each holds a request of at most about 1 KB, so that an outage keeps at most some 10 MB of them.
 	maxBackground = 10_000
-	// The least time of gRPC between the pings that find a connection whose other end is down.
-	pingInterval = 10 * time.Second
-	pingTimeout  = 5 * time.Second
 )
 
 // Client is a client of the service. Create one per process, and share it: it connects at the first call.
@@ -65,36 +55,20 @@ type Client struct {
 	leases     map[*lease]struct{}
 }
 
-// New returns a client of the service at an address such as "http://localhost:50051"; with "https:", over TLS. Nothing is
-// connected yet.
+// New returns a client of the service at an address such as "http://localhost:50051"; with "https:", over TLS. Several replicas
+// are separated by commas, "http://a:50051,http://b:50051": calls go to each in turn, but for those that can't be reached, which
+// are tried again beside the calls. Nothing is connected yet.
 //
 // Fails with ErrInvalidRequest for an invalid address or option.
 func New(address string, options Options) (*Client, error) {
-	target, encrypted, refused := parseAddress(address)
+	replicas, encrypted, refused := parseAddresses(address)
 	if refused == nil && (options.APIKey == "") == (options.Token == nil) {
 		refused = invalidRequest(Violation{"APIKey", "or Token must be set, and not both"})
 	}
 	if refused != nil {
 		return nil, refused
 	}
-	transport := insecure.NewCredentials()
-	if encrypted {
-		transport = credentials.NewTLS(options.TLS)
-	}
-	connection, err := grpc.NewClient(
-		"dns:///"+target,
-		grpc.WithTransportCredentials(transport),
-		grpc.WithUnaryInterceptor(authorize(options)),
-		grpc.WithUserAgent("onceward-go/"+Version),
-		// The client retries by itself, under one claim id and within one timeout.
-		grpc.WithDisableRetry(),
-		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
-			MinConnectTimeout: attemptTimeout,
-		}),
-		// Otherwise every attempt goes to a host that is down until TCP gives up, after a quarter of an hour.
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingInterval, Timeout: pingTimeout}),
-	)
+	connection, err := connect(replicas, encrypted, options)
 	if err != nil {
 		return nil, &Error{Reason: ErrInvalidRequest, Message: err.Error(), cause: err}
 	}
@@ -235,42 +209,6 @@ func (c *Client) log() *slog.Logger {
 		return c.options.Logger
 	}
 	return slog.Default()
-}
-
-// parseAddress returns the host and port of a URL, and whether its connection is encrypted.
-func parseAddress(address string) (target string, encrypted bool, refused *Error) {
-	parsed, err := url.Parse(address)
-	if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Hostname() == "" {
-		description := fmt.Sprintf("must be a URL such as \"http://localhost:50051\", is %q", truncateUTF8(address, 256))
-		return "", false, invalidRequest(Violation{"address", description})
-	}
-	if parsed.User != nil || parsed.RawQuery != "" || parsed.Fragment != "" || (parsed.Path != "" && parsed.Path != "/") {
-		return "", false, invalidRequest(Violation{"address", "must have a host and a port only"})
-	}
-	encrypted = parsed.Scheme == "https"
-	port := parsed.Port()
-	if port == "" {
-		port = map[bool]string{true: "443", false: "80"}[encrypted]
-	}
-	return net.JoinHostPort(parsed.Hostname(), port), encrypted, nil
-}
-
-// authorize returns an interceptor that adds the credential to each call.
-func authorize(options Options) grpc.UnaryClientInterceptor {
-	return func(
-		ctx context.Context, method string, request, reply any, connection *grpc.ClientConn,
-		invoke grpc.UnaryInvoker, callOptions ...grpc.CallOption,
-	) error {
-		credential := options.APIKey
-		if options.Token != nil {
-			var err error
-			if credential, err = options.Token(ctx); err != nil {
-				return &Error{Reason: ErrTokenUnavailable, Message: "The function Token failed: " + err.Error(), cause: err}
-			}
-		}
-		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+credential)
-		return invoke(ctx, method, request, reply, connection, callOptions...)
-	}
 }
 
 // defaultOwner returns the name of this process as a holder.

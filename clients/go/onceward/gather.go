@@ -58,9 +58,9 @@ func (g *gatherer) beginsToFlush() bool {
 }
 
 func (g *gatherer) flush() {
-	// Goroutines that are ready to make a call join the batch.
-	runtime.Gosched()
 	for again := true; again; {
+		// Goroutines that are ready to make a call join the batch: after an answer, the callers that got it.
+		runtime.Gosched()
 		g.mu.Lock()
 		batch, bytes := g.takeBatch()
 		g.inFlight++

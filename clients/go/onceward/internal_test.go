@@ -1,6 +1,7 @@
 package onceward
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,54 @@ func TestQueuedCallsAreDividedAmongTheBatchesThatMayBeSent(t *testing.T) {
 	}
 	if batch, _ := gathered.takeBatch(); len(batch) != 34 {
 		t.Errorf("the first of three batches has %d items", len(batch))
+	}
+}
+
+// A batch costs the service a statement. Without a pause between an answer and the next batch, callers that make one call after
+// another would share a batch with those alone that happened to be queued.
+func TestCallersThatWereAnsweredJoinTheNextBatch(t *testing.T) {
+	// On one processor, the scheduler runs goroutines that are ready before one that gives way, but for one time of 61.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const rounds = 100
+	joined := 0
+	for range rounds {
+		batches, answered := make(chan []*call), make(chan struct{})
+		gathered := &gatherer{send: func(batch []*call) {
+			batches <- batch
+			<-answered
+			for _, each := range batch {
+				each.answer(nil, nil)
+			}
+		}}
+		add := func() *call {
+			added := &call{done: make(chan struct{})}
+			gathered.add(added)
+			return added
+		}
+		for range maxBatchesInFlight {
+			first := add()
+			go func() {
+				<-first.done
+				add()
+			}()
+			<-batches
+		}
+		runtime.Gosched() // The callers wait for their answers.
+		add()
+		answered <- struct{}{}
+		if len(<-batches) == 2 {
+			joined++
+		}
+		for range maxBatchesInFlight {
+			answered <- struct{}{}
+		}
+		for rest := maxBatchesInFlight - 1; rest > 0; {
+			rest -= len(<-batches)
+			answered <- struct{}{}
+		}
+	}
+	if joined < rounds/2 {
+		t.Errorf("a caller joined the next batch in %d of %d rounds", joined, rounds)
 	}
 }
 

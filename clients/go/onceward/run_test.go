@@ -224,7 +224,7 @@ func TestCloseTellsRunningFunctions(t *testing.T) {
 }
 
 func TestInvalidOptionsAreRefusedTogether(t *testing.T) {
-	for _, address := range []string{"", "localhost:50051", "http://", "http://host/path", "http://user@host"} {
+	for _, address := range []string{"", "localhost:50051", "http://", "http://host/path", "http://user@host", "http://a,https://b", "http://a,"} {
 		if _, err := onceward.New(address, onceward.Options{APIKey: "key"}); !errors.Is(err, onceward.ErrInvalidRequest) {
 			t.Errorf("the address %q got %v", address, err)
 		}

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from "node:http";
-import { buffer } from "node:stream/consumers";
 import type { Claim } from "@onceward/client";
-import { OutcomeUnknownError } from "@onceward/client/http";
+import { type Handled, OutcomeUnknownError } from "@onceward/client/http";
 import { endToEnd, OWN_HEADERS, pairsOf } from "./headers.ts";
 import type { Ending } from "./metrics.ts";
 import type { Upstream } from "./upstream.ts";
@@ -9,14 +8,29 @@ import type { Upstream } from "./upstream.ts";
 /** A guarded request, read whole. */
 export interface GuardedCall {
   readonly incoming: IncomingMessage;
-  readonly body: Buffer<ArrayBuffer>;
+  readonly body: Buffer;
   readonly timeoutMs: number;
   /** Gets how the call ended, if the guard has called the upstream service. */
   readonly report: (ending: Ending) => void;
 }
 
+/** The upstream service's response. */
+export interface UpstreamResponse {
+  readonly status: number;
+  readonly statusMessage: string;
+  /** Names and values by turns, without those of the connection and of the length. */
+  readonly headers: readonly string[];
+  /** The body as far as it was read. */
+  readonly read: Buffer;
+  /** The rest of a body that is too large for a result; undefined: all of it was read. */
+  readonly rest: IncomingMessage | undefined;
+}
+
 /** What the upstream service gets of a claim, and whether the claim still lasts. */
 type SentClaim = Pick<Claim, "signal" | "deriveKey" | "fencingToken" | "attempt">;
+
+/** The largest result that any policy stores. */
+const MAX_STORED_BYTES = 1024 * 1024;
 
 /** The upstream service was not called: nobody has seen the request. */
 export class NotSentError extends Error {
@@ -28,13 +42,13 @@ export class NotSentError extends Error {
  * sent.
  *
  * @throws NotSentError if nothing was sent, also because the claim was lost until then. OutcomeUnknownError if the connection
- *   broke or the time ended afterwards, also while the returned body is read.
+ *   broke or the time ended afterwards, or if the answer is not a response.
  */
-export async function callUpstream(
+export function callUpstream(
   upstream: Upstream,
   call: GuardedCall,
   claim: SentClaim | undefined,
-): Promise<Response> {
+): Promise<Handled<UpstreamResponse>> {
   const { incoming, body, timeoutMs } = call;
   const headers = [
     ...endToEnd(incoming.rawHeaders, ["expect", "transfer-encoding", "content-length", "trailer"]),
@@ -56,42 +70,48 @@ export async function callUpstream(
     timeoutMs,
   );
   request.once("close", () => clearTimeout(timer));
-  const failure = (cause: unknown) => {
-    call.report(isSent ? "unknown" : "unreachable");
-    if (isSent) return new OutcomeUnknownError("The upstream service broke off.", { cause });
-    return new NotSentError("The upstream service is unreachable.", { cause });
-  };
   call.report("ran");
-  const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    request.on("error", (cause) => reject(failure(cause)));
-    request.on("response", resolve);
+  return new Promise((resolve, reject) => {
+    const fail = (cause: unknown) => {
+      call.report(isSent ? "unknown" : "unreachable");
+      if (isSent) reject(new OutcomeUnknownError("The upstream service broke off.", { cause }));
+      else reject(new NotSentError("The upstream service is unreachable.", { cause }));
+    };
+    request.on("error", fail);
+    request.on("response", (response) => {
+      const { statusCode: status = 0 } = response;
+      if (status >= 200 && status <= 599) readResponse(response, resolve, fail);
+      else request.destroy(new Error(`the status ${status} ends no request`));
+    });
     request.end(body);
   });
-  const status = response.statusCode ?? 0;
-  // A fetch Response refuses a body for these.
-  const isEmpty = status === 204 || status === 205 || status === 304;
-  if (isEmpty) await buffer(response).catch((cause) => Promise.reject(failure(cause)));
-  try {
-    const content = isEmpty ? null : ReadableStream.from(chunksOf(response, failure));
-    return new Response(content as ReadableStream<Uint8Array> | null, {
-      status,
-      headers: pairsOf(endToEnd(response.rawHeaders, ["transfer-encoding", "trailer"])) as [string, string][],
-    });
-  } catch (cause) {
-    request.destroy();
-    throw failure(cause);
-  }
 }
 
-async function* chunksOf(
+/** Reads a response, at most one chunk beyond the largest result. An error is also reported once the rest is being sent. */
+function readResponse(
   response: IncomingMessage,
-  failure: (cause: unknown) => Error,
-): AsyncGenerator<Uint8Array> {
-  try {
-    yield* response;
-  } catch (cause) {
-    throw failure(cause);
-  }
+  resolve: (handled: Handled<UpstreamResponse>) => void,
+  fail: (cause: unknown) => void,
+): void {
+  const { statusCode: status = 0, statusMessage = "" } = response;
+  const headers = endToEnd(response.rawHeaders, ["transfer-encoding", "trailer", "content-length"]);
+  const chunks: Buffer[] = [];
+  let sizeBytes = 0;
+  const end = (rest: IncomingMessage | undefined) => {
+    const read = Buffer.concat(chunks);
+    const sent = { status, statusMessage, headers, read, rest };
+    resolve({ status, headers: pairsOf(headers), body: rest === undefined ? read : undefined, sent });
+  };
+  const keep = (chunk: Buffer) => {
+    chunks.push(chunk);
+    sizeBytes += chunk.byteLength;
+    if (sizeBytes <= MAX_STORED_BYTES) return;
+    response.pause().off("data", keep);
+    end(response);
+  };
+  response.on("error", fail);
+  response.on("data", keep);
+  response.on("end", () => end(undefined));
 }
 
 function ownHeaders(claim: SentClaim): string[] {

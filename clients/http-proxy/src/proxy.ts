@@ -7,15 +7,15 @@ import {
 } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { Duplex } from "node:stream";
-import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { type Onceward, OncewardError } from "@onceward/client";
 import { OutcomeUnknownError } from "@onceward/client/http";
 import type { RouteConfig } from "./config.ts";
 import { NotSentError } from "./guarded-call.ts";
+import { endToEnd } from "./headers.ts";
 import { type Ending, Metrics } from "./metrics.ts";
 import { pass, passUpgrade, refuse } from "./pass.ts";
-import { type GuardedRoute, routesOf } from "./routes.ts";
+import { type GuardedResponse, type GuardedRoute, type RoutedCall, routesOf } from "./routes.ts";
 import { Upstream } from "./upstream.ts";
 
 /** PEM texts for TLS in front of a proxy. */
@@ -44,16 +44,25 @@ export interface ProxyLoad {
   readonly connections: number;
   /** Requests that have not ended, of all connections. Those beyond are refused with 503. */
   readonly requests: number;
-  /** Bytes of guarded requests, which are read whole. Those beyond are refused with 503. */
-  readonly bodyBytes: number;
+  /** Bytes of guarded requests, which are read whole, and REPLY_BYTES for each. Those beyond are refused with 503. */
+  readonly guardedBytes: number;
+  /** How long a client may take nothing of a response, in milliseconds, until its connection is closed. */
+  readonly unreadMs: number;
 }
 
 const MIB = 1024 * 1024;
+/** The guard reads a response to store it, up to the largest result of any policy; a longer one is streamed. */
+const REPLY_BYTES = MIB;
 /**
  * A connection costs some 20 KiB and may bring any number of requests at once (RFC 9112, section 9.3.2), each of which opens
  * a connection to the service.
  */
-const MAX_LOAD: ProxyLoad = { connections: 10_000, requests: 2000, bodyBytes: 256 * MIB };
+const MAX_LOAD: ProxyLoad = {
+  connections: 10_000,
+  requests: 2000,
+  guardedBytes: 512 * MIB,
+  unreadMs: 60_000,
+};
 
 /** A reverse proxy that guards the routes of its configuration, and passes all other requests. */
 export class HttpProxy {
@@ -63,7 +72,7 @@ export class HttpProxy {
   readonly #routeOf: (method: string, url: URL) => GuardedRoute | undefined;
   readonly #warn: (line: string) => void;
   readonly #maxLoad: ProxyLoad;
-  #bodyBytes = 0;
+  #guardedBytes = 0;
   readonly #upgraded = new Set<Duplex>();
 
   /** @throws TypeError for an invalid upstream, route or certificate. */
@@ -97,6 +106,11 @@ export class HttpProxy {
 
   async #handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {
     this.metrics.inFlight++;
+    // It would hold its request, and with others like it all that the proxy may hold. A response that waits has nothing unread.
+    const { socket } = incoming;
+    outgoing.setTimeout(this.#maxLoad.unreadMs, () => {
+      if (socket.writableLength > 0) socket.destroy();
+    });
     try {
       this.metrics.ended(await this.#answer(incoming, outgoing));
     } catch (error) {
@@ -123,13 +137,12 @@ export class HttpProxy {
     if (identified.kind === "refused") return this.#refuse(outgoing, identified.status, identified.title);
     const { caller } = identified;
     const held = new HeldBytes((bytes) => {
-      this.#bodyBytes += bytes;
+      this.#guardedBytes += bytes;
+      return this.#guardedBytes <= this.#maxLoad.guardedBytes;
     });
     try {
-      const body = await readBody(incoming, maxBodyBytes, (bytes) => {
-        held.add(bytes);
-        return this.#bodyBytes <= this.#maxLoad.bodyBytes;
-      });
+      if (!held.add(REPLY_BYTES)) return this.#refuse(outgoing, 503, OVERLOADED);
+      const body = await readBody(incoming, maxBodyBytes, (bytes) => held.add(bytes));
       if (body === "no room") return this.#refuse(outgoing, 503, OVERLOADED);
       if (body === "too large")
         return this.#refuse(outgoing, 413, `The body has more than ${maxBodyBytes} bytes.`);
@@ -141,7 +154,7 @@ export class HttpProxy {
 
   async #guard(
     route: GuardedRoute,
-    call: Omit<Parameters<GuardedRoute["answer"]>[0], "report">,
+    call: Omit<RoutedCall, "report">,
     outgoing: ServerResponse,
   ): Promise<Ending> {
     let ending: Ending = "answered";
@@ -175,16 +188,18 @@ const OVERLOADED = "The proxy has too many requests at once. Repeat this one.";
 
 /** Bytes that a request holds until it has ended. */
 class HeldBytes {
-  readonly #count: (bytes: number) => void;
+  readonly #count: (bytes: number) => boolean;
   #held = 0;
 
-  constructor(count: (bytes: number) => void) {
+  /** @param count adds to what all requests hold; returns whether there was room. */
+  constructor(count: (bytes: number) => boolean) {
     this.#count = count;
   }
 
-  add(bytes: number): void {
+  /** Returns whether there was room; the bytes are held in any case. */
+  add(bytes: number): boolean {
     this.#held += bytes;
-    this.#count(bytes);
+    return this.#count(bytes);
   }
 
   free(): void {
@@ -237,17 +252,32 @@ async function readBody(
 }
 
 /** Sends a response; a client that has left is none of its concern. */
-async function send(response: Response, outgoing: ServerResponse): Promise<void> {
+async function send(answer: GuardedResponse, outgoing: ServerResponse): Promise<void> {
+  const { added } = answer;
   if (outgoing.destroyed) {
-    await response.body?.cancel();
+    if (answer.from === "upstream") answer.response.rest?.destroy();
     return;
   }
-  const { status, headers, body } = response;
-  for (const name of new Set(headers.keys()))
-    outgoing.setHeader(name, name === "set-cookie" ? headers.getSetCookie() : (headers.get(name) ?? ""));
-  outgoing.writeHead(status);
-  if (body === null) outgoing.end();
-  else await pipeline(Readable.fromWeb(body as never), outgoing).catch(() => outgoing.destroy());
+  if (answer.from === "guard") {
+    const { status, headers, body } = answer.response;
+    outgoing.writeHead(status, { ...headers, ...added, ...lengthOf(status, body) }).end(body);
+    return;
+  }
+  const { status, statusMessage, headers, read, rest } = answer.response;
+  const length = rest === undefined ? lengthOf(status, read) : {};
+  const kept = endToEnd(headers, Object.keys(added));
+  outgoing.writeHead(status, statusMessage, [...kept, ...Object.entries({ ...added, ...length }).flat()]);
+  if (rest === undefined) {
+    outgoing.end(read);
+    return;
+  }
+  outgoing.write(read);
+  await pipeline(rest, outgoing).catch(() => outgoing.destroy());
+}
+
+/** A response with one of these statuses has no body, and no length (RFC 9110, 8.6). */
+function lengthOf(status: number, body: Uint8Array = new Uint8Array()): Record<string, string> {
+  return status === 204 || status === 304 ? {} : { "content-length": String(body.byteLength) };
 }
 
 function endingOf(error: unknown): Ending {
@@ -258,5 +288,6 @@ function endingOf(error: unknown): Ending {
 /** Messages of other errors may contain what a client sent. */
 function reasonOf(error: unknown): string {
   if (error instanceof OncewardError) return error.reason;
-  return error instanceof Error ? error.name : "unknown error";
+  if (!(error instanceof Error)) return "unknown error";
+  return "code" in error ? String(error.code) : error.name;
 }

@@ -1,17 +1,32 @@
 import { fingerprintOf, type Onceward } from "@onceward/client";
-import { type FetchHandler, idempotent } from "@onceward/client/http";
+import { createGuard, type HttpOptions, type WholeResponse } from "@onceward/client/http";
 import createRouter from "find-my-way";
 import { type IdentifyCaller, identifyBy } from "./callers.ts";
 import type { RouteConfig } from "./config.ts";
-import { callUpstream, type GuardedCall } from "./guarded-call.ts";
+import { callUpstream, type GuardedCall, type UpstreamResponse } from "./guarded-call.ts";
 import type { Upstream } from "./upstream.ts";
+
+/** A guarded request, its target and who sends it. */
+export interface RoutedCall extends GuardedCall {
+  readonly url: URL;
+  readonly caller: string;
+}
+
+/** The response to a guarded request: the upstream service's, or the guard's, which is a replay or a refusal. */
+export type GuardedResponse = (
+  | { readonly from: "upstream"; readonly response: UpstreamResponse }
+  | { readonly from: "guard"; readonly response: WholeResponse }
+) & {
+  /** Headers to add, which replace those of the same name. */
+  readonly added: Readonly<Record<string, string>>;
+};
 
 /** A guarded route. */
 export interface GuardedRoute {
   readonly config: RouteConfig;
   readonly identify: IdentifyCaller;
-  /** Answers a request with the guard's or the upstream service's response. Rejects as `callUpstream`, and with OncewardErrors. */
-  answer(call: GuardedCall & { readonly url: URL; readonly caller: string }): Promise<Response>;
+  /** Answers a request. Rejects as `callUpstream`, and with OncewardErrors. */
+  answer(call: RoutedCall): Promise<GuardedResponse>;
 }
 
 /** Returns a function that finds the route of a request; undefined: it passes. @throws Error for routes that contradict each other. */
@@ -43,52 +58,72 @@ const DEFAULT_METHODS = {
   ucp: ["POST", "PUT"],
 } as const;
 
+/** A client's disconnect does not end its call: the response is stored for the next attempt. */
+const { signal: STAYS } = new AbortController();
+
 function routeOf(config: RouteConfig, onceward: Onceward, upstream: Upstream): GuardedRoute {
   const { namespace, profile, required, waitMs, leaseMs, ignore, methods } = config;
-  const calls = new WeakMap<Request, GuardedCall & { readonly caller: string }>();
-  const handler: FetchHandler<[GuardedCall]> = (_, claim, call) => callUpstream(upstream, call, claim);
-  const options = {
+  const options: HttpOptions<RoutedCall> = {
     ...{ namespace, profile, waitMs },
     ...(methods !== undefined && { methods }),
     ...(required !== undefined && { required }),
     ...(leaseMs !== undefined && { leaseMs }),
-    ...(ignore.length > 0 && {
-      fingerprint: (request: Request) => fingerprintWithout(ignore, request, calls.get(request)),
-    }),
-    caller: (request: Request) => calls.get(request)?.caller ?? "",
+    ...(ignore.length > 0 && { fingerprint: (call) => fingerprintWithout(ignore, call) }),
+    caller: ({ caller }) => caller,
   };
-  const guarded = idempotent(onceward, options, handler);
+  const guard = createGuard(onceward, options);
   return {
     config,
     identify: identifyBy(config.caller),
-    answer(call) {
+    async answer(call) {
       const { incoming, body, url } = call;
-      const headers = new Headers();
-      for (const name of ["idempotency-key", "accept-encoding"]) {
-        const value = incoming.headers[name];
-        if (value !== undefined) headers.set(name, String(value));
+      const added: Record<string, string> = {};
+      const request = {
+        native: call,
+        method: incoming.method ?? "",
+        route: url.pathname,
+        path: url.pathname,
+        query: url.search,
+        key: headerOf(incoming, "idempotency-key"),
+        acceptEncoding: headerOf(incoming, "accept-encoding"),
+        body: () => body,
+        setHeader: (name: string, value: string) => {
+          added[name.toLowerCase()] = value;
+        },
+      };
+      const answer = await guard(request, (claim) => ({
+        handled: callUpstream(upstream, call, claim),
+        disconnected: STAYS,
+        abandon() {},
+      }));
+      switch (answer.kind) {
+        case "unguarded":
+          return { from: "upstream", response: (await callUpstream(upstream, call, undefined)).sent, added };
+        case "handled":
+          return { from: "upstream", response: answer.sent, added };
+        case "answered":
+          return { from: "guard", response: answer.response, added };
+        case "gone":
+          throw new Error("a call of the upstream service is never abandoned");
       }
-      const request = new Request(url, { method: incoming.method ?? "POST", headers, body });
-      calls.set(request, call);
-      return guarded(request, call);
     },
   };
 }
 
+/** Returns a header that node:http does not make a list of. */
+function headerOf({ headers }: RoutedCall["incoming"], name: string): string | undefined {
+  return headers[name]?.toString();
+}
+
 /** Returns what identifies a request but for these members of its JSON body; a body that is not JSON counts as text. */
-function fingerprintWithout(
-  omit: readonly string[],
-  request: Request,
-  call: GuardedCall | undefined,
-): unknown {
-  const { pathname, search } = new URL(request.url);
-  const text = call?.body.toString("latin1") ?? "";
-  let body: unknown = text;
+function fingerprintWithout(omit: readonly string[], { incoming, url, body: bytes }: RoutedCall): unknown {
+  const { pathname: path, search: query } = url;
+  let body: unknown = bytes.toString("latin1");
   try {
-    const json: unknown = JSON.parse(call?.body.toString() ?? "");
+    const json: unknown = JSON.parse(bytes.toString());
     body = Buffer.from(fingerprintOf(json, { omit })).toString("base64url");
   } catch {
     // No JSON: it has no members.
   }
-  return { method: request.method, path: pathname, query: search, body };
+  return { method: incoming.method, path, query, body };
 }

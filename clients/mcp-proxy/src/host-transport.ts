@@ -7,9 +7,12 @@ import { messageOf } from "./failure.ts";
 /** A message of a host that is longer is skipped. 10 MiB, as the protocol's SDK has it. */
 const MAX_MESSAGE_BYTES = 10 * 1024 * 1024;
 
+/** What a host may leave unread: several of the longest messages. Standard output keeps it in memory. */
+const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
+
 /**
  * The host's side of the stdio transport: one message on each line. Unlike the SDK's, it keeps numbers exact, and skips a
- * message that is too long or not valid, with an error to `onerror`, instead of closing.
+ * message that is too long or not valid, with an error to `onerror`, instead of closing. It closes if the host does not read.
  */
 export class HostTransport implements Transport {
   onmessage?: (message: JSONRPCMessage) => void;
@@ -31,7 +34,12 @@ export class HostTransport implements Transport {
     this.#input.once("end", () => this.onclose?.());
   }
 
+  /** @throws Error if the host has left too much unread. Then the transport has closed. */
   async send(message: JSONRPCMessage): Promise<void> {
+    if (this.#output.writableLength > MAX_UNREAD_BYTES) {
+      this.onclose?.();
+      throw new Error(`the host has left more than ${MAX_UNREAD_BYTES} bytes unread`);
+    }
     if (this.#output.write(`${JSON.stringify(message)}\n`)) return;
     await new Promise((resolve) => this.#output.once("drain", resolve));
   }

@@ -49,7 +49,7 @@ async function startWorker(onDelivery: (delivery: Delivery) => void) {
 const producer = await connect({ servers: broker.address });
 const manager = await jetstreamManager(producer);
 await manager.streams.add({ name: stream, subjects: [stream] });
-// At most ten functions run at once, over all workers.
+// At most ten messages are with all workers together.
 const ack = { ack_policy: AckPolicy.Explicit, ack_wait: ACK_WAIT_MS * 1_000_000, max_ack_pending: 10 };
 await manager.consumers.add(stream, { durable_name: "worker", ...ack });
 

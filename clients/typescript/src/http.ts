@@ -11,9 +11,12 @@ import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
+export type { Answer, Guard, GuardedRequest, Handled, Handling, NotHandled } from "./http/guard.ts";
+export { createGuard } from "./http/guard.ts";
 export type { HttpOptions } from "./http/options.ts";
 export type { Problem, ProblemBody, ProblemType } from "./http/problems.ts";
 export type { HttpProfile } from "./http/profiles.ts";
+export type { WholeResponse } from "./http/whole-response.ts";
 export { formatIdempotencyKey, parseIdempotencyKey } from "./keys/idempotency-key.ts";
 export { OutcomeUnknownError } from "./run/outcome-unknown.ts";
 

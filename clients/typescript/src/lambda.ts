@@ -18,6 +18,7 @@ import type { Jsonify } from "./run/jsonify.ts";
 import type { NamespaceDefaults } from "./run/namespace.ts";
 import { checkNamespaceOptions } from "./run/run-options.ts";
 
+export type { ConcurrencyOptions } from "./consumers/concurrency.ts";
 export type { DeadLetterOptions } from "./consumers/dead-letter.ts";
 export type { Delivery } from "./consumers/delivery.ts";
 export type { AnyContext, DurableContext } from "./consumers/durable.ts";

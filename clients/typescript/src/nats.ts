@@ -1,4 +1,5 @@
 import type { JsMsg } from "@nats-io/jetstream";
+import { type ConcurrencyOptions, inTurns } from "./consumers/concurrency.ts";
 import { createConclude, type DeadLetterOptions } from "./consumers/dead-letter.ts";
 import { createEffectHandler } from "./consumers/handle.ts";
 import { handleHeld } from "./consumers/hold-message.ts";
@@ -10,6 +11,7 @@ import { refusedField } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
+export type { ConcurrencyOptions } from "./consumers/concurrency.ts";
 export type { DeadLetterOptions } from "./consumers/dead-letter.ts";
 export type { Delivery } from "./consumers/delivery.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
@@ -22,7 +24,7 @@ const DEFAULT_WORKING_INTERVAL_MS = 10_000;
 const MAX_WORKING_INTERVAL_MS = 3_600_000;
 
 /** {@link ConsumerOptions}, how a message is kept, and the destination of messages that no retry can help. */
-export interface MessageOptions extends ConsumerOptions<JsMsg>, DeadLetterOptions<JsMsg> {
+export interface MessageOptions extends ConsumerOptions<JsMsg>, ConcurrencyOptions, DeadLetterOptions<JsMsg> {
   /**
    * How often JetStream is notified that a message is still being handled, in milliseconds: at most a third of the consumer's
    * `ack_wait`; from 1 to 3,600,000. Default: 10,000, for the default `ack_wait` of 30 s.
@@ -41,7 +43,7 @@ export type MessageHeaders = NonNullable<JsMsg["headers"]>;
  * const js = jetstream(connection);
  * await js.publish("charges", JSON.stringify(order), withKey(order.id, { headers: headers() }));
  *
- * const settings = { durable_name: "worker", ack_policy: AckPolicy.Explicit, max_ack_pending: 10 };
+ * const settings = { durable_name: "worker", ack_policy: AckPolicy.Explicit, max_ack_pending: 100 };
  * await manager.consumers.add("CHARGES", settings);
  * const handle = messageOnce(
  *   onceward,
@@ -62,6 +64,8 @@ export type MessageHeaders = NonNullable<JsMsg["headers"]>;
  * - A key that contains no time has the time at which the stream stored the message, which replays and mirrors keep. In a stream
  *   that sources another, and when its copy is published from a dead-letter stream, it has a later one.
  * - The message is acknowledged once the operation is settled: done now, or done before.
+ * - At most `concurrency` messages are handled at the same time. The callback of `consume` is called for each message as it
+ *   comes, and `max_messages` does not limit that: the others wait here, and JetStream is notified for them, too.
  * - While the message is handled, JetStream is notified every `workingIntervalMs`, so that a function may take longer than
  *   the consumer's `ack_wait`.
  * - While another holder runs the operation, the message is delivered again when the holder's lease ends, and at
@@ -76,8 +80,8 @@ export type MessageHeaders = NonNullable<JsMsg["headers"]>;
  * Required settings of the consumer:
  *
  * - `ack_policy` explicit, and `ack_wait` at least three times `workingIntervalMs`.
- * - `max_ack_pending`: how many functions may run at once, over all processes. JetStream's default is 1,000, and the
- *   callback of `consume` is called for each message as it comes: `max_messages` does not limit the functions.
+ * - `max_ack_pending`: how many messages all processes have at the same time, handled or waiting. JetStream's default is
+ *   1,000: one process may then have them all, while others are idle. A small multiple of `concurrency` shares them.
  * - `max_deliver` unlimited, which is the default: JetStream delivers a message no more once it is reached, without an
  *   error, and without a dead letter. `maxAttempts` ends the attempts.
  *
@@ -95,11 +99,14 @@ export function messageOnce(
   if (!(workingIntervalMs >= 1 && workingIntervalMs <= MAX_WORKING_INTERVAL_MS)) {
     throw refusedField("workingIntervalMs", `must be 1-${MAX_WORKING_INTERVAL_MS} milliseconds`);
   }
-  const handle = createEffectHandler(
-    onceward,
-    withMessageTime(options, ({ time }: JsMsg) => time.getTime()),
-    keyOf,
-    fn,
+  const handle = inTurns(
+    options,
+    createEffectHandler(
+      onceward,
+      withMessageTime(options, ({ time }: JsMsg) => time.getTime()),
+      keyOf,
+      fn,
+    ),
   );
   const conclude = createConclude(options, ["skip"]);
   return async (message) => {

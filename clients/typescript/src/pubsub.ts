@@ -1,3 +1,4 @@
+import { type ConcurrencyOptions, inTurns } from "./consumers/concurrency.ts";
 import { createConclude, type DeadLetterOptions } from "./consumers/dead-letter.ts";
 import type { Delivery } from "./consumers/delivery.ts";
 import { createEffectHandler } from "./consumers/handle.ts";
@@ -9,6 +10,7 @@ import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 import { sleep } from "./run/retry.ts";
 
+export type { ConcurrencyOptions } from "./consumers/concurrency.ts";
 export type { DeadLetterOptions } from "./consumers/dead-letter.ts";
 export type { Delivery } from "./consumers/delivery.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
@@ -28,7 +30,10 @@ export interface PubSubMessage {
 }
 
 /** How a message of a subscription is handled. Dead letters of the subscription itself are messages delivered too often. */
-export interface MessageOptions<Message> extends ConsumerOptions<Message>, DeadLetterOptions<Message> {}
+export interface MessageOptions<Message>
+  extends ConsumerOptions<Message>,
+    ConcurrencyOptions,
+    DeadLetterOptions<Message> {}
 
 /**
  * Returns a function that handles a message of a Google Pub/Sub subscription so that its operation happens once, however
@@ -56,6 +61,8 @@ export interface MessageOptions<Message> extends ConsumerOptions<Message>, DeadL
  *   and tried every `redeliverAfterMs`, so that no delivery attempt is counted. The package extends its acknowledgement
  *   deadline in the meantime, and delivers no more than `flowControl.maxMessages` at once. Closing the client returns
  *   the kept messages.
+ * - At most `concurrency` messages are handled at the same time; the others that the package delivers wait here, and it
+ *   extends their deadline, too.
  * - Messages with the same ordering key are handled one after the other: the package itself calls the listener for all of
  *   them at once. If one is returned, those behind it are returned, too, so that they stay in order.
  * - If the function throws, the message is returned after a delay that doubles, until `maxAttempts` is reached. Each return
@@ -72,11 +79,14 @@ export function messageOnce<Message extends PubSubMessage>(
   fn: (message: Message, claim: Claim) => unknown,
 ): (message: Message) => Promise<void> {
   const conclude = createConclude(options, ["skip"]);
-  const handle = createEffectHandler(
-    onceward,
-    withMessageTime(options, ({ publishTime }: Message) => publishTime.getTime()),
-    keyOf,
-    fn,
+  const handle = inTurns(
+    options,
+    createEffectHandler(
+      onceward,
+      withMessageTime(options, ({ publishTime }: Message) => publishTime.getTime()),
+      keyOf,
+      fn,
+    ),
   );
 
   /** Resolves with whether the message was acknowledged. */

@@ -1,4 +1,5 @@
 import type { ConfirmChannel, ConsumeMessage, Options } from "amqplib";
+import { type ConcurrencyOptions, inTurns } from "./consumers/concurrency.ts";
 import { createConclude, type DeadLetterOptions } from "./consumers/dead-letter.ts";
 import { createEffectHandler } from "./consumers/handle.ts";
 import { checkedKey, KEY_HEADER } from "./consumers/key.ts";
@@ -9,6 +10,7 @@ import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 import { warn } from "./run/events.ts";
 
+export type { ConcurrencyOptions } from "./consumers/concurrency.ts";
 export type { DeadLetterOptions } from "./consumers/dead-letter.ts";
 export type { Delivery } from "./consumers/delivery.ts";
 export { KEY_HEADER } from "./consumers/key.ts";
@@ -21,6 +23,7 @@ export { readJson } from "./consumers/read-json.ts";
  */
 export interface MessageOptions
   extends ConsumerOptions<ConsumeMessage>,
+    ConcurrencyOptions,
     DeadLetterOptions<ConsumeMessage, "skip" | "broker"> {
   /** The consumer's channel, in confirm mode: a message is acknowledged after its copy in the retry queue is confirmed. */
   readonly channel: ConfirmChannel;
@@ -54,6 +57,8 @@ export interface MessageOptions
  *   exchanges and retry queues keep it. A broker that overwrites it (`set_header_timestamp.overwrite`), and a producer that
  *   sends the operation again, give it a later one.
  * - The message is acknowledged once the operation is settled: done now, or done before.
+ * - At most `concurrency` messages are handled at the same time; the others wait here. Without a prefetch count, RabbitMQ
+ *   sends the whole queue to one consumer.
  * - If another holder runs the operation, the service is unreachable or the record is ambiguous, the message goes through
  *   a retry queue and comes back after `redeliverAfterMs`; if the function throws, after a delay that doubles, until
  *   `maxAttempts` is reached. Each delay has its queue `<queue>.retry-<ms>`, which is declared here when it is first
@@ -73,7 +78,10 @@ export async function messageOnce(
   fn: (message: ConsumeMessage, claim: Claim) => unknown,
 ): Promise<(message: ConsumeMessage) => Promise<void>> {
   const { channel, queue } = options;
-  const handle = createEffectHandler(onceward, withMessageTime(options, timeMsOf), keyOf, fn);
+  const handle = inTurns(
+    options,
+    createEffectHandler(onceward, withMessageTime(options, timeMsOf), keyOf, fn),
+  );
   const conclude = createConclude(options, ["skip", "broker"]);
   const sendLater = await openRetryQueues(channel, queue, redeliveryOf(options).backoffMs);
 

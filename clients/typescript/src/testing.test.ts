@@ -146,7 +146,9 @@ test("under HOLD a lapsed claim is ambiguous, in the namespaces that say so", as
   for (const each of [id, mail]) await testing.onceward.api.claim({ ...each, owner: "died" });
   testing.clock.advance(30_000);
   await expect(testing.onceward.run(id, () => "done")).rejects.toThrow(AmbiguousError);
-  expect(await testing.onceward.run({ ...id, acceptAmbiguous: true }, () => "done")).toBe("done");
+  const charge = testing.onceward.namespace(id.namespace).wrap(() => "done", { key: () => id.key });
+  await expect(charge(undefined)).rejects.toThrow(AmbiguousError);
+  expect(await charge(undefined, { acceptAmbiguous: true })).toBe("done");
   expect(await testing.onceward.run(mail, () => "done")).toBe("done");
 });
 

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { runInImage } from "../../../test/helpers/deploy/image-container.ts";
 import { canInstallPackages, findProgram } from "../../../test/helpers/processes/debian-packages.ts";
-import { buildImage, type ImagePrograms } from "../image.ts";
+import { buildImages, type ImagePrograms } from "../image.ts";
 
 /**
  * Returns the programs that build an image without a container engine, or what is missing for it.
@@ -15,24 +15,33 @@ export async function imagePrograms(): Promise<ImagePrograms | string> {
   return { buildah, debootstrap };
 }
 
-/** Builds the image from its context and runs its program. Returns what did not work. @throws Error if it cannot be built. */
+/** Builds the images from their context and runs their programs. Returns what did not work. @throws Error if one cannot be built. */
 export async function imageProblems(
   context: string,
   programs: ImagePrograms,
   repository: string,
 ): Promise<readonly string[]> {
-  const image = await buildImage(context, programs);
+  const images = await buildImages(context, programs);
+  const programOf = { server: "onceward-server COMMAND", cli: "onceward [options] [command]" };
   try {
-    const printed = await runInImage(image, [...image.entrypoint, "--help"]);
-    return [
-      ...(printed.includes("onceward-server COMMAND") ? [] : [`the image's program prints ${printed}`]),
-      ...(image.labels["org.opencontainers.image.source"] === repository
-        ? []
-        : ["the image lacks its source"]),
-      ...(image.user === "1000:1000" ? [] : [`the image runs as ${image.user}`]),
-    ];
+    const problems = await Promise.all(
+      (["server", "cli"] as const).map(async (name) => {
+        const image = images[name];
+        const printed = await runInImage(image, [...image.entrypoint, "--help"]);
+        return [
+          ...(printed.includes(programOf[name])
+            ? []
+            : [`the program of the image ${name} prints ${printed}`]),
+          ...(image.labels["org.opencontainers.image.source"] === repository
+            ? []
+            : [`the image ${name} lacks its source`]),
+          ...(image.user === "1000:1000" ? [] : [`the image ${name} runs as ${image.user}`]),
+        ];
+      }),
+    );
+    return problems.flat();
   } finally {
-    await image.remove();
+    await images.remove();
   }
 }
 

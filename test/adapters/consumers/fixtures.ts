@@ -111,6 +111,22 @@ export async function cutOff({ address, tenant }: Guarded): Promise<{ onceward: 
   return { onceward, heal: () => proxy.setMode("forward") };
 }
 
+/** Creates a function that runs until `end` is called, and counts how often it runs at once. */
+export function newCrowd(): { work(): Promise<void>; end(): void; most(): number } {
+  const ended = Promise.withResolvers<void>();
+  let running = 0;
+  let most = 0;
+  return {
+    async work() {
+      most = Math.max(most, ++running);
+      await ended.promise;
+      running--;
+    },
+    end: ended.resolve,
+    most: () => most,
+  };
+}
+
 /** Waits until an assertion about a broker or a consumer holds. */
 export function eventually<T>(assertion: () => T | Promise<T>): Promise<T> {
   return vi.waitFor(assertion, { timeout: 30_000 });

@@ -13,7 +13,15 @@ import {
 } from "../../../clients/typescript/src/nats.ts";
 import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
 import { type NatsServer, startNatsServer } from "../../helpers/brokers/nats-server.ts";
-import { collectWarnings, cutOff, eventually, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
+import {
+  collectWarnings,
+  cutOff,
+  eventually,
+  type Guarded,
+  newCrowd,
+  newTimedGuard,
+  useGuards,
+} from "./fixtures.ts";
 import { runNatsWorker } from "./nats-worker-process.ts";
 
 const newGuard = useGuards();
@@ -137,6 +145,23 @@ describe.runIf(inject("natsProgram") !== "")("A consumer of NATS JetStream", () 
     await eventually(() => expect(guard.kinds()).toEqual(["processed"]));
     await stream.settled();
     expect(seen).toEqual([1]);
+    expect((await stream.consumer.info()).num_redelivered).toBe(0);
+  });
+
+  test("at most `concurrency` functions run at once, and those that wait keep their messages", async () => {
+    await using guard = await newGuard();
+    const stream = await newStream(500);
+    const crowd = newCrowd();
+    await consume(guard, stream, crowd.work, { concurrency: 2, workingIntervalMs: 100 });
+    for (let order = 0; order < 5; order++) await stream.send(`order-${order}`);
+    await eventually(async () => expect((await stream.consumer.info()).num_ack_pending).toBe(5));
+    // Once more than ack_wait.
+    const until = performance.now() + 600;
+    await expect.poll(() => performance.now(), { timeout: 30_000 }).toBeGreaterThan(until);
+    crowd.end();
+    await stream.settled();
+    expect(crowd.most()).toBe(2);
+    expect(guard.kinds()).toEqual(Array(5).fill("processed"));
     expect((await stream.consumer.info()).num_redelivered).toBe(0);
   });
 

@@ -4,10 +4,12 @@ import { createTestingOnceward } from "@onceward/client/testing";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type MessageOptions, messageOnce, withKey } from "../../../clients/typescript/src/pubsub.ts";
 import { describeConsumerAdapter } from "../../helpers/adapters/consumer-suite.ts";
-import { collectWarnings, newTimedGuard } from "./fixtures.ts";
+import { collectWarnings, newCrowd, newTimedGuard } from "./fixtures.ts";
 import { PubSubEndpoint } from "./pubsub-endpoint.ts";
 
 /** The real package, against a server of the RPCs that it uses. */
+
+const PATIENCE = { timeout: 30_000 };
 
 let endpoint: PubSubEndpoint;
 let subscription: Subscription;
@@ -104,6 +106,27 @@ test("messages of one ordering key run one after the other, and those behind a r
   await expect.poll(() => endpoint.acked).toEqual(["other", "1", "2", "3"]);
   expect(ran).toEqual(["1", "other", "1", "2", "3"]);
   expect(endpoint.nacked).toEqual(["1", "2", "3"]);
+});
+
+test("at most `concurrency` functions run at once", async () => {
+  await using world = createTestingOnceward();
+  const crowd = newCrowd();
+  const handle = messageOnce(world.onceward, { ...quiet, concurrency: 2 }, crowd.work);
+  const delivered: string[] = [];
+  subscription.on("message", (message: Message) => {
+    delivered.push(message.id);
+    void handle(message);
+  });
+  const ids = ["1", "2", "3", "4", "5"];
+  for (const id of ids) endpoint.publish(id, attributesOf(`order-${id}`));
+  await expect.poll(() => delivered, PATIENCE).toEqual(ids);
+  await world.onceward.run({ namespace: "charges", key: "another" }, () => {});
+  crowd.end();
+  await expect.poll(() => endpoint.acked, PATIENCE).toEqual(ids);
+  expect(crowd.most()).toBe(2);
+  expect(() => messageOnce(world.onceward, { ...quiet, concurrency: 0 }, crowd.work)).toThrow(
+    "concurrency must be a whole number, 1-1000",
+  );
 });
 
 test("closing the client returns the messages that wait for the service", async () => {

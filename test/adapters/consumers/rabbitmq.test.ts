@@ -19,7 +19,7 @@ import {
 } from "../../helpers/brokers/rabbitmq.ts";
 import type { RabbitMqBroker } from "../../helpers/brokers/rabbitmq-broker.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
-import { collectWarnings, eventually, type Guarded, newTimedGuard, useGuards } from "./fixtures.ts";
+import { collectWarnings, eventually, type Guarded, newCrowd, newTimedGuard, useGuards } from "./fixtures.ts";
 import { startRabbitMqWorker } from "./rabbitmq-worker-process.ts";
 
 interface Queue {
@@ -93,6 +93,25 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
       return message as unknown as ConsumeMessage;
     });
   }
+
+  test("at most `concurrency` functions run at once, also without a prefetch count", async () => {
+    await using guard = await newGuard();
+    const { queue, channel } = await newQueue();
+    const crowd = newCrowd();
+    const delivered = vi.fn();
+    const settings = { ...guard.options, channel, queue, deadLetter: "broker" as const, concurrency: 2 };
+    const handle = await messageOnce(guard.onceward, settings, crowd.work);
+    await channel.consume(queue, (message) => {
+      delivered();
+      void (message && handle(message));
+    });
+    for (let order = 0; order < 5; order++) send(channel, queue, `order-${order}`, "{}");
+    await eventually(() => expect(delivered).toHaveBeenCalledTimes(5));
+    await guard.onceward.run({ namespace: "charges", key: "another" }, () => {});
+    crowd.end();
+    await eventually(() => expect(guard.kinds()).toEqual(Array(5).fill("processed")));
+    expect(crowd.most()).toBe(2);
+  });
 
   describeConsumerAdapter(test, async (onceward, options, fn) => {
     const { queue, channel } = await newQueue();

@@ -50,6 +50,8 @@ test("the caller is a claim of a token that the proxy verifies, and a token that
     await bearer({ account: "one", aud: "other" }),
     await bearer({ account: 1 }),
     await bearer({}),
+    await bearer({ account: "" }),
+    await bearer({ account: "one", exp: undefined }),
     `Basic ${await issuer.token({ account: "one" })}`,
   ];
   for (const authorization of refused) expect((await as(authorization)).status).toBe(401);
@@ -57,17 +59,40 @@ test("the caller is a claim of a token that the proxy verifies, and a token that
   expect(await records()).toHaveLength(2);
 });
 
+test("a token that a shared secret signed is not valid, even if the issuer publishes the secret", async () => {
+  const issuer = await startIssuer();
+  onTestFinished(() => issuer.close());
+  const key = Buffer.alloc(32, "secret");
+  const { kid } = await issuer.rotate();
+  const secret = { kty: "oct", kid, k: key.toString("base64url"), alg: "HS256" };
+  issuer.answer = { status: 200, body: JSON.stringify({ keys: [secret] }) };
+  const { ONCEWARD_JWT_ISSUER: iss, ONCEWARD_JWT_JWKS_URL: jwksUrl } = issuer.settings;
+  const effect = vi.fn(charge);
+  const { charge: post } = await startWorld(world, effect, {
+    routes: `routes: [{ path: /charges, namespace: charges, caller: { jwt: ${JSON.stringify({ jwksUrl, issuer: iss })} } }]`,
+  });
+  const authorization = `Bearer ${await issuer.token({}, { alg: "HS256", key })}`;
+  expect((await post({ path: "/charges", headers: { authorization } })).status).toBe(401);
+  expect(effect).not.toHaveBeenCalled();
+});
+
 test("while the issuer's keys are unavailable, a request is refused with 503", async () => {
   const issuer = await startIssuer();
   onTestFinished(() => issuer.close());
   await issuer.rotate();
-  issuer.answer = { status: 500, body: "down" };
   const { ONCEWARD_JWT_ISSUER: iss, ONCEWARD_JWT_JWKS_URL: jwksUrl } = issuer.settings;
   const { charge: post } = await startWorld(world, charge, {
     routes: `routes: [{ path: /charges, namespace: charges, caller: { jwt: ${JSON.stringify({ jwksUrl, issuer: iss })} } }]`,
   });
   const authorization = `Bearer ${await issuer.token({ sub: "one" })}`;
-  expect((await post({ path: "/charges", headers: { authorization } })).status).toBe(503);
+  const keys = { keys: [], padding: "x".repeat(256 * 1024) };
+  for (const answer of [
+    { status: 500, body: '{"keys":[]}' },
+    { status: 200, body: JSON.stringify(keys) },
+  ]) {
+    issuer.answer = answer;
+    expect((await post({ path: "/charges", headers: { authorization } })).status).toBe(503);
+  }
   issuer.answer = undefined;
   expect((await post({ path: "/charges", headers: { authorization } })).status).toBe(201);
 });
@@ -75,9 +100,15 @@ test("while the issuer's keys are unavailable, a request is refused with 503", a
 const CERTIFIED = "routes: [{ path: /charges, namespace: charges, caller: { clientCertificate: subject } }]";
 
 let certificate: Certificate;
+let second: Certificate;
+let foreign: Certificate;
 beforeAll(async () => {
-  certificate = await makeCertificate();
-  return () => certificate.remove();
+  [certificate, second, foreign] = await Promise.all([
+    makeCertificate(),
+    makeCertificate(1, "second"),
+    makeCertificate(1, "foreign"),
+  ]);
+  return () => Promise.all([certificate, second, foreign].map((made) => made.remove()));
 });
 
 test("over TLS, the caller is the subject of a certificate of the named authorities; without one, no request arrives", async () => {
@@ -85,7 +116,7 @@ test("over TLS, the caller is the subject of a certificate of the named authorit
   const effect = vi.fn(charge);
   const { proxy } = await startWorld(world, effect, {
     routes: CERTIFIED,
-    tls: { ...pem, clientCa: pem.cert },
+    tls: { ...pem, clientCa: pem.cert + second.pem.cert },
   });
   const post = async (own: object) => {
     const headers = { "idempotency-key": "order-1" };
@@ -99,8 +130,10 @@ test("over TLS, the caller is the subject of a certificate of the named authorit
   };
   expect(await post(pem)).toEqual([201, "charged", undefined]);
   expect(await post(pem)).toEqual([201, "charged", "true"]);
+  expect(await post(second.pem)).toEqual([201, "charged", undefined]);
   await expect(post({})).rejects.toThrow();
-  expect(effect).toHaveBeenCalledOnce();
+  await expect(post(foreign.pem)).rejects.toThrow();
+  expect(effect).toHaveBeenCalledTimes(2);
 });
 
 test("a route whose callers are certificates needs their authorities, and a wrong certificate is refused", async () => {

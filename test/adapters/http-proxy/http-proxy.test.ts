@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { IncomingMessage, type RequestListener, request } from "node:http";
+import { IncomingMessage, type RequestListener, request, type ServerResponse } from "node:http";
 import { connect, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,6 +14,7 @@ import { problemOf, send } from "../http/http-client.ts";
 import { ROUTES, startWorld } from "./proxied-world.ts";
 
 const world = useServer();
+const MIB = 1024 * 1024;
 const charge: RequestListener = (req, res) => {
   req.resume().on("end", () => {
     res.setHeader("Set-Cookie", ["session=secret", "theme=dark"]);
@@ -114,7 +115,7 @@ test.each<[string, RequestListener, string]>([
 
 test("a proxy that holds its maximum of requests, bytes or connections refuses more, and none reaches the service", async () => {
   const held = vi.fn<RequestListener>(() => {});
-  const maxLoad = { connections: 3, requests: 3, bodyBytes: 50 };
+  const maxLoad = { connections: 3, requests: 3, guardedBytes: MIB + 50, unreadMs: 60_000 };
   const { charge: post, proxy } = await startWorld(world, held, { maxLoad });
   const large = { headers: { "idempotency-key": '"large"' }, body: `"${"x".repeat(60)}"` };
   expect(await post(large)).toMatchObject({ status: 503, headers: { "retry-after": "1" } });
@@ -122,17 +123,44 @@ test("a proxy that holds its maximum of requests, bytes or connections refuses m
   const small = () => post({ headers: { "idempotency-key": '"small"' }, body: "{}" }).catch(() => {});
   void small();
   await expect.poll(() => held.mock.calls.length).toBe(1);
+  // There is room for one response.
+  expect(await post({ headers: { "idempotency-key": '"another"' }, body: "{}" })).toMatchObject({
+    status: 503,
+  });
 
   const socket = connect(proxy.port, "127.0.0.1").on("error", () => {});
   onTestFinished(() => void socket.destroy());
   socket.write("GET /free HTTP/1.1\r\nhost: a\r\n\r\n".repeat(5));
   await expect.poll(() => held.mock.calls.length).toBe(3);
   const metrics = await send(proxy.managementPort, { method: "GET", path: "/metrics" });
-  expect(metrics.body.toString()).toContain('requests_total{ending="refused"} 4\n');
+  expect(metrics.body.toString()).toContain('requests_total{ending="refused"} 5\n');
 
   const others = Array.from({ length: 3 }, () => connect(proxy.port, "127.0.0.1").on("error", () => {}));
   await Promise.any(others.map((other) => once(other.resume(), "close")));
   for (const other of others) other.destroy();
+});
+
+test("a client that takes nothing of its response is disconnected, and one whose response waits is not", async () => {
+  const waits = Promise.withResolvers<ServerResponse>();
+  const unread = Promise.withResolvers<void>();
+  const large: RequestListener = ({ url }, response) => {
+    if (url === "/waits") return waits.resolve(response);
+    response.end(Buffer.alloc(64 * MIB));
+    unread.resolve();
+  };
+  const maxLoad = { connections: 9, requests: 9, guardedBytes: 9 * MIB, unreadMs: 50 };
+  const { proxy } = await startWorld(world, large, { maxLoad });
+  const waiting = send(proxy.port, { method: "GET", path: "/waits" });
+  const response = await waits.promise;
+  const socket = connect(proxy.port, "127.0.0.1").on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  socket.write("GET /free HTTP/1.1\r\nhost: a\r\n\r\n");
+  const inFlight = async () =>
+    (await send(proxy.managementPort, { method: "GET", path: "/metrics" })).body.toString();
+  await unread.promise;
+  await expect.poll(inFlight, { timeout: 30_000 }).toContain("in_flight 1\n");
+  response.end("after all");
+  expect((await waiting).body.toString()).toBe("after all");
 });
 
 test("a claim that is lost until the service can be reached sends nothing", async () => {
@@ -171,6 +199,45 @@ test("a 5xx of the upstream service reaches the client, and the next attempt run
   expect(await post()).toMatchObject({ status: 503, body: Buffer.from("later") });
   expect((await post()).status).toBe(201);
   expect(effect.mock.calls[1]?.[0].headers["onceward-attempt"]).toBe("2");
+});
+
+test("a response that is too large to store is streamed to its first client, and its duplicate gets 410", async () => {
+  const part = Buffer.alloc(700 * 1024, "x");
+  const effect = vi.fn<RequestListener>((_, res) => {
+    res.writeHead(201, "Made", ["X-Case", "kept", "content-length", "2150400"]);
+    for (let parts = 0; parts < 3; parts++) res.write(part);
+    res.end();
+  });
+  const { charge: post, proxy } = await startWorld(world, effect);
+  const headers = { authorization: "a", "idempotency-key": "large" };
+  const outgoing = request({ port: proxy.port, method: "POST", path: "/charges/1", headers }).end("{}");
+  const [response] = await once(outgoing, "response");
+  expect([response.statusMessage, response.rawHeaders.includes("X-Case")]).toEqual(["Made", true]);
+  expect(await text(response)).toHaveLength(3 * part.byteLength);
+  expect((await post({ headers, body: "{}" })).status).toBe(410);
+  expect(effect).toHaveBeenCalledOnce();
+});
+
+test("a response that breaks off after its first MiB was sent is cut short for its client, too", async () => {
+  const { charge: post, proxy } = await startWorld(
+    world,
+    (_, res) => void res.writeHead(201).write(Buffer.alloc(2 * 1024 * 1024), () => res.destroy()),
+  );
+  await expect(post()).rejects.toThrow("aborted");
+  const metrics = await send(proxy.managementPort, { method: "GET", path: "/metrics" });
+  expect(metrics.body.toString()).toContain('requests_total{ending="unknown"} 1\n');
+});
+
+test("a response without a body is passed on and replayed without one", async () => {
+  const { charge: post } = await startWorld(world, (req, res) =>
+    req.resume().on("end", () => void res.writeHead(204).end()),
+  );
+  for (const replayed of [undefined, "true"]) {
+    const { status, headers, body } = await post();
+    expect([status, body.byteLength, headers["content-length"], headers["idempotency-replayed"]]).toEqual([
+      ...[204, 0, undefined, replayed],
+    ]);
+  }
 });
 
 test("a client that leaves does not stop the call: its duplicate gets the answer", async () => {
@@ -296,4 +363,34 @@ test("the command refuses a wrong configuration, upstream and address before it 
   });
   expect(await run("ftp://a", right)).toMatchObject({ exit: 2 });
   expect(await run(upstream, right, "--listen", "8080")).toMatchObject({ exit: 2 });
+});
+
+test("--check says whether Onceward, the service and an issuer can be reached, and starts no proxy", async () => {
+  const { upstream, environment, records } = await startWorld(world, charge);
+  const { port } = upstream.address() as { port: number };
+  const dir = await mkdtemp(join(tmpdir(), "ow-http-proxy-"));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const config = join(dir, "routes.yaml");
+  const check = async (env: Record<string, string>) => {
+    const url = `http://127.0.0.1:${port}`;
+    const { exit, stdout } = await cliWith(env)(
+      ...["http-proxy", "--upstream", url, "--config", config, "--check", "--json"],
+    );
+    const { checks } = JSON.parse(stdout) as { checks: { check: string; result: string }[] };
+    return { exit, ...Object.fromEntries(checks.map(({ check: name, result }) => [name, result])) };
+  };
+  await writeFile(config, ROUTES);
+  expect(await check(environment)).toMatchObject({ exit: 0, upstream: "ok", namespaces: "ok", clock: "ok" });
+
+  const jwt = JSON.stringify({ jwksUrl: `http://127.0.0.1:${port}/keys`, issuer: "https://issuer.example" });
+  await writeFile(config, `routes: [{ path: /a, namespace: charges, caller: { jwt: ${jwt} } }]`);
+  upstream.close();
+  upstream.closeAllConnections();
+  const issuer = `keys of 127.0.0.1:${port}`;
+  expect(await check(environment)).toMatchObject({ exit: 6, upstream: "error", [issuer]: "error" });
+  expect(await check({ ...environment, ONCEWARD_ADDRESS: `http://127.0.0.1:${port}` })).toMatchObject({
+    exit: 3,
+    connection: "error",
+  });
+  expect(await records()).toEqual([]);
 });

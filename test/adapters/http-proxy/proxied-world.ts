@@ -66,6 +66,11 @@ export async function startWorld(
     proxy,
     upstream,
     warnings,
+    /** What a process of the command line needs to reach Onceward. */
+    environment: {
+      ONCEWARD_ADDRESS: `http://127.0.0.1:${server.grpcPort}`,
+      ONCEWARD_API_KEY: tenant.apiKey,
+    },
     charge: ({ headers, ...request }: HttpRequest = {}) =>
       send(proxy.port, {
         ...request,

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { buffer } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
@@ -17,8 +18,11 @@ interface Operation {
   wasLost: boolean;
 }
 
-/** How long an effect takes, so that other requests arrive meanwhile. */
+/** How long an effect takes. */
 const EFFECT_MS = 10;
+const ALONE_MS = 2000;
+/** The effects of the probe's first two operations, which only show whether answers differ; the check comes after them. */
+const EFFECTS_BEFORE = 2;
 
 /**
  * Starts a service with idempotency keys that keeps every promise of the probe, but for the one that is named after a check.
@@ -29,6 +33,8 @@ export async function startService(fault?: string) {
   const operations = new Map<string, Operation>();
   let effects = 0;
   let running = 0;
+  /** Resolved once two requests of the check were here at the same time. */
+  const together = Promise.withResolvers<void>();
 
   function keyOf({ headers, rawHeaders }: IncomingMessage): string | undefined {
     const sent = headers["idempotency-key"];
@@ -90,16 +96,28 @@ export async function startService(fault?: string) {
       ...(isReplay && has("replay.cache") && { "cache-control": "max-age=60" }),
       ...(isReplay && has("replay.connection") && { "proxy-authenticate": "Basic" }),
     });
-    if (has("lost.within-answer")) {
+    if (has("lost.within-answer") && !isReplay && id === EFFECTS_BEFORE + 1) {
       res.flushHeaders();
-      await pause(EFFECT_MS);
+      await once(res, "close");
     }
     res.end(isGzip ? gzipSync(text) : text);
   }
 
+  /** Takes as long as the fault needs to show: until another request is here, or the connection has ended. */
+  async function effectOf(res: ServerResponse): Promise<void> {
+    const isChecked = effects >= EFFECTS_BEFORE;
+    if (isChecked && fault?.startsWith("twins.")) {
+      if (running > 1) together.resolve();
+      // A request that comes alone waits for no other.
+      await Promise.race([together.promise, pause(ALONE_MS)]);
+    } else if (effects === EFFECTS_BEFORE && (has("lost.after-request") || has("lost.answer"))) {
+      await once(res, "close");
+    } else await pause(EFFECT_MS);
+  }
+
   async function run(req: IncomingMessage, res: ServerResponse, operation: Operation): Promise<void> {
     running++;
-    await pause(EFFECT_MS);
+    await effectOf(res);
     running--;
     effects++;
     const isCoded = String(req.headers["accept-encoding"] ?? "").includes("gzip");
@@ -136,7 +154,10 @@ export async function startService(fault?: string) {
   }
 
   async function begin(req: IncomingMessage, res: ServerResponse, slot: string, operation: Operation) {
-    if (has("twins.other-keys") && running > 0) return refuse(res, 409);
+    if (has("twins.other-keys") && running > 0) {
+      together.resolve();
+      return refuse(res, 409);
+    }
     if (operation.body.includes("invalid")) {
       if (has("error.client")) effects++;
       if (has("error.corrected")) operations.set(slot, operation);
@@ -167,6 +188,7 @@ export async function startService(fault?: string) {
     if (has("error.corrected") && known.body.includes("invalid"))
       return refuse(res, again.body === known.body ? 422 : 500);
     if (known.answer === undefined) {
+      together.resolve();
       if (has("twins.settle")) known.isPoisoned = true;
       return refuse(res, has("twins.answers") ? 500 : 409);
     }

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { createOnceward } from "@onceward/client";
 import express, { type Express } from "express";
 import { expect, onTestFinished, test } from "vitest";
+import { effectsOf } from "../../../clients/cli/src/probe/effects.ts";
 import { type Endpoint, readEndpoint } from "../../../clients/cli/src/probe/endpoint.ts";
 import { CHECKS, probe } from "../../../clients/cli/src/probe/probe.ts";
 import { idempotency } from "../../../clients/typescript/src/express.ts";
@@ -64,6 +65,14 @@ test.each(CHECKS.map(({ id }) => id))("%s fails on a service that breaks this pr
   const lateMs = id === "replay.late" ? 250 : 0;
   const failures = await failuresOf(endpointAt(await startService(id), { lateMs }), [id]);
   expect(failures).toMatchObject([{ id, kind: "failed" }]);
+});
+
+test("a count is read up to 4 MiB", async () => {
+  const endless = createServer((_, response) => void response.end("1".repeat(5 * 1024 * 1024)));
+  const { port, close } = await listen(endless);
+  onTestFinished(close);
+  const endpoint = { ...endpointAt(`http://127.0.0.1:${port}`), countUrl: `http://127.0.0.1:${port}` };
+  await expect(effectsOf(endpoint, true).count()).rejects.toThrow("answers more than 4194304 bytes");
 });
 
 test("without a count, effects are inferred from answers", async () => {

@@ -8,6 +8,8 @@ export interface PlanNode {
   readonly "Index Name"?: string;
   readonly "Actual Rows": number;
   readonly "Actual Loops": number;
+  readonly "Shared Hit Blocks": number;
+  readonly "Shared Read Blocks": number;
   readonly "Rows Removed by Filter"?: number;
   readonly "Rows Removed by Join Filter"?: number;
   readonly Plans?: readonly PlanNode[];
@@ -28,6 +30,11 @@ export function rowsProcessed(plan: readonly PlanNode[]): number {
     const removed = (node["Rows Removed by Filter"] ?? 0) + (node["Rows Removed by Join Filter"] ?? 0);
     return sum + node["Actual Loops"] * (node["Actual Rows"] + removed);
   }, 0);
+}
+
+/** Returns the blocks that a statement read or found in memory: a measure of its work that includes dead rows. */
+export function blocksRead([root]: readonly PlanNode[]): number {
+  return root === undefined ? 0 : root["Shared Hit Blocks"] + root["Shared Read Blocks"];
 }
 
 /** Plans are generic: the runs of a statement differ by the rows that they find. */
@@ -89,7 +96,7 @@ async function explain(
   });
   const execute = literals.length === 0 ? "execute explained" : `execute explained (${literals.join(", ")})`;
   const [row] = await run<{ "QUERY PLAN": [{ Plan: PlanNode }] }>(
-    `explain (analyze, timing off, format json) ${execute}`,
+    `explain (analyze, buffers, timing off, format json) ${execute}`,
   );
   if (row === undefined) throw new Error(`${name} was not explained`);
   explained.push({ statement: name, plan: nodesOf(row["QUERY PLAN"][0].Plan) });

@@ -15,9 +15,9 @@ export interface Certificate {
   remove(): Promise<void>;
 }
 
-/** Creates a certificate that is valid for some days, with the `openssl` command. */
-export async function makeCertificate(days = 1): Promise<Certificate> {
-  const request = ["req", "-x509", "-days", String(days), ...NAMES];
+/** Creates a certificate that is valid for some days, with the `openssl` command. @param name the common name of its subject. */
+export async function makeCertificate(days = 1, name = "localhost"): Promise<Certificate> {
+  const request = ["req", "-x509", "-days", String(days), ...namesOf(name)];
   return inNewDir(({ keyFile, certificateFile }) =>
     run("openssl", [...request, ...keyArgs(keyFile), "-out", certificateFile]),
   );
@@ -27,7 +27,7 @@ export async function makeCertificate(days = 1): Promise<Certificate> {
 export async function makeExpiredCertificate(): Promise<Certificate> {
   return inNewDir(async ({ dir, keyFile, certificateFile }) => {
     const request = join(dir, "request.pem");
-    await run("openssl", ["req", ...keyArgs(keyFile), ...NAMES, "-out", request]);
+    await run("openssl", ["req", ...keyArgs(keyFile), ...namesOf("localhost"), "-out", request]);
     const config = join(dir, "authority.cnf");
     await writeFile(config, EXPIRED_AUTHORITY);
     await writeFile(join(dir, "index"), "");
@@ -40,7 +40,9 @@ export async function makeExpiredCertificate(): Promise<Certificate> {
   });
 }
 
-const NAMES = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"];
+function namesOf(name: string): string[] {
+  return ["-subj", `/CN=${name}`, "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"];
+}
 
 const EXPIRED_AUTHORITY = `
 [ca]

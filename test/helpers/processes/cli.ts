@@ -96,6 +96,9 @@ async function runHere(
     },
     ask: answer ?? (() => Promise.reject(new Error("a command without a terminal asks"))),
     askSecret: answer ?? (() => Promise.reject(new Error("a command without a terminal asks"))),
+    openBrowser: () => {
+      throw new Error("a command without a terminal opens a browser");
+    },
     readInput: () => Promise.resolve(input),
   };
   return { exit: await runProgram(host), ...printed };

@@ -4,14 +4,17 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect } from "vitest";
 import { type Command, FREE_PORTS, startDevServer, type Workplace } from "./command.ts";
+import { CURL_FALLBACK } from "./follow-readme.ts";
 
 const run = promisify(execFile);
 const CALL_TIMEOUT_MS = 20_000;
 
 /** The program of `npm start`, ready for calls. */
 export interface Dev extends Command {
-  /** Runs the call in the banner unchanged, and returns its parsed reply. */
+  /** Claims the key "order-1" of the demo tenant, and returns the parsed reply. */
   call(): Promise<Record<string, unknown>>;
+  /** Pastes the banner's example, unchanged, into bash, and returns the parsed replies. */
+  followExample(): Promise<readonly Record<string, unknown>[]>;
   readonly callerKey: string;
   /** The URL of the gRPC port, as in the client's `address`. */
   readonly grpcUrl: string;
@@ -29,7 +32,8 @@ export async function startDev(
   env: Readonly<Record<string, string>> = {},
 ): Promise<Dev> {
   const command = startDevServer(workplace, { ...FREE_PORTS, ...env });
-  const [, shown = ""] = await command.untilPrinted(/^(curl [\s\S]*?)\n\nCtrl-C stops it\.$/m);
+  const [, shown = ""] = await command.untilPrinted(/^(order=[\s\S]*?)\n\n[\s\S]*Ctrl-C stops it\.$/m);
+  const [, httpUrl = ""] = await command.untilPrinted(/JSON +(http:\S+)/);
   const [, callerKey = ""] = await command.untilPrinted(/caller's key +(\S+)/);
   const [, grpcAddress = ""] = await command.untilPrinted(/gRPC \(.*\) +(\S+)/);
   const [, managementUrl = ""] = await command.untilPrinted(/metrics +(http:\S+)/);
@@ -37,40 +41,26 @@ export async function startDev(
     ...command,
     callerKey,
     grpcUrl: `http://${grpcAddress}`,
-    httpUrl: new URL("/", /^curl -s (\S+)/.exec(shown)?.[1]).href,
+    httpUrl: `${httpUrl}/`,
     managementUrl,
     async call() {
-      return JSON.parse(await runShown(shown));
+      const response = await fetch(`${httpUrl}/onceward.v1.IdempotencyService/Claim`, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${callerKey}` },
+        body: JSON.stringify({ namespace: "charges", key: "order-1" }),
+        signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
+      });
+      return (await response.json()) as Record<string, unknown>;
+    },
+    async followExample() {
+      const options = { timeout: CALL_TIMEOUT_MS };
+      const { stdout } = await run("bash", ["-c", `${CURL_FALLBACK}\n${shown}`], options);
+      return stdout
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line));
     },
   };
-}
-
-/** Runs a curl command; if there is no curl, sends the same request. */
-async function runShown(call: string): Promise<string> {
-  if (await hasCurl()) {
-    const { stdout } = await run("bash", ["-c", call], { timeout: CALL_TIMEOUT_MS });
-    return stdout;
-  }
-  const [, url = "", data = ""] = /curl -s (\S+)[\s\S]*-d '(.*)'/.exec(call) ?? [];
-  const headers = [...call.matchAll(/-H '([^:]+): ([^']+)'/g)].map(([, name = "", value = ""]) => [
-    name,
-    value,
-  ]);
-  const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
-  const response = await fetch(url, {
-    method: "POST",
-    headers: Object.fromEntries(headers),
-    body: data,
-    signal,
-  });
-  return await response.text();
-}
-
-function hasCurl(): Promise<boolean> {
-  return run("curl", ["--version"]).then(
-    () => true,
-    () => false,
-  );
 }
 
 /** Sends the signal of Ctrl-C, and expects exit code 0. */

@@ -73,7 +73,7 @@ export async function followSteps(
     const output = join(temporaryDir, `${index}`);
     return `{ ${command}\n} > ${output}.out 2>&1 < /dev/null\nexit=$?; echo $exit > ${output}.exit; [ $exit = 0 ] || exit`;
   });
-  const shell = spawn("bash", ["-c", `set -o pipefail\n${FALLBACKS}\n${script.join("\n")}`], {
+  const shell = spawn("bash", ["-c", `set -o pipefail\n${CURL_FALLBACK}\n${script.join("\n")}`], {
     cwd: dir,
     // Its own process group, so that the whole group can be killed.
     detached: true,
@@ -94,8 +94,8 @@ async function readFollowed(file: string): Promise<Followed> {
   return { exit: exit ? Number(exit) : undefined, output: output ?? "" };
 }
 
-/** Replaces curl if it is not installed. */
-const FALLBACKS = `command -v curl > /dev/null || curl() { node -e '
+/** Replaces curl in a shell if it is not installed. */
+export const CURL_FALLBACK = `command -v curl > /dev/null || curl() { node -e '
 const [, url, ...rest] = process.argv.slice(1);
 const headers = [], bodies = [];
 for (let i = 0; i < rest.length; i += 2) (rest[i] === "-H" ? headers : bodies).push(rest[i + 1]);

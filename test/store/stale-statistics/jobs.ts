@@ -24,6 +24,8 @@ import { BATCH_ROWS, ROWS, TENANTS } from "./rows.ts";
 
 const PAGE = { tenantId: CROWDED_TENANT, namespace: "charges", afterKey: crowdedKey(10), limit: BATCH_ROWS };
 
+const claimedBeforeNow = () => ({ courseMs: Date.now() + 60_000, shownMs: Date.now() + 60_000 });
+
 const RETENTION = { keyRetentionS: 60, resultRetentionS: 60, failureRetentionS: 60 };
 
 const CHANGE = {
@@ -58,9 +60,9 @@ export const AMBIGUOUS = {
 export const JOBS_WORK: ExplainedWork = {
   byKeys: {
     ...AMBIGUOUS,
-    "re-stamp a page": (pool) => restampPage(pool, PAGE, CHANGE, Date.now()),
+    "re-stamp a page": (pool) => restampPage(pool, PAGE, CHANGE, claimedBeforeNow()),
     "preview a page": (pool) => previewPage(pool, PAGE, CHANGE),
-    "forget a page": (pool) => forgetPage(pool, { ...PAGE, afterKey: crowdedKey(4) }, Date.now() + 60_000),
+    "forget a page": (pool) => forgetPage(pool, { ...PAGE, afterKey: crowdedKey(4) }, claimedBeforeNow()),
     "remove a page": (pool) => removePage(pool, { ...PAGE, afterKey: crowdedKey(5) }),
     "find namespaces": (pool) => nextNamespace(pool, CROWDED_TENANT, ""),
     "find a live record": (pool) => mayHaveLiveRecords(pool, CROWDED_TENANT, "charges"),

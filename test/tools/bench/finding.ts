@@ -21,6 +21,7 @@ export const FIGURES = [
   "P19",
   "P20",
   "P21",
+  "P22",
 ] as const;
 export type FigureId = (typeof FIGURES)[number];
 

@@ -4,6 +4,7 @@ import { type Bench, type Figure, FULL_PACE, QUICK_PACE } from "./figure.ts";
 import { measureAdministration } from "./figures/administration.ts";
 import { measureCitus } from "./figures/citus.ts";
 import { measureClaims } from "./figures/claims.ts";
+import { measureClients } from "./figures/clients.ts";
 import { measureCopies } from "./figures/copies.ts";
 import { measureDuplicates } from "./figures/duplicates.ts";
 import { measureEncryption } from "./figures/encryption.ts";
@@ -58,6 +59,7 @@ const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure
   { of: ["P19"], figure: measureHttpProxy },
   { of: ["P20"], figure: measureKeyOrder },
   { of: ["P21"], figure: measureDuplicates },
+  { of: ["P22"], figure: measureClients },
 ];
 
 // A second Ctrl-C is ignored: it would leave a PostgreSQL running.

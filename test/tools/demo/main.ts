@@ -9,16 +9,10 @@ import { comparison, explanation, faults, lateComparison, lateFaults, summary } 
 import { deliverAll } from "./run.ts";
 import { startService } from "./service.ts";
 
-/**
- * `npm run demo [-- --seed N] [--crashes N]`: runs the same deliveries and crashes without Onceward and with
- * it. Exits 1 if the guarded run breaks a promise, and 130 if it was interrupted.
- */
-const { values } = parseArgs({
-  options: { seed: { type: "string" }, crashes: { type: "string", default: "15" } },
-});
-const seed =
-  values.seed === undefined ? Math.floor(Math.random() * 2 ** 32) : wholeNumber("seed", values.seed);
-const crashCount = wholeNumber("crashes", values.crashes);
+/** Exits 1 if the guarded run breaks a promise or an option is wrong, and 130 if it was interrupted. */
+const USAGE = `npm run demo -- [options]: runs the same deliveries and crashes without Onceward and with it.
+  --seed N     the same seed makes the same deliveries and crashes; default: random
+  --crashes N  workers that die during an effect; default: 15`;
 
 /** Without progress for this time, the demo hangs. Each run takes a few seconds; on a busy machine, minutes. */
 const MAX_SILENCE_MS = 55_000;
@@ -38,13 +32,33 @@ const silence = setTimeout(
 ).unref();
 
 try {
-  await demonstrate(AbortSignal.any([interruption.signal, hang.signal]));
+  const options = readOptions();
+  if (options === undefined) console.log(USAGE);
+  else await demonstrate(options, AbortSignal.any([interruption.signal, hang.signal]));
 } catch (error) {
-  console.error(`\n${error instanceof Error ? error.message : error}`);
+  console.error(`${error instanceof Error ? error.message : error}`);
   process.exitCode = interruption.signal.aborted ? 130 : 1;
 }
 
-async function demonstrate(signal: AbortSignal): Promise<void> {
+/** Returns the options; undefined if help is asked for. */
+function readOptions() {
+  const { values } = parseArgs({
+    options: {
+      seed: { type: "string" },
+      crashes: { type: "string", default: "15" },
+      help: { type: "boolean", short: "h", default: false },
+    },
+  });
+  if (values.help) return undefined;
+  const seed =
+    values.seed === undefined ? Math.floor(Math.random() * 2 ** 32) : wholeNumber("seed", values.seed);
+  return { seed, crashCount: wholeNumber("crashes", values.crashes) };
+}
+
+async function demonstrate(
+  { seed, crashCount }: NonNullable<ReturnType<typeof readOptions>>,
+  signal: AbortSignal,
+): Promise<void> {
   const random = createRandom(seed);
   const plan = makePlan(random, crashCount);
   console.log(

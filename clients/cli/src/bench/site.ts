@@ -5,6 +5,9 @@ import { ApiKey_Role, RecordJob_State, type Tenant, type TenantAdmin } from "@on
 import { EXIT, Outcome } from "../failure.ts";
 import type { Session } from "../session.ts";
 
+/** How the names of namespaces of benches begin. */
+export const BENCH_PREFIX = "onceward-bench-";
+
 /** Records of a bench that was killed end by themselves after this time. */
 const RETENTION_MS = 60 * 60_000;
 /** The API key outlasts the bench by this, for a service whose clock is ahead. */
@@ -37,7 +40,7 @@ export async function makeSite(
   tenant: Tenant | undefined,
   benchMs: number,
 ): Promise<Site> {
-  const namespace = `onceward-bench-${randomBytes(6).toString("hex")}`;
+  const namespace = `${BENCH_PREFIX}${randomBytes(6).toString("hex")}`;
   let keyId: string | undefined;
   const remove = async () => {
     const results = await Promise.allSettled([revoke(), deleteNamespace()]);
@@ -75,9 +78,9 @@ export async function makeSite(
     const { job } = await client.deleteNamespace({ name: namespace, force: true }, call);
     if (job === undefined) return;
     const { id } = job;
-    const endMs = Date.now() + MAX_JOB_MS;
+    const endMs = performance.now() + MAX_JOB_MS;
     for (let { state } = job; state !== RecordJob_State.DONE; ) {
-      if (Date.now() > endMs) throw new Error(`job ${id} still forgets records`);
+      if (performance.now() > endMs) throw new Error(`job ${id} still forgets records`);
       await sleep(JOB_POLL_MS);
       state = (await client.getRecordJob({ id }, call)).job?.state ?? RecordJob_State.UNSPECIFIED;
     }

@@ -6,8 +6,9 @@ import {
 import type { Command } from "commander";
 import { ADVICE_COLUMNS, describeAdvice } from "../advice-text.ts";
 import { parsePerMillion } from "../arguments.ts";
+import { BENCH_PREFIX } from "../bench/site.ts";
 import type { Host } from "../host.ts";
-import { requireNamespace } from "../namespace-names.ts";
+import { requireNamespace } from "../known-names.ts";
 import { collectPages } from "../pages.ts";
 import { type Session, sessions } from "../session.ts";
 import { parsePast } from "../times.ts";
@@ -57,5 +58,7 @@ async function usedNamespaces({ client, call }: Session<TenantAdmin>) {
     const { hours, nextPageToken } = await client.getUsage({ ...page, after: parsePast("7d") }, call);
     return { items: hours, nextPageToken };
   });
-  return { items: [...new Set(items.map(({ namespace }) => namespace))].sort(), hasMore };
+  const names = new Set(items.map(({ namespace }) => namespace));
+  // A bench deletes its namespace; its usage stays.
+  return { items: [...names].filter((name) => !name.startsWith(BENCH_PREFIX)).sort(), hasMore };
 }

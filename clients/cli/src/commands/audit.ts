@@ -23,7 +23,7 @@ export function withAuditFilter(made: Command): Command {
   return withLimit(made)
     .option("--after <time>", "only events after this time", parsePast)
     .option("--before <time>", "only events before this time", parsePast)
-    .option("--action <rpc>", "only events of this RPC, such as ResolveRecord")
+    .option("--action <action>", "only events of this action, such as ResolveRecord")
     .option("--actor <id>", "only events of this API key's id, or of this token's subject")
     .option("--target <resource>", "only events of this resource, such as 'namespace charges'")
     .addOption(

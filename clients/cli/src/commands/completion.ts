@@ -5,7 +5,7 @@ import { completions, type NameSources, WORDS_COMMAND } from "../completion.ts";
 import { completionScript, SHELLS, type Shell } from "../completion-script.ts";
 import { type GlobalOptions, resolveCredentials } from "../credentials.ts";
 import type { Host } from "../host.ts";
-import { namespaceNames } from "../namespace-names.ts";
+import { namespaceNames } from "../known-names.ts";
 import { readProfiles } from "../profiles.ts";
 import { hasControls } from "../terminal.ts";
 import { command } from "./group.ts";

@@ -39,28 +39,47 @@ export function doctorCommand(host: Host): Command {
     "doctor --profile staging --json",
   ).action(async (_options: object, made: Command) => {
     const globals: GlobalOptions = made.optsWithGlobals();
-    const output = new Output(host, globals.json === true);
-    const { address, keys } = await resolveKeys(host, globals);
-    if (!URL.canParse(address)) throw new UsageError(`${address} is not a URL.`);
-    const url = new URL(address);
-    const checks: Check[] = [{ check: "address", result: "ok", detail: url.origin }];
-    checks.push(await checkConnection(url));
-    if (!hasFailed(checks)) checks.push(await checkTls(url));
-    const isReachable = !hasFailed(checks);
-    if (isReachable) {
-      const { found, accepted } = await checkKeys(address, keys);
-      checks.push(...found, ...(await checkLatency(accepted)), await checkClock(accepted));
-      checks.push(await checkVersions(accepted));
-    }
-    output.value({ checks }, () =>
-      renderTable(
-        ["CHECK", "RESULT", "DETAIL"],
-        checks.map(({ check, result, detail }) => [check, result, detail]),
-      ),
-    );
-    const exitCode = isReachable ? exitCodeOf(checks) : EXIT.unavailable;
-    if (exitCode !== EXIT.ok) throw new Outcome(exitCode, "");
+    reportChecks(host, globals, await checkService(host, globals));
   });
+}
+
+/** What was found of the way to the service. */
+export interface ServiceChecks {
+  readonly checks: readonly Check[];
+  readonly isReachable: boolean;
+  /** Those whose keys the service accepts. */
+  readonly identities: readonly WhoAmIResponse[];
+}
+
+/** Checks this machine's way to the service. @throws UsageError without an address or a key. */
+export async function checkService(host: Host, globals: GlobalOptions): Promise<ServiceChecks> {
+  const { address, keys } = await resolveKeys(host, globals);
+  if (!URL.canParse(address)) throw new UsageError(`${address} is not a URL.`);
+  const url = new URL(address);
+  const checks: Check[] = [{ check: "address", result: "ok", detail: url.origin }];
+  checks.push(await checkConnection(url));
+  if (!hasFailed(checks)) checks.push(await checkTls(url));
+  if (hasFailed(checks)) return { checks, isReachable: false, identities: [] };
+  const { found, accepted } = await checkKeys(address, keys);
+  checks.push(...found, ...(await checkLatency(accepted)), await checkClock(accepted));
+  checks.push(await checkVersions(accepted));
+  return { checks, isReachable: true, identities: accepted.map(({ identity }) => identity) };
+}
+
+/** Prints checks. @throws Outcome with the exit code of `doctor`, unless all are ok. */
+export function reportChecks(
+  host: Host,
+  globals: GlobalOptions,
+  { checks, isReachable }: Pick<ServiceChecks, "checks" | "isReachable">,
+): void {
+  new Output(host, globals.json === true).value({ checks }, () =>
+    renderTable(
+      ["CHECK", "RESULT", "DETAIL"],
+      checks.map(({ check, result, detail }) => [check, result, detail]),
+    ),
+  );
+  const exitCode = isReachable ? exitCodeOf(checks) : EXIT.unavailable;
+  if (exitCode !== EXIT.ok) throw new Outcome(exitCode, "");
 }
 
 function hasFailed(checks: readonly Check[]): boolean {

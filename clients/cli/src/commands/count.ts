@@ -8,7 +8,7 @@ import {
 } from "@onceward/client/admin";
 import type { Command } from "commander";
 import type { Host } from "../host.ts";
-import { namespaceNames } from "../namespace-names.ts";
+import { namespaceNames, requireNamespace } from "../known-names.ts";
 import { asJson, type Column } from "../output.ts";
 import { type Session, sessions } from "../session.ts";
 import { Moment } from "../times.ts";
@@ -49,10 +49,17 @@ export function countCommand(host: Host): Command {
       for (const namespace of names.items.slice(0, limit)) {
         items.push({ namespace, counts: await countRecords(session, namespace) });
       }
+      if (given !== undefined && items.every(({ counts }) => isZero(counts))) {
+        await requireNamespace(client, call, given);
+      }
       const hasMore = names.hasMore || names.items.length > limit;
       output.values({ items, hasMore }, COLUMNS, toJson);
     }),
   );
+}
+
+function isZero({ inProgress, lapsed, completed, released, ambiguous }: CountRecordsResponse): boolean {
+  return inProgress + lapsed + completed + released + ambiguous === 0n;
 }
 
 /** Counts a namespace's records over all pages. */

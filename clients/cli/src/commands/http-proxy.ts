@@ -2,11 +2,13 @@ import { once } from "node:events";
 import { createReadStream } from "node:fs";
 import { text } from "node:stream/consumers";
 import { createOnceward } from "@onceward/client";
+import type { RouteConfig } from "@onceward/http-proxy";
 import { type Command, InvalidArgumentError } from "commander";
 import { type GlobalOptions, resolveCredentials } from "../credentials.ts";
 import { EXIT, Outcome, UsageError } from "../failure.ts";
 import type { Host } from "../host.ts";
 import { command } from "./group.ts";
+import { checkHttpProxy } from "./http-proxy-check.ts";
 
 /** Hundreds of certificates. */
 const MAX_PEM_BYTES = 1024 * 1024;
@@ -17,6 +19,7 @@ interface Flags {
   readonly listen: Address;
   readonly management: Address;
   readonly drain: number;
+  readonly check?: true;
   readonly tlsCert?: string;
   readonly tlsKey?: string;
   readonly clientCa?: string;
@@ -27,56 +30,80 @@ interface Address {
   readonly port: number;
 }
 
+/** Not 8080, where a server of Onceward on the same machine has its HTTP port. */
+const LISTEN: Address = { host: "127.0.0.1", port: 8090 };
+const MANAGEMENT: Address = { host: "127.0.0.1", port: 9465 };
+
 /** Returns `onceward http-proxy`, which the package `@onceward/http-proxy` carries out. */
 export function httpProxyCommand(host: Host): Command {
   return command(
     "http-proxy",
     "Guards the routes of an unmodified HTTP service, and passes all other requests. Needs the package @onceward/http-proxy and an API key of the role CALLER.",
     "http-proxy --upstream http://127.0.0.1:3000 --config routes.yaml",
-    "http-proxy --upstream http://127.0.0.1:3000 --config routes.yaml --listen 0.0.0.0:8080",
+    "http-proxy --upstream http://127.0.0.1:3000 --config routes.yaml --listen 0.0.0.0:8090",
+    "http-proxy --upstream http://127.0.0.1:3000 --config routes.yaml --check",
   )
     .requiredOption("--upstream <url>", "the service's address", parseUrl)
     .requiredOption("--config <file>", "the guarded routes, in YAML or JSON")
-    .option("--listen <address>", "host and port", parseAddress, { host: "127.0.0.1", port: 8080 })
-    .option("--management <address>", "host and port of health and metrics", parseAddress, {
-      host: "127.0.0.1",
-      port: 9465,
-    })
+    .option("--listen <address>", "host and port", parseAddress, LISTEN)
+    .option("--management <address>", "host and port of health and metrics", parseAddress, MANAGEMENT)
     .option("--tls-cert <file>", "the certificate for clients and its chain, in PEM; by default no TLS")
     .option("--tls-key <file>", "the certificate's private key, in PEM")
     .option("--client-ca <file>", "the authorities of clients' certificates, in PEM: every client needs one")
     .option("--drain <seconds>", "how long requests may run after SIGTERM", parseSeconds, 30)
+    .option(
+      "--check",
+      "check the configuration, Onceward, the service and the keys of issuers, as doctor does, and exit",
+    )
     .action(async (flags: Flags, self: Command) => runHttpProxy(host, flags, self.optsWithGlobals()));
 }
+
+type Package = typeof import("@onceward/http-proxy");
 
 async function runHttpProxy(host: Host, flags: Flags, globals: GlobalOptions): Promise<void> {
   const { parseConfig, ConfigError, MAX_CONFIG_BYTES, startProxy } = await loadPackage();
   const config = await readConfig(flags.config, MAX_CONFIG_BYTES);
+  try {
+    const routes = parseConfig(config, flags.config);
+    if (flags.check) await checkHttpProxy(host, globals, { upstream: flags.upstream, routes });
+    else await guardUntilStopped(host, flags, globals, { routes, startProxy });
+  } catch (error) {
+    if (error instanceof ConfigError || error instanceof TypeError) throw new UsageError(error.message);
+    if (error instanceof Error && "port" in error && "address" in error)
+      throw new UsageError(
+        `The proxy can't listen on ${error.address}:${error.port} (${error.message}). Give another --listen or --management.`,
+      );
+    throw error;
+  }
+}
+
+async function guardUntilStopped(
+  host: Host,
+  flags: Flags,
+  globals: GlobalOptions,
+  { routes, startProxy }: { readonly routes: readonly RouteConfig[] } & Pick<Package, "startProxy">,
+): Promise<void> {
+  const { upstream, listen, management } = flags;
   const warn = (line: string) => host.warn(`onceward: ${line}\n`);
   const onceward = createOnceward({
     ...(await resolveCredentials(host, globals, "caller")),
     owner: "http-proxy",
   });
   try {
-    const { upstream, listen, management } = flags;
-    const routes = parseConfig(config, flags.config);
     const tls = await readTls(flags);
     const proxy = await startProxy({ onceward, upstream, routes, listen, management, tls, warn });
-    host.warn(
-      `onceward: guarding ${routes.length} routes of ${upstream.origin} on ${listen.host}:${proxy.port}; health and metrics on ${management.host}:${proxy.managementPort}\n`,
+    warn(
+      `guarding ${routes.length} routes of ${upstream.origin} on ${listen.host}:${proxy.port}; health and metrics on ${management.host}:${proxy.managementPort}`,
     );
     await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")]);
     await proxy.close(flags.drain * 1000);
-  } catch (error) {
-    if (error instanceof ConfigError || error instanceof TypeError) throw new UsageError(error.message);
-    throw error;
   } finally {
     await onceward.close();
   }
 }
 
 /** The package is not part of the command line, which stays small. */
-async function loadPackage() {
+async function loadPackage(): Promise<Package> {
   try {
     return await import("@onceward/http-proxy");
   } catch (error) {
@@ -116,7 +143,7 @@ function parseAddress(value: string): Address {
   const url = URL.parse(`http://${value}`);
   const [, port] = /:(\d+)$/.exec(value) ?? [];
   if (url === null || url.pathname !== "/" || port === undefined)
-    throw new InvalidArgumentError("It must be a host and a port, such as 0.0.0.0:8080.");
+    throw new InvalidArgumentError("It must be a host and a port, such as 0.0.0.0:8090.");
   return { host: url.hostname.replace(/^\[|\]$/g, ""), port: Number(port) };
 }
 

@@ -1,21 +1,64 @@
-import { createTenantAdmin, RecordJob_State, RecordJobSchema } from "@onceward/client/admin";
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  createTenantAdmin,
+  type RecordJob,
+  RecordJob_Kind,
+  RecordJob_State,
+  RecordJobSchema,
+  type TenantAdmin,
+} from "@onceward/client/admin";
 import { Argument, type Command } from "commander";
 import { parseId } from "../arguments.ts";
 import { confirm, type Host, type YesOption } from "../host.ts";
-import { sessions } from "../session.ts";
-import { command, group, withYes } from "./group.ts";
+import { type Column, cellText, enumName } from "../output.ts";
+import { collectPages } from "../pages.ts";
+import { type Session, sessions } from "../session.ts";
+import { renderFacts } from "../table.ts";
+import { Deadline, Moment } from "../times.ts";
+import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
+
+const WATCH_INTERVAL_MS = 1000;
+
+const JOB_COLUMNS: readonly Column<RecordJob>[] = [
+  ["JOB", ({ id }) => `${id}`],
+  ["KIND", ({ kind }) => enumName(RecordJob_Kind, kind)],
+  ["NAMESPACE", ({ namespace }) => namespace || "(all)"],
+  ["STATE", ({ state }) => enumName(RecordJob_State, state)],
+  ["EXAMINED", ({ recordsExamined }) => `${recordsExamined}`],
+  ["CHANGED", ({ recordsChanged }) => `${recordsChanged}`],
+  ["FORGOTTEN", ({ recordsForgotten }) => `${recordsForgotten}`],
+  ["STARTS", ({ startsAt }) => new Deadline(startsAt)],
+  ["FINISHED", ({ finishedAt }) => new Moment(finishedAt)],
+];
 
 /** Returns `onceward jobs …`: background changes of records. */
 export function jobCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
   return group("jobs", "background changes of records", [
+    withLimit(
+      command(
+        "list",
+        "Lists background changes of records, the newest first.",
+        "jobs list",
+        "jobs list --json",
+      ),
+    ).action(asAdmin((session, { limit }: LimitOption) => listJobs(session, limit))),
+    command(
+      "show",
+      "Shows how far a background change of records is.",
+      "jobs show 12",
+      "jobs show 12 --watch",
+    )
+      .addArgument(jobArgument("<job>"))
+      .option("--watch", "show the job's progress until it is done or cancelled")
+      .action(asAdmin((session, id: bigint, { watch }: WatchOption) => showJob(session, id, watch === true))),
     withYes(
       command(
         "cancel",
         "Cancels a background change of records, on whichever replica works on it. What it changed stays changed.",
         "jobs cancel 12",
         "jobs cancel 12 --yes",
-      ).addArgument(new Argument("<job>", "the job's number").argParser(parseId)),
+      ).addArgument(jobArgument("<job>")),
     ).action(
       asAdmin(async ({ client, call, output }, id: bigint, options: YesOption) => {
         await confirm(host, options, `Cancel job ${id}?`);
@@ -30,4 +73,57 @@ export function jobCommands(host: Host): Command {
       }),
     ),
   ]);
+}
+
+interface WatchOption {
+  readonly watch?: true;
+}
+
+function jobArgument(name: string): Argument {
+  return new Argument(name, "the job's number").argParser(parseId);
+}
+
+/** Returns `retention jobs`, the earlier form of `jobs list` and `jobs show`. */
+export function earlierJobsCommand(host: Host): Command {
+  const asAdmin = sessions(host, createTenantAdmin);
+  return withLimit(command("jobs", "Shows background changes of records.", "retention jobs"))
+    .addArgument(jobArgument("[job]"))
+    .option("--watch", "show the job's progress until it is done or cancelled")
+    .action(
+      asAdmin((session, id: bigint | undefined, { limit, watch }: LimitOption & WatchOption) =>
+        id === undefined ? listJobs(session, limit) : showJob(session, id, watch === true),
+      ),
+    );
+}
+
+async function listJobs({ client, call, output }: Session<TenantAdmin>, limit: number): Promise<void> {
+  const listed = await collectPages(limit, async (page) => {
+    const { jobs, nextPageToken } = await client.listRecordJobs(page, call);
+    return { items: jobs, nextPageToken };
+  });
+  output.list(RecordJobSchema, listed, JOB_COLUMNS);
+}
+
+/** Prints a job. With `watch`, prints progress to standard error until the job is finished, and then the job. */
+async function showJob(session: Session<TenantAdmin>, id: bigint, watch: boolean): Promise<void> {
+  const { client, call, output } = session;
+  let shown = "";
+  for (;;) {
+    const { job } = await client.getRecordJob({ id }, call);
+    if (job === undefined) return;
+    if (!watch || job.finishedAt !== undefined) {
+      return output.message(RecordJobSchema, job, () =>
+        renderFacts(JOB_COLUMNS.map(([heading, cell]) => [heading.toLowerCase(), cellText(cell(job))])),
+      );
+    }
+    const progress = describeProgress(job);
+    if (progress !== shown) output.remark(progress);
+    shown = progress;
+    await sleep(WATCH_INTERVAL_MS);
+  }
+}
+
+function describeProgress({ state, recordsExamined, recordsChanged, recordsForgotten }: RecordJob): string {
+  const counts = `${recordsExamined} examined, ${recordsChanged} changed, ${recordsForgotten} forgotten`;
+  return `${enumName(RecordJob_State, state)}: ${counts}\n`;
 }

@@ -10,6 +10,7 @@ import type { Command } from "commander";
 import { KEY_COLUMNS } from "../columns.ts";
 import { confirm, type Host, type YesOption } from "../host.ts";
 import { describeQuality, QUALITY_COLUMNS } from "../key-quality-text.ts";
+import { requireNamespace } from "../known-names.ts";
 import { type NewKeyOptions, newKey, roleName, withNewKey } from "../new-key.ts";
 import { collectPages } from "../pages.ts";
 import { createWithSecret } from "../secret-file.ts";
@@ -94,6 +95,7 @@ function qualityCommand(host: Host): Command {
     asAdmin(async ({ client, call, output }, namespace: string | undefined, { limit }: LimitOption) => {
       if (namespace !== undefined) {
         const { namespaces } = await client.getKeyQuality({ namespace }, call);
+        if (!namespaces.some(({ claims }) => claims > 0n)) await requireNamespace(client, call, namespace);
         const [quality = create(KeyQualitySchema, { namespace })] = namespaces;
         return output.message(KeyQualitySchema, quality, () => describeQuality(quality));
       }

@@ -13,7 +13,7 @@ import { POLICY_FIELDS, policyRows } from "../policy-fields.ts";
 import { namespacePolicy } from "../policy-targets.ts";
 import { sessions } from "../session.ts";
 import { renderFacts, renderTable } from "../table.ts";
-import { formatDuration, formatMoment, Moment } from "../times.ts";
+import { formatMoment, Moment, Span } from "../times.ts";
 import { command, group, type LimitOption, withLimit, withPolicyChange, withYes } from "./group.ts";
 
 /** Returns `onceward namespaces …`: namespaces with a policy of their own. */
@@ -28,8 +28,8 @@ export function namespaceCommands(host: Host): Command {
         });
         output.list(NamespaceSchema, listed, [
           ["NAMESPACE", ({ name }) => name],
-          ["KEY RETENTION", ({ effectivePolicy }) => formatDuration(effectivePolicy?.keyRetention)],
-          ["RESULT RETENTION", ({ effectivePolicy }) => formatDuration(effectivePolicy?.resultRetention)],
+          ["KEY RETENTION", ({ effectivePolicy }) => new Span(effectivePolicy?.keyRetention)],
+          ["RESULT RETENTION", ({ effectivePolicy }) => new Span(effectivePolicy?.resultRetention)],
           [
             "ON LEASE EXPIRY",
             ({ effectivePolicy }) => new Map(policyRows(effectivePolicy)).get("on lease expiry") ?? "",
@@ -77,13 +77,13 @@ export function namespaceCommands(host: Host): Command {
         const question = force
           ? `Forget every record in ${name}, and its policy?`
           : `Remove the policy of ${name}?`;
-        await confirm(host, options, question);
+        await confirm(host, options, question, force ? name : undefined);
         const reply = await client.deleteNamespace({ name, force }, call);
         const { job } = reply;
         output.message(DeleteNamespaceResponseSchema, reply, () =>
           job === undefined
             ? `Removed the policy of ${name}.\n`
-            : `Removed the policy of ${name}; its records are being removed in the background: onceward retention jobs ${job.id}\n`,
+            : `Removed the policy of ${name}; its records are being removed in the background: onceward jobs show ${job.id}\n`,
         );
       }),
     ),

@@ -7,6 +7,7 @@ import {
   KEY_ROLES,
   type KeyRole,
   keysOf,
+  noProfile,
   type Profile,
   type Profiles,
   profilesFile,
@@ -145,5 +146,5 @@ function renderList(listed: readonly { name: string; address: string; inUse: boo
 async function findProfile(host: Host, name: string): Promise<Profiles> {
   const profiles = await readProfiles(host);
   if (Object.hasOwn(profiles.byName, name)) return profiles;
-  throw new Outcome(EXIT.notFound, `There is no profile ${name}.`);
+  throw new Outcome(EXIT.notFound, noProfile(name, profiles));
 }

@@ -15,7 +15,7 @@ import { describeAttempts, describeHistory, describeRecord, stateName } from "..
 import { readResolution, resolutionMessage } from "../resolution.ts";
 import { type ResolveMatchingOptions, resolveMatching } from "../resolve-matching.ts";
 import { sessions } from "../session.ts";
-import { Moment, parsePast } from "../times.ts";
+import { Deadline, Moment, parsePast } from "../times.ts";
 import { countCommand } from "./count.ts";
 import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
 
@@ -66,7 +66,7 @@ function listCommand(host: Host): Command {
         ["ATTEMPT", (record) => `${record.attempt}`],
         ["OWNER", (record) => record.owner || "-"],
         ["CLAIMED", (record) => new Moment(record.claimedAt)],
-        ["EXPIRES", (record) => new Moment(record.expiresAt)],
+        ["EXPIRES", (record) => new Deadline(record.expiresAt)],
       ]);
     }),
   );

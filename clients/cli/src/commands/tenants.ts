@@ -129,7 +129,7 @@ function stateCommands(host: Host): Command[] {
       .action(
         asOperator(async ({ client, call, output }, name: string, options: ReasonOption & YesOption) => {
           const { reason } = options;
-          await confirm(host, options, `Refuse all calls of tenant ${name}?`);
+          await confirm(host, options, `Refuse all calls of tenant ${name}?`, name);
           const { tenant } = await client.suspendTenant({ name, reason }, call);
           printTenant(output, tenant);
         }),
@@ -162,7 +162,7 @@ function deleteCommand(host: Host): Command {
     ).requiredOption("--reason <text>", "why, for the audit"),
   ).action(
     asOperator(async ({ client, call, output }, name: string, options: ReasonOption & YesOption) => {
-      await confirm(host, options, `Delete tenant ${name} and all its records?`);
+      await confirm(host, options, `Delete tenant ${name} and all its records?`, name);
       const { tenant } = await client.deleteTenant({ name, reason: options.reason }, call);
       printTenant(output, tenant);
     }),

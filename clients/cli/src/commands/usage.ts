@@ -9,6 +9,7 @@ import {
 } from "@onceward/client/admin";
 import type { Command } from "commander";
 import type { Host } from "../host.ts";
+import { requireNamespace } from "../known-names.ts";
 import { describeLateness, sumLateness } from "../lateness.ts";
 import { sessions } from "../session.ts";
 import { renderTable } from "../table.ts";
@@ -123,6 +124,8 @@ export function usageCommands(host: Host): Command {
     ).action(
       asAdmin(async ({ client, call, output }, namespace: string | undefined, _options: object) => {
         const now = await client.getUsageNow({ namespace: namespace ?? "" }, call);
+        if (namespace !== undefined && now.total?.claimsPerSecond === 0)
+          await requireNamespace(client, call, namespace);
         output.message(GetUsageNowResponseSchema, now, () => {
           const rows = [...(now.total ? [now.total] : []), ...now.namespaces];
           return renderTable(

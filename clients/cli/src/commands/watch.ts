@@ -3,6 +3,7 @@ import { createTenantAdmin, parseDurationMs, type TenantAdmin } from "@onceward/
 import { type Command, InvalidArgumentError } from "commander";
 import { describeFailure, EXIT, exitCodeOf, failureJson } from "../failure.ts";
 import type { Host } from "../host.ts";
+import { requireNamespace } from "../known-names.ts";
 import { asFailure, type Session, sessions } from "../session.ts";
 import { describeSnapshot, readSnapshot, snapshotJson } from "../snapshot.ts";
 import { command } from "./group.ts";
@@ -34,6 +35,7 @@ export function watchCommand(host: Host): Command {
     .action(
       asAdmin(async (session, namespace: string | undefined, options: WatchOptions) => {
         const { interval = DEFAULT_INTERVAL_MS, once } = options;
+        if (namespace !== undefined) await requireNamespace(session.client, session.call, namespace);
         for (;;) {
           await look(session, namespace ?? "", once === true);
           if (once) return;

@@ -54,7 +54,14 @@ async function countByCommand([program = "", ...args]: readonly string[]): Promi
 async function countByUrl(url: string): Promise<number> {
   const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) });
   if (!response.ok) throw new Error(`${url} answers ${response.status}, and not the number of effects`);
-  return toCount(await response.text(), url);
+  const chunks: Uint8Array[] = [];
+  let sizeBytes = 0;
+  for await (const chunk of response.body ?? []) {
+    sizeBytes += chunk.byteLength;
+    if (sizeBytes > MAX_BYTES) throw new Error(`${url} answers more than ${MAX_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return toCount(Buffer.concat(chunks).toString(), url);
 }
 
 function toCount(text: string, source: string): number {

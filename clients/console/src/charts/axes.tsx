@@ -1,6 +1,5 @@
-import styles from "./charts.module.css";
-import type { Frame } from "./figure.tsx";
-import type { Scale } from "./scales.ts";
+import styles from "../styles/charts.module.css";
+import type { Frame, Scale } from "./scales.ts";
 
 interface AxisProps {
   readonly frame: Frame;
@@ -25,7 +24,7 @@ export function BottomAxis({ frame, scale, ticks, format, label }: AxisProps) {
           </text>
         </g>
       ))}
-      <text x={right} y={height - 4} textAnchor="end" className={styles.axisLabel}>
+      <text x={right} y={height - 4} textAnchor="end">
         {label}
       </text>
     </g>
@@ -45,7 +44,7 @@ export function LeftAxis({ frame, scale, ticks, format, label }: AxisProps) {
           </text>
         </g>
       ))}
-      <text x={left} y={top - 6} className={styles.axisLabel}>
+      <text x={left} y={top - 6}>
         {label}
       </text>
     </g>

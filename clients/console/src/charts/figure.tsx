@@ -1,16 +1,8 @@
 import { type ReactNode, useId, useLayoutEffect, useRef, useState } from "react";
-import styles from "./charts.module.css";
-
-/** A place to draw in, in pixels. The chart is drawn again when its width changes, so that its text keeps its size. */
-export interface Frame {
-  readonly width: number;
-  readonly height: number;
-  /** Where axes end and the plot begins. */
-  readonly left: number;
-  readonly right: number;
-  readonly top: number;
-  readonly bottom: number;
-}
+import styles from "../styles/charts.module.css";
+import common from "../styles/common.module.css";
+import { type Mark, Readout, ReadoutText, readAtPointer } from "./readout.tsx";
+import type { Frame } from "./scales.ts";
 
 interface FigureProps {
   readonly title: ReactNode;
@@ -23,16 +15,17 @@ interface FigureProps {
   readonly table: ReactNode;
   /** Draws the contents of the <svg>. */
   readonly draw: (frame: Frame) => ReactNode;
-  /** Whether the picture can be operated, such as by a line that moves; else a screen reader gets it as an image. */
-  readonly use?: "look" | "operate";
+  /** What the pointer and the arrow keys read of the picture, from left to right. */
+  readonly marks: (frame: Frame) => readonly Mark[];
 }
 
 const MARGIN = { left: 52, right: 12, top: 16, bottom: 36 };
 
-/** A chart: title, picture, and its numbers as a table that opens below. */
-export function Figure({ title, caption, legend, height, table, draw, use = "look" }: FigureProps) {
+/** A chart: title, picture, what is read of it by pointer or keyboard, and its numbers as a table that opens below. */
+export function Figure({ title, caption, legend, height, table, draw, marks }: FigureProps) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
+  const [read, setRead] = useState<number>();
   const id = useId();
   useLayoutEffect(() => {
     const element = box.current;
@@ -50,25 +43,29 @@ export function Figure({ title, caption, legend, height, table, draw, use = "loo
     top: MARGIN.top,
     bottom: height - MARGIN.bottom,
   };
+  const shown = width > 0 ? marks(frame) : [];
   return (
     <figure className={styles.figure}>
       <figcaption>
         <strong id={id}>{title}</strong>
-        {caption !== undefined && <span className={styles.caption}> {caption}</span>}
+        {caption !== undefined && <span className={common.quiet}> {caption}</span>}
       </figcaption>
       <div ref={box} className={styles.box}>
-        {/* biome-ignore lint/a11y/noSvgWithoutTitle: the figure's title labels it; <title> would also be a tooltip. */}
+        {/* biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be the picture that holds the parts. */}
         <svg
           width={width}
           height={height}
-          role={use === "look" ? "img" : "group"}
+          role="group"
           aria-labelledby={id}
           className={styles.svg}
+          {...readAtPointer(shown, setRead)}
         >
+          {shown.length > 0 && <Readout frame={frame} marks={shown} index={read} read={setRead} />}
           {width > 0 && draw(frame)}
         </svg>
       </div>
-      {legend !== undefined && <p className={styles.legend}>{legend}</p>}
+      <ReadoutText mark={read === undefined ? undefined : shown[read]} />
+      {legend !== undefined && <p className={`${common.note} ${styles.legend}`}>{legend}</p>}
       <details>
         <summary>The numbers as a table</summary>
         {table}

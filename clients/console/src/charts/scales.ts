@@ -8,6 +8,17 @@ export interface Scale {
 /** The first and the last of something: values, or positions, which may fall. */
 export type Range = readonly [from: number, to: number];
 
+/** A place to draw in, in pixels. The chart is drawn again when its width changes, so that its text keeps its size. */
+export interface Frame {
+  readonly width: number;
+  readonly height: number;
+  /** Where axes end and the plot begins. */
+  readonly left: number;
+  readonly right: number;
+  readonly top: number;
+  readonly bottom: number;
+}
+
 /** Returns the scale on which equal differences are equally far apart. */
 export function linearScale([from, to]: Range, range: Range): Scale {
   const [start, end] = range;

@@ -1,7 +1,6 @@
 import { type KeyboardEvent, type PointerEvent, useRef } from "react";
-import styles from "./charts.module.css";
-import type { Frame } from "./figure.tsx";
-import type { Scale } from "./scales.ts";
+import styles from "../styles/charts.module.css";
+import type { Frame, Scale } from "./scales.ts";
 import { nearestStop, type Stops, stopAfterKey } from "./stops.ts";
 
 interface ThresholdLineProps {

@@ -1,8 +1,9 @@
 import type { ReactNode } from "react";
 import { FailureText } from "../parts/list-states.tsx";
 import { SavedByOthers } from "../parts/saved-by-others.tsx";
+import common from "../styles/common.module.css";
+import styles from "../styles/parts.module.css";
 import type { SavedByOther } from "./draft.ts";
-import styles from "./form.module.css";
 import type { Form } from "./use-form.ts";
 
 interface FormFrameProps<Field extends string, How, Outcome> {
@@ -48,17 +49,17 @@ export function FormFrame<Field extends string, How, Outcome>({
         hide={form.hideSavedByOthers}
       />
       {children}
-      <div role="alert" className={styles.failure}>
+      <div role="alert" className={common.problem}>
         {failure !== undefined && <FailureText failure={failure} />}
       </div>
-      <div className={styles.buttons}>
+      <div className={common.row}>
         <button type="submit" disabled={form.isWaiting || (changed.length === 0 && !mayBeUnchanged)}>
           {action}
         </button>
         <button type="button" disabled={changed.length === 0} onClick={form.undo}>
           Undo all
         </button>
-        <span className={styles.count} role="status">
+        <span className={common.quiet} role="status">
           {changed.length > 0 && `${changed.length} changed`}
         </span>
       </div>

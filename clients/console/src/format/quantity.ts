@@ -48,3 +48,8 @@ export function parseSize(text: string): number | undefined {
 export function formatNoun(count: number | bigint, one: string, many: string): string {
   return `${formatCount(count)} ${Number(count) === 1 ? one : many}`;
 }
+
+/** Returns a title with a small first letter, for use within a sentence. */
+export function inSentence(title: string): string {
+  return `${title.charAt(0).toLowerCase()}${title.slice(1)}`;
+}

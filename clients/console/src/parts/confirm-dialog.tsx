@@ -1,6 +1,6 @@
 import { type FormEvent, type ReactNode, useState } from "react";
 import { readFailure } from "../session/failure.ts";
-import styles from "./confirm-dialog.module.css";
+import common from "../styles/common.module.css";
 import { Dialog } from "./dialog.tsx";
 import { TextArea, TextField } from "./field.tsx";
 import { FailureText } from "./list-states.tsx";
@@ -63,7 +63,7 @@ export function ConfirmDialog({
 
   return (
     <Dialog title={title} close={close}>
-      <form className={styles.form} onSubmit={(event) => void submit(event)}>
+      <form className={common.stack} onSubmit={(event) => void submit(event)}>
         <div>{children}</div>
         {reason === "required" && (
           <TextArea
@@ -82,10 +82,10 @@ export function ConfirmDialog({
             onChange={(event) => setTypedText(event.target.value)}
           />
         )}
-        <div role="alert" className={styles.failure}>
+        <div role="alert" className={common.problem}>
           {error !== undefined && <FailureText failure={readFailure(error)} />}
         </div>
-        <div className={styles.buttons}>
+        <div className={common.row}>
           <button type="submit" data-look={look === "plain" ? "primary" : look} disabled={!isReady}>
             {waiting ? "Working" : action}
           </button>

@@ -1,6 +1,6 @@
 import { type ReactNode, useId } from "react";
 import { Link } from "wouter";
-import styles from "./data-table.module.css";
+import styles from "../styles/table.module.css";
 import { type RowSelection, useRowBoxes } from "./row-selection.tsx";
 
 /** A column of a table. */

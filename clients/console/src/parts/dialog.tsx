@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useId, useRef } from "react";
-import styles from "./dialog.module.css";
+import styles from "../styles/parts.module.css";
 
 interface DialogProps {
   readonly title: string;
@@ -28,7 +28,7 @@ export function Dialog({ title, close, children }: DialogProps) {
   }, []);
   return (
     <dialog ref={dialog} aria-labelledby={id} onCancel={close} onClose={close}>
-      <div className={styles.head}>
+      <div className={styles.dialogHead}>
         <h2 id={id}>{title}</h2>
         <button type="button" onClick={close}>
           Close

@@ -1,5 +1,6 @@
 import { type ComponentProps, type ReactNode, useId } from "react";
-import styles from "./field.module.css";
+import common from "../styles/common.module.css";
+import styles from "../styles/parts.module.css";
 
 interface FieldProps {
   readonly label: string;
@@ -11,57 +12,61 @@ interface FieldProps {
 
 /** A text field with its label, help and problem. Other properties are the <input>'s. */
 export function TextField({ label, help, problem, ...input }: FieldProps & ComponentProps<"input">) {
-  const id = useId();
   return (
-    <div className={styles.field}>
-      <label htmlFor={id}>{label}</label>
-      <input
-        autoComplete="off"
-        spellCheck={false}
-        {...input}
-        id={id}
-        aria-invalid={problem !== undefined}
-        aria-describedby={`${id}-note`}
-      />
-      <FieldNote id={id} help={help} problem={problem} />
-    </div>
+    <Field label={label} help={help} problem={problem}>
+      {(shared) => <input autoComplete="off" spellCheck={false} {...input} {...shared} />}
+    </Field>
   );
 }
 
 /** As TextField, of several lines. */
 export function TextArea({ label, help, problem, ...input }: FieldProps & ComponentProps<"textarea">) {
-  const id = useId();
   return (
-    <div className={styles.field}>
-      <label htmlFor={id}>{label}</label>
-      <textarea
-        rows={3}
-        {...input}
-        id={id}
-        aria-invalid={problem !== undefined}
-        aria-describedby={`${id}-note`}
-      />
-      <FieldNote id={id} help={help} problem={problem} />
-    </div>
+    <Field label={label} help={help} problem={problem}>
+      {(shared) => <textarea rows={3} {...input} {...shared} />}
+    </Field>
   );
 }
 
-/** A choice of few values. Its children are <option> elements. */
-export function SelectField({ label, help, problem, ...select }: FieldProps & ComponentProps<"select">) {
-  const id = useId();
+interface SelectFieldProps extends FieldProps, Omit<ComponentProps<"select">, "children"> {
+  /** The words of each value, in the order of the list. */
+  readonly options: Readonly<Record<string, string>>;
+}
+
+/** A choice of few values. */
+export function SelectField({ label, help, problem, options, ...select }: SelectFieldProps) {
   return (
-    <div className={styles.field}>
-      <label htmlFor={id}>{label}</label>
-      <select {...select} id={id} aria-invalid={problem !== undefined} aria-describedby={`${id}-note`} />
-      <FieldNote id={id} help={help} problem={problem} />
-    </div>
+    <Field label={label} help={help} problem={problem}>
+      {(shared) => (
+        <select {...select} {...shared}>
+          {Object.entries(options).map(([value, words]) => (
+            <option key={value} value={value}>
+              {words}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
   );
 }
 
-function FieldNote({ id, help, problem }: Pick<FieldProps, "help" | "problem"> & { readonly id: string }) {
+/** What an element needs to be named and described by its field. */
+type Shared = Pick<ComponentProps<"input">, "id" | "aria-invalid" | "aria-describedby">;
+
+interface FrameProps extends FieldProps {
+  readonly children: (shared: Shared) => ReactNode;
+}
+
+function Field({ label, help, problem, children }: FrameProps) {
+  const id = useId();
+  const isRefused = problem !== undefined;
   return (
-    <div id={`${id}-note`} className={problem === undefined ? styles.help : styles.problem}>
-      {problem ?? help}
+    <div className={styles.field}>
+      <label htmlFor={id}>{label}</label>
+      {children({ id, "aria-invalid": isRefused, "aria-describedby": `${id}-note` })}
+      <div id={`${id}-note`} className={common.note} data-problem={isRefused}>
+        {problem ?? help}
+      </div>
     </div>
   );
 }

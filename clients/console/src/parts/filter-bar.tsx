@@ -1,16 +1,25 @@
-import { type FormEvent, type ReactNode, useEffect, useMemo } from "react";
+import { type FormEvent, type ReactNode, useEffect, useMemo, useState } from "react";
 import { useLocation, useSearch } from "wouter";
 import { fixMoment } from "../format/moment.ts";
-import styles from "./filter-bar.module.css";
+import common from "../styles/common.module.css";
 import { hereWith, withParameters } from "./pages.ts";
+
+interface FilterBarProps {
+  readonly children: ReactNode;
+  /** Whether the fields are folded while the address has no filter: a narrow window has room for a few, or for the list. */
+  readonly fold?: "never" | "narrow" | "always";
+}
+
+const NARROW = "(max-width: 44rem)";
 
 /**
  * A form whose fields' names and values become the address's query, so that a filtered list can be shared. Fields take
  * `defaultValue` from `useFilters()`.
  */
-export function FilterBar({ children }: { readonly children: ReactNode }) {
+export function FilterBar({ fold = "never", children }: FilterBarProps) {
   const search = useSearch();
   const [, navigate] = useLocation();
+  const [isNarrow] = useState(() => window.matchMedia(NARROW).matches);
 
   function submit(event: FormEvent<HTMLFormElement>): void {
     event.preventDefault();
@@ -22,12 +31,12 @@ export function FilterBar({ children }: { readonly children: ReactNode }) {
     navigate(hereWith(query === "" ? "" : `?${query}`));
   }
 
-  return (
+  const form = (
     <search>
       {/* The key builds the fields again when the address changes by Back or a link. */}
-      <form key={search} className={styles.bar} onSubmit={submit}>
+      <form key={search} className={common.fields} onSubmit={submit}>
         {children}
-        <div className={styles.buttons}>
+        <div className={common.row}>
           <button type="submit" data-look="plain">
             Filter
           </button>
@@ -39,6 +48,13 @@ export function FilterBar({ children }: { readonly children: ReactNode }) {
         </div>
       </form>
     </search>
+  );
+  if (fold === "never" || (fold === "narrow" && !isNarrow)) return form;
+  return (
+    <details open={search !== ""} className={common.fold}>
+      <summary>Filters</summary>
+      {form}
+    </details>
   );
 }
 

@@ -2,13 +2,14 @@ import type { ReactNode } from "react";
 import { formatDuration } from "../format/duration.ts";
 import { type Failure, readFailure } from "../session/failure.ts";
 import { type Role, useSession } from "../session/session.ts";
+import common from "../styles/common.module.css";
+import styles from "../styles/parts.module.css";
 import { CliHint } from "./cli-hint.tsx";
-import styles from "./list-states.module.css";
 
 /** Shows that there is nothing, why, and the command that does the same. */
 export function Empty({ children, command }: { readonly children: ReactNode; readonly command?: string }) {
   return (
-    <div className={styles.state}>
+    <div className={styles.empty}>
       <p>{children}</p>
       {command !== undefined && <CliHint command={command} />}
     </div>
@@ -21,10 +22,22 @@ export function Loading({ rows }: { readonly rows: number }) {
     <div className={styles.loading} role="status" aria-label="Loading" aria-busy="true">
       {Array.from({ length: rows }, (_, row) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the rows are all the same.
-        <div key={row} className={styles.bar} />
+        <div key={row} />
       ))}
     </div>
   );
+}
+
+/** Shows that a question has no answer yet, in the room of `rows` rows, or why it was not answered. */
+export function Unanswered({ query, rows }: { readonly query: Query; readonly rows: number }) {
+  if (query.error === null) return <Loading rows={rows} />;
+  return <ErrorState error={query.error} retry={query.refetch} />;
+}
+
+/** A question that has no answer. */
+interface Query {
+  readonly error: unknown;
+  readonly refetch: () => unknown;
 }
 
 /**
@@ -72,7 +85,7 @@ export function FailureText({ failure }: { readonly failure: Failure }) {
         </ul>
       )}
       {requestId !== undefined && (
-        <p className={styles.request}>
+        <p className={common.quiet}>
           Request <code>{requestId}</code>
         </p>
       )}
@@ -90,7 +103,7 @@ const ROLE_WORDS: Readonly<Record<Role, string>> = {
 export function Denied({ neededRole }: { readonly neededRole?: Role }) {
   const { role } = useSession();
   return (
-    <div className={styles.state}>
+    <div className={styles.empty}>
       <p>
         {neededRole === undefined ? "Your role may not see this" : `This is for ${ROLE_WORDS[neededRole]}`}:
         you are signed in as {ROLE_WORDS[role]}.{" "}
@@ -106,7 +119,7 @@ function NamespaceDenied({ failure }: { readonly failure: Failure }) {
   const { namespaces } = useSession();
   const { namespace } = failure.metadata;
   return (
-    <div className={styles.state}>
+    <div className={styles.empty}>
       <p>
         {namespace === undefined
           ? "This concerns the whole tenant, and your key is limited to namespaces."

@@ -18,11 +18,12 @@ export function NamespaceField({ value }: NamespaceFieldProps) {
     );
   }
   return (
-    <SelectField label="Namespace" name="namespace" defaultValue={value}>
-      {namespaces.map((namespace) => (
-        <option key={namespace}>{namespace}</option>
-      ))}
-    </SelectField>
+    <SelectField
+      label="Namespace"
+      name="namespace"
+      defaultValue={value}
+      options={Object.fromEntries(namespaces.map((name) => [name, name]))}
+    />
   );
 }
 

@@ -1,5 +1,6 @@
 import { createContext, type ReactNode, useCallback, useContext, useState } from "react";
-import styles from "./notice.module.css";
+import common from "../styles/common.module.css";
+import styles from "../styles/parts.module.css";
 
 /** How a notice looks, and how urgently a screen reader says it. */
 export type NoticeKind = "success" | "failure";
@@ -23,9 +24,9 @@ export function NoticeProvider({ children }: { readonly children: ReactNode }) {
   return (
     <NoticeContext value={notify}>
       {children}
-      <div className={styles.region}>
+      <div className={styles.notice}>
         <div role="status">{notice?.kind === "success" && notice.text}</div>
-        <div role="alert" className={styles.failure}>
+        <div role="alert" className={common.problem}>
           {notice?.kind === "failure" && notice.text}
         </div>
         {notice !== undefined && (

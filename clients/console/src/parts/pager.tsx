@@ -1,5 +1,5 @@
 import { Link } from "wouter";
-import styles from "./pager.module.css";
+import styles from "../styles/parts.module.css";
 import { hereWith, pageHref, usePageToken } from "./pages.ts";
 
 /**

@@ -1,8 +1,9 @@
 import { useState } from "react";
 import { readPayload } from "../format/payload.ts";
 import { formatSize } from "../format/quantity.ts";
+import common from "../styles/common.module.css";
+import styles from "../styles/parts.module.css";
 import { CopyButton } from "./copy-button.tsx";
-import styles from "./payload.module.css";
 
 interface PayloadProps {
   readonly bytes: Uint8Array;
@@ -35,7 +36,7 @@ function PayloadText({ bytes, name }: { readonly bytes: Uint8Array; readonly nam
   return (
     <>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reached by the keyboard. */}
-      <pre className={styles.payload} tabIndex={0}>
+      <pre className={`${common.text} ${styles.wrapped}`} tabIndex={0}>
         {text}
       </pre>
       <p>

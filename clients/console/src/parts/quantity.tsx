@@ -1,7 +1,7 @@
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import { formatDuration } from "../format/duration.ts";
 import { formatCount, formatSize } from "../format/quantity.ts";
-import styles from "./quantity.module.css";
+import styles from "../styles/parts.module.css";
 
 /** Shows a whole number, exactly, with its unit if it has one. */
 export function Quantity({ value, unit }: { readonly value: number | bigint; readonly unit?: string }) {

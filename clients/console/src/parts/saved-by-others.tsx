@@ -1,5 +1,5 @@
+import common from "../styles/common.module.css";
 import { DataTable } from "./data-table.tsx";
-import styles from "./saved-by-others.module.css";
 
 /** A field that another person saved while a form was open, in words. */
 export interface SavedField {
@@ -24,7 +24,7 @@ export function SavedByOthers({
   return (
     <div role="alert">
       {fields.length > 0 && (
-        <div className={styles.panel}>
+        <div className={common.card} data-edge="warning">
           <DataTable
             caption={`${event} Nothing that you typed is lost: compare, and save again.`}
             columns={[

@@ -1,5 +1,5 @@
 import { useConnection } from "../session/connection.ts";
-import styles from "./state-mark.module.css";
+import styles from "../styles/parts.module.css";
 
 /** How a state is to be taken. Each has a shape of its own, for those who do not see its colour. */
 export type StateTone = "good" | "busy" | "attention" | "bad" | "quiet";

@@ -1,10 +1,13 @@
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import { useSyncExternalStore } from "react";
 import { formatAbsolute, formatRelative } from "../format/time.ts";
+import common from "../styles/common.module.css";
+import styles from "../styles/parts.module.css";
 import { usePreference } from "./preferences.ts";
-import styles from "./time.module.css";
 
-/** Relative times are shown in whole minutes after the first one. */
+/** A time that has just passed must not read as one that comes. */
+const SECOND_MS = 1_000;
+/** What depends on the present in another way than the words of a time is drawn less often. */
 const TICK_MS = 10_000;
 
 interface TimeProps {
@@ -18,16 +21,16 @@ type TimeForm = "preferred" | "both" | "absolute";
 
 /** Shows how long ago a time was or when it comes, with the exact time and its zone as a tooltip or beside it. */
 export function Time({ at, form = "preferred" }: TimeProps) {
-  if (at === undefined) return <span className={styles.none}>-</span>;
+  if (at === undefined) return <span className={common.quiet}>-</span>;
   return <TimeText at={timestampDate(at)} form={form} />;
 }
 
 /** As `Time`, of a Date. */
 export function TimeText({ at, form = "preferred" }: { readonly at: Date; readonly form?: TimeForm }) {
-  const now = useNow();
+  // Drawn again only when the words change.
+  const relative = useSyncExternalStore(subscribe, () => formatRelative(at, second));
   const [times] = usePreference("times");
   const exact = formatAbsolute(at);
-  const relative = formatRelative(at, now);
   if (form === "preferred" && times === "relative") {
     return (
       <time dateTime={at.toISOString()} className={styles.time} title={exact}>
@@ -49,6 +52,8 @@ export function useNow(): Date {
 }
 
 let now = new Date();
+/** The present to the second. */
+let second = now;
 let timer: ReturnType<typeof setInterval> | undefined;
 const listeners = new Set<() => void>();
 
@@ -57,7 +62,8 @@ function subscribe(listener: () => void): () => void {
   if (timer === undefined) {
     // No time was shown until now, and none was kept up to date.
     now = new Date();
-    timer = setInterval(tick, TICK_MS);
+    second = now;
+    timer = setInterval(tick, SECOND_MS);
   }
   return () => {
     listeners.delete(listener);
@@ -68,6 +74,8 @@ function subscribe(listener: () => void): () => void {
 }
 
 function tick(): void {
-  now = new Date();
+  second = new Date();
+  // Also after a clock that was set back.
+  if (Math.abs(second.getTime() - now.getTime()) >= TICK_MS) now = second;
   for (const listener of listeners) listener();
 }

@@ -1,5 +1,5 @@
 import { codePointName, partsOf } from "../format/invisible.ts";
-import styles from "./user-text.module.css";
+import styles from "../styles/parts.module.css";
 
 /**
  * Shows text that callers or administrators chose: keys, owners, reasons, labels. It is never markup; it breaks
@@ -7,7 +7,7 @@ import styles from "./user-text.module.css";
  */
 export function UserText({ children }: { readonly children: string }) {
   return (
-    <bdi className={styles.text}>
+    <bdi className={styles.userText}>
       {partsOf(children).map(({ text, isInvisible }, index) =>
         isInvisible ? (
           // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text stay in place.

@@ -1,6 +1,12 @@
+import { create } from "@bufbuild/protobuf";
+import type { CallOptions } from "@connectrpc/connect";
+import { type Policy, PolicySchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
+import type { UpdateTenantResponse } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { FormFrame } from "../form/form-frame.tsx";
 import { type Form, useForm } from "../form/use-form.ts";
 import { useNotice } from "../parts/notice.tsx";
+import styles from "../styles/policy.module.css";
 import {
   fieldOfPath,
   POLICY_DRAFTS,
@@ -8,27 +14,39 @@ import {
   readDraft,
   type SavedPolicy,
 } from "./policy-draft.ts";
-import styles from "./policy-editor.module.css";
 import {
   FIELD_NAMES,
   fieldWords,
   POLICY_FIELDS,
   type PolicyField,
-  type PolicyInit,
   type PolicyText,
+  policyText,
 } from "./policy-fields.ts";
 import { PolicyReview } from "./policy-review.tsx";
 import { PolicyRow } from "./policy-row.tsx";
 
-/** A change of a policy, for the RPC of its resource. */
-export interface PolicyChange {
-  readonly policy: PolicyInit;
-  readonly paths: string[];
-  readonly etag: string;
+/** How a change of a policy is sent. */
+interface How {
   readonly validateOnly: boolean;
   /** Change the retention of stored records, too. */
   readonly applyToExisting: boolean;
 }
+
+/** A change of a policy, for the RPC of its resource. */
+interface PolicyChange extends How {
+  readonly policy: Policy;
+  readonly etag: string;
+  readonly updateMask: { readonly paths: string[] };
+}
+
+/** The answer of the RPC. */
+interface PolicyAnswer extends Pick<UpdateTenantResponse, "effect" | "job"> {
+  /** The resource after the change. */
+  readonly after: Pick<Tenant, "effectivePolicy"> | undefined;
+}
+
+/** With `validate_only` the server counts stored records until the call's time ends, and answers "at least". */
+const REVIEW_TIMEOUT_MS = 4_000;
 
 /** A policy, and how it is changed. */
 export interface PolicyEditorProps {
@@ -44,16 +62,12 @@ export interface PolicyEditorProps {
   /** The button, such as "Save". A form that may be saved without a change says so with `mayBeUnchanged`. */
   readonly action: string;
   readonly mayBeUnchanged?: boolean;
-  /** Sends a change, and returns what it does. */
-  readonly send: (change: PolicyChange) => Promise<PolicyOutcome>;
+  readonly send: (change: PolicyChange, options: CallOptions) => Promise<PolicyAnswer>;
   /** Reads the policy once more. */
   readonly reload: () => Promise<SavedPolicy>;
   /** Called after a change was saved. */
   readonly onSaved?: (inForce: PolicyText) => void;
 }
-
-/** How a change of a policy is sent. */
-type How = Pick<PolicyChange, "validateOnly" | "applyToExisting">;
 
 /** The state of a form over a policy, for its editor and for what is shown beside it. */
 export type PolicyForm = Form<PolicyField, How, PolicyOutcome>;
@@ -125,9 +139,12 @@ export function usePolicyForm({ subject, saved, send, reload }: PolicyEditorProp
     ...{ name: `policy of ${subject}`, drafts: POLICY_DRAFTS, saved, fieldOfPath, reload },
     problemsOf: (draft) => readDraft(draft).problems,
     preview: { validateOnly: true, applyToExisting: false },
-    send(draft, how) {
+    async send(draft, how) {
       const { policy, paths } = readDraft(draft);
-      return send({ policy, paths, etag: draft.saved.etag, ...how });
+      const change = { policy: create(PolicySchema, policy), etag: draft.saved.etag, updateMask: { paths } };
+      const options = how.validateOnly ? { timeoutMs: REVIEW_TIMEOUT_MS } : {};
+      const { after, effect, job } = await send({ ...change, ...how }, options);
+      return { inForce: policyText(after?.effectivePolicy), effect, jobId: job?.id };
     },
   });
 }

@@ -1,5 +1,6 @@
 import { useId } from "react";
-import styles from "./policy-editor.module.css";
+import common from "../styles/common.module.css";
+import styles from "../styles/policy.module.css";
 import {
   fieldWords,
   POLICY_FIELDS,
@@ -29,25 +30,25 @@ export function PolicyRow(props: PolicyRowProps) {
     <div className={styles.row} data-changed={isChanged}>
       <div>
         <label htmlFor={id}>{label}</label>
-        <div id={`${id}-help`} className={styles.help}>
+        <div id={`${id}-help`} className={common.note}>
           {help}
         </div>
       </div>
       <div className={styles.own}>
         <OwnValue {...props} id={id} />
-        <div className={styles.acts}>
+        <div className={common.row}>
           {text !== "" && (
             <button type="button" data-look="link" onClick={() => type("")}>
-              Inherit<span className={styles.hidden}> the {label.toLowerCase()}</span>
+              Inherit<span className={common.hidden}> the {label.toLowerCase()}</span>
             </button>
           )}
           {isChanged && (
             <button type="button" data-look="link" onClick={() => type(savedText)}>
-              Undo<span className={styles.hidden}> the {label.toLowerCase()}</span>
+              Undo<span className={common.hidden}> the {label.toLowerCase()}</span>
             </button>
           )}
         </div>
-        <div id={`${id}-problem`} className={styles.problem}>
+        <div id={`${id}-problem`} className={common.note} data-problem="true">
           {problem}
         </div>
       </div>
@@ -99,7 +100,7 @@ function inheritedWords(field: PolicyField, tenantOwn: PolicyText | undefined) {
   if (ofTenant !== "") {
     return (
       <>
-        {fieldWords(field, ofTenant)} <span className={styles.source}>from the tenant</span>
+        {fieldWords(field, ofTenant)} <span className={common.quiet}>from the tenant</span>
       </>
     );
   }
@@ -108,7 +109,7 @@ function inheritedWords(field: PolicyField, tenantOwn: PolicyText | undefined) {
   if (field === "providerLink") return "none";
   return (
     <>
-      {fieldWords(field, SERVICE_DEFAULTS[field])} <span className={styles.source}>default</span>
+      {fieldWords(field, SERVICE_DEFAULTS[field])} <span className={common.quiet}>default</span>
     </>
   );
 }

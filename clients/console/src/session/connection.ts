@@ -1,6 +1,6 @@
 import { Code, type ConnectError } from "@connectrpc/connect";
-import { useSyncExternalStore } from "react";
 import { readFailure } from "./failure.ts";
+import { createStore } from "./store.ts";
 
 /**
  * Whether the page knows the present: the server answers; nothing arrives from it, so that all that is shown is from
@@ -14,33 +14,25 @@ interface Known {
   readonly since: Date;
 }
 
-let known: Known = { connection: "answering", since: new Date() };
-const listeners = new Set<() => void>();
+const known = createStore<Known>({ connection: "answering", since: new Date() });
 
 /** Marks what the last call showed about the connection. */
 export function changeConnection(connection: Connection): void {
-  if (connection === known.connection) return;
-  known = { connection, since: new Date() };
-  for (const listener of listeners) listener();
+  if (connection !== known.get().connection) known.set({ connection, since: new Date() });
 }
 
 /** Returns the connection, and since when it is so. */
 export function useConnection(): Known {
-  return useSyncExternalStore(subscribe, () => known);
+  return known.use();
 }
 
 /** Returns whether the last call had no answer. */
 export function isUnreachable(): boolean {
-  return known.connection === "unreachable";
+  return known.get().connection === "unreachable";
 }
 
 /** Returns whether an error says that no answer came from the service: the browser's own, or a proxy's. */
 export function isUnanswered(error: ConnectError): boolean {
   if (error.cause instanceof TypeError) return true;
   return error.code === Code.Unavailable && readFailure(error).reason === "";
-}
-
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
 }

@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from "react";
+import { createStore } from "./store.ts";
 
 /**
  * Why the page has no session: the error that `/console/sign-in?error=` shows, or that the browser has sent none
@@ -6,30 +6,19 @@ import { useSyncExternalStore } from "react";
  */
 export type SessionEnd = "SESSION_ENDED" | "NO_SESSION" | "SIGNED_OUT" | "SIGNED_OUT_EVERYWHERE";
 
-let ended: SessionEnd | undefined;
-const listeners = new Set<() => void>();
+const ended = createStore<SessionEnd | undefined>(undefined);
 
 /** Marks the session as ended: the page shows the sign-in form. The first reason stays. */
 export function endSession(reason: SessionEnd): void {
-  if (ended === undefined) changeTo(reason);
+  if (ended.get() === undefined) ended.set(reason);
 }
 
 /** Forgets that a session ended, after a new sign-in. */
 export function beginSession(): void {
-  changeTo(undefined);
+  ended.set(undefined);
 }
 
 /** Returns why the session ended; undefined while none has. */
 export function useSessionEnd(): SessionEnd | undefined {
-  return useSyncExternalStore(subscribe, () => ended);
-}
-
-function changeTo(next: SessionEnd | undefined): void {
-  ended = next;
-  for (const listener of listeners) listener();
-}
-
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
+  return ended.use();
 }

@@ -1,10 +1,11 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useEffect, useId, useRef, useState } from "react";
 import { useLocation, useSearchParams } from "wouter";
+import common from "../styles/common.module.css";
+import styles from "../styles/shell.module.css";
 import { returnPathOf } from "./return-path.ts";
 import { fetchSignInOptions, oidcStartAddress, signIn } from "./session-api.ts";
 import { beginSession } from "./session-end.ts";
-import styles from "./sign-in.module.css";
 import { describeRefusal, describeSignInError } from "./sign-in-errors.ts";
 
 /** The sign-in page: an API key, or the OIDC issuer if the server has one. */
@@ -17,7 +18,7 @@ export function SignIn() {
   }, []);
   const reason = describeSignInError(parameters.get("error"));
   return (
-    <main className={styles.page}>
+    <main className={styles.signIn}>
       <h1>Onceward</h1>
       {reason !== undefined && (
         <p className={styles.reason} role="status">
@@ -26,7 +27,7 @@ export function SignIn() {
       )}
       <ApiKeyForm returnPath={returnPath} />
       {options.data?.oidc === true && (
-        <p className={styles.issuer}>
+        <p>
           <a href={oidcStartAddress(returnPath)}>Sign in with {options.data.issuer ?? "your issuer"}</a>
         </p>
       )}
@@ -61,7 +62,7 @@ function ApiKeyForm({ returnPath }: { readonly returnPath: string }) {
   }
 
   return (
-    <form onSubmit={(event) => void submit(event)} className={styles.form}>
+    <form onSubmit={(event) => void submit(event)}>
       <label htmlFor={id}>API key</label>
       <input
         ref={field}
@@ -74,10 +75,10 @@ function ApiKeyForm({ returnPath }: { readonly returnPath: string }) {
         aria-invalid={refusal !== undefined}
         aria-describedby={`${id}-help ${id}-refusal`}
       />
-      <p id={`${id}-help`} className={styles.help}>
+      <p id={`${id}-help`} className={common.quiet}>
         Starts with <code>ow_</code>. The key is sent once; the browser keeps only a session.
       </p>
-      <p id={`${id}-refusal`} role="alert" className={styles.refusal}>
+      <p id={`${id}-refusal`} role="alert" className={common.problem}>
         {refusal}
       </p>
       <button type="submit" aria-disabled={waiting}>

@@ -3,7 +3,7 @@ import { useEffect } from "react";
 import { TimeText } from "../parts/time.tsx";
 import { changeConnection, useConnection } from "../session/connection.ts";
 import { fetchSignInOptions } from "../session/session-api.ts";
-import styles from "./shell.module.css";
+import styles from "../styles/shell.module.css";
 
 /** Long enough for a server that starts, short enough that a person sees that it is back. */
 const RETRY_MS = 5_000;

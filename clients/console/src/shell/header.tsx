@@ -1,7 +1,7 @@
 import { StateMark } from "../parts/state-mark.tsx";
 import { useConnection } from "../session/connection.ts";
 import { type Role, useSession } from "../session/session.ts";
-import styles from "./header.module.css";
+import styles from "../styles/shell.module.css";
 import { useLive } from "./live.tsx";
 import { MENU_ID, Menu } from "./menu.tsx";
 import { SearchBox } from "./search-box.tsx";

@@ -9,7 +9,8 @@ import { readFailure } from "../session/failure.ts";
 import { useSession } from "../session/session.ts";
 import { signOut } from "../session/session-api.ts";
 import { endSession } from "../session/session-end.ts";
-import styles from "./header.module.css";
+import common from "../styles/common.module.css";
+import styles from "../styles/shell.module.css";
 
 /** The `popoverTarget` of the button that opens the menu. */
 export const MENU_ID = "menu";
@@ -34,20 +35,15 @@ export function Menu() {
         <SelectField
           label="Colours"
           value={theme}
+          options={{ system: "As the system", light: "Light", dark: "Dark" }}
           onChange={({ target }) => setTheme(target.value as typeof theme)}
-        >
-          <option value="system">As the system</option>
-          <option value="light">Light</option>
-          <option value="dark">Dark</option>
-        </SelectField>
+        />
         <SelectField
           label="Times"
           value={times}
+          options={{ relative: "How long ago", exact: "Date and time, too" }}
           onChange={({ target }) => setTimes(target.value as typeof times)}
-        >
-          <option value="relative">How long ago</option>
-          <option value="exact">Date and time, too</option>
-        </SelectField>
+        />
         <SignOutButtons askEverywhere={() => setAsking(true)} />
       </div>
       {/* Beside the menu, which closes when a dialog opens. */}
@@ -79,7 +75,7 @@ function SignOutButtons({ askEverywhere }: { readonly askEverywhere: () => void 
     });
   }
   return (
-    <div className={styles.ways}>
+    <div className={common.row}>
       <button type="button" onClick={leaveHere}>
         Sign out
       </button>

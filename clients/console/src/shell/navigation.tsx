@@ -2,8 +2,8 @@ import { Link, useLocation } from "wouter";
 import { formatCount } from "../format/quantity.ts";
 import { useAmbiguousCount } from "../parts/ambiguous-count.ts";
 import { useSession } from "../session/session.ts";
+import styles from "../styles/shell.module.css";
 import { linksFor } from "./links.ts";
-import styles from "./navigation.module.css";
 
 /** The links to the role's screens, in groups by what a person comes for. */
 export function Navigation() {

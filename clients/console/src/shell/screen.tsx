@@ -1,7 +1,8 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import { useLocation } from "wouter";
 import { useSession } from "../session/session.ts";
-import styles from "./screen.module.css";
+import common from "../styles/common.module.css";
+import styles from "../styles/shell.module.css";
 
 /** The first screen of a visit leaves the focus where the browser puts it: at the top. */
 let shownBefore = false;
@@ -37,14 +38,14 @@ export function Screen({ title, heading: shown = title, answer, lead, actions, c
   }, [location]);
   return (
     <>
-      <div className={styles.head}>
+      <div className={styles.screenHead}>
         <h1 ref={heading} tabIndex={-1}>
           {shown}
         </h1>
-        {actions !== undefined && <div className={styles.actions}>{actions}</div>}
+        {actions !== undefined && <div className={common.row}>{actions}</div>}
       </div>
-      {answer !== undefined && <p className={styles.answer}>{answer}</p>}
-      {lead !== undefined && <p className={styles.lead}>{lead}</p>}
+      {answer !== undefined && <p className={common.answer}>{answer}</p>}
+      {lead !== undefined && <p className={common.quiet}>{lead}</p>}
       {children}
     </>
   );

@@ -1,6 +1,6 @@
 import { type FormEvent, useRef } from "react";
 import { useLocation } from "wouter";
-import styles from "./header.module.css";
+import styles from "../styles/shell.module.css";
 import { useShortcut } from "./use-shortcut.ts";
 
 /** Longer than every key in characters. */

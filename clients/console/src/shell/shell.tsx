@@ -4,13 +4,13 @@ import { Denied, Loading } from "../parts/list-states.tsx";
 import { NoticeProvider } from "../parts/notice.tsx";
 import { ANY_PATH, ROUTES, type ScreenRoute } from "../routes.ts";
 import { useSession } from "../session/session.ts";
+import styles from "../styles/shell.module.css";
 import { Header } from "./header.tsx";
 import { missingRole } from "./links.ts";
 import { Navigation } from "./navigation.tsx";
 import { NotFound } from "./not-found.tsx";
 import { Screen } from "./screen.tsx";
 import { ScreenBoundary } from "./screen-boundary.tsx";
-import styles from "./shell.module.css";
 
 /** The frame around every screen: header, navigation, and the screen of the address. */
 export function Shell() {

@@ -1,6 +1,7 @@
 import { Dialog } from "../parts/dialog.tsx";
 import type { NavigationLink } from "../routes.ts";
-import styles from "./shortcut-dialog.module.css";
+import common from "../styles/common.module.css";
+import styles from "../styles/shell.module.css";
 import type { Shortcut } from "./shortcut-keys.ts";
 
 interface ShortcutDialogProps {
@@ -32,7 +33,7 @@ export function ShortcutDialog({ links, shortcuts, isOn, setOn, close }: Shortcu
           keys
         </label>
       </p>
-      <p className={styles.note}>Everything can also be reached with Tab, Enter and the arrow keys.</p>
+      <p className={common.quiet}>Everything can also be reached with Tab, Enter and the arrow keys.</p>
     </Dialog>
   );
 }

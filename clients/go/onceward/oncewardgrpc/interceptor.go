@@ -189,7 +189,7 @@ func (g *guard) operation(ctx context.Context, request proto.Message, method, se
 	caller := g.Caller(ctx, request)
 	joined, err := onceward.JoinKey(method, caller, key)
 	if err != nil || caller == "" {
-		return onceward.Operation{}, g.unguardable(ctx, errors.New("Caller must return a text that is not empty"))
+		return onceward.Operation{}, g.unguardable(ctx, errors.New("oncewardgrpc: Caller must return a text that is not empty"))
 	}
 	operation := onceward.Operation{
 		Namespace: g.Namespace, Key: joined, Lease: g.Lease, Timeout: g.Timeout, Owner: g.Owner, Wait: g.Wait,

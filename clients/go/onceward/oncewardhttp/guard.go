@@ -12,13 +12,12 @@ package oncewardhttp
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -37,20 +36,22 @@ type Options struct {
 	// Returns the caller, as the API authenticated it: an account's id, never a secret. Each caller has its own keys; otherwise one
 	// caller could get another's response. If all callers may see everything, return a constant. Must not be empty.
 	Caller func(*http.Request) string
-	// The methods that are guarded; requests with others pass. Default: POST and PATCH.
+	// The protocol that clients expect. A change of it begins new operations. Default: ProfileOnceward.
+	Profile Profile
+	// The methods that are guarded; requests with others pass. Default: POST and PATCH, or the profile's.
 	Methods []string
-	// Whether a request without a key passes, unguarded. Default: it is answered with 400.
-	KeyOptional bool
+	// What happens to a request without a key. Default: as the profile says.
+	MissingKey MissingKey
 	// How long a request waits for another one with its key before it is answered with 409. Default: not at all.
 	Wait time.Duration
 	// Returns the request's identity, as onceward.Fingerprint takes it: the same key with another one is answered with 422.
-	// Default: method, path, query and body.
+	// Default: method, path, query and body; for ACP, the body's JSON value.
 	Fingerprint func(r *http.Request, body []byte) any
 	// The largest body of a guarded request, which is read whole for the fingerprint; a larger one is answered with 413. Default:
 	// 1 MiB.
 	MaxBodyBytes int64
 	// Returns whether a response with this status is the operation's outcome, to be replayed; otherwise the claim is released, and
-	// the next attempt runs. Default: below 500, but for 401, 408, 425 and 429.
+	// the next attempt runs. Default: below 500, but for 401, 408, 425 and 429. ACP never stores a 5xx.
 	Stores func(status int) bool
 	// Headers to replay beside those that describe the body, Location, Link, ETag, Last-Modified, Cache-Control and Vary.
 	ReplayHeaders []string
@@ -60,7 +61,9 @@ type Options struct {
 	// A client that disconnects does not end the handler's context, since its response is stored for the repeat. So long after
 	// the disconnect the context ends all the same. Default: 15 min.
 	AbandonAfter time.Duration
-	// Writes a refusal in the API's own format. Default: application/problem+json.
+	// The URL of the API's page about keys, to which refusals link, as the draft asks. Default: no link.
+	Documentation string
+	// Writes a refusal in the API's own format. Default: application/problem+json, or the profile's.
 	WriteProblem func(w http.ResponseWriter, r *http.Request, problem Problem)
 	// Gets errors that concern the API's owner, such as a bad credential; the request is answered with 500. Default:
 	// slog.Default().
@@ -82,7 +85,8 @@ const (
 //
 //   - The first request runs the handler. Its response is stored before it is sent; every later request with the key gets its
 //     status, body and the headers that describe it, marked "Idempotency-Replayed: true".
-//   - The key counts per caller, method and route. The route is the pattern of http.ServeMux, or else the path.
+//   - The key counts per caller, method and route, unless the profile says otherwise. The route is the pattern of http.ServeMux, or
+//     else the path.
 //   - A response larger than the namespace's max_result_bytes is sent, and repeats are answered with 410. From 1 MiB on, it is
 //     streamed; a smaller one is sent once it is whole, so this does not suit event streams. Compress outside the guard.
 //   - If the service is unreachable, nothing runs: 503 with Retry-After.
@@ -110,14 +114,18 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	headers := r.Header.Values(keyHeader)
 	if len(headers) == 0 {
-		if g.policy.KeyOptional {
+		if g.policy.MissingKey == MissingKeyPasses {
 			g.next.ServeHTTP(w, r)
 		} else {
 			g.refuse(w, r, problemFor(KeyMissing, 0))
 		}
 		return
 	}
-	key, valid := onceward.ParseIdempotencyKey(strings.Join(headers, ","))
+	header := strings.Join(headers, ",")
+	if g.policy.wire.echoes {
+		w.Header().Set(keyHeader, header)
+	}
+	key, valid := g.policy.wire.parseKey(header)
 	if !valid {
 		g.refuse(w, r, problemFor(KeyMalformed, 0))
 		return
@@ -150,7 +158,7 @@ func (g *guard) operation(w http.ResponseWriter, r *http.Request, key string) (o
 		return onceward.Operation{}, &problem, nil
 	}
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
-	joined, err := onceward.JoinKey(r.Method, routeOf(r), caller, key)
+	joined, err := onceward.JoinKey(append(g.policy.wire.endpointOf(r), caller, key)...)
 	if err != nil {
 		problem := problemFor(RequestUnreadable, 0)
 		return onceward.Operation{}, &problem, nil
@@ -175,19 +183,6 @@ func routeOf(r *http.Request) string {
 		return pattern[slash:]
 	}
 	return r.URL.EscapedPath()
-}
-
-// defaultFingerprint is that of the other languages' guards for a body of bytes.
-func defaultFingerprint(r *http.Request, body []byte) any {
-	query := ""
-	if r.URL.RawQuery != "" {
-		query = "?" + r.URL.RawQuery
-	}
-	digest := sha256.Sum256(body)
-	return map[string]any{
-		"method": r.Method, "path": r.URL.EscapedPath(), "query": query,
-		"body": base64.RawURLEncoding.EncodeToString(digest[:]),
-	}
 }
 
 // ran is how a run ended: after its handler, or without it.
@@ -272,6 +267,12 @@ func (g *guard) answer(w http.ResponseWriter, r *http.Request, outcome ran) {
 }
 
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, problem Problem) {
+	if status, has := g.policy.wire.statuses[problem.Type]; has {
+		problem.Status = status
+	}
+	if g.policy.Documentation != "" {
+		w.Header().Set("Link", fmt.Sprintf("<%s>; rel=\"describedby\"", g.policy.Documentation))
+	}
 	if problem.RetryAfter > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(int(problem.RetryAfter/time.Second)))
 	}
@@ -287,18 +288,23 @@ func (g *guard) fail(w http.ResponseWriter, r *http.Request, err error) {
 // policy is Options with every field set.
 type policy struct {
 	Options
+	wire      wire
 	operation onceward.Operation
 	methods   map[string]bool
 	replayed  map[string]bool
 }
 
 func policyOf(options Options) (*policy, error) {
-	made := &policy{Options: options, methods: map[string]bool{}, replayed: map[string]bool{}}
+	wire, known := profiles[orElse(options.Profile, ProfileOnceward)]
+	if !known {
+		return nil, refused("Profile", fmt.Sprintf("must be one of the profiles, is %q", options.Profile))
+	}
+	made := &policy{Options: options, wire: wire, methods: map[string]bool{}, replayed: map[string]bool{}}
 	if options.Caller == nil {
 		return nil, refused("Caller", "must be set")
 	}
 	if options.Methods == nil {
-		made.Methods = []string{http.MethodPost, http.MethodPatch}
+		made.Methods = wire.methods
 	}
 	if len(made.Methods) == 0 {
 		return nil, refused("Methods", "must name a method; without one, nothing is guarded")
@@ -316,14 +322,21 @@ func policyOf(options Options) (*policy, error) {
 		}
 		made.replayed[name] = true
 	}
+	if options.Documentation != "" && !link.MatchString(options.Documentation) {
+		return nil, refused("Documentation", "must be an absolute URL of http or https")
+	}
+	made.MissingKey = orElse(made.MissingKey, wire.missingKey)
 	if made.Fingerprint == nil {
-		made.Fingerprint = defaultFingerprint
+		made.Fingerprint = wire.identityOf
 	}
 	if made.Stores == nil {
 		made.Stores = isOutcome
 	}
+	if stores := made.Stores; wire.dropsServerErrors {
+		made.Stores = func(status int) bool { return status < http.StatusInternalServerError && stores(status) }
+	}
 	if made.WriteProblem == nil {
-		made.WriteProblem = writeProblem
+		made.WriteProblem = wire.writeProblem
 	}
 	if made.Logger == nil {
 		made.Logger = slog.Default()
@@ -343,6 +356,9 @@ func policyOf(options Options) (*policy, error) {
 	}
 	return made, nil
 }
+
+// The URL is a part of a header's value: it must not end the link.
+var link = regexp.MustCompile(`^https?://[\x21-\x3b\x3d\x3f-\x7e]+$`)
 
 func orElse[T comparable](value, otherwise T) T {
 	var unset T

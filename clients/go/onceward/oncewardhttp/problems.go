@@ -1,7 +1,6 @@
 package oncewardhttp
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
@@ -142,19 +141,4 @@ func kindOf(err error, failed *onceward.Error) (ProblemType, bool) {
 	default:
 		return "", false
 	}
-}
-
-func writeProblem(w http.ResponseWriter, _ *http.Request, problem Problem) {
-	body, err := json.Marshal(struct {
-		Type   ProblemType `json:"type"`
-		Title  string      `json:"title"`
-		Status int         `json:"status"`
-		Detail string      `json:"detail"`
-	}{problem.Type, problem.Title, problem.Status, problem.Detail})
-	if err != nil {
-		panic(err) // Texts always have a JSON form.
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(problem.Status)
-	_, _ = w.Write(body) // The client may have left.
 }

@@ -101,7 +101,9 @@ func (r *response) replay(w http.ResponseWriter, policy *policy) {
 			w.Header().Set(name, value)
 		}
 	}
-	w.Header().Set(replayedHeader, "true")
+	if policy.wire.replayed != "" {
+		w.Header().Set(policy.wire.replayed, "true")
+	}
 	w.WriteHeader(r.status)
 	_, _ = w.Write(r.body) // The client may have left.
 }

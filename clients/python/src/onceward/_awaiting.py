@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import grpc
@@ -12,15 +12,28 @@ import grpc.aio
 from ._connection import (
     CHANNEL_OPTIONS,
     Credential,
+    Metadata,
     Target,
     closed_error,
     metadata_of,
     path_of,
     response_class,
+    unsent,
 )
 from ._errors import OncewardError
 from ._flow import Call, Flow, Settle, Sleep
-from ._mapping import error_from_call
+from ._gather import (
+    MAX_ALONE_AT_ONCE,
+    Gatherer,
+    Queued,
+    batch_of,
+    is_gathered,
+    queued,
+    settle_all,
+    settle_items,
+)
+from ._mapping import error_from_call, is_about_content
+from .v1.idempotency_pb2 import BatchResponse
 
 T = TypeVar("T")
 
@@ -36,6 +49,12 @@ class Calls:
         self._methods: dict[str, Any] = {}
         self._closing = asyncio.Event()
         self._disconnected = False
+        #: Each wakes a task that waits for an answer.
+        self._wakes: set[asyncio.Future[None]] = set()
+        self._gatherer = Gatherer()
+        self._flushing = False
+        #: An event loop keeps no task alive by itself.
+        self._sending: set[asyncio.Future[None]] = set()
 
     @property
     def is_closing(self) -> bool:
@@ -57,6 +76,9 @@ class Calls:
     def end_waits(self) -> None:
         """Ends the flows of ``drive_until_closing`` with CLOSED."""
         self._closing.set()
+        for wake in self._wakes:
+            if not wake.done():
+                wake.set_result(None)
 
     async def disconnect(self) -> None:
         """Refuses every further call, and closes the connection."""
@@ -66,18 +88,19 @@ class Calls:
 
     async def call(self, call: Call) -> Any:
         """Makes a call. Returns its response. :raises OncewardError:"""
-        answer = self._start(call)
-        return await _answer_of(call, answer, [answer])
+        answer, rpc = self._start(call)
+        return await _answer_of(call, answer, rpc, asyncio.get_running_loop().create_future())
 
     async def _call_until_closing(self, call: Call) -> Any:
         if self.is_closing:
             raise closed_error()
-        answer = self._start(call)
-        closing = asyncio.ensure_future(self._closing.wait())
+        answer, rpc = self._start(call)
+        wake: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._wakes.add(wake)
         try:
-            return await _answer_of(call, answer, [answer, closing])
+            return await _answer_of(call, answer, rpc, wake)
         finally:
-            closing.cancel()
+            self._wakes.discard(wake)
 
     async def _sleep_until_closing(self, delay_s: float) -> None:
         try:
@@ -86,13 +109,74 @@ class Calls:
             return
         raise closed_error()
 
-    def _start(self, call: Call) -> asyncio.Task[Any]:
+    def _start(self, call: Call) -> tuple[asyncio.Future[Any], asyncio.Task[Any] | None]:
+        """Begins a call.
+
+        Returns its answer, which is its response or its error, and its RPC; None for a call that is gathered
+        with others.
+        """
         if self._disconnected:
             raise closed_error()
-        method = self._method(call.method)
         metadata = metadata_of(self._credential)
-        answer = method(call.request, timeout=call.timeout_ms / 1000, metadata=metadata)
-        return asyncio.ensure_future(_outcome_of(answer))
+        if not is_gathered(call):
+            rpc = asyncio.ensure_future(self._send(call, metadata))
+            return rpc, rpc
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+        self._gatherer.add(queued(call, metadata, answer.set_result))
+        if not self._flushing:
+            self._flushing = True
+            # Calls of tasks that are ready now join the batch.
+            loop.call_soon(self._flush)
+        return answer, None
+
+    def _flush(self) -> None:
+        self._flushing = False
+        while batch := self._gatherer.take():
+            sending = asyncio.ensure_future(self._send_batch(batch))
+            self._sending.add(sending)
+            sending.add_done_callback(self._sending.discard)
+
+    async def _send_batch(self, batch: list[Queued]) -> None:
+        # The newest of its calls has the newest credential.
+        call = batch[0].call if len(batch) == 1 else batch_of(batch)
+        outcome = await self._send(call, batch[-1].metadata)
+        if len(batch) == 1:
+            batch[0].settle(outcome)
+        elif isinstance(outcome, BatchResponse):
+            await self._send_each(settle_items(batch, outcome))
+        elif is_about_content(outcome):
+            await self._send_each(batch)
+        else:
+            settle_all(batch, outcome)
+        self._gatherer.end(batch)
+        self._flush()
+
+    async def _send_each(self, calls: Sequence[Queued]) -> None:
+        """Makes each call alone, a few at a time."""
+        # The workers share the iterator: each takes the next call.
+        left = iter(calls)
+
+        async def work() -> None:
+            for each in left:
+                each.settle(await self._send(each.call, each.metadata))
+
+        await asyncio.gather(*(work() for _ in calls[:MAX_ALONE_AT_ONCE]))
+
+    async def _send(self, call: Call, metadata: Metadata) -> Any:
+        """Makes a call alone. Returns its response, or its error."""
+        if self._disconnected:
+            return closed_error()
+        try:
+            return await self._method(call.method)(
+                call.request, timeout=call.timeout_ms / 1000, metadata=metadata
+            )
+        except asyncio.CancelledError:
+            return OncewardError("NO_ANSWER", "The call was cancelled.", code=1)
+        except grpc.RpcError as error:
+            return error_from_call(error)
+        except Exception as error:
+            return unsent(error)
 
     def _method(self, name: str) -> Any:
         if self._channel is None:
@@ -115,36 +199,33 @@ class Calls:
         return grpc.aio.secure_channel(authority, tls, options=CHANNEL_OPTIONS)
 
 
-async def _answer_of(call: Call, answer: asyncio.Task[Any], ends: list[asyncio.Future[Any]]) -> Any:
-    """Waits for one of the ends.
+async def _answer_of(
+    call: Call, answer: asyncio.Future[Any], rpc: asyncio.Task[Any] | None, wake: asyncio.Future[None]
+) -> Any:
+    """Waits for the answer, or until ``wake`` is done.
 
     Returns the answer; a call that is not answered then is noted, and continues.
     """
+
+    def answered(_: object) -> None:
+        if not wake.done():
+            wake.set_result(None)
+
+    answer.add_done_callback(answered)
     try:
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        await wake
     finally:
         if not answer.done():
             call.abandoned.append(answer)
             # A call that waits for another holder would last; any other is answered soon, and may be granted.
-            if call.method == "Claim" and call.request.HasField("wait"):
-                answer.cancel()
+            if rpc is not None:
+                rpc.cancel()
     if not answer.done():
         raise closed_error()
     outcome = answer.result()
     if isinstance(outcome, OncewardError):
         raise outcome
     return outcome
-
-
-async def _outcome_of(answer: Any) -> Any:
-    """Waits for a call. Returns its response, or its error."""
-    try:
-        return await answer
-    except asyncio.CancelledError:
-        answer.cancel()
-        return OncewardError("NO_ANSWER", "The call was cancelled.", code=1)
-    except grpc.RpcError as error:
-        return error_from_call(error)
 
 
 async def _drive(

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import grpc
 
-from ._connection import Credential, closed_error, metadata_of, path_of, response_class
+from ._connection import Credential, Metadata, closed_error, metadata_of, path_of, response_class, unsent
 from ._errors import OncewardError
 from ._finish import Held
-from ._flow import ATTEMPT_TIMEOUT_MS, Call, Flow, Settle, Sleep
-from ._mapping import error_from_call
-from .v1.idempotency_pb2 import ExtendLeaseResponse
+from ._flow import Call, Flow, Settle, Sleep
+from ._gather import (
+    MAX_ALONE_AT_ONCE,
+    Gatherer,
+    Queued,
+    batch_of,
+    is_gathered,
+    queued,
+    settle_all,
+    settle_items,
+)
+from ._mapping import error_from_call, is_about_content
+from .v1.idempotency_pb2 import BatchResponse, ExtendLeaseResponse
 
 T = TypeVar("T")
 
@@ -31,6 +42,7 @@ class Calls:
         #: Each wakes a thread that waits for an answer.
         self._wakes: set[threading.Event] = set()
         self._methods: dict[str, Any] = {}
+        self._gatherer = Gatherer()
 
     @property
     def is_closing(self) -> bool:
@@ -66,19 +78,17 @@ class Calls:
     ) -> None:
         """Prolongs a lease, without a wait for the answer."""
         try:
-            call = held.heartbeat()
-            future = self._start(call, ATTEMPT_TIMEOUT_MS)
+            self._start(held.heartbeat(), answered)
         except OncewardError as error:
             answered(error)
-            return
-        future.add_done_callback(lambda done: answered(_outcome_of(done)))
 
     def _call(self, call: Call) -> Any:
-        future = self._start(call, call.timeout_ms)
+        answer = _Answer(threading.Event())
+        self._start(call, answer.settle)
         try:
-            return _result_of(future)
+            return answer.result()
         except (KeyboardInterrupt, SystemExit):
-            call.abandoned.append(future)
+            call.abandoned.append(answer)
             raise
 
     def _call_until_closing(self, call: Call) -> Any:
@@ -87,32 +97,91 @@ class Calls:
             if self.is_closing:
                 raise closed_error()
             self._wakes.add(wake)
+        answer = _Answer(wake)
         try:
-            future = self._start(call, call.timeout_ms)
-            future.add_done_callback(lambda _: wake.set())
+            rpc = self._start(call, answer.settle)
             try:
                 wake.wait()
             finally:
-                if not future.done():
-                    self._abandon(call, future)
+                if not answer.done:
+                    call.abandoned.append(answer)
+                    # A call that waits for another holder would last; any other is answered soon, and may be
+                    # granted.
+                    if rpc is not None:
+                        rpc.cancel()
         finally:
             with self._lock:
                 self._wakes.discard(wake)
-        if not future.done():
+        if not answer.done:
             raise closed_error()
-        return _result_of(future)
-
-    def _abandon(self, call: Call, future: Any) -> None:
-        call.abandoned.append(future)
-        # A call that waits for another holder would last; any other is answered soon, and may be granted.
-        if call.method == "Claim" and call.request.HasField("wait"):
-            future.cancel()
+        return answer.result()
 
     def _sleep_until_closing(self, delay_s: float) -> None:
         if self._closing.wait(delay_s):
             raise closed_error()
 
-    def _start(self, call: Call, timeout_ms: float) -> Any:
+    def _start(self, call: Call, settle: Callable[[Any], None]) -> Any:
+        """Begins a call. ``settle`` gets its response or error, from any thread.
+
+        Returns its RPC; None for a call that is gathered with others.
+        """
+        metadata = metadata_of(self._credential)
+        if not is_gathered(call):
+            return self._send(call, metadata, settle)
+        if self._disconnected:
+            raise closed_error()
+        self._gatherer.add(queued(call, metadata, settle))
+        self._flush()
+        return None
+
+    def _flush(self) -> None:
+        while batch := self._gatherer.take():
+            self._send_batch(batch)
+
+    def _send_batch(self, batch: list[Queued]) -> None:
+        def answered(outcome: Any) -> None:
+            if len(batch) == 1:
+                batch[0].settle(outcome)
+            elif isinstance(outcome, BatchResponse):
+                self._send_each(iter(settle_items(batch, outcome)))
+            elif is_about_content(outcome):
+                self._send_each(iter(batch))
+            else:
+                settle_all(batch, outcome)
+            self._gatherer.end(batch)
+            self._flush()
+
+        # The newest of its calls has the newest credential.
+        call = batch[0].call if len(batch) == 1 else batch_of(batch)
+        try:
+            self._send(call, batch[-1].metadata, answered)
+        except OncewardError as error:
+            answered(error)
+
+    def _send_each(self, calls: Iterator[Queued]) -> None:
+        """Makes each call alone, a few at a time."""
+        lock = threading.Lock()
+
+        def send_next() -> None:
+            while True:
+                with lock:
+                    each = next(calls, None)
+                if each is None:
+                    return
+                try:
+                    self._send(each.call, each.metadata, functools.partial(answered, each))
+                    return
+                except OncewardError as error:
+                    each.settle(error)
+
+        def answered(each: Queued, outcome: Any) -> None:
+            each.settle(outcome)
+            send_next()
+
+        for _ in range(MAX_ALONE_AT_ONCE):
+            send_next()
+
+    def _send(self, call: Call, metadata: Metadata, settle: Callable[[Any], object]) -> Any:
         if self._disconnected:
             raise closed_error()
         method = self._methods.get(call.method)
@@ -123,7 +192,48 @@ class Calls:
                 response_deserializer=response_class(call.method).FromString,  # type: ignore[attr-defined]
             )
             self._methods[call.method] = method
-        return method.future(call.request, timeout=timeout_ms / 1000, metadata=metadata_of(self._credential))
+        try:
+            rpc = method.future(call.request, timeout=call.timeout_ms / 1000, metadata=metadata)
+        except Exception as error:
+            raise unsent(error) from error
+
+        def answered(done: Any) -> None:
+            settle(_outcome_of(done))
+
+        rpc.add_done_callback(answered)
+        return rpc
+
+
+class _Answer:
+    """The answer to a call, which may not have come yet."""
+
+    def __init__(self, wake: threading.Event) -> None:
+        self._wake = wake
+        self._settled = threading.Event()
+        self._outcome: Any = None
+
+    @property
+    def done(self) -> bool:
+        """Whether it has come."""
+        return self._settled.is_set()
+
+    def settle(self, outcome: Any) -> None:
+        """Notes a response or an error."""
+        self._outcome = outcome
+        self._settled.set()
+        self._wake.set()
+
+    def outcome(self) -> Any:
+        """Waits for it. Returns the response, or the error."""
+        self._settled.wait()
+        return self._outcome
+
+    def result(self) -> Any:
+        """Waits for it. Returns the response. :raises OncewardError:"""
+        outcome = self.outcome()
+        if isinstance(outcome, OncewardError):
+            raise outcome
+        return outcome
 
 
 def _drive(flow: Flow[T], call: Callable[[Call], Any], sleep: Callable[[float], None]) -> T:
@@ -146,26 +256,18 @@ def _perform(step: Call | Sleep | Settle, call: Callable[[Call], Any], sleep: Ca
         return call(step)
     if isinstance(step, Sleep):
         return sleep(step.delay_ms / 1000)
-    return [_outcome_of(future) for future in step.calls]
+    return [answer.outcome() for answer in step.calls]
 
 
 def _sleep(delay_s: float) -> None:
     time.sleep(delay_s)
 
 
-def _result_of(future: Any) -> Any:
-    """Waits for a call. Returns its response. :raises OncewardError:"""
+def _outcome_of(done: Any) -> Any:
+    """Returns the response of an RPC that is done, or its error."""
     try:
-        return future.result()
+        return done.result()
     except grpc.FutureCancelledError:
-        raise OncewardError("NO_ANSWER", "The call was cancelled.", code=1) from None
+        return OncewardError("NO_ANSWER", "The call was cancelled.", code=1)
     except grpc.RpcError as error:
-        raise error_from_call(error) from error
-
-
-def _outcome_of(future: Any) -> Any:
-    """Waits for a call. Returns its response, or its error."""
-    try:
-        return _result_of(future)
-    except OncewardError as error:
-        return error
+        return error_from_call(error)

@@ -7,6 +7,8 @@ import socket
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
+import grpc
+
 from ._catalogue import InvalidRequestError
 from ._errors import OncewardError
 from ._limits import MAX_OWNER_BYTES
@@ -21,6 +23,7 @@ CHANNEL_OPTIONS = (
 )
 
 Credential = Callable[[], str]
+Metadata = tuple[tuple[str, str], ...]
 
 
 class Target:
@@ -50,7 +53,7 @@ def credential_of(api_key: str | None, token: Credential | None) -> Credential:
     raise InvalidRequestError("api_key or token must be set, and not both")
 
 
-def metadata_of(credential: Credential) -> tuple[tuple[str, str], ...]:
+def metadata_of(credential: Credential) -> Metadata:
     """Returns a call's metadata. :raises OncewardError: TOKEN_UNAVAILABLE."""
     try:
         secret = credential()
@@ -78,3 +81,9 @@ def default_owner() -> str:
 def closed_error() -> OncewardError:
     """Returns the error of a call that a closed client does not make."""
     return OncewardError("CLOSED", "The client is closed.")
+
+
+def unsent(error: Exception) -> OncewardError:
+    """Returns the error of a call that gRPC could not send, such as one whose credential has a line break."""
+    code = grpc.StatusCode.UNKNOWN.value[0]
+    return OncewardError("NO_ANSWER", f"The call can't be sent: {error}", code=code)

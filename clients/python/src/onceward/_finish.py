@@ -137,6 +137,10 @@ class Held:
         }
 
 
+class ClaimAbandoned(BaseException):
+    """Ends a claim without an outcome: its effect may have happened, and its lease expires."""
+
+
 def finish(held: Held, effect: Effect) -> Flow[RunResult[Any]]:
     """Ends a claim by the outcome of its function: completes it, or releases it and raises the function's
     error.
@@ -144,6 +148,8 @@ def finish(held: Held, effect: Effect) -> Flow[RunResult[Any]]:
     error = effect.error
     if error is None:
         return (yield from held.complete(effect))
+    if isinstance(error, ClaimAbandoned):
+        raise error
     terminal = _terminal_error_of(error, held.operation)
     if terminal is None:
         yield from held.release(error)

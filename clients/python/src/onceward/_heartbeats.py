@@ -28,6 +28,8 @@ class Heartbeats:
         self._changed = threading.Condition()
         self._held: dict[Held, Lease] = {}
         self._thread: threading.Thread | None = None
+        #: When the thread, which waits, looks again.
+        self._looks_at_ms = 0.0
 
     def add(self, held: Held, lease: Lease) -> None:
         """Begins to prolong the lease of a claim."""
@@ -36,7 +38,9 @@ class Heartbeats:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._beat, name="onceward-heartbeats", daemon=True)
                 self._thread.start()
-            self._changed.notify()
+            # Most leases need no heartbeat before the thread looks again: their runs end without waking it.
+            if lease.next_at_ms() < self._looks_at_ms:
+                self._changed.notify()
 
     def remove(self, held: Held) -> None:
         """Ends the heartbeats of a claim."""
@@ -55,7 +59,8 @@ class Heartbeats:
             with self._changed:
                 if not self._held:
                     # A thread that has nothing to do ends; the next claim starts another one.
-                    if not self._changed.wait(_MAX_LOOK_INTERVAL_MS / 1000) and not self._held:
+                    self._wait(_MAX_LOOK_INTERVAL_MS)
+                    if not self._held:
                         self._thread = None
                         return
                 due = [(held, lease) for held, lease in self._held.items() if lease.due()]
@@ -65,7 +70,11 @@ class Heartbeats:
                 next_at_ms = min((lease.next_at_ms() for lease in self._held.values()), default=math.inf)
                 delay_ms = min(_MAX_LOOK_INTERVAL_MS, max(0.0, next_at_ms - lease_now_ms()))
                 if self._held and delay_ms > 0:
-                    self._changed.wait(delay_ms / 1000)
+                    self._wait(delay_ms)
+
+    def _wait(self, delay_ms: float) -> None:
+        self._looks_at_ms = lease_now_ms() + delay_ms
+        self._changed.wait(delay_ms / 1000)
 
     def _heartbeat(self, held: Held, lease: Lease) -> None:
         sent_at_ms = lease_now_ms()

@@ -15,3 +15,6 @@ MIN_LEASE_MS = 1000
 MAX_LEASE_MS = 24 * 3_600_000
 #: The longest wait of one Claim; a longer wait takes several calls.
 MAX_WAIT_MS = 60_000
+MAX_BATCH_ITEMS = 1000
+#: Of a request, as the service takes it.
+MAX_MESSAGE_BYTES = 4 * 1024 * 1024

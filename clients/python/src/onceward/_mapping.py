@@ -10,8 +10,10 @@ from google.rpc import error_details_pb2, status_pb2
 from ._catalogue import error_of
 from ._errors import OncewardError, Violation
 from .v1.errors_pb2 import ErrorReason
+from .v1.idempotency_pb2 import BatchItemError
 
-_CANCELLED, _DEADLINE_EXCEEDED, _ABORTED, _UNAVAILABLE = 1, 4, 10, 14
+_CANCELLED, _UNKNOWN, _INVALID_ARGUMENT, _DEADLINE_EXCEEDED = 1, 2, 3, 4
+_RESOURCE_EXHAUSTED, _ABORTED, _INTERNAL, _UNAVAILABLE = 8, 10, 13, 14
 _PREFIX = "ERROR_REASON_"
 _CATALOGUE = frozenset(name.removeprefix(_PREFIX) for name in ErrorReason.keys())
 _UNKNOWN_EFFECT = frozenset(
@@ -59,6 +61,30 @@ def _from_details(status: bytes, code: int, message: str) -> OncewardError | Non
         retry_delay_ms=retry.retry_delay.ToNanoseconds() / 1e6 if has_delay else None,
         request_id=request.request_id or None,
     )
+
+
+def error_from_item(item: BatchItemError) -> OncewardError:
+    """Returns the error of an item of a batch: the one that the call would have failed with alone."""
+    known = item.reason in ErrorReason.values()
+    return error_of(
+        ErrorReason.Name(item.reason).removeprefix(_PREFIX) if known else f"REASON_{item.reason}",
+        item.message,
+        code=item.code,
+        metadata=dict(item.metadata),
+        violations=[Violation(each.field, each.description) for each in item.field_violations],
+        retry_delay_ms=item.retry_delay.ToNanoseconds() / 1e6 if item.HasField("retry_delay") else None,
+        request_id=item.request_id or None,
+    )
+
+
+def is_about_content(error: OncewardError) -> bool:
+    """Returns whether a whole batch may have failed because of the content of one item.
+
+    The items are then sent one by one, so that only the invalid one fails.
+    """
+    if is_retryable(error) or error.reason not in ("NO_ANSWER", "INVALID_REQUEST"):
+        return False
+    return error.code in (_INVALID_ARGUMENT, _INTERNAL, _UNKNOWN, _RESOURCE_EXHAUSTED)
 
 
 def is_retryable(error: OncewardError) -> bool:

@@ -46,8 +46,9 @@ def once(
     - A repeat returns the stored value, which must be JSON.
     - An error of the function releases the claim, so that a retry runs. A TerminalError is stored: give the
       actor ``throws=TerminalError``, because each retry would only raise it again.
-    - While another worker runs the operation, the message is retried later, and no worker waits. Each such
-      retry counts as one of the actor's ``max_retries``.
+    - While another worker runs the operation, the message is retried later, without an end, and no worker
+      waits. Such a retry does not count against the actor's ``max_retries`` if the broker has the middleware
+      ``CurrentMessage``.
 
     :param onceward: a function that returns a client, called once in each process: workers fork.
     :param key: returns the operation's key for the function's arguments. Default: the id of the message,
@@ -72,6 +73,7 @@ def once(
                 return client().run(namespace, name, lambda _: fn(*args, **kwargs), **merged)
             except InProgressError as error:
                 delay_ms = max(1000, math.ceil(error.retry_delay_ms or 0))
+                _leave_retry_uncounted()
                 raise Retry(str(error), delay=delay_ms) from error
 
         return guarded
@@ -84,3 +86,10 @@ def _message_id() -> str:
     if message is None:
         raise RuntimeError("give `key`, or add the middleware CurrentMessage to the broker")
     return str(message.message_id)
+
+
+def _leave_retry_uncounted() -> None:
+    """Takes back the count that the middleware ``Retries`` adds next, and compares with ``max_retries``."""
+    message = CurrentMessage.get_current_message()
+    if message is not None:
+        message.options["retries"] = message.options.get("retries", 0) - 1

@@ -1,5 +1,6 @@
 """Dramatiq actors, with a real worker on Redis."""
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -62,5 +63,29 @@ def test_actors_run_once_for_a_key(broker: Any) -> None:
             worker.join()
             assert effects[3:] == ["order-2 in attempt 1"]
             assert testing.counts.replayed == 2
+        finally:
+            worker.stop()
+
+
+def test_a_retry_while_another_worker_runs_the_operation_is_none_of_the_actor_s(broker: Any) -> None:
+    with TestingOnceward() as testing:
+
+        @dramatiq.actor(broker=broker, max_retries=0, store_results=True)
+        @once(lambda: testing.onceward, "charges", key=lambda order_id: order_id)
+        def charge(order_id: str) -> str:
+            raise AssertionError("the operation was done by another holder")
+
+        worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=1)
+        worker.start()
+        try:
+            with testing.onceward.claim("charges", "order-1") as scope:
+                message = charge.send("order-1")
+                # Two more deliveries, of an actor that allows no retry.
+                deadline_s = time.monotonic() + _TIMEOUT_MS / 1000
+                while testing.counts.in_progress < 3:
+                    assert time.monotonic() < deadline_s, "the message was not retried"
+                    time.sleep(0.01)
+                scope.complete("ch_1")
+            assert message.get_result(block=True, timeout=_TIMEOUT_MS) == "ch_1"
         finally:
             worker.stop()

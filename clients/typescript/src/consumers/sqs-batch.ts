@@ -1,7 +1,7 @@
 import { OncewardError } from "../errors/errors.ts";
-import { checkWholeNumber } from "../errors/violations.ts";
 import type { Claim } from "../run/claim.ts";
 import { sleep } from "../run/retry.ts";
+import { type ConcurrencyOptions, concurrencyOf } from "./concurrency.ts";
 import { createConclude, type DeadLetterOptions } from "./dead-letter.ts";
 import type { Delivery } from "./delivery.ts";
 import { createEffectHandler } from "./handle.ts";
@@ -44,13 +44,8 @@ export interface SqsBatchResponse {
  */
 export interface SqsBatchOptions<Message>
   extends Omit<ConsumerOptions<Message>, "maxRedeliverAfterMs">,
-    DeadLetterOptions<Message, "skip" | "broker"> {
-  /** The most messages of one batch that are handled at the same time, 1-1,000. Default: 10. */
-  readonly concurrency?: number | undefined;
-}
-
-const DEFAULT_CONCURRENCY = 10;
-const MAX_CONCURRENCY = 1000;
+    ConcurrencyOptions,
+    DeadLetterOptions<Message, "skip" | "broker"> {}
 
 /**
  * Returns a Lambda handler of an SQS event source mapping: each message's operation happens once, and the answer names
@@ -92,8 +87,7 @@ export function sqsBatchOnce<Message extends SqsRecord>(
   options: SqsBatchOptions<Message>,
   fn: (message: Message, claim: Claim) => unknown,
 ): (event: SqsEvent<Message>, context: LambdaContext) => Promise<SqsBatchResponse> {
-  const { concurrency = DEFAULT_CONCURRENCY } = options;
-  checkWholeNumber("concurrency", concurrency, 1, MAX_CONCURRENCY);
+  const concurrency = concurrencyOf(options);
   const handle = createEffectHandler(
     onceward,
     withMessageTime(options, ({ attributes }: Message) => Number(attributes.SentTimestamp)),

@@ -117,7 +117,12 @@ class NotStored extends Error {
   }
 }
 
-/** Returns the guard that all HTTP adapters use. @throws InvalidRequestError for an invalid option. */
+/**
+ * Returns the guard that all HTTP adapters use, for an adapter of another framework, which describes the request to the guard,
+ * calls the handler when the guard does, and sends the answer.
+ *
+ * @throws InvalidRequestError for an invalid option.
+ */
 export function createGuard<Native extends object>(
   onceward: Runner,
   options: HttpOptions<Native>,

@@ -96,6 +96,7 @@ describe("a call", () => {
     expect((await lookUp({ timeoutMs: 1234.5, headers: { "X-Request-Id": "r-1" } })).record?.owner).toBe(
       OWNER,
     );
+    expect(requests[0]?.headers["user-agent"]).toMatch(/^onceward-typescript\/\d+\.\d+\.\d+/);
     expect(requests[0]?.headers).toMatchObject({
       ":method": "POST",
       ":path": "/onceward.v1.IdempotencyService/Lookup",

@@ -9,7 +9,7 @@ import { addTotals, type TotalsChange } from "../store/tenants/tenant-totals.ts"
  * plus the changes of this replica since. Unknown changes (of other replicas in the last seconds, of
  * checkpoints, of ended records that are claimed again) are included from the next count on.
  */
-export interface StorageTotals {
+export interface StorageTotals extends Repeating {
   /** Adds a change, which may be negative. */
   add(change: TotalsChange): void;
   /** Returns a tenant's totals. */
@@ -18,9 +18,6 @@ export interface StorageTotals {
   reserve(tenantId: number, records: number): void;
   /** Returns the number of records that room is reserved for. */
   reservedOf(tenantId: number): number;
-  start(): void;
-  /** Stops the periodic flush and stores the remaining changes. */
-  stop(): Promise<void>;
 }
 
 interface Tally {
@@ -98,8 +95,8 @@ export function createStorageTotals({
     return tally;
   }
 
-  const flushes: Repeating = createRepeating({ intervalMs: FLUSH_INTERVAL_MS, work: flush, onFailed });
   return {
+    ...createRepeating({ intervalMs: FLUSH_INTERVAL_MS, work: flush, turnsAtStop: 1, onFailed }),
     add({ tenantId, records, storedBytes }) {
       const tally = tallyOf(tenantId);
       tally.records += records;
@@ -121,11 +118,5 @@ export function createStorageTotals({
     },
 
     reservedOf: (tenantId) => tallies.get(tenantId)?.reserved ?? 0,
-
-    start: flushes.start,
-    async stop() {
-      await flushes.stop();
-      await flush().catch(onFailed);
-    },
   };
 }

@@ -55,9 +55,6 @@ export interface Authenticator {
   databaseChanged(): void;
 }
 
-/** Receives changes of tenants and keys. */
-export type ChangeListener = Pick<Authenticator, "tenantChanged" | "apiKeyChanged">;
-
 export interface AuthenticatorOptions {
   readonly peppers: Peppers;
   /** An operator's key that is not stored in the database. */

@@ -2,7 +2,7 @@ import { timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { Deadline } from "../domain/operation.ts";
 import type { Principal } from "../domain/tenant.ts";
-import { createBatcher } from "../store/batching/batcher.ts";
+import { StatementBatcher } from "../store/batching/batcher.ts";
 import type { Pool } from "../store/pool.ts";
 import { findApiKeys, type KnownApiKey } from "../store/tenants/api-keys.ts";
 import { type ApiKey, digestSecret, ID_LENGTH, SECRET_LENGTH, sameDigest } from "./api-key.ts";
@@ -99,7 +99,7 @@ export function createRefreshingCache<Key extends string | number, Value>({
   });
   const absences = new LRUCache<Key, Entry<Value>>({ max: MAX_ABSENCES });
   let lastDropAtMs = Number.NEGATIVE_INFINITY;
-  const loads = createBatcher<Key, Entry<Value>>({
+  const loads = new StatementBatcher<Key, Entry<Value>>({
     nameOf: String,
     rowForDuplicate: (entry) => entry,
     maxInFlight: 1,

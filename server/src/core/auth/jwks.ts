@@ -52,8 +52,6 @@ const MAX_BYTES = 256 * 1024;
  * concurrent tokens and limits fetches after a success. Three promises of ours need more: a limit of fetches
  * after a failure, a bound of the response's size, and known keys that outlive their age while the issuer is
  * down.
- *
- * @see Jwks
  */
 export function createJwks({ url, cooldownMs, onFailed }: JwksOptions): Jwks {
   const cache: { jwks?: unknown } = {};

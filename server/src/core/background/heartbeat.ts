@@ -31,7 +31,12 @@ export interface Heartbeat {
 /** Returns the state of a replica that its heartbeat stores. */
 export type ReportState = () => Pick<Beat, "degraded" | "load">;
 
-export interface HeartbeatOptions {
+/** Other replicas count this one as live until it has missed three heartbeats. */
+const INTERVAL_MS = 3000;
+const HOST = hostname();
+
+/** Creates a heartbeat. */
+export function createHeartbeat(options: {
   /** A pool of HEARTBEAT_CONNECTIONS. */
   readonly pool: Pool;
   readonly replica: { readonly id: string; readonly version: string };
@@ -44,14 +49,7 @@ export interface HeartbeatOptions {
   readonly onFailed: (error: unknown) => void;
   /** Interval between two heartbeats; only tests change it. */
   readonly intervalMs?: number | undefined;
-}
-
-/** Other replicas count this one as live until it has missed three heartbeats. */
-const INTERVAL_MS = 3000;
-const HOST = hostname();
-
-/** Creates a heartbeat. */
-export function createHeartbeat(options: HeartbeatOptions): Heartbeat {
+}): Heartbeat {
   const { pool, replica, look, databaseClock, tokenFloor, onFailed, intervalMs = INTERVAL_MS } = options;
   let beaten: Beaten | undefined;
   let beats: Repeating | undefined;

@@ -12,26 +12,6 @@ import {
 import type { Connection } from "../store/pool.ts";
 import { insertAuditEvents, type NewAuditEvent } from "../store/tenants/audit-events.ts";
 
-/**
- * Detects that the database went back in time or was replaced: that it was restored, or that a standby was
- * promoted. Ids would then be given out a second time, and what the replica has cached of keys, tenants and
- * completed records may have been lost. The first replica that detects it renews the installation. Every
- * replica that reads a new id drops its caches. If a replica knows that records were lost, keys from before are refused where
- * late keys are.
- */
-export interface InstallationWatch {
-  /**
-   * Reads the installation by one statement, and renews it if necessary. Called before the first statement on
-   * every connection, and at every heartbeat. Returns false if the database accepts no writes at the moment,
-   * so that nothing is certain.
-   *
-   * @throws as Runner.run does. Then the connection must run no further statement.
-   */
-  look(database: Connection): Promise<boolean>;
-  /** Returns the installation's id. @throws Error before it was read from a database that accepts writes. */
-  id(): string;
-}
-
 export interface InstallationWatchOptions {
   readonly replicaId: string;
   readonly log: Logger;
@@ -65,16 +45,14 @@ const WENT_BACK = "the floor of fencing tokens went back";
 /** Ten heartbeats: no replica is live. */
 const UNSERVED_S = 30;
 
-/** Creates a watch that has not looked yet. */
-export function createInstallationWatch(options: InstallationWatchOptions): InstallationWatch {
-  const watch = new Watch(options);
-  return {
-    look: (database) => watch.look(database),
-    id: () => watch.id(),
-  };
-}
-
-class Watch implements InstallationWatch {
+/**
+ * Detects that the database went back in time or was replaced: that it was restored, or that a standby was
+ * promoted. Ids would then be given out a second time, and what the replica has cached of keys, tenants and
+ * completed records may have been lost. The first replica that detects it renews the installation. Every
+ * replica that reads a new id drops its caches. If a replica knows that records were lost, keys from before are refused where
+ * late keys are.
+ */
+export class InstallationWatch {
   readonly #options: InstallationWatchOptions;
   #knownId: string | undefined;
   /** The highest floor that was read from the database. */
@@ -90,7 +68,14 @@ class Watch implements InstallationWatch {
     this.#options = options;
   }
 
-  async look(database: Connection): Promise<boolean> {
+  /**
+   * Reads the installation by one statement, and renews it if necessary. Called before the first statement on
+   * every connection, and at every heartbeat. Returns false if the database accepts no writes at the moment,
+   * so that nothing is certain.
+   *
+   * @throws as Runner.run does. Then the connection must run no further statement.
+   */
+  readonly look = async (database: Connection): Promise<boolean> => {
     // Read before the statement, because heartbeats raise the floor at the same time.
     const floorBefore = this.#storedFloor;
     const seen = await readInstallation(database);
@@ -101,13 +86,14 @@ class Watch implements InstallationWatch {
     if (this.#knownId === undefined) return this.#start(database, seen);
     this.#adopt(seen);
     return true;
-  }
+  };
 
-  id(): string {
+  /** Returns the installation's id. @throws Error before it was read from a database that accepts writes. */
+  readonly id = (): string => {
     if (this.#knownId === undefined)
       throw new Error("the installation is unknown: the database accepts no writes");
     return this.#knownId;
-  }
+  };
 
   /**
    * Adopts the installation at the first look. If no replica has reported for a while, it has another id afterwards,

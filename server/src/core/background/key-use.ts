@@ -1,12 +1,9 @@
 import type { Runner } from "../store/pool.ts";
 import { storeApiKeyUse } from "../store/tenants/api-keys.ts";
-import { createRepeating } from "./repeat.ts";
+import { createRepeating, type Repeating } from "./repeat.ts";
 
 /** Stores which API keys are in use, to the hour. */
-export interface KeyUse {
-  start(): void;
-  /** Stores what is noted and not stored yet. No key must be noted any more. */
-  stop(): Promise<void>;
+export interface KeyUse extends Repeating {
   /** Notes that a key was used. The use is stored with the next turn. */
   note(id: string): void;
 }
@@ -45,17 +42,8 @@ export function createKeyUse({
     return noted.size > 0;
   }
 
-  async function storeAll(): Promise<void> {
-    while (await store());
-  }
-
-  const turns = createRepeating({ intervalMs, work: store, onFailed });
   return {
-    start: turns.start,
-    async stop() {
-      await turns.stop();
-      await storeAll().catch(onFailed);
-    },
+    ...createRepeating({ intervalMs, work: store, turnsAtStop: 1, onFailed }),
     note(id) {
       const now = Math.floor(Date.now() / HOUR_MS);
       if (now !== hour) {

@@ -16,7 +16,7 @@ const JOB_RETENTION_MS = 90 * DAY_MS;
 /** What is said of the shapes of keys is about the last 30 days. */
 const KEY_DAYS_RETENTION_MS = 40 * DAY_MS;
 /** A week, with its weekend, and the day after which a fingerprint's next claim is no longer looked for. */
-const SAMPLED_KEYS_RETENTION_MS = 8 * DAY_MS;
+export const SAMPLED_KEYS_RETENTION_MS = 8 * DAY_MS;
 /** A busy service writes a few batches of rows in an hour. */
 const INTERVAL_MS = 60_000;
 /** Rows per statement: a few milliseconds. */

@@ -47,3 +47,26 @@ test("without a maximum interval, turns that fail run at the same intervals as o
     100, 200, 300, 400, 500,
   ]);
 });
+
+test("the turns of a stop follow the last turn, each until it has nothing more to do, and a failure ends only its own", async () => {
+  const done: string[] = [];
+  const failures: unknown[] = [];
+  const outcomes = [true, false, new Error("timed out"), true, false];
+  const repeating = createRepeating({
+    intervalMs: 100,
+    turnsAtStop: 3,
+    async work() {
+      const outcome = outcomes.shift();
+      done.push(String(outcome));
+      if (outcome instanceof Error) throw outcome;
+      return outcome;
+    },
+    onFailed: (error) => failures.push(error),
+  });
+  repeating.start();
+  await repeating.stop();
+  expect(done).toEqual(["true", "false", "Error: timed out", "true", "false"]);
+  expect(failures).toEqual([new Error("timed out")]);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(outcomes).toEqual([]);
+});

@@ -1,11 +1,15 @@
 /** A task that a replica repeats in the background. */
 export interface Repeating {
   start(): void;
-  /** Stops repeating. Resolves when the running turn, if any, has ended. */
+  /** Stops repeating. Resolves when the running turn, if any, has ended, and those of the stop. */
   stop(): Promise<void>;
 }
 
-export interface RepeatingOptions {
+/** Delay between two turns while there is more to do, so that claims run in between. */
+const PAUSE_MS = 5;
+
+/** Creates a task that repeats its work once it is started. */
+export function createRepeating(options: {
   /** Delay between the end of one turn and the next, ±20 %, so that replicas do not run in step. */
   readonly intervalMs: number;
   /** Delay before the first turn. Unset: as between two turns. */
@@ -20,16 +24,15 @@ export interface RepeatingOptions {
    * soon.
    */
   readonly work: () => Promise<unknown>;
+  /**
+   * Turns that follow the last one when the task stops, each as often as it has more to do: what is left is stored. They are
+   * not repeated if they fail. Unset: none.
+   */
+  readonly turnsAtStop?: number;
   /** Called with the error of a turn that failed. The task is repeated regardless. */
   readonly onFailed: (error: unknown) => void;
-}
-
-/** Delay between two turns while there is more to do, so that claims run in between. */
-const PAUSE_MS = 5;
-
-/** Creates a task that repeats its work once it is started. */
-export function createRepeating(options: RepeatingOptions): Repeating {
-  const { intervalMs, firstDelayMs, maxBackoffMs = intervalMs, work, onFailed } = options;
+}): Repeating {
+  const { intervalMs, firstDelayMs, maxBackoffMs = intervalMs, work, turnsAtStop = 0, onFailed } = options;
   let stopping = false;
   /** Failures in a row. */
   let failures = 0;
@@ -61,12 +64,17 @@ export function createRepeating(options: RepeatingOptions): Repeating {
     schedule(more === true ? PAUSE_MS : delayMs());
   }
 
+  async function workThrough(): Promise<void> {
+    while ((await work()) === true);
+  }
+
   return {
     start: () => schedule(firstDelayMs ?? delayMs()),
     async stop() {
       stopping = true;
       clearTimeout(timer);
       await running;
+      for (let left = turnsAtStop; left > 0; left--) await workThrough().catch(onFailed);
     },
   };
 }

@@ -39,8 +39,6 @@ const NONE = 0;
  * Creates an empty cache. Sections are filled in turn, round and round. A hash table of chains finds an
  * entry; the newest entry of a chain comes first. One closure of 110 lines, because all its functions share
  * the index and the position of the next entry.
- *
- * @see MemoryCache
  */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: its functions share the index and the position.
 export function createMemoryCache(maxBytes: number, hash: NameHash = createNameHash()): MemoryCache {

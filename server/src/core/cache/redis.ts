@@ -22,14 +22,6 @@ export interface RedisCache {
   stop(): void;
 }
 
-/** Observes the state of Redis. */
-export interface RedisObserver {
-  /** Called when a command failed or was not answered in time. */
-  readonly failed: (error: unknown) => void;
-  /** Called when the use of Redis stops (true) or starts again (false). */
-  readonly onBypassed: (bypassed: boolean) => void;
-}
-
 /** A slower answer is not worth the wait: Postgres answers in less time. */
 const COMMAND_TIMEOUT_MS = 50;
 /**
@@ -47,7 +39,15 @@ const PREFIX = "onceward:";
 const NO_ANSWER = { bytes: undefined, answered: false } as const;
 
 /** Creates the cache in Redis. */
-export function createRedisCache(connection: RedisConnection, observer: RedisObserver): RedisCache {
+export function createRedisCache(
+  connection: RedisConnection,
+  observer: {
+    /** Called when a command failed or was not answered in time. */
+    readonly failed: (error: unknown) => void;
+    /** Called when the use of Redis stops (true) or starts again (false). */
+    readonly onBypassed: (bypassed: boolean) => void;
+  },
+): RedisCache {
   const setAll = createRedisSetter(connection);
   let writes = 0;
   let unsent: (() => Setting)[] = [];

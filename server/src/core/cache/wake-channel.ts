@@ -23,15 +23,6 @@ export interface WakeChannel {
   close(): void;
 }
 
-export interface WakeChannelOptions {
-  readonly publisher: Pick<RedisCache, "publish" | "isBypassed">;
-  /** A connection for this purpose only; `close` closes it. */
-  readonly subscriber: RedisConnection;
-  readonly installationId: string;
-  /** Called if a record, named by `recordName`, may have been settled on another replica. */
-  readonly onSettled: (name: string) => void;
-}
-
 const ANNOUNCE_INTERVAL_MS = 1000;
 /** An announcement counts this long, so that two in a row may be lost. */
 const ANNOUNCEMENT_LIFETIME_MS = 3000;
@@ -39,7 +30,14 @@ const ANNOUNCEMENT_LIFETIME_MS = 3000;
 const MAX_SILENCE_MS = 3000;
 
 /** Creates a wake channel. */
-export function createWakeChannel(options: WakeChannelOptions): WakeChannel {
+export function createWakeChannel(options: {
+  readonly publisher: Pick<RedisCache, "publish" | "isBypassed">;
+  /** A connection for this purpose only; `close` closes it. */
+  readonly subscriber: RedisConnection;
+  readonly installationId: string;
+  /** Called if a record, named by `recordName`, may have been settled on another replica. */
+  readonly onSettled: (name: string) => void;
+}): WakeChannel {
   const { publisher, subscriber, onSettled } = options;
   const replica = randomUUID();
   let { waitersChannel, settledPrefix, echoChannel } = channelsOf(options.installationId, replica);

@@ -47,7 +47,7 @@ const RETRY_AFTER_MS = 100;
  */
 const CALLER_CHECK_EVERY_MS = 2000;
 
-/** @see Waiters. A long function, because all of its parts share the state at its beginning. */
+/** Creates waiting calls. A long function, because all of its parts share the state at its beginning. */
 export function createWaiters({
   findResolved,
   onCheckFailed,

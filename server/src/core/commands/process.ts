@@ -14,6 +14,14 @@ function describeFailure(error: unknown): string {
   return lines.join("\n  because: ");
 }
 
+/**
+ * Returns a text with each character that controls a terminal, but line breaks and tabs, replaced by U+FFFD: a caller, or the
+ * database that answers with an error, may have written it.
+ */
+function printable(text: string): string {
+  return text.replace(/(?![\n\t])[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, "\u{fffd}");
+}
+
 /** Errors of the language itself are defects of ours; their messages are not written for users. */
 const DEFECTS = [TypeError, RangeError, ReferenceError, SyntaxError, AssertionError];
 
@@ -51,12 +59,12 @@ export async function runCommand(
       args,
       env: process.env,
       workingDir: process.cwd(),
-      print: (line) => process.stdout.write(`${line}\n`),
+      print: (line) => process.stdout.write(`${printable(line)}\n`),
       input: process.stdin,
       async write(text) {
         if (!process.stdout.write(text)) await once(process.stdout, "drain");
       },
-      report: (line) => process.stderr.write(`${line}\n`),
+      report: (line) => process.stderr.write(`${printable(line)}\n`),
       setExitCode(exitCode) {
         process.exitCode = exitCode;
       },
@@ -64,7 +72,7 @@ export async function runCommand(
       untilStopRequested,
     });
   } catch (error) {
-    process.stderr.write(`${describeFailure(error)}\n`);
+    process.stderr.write(`${printable(describeFailure(error))}\n`);
     process.exitCode = error instanceof CommandError ? error.exitCode : 1;
   }
   setTimeout(() => process.exit(), LEFTOVERS_MS).unref();

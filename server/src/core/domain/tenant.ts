@@ -125,7 +125,7 @@ export type Principal = {
   | { readonly role: "OPERATOR" }
 );
 
-/** @see NamespacePolicies.policyOf */
+/** Returns the policy of a namespace that is loaded. @throws as NamespacePolicies.policyOf. */
 export function policyFor(tenant: Tenant, namespace: string): PolicyInForce {
   return tenant.namespaces.policyOf(namespace, tenant);
 }

@@ -1,5 +1,5 @@
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
-import { MAX_TIMESTAMP_MS } from "../domain/limits.ts";
+import { MAX_TIMESTAMP_MS, NAMESPACE_PATTERN } from "../domain/limits.ts";
 import { Refusal, type Violation } from "../domain/refusal.ts";
 
 /**
@@ -36,6 +36,11 @@ export class Violations {
     this.#length(field, Buffer.byteLength(value), limits);
     if (CONTROL_CHARACTER.test(value)) this.add(field, "must not contain control characters");
     this.#wellFormed(field, value);
+  }
+
+  /** Checks the name of a tenant or of a namespace. */
+  name(field: string, value: string): void {
+    if (!NAMESPACE_PATTERN.test(value)) this.add(field, `must match ${NAMESPACE_PATTERN.source}`);
   }
 
   /** Checks text that may have several lines. */

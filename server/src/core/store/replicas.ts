@@ -1,6 +1,7 @@
 import { type ClockOffset, type ClockReading, clockOffset, uptimeMs } from "../domain/clock-offset.ts";
 import type { LiveReplica, ReplicaLoad } from "../domain/replica.ts";
 import type { Runner } from "./pool.ts";
+import { fromRow, type RowOf } from "./rows.ts";
 import { textArray } from "./sql-arrays.ts";
 
 /**
@@ -122,32 +123,19 @@ export async function removeReplicaRow(runner: Runner, id: string): Promise<void
 const listReplicas = {
   name: "list_replicas",
   text: `
-select id::text, version, degraded, calls_in_flight, operations_per_second, connections, pool_size, pool_busy,
-       pool_awaited, host, clock_ahead_ms,
-       date_part('epoch', started_at) * 1000 as started_at_ms,
-       date_part('epoch', seen_at) * 1000 as seen_at_ms
+select id::text, version, degraded, calls_in_flight as "callsInFlight", operations_per_second as "operationsPerSecond",
+       connections, pool_size as "poolSize", pool_busy as "poolBusy", pool_awaited as "poolAwaited", host,
+       clock_ahead_ms as "clockAheadMs",
+       date_part('epoch', started_at) * 1000 as "startedAtMs",
+       date_part('epoch', seen_at) * 1000 as "seenAtMs"
   from replicas
  where id > $1::uuid and ${IS_LIVE}
  order by id
  limit $2::int`,
 };
 
-interface ReplicaRow {
-  readonly id: string;
-  readonly version: string;
-  readonly degraded: readonly string[];
-  /** Null, like the following columns: the replica runs an older version. */
-  readonly calls_in_flight: number | null;
-  readonly operations_per_second: number;
-  readonly connections: number;
-  readonly pool_size: number;
-  readonly pool_busy: number;
-  readonly pool_awaited: number;
-  readonly host: string | null;
-  readonly clock_ahead_ms: number | null;
-  readonly started_at_ms: number;
-  readonly seen_at_ms: number;
-}
+/** The load is missing if the replica runs an older version. */
+type ReplicaRow = RowOf<Omit<LiveReplica, "load">> & { readonly [Name in keyof ReplicaLoad]: number | null };
 
 /** Comes before every replica's id. */
 export const BEFORE_ALL_REPLICAS = "00000000-0000-0000-0000-000000000000";
@@ -155,25 +143,13 @@ export const BEFORE_ALL_REPLICAS = "00000000-0000-0000-0000-000000000000";
 /** Reads up to `count` live replicas after an id, in the order of their ids. */
 export async function findReplicas(runner: Runner, afterId: string, count: number): Promise<LiveReplica[]> {
   const rows = await runner.run<ReplicaRow>(listReplicas, [afterId, count]);
-  return rows.map((row) => ({
-    id: row.id,
-    version: row.version,
-    startedAtMs: row.started_at_ms,
-    seenAtMs: row.seen_at_ms,
-    degraded: row.degraded,
-    load: row.calls_in_flight === null ? undefined : loadOf(row, row.calls_in_flight),
-    host: row.host ?? undefined,
-    clockAheadMs: row.clock_ahead_ms ?? undefined,
-  }));
-}
-
-function loadOf(row: ReplicaRow, callsInFlight: number): ReplicaLoad {
-  return {
-    callsInFlight,
-    operationsPerSecond: row.operations_per_second,
-    connections: row.connections,
-    poolSize: row.pool_size,
-    poolBusy: row.pool_busy,
-    poolAwaited: row.pool_awaited,
-  };
+  return rows.map(
+    ({ callsInFlight, operationsPerSecond, connections, poolSize, poolBusy, poolAwaited, ...replica }) => {
+      const load = { callsInFlight, operationsPerSecond, connections, poolSize, poolBusy, poolAwaited };
+      return {
+        ...fromRow<Omit<LiveReplica, "load">>(replica),
+        load: callsInFlight === null ? undefined : (load as ReplicaLoad),
+      };
+    },
+  );
 }

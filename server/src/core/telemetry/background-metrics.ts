@@ -34,25 +34,10 @@ export type BackgroundTask = (typeof BACKGROUND_TASKS)[number];
 const UNREADABLE_CAUSES = [{ cause: "key_missing" }, { cause: "not_authentic" }];
 
 /** The metrics of background tasks and of rare events. */
-export interface BackgroundMetrics {
-  readonly sweepRecords: Counter<"action">;
-  readonly sweepErrors: Counter;
-  readonly sweepLag: Gauge;
-  readonly jobRecords: Counter<"kind" | "action">;
-  readonly prunedRows: Counter<"table">;
-  readonly jobsUnfinished: Gauge;
-  readonly unreadableRecords: Counter<"cause">;
-  readonly encryptionRecords: Counter<"action">;
-  readonly encryptionUnfinished: Gauge;
-  readonly connectionsLost: Counter;
-  readonly redisErrors: Counter;
-  readonly backgroundErrors: Counter<"task">;
-  readonly installationChanges: Counter;
-  readonly databaseClockMoves: Counter;
-}
+export type BackgroundMetrics = ReturnType<typeof createBackgroundMetrics>;
 
 /** Creates the metrics of background tasks in a registry. */
-export function createBackgroundMetrics(registry: Registry): BackgroundMetrics {
+export function createBackgroundMetrics(registry: Registry) {
   const { counter, gauge } = metricsOf(registry);
   return {
     sweepRecords: counter(

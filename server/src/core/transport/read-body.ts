@@ -101,10 +101,7 @@ export interface ByteCollector {
   view(): Buffer;
 }
 
-/**
- * @param start Bytes before the first piece; they are neither copied nor changed.
- * @see ByteCollector
- */
+/** @param start Bytes before the first piece; they are neither copied nor changed. */
 export function createByteCollector(start: Buffer = Buffer.alloc(0)): ByteCollector {
   let space = start;
   let byteLength = start.byteLength;

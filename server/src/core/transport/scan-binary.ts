@@ -17,27 +17,10 @@ const MAX_FIELDS = 64;
 /** Fields of a message and its nested messages: a result with as much metadata as is read has 3,100. */
 export const MAX_FIELDS_IN_ALL = 4096;
 
-/** Counts the fields of a type's messages before they are parsed into objects. */
-export interface BinaryScanner {
-  /**
-   * Returns the number of fields in the bytes from `at` to `end`, with those of nested messages. Takes about
-   * a microsecond for a small message.
-   *
-   * @throws Refusal INVALID_REQUEST for more than `maxFields` in total, more than 4,096 in a nested message,
-   *   too many in one message, a field with another wire type than in the schema, a group, and a truncated
-   *   message.
-   */
-  countFields(bytes: Uint8Array, at: number, end: number, maxFields: number): number;
-}
-
 const scanners = new WeakMap<DescMessage, Scanner>();
 
 /** Returns the scanner of a type; creates it at the first call. */
-export function binaryScannerOf(desc: DescMessage): BinaryScanner {
-  return scannerOf(desc);
-}
-
-function scannerOf(desc: DescMessage): Scanner {
+export function binaryScannerOf(desc: DescMessage): Scanner {
   const known = scanners.get(desc);
   if (known !== undefined) return known;
   const made = new Scanner();
@@ -47,7 +30,8 @@ function scannerOf(desc: DescMessage): Scanner {
   return made;
 }
 
-class Scanner implements BinaryScanner {
+/** Counts the fields of a type's messages before they are parsed into objects. */
+class Scanner {
   /** By field number: the scanner of a field's messages; undefined for a field that is not a message. */
   readonly #inner: (Scanner | undefined)[] = [];
   /** By field number: the name of a list or map; undefined for other fields. */
@@ -70,7 +54,7 @@ class Scanner implements BinaryScanner {
     if (field.fieldKind === "map") {
       this.#lists[number] = name;
       this.#inner[number] = entryScanner(field);
-    } else if (field.message !== undefined) this.#inner[number] = scannerOf(field.message);
+    } else if (field.message !== undefined) this.#inner[number] = binaryScannerOf(field.message);
   }
 
   knowEntry(number: number, wireType: WireType, inner: Scanner | undefined): void {
@@ -79,6 +63,14 @@ class Scanner implements BinaryScanner {
     this.#inner[number] = inner;
   }
 
+  /**
+   * Returns the number of fields in the bytes from `at` to `end`, with those of nested messages. Takes about
+   * a microsecond for a small message.
+   *
+   * @throws Refusal INVALID_REQUEST for more than `maxFields` in total, more than 4,096 in a nested message,
+   *   too many in one message, a field with another wire type than in the schema, a group, and a truncated
+   *   message.
+   */
   countFields(bytes: Uint8Array, at: number, end: number, maxFields: number): number {
     let fields = 0;
     let elements = 0;
@@ -131,7 +123,7 @@ function entryScanner(field: DescField & { fieldKind: "map" }): Scanner {
   const scanner = new Scanner();
   scanner.knowEntry(1, wireTypeOfScalar(field.mapKey), undefined);
   const value = field.mapKind === "scalar" ? wireTypeOfScalar(field.scalar) : wireTypeOfKind(field.mapKind);
-  scanner.knowEntry(2, value, field.message && scannerOf(field.message));
+  scanner.knowEntry(2, value, field.message && binaryScannerOf(field.message));
   return scanner;
 }
 

@@ -2,23 +2,29 @@ import { type Feature, forgetKeysOf } from "../../core/feature.ts";
 import { routesOf } from "../../core/transport/route.ts";
 import { IdentityService } from "../../gen/onceward/v1/identity_pb.ts";
 import { operatorKey, tenantKey } from "./commands/api-keys.ts";
+import { createCreateApiKey, createCreateKeysAsOperator } from "./create-api-key.ts";
 import { createIdentityService } from "./identity.ts";
-import { createOperatorKeyHandlers } from "./operator/operator-keys.ts";
+import { createListApiKeys, createListOperatorApiKeys } from "./list-api-keys.ts";
+import { createListAllEvents, createListTenantsEvents } from "./list-audit-events.ts";
+import { createCreateTenant } from "./operator/create-tenant.ts";
+import { createDeleteTenant } from "./operator/delete-tenant.ts";
+import { createReadTenants } from "./operator/read-tenants.ts";
 import { createServerInfoHandlers } from "./operator/server-info.ts";
-import { createTenantStateHandlers } from "./operator/tenant-states.ts";
-import { createTenantsHandlers } from "./operator/tenants.ts";
+import { createSuspendTenant } from "./operator/suspend-tenant.ts";
+import { createUpdateTenantLimits } from "./operator/update-tenant-limits.ts";
+import { createRevokeApiKey, createRevokeOperatorApiKey } from "./revoke-api-key.ts";
 import { operatorOptions, operatorRoutes, tenantAdminOptions, tenantAdminRoutes } from "./services.ts";
-import { createApiKeyHandlers } from "./tenant/api-keys.ts";
+import { createCountRecords } from "./tenant/count-records.ts";
 import { createDeleteNamespace } from "./tenant/delete-namespace.ts";
-import { createHistoryHandlers } from "./tenant/history.ts";
+import { createGetRecord } from "./tenant/get-record.ts";
 import { createListRecords } from "./tenant/list-records.ts";
-import { createNamespaceHandlers } from "./tenant/namespaces.ts";
-import { createRecordCountHandlers } from "./tenant/record-counts.ts";
-import { createRecordJobHandlers } from "./tenant/record-jobs.ts";
-import { createRecordHandlers } from "./tenant/records.ts";
-import { createResolveAmbiguousHandlers } from "./tenant/resolve-ambiguous.ts";
-import { createTenantHandlers } from "./tenant/tenant.ts";
+import { createListUndeclaredNamespaces } from "./tenant/list-undeclared-namespaces.ts";
+import { createReadPolicies } from "./tenant/read-policies.ts";
+import { createRecordJobs } from "./tenant/record-jobs.ts";
+import { createResolveAmbiguous } from "./tenant/resolve-ambiguous.ts";
+import { createResolveRecord } from "./tenant/resolve-record.ts";
 import { createUpdateNamespace } from "./tenant/update-namespace.ts";
+import { createUpdateTenant } from "./tenant/update-tenant.ts";
 
 /** Administers tenants, namespaces, API keys and records. */
 export const administration: Feature = {
@@ -38,22 +44,32 @@ export const administration: Feature = {
       routes: [
         ...routesOf(IdentityService, undefined, createIdentityService()),
         ...tenantAdminRoutes(core.admission, {
-          ...createTenantHandlers(options),
-          ...createNamespaceHandlers(options),
+          ...createReadPolicies(options),
+          ...createUpdateTenant(options),
           ...createUpdateNamespace(options),
           ...createDeleteNamespace({ ...options, forgetKeys: forgetKeysOf(earlier) }),
+          ...createListUndeclaredNamespaces(options),
           ...createListRecords(options),
-          ...createRecordHandlers(options),
-          ...createRecordCountHandlers(options),
-          ...createResolveAmbiguousHandlers(options),
-          ...createRecordJobHandlers(options),
-          ...createApiKeyHandlers(options),
-          ...createHistoryHandlers(options),
+          ...createCountRecords(options),
+          ...createGetRecord(options),
+          ...createResolveRecord(options),
+          ...createResolveAmbiguous(options),
+          ...createRecordJobs(options),
+          ...createCreateApiKey(options),
+          ...createListApiKeys(options),
+          ...createRevokeApiKey(options),
+          ...createListTenantsEvents(options),
         }),
         ...operatorRoutes({
-          ...createTenantsHandlers(ofOperators),
-          ...createTenantStateHandlers(ofOperators),
-          ...createOperatorKeyHandlers(ofOperators),
+          ...createReadTenants(ofOperators),
+          ...createCreateTenant(ofOperators),
+          ...createUpdateTenantLimits(ofOperators),
+          ...createSuspendTenant(ofOperators),
+          ...createDeleteTenant(ofOperators),
+          ...createCreateKeysAsOperator(ofOperators),
+          ...createListOperatorApiKeys(ofOperators),
+          ...createRevokeOperatorApiKey(ofOperators),
+          ...createListAllEvents(ofOperators),
           ...createServerInfoHandlers(ofOperators),
         }),
       ],

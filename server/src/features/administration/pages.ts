@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { type DescMessage, type MessageShape, toJsonString } from "@bufbuild/protobuf";
 import { MAX_MESSAGE_BYTES } from "../../core/domain/limits.ts";
-import type { Violations } from "../../core/messages/violations.ts";
+import { Violations } from "../../core/messages/violations.ts";
 
 const DEFAULT_PAGE_SIZE = 50;
 const MAX_PAGE_SIZE = 1000;
@@ -65,20 +65,16 @@ export function createPageTokens(secret: string, installationId: () => string): 
 /** Reserved for the message around the items, and for what HTTP adds. */
 const MARGIN_BYTES = 64 * 1024;
 
-/** The messages of one page. */
-export interface ReplyPage<Item, Message> {
-  readonly messages: Message[];
-  /** The last item on the page, if there are more items. */
-  readonly last: Item | undefined;
-}
-
-/** Returns as many of the items as the page's size and one reply allow; at least the first one. */
+/**
+ * Returns as many of the items as the page's size and one reply allow, at least the first one; and the last of them, if there
+ * are more items.
+ */
 export function replyPage<Item, Schema extends DescMessage>(
   found: readonly Item[],
   size: number,
   schema: Schema,
   messageOf: (item: Item) => MessageShape<Schema>,
-): ReplyPage<Item, MessageShape<Schema>> {
+): { readonly messages: MessageShape<Schema>[]; readonly last: Item | undefined } {
   const messages: MessageShape<Schema>[] = [];
   let bytesLeft = MAX_MESSAGE_BYTES - MARGIN_BYTES;
   for (const item of found.slice(0, size)) {
@@ -89,6 +85,32 @@ export function replyPage<Item, Schema extends DescMessage>(
     messages.push(message);
   }
   return { messages, last: messages.length < found.length ? found[messages.length - 1] : undefined };
+}
+
+/**
+ * Returns a page of a list whose rows all match.
+ *
+ * @throws Refusal INVALID_REQUEST for a malformed size or token.
+ */
+export async function listPage<Item, Schema extends DescMessage>(
+  request: { readonly pageSize: number; readonly pageToken: string },
+  list: {
+    readonly pageTokens: PageTokens;
+    readonly scope: Scope;
+    readonly schema: Schema;
+    /** Returns at most `limit` items behind a cursor; behind none: the first ones. */
+    readonly find: (after: Cursor, limit: number) => Promise<readonly Item[]>;
+    readonly messageOf: (item: Item) => MessageShape<Schema>;
+    readonly cursorOf: (item: Item) => Cursor;
+  },
+): Promise<{ readonly messages: MessageShape<Schema>[]; readonly nextPageToken: string }> {
+  const { pageTokens, scope, schema, find, messageOf, cursorOf } = list;
+  const violations = new Violations();
+  const size = pageSize(request.pageSize, violations);
+  const cursor = pageTokens.read(scope, request.pageToken, violations);
+  violations.throwIfAny();
+  const { messages, last } = replyPage(await find(cursor ?? [], size + 1), size, schema, messageOf);
+  return { messages, nextPageToken: last === undefined ? "" : pageTokens.write(scope, cursorOf(last)) };
 }
 
 /** The matching items among a bounded number of rows. */

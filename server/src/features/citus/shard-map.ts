@@ -28,7 +28,7 @@ const findCitus = {
 const readShards = {
   name: "read_shards",
   text: `
-select s.shardid::int as id, s.shardminvalue::int as min_hash, n.groupid as node_id, n.nodename as host, n.nodeport as port
+select s.shardid::int as id, s.shardminvalue::int as "minHash", n.groupid as "nodeId", n.nodename as host, n.nodeport as port
   from pg_dist_shard s
   join pg_dist_placement p on p.shardid = s.shardid
   join pg_dist_node n on n.groupid = p.groupid
@@ -39,8 +39,8 @@ select s.shardid::int as id, s.shardminvalue::int as min_hash, n.groupid as node
 
 interface ShardRow {
   readonly id: number;
-  readonly min_hash: number;
-  readonly node_id: number;
+  readonly minHash: number;
+  readonly nodeId: number;
   readonly host: string;
   readonly port: number;
 }
@@ -50,10 +50,10 @@ export async function readShardMap(runner: Runner): Promise<readonly PlacedShard
   const [citus] = await runner.run<{ found: boolean }>(findCitus, []);
   if (citus?.found !== true) return undefined;
   const nodes = new Map<number, ShardNode>();
-  const shards = (await runner.run<ShardRow>(readShards, [])).map(({ id, min_hash, node_id, host, port }) => {
-    const node = nodes.get(node_id) ?? { id: node_id, host, port };
-    nodes.set(node_id, node);
-    return { id, minHash: min_hash, node };
+  const shards = (await runner.run<ShardRow>(readShards, [])).map(({ id, minHash, nodeId, host, port }) => {
+    const node = nodes.get(nodeId) ?? { id: nodeId, host, port };
+    nodes.set(nodeId, node);
+    return { id, minHash, node };
   });
   return shards.length === 0 ? undefined : shards;
 }

@@ -40,17 +40,6 @@ export interface IssuerSignIn {
   callback(request: IncomingMessage, response: ServerResponse): Promise<void>;
 }
 
-export interface IssuerSignInOptions {
-  readonly site: ConsoleSite;
-  readonly sessions: Pick<Sessions, "start">;
-  readonly issuer: IssuerClient;
-  readonly authenticator: Pick<Authenticator, "authenticateIdentity">;
-  readonly attempts: Attempts;
-  /** The secret that keys the encryption of cookies; the same on every replica. */
-  readonly pepper: string;
-  readonly log: Logger;
-}
-
 /** The time that a person has to sign in at the issuer. */
 const MAX_AGE_S = 600;
 const TIMEOUT_MS = 10_000;
@@ -69,7 +58,16 @@ type Started = SignInSecrets & { readonly returnPath: string };
 type Failure = Refusal["reason"] | "SIGN_IN_EXPIRED";
 
 /** Creates the endpoints of the sign-in at an issuer. */
-export function createIssuerSignIn(options: IssuerSignInOptions): IssuerSignIn {
+export function createIssuerSignIn(options: {
+  readonly site: ConsoleSite;
+  readonly sessions: Pick<Sessions, "start">;
+  readonly issuer: IssuerClient;
+  readonly authenticator: Pick<Authenticator, "authenticateIdentity">;
+  readonly attempts: Attempts;
+  /** The secret that keys the encryption of cookies; the same on every replica. */
+  readonly pepper: string;
+  readonly log: Logger;
+}): IssuerSignIn {
   const { site, sessions, issuer, authenticator, attempts, log } = options;
   const sealed = createSealedSignIns(options.pepper);
 

@@ -13,15 +13,6 @@ import {
 import type { RecordEncryption } from "./record-encryption.ts";
 import { reencryptPage } from "./reencrypt-records.ts";
 
-export interface ReencryptionOptions {
-  readonly pool: Statements;
-  readonly encryption: RecordEncryption;
-  readonly metrics: Pick<Metrics, "encryptionRecords" | "encryptionUnfinished">;
-  /** Maximum records that change per second, on all replicas together. */
-  readonly recordsPerSecond: number;
-  readonly onFailed: (error: unknown) => void;
-}
-
 /** Delay between two pages; at the default rate a page waits this long in any case. */
 const INTERVAL_MS = 100;
 const MAX_BACKOFF_MS = 30_000;
@@ -40,7 +31,14 @@ const SHORT_PAUSE_S = 0.02;
  * background; without a current key it decrypts them. All replicas share one pass over the records, and one of
  * them at a time works on a page. If it dies, the page is as before, and another replica continues the pass.
  */
-export function createReencryption(options: ReencryptionOptions): Repeating {
+export function createReencryption(options: {
+  readonly pool: Statements;
+  readonly encryption: RecordEncryption;
+  readonly metrics: Pick<Metrics, "encryptionRecords" | "encryptionUnfinished">;
+  /** Maximum records that change per second, on all replicas together. */
+  readonly recordsPerSecond: number;
+  readonly onFailed: (error: unknown) => void;
+}): Repeating {
   const { pool, encryption, metrics, recordsPerSecond, onFailed } = options;
   const maxRecords = Math.min(MAX_PAGE_RECORDS, Math.ceil(recordsPerSecond / PAGES_PER_SECOND));
   let records = maxRecords;

@@ -3,7 +3,7 @@ import { tenantAdminOptions, tenantAdminRoutes } from "../administration/service
 import { createKeyHashes } from "./domain/key-hashes.ts";
 import { createFirstClaimsBuffer } from "./first-claims.ts";
 import { createKeyObserver } from "./key-observer.ts";
-import { createKeySampler } from "./key-sampler.ts";
+import { KeySampler } from "./key-sampler.ts";
 import { createKeyQualityHandlers } from "./rpc/key-quality.ts";
 import { createRetentionAdviceHandlers } from "./rpc/retention-advice.ts";
 import { removeSamples } from "./store/tombstones.ts";
@@ -19,7 +19,7 @@ export const insight: Feature = {
       fingerprintShiftOf: (of) => observer.fingerprintShiftOf(of),
       onObservedFull: () => observer.takeClaims(),
     });
-    const sampler = createKeySampler({
+    const sampler = new KeySampler({
       ...shared,
       takeFirstClaims: firstClaims.takeFirstClaims,
       pepper: config.ONCEWARD_API_KEY_PEPPER,

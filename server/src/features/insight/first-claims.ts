@@ -28,17 +28,6 @@ export interface FirstClaims {
   readonly retentionsS: readonly number[];
 }
 
-/** Takes the first claims of keys in sampled namespaces. It is asked once for each namespace and flush. */
-export interface ClaimSampling {
-  isSampled(of: UsedNamespace): boolean;
-  /** Called, after the claim was answered, when MAX_FIRST_CLAIMS claims wait for `takeFirstClaims`. */
-  onFull(): void;
-  /** Returns the least `fingerprintDepth` whose claims are observed; undefined: no claim of the namespace is. */
-  fingerprintShiftOf?(of: UsedNamespace): number | undefined;
-  /** Called, after the claim was answered, when MAX_FIRST_CLAIMS claims wait for `takeObserved`. */
-  onObservedFull?(): void;
-}
-
 /**
  * Returns a fingerprint's depth: at least s for one in 2^s, the same on every replica. The hash selects, and is
  * never stored.
@@ -76,7 +65,15 @@ export function createFirstClaimsBuffer({
   onFull,
   fingerprintShiftOf,
   onObservedFull,
-}: ClaimSampling): FirstClaimsBuffer {
+}: {
+  isSampled(of: UsedNamespace): boolean;
+  /** Called, after the claim was answered, when MAX_FIRST_CLAIMS claims wait for `takeFirstClaims`. */
+  onFull(): void;
+  /** Returns the least `fingerprintDepth` whose claims are observed; undefined: no claim of the namespace is. */
+  fingerprintShiftOf?(of: UsedNamespace): number | undefined;
+  /** Called, after the claim was answered, when MAX_FIRST_CLAIMS claims wait for `takeObserved`. */
+  onObservedFull?(): void;
+}): FirstClaimsBuffer {
   const first = { ids: [] as RecordId[], atMs: [] as number[], retentionsS: [] as number[] };
   let observed: ObservedClaim[] = [];
   const tenants = new Map<number, Map<string, Decision>>();

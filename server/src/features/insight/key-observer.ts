@@ -1,4 +1,4 @@
-import { createRepeating } from "../../core/background/repeat.ts";
+import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
 import type { UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { Pool } from "../../core/store/pool.ts";
 import type { SweptNamespace } from "../../core/store/records/sweep-records.ts";
@@ -12,32 +12,15 @@ import type { NamespaceSample } from "./store/sample-limits.ts";
 
 /**
  * Observes how keys are made: the shapes of some, and the first claims of a deterministic sample of
- * fingerprints. Everything happens behind the calls, in batches.
+ * fingerprints. Everything happens behind the calls, in batches. From its stop on, nothing may be swept or claimed.
  */
-export interface KeyObserver {
+export interface KeyObserver extends Repeating {
   /** Returns the shift of a namespace's sample as this replica knows it. */
   fingerprintShiftOf(of: UsedNamespace): number;
   /** Takes the meter's observed claims. */
   takeClaims(): void;
   /** Takes the forgotten keys among those whose records the sweep deleted. */
   swept(byNamespace: readonly SweptNamespace[]): void;
-  start(): void;
-  /** Stores what is left. Nothing may be swept or claimed any more. */
-  stop(): Promise<void>;
-}
-
-export interface KeyObserverOptions {
-  readonly pool: Pool;
-  readonly takeObserved: () => readonly ObservedClaim[];
-  /** Called at each turn, after the claims were taken. */
-  readonly beginInterval?: () => void;
-  readonly hashes: KeyHashes;
-  readonly intervalMs: number;
-  readonly onFailed: (error: unknown) => void;
-  /** Called for each claim or forgotten key that is dropped because too many wait to be stored. */
-  readonly onDropped: () => void;
-  /** Maximum sampled keys of a namespace. */
-  readonly maxSampledKeys?: number;
 }
 
 /** A share of one retry in 100 claims is seen 80 times: enough to distinguish it from chance. About 2 MiB. */
@@ -50,7 +33,19 @@ const MAX_FORGOTTEN = 50_000;
 type ForgottenKey = Pick<SampledKey, "tenantId" | "namespace" | "keyHash">;
 
 /** Creates a key observer. */
-export function createKeyObserver(options: KeyObserverOptions): KeyObserver {
+export function createKeyObserver(options: {
+  readonly pool: Pool;
+  readonly takeObserved: () => readonly ObservedClaim[];
+  /** Called at each turn, after the claims were taken. */
+  readonly beginInterval?: () => void;
+  readonly hashes: KeyHashes;
+  readonly intervalMs: number;
+  readonly onFailed: (error: unknown) => void;
+  /** Called for each claim or forgotten key that is dropped because too many wait to be stored. */
+  readonly onDropped: () => void;
+  /** Maximum sampled keys of a namespace. */
+  readonly maxSampledKeys?: number;
+}): KeyObserver {
   const { pool, hashes, takeObserved, onDropped, maxSampledKeys = MAX_SAMPLED_KEYS } = options;
   const shifts = createSampleShifts();
   const observed = createObservedKeys(onDropped);
@@ -118,8 +113,9 @@ export function createKeyObserver(options: KeyObserverOptions): KeyObserver {
   }
 
   const { intervalMs, onFailed } = options;
-  const turns = createRepeating({ intervalMs, work: turn, onFailed });
   return {
+    // The last forgotten keys, too: no later turn removes them.
+    ...createRepeating({ intervalMs, work: turn, turnsAtStop: 2, onFailed }),
     fingerprintShiftOf,
     takeClaims,
     swept(byNamespace) {
@@ -130,12 +126,6 @@ export function createKeyObserver(options: KeyObserverOptions): KeyObserver {
           else forgotten.push({ tenantId, namespace, keyHash: hashes.ofKey({ tenantId, namespace }, key) });
         }
       }
-    },
-    start: turns.start,
-    async stop() {
-      await turns.stop();
-      // The last forgotten keys, too: no later turn removes them.
-      for (let left = 0; left < 2; left++) await turn().catch(onFailed);
     },
   };
 }

@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import { createRepeating } from "../../core/background/repeat.ts";
+import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
 import { type RecordId, recordName } from "../../core/domain/record.ts";
 import { createTextHash } from "../../core/domain/text-hash.ts";
 import type { Runner } from "../../core/store/pool.ts";
@@ -36,25 +36,6 @@ export function createDepthOf(seed: SampleSeed): (key: string) => number {
   };
 }
 
-/**
- * Finds repeats that come after the sweep deleted their record, among a deterministic sample of keys. It stores
- * a tombstone of each sampled key that was swept, and looks the first claims of sampled keys up among the
- * tombstones. Everything happens behind the calls, in batches.
- */
-export interface KeySampler {
-  /** Selects the keys that the sweep names. */
-  readonly seed: SampleSeed;
-  /** Whether a namespace has tombstones. */
-  isSampled(of: Pick<RecordId, "tenantId" | "namespace">): boolean;
-  /** Takes the keys of records that the sweep deleted. */
-  swept(byNamespace: readonly SweptNamespace[]): void;
-  /** Takes the meter's first claims in sampled namespaces, and keeps those of sampled keys. */
-  selectClaims(): void;
-  start(): void;
-  /** Stores what is left. Nothing may be swept or claimed any more. */
-  stop(): Promise<void>;
-}
-
 export interface KeySamplerOptions {
   readonly pool: Runner;
   readonly takeFirstClaims: () => FirstClaims;
@@ -78,19 +59,21 @@ const BATCH_ROWS = 1000;
 /** Waiting claims: some 10 MiB. It is reached if statements fail for long. */
 const MAX_WAITING = 50_000;
 
-/** Creates a key sampler. */
-export function createKeySampler(options: KeySamplerOptions): KeySampler {
-  return new Sampler(options);
-}
-
-class Sampler implements KeySampler {
+/**
+ * Finds repeats that come after the sweep deleted their record, among a deterministic sample of keys. It stores
+ * a tombstone of each sampled key that was swept, and looks the first claims of sampled keys up among the
+ * tombstones. Everything happens behind the calls, in batches. From its stop on, nothing may be swept or claimed.
+ */
+export class KeySampler implements Repeating {
+  /** Selects the keys that the sweep names. */
   readonly seed: SampleSeed;
   readonly #options: KeySamplerOptions;
   readonly #hashes: KeyHashes;
   readonly #depthOf: (key: string) => number;
   readonly #shifts = createSampleShifts();
-  readonly #turns: { start(): void; stop(): Promise<void> };
   readonly #ended: EndedKeys;
+  readonly start: Repeating["start"];
+  readonly stop: Repeating["stop"];
   #claims: SampledClaim[] = [];
   /** Claims whose tombstones other replicas have had the time of a turn to store. */
   #dueClaims: SampledClaim[] = [];
@@ -102,13 +85,18 @@ class Sampler implements KeySampler {
     this.#depthOf = createDepthOf(this.seed);
     this.#ended = createEndedKeys(this.#depthOf, options.onDropped);
     const { intervalMs, onFailed } = options;
-    this.#turns = createRepeating({ intervalMs, work: () => this.#turn(), onFailed });
+    // The last claims, too: no later turn looks them up.
+    const turns = createRepeating({ intervalMs, work: () => this.#turn(), turnsAtStop: 2, onFailed });
+    this.start = turns.start;
+    this.stop = turns.stop;
   }
 
+  /** Whether a namespace has tombstones. */
   isSampled({ tenantId, namespace }: Pick<RecordId, "tenantId" | "namespace">): boolean {
     return this.#shifts.of(tenantId, namespace) !== undefined;
   }
 
+  /** Takes the keys of records that the sweep deleted. */
   swept(byNamespace: readonly SweptNamespace[]): void {
     for (const { tenantId, namespace, sampled } of byNamespace) {
       const shift = this.#shifts.of(tenantId, namespace);
@@ -116,6 +104,7 @@ class Sampler implements KeySampler {
     }
   }
 
+  /** Takes the meter's first claims in sampled namespaces, and keeps those of sampled keys. */
   selectClaims(): void {
     const { ids, atMs, retentionsS } = this.#options.takeFirstClaims();
     for (const [index, id] of ids.entries()) {
@@ -138,16 +127,6 @@ class Sampler implements KeySampler {
         shift,
       });
     }
-  }
-
-  start(): void {
-    this.#turns.start();
-  }
-
-  async stop(): Promise<void> {
-    await this.#turns.stop();
-    // The last claims, too: no later turn looks them up.
-    for (let turns = 0; turns < 2; turns++) await this.#turn().catch(this.#options.onFailed);
   }
 
   async #turn(): Promise<void> {

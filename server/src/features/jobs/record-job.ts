@@ -5,7 +5,7 @@ import type { RetentionChanges } from "./retention-change.ts";
 export type RecordJobWork =
   /** Changes the retention of records. */
   | { readonly kind: "RESTAMP"; readonly changes: RetentionChanges }
-  /** Forgets the records that were claimed before the job was created. */
+  /** Forgets the records that were claimed before the job was created: `claimedBefore`. */
   | { readonly kind: "FORGET" }
   /** Deletes all records, and then the tenant. */
   | { readonly kind: "DELETE" }
@@ -58,6 +58,24 @@ export function recordsLeftAlone({ matching }: ResolveWork, changed: number): nu
   return Math.max(0, matching - changed);
 }
 
+/**
+ * When the newest claim of a record was granted at the latest for a job to change it, in milliseconds since the Unix epoch.
+ * The database's clock may have been ahead when the job was created: a time between both bounds belongs to an earlier claim
+ * if it is still in the future, and may belong to a later one if it is not.
+ */
+export interface ClaimedBefore {
+  /** By the clock's earlier course. */
+  readonly courseMs: number;
+  /** As the clock showed it. */
+  readonly shownMs: number;
+}
+
+/** Returns which records a job changes, by their claims. A re-stamping includes those that were stamped by the old policy later. */
+export function claimedBefore({ work, startsAtMs, createdAtMs }: RecordJob): ClaimedBefore {
+  const courseMs = work.kind === "RESTAMP" ? startsAtMs : Math.min(startsAtMs, createdAtMs);
+  return { courseMs, shownMs: createdAtMs };
+}
+
 /** A change of many records in the background. Times are milliseconds since the Unix epoch. */
 export interface RecordJob {
   readonly id: bigint;
@@ -70,7 +88,9 @@ export interface RecordJob {
   readonly recordsChanged: number;
   /** How many of the changed records are forgotten. */
   readonly recordsForgotten: number;
+  /** As the database's clock showed it. */
   readonly createdAtMs: number;
+  /** By the clock's earlier course, if it was ahead when the job was created. */
   readonly startsAtMs: number;
   readonly finishedAtMs: number | undefined;
   /**

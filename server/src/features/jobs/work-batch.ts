@@ -4,7 +4,7 @@ import { type ForgetKeys, forgetKeysOf } from "../../core/feature.ts";
 import { limitLocks } from "../../core/store/limit-locks.ts";
 import type { Pool, Runner } from "../../core/store/pool.ts";
 import { PLAIN_VALUES, type RecordValues } from "../../core/store/records/record-values.ts";
-import type { RecordJob } from "./record-job.ts";
+import { claimedBefore, type RecordJob } from "./record-job.ts";
 import { resolveBatch } from "./resolve-batch.ts";
 import { changeFor } from "./retention-change.ts";
 import { forgetPage, raiseCacheGeneration, removePage } from "./store/forget-records.ts";
@@ -61,7 +61,7 @@ export function workBatch(
   forgetKeys: ForgetKeys = forgetKeysOf([]),
 ): Promise<BatchDone | undefined> {
   return pool.transaction(async (transaction) => {
-    const job = await takeRecordJob(transaction, afterTenantId, skippedTenantIds);
+    const job = await takeRecordJob(transaction, afterTenantId, skippedTenantIds, databaseClock.latestMs());
     if (job === undefined) return undefined;
     onTaken(job.tenantId);
     // No claim waits for the rows of a deleted tenant.
@@ -138,10 +138,10 @@ async function changePage(
     case "RESTAMP": {
       const change = changeFor(job.work.changes, page.namespace);
       if (change === undefined) return NOTHING;
-      return restampPage(transaction, page, change, job.startsAtMs, databaseClock.latestMs());
+      return restampPage(transaction, page, change, claimedBefore(job), databaseClock.latestMs());
     }
     case "FORGET":
-      return forgetPage(transaction, page, job.createdAtMs);
+      return forgetPage(transaction, page, claimedBefore(job), databaseClock.latestMs());
     case "DELETE":
       return removePage(transaction, page);
     case "RESOLVE":

@@ -22,22 +22,15 @@ export const keyHistory: Feature = {
       if (taken.length > 0) await storeKeyHistories(core.tasks.pool, taken);
     }
 
-    const failed = onFailed("store_key_histories");
-    const flushes = createRepeating({
-      intervalMs: config.ONCEWARD_USAGE_FLUSH,
-      work: flush,
-      onFailed: failed,
-    });
     return {
       hooks: { declined: keys.declined },
       flushes: [
-        {
-          start: flushes.start,
-          async stop() {
-            await flushes.stop();
-            await flush().catch(failed);
-          },
-        },
+        createRepeating({
+          intervalMs: config.ONCEWARD_USAGE_FLUSH,
+          work: flush,
+          turnsAtStop: 1,
+          onFailed: onFailed("store_key_histories"),
+        }),
       ],
       forgetKeys: removeKeyHistories,
       routes: tenantAdminRoutes(core.admission, createKeyHistoryHandlers(tenantAdminOptions(core))),

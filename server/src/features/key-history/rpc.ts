@@ -1,14 +1,12 @@
 import { create } from "@bufbuild/protobuf";
-import type { Handlers } from "../../core/calls/call.ts";
 import { parseLookup } from "../../core/claims/messages.ts";
 import { timestamp } from "../../core/messages/violations.ts";
 import {
   DeclinedCall_Outcome,
   DeclinedCallSchema,
   GetKeyHistoryResponseSchema,
-  type TenantAdminService,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import type { TenantAdminOptions } from "../administration/tenant/options.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../administration/services.ts";
 import type { Declined, DeclinedCall } from "./declined-keys.ts";
 import { createKeySlots } from "./key-slots.ts";
 import { readKeyHistory } from "./store.ts";
@@ -27,7 +25,7 @@ const OUTCOMES: Readonly<Record<Declined, DeclinedCall_Outcome>> = {
 export function createKeyHistoryHandlers({
   pool,
   pepper,
-}: TenantAdminOptions): Pick<Handlers<typeof TenantAdminService>, "getKeyHistory"> {
+}: TenantAdminOptions): TenantAdminRpcs<"getKeyHistory"> {
   const slotOf = createKeySlots(pepper);
   return {
     async getKeyHistory(request, call) {

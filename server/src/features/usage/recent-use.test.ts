@@ -8,6 +8,9 @@ import { LATENCY_BUCKETS, latencyBucket } from "./usage-meter.ts";
 const NOON = 1_764_158_400_000;
 const S = 1000;
 
+/** Counts from noon on. */
+const startAtNoon = (maxNamespaces?: number) => createRecentUse(NOON, maxNamespaces, 0);
+
 function used(
   tenantId: number,
   namespace: string,
@@ -26,12 +29,13 @@ function useEvery5s(
 ): void {
   for (const [index, each] of claims.entries()) {
     recent.add([used(1, "charges", { claims: each })]);
-    recent.endSlot(NOON + (fromS + (index + 1) * 5) * S);
+    const afterMs = (fromS + (index + 1) * 5) * S;
+    recent.endSlot(NOON + afterMs, afterMs);
   }
 }
 
 test("the last minute forgets what is older, and knows how long it is", () => {
-  const recent = createRecentUse(NOON);
+  const recent = startAtNoon();
   useEvery5s(recent, 0, [1000, 1]);
   expect(recent.lastMinute()).toEqual({ seconds: 10, counts: { 1: { charges: [1001] } } });
   useEvery5s(recent, 10, Array(11).fill(2));
@@ -41,7 +45,7 @@ test("the last minute forgets what is older, and knows how long it is", () => {
 });
 
 test("duplicates are those that were answered or had to wait; refused claims are attempts", () => {
-  const recent = createRecentUse(NOON);
+  const recent = startAtNoon();
   recent.add([
     used(1, "charges", {
       claims: 6,
@@ -52,16 +56,16 @@ test("duplicates are those that were answered or had to wait; refused claims are
       refused_by_bytes: 1,
     }),
   ]);
-  recent.endSlot(NOON + S);
+  recent.endSlot(NOON + S, S);
   const counts = recent.lastMinute().counts[1]?.charges ?? [];
   expect(counts[RECENT_COUNTERS.indexOf("duplicates")]).toBe(5);
   expect(attempts(counts)).toBe(14);
 });
 
 test("a minute that has ended has the sums of its tenants and their highest rates, until it is stored", () => {
-  const recent = createRecentUse(NOON);
+  const recent = startAtNoon();
   recent.add([used(1, "charges", { claims: 10 }), used(1, "payouts", { claims: 5, refused_by_rate: 35 })]);
-  recent.endSlot(NOON + 5 * S);
+  recent.endSlot(NOON + 5 * S, 5 * S);
   useEvery5s(recent, 5, Array(11).fill(1));
   const [minute] = recent.ended();
   expect(minute?.minuteMs).toBe(NOON);
@@ -72,15 +76,25 @@ test("a minute that has ended has the sums of its tenants and their highest rate
   expect(recent.ended()).toEqual([]);
 });
 
+test("a clock that is set changes no rate", () => {
+  const recent = startAtNoon();
+  for (const [index, aheadMs] of [0, -3600 * S, 3600 * S, 3600 * S].entries()) {
+    recent.add([used(1, "charges", { claims: 10 })]);
+    recent.endSlot(NOON + (index + 1) * 5 * S + aheadMs, (index + 1) * 5 * S);
+  }
+  expect(recent.lastMinute()).toEqual({ seconds: 20, counts: { 1: { charges: [40] } } });
+  for (const { counts } of recent.ended()) expect(counts[1]?.at(-1)).toBe(2000);
+});
+
 test("of more namespaces than are kept, the busiest stay; the others of their tenants are added up", () => {
-  const recent = createRecentUse(NOON, 2);
+  const recent = startAtNoon(2);
   recent.add([
     used(1, "quiet", { claims: 1 }),
     used(1, "busy", { claims: 100 }),
     used(2, "busy", { refused_by_rate: 50 }),
     used(3, "quiet", { claims: 2 }),
   ]);
-  recent.endSlot(NOON + S);
+  recent.endSlot(NOON + S, S);
   const { counts } = recent.lastMinute();
   expect(counts).toMatchObject({ 1: { busy: [100], "": [1] }, 2: { busy: [0, 0, 0, 0, 50] } });
   expect(counts[3]).toBeUndefined();

@@ -54,8 +54,11 @@ interface Slot {
 export interface RecentUse {
   /** Adds the counts of a flush. */
   add(counts: readonly UsageCount[]): void;
-  /** Ends a time of counting, which began at the end of the one before. `nowMs`: since the Unix epoch. */
-  endSlot(nowMs: number): void;
+  /**
+   * Ends a time of counting, which began at the end of the one before. `nowMs`, since the Unix epoch, names the minute;
+   * `steadyMs` measures how long the time was, by a clock that nobody sets.
+   */
+  endSlot(nowMs: number, steadyMs?: number): void;
   /** Returns the sums of the times that ended within the last minute, and how long they took together. */
   lastMinute(): { readonly seconds: number; readonly counts: CountsByNamespace };
   /** Returns the minutes that have ended. They are returned again until `forgetEnded`. */
@@ -63,9 +66,13 @@ export interface RecentUse {
   forgetEnded(): void;
 }
 
-/** @param startedAtMs when counting begins, in milliseconds since the Unix epoch. */
-export function createRecentUse(startedAtMs: number, maxNamespaces = MAX_NAMESPACES): RecentUse {
-  let slotFromMs = startedAtMs;
+/** @param startedAtMs when counting begins, in milliseconds since the Unix epoch; `startedSteadyMs`: as `endSlot`. */
+export function createRecentUse(
+  startedAtMs: number,
+  maxNamespaces = MAX_NAMESPACES,
+  startedSteadyMs = performance.now(),
+): RecentUse {
+  let slotFromMs = startedSteadyMs;
   let open: Entry[] = [];
   let slots: Slot[] = [];
   let minuteMs = minuteOf(startedAtMs);
@@ -89,9 +96,9 @@ export function createRecentUse(startedAtMs: number, maxNamespaces = MAX_NAMESPA
     add(counts) {
       open = busiest([...open, ...counts.map(entryOf)], maxNamespaces);
     },
-    endSlot(nowMs) {
-      // A clock that was set back.
-      const seconds = Math.max(nowMs - slotFromMs, 1) / 1000;
+    endSlot(nowMs, steadyMs = performance.now()) {
+      // Two flushes within a millisecond.
+      const seconds = Math.max(steadyMs - slotFromMs, 1) / 1000;
       slots.push({ seconds, entries: open });
       while (slots.length > 1 && total(slots.slice(1)) >= WINDOW_S) slots = slots.slice(1);
       const minute = minuteOf(nowMs);
@@ -101,7 +108,7 @@ export function createRecentUse(startedAtMs: number, maxNamespaces = MAX_NAMESPA
         minuteMs = minute;
       }
       addToMinute(open, seconds);
-      slotFromMs = nowMs;
+      slotFromMs = steadyMs;
       open = [];
     },
     lastMinute() {

@@ -1,4 +1,4 @@
-import { createRepeating } from "../../core/background/repeat.ts";
+import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
 import { type DatabaseClock, UNCHECKED_CLOCK } from "../../core/domain/database-clock.ts";
 import type { Pool } from "../../core/store/pool.ts";
 import type { RecentUse } from "./recent-use.ts";
@@ -6,19 +6,14 @@ import { storeRecentUse } from "./store/recent-use.ts";
 import { addUsage, type UsageCount } from "./store/usage.ts";
 import type { UsageMeter } from "./usage-meter.ts";
 
-/** Stores the meter's counts periodically. */
-export interface UsageFlusher {
-  start(): void;
-  /** Stores the remaining counts. The meter must not count any more. */
-  stop(): Promise<void>;
-}
-
 /** What a replica counted in the last minute is dropped after so many flushes that it missed. */
 const STALE_FLUSHES = 4;
 /** Maximum namespaces per statement. */
 const MAX_COUNTS = 1000;
 
 /**
+ * Stores the meter's counts periodically. When it stops, it stores the remaining ones: the meter must not count any more.
+ *
  * Each flush has a sequence number, and the database adds a number once. A flush whose reply was lost is
  * repeated with the same number and counts, so that nothing is counted twice or lost.
  */
@@ -38,7 +33,7 @@ export function createUsageFlusher({
   readonly databaseClock?: Pick<DatabaseClock, "latestMs">;
   readonly intervalMs: number;
   readonly onFailed: (error: unknown) => void;
-}): UsageFlusher {
+}): Repeating {
   let seq = 1;
   /**
    * The counts that were sent with `seq`. They do not change until the flush succeeds; the meter collects new
@@ -79,12 +74,5 @@ export function createUsageFlusher({
     isStoredIdle = isIdle;
   }
 
-  const flushes = createRepeating({ intervalMs, work: flush, onFailed });
-  return {
-    start: flushes.start,
-    async stop() {
-      await flushes.stop();
-      await flush().catch(onFailed);
-    },
-  };
+  return createRepeating({ intervalMs, work: flush, turnsAtStop: 1, onFailed });
 }

@@ -42,7 +42,10 @@ export const measureHttpProxy: Figure = async ({ main, violations, signal, pace,
     const { status, isReplay } = await call(agent, port);
     if (status !== 201 || isReplay) violations.add(`a fresh call got ${status}, replayed: ${isReplay}`);
   };
-  const sides = { bare: post(upstreamPort), guarded: post(Number(proxyPort)) };
+  // The two calls of the service that a guarded call waits for, a claim and its completion, without a proxy.
+  const run = () =>
+    main.client.run({ namespace: "charges", key: randomUUID(), fingerprint: 1 }, async () => {});
+  const sides = { bare: post(upstreamPort), run, guarded: post(Number(proxyPort)) };
   const measured = await alternate(sides, { ...pace, callers: 1 }, signal);
   return [
     {
@@ -51,7 +54,11 @@ export const measureHttpProxy: Figure = async ({ main, violations, signal, pace,
       value: measured.guarded.p50Ms - measured.bare.p50Ms,
       unit: "ms",
       bar: { atMost: 1.5 },
-      raw: { "proxy ms": measured.guarded.p50Ms, "bare ms": measured.bare.p50Ms },
+      raw: {
+        "proxy ms": measured.guarded.p50Ms,
+        "bare ms": measured.bare.p50Ms,
+        "claim and completion ms": measured.run.p50Ms,
+      },
     },
   ];
 };

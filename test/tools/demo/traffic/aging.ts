@@ -1,6 +1,9 @@
+import { SAMPLED_KEYS_RETENTION_MS } from "../../../../server/src/core/background/pruner.ts";
 import type { Pool, Runner } from "../../../../server/src/core/store/pool.ts";
+import { pruneRows } from "../../../../server/src/core/store/prune.ts";
 import { sweepBatch } from "../../../../server/src/core/store/records/sweep-records.ts";
-import { createKeySampler } from "../../../../server/src/features/insight/key-sampler.ts";
+import { KeySampler } from "../../../../server/src/features/insight/key-sampler.ts";
+import { NAMESPACE_NAMES } from "./namespaces.ts";
 
 /** The times of a tenant's rows, by table. */
 const TIMES = {
@@ -16,15 +19,19 @@ const TIMES = {
 /** Tables with a row for each hour. */
 const HOURLY = ["usage_hours", "insight_hours", "insight_late_hours"] as const;
 
+/** The rows of the tenant in the namespaces. */
+const OWN = "tenant_id = $1::int and namespace = any($2::text[])";
+
 /** Few enough that a statement takes less than the sweep's limit on a busy machine. */
 const SWEEP_ROWS = 250;
+const PRUNED_ROWS = 1000;
 const MAX_ATTEMPTS = 5;
 
-/** Lets time pass for one tenant, by moving the times of its rows in SQL: time is the database's clock. */
+/** Lets time pass for the namespaces of one tenant, by moving the times of its rows in SQL: time is the database's clock. */
 export interface Aging {
   /**
-   * Makes everything of the tenant older, and sweeps what has ended: in one transaction, so that no replica
-   * sees a record between the two.
+   * Makes everything in the namespaces older, sweeps what has ended, and prunes samples of keys: in one transaction, so that no
+   * replica sees a record between, and nothing is found at the end of the run that is no longer found a minute later.
    */
   timePasses(seconds: number): Promise<void>;
   /** Moves the counts of the present hour back; `seconds` is a number of hours. */
@@ -58,9 +65,9 @@ export function createAging(pool: Pool, tenantId: number, pepper: string): Aging
           await transaction.run(
             {
               name: `place_${table}`,
-              text: `update ${table} set hour = hour - $2::int * interval '1 second' where ${PRESENT}`,
+              text: `update ${table} set hour = hour - $3::int * interval '1 second' where ${PRESENT}`,
             },
-            [tenantId, seconds],
+            [tenantId, NAMESPACE_NAMES, seconds],
           );
         }
       });
@@ -70,11 +77,11 @@ export function createAging(pool: Pool, tenantId: number, pepper: string): Aging
         {
           name: "place_insight_key_days",
           text: `
-update insight_key_days set day = day - $2::int * interval '1 day'
- where tenant_id = $1::int
-   and day >= date_trunc('day', to_timestamp($3::float8 / 1000) at time zone 'utc') at time zone 'utc'`,
+update insight_key_days set day = day - $3::int * interval '1 day'
+ where ${OWN}
+   and day >= date_trunc('day', to_timestamp($4::float8 / 1000) at time zone 'utc') at time zone 'utc'`,
         },
-        [tenantId, days, beganAtMs],
+        [tenantId, NAMESPACE_NAMES, days, beganAtMs],
       );
     },
     async countedClaims() {
@@ -83,7 +90,7 @@ update insight_key_days set day = day - $2::int * interval '1 day'
           name: "count_stored_claims",
           text: `select coalesce(sum(claims), 0)::int as claims from insight_hours where ${PRESENT}`,
         },
-        [tenantId],
+        [tenantId, NAMESPACE_NAMES],
       );
       return row?.claims ?? 0;
     },
@@ -91,7 +98,7 @@ update insight_key_days set day = day - $2::int * interval '1 day'
 }
 
 /** The hours that were not moved: a run takes less than this, and each move is longer. */
-const PRESENT = "tenant_id = $1::int and hour > now() - interval '12 hours'";
+const PRESENT = `${OWN} and hour > now() - interval '12 hours'`;
 
 async function ageAndSweep(
   pool: Pool,
@@ -103,14 +110,18 @@ async function ageAndSweep(
   }: { readonly tenantId: number; readonly seconds: number; readonly pepper: string },
 ): Promise<void> {
   for (const [table, columns] of Object.entries(TIMES)) {
-    const moved = columns.map((column) => `${column} = ${column} - $2::int * interval '1 second'`);
+    const moved = columns.map((column) => `${column} = ${column} - $3::int * interval '1 second'`);
     await transaction.run(
-      { name: `age_${table}`, text: `update ${table} set ${moved.join(", ")} where tenant_id = $1::int` },
-      [tenantId, seconds],
+      { name: `age_${table}`, text: `update ${table} set ${moved.join(", ")} where ${OWN}` },
+      [tenantId, NAMESPACE_NAMES, seconds],
     );
   }
+  while (
+    (await pruneRows(transaction, "insight_sampled_keys", SAMPLED_KEYS_RETENTION_MS, PRUNED_ROWS)) ===
+    PRUNED_ROWS
+  );
   let failure: unknown;
-  const sampler = createKeySampler({
+  const sampler = new KeySampler({
     pool: transaction,
     pepper,
     takeFirstClaims: () => ({ ids: [], atMs: [], retentionsS: [] }),

@@ -10,8 +10,8 @@ import { plantTraffic } from "./run.ts";
  */
 const USAGE = `npm run demo:traffic -- [options]: plants traffic with known truths in the server that npm start runs.
   --seed N        the same seed plants the same traffic; default: random
-  --days N        how far the traffic goes back, 8 to 80; default: 28
-  --operations N  operations of a namespace, 50 to 5000; default: 400
+  --days N        how many days the traffic goes back, 8 to 80; default: 28
+  --operations N  operations a day, 50 to 5000; default: 400
   --live SECONDS  how long calls are made at the end, 1 to 300; default: 10
   --address URL   the server; default: http://127.0.0.1:50051
   --json          print what was planted as JSON`;

@@ -6,7 +6,10 @@ export interface TrafficNamespace {
   /** Of 100 operations. */
   readonly share: number;
   readonly story: string;
-  /** What is wrong with how its keys are made or used, as KeyDefect of `tenant_admin.proto`. */
+  /**
+   * What is wrong with how its keys are made or used, as KeyDefect of `tenant_admin.proto`. UUID_PER_CLAIM takes 9,985 claims to
+   * be suspected; the default run suspects the others.
+   */
   readonly keyDefects: readonly ("NEW_KEY_PER_RETRY" | "UUID_PER_CLAIM" | "REPEATS_AFTER_EXPIRY")[];
 }
 
@@ -21,7 +24,7 @@ export const NAMESPACES = [
   {
     name: "payments",
     policy: { keyRetentionS: 6 * HOUR_S, onLeaseExpiry: "RECLAIM" },
-    share: 18,
+    share: 16,
     story:
       "retries within minutes; a reconciliation repeats some payments 27 h later, which 6 h do not cover",
     keyDefects: [],
@@ -29,7 +32,7 @@ export const NAMESPACES = [
   {
     name: "webhooks",
     policy: { keyRetentionS: DAY_S, onLeaseExpiry: "RECLAIM" },
-    share: 34,
+    share: 26,
     story:
       "each Monday, the events of Friday to Sunday are redriven: up to 75 h later, which 24 h do not cover",
     keyDefects: ["REPEATS_AFTER_EXPIRY"],
@@ -37,7 +40,7 @@ export const NAMESPACES = [
   {
     name: "emails",
     policy: { keyRetentionS: DAY_S, onLeaseExpiry: "RECLAIM" },
-    share: 20,
+    share: 34,
     story: "each retry has a new key: the same e-mail under two keys within minutes",
     keyDefects: ["NEW_KEY_PER_RETRY", "UUID_PER_CLAIM"],
   },
@@ -51,11 +54,13 @@ export const NAMESPACES = [
   {
     name: "orders",
     policy: { keyRetentionS: DAY_S, onLeaseExpiry: "RECLAIM" },
-    share: 20,
+    share: 16,
     story: "nothing is wrong: customers order the same again, as another order",
     keyDefects: [],
   },
   { name: "paymnets", share: 2, story: "a misspelt name that was not declared", keyDefects: [] },
 ] as const satisfies readonly TrafficNamespace[];
+
+export const NAMESPACE_NAMES: readonly string[] = NAMESPACES.map(({ name }) => name);
 
 export type NamespaceName = (typeof NAMESPACES)[number]["name"];

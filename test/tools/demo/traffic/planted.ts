@@ -22,8 +22,8 @@ export interface PlantedNamespace {
   /** All of them, repeats included. */
   readonly claims: number;
   readonly repeats: readonly PlantedRepeats[];
-  /** Retries under a new key with the same fingerprint. */
-  readonly mintedKeys: number;
+  /** Retries under a new key with the same fingerprint, by how long before the end of the run they came, in seconds. */
+  readonly mintedKeys: readonly { readonly agoS: number; readonly keys: number }[];
   /** Honest operations with the fingerprint of an earlier one. */
   readonly lookAlikes: number;
   /** Records whose worker died. */
@@ -68,7 +68,12 @@ export function createLedger(): Ledger {
           late: operation.meaning === "late",
         })),
       ),
-      mintedKeys: count(({ meaning }) => meaning === "minted"),
+      mintedKeys: [
+        ...Map.groupBy(
+          own.filter(({ operation }) => operation.meaning === "minted"),
+          ({ agoS }) => agoS,
+        ),
+      ].map(([agoS, { length: keys }]) => ({ agoS, keys })),
       lookAlikes: count(({ meaning }) => meaning === "look-alike"),
       ambiguous: count(({ dies }) => dies),
     };

@@ -1,3 +1,4 @@
+import { formatDurationMs } from "@onceward/client/admin";
 import type { PlantedNamespace } from "./planted.ts";
 import type { Planted } from "./run.ts";
 
@@ -5,13 +6,13 @@ type Cell = string | number;
 
 const COLUMNS: readonly (readonly [title: string, value: (namespace: PlantedNamespace) => Cell])[] = [
   ["namespace", ({ name, declared }) => (declared ? name : `${name} (undeclared)`)],
-  ["retention", ({ keyRetentionS }) => `${keyRetentionS / 3600} h`],
+  ["retention", ({ keyRetentionS }) => formatDurationMs(1000 * keyRetentionS)],
   ["claims", ({ claims }) => claims],
   ["repeats", (namespace) => repeatsOf(namespace, false)],
   ["late repeats", (namespace) => repeatsOf(namespace, true)],
-  ["latest after", ({ repeats }) => hours(Math.max(0, ...repeats.map(({ latenessS }) => latenessS)))],
-  ["retries under new keys", ({ mintedKeys }) => mintedKeys],
-  ["look-alikes", ({ lookAlikes }) => lookAlikes],
+  ["latest after", ({ repeats }) => duration(Math.max(0, ...repeats.map(({ latenessS }) => latenessS)))],
+  ["retries under new keys", ({ mintedKeys }) => mintedKeys.reduce((sum, { keys }) => sum + keys, 0)],
+  ["equal orders", ({ lookAlikes }) => lookAlikes],
   ["ambiguous", ({ ambiguous }) => ambiguous],
 ];
 
@@ -20,9 +21,11 @@ function repeatsOf({ repeats }: PlantedNamespace, late: boolean): number {
   return repeats.filter((each) => each.late === late).reduce((sum, each) => sum + each.repeats, 0);
 }
 
-function hours(seconds: number): string {
-  return seconds < 3600 ? `${Math.round(seconds)} s` : `${seconds / 3600} h`;
+function duration(seconds: number): string {
+  return formatDurationMs(1000 * Math.round(seconds));
 }
+
+const CLI = "npm run --silent onceward --";
 
 /** Returns what was planted as a table, and how to look at it. */
 export function describePlanted(planted: Planted): readonly string[] {
@@ -45,10 +48,11 @@ export function describePlanted(planted: Planted): readonly string[] {
     "",
     "Compare with what is found:",
     "",
-    `npm run --silent onceward -- profile set traffic --address ${address} --api-key-stdin < ${adminKeyFile}`,
-    ...["payments", "webhooks", "orders"].map(
-      (name) => `npm run --silent onceward -- advice ${name} --profile traffic`,
-    ),
+    `${CLI} login traffic --address ${address} --api-key-stdin < ${adminKeyFile}`,
+    ...["payments", "webhooks", "orders"].map((name) => `${CLI} advice ${name}`),
+    `${CLI} keys quality emails`,
+    `${CLI} records list --state ambiguous --oldest-first`,
+    `${CLI} namespaces undeclared`,
   ];
 }
 

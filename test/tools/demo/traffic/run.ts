@@ -50,7 +50,7 @@ export async function plantTraffic(
     callerKey,
     days,
     onDay: (day) => {
-      if (day % DAYS_PER_LINE === 1) onProgress(`  ${day} days ago`);
+      if (day % DAYS_PER_LINE === 1) onProgress(`  ${day === 1 ? "yesterday" : `${day} days ago`}`);
     },
   });
   onProgress(`The present: ${liveMs / 1000} s of traffic at ${dev.address} ...`);

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { ApiKey_Role, createTenantAdmin, type Operator, Policy_OnLeaseExpiry } from "@onceward/client/admin";
 import { findTenantIds } from "../../../../server/src/core/store/tenants/tenants.ts";
 import { type DevServer, NoDevServer } from "./dev-server.ts";
-import { NAMESPACES, type TrafficNamespace } from "./namespaces.ts";
+import { NAMESPACE_NAMES, NAMESPACES, type TrafficNamespace } from "./namespaces.ts";
 
 const PREFIX = "traffic-";
 const REASON = "npm run demo:traffic";
@@ -18,21 +18,21 @@ export interface TrafficTenant {
   readonly adminKeyFile: string;
 }
 
-/** Finds a tenant in which nothing was ever claimed or declared. */
+/** Finds a tenant in which nothing was ever claimed or declared in these namespaces. */
 const findUnusedTenant = {
   name: "find_unused_tenant",
   text: `
 select t.id
   from tenants t
  where t.name = $1::text
-   and not exists (select from records r where r.tenant_id = t.id)
-   and not exists (select from insight_hours h where h.tenant_id = t.id)
-   and not exists (select from namespaces n where n.tenant_id = t.id)`,
+   and not exists (select from records r where r.tenant_id = t.id and r.namespace = any($2::text[]))
+   and not exists (select from insight_hours h where h.tenant_id = t.id and h.namespace = any($2::text[]))
+   and not exists (select from namespaces n where n.tenant_id = t.id and n.name = any($2::text[]))`,
 };
 
 /**
- * Returns the tenant of the run, with its namespaces: the demo tenant while it is unused, so that the keys that `npm start`
- * printed show the traffic; otherwise a tenant of its own, because what was claimed before would falsify what is
+ * Returns the tenant of the run, with its namespaces: the demo tenant while these are unused there, so that the keys that
+ * `npm start` printed show the traffic; otherwise a tenant of its own, because what was claimed before would falsify what is
  * planted. Deletes the tenants of earlier runs.
  *
  * @throws NoDevServer if the server has another database.
@@ -46,7 +46,7 @@ export async function prepareTrafficTenant(dev: DevServer): Promise<TrafficTenan
 
 async function findUnusedDemo({ pool, demo }: DevServer): Promise<TrafficTenant | undefined> {
   if (demo === undefined) return undefined;
-  const [unused] = await pool.run<{ id: number }>(findUnusedTenant, [demo.name]);
+  const [unused] = await pool.run<{ id: number }>(findUnusedTenant, [demo.name, NAMESPACE_NAMES]);
   return unused && { ...demo, id: unused.id };
 }
 

@@ -13,6 +13,8 @@ import { expect, onTestFinished, test } from "vitest";
 import { CHILD_ENVIRONMENT } from "../../../helpers/processes/child-environment.ts";
 import { createWorkplace, type Workplace } from "../../../helpers/processes/command.ts";
 import { startDev } from "../../../helpers/processes/dev.ts";
+import { randomFor } from "../../../helpers/seed.ts";
+import { createPlanner } from "./plan.ts";
 import type { PlantedNamespace } from "./planted.ts";
 import type { Planted } from "./run.ts";
 
@@ -21,6 +23,7 @@ const MAIN = fileURLToPath(new URL("main.ts", import.meta.url));
 const DAY_S = 86_400;
 /** A run takes less than half a minute on an idle machine. */
 const LIMIT_MS = 240_000;
+const EXAMPLE_NAMESPACE = "first-steps";
 /** Enough days for a Monday with redriven days before it, whose repeats are also seen to stop after 4 days. */
 const SHORT_RUN = ["--seed", "11", "--days", "12", "--operations", "400", "--live", "3"];
 
@@ -82,11 +85,13 @@ async function countRecords(admin: TenantAdmin, namespace: string) {
 test("what the traffic plants is found, and nothing else", { timeout: 2 * LIMIT_MS }, async () => {
   const workplace = await createWorkplace();
   const dev = await startDev(workplace);
+  await dev.followExample();
   const { stdout } = await plantTraffic(workplace, [...SHORT_RUN, "--address", dev.grpcUrl, "--json"]);
   const planted: Planted = JSON.parse(stdout);
-  // The keys that `npm start` printed show the traffic.
+  // The keys that `npm start` printed show the traffic, and the record of the banner's example stays as it is.
   expect(planted.tenant).toBe("demo");
   const admin = await connectAdmin(planted);
+  expect(await countRecords(admin, EXAMPLE_NAMESPACE)).toEqual({ completed: 1, ambiguous: 0 });
 
   for (const namespace of planted.namespaces) {
     const { candidates } = await admin.getRetentionAdvice({ namespace: namespace.name });
@@ -106,7 +111,7 @@ test("what the traffic plants is found, and nothing else", { timeout: 2 * LIMIT_
   expect(lateIn.map(({ name }) => name)).toEqual(["payments", "webhooks"]);
 
   const undeclared = planted.namespaces.filter(({ declared }) => !declared).map(({ name }) => name);
-  expect((await admin.listUndeclaredNamespaces({})).names).toEqual(undeclared);
+  expect((await admin.listUndeclaredNamespaces({})).names).toEqual([EXAMPLE_NAMESPACE, ...undeclared]);
 
   for (const { name, ambiguous } of planted.namespaces) {
     // The last workers died some seconds ago.
@@ -117,7 +122,9 @@ test("what the traffic plants is found, and nothing else", { timeout: 2 * LIMIT_
   expect(ambiguous).toBeGreaterThan(0);
   expect(await countRecords(admin, "payouts")).toEqual({ completed: claims - ambiguous, ambiguous });
 
-  const qualities = (await admin.getKeyQuality({})).namespaces;
+  const qualities = (await admin.getKeyQuality({})).namespaces.filter(
+    ({ namespace }) => namespace !== EXAMPLE_NAMESPACE,
+  );
   expect(qualities.map(({ namespace }) => namespace)).toEqual(
     planted.namespaces.map(({ name }) => name).sort(),
   );
@@ -131,8 +138,9 @@ test("what the traffic plants is found, and nothing else", { timeout: 2 * LIMIT_
     expect({ name, invented }).toEqual({ name, invented: [] });
     for (const defect of own) expect([...suspected, ...undecided], name).toContain(defect);
   }
-  // All fingerprints are sampled. The server stores the last ones at its next flush.
-  const mintedKeys = planted.namespaces.find(({ name }) => name === "emails")?.mintedKeys;
+  // All fingerprints are sampled, and kept for 8 days. The server stores the last ones at its next flush.
+  const minted = planted.namespaces.find(({ name }) => name === "emails")?.mintedKeys ?? [];
+  const mintedKeys = minted.filter(({ agoS }) => agoS < 7.5 * DAY_S).reduce((sum, { keys }) => sum + keys, 0);
   await expect
     .poll(async () => {
       const [emails] = (await admin.getKeyQuality({ namespace: "emails" })).namespaces;
@@ -144,6 +152,30 @@ test("what the traffic plants is found, and nothing else", { timeout: 2 * LIMIT_
   const small = ["--seed", "12", "--days", "8", "--operations", "50", "--live", "1"];
   const again = await plantTraffic(workplace, [...small, "--address", dev.grpcUrl, "--json"]);
   expect(JSON.parse(again.stdout)).toMatchObject({ tenant: expect.stringMatching(/^traffic-/) });
+});
+
+test("the default traffic has the claims of e-mails that a suspicion takes, in the days that samples are kept", () => {
+  const planner = createPlanner(randomFor("traffic of e-mails"));
+  const days = Array.from({ length: 7 }, () => planner.planDay({ weekday: 1, operations: 400 }));
+  const claims = days.flatMap(({ morning, retries }) => [...morning, ...retries]);
+  expect(claims.filter(({ namespace }) => namespace === "emails").length).toBeGreaterThan(1000);
+});
+
+test("npm run demo and demo:traffic show their options, and refuse another one in a line", async () => {
+  const { dir } = await createWorkplace();
+  for (const file of ["main.ts", "../main.ts"]) {
+    const start = (option: string) =>
+      run(
+        process.execPath,
+        ["--conditions=@onceward/source", fileURLToPath(new URL(file, import.meta.url)), option],
+        { cwd: dir, env: CHILD_ENVIRONMENT, timeout: LIMIT_MS },
+      );
+    expect(await start("--help")).toMatchObject({
+      stdout: expect.stringMatching(/^ {2}--seed N /m),
+      stderr: "",
+    });
+    await expect(start("--sed")).rejects.toMatchObject({ code: 1, stderr: "Unknown option '--sed'\n" });
+  }
 });
 
 test("the traffic refuses a directory in which npm start has not run, and addresses of other machines", async () => {

@@ -1,11 +1,10 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { type ApiKey, ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
+import common from "../../styles/common.module.css";
 import { ConfirmDialog } from "../confirm-dialog.tsx";
 import { SelectField, TextArea, TextField } from "../field.tsx";
-import styles from "./api-key.module.css";
-import { type Expiry, expiryField } from "./expiry.ts";
-import { ExpiryField } from "./expiry-field.tsx";
+import { type Expiry, ExpiryField, expiryField } from "./expiry-field.tsx";
 import { parseNamespaces, roleWords } from "./key-state.ts";
 import type { NewSecret } from "./secret-panel.tsx";
 
@@ -40,21 +39,16 @@ export function CreateKeyDialog(props: CreateKeyDialogProps) {
 
   return (
     <ConfirmDialog title={title} action="Create the key" act={act} close={close}>
-      <div className={styles.fields}>
+      <div className={common.stack}>
         {lead !== undefined && <p>{lead}</p>}
         {roles.length > 1 && (
           <SelectField
             label="Role"
             value={role}
+            options={Object.fromEntries(roles.map((each) => [each, roleWords(each)]))}
             help="A caller claims and completes. An administrator changes policies, records and keys."
             onChange={({ target }) => setRole(Number(target.value) as ApiKey_Role)}
-          >
-            {roles.map((each) => (
-              <option key={each} value={each}>
-                {roleWords(each)}
-              </option>
-            ))}
-          </SelectField>
+          />
         )}
         <TextField
           label="Purpose"

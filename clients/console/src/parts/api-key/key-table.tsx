@@ -1,14 +1,18 @@
+import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { type ReactNode, useState } from "react";
+import { describeHour } from "../../format/time.ts";
 import { useSession } from "../../session/session.ts";
+import common from "../../styles/common.module.css";
+import styles from "../../styles/parts.module.css";
 import { ConfirmDialog } from "../confirm-dialog.tsx";
 import { type Column, DataTable } from "../data-table.tsx";
+import { Fact } from "../fact.tsx";
 import { useNotice } from "../notice.tsx";
+import { StateMark } from "../state-mark.tsx";
 import { Time, useNow } from "../time.tsx";
 import { UserText } from "../user-text.tsx";
-import styles from "./api-key.module.css";
-import { KeyStateMark, LastUse } from "./key-facts.tsx";
-import { keyState, roleWords } from "./key-state.ts";
+import { KEY_STATE_MARKS, keyState, roleWords } from "./key-state.ts";
 
 interface KeyTableProps {
   readonly caption: string;
@@ -36,13 +40,11 @@ export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }
             heading: "Key",
             cell: ({ id, label }) => (
               <>
-                <code>{id}</code>
-                {id === actor && <span className={styles.quiet}> (yours)</span>}
-                {label !== "" && (
-                  <div>
-                    <UserText>{label}</UserText>
-                  </div>
-                )}
+                {label !== "" && <UserText>{label}</UserText>}
+                <div className={common.quiet}>
+                  <code>{id}</code>
+                  {id === actor && " (yours)"}
+                </div>
               </>
             ),
           },
@@ -56,7 +58,7 @@ export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }
               <>
                 <Time at={createdAt} form="absolute" />
                 {creatorOf?.(id) !== undefined && (
-                  <div className={styles.quiet}>
+                  <div className={common.quiet}>
                     by <UserText>{creatorOf(id) ?? ""}</UserText>
                   </div>
                 )}
@@ -115,17 +117,27 @@ export function RevokeKeyDialog({ apiKey, revoke, close }: RevokeKeyDialogProps)
       }}
     >
       <dl>
-        <dt>Purpose</dt>
-        <dd>{label === "" ? "-" : <UserText>{label}</UserText>}</dd>
-        <dt>Role</dt>
-        <dd>{roleWords(role)}</dd>
-        <dt>Last used</dt>
-        <dd>
+        <Fact name="Purpose">{label === "" ? "-" : <UserText>{label}</UserText>}</Fact>
+        <Fact name="Role">{roleWords(role)}</Fact>
+        <Fact name="Last used">
           <LastUse at={lastUsedAt} />
-        </dd>
+        </Fact>
       </dl>
       <p>Calls with it are refused from then on. It can't be undone.</p>
       {id === actor && <p>You are signed in with this key: your session ends with it.</p>}
     </ConfirmDialog>
   );
+}
+
+function KeyStateMark({ apiKey, now }: { readonly apiKey: ApiKey; readonly now: Date }) {
+  const { tone, word } = KEY_STATE_MARKS[keyState(apiKey, now)];
+  return <StateMark tone={tone}>{word}</StateMark>;
+}
+
+/** When a key was last used. It is known to the hour, so that hour is named and no moment in it. */
+export function LastUse({ at }: { readonly at: ApiKey["lastUsedAt"] }) {
+  const now = useNow();
+  if (at === undefined) return <span className={common.quiet}>not yet</span>;
+  const hour = timestampDate(at);
+  return <time dateTime={hour.toISOString()}>{describeHour(hour, now)}</time>;
 }

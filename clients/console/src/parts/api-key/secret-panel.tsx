@@ -1,6 +1,7 @@
 import { useEffect, useRef } from "react";
+import common from "../../styles/common.module.css";
+import styles from "../../styles/parts.module.css";
 import { CopyButton } from "../copy-button.tsx";
-import styles from "./api-key.module.css";
 
 /** A key that was just created. */
 export interface NewSecret {
@@ -26,7 +27,7 @@ export function SecretPanel({ secret: { id, label, secret }, hide }: SecretPanel
     return () => window.removeEventListener("pagehide", hide);
   }, [hide]);
   return (
-    <section className={styles.secret} aria-labelledby="new-secret">
+    <section className={`${common.card} ${styles.secret}`} data-edge="accent" aria-labelledby="new-secret">
       <h2 id="new-secret" ref={heading} tabIndex={-1}>
         The secret of key {id}
       </h2>
@@ -34,7 +35,7 @@ export function SecretPanel({ secret: { id, label, secret }, hide }: SecretPanel
         Store it now{label !== "" && <> for {<bdi>{label}</bdi>}</>}: it is shown only this once, and the
         service does not keep it.
       </p>
-      <p className={styles.secretText}>
+      <p>
         <code>{secret}</code> <CopyButton text={secret} label="Copy the secret" />
       </p>
       <button type="button" onClick={hide}>

@@ -1,6 +1,6 @@
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { type ReactNode, useState } from "react";
-import styles from "./resolution.module.css";
+import common from "../../styles/common.module.css";
 import { RESOLUTIONS, type ResolutionKind, resolutionsOf } from "./resolution.ts";
 import { ResolveDialog } from "./resolve-dialog.tsx";
 
@@ -13,12 +13,12 @@ interface ResolveButtonsProps {
 /** A button for each resolution. */
 export function ResolveButtons({ kinds, ask }: ResolveButtonsProps) {
   return (
-    <div className={styles.buttons}>
+    <div className={common.row}>
       {kinds.map((kind) => (
         <button
           key={kind}
           type="button"
-          data-look={kind === "forget" ? "danger" : "plain"}
+          data-look={kind === "forget" ? "rare" : "plain"}
           onClick={() => ask(kind)}
         >
           {RESOLUTIONS[kind].answer}

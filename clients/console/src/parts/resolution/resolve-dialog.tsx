@@ -1,7 +1,6 @@
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { useState } from "react";
 import { formatNoun } from "../../format/quantity.ts";
-import { readFailure } from "../../session/failure.ts";
 import { ConfirmDialog } from "../confirm-dialog.tsx";
 import { useNotice } from "../notice.tsx";
 import { UserText } from "../user-text.tsx";
@@ -13,7 +12,7 @@ import {
   resolutionMessage,
   typedName,
 } from "./resolution.ts";
-import { useResolveEach } from "./resolve-each.ts";
+import { unresolvedError, useResolveEach } from "./resolve-each.ts";
 import { ResultFields } from "./result-fields.tsx";
 
 interface ResolveDialogProps {
@@ -42,12 +41,9 @@ export function ResolveDialog({ records, kind, close, resolved }: ResolveDialogP
       left.map((record) => ({ record, resolution })),
       reason,
     );
-    const [first] = unresolved;
-    if (first !== undefined) {
+    if (unresolved.length > 0) {
       setLeft(unresolved.map(({ record }) => record));
-      throw new Error(
-        `${formatNoun(unresolved.length, "record is", "records are")} not changed. ${first.record.key}: ${readFailure(first.error).message}`,
-      );
+      throw unresolvedError(unresolved);
     }
     notify(`${RESOLUTIONS[kind].done(count)} Every replica follows within 10 s.`);
     resolved?.();

@@ -3,8 +3,10 @@ import { useTransport } from "@connectrpc/connect-query";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useEffect, useRef, useState } from "react";
+import { formatNoun } from "../../format/quantity.ts";
+import { readFailure } from "../../session/failure.ts";
+import { useRefresh } from "../refresh.ts";
 import type { ResolutionField } from "./resolution.ts";
-import { useRecordRefresh } from "./use-record-refresh.ts";
 
 /** A record, and the decision about it. */
 export interface Decision {
@@ -25,7 +27,7 @@ export function useResolveEach(): {
   readonly resolveEach: (decisions: readonly Decision[], reason: string) => Promise<readonly Unresolved[]>;
 } {
   const client = createClient(TenantAdminService, useTransport());
-  const refresh = useRecordRefresh();
+  const refresh = useRefresh();
   const [done, setDone] = useState(0);
   const closed = useRef(new AbortController());
   useEffect(() => {
@@ -56,12 +58,18 @@ export function useResolveEach(): {
       await Promise.all(Array.from({ length: PARALLEL }, work));
     } finally {
       // After a refusal, too: the record is no longer as it was shown.
-      refresh();
+      void refresh(TenantAdminService);
     }
     return unresolved;
   }
 
   return { done, resolveEach };
+}
+
+/** Returns what a dialog shows of records that were not resolved. */
+export function unresolvedError(unresolved: readonly Unresolved[]): Error {
+  const [first] = unresolved.map(({ record, error }) => `${record.key}: ${readFailure(error).message}`);
+  return new Error(`${formatNoun(unresolved.length, "record is", "records are")} not changed. ${first}`);
 }
 
 /** A record that was not resolved, and why. */

@@ -1,5 +1,6 @@
+import common from "../../styles/common.module.css";
+import styles from "../../styles/parts.module.css";
 import { SelectField, TextArea, TextField } from "../field.tsx";
-import styles from "./resolution.module.css";
 import { checkResult, type ResultDraft } from "./resolution.ts";
 
 interface ResultFieldsProps {
@@ -11,18 +12,16 @@ interface ResultFieldsProps {
 export function ResultFields({ draft, change }: ResultFieldsProps) {
   const problems = checkResult(draft);
   return (
-    <div className={styles.fields}>
-      <div className={styles.row}>
+    <div className={common.stack}>
+      <div className={styles.fieldRow}>
         <SelectField
           label="Outcome"
           value={draft.outcome}
+          options={{ success: "Success", failure: "Permanent failure" }}
           onChange={({ target }) =>
             change({ ...draft, outcome: target.value === "failure" ? "failure" : "success" })
           }
-        >
-          <option value="success">Success</option>
-          <option value="failure">Permanent failure</option>
-        </SelectField>
+        />
         <TextField
           label="Media type"
           problem={problems.contentType}
@@ -36,7 +35,7 @@ export function ResultFields({ draft, change }: ResultFieldsProps) {
         problem={problems.text}
         rows={5}
         spellCheck={false}
-        className={styles.payload}
+        className={common.mono}
         value={draft.text}
         onChange={({ target }) => change({ ...draft, text: target.value })}
       />

@@ -11,7 +11,7 @@ import { type Column, DataTable } from "../../parts/data-table.tsx";
 import { download } from "../../parts/download.ts";
 import { TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { NamespaceField, useNamespace } from "../../parts/namespace-field.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { Pager } from "../../parts/pager.tsx";
@@ -27,7 +27,7 @@ import { readFailure } from "../../session/failure.ts";
 import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import { useShortcut } from "../../shell/use-shortcut.ts";
-import styles from "./ambiguous.module.css";
+import styles from "../../styles/screens.module.css";
 import { reconciliationFile } from "./answers.ts";
 import { AnswersDialog } from "./answers-dialog.tsx";
 import { FILTERS, type Filters, requestOf, useReadAll } from "./filters.ts";
@@ -72,7 +72,7 @@ export default function Ambiguous() {
         </>
       }
     >
-      <FilterBar>
+      <FilterBar fold="narrow">
         <NamespaceField value={filters.namespace} />
         <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={128} />
         <TextField
@@ -97,13 +97,7 @@ function Queue({ filters }: { readonly filters: Filters }) {
     { refetchInterval: useLiveInterval(REFRESH_MS), placeholderData: keepPreviousData },
   );
   const [chosen, choose] = useState<ReadonlySet<string>>(new Set());
-  if (list.data === undefined) {
-    return list.error === null ? (
-      <Loading rows={12} />
-    ) : (
-      <ErrorState error={list.error} retry={() => list.refetch()} />
-    );
-  }
+  if (list.data === undefined) return <Unanswered query={list} rows={12} />;
   const { records, nextPageToken, providerLinks } = list.data;
   const command = commandOf(filters);
   const isEmpty = records.length === 0 && nextPageToken === "";

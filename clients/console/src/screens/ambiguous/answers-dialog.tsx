@@ -4,7 +4,7 @@ import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { EMPTY_RESULT, isResolvable, resolutionMessage } from "../../parts/resolution/resolution.ts";
-import { useResolveEach } from "../../parts/resolution/resolve-each.ts";
+import { unresolvedError, useResolveEach } from "../../parts/resolution/resolve-each.ts";
 import { ResultFields } from "../../parts/resolution/result-fields.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { type Answers, MAX_FILE_BYTES, type Matched, matchAnswers, readAnswers } from "./answers.ts";
@@ -56,8 +56,7 @@ export function AnswersDialog({
       resolution: resolutionMessage(each.happened ? "complete" : "release", result),
     }));
     const unresolved = await resolveEach(decisions, reason);
-    const [first] = unresolved;
-    if (first !== undefined) {
+    if (unresolved.length > 0) {
       const left = new Set(unresolved.map(({ record }) => record));
       const matched = {
         settled: [],
@@ -65,9 +64,7 @@ export function AnswersDialog({
         answered: answered.filter(({ record }) => left.has(record)),
       };
       setPreview(preview && { ...preview, matched });
-      throw new Error(
-        `${formatNoun(left.size, "record is", "records are")} not changed. ${first.record.key}: ${readFailure(first.error).message}`,
-      );
+      throw unresolvedError(unresolved);
     }
     notify(`Resolved ${formatNoun(answered.length, "record", "records")} by the file.`);
   }

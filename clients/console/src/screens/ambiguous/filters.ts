@@ -1,5 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Client, createClient } from "@connectrpc/connect";
+import { createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
 import { type Record, Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import {
@@ -7,6 +7,7 @@ import {
   type ListRecordsRequestSchema,
   TenantAdminService,
 } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { readPages } from "../../parts/read-pages.ts";
 import { timestampOf } from "../../parts/time-field.tsx";
 import { MAX_RECONCILED } from "./answers.ts";
 
@@ -38,21 +39,16 @@ export interface ReadRecords {
 /** Returns the function that reads all records that match. */
 export function useReadAll(filters: Filters): () => Promise<ReadRecords> {
   const client = createClient(TenantAdminService, useTransport());
-  return () => readAll(client, filters);
-}
-
-async function readAll(
-  client: Pick<Client<typeof TenantAdminService>, "listRecords">,
-  filters: Filters,
-): Promise<ReadRecords> {
-  const records: Record[] = [];
-  const providerLinks = new Map<string, string>();
-  let pageToken = "";
-  do {
-    const page = await client.listRecords({ ...requestOf(filters), pageSize: 1_000, pageToken });
-    records.push(...page.records);
-    for (const [name, link] of Object.entries(page.providerLinks)) providerLinks.set(name, link);
-    pageToken = page.nextPageToken;
-  } while (pageToken !== "" && records.length < MAX_RECONCILED);
-  return { records: records.slice(0, MAX_RECONCILED), providerLinks, isCut: pageToken !== "" };
+  return async () => {
+    const providerLinks = new Map<string, string>();
+    const { rows, isCut } = await readPages(
+      (pageToken) => client.listRecords({ ...requestOf(filters), pageSize: 1_000, pageToken }),
+      (page) => {
+        for (const [name, link] of Object.entries(page.providerLinks)) providerLinks.set(name, link);
+        return page.records;
+      },
+      { max: MAX_RECONCILED },
+    );
+    return { records: rows, providerLinks, isCut };
+  };
 }

@@ -6,8 +6,9 @@ import { commandLine, shellWord } from "../../format/command.ts";
 import { formatNoun } from "../../format/quantity.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
-import { ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Unanswered } from "../../parts/list-states.tsx";
 import { useNotice } from "../../parts/notice.tsx";
+import { useRefresh } from "../../parts/refresh.ts";
 import {
   EMPTY_RESULT,
   isResolvable,
@@ -17,7 +18,6 @@ import {
   resolutionMessage,
 } from "../../parts/resolution/resolution.ts";
 import { ResultFields } from "../../parts/resolution/result-fields.tsx";
-import { useRecordRefresh } from "../../parts/resolution/use-record-refresh.ts";
 import { timestampOf } from "../../parts/time-field.tsx";
 import { readFailure } from "../../session/failure.ts";
 import type { Filters } from "./filters.ts";
@@ -42,7 +42,7 @@ export function MatchingDialog({ filters, kind, close }: MatchingDialogProps) {
     { staleTime: 0, gcTime: 0 },
   );
   const resolve = useMutation(method);
-  const refresh = useRecordRefresh();
+  const refresh = useRefresh();
   const notify = useNotice();
   const [, navigate] = useLocation();
   const { answer, verb, meaning } = RESOLUTIONS[kind];
@@ -54,7 +54,7 @@ export function MatchingDialog({ filters, kind, close }: MatchingDialogProps) {
     try {
       const { job } = await resolve.mutateAsync({ ...which, reason, resolution, expectedCount: matching });
       notify(`Job ${job?.id} resolves ${records}. Each change is effective on every replica within 10 s.`);
-      refresh();
+      void refresh(TenantAdminService);
       if (job !== undefined) navigate(`/jobs/${job.id}`);
     } catch (error) {
       if (readFailure(error).reason === "RECORD_COUNT_MISMATCH") await count.refetch();
@@ -73,8 +73,7 @@ export function MatchingDialog({ filters, kind, close }: MatchingDialogProps) {
       act={act}
       close={close}
     >
-      {count.data === undefined &&
-        (count.error === null ? <Loading rows={2} /> : <ErrorState error={count.error} />)}
+      {count.data === undefined && <Unanswered query={count} rows={2} />}
       {isLowerBound && (
         <p>At least {records} match: there was no time to count all. Filter by a namespace or an owner.</p>
       )}

@@ -1,12 +1,14 @@
+import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
 import { useLocation } from "wouter";
+import { CreateKeyDialog } from "../../parts/api-key/create-key-dialog.tsx";
 import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.tsx";
 import { useFilters } from "../../parts/filter-bar.tsx";
 import { hereWith } from "../../parts/pages.ts";
 import { Screen } from "../../shell/screen.tsx";
-import { CreateKey } from "./create-key.tsx";
 import { KeyList } from "./key-list.tsx";
 import { Rotation } from "./rotation.tsx";
+import { useCreateKey } from "./use-key-calls.ts";
 
 /**
  * The screen "API keys". A secret lives in this component's state alone: no cache and no address has it, and it is gone
@@ -15,6 +17,7 @@ import { Rotation } from "./rotation.tsx";
 export default function ApiKeys() {
   const { rotate, successor } = useFilters(["rotate", "successor"]);
   const [, navigate] = useLocation();
+  const createKey = useCreateKey();
   const [isCreating, setCreating] = useState(false);
   const [secret, setSecret] = useState<NewSecret>();
   return (
@@ -42,7 +45,16 @@ export default function ApiKeys() {
           }}
         />
       )}
-      {isCreating && <CreateKey created={setSecret} close={() => setCreating(false)} />}
+      {isCreating && (
+        <CreateKeyDialog
+          title="Create a key"
+          roles={[ApiKey_Role.CALLER, ApiKey_Role.TENANT_ADMIN]}
+          isLimitable
+          create={createKey}
+          created={setSecret}
+          close={() => setCreating(false)}
+        />
+      )}
     </Screen>
   );
 }

@@ -3,10 +3,10 @@ import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts
 import { Link } from "wouter";
 import { roleWords } from "../../parts/api-key/key-state.ts";
 import { KeyTable } from "../../parts/api-key/key-table.tsx";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { hereWith, usePageToken } from "../../parts/pages.ts";
-import styles from "./api-keys.module.css";
+import common from "../../styles/common.module.css";
 import { useCreators, useRevokeKey } from "./use-key-calls.ts";
 
 const PAGE_SIZE = 50;
@@ -14,15 +14,14 @@ const PAGE_SIZE = 50;
 /** The tenant's keys, newest first, revoked and expired ones too. */
 export function KeyList() {
   const { token } = usePageToken();
-  const { data, error, refetch } = useQuery(TenantAdminService.method.listApiKeys, {
+  const list = useQuery(TenantAdminService.method.listApiKeys, {
     pageSize: PAGE_SIZE,
     pageToken: token,
   });
+  const { data } = list;
   const creatorOf = useCreators(data?.apiKeys ?? []);
   const revoke = useRevokeKey();
-  if (data === undefined) {
-    return error === null ? <Loading rows={6} /> : <ErrorState error={error} retry={refetch} />;
-  }
+  if (data === undefined) return <Unanswered query={list} rows={6} />;
   if (data.apiKeys.length === 0) {
     return (
       <Empty command="onceward keys create --role caller --label payments">
@@ -41,7 +40,7 @@ export function KeyList() {
             cell: ({ role, namespaces }) => (
               <>
                 {roleWords(role)}
-                <div className={styles.quiet}>in {namespaces.join(", ") || "all namespaces"}</div>
+                <div className={common.quiet}>in {namespaces.join(", ") || "all namespaces"}</div>
               </>
             ),
           },

@@ -2,17 +2,16 @@ import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import { formatDuration } from "../../format/duration.ts";
-import { type Expiry, expiryField } from "../../parts/api-key/expiry.ts";
-import { ExpiryField } from "../../parts/api-key/expiry-field.tsx";
-import { LastUse } from "../../parts/api-key/key-facts.tsx";
-import { RevokeKeyDialog } from "../../parts/api-key/key-table.tsx";
+import { type Expiry, ExpiryField, expiryField } from "../../parts/api-key/expiry-field.tsx";
+import { LastUse, RevokeKeyDialog } from "../../parts/api-key/key-table.tsx";
 import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
 import { FailureText } from "../../parts/list-states.tsx";
 import { hereWith } from "../../parts/pages.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
-import styles from "./api-keys.module.css";
+import common from "../../styles/common.module.css";
+import styles from "../../styles/screens.module.css";
 import { findSuccessors, type RotationStep, rotationStep } from "./key-states.ts";
 import { useCreateKey, useRevokeKey } from "./use-key-calls.ts";
 
@@ -139,13 +138,13 @@ function CreateSuccessor({ old, candidates, created }: CreateSuccessorProps) {
   return (
     <>
       <p>It gets the same role, purpose and namespaces.</p>
-      <div className={styles.successor}>
+      <div className={common.fields}>
         <ExpiryField value={expiry} change={setExpiry} />
         <button type="button" disabled={waiting} onClick={() => void act()}>
           {waiting ? "Working" : "Create the successor"}
         </button>
       </div>
-      <div role="alert" className={styles.failure}>
+      <div role="alert" className={common.problem}>
         {error !== undefined && <FailureText failure={readFailure(error)} />}
       </div>
       {candidates.length > 0 && (
@@ -154,7 +153,7 @@ function CreateSuccessor({ old, candidates, created }: CreateSuccessorProps) {
           {candidates.slice(0, 5).map(({ id }) => (
             <Link
               key={id}
-              className={styles.candidate}
+              className={`${common.mono} ${styles.candidate}`}
               href={hereWith(`?${new URLSearchParams({ rotate: old.id, successor: id })}`)}
             >
               {id}

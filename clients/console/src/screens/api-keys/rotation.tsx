@@ -4,11 +4,11 @@ import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { Link } from "wouter";
 import { roleWords } from "../../parts/api-key/key-state.ts";
 import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { hereWith } from "../../parts/pages.ts";
 import { UserText } from "../../parts/user-text.tsx";
 import { useLiveInterval } from "../../shell/live.tsx";
-import styles from "./api-keys.module.css";
+import common from "../../styles/common.module.css";
 import { RotationSteps } from "./rotation-steps.tsx";
 
 /** The API lists keys, newest first, and reads none by its id. */
@@ -27,19 +27,19 @@ interface RotationProps {
  * state of both keys says how far it is.
  */
 export function Rotation({ id, successorId, created }: RotationProps) {
-  const { data, error, refetch } = useQuery(
+  const list = useQuery(
     TenantAdminService.method.listApiKeys,
     { pageSize: MAX_KEYS },
     { refetchInterval: useLiveInterval(REFRESH_MS) },
   );
+  const { data } = list;
   const old = data?.apiKeys.find((key) => key.id === id);
   return (
     <>
       <p>
         <Link href={hereWith("")}>All keys</Link>
       </p>
-      {data === undefined && error === null && <Loading rows={8} />}
-      {data === undefined && error !== null && <ErrorState error={error} retry={refetch} />}
+      {data === undefined && <Unanswered query={list} rows={8} />}
       {data !== undefined && old === undefined && (
         <Empty command="onceward keys list">
           The key {id} is not among the newest {MAX_KEYS} of the tenant.
@@ -48,7 +48,7 @@ export function Rotation({ id, successorId, created }: RotationProps) {
       {data !== undefined && old !== undefined && (
         <>
           <h2>Rotate key {id}</h2>
-          <p className={styles.quiet}>
+          <p className={common.quiet}>
             <Scope apiKey={old} />
           </p>
           <RotationSteps

@@ -1,20 +1,20 @@
 import { timestampDate, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
-import { createConnectQueryKey, useMutation, useQuery, useTransport } from "@connectrpc/connect-query";
+import { useMutation, useQuery, useTransport } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { ApiKey } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { useQueryClient } from "@tanstack/react-query";
 import type { KeyTerms } from "../../parts/api-key/create-key-dialog.tsx";
 import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
+import { useRefresh } from "../../parts/refresh.ts";
 
 /** Returns the function that creates a key. It calls the API directly: a mutation's answer would stay in the cache. */
 export function useCreateKey(): (terms: KeyTerms) => Promise<NewSecret> {
   const client = createClient(TenantAdminService, useTransport());
-  const forget = useForgetKeys();
+  const refresh = useRefresh();
   return async (apiKey) => {
     const { apiKey: made, secret } = await client.createApiKey({ apiKey });
     // Not awaited: the secret is shown even if the list can't be read.
-    void forget();
+    void refresh(TenantAdminService);
     return { id: made?.id ?? "", label: made?.label ?? "", secret };
   };
 }
@@ -22,20 +22,11 @@ export function useCreateKey(): (terms: KeyTerms) => Promise<NewSecret> {
 /** Returns the function that revokes a key. */
 export function useRevokeKey(): (id: string) => Promise<unknown> {
   const revoke = useMutation(TenantAdminService.method.revokeApiKey);
-  const forget = useForgetKeys();
+  const refresh = useRefresh();
   return async (id) => {
     await revoke.mutateAsync({ id });
-    await forget();
+    await refresh(TenantAdminService);
   };
-}
-
-/** Returns the function that reads the shown keys and events once more. */
-function useForgetKeys(): () => Promise<void> {
-  const queryClient = useQueryClient();
-  return () =>
-    queryClient.invalidateQueries({
-      queryKey: createConnectQueryKey({ schema: TenantAdminService, cardinality: undefined }),
-    });
 }
 
 /** Four for each key of a page: attempts that were refused are events, too. */

@@ -1,7 +1,7 @@
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { TimeField } from "../../parts/time-field.tsx";
@@ -23,7 +23,7 @@ export default function Audit() {
       title="Audit"
       lead="Changes that were made, and changes that were refused. An event is never altered, and is kept for 400 days unless the operator chose another time."
     >
-      <FilterBar>
+      <FilterBar fold="narrow">
         {role === "OPERATOR" && (
           <TextField
             label="Tenant"
@@ -54,11 +54,12 @@ export default function Audit() {
           defaultValue={filters.target}
           maxLength={1024}
         />
-        <SelectField label="Outcome" name="outcome" defaultValue={filters.outcome}>
-          <option value="">any</option>
-          <option value="done">Done</option>
-          <option value="denied">Denied</option>
-        </SelectField>
+        <SelectField
+          label="Outcome"
+          name="outcome"
+          defaultValue={filters.outcome}
+          options={{ "": "any", done: "Done", denied: "Denied" }}
+        />
         <TimeField label="After" name="after" value={filters.after} />
         <TimeField label="Before" name="before" value={filters.before} />
       </FilterBar>
@@ -71,13 +72,7 @@ function Events({ filters }: { readonly filters: Filters }) {
   const { role } = useSession();
   const { token } = usePageToken();
   const page = useAuditPage(filters, { pageSize: PAGE_SIZE, pageToken: token });
-  if (page.data === undefined) {
-    return page.error === null ? (
-      <Loading rows={12} />
-    ) : (
-      <ErrorState error={page.error} retry={page.refetch} />
-    );
-  }
+  if (page.data === undefined) return <Unanswered query={page} rows={12} />;
   const { events, nextPageToken } = page.data;
   const command = commandOf(filters, role);
   if (events.length === 0 && nextPageToken === "") {

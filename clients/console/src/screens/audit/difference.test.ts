@@ -4,19 +4,20 @@ import { differences } from "./difference.ts";
 it("only values that differ are shown, with their units", () => {
   expect(
     differences(
-      { keyRetentionS: 259_200, maxLeaseMs: 900_000, maxResultBytes: 1024, onLeaseExpiry: "HOLD" },
+      { keyRetentionS: 259_200, maxLeaseMs: 900_000, maxResultBytes: 1024, role: "CALLER" },
       {
         keyRetentionS: 691_200,
         maxLeaseMs: 900_000,
         defaultLeaseMs: 90_000,
         maxResultBytes: 2048,
-        onLeaseExpiry: "HOLD",
+        role: "TENANT_ADMIN",
         recordJob: "7",
       },
     ),
   ).toEqual([
     { label: "Key retention", before: "3 d", after: "8 d" },
     { label: "Max result bytes", before: "1.00 KiB", after: "2.00 KiB" },
+    { label: "Role", before: "caller", after: "tenant admin" },
     { label: "Default lease", before: undefined, after: "1 min 30 s" },
     { label: "Record job", before: undefined, after: "7" },
   ]);
@@ -39,10 +40,10 @@ it("lists are compared as a whole", () => {
 
 it("a creation has no values before, and a deletion none after", () => {
   expect(differences(undefined, { role: "CALLER" })).toEqual([
-    { label: "Role", before: undefined, after: "CALLER" },
+    { label: "Role", before: undefined, after: "caller" },
   ]);
   expect(differences({ role: "CALLER" }, undefined)).toEqual([
-    { label: "Role", before: "CALLER", after: undefined },
+    { label: "Role", before: "caller", after: undefined },
   ]);
 });
 

@@ -48,6 +48,8 @@ function flatten(values: JsonObject, prefix = ""): Map<string, string> {
 
 const SECOND_MS = 1_000;
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
+/** Values that the contract names in capitals. */
+const CHOICE = /^(role|onLeaseExpiry|lateKeys)$/;
 /** Ids and tokens, which are compared and not counted. */
 const IDENTIFIER = /(Id|Job|Token)$/;
 
@@ -55,6 +57,7 @@ const IDENTIFIER = /(Id|Job|Token)$/;
 function valueWords(name: string, value: JsonValue): string {
   if (Array.isArray(value)) return value.length === 0 ? "none" : value.map(textOf).join(", ");
   if (typeof value === "string" && INSTANT.test(value)) return formatAbsolute(new Date(value));
+  if (typeof value === "string" && CHOICE.test(name)) return value.toLowerCase().replaceAll("_", " ");
   if (typeof value !== "number" || IDENTIFIER.test(name)) return textOf(value);
   if (name.endsWith("Ms")) return formatDuration(value);
   if (name.endsWith("S")) return formatDuration(value * SECOND_MS);

@@ -6,8 +6,9 @@ import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { useSession } from "../../session/session.ts";
+import common from "../../styles/common.module.css";
+import styles from "../../styles/screens.module.css";
 import { actionWords, denialWords } from "./action-words.ts";
-import styles from "./audit.module.css";
 import { type Difference, differences } from "./difference.ts";
 
 /** So many differences are shown at once; more, when they are asked for. */
@@ -20,7 +21,7 @@ const COLUMNS: readonly Column<AuditEvent>[] = [
   {
     heading: "Target",
     cell: ({ target }) =>
-      target === "" ? <span className={styles.quiet}>-</span> : <UserText>{target}</UserText>,
+      target === "" ? <span className={common.quiet}>-</span> : <UserText>{target}</UserText>,
   },
   { heading: "Outcome", cell: (event) => <Outcome event={event} /> },
   { heading: "Change", cell: (event) => <Change event={event} /> },
@@ -28,7 +29,7 @@ const COLUMNS: readonly Column<AuditEvent>[] = [
 
 const TENANT_COLUMN: Column<AuditEvent> = {
   heading: "Tenant",
-  cell: ({ tenant }) => (tenant === "" ? <span className={styles.quiet}>-</span> : tenant),
+  cell: ({ tenant }) => (tenant === "" ? <span className={common.quiet}>-</span> : tenant),
 };
 
 /** A page of audit events. */
@@ -48,7 +49,7 @@ export function EventList({ events }: { readonly events: readonly AuditEvent[] }
 
 /** An actor or an action. Empty: calls of several were refused, and are one event together. */
 function Named({ text }: { readonly text: string }) {
-  return text === "" ? <span className={styles.quiet}>several</span> : <UserText>{text}</UserText>;
+  return text === "" ? <span className={common.quiet}>several</span> : <UserText>{text}</UserText>;
 }
 
 function Outcome({ event: { outcome, denial, calls } }: { readonly event: AuditEvent }) {
@@ -57,7 +58,7 @@ function Outcome({ event: { outcome, denial, calls } }: { readonly event: AuditE
     <>
       <StateMark tone="bad">Denied</StateMark>
       <div>{denialWords(denial)}</div>
-      {calls > 1 && <div className={styles.quiet}>{formatNoun(calls, "call", "calls")} together</div>}
+      {calls > 1 && <div className={common.quiet}>{formatNoun(calls, "call", "calls")} together</div>}
     </>
   );
 }
@@ -70,7 +71,7 @@ function Change({ event }: { readonly event: AuditEvent }) {
     <div className={styles.change}>
       {reason !== "" && (
         <div>
-          <span className={styles.quiet}>Reason: </span>
+          <span className={common.quiet}>Reason: </span>
           <UserText>{reason}</UserText>
         </div>
       )}
@@ -86,7 +87,7 @@ function Change({ event }: { readonly event: AuditEvent }) {
           <DifferenceLines changes={changes.slice(SHOWN_DIFFERENCES)} />
           {requestId !== "" && (
             <div>
-              <span className={styles.quiet}>Request in the server's log: </span>
+              <span className={common.quiet}>Request in the server's log: </span>
               <code>{requestId}</code>
             </div>
           )}
@@ -99,12 +100,12 @@ function Change({ event }: { readonly event: AuditEvent }) {
 function DifferenceLines({ changes }: { readonly changes: readonly Difference[] }) {
   if (changes.length === 0) return undefined;
   return (
-    <ul className={styles.differences}>
+    <ul className={common.plain}>
       {changes.map(({ label, before, after }) => (
         <li key={label}>
-          <span className={styles.quiet}>{label}: </span>
+          <span className={common.quiet}>{label}: </span>
           {before !== undefined && <UserText>{before}</UserText>}
-          {before !== undefined && <span className={styles.quiet}> becomes </span>}
+          {before !== undefined && <span className={common.quiet}> becomes </span>}
           <strong>{after === undefined ? "not set" : <UserText>{after}</UserText>}</strong>
         </li>
       ))}

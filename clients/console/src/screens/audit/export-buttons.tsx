@@ -3,12 +3,17 @@ import { formatCount, formatNoun } from "../../format/quantity.ts";
 import { download } from "../../parts/download.ts";
 import { FailureText } from "../../parts/list-states.tsx";
 import { useNotice } from "../../parts/notice.tsx";
+import { readPages } from "../../parts/read-pages.ts";
 import { readFailure } from "../../session/failure.ts";
-import styles from "./audit.module.css";
+import common from "../../styles/common.module.css";
 import { type ExportFormat, exportText } from "./export-format.ts";
 import type { Filters } from "./filters.ts";
-import { MAX_EXPORTED, readEvents } from "./read-events.ts";
 import { useListEvents } from "./use-audit-client.ts";
+
+/** The server's largest page. */
+const PAGE_SIZE = 1_000;
+/** More would be a file that no spreadsheet opens well, and some 10 MB of memory of the page. */
+const MAX_EXPORTED = 10_000;
 
 const TYPES: Readonly<Record<ExportFormat, string>> = {
   csv: "text/csv;charset=utf-8",
@@ -33,9 +38,10 @@ export function ExportButtons({ filters }: { readonly filters: Filters }) {
     setRunning({ count: 0, controller });
     setError(undefined);
     try {
-      const { events, isCut } = await readEvents(
-        (page) => listEvents(filters, page, controller.signal),
-        (count) => setRunning({ count, controller }),
+      const { rows: events, isCut } = await readPages(
+        (pageToken) => listEvents(filters, { pageSize: PAGE_SIZE, pageToken }, controller.signal),
+        (page) => page.events,
+        { max: MAX_EXPORTED, progressed: (count) => setRunning({ count, controller }) },
       );
       download(`onceward-audit.${format}`, new Blob([exportText(format, events)], { type: TYPES[format] }));
       notify(
@@ -52,7 +58,7 @@ export function ExportButtons({ filters }: { readonly filters: Filters }) {
 
   return (
     <>
-      <div className={styles.export}>
+      <p className={common.row}>
         <span>Save the events that match, at most {formatCount(MAX_EXPORTED)}:</span>
         <button type="button" disabled={running !== undefined} onClick={() => void save("csv")}>
           CSV
@@ -62,14 +68,14 @@ export function ExportButtons({ filters }: { readonly filters: Filters }) {
         </button>
         {running !== undefined && (
           <>
-            <span className={styles.quiet}>{formatNoun(running.count, "event", "events")} read</span>
+            <span className={common.quiet}>{formatNoun(running.count, "event", "events")} read</span>
             <button type="button" onClick={() => running.controller.abort()}>
               Stop
             </button>
           </>
         )}
-      </div>
-      <div role="alert" className={styles.failure}>
+      </p>
+      <div role="alert" className={common.problem}>
         {error !== undefined && <FailureText failure={readFailure(error)} />}
       </div>
     </>

@@ -7,10 +7,12 @@ import {
 } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { formatNoun } from "../../format/quantity.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
+import { Fact } from "../../parts/fact.tsx";
 import { ErrorState } from "../../parts/list-states.tsx";
 import { Runbook } from "../../parts/runbook.tsx";
 import { StateMark, type StateTone } from "../../parts/state-mark.tsx";
-import styles from "./fleet.module.css";
+import common from "../../styles/common.module.css";
+import styles from "../../styles/screens.module.css";
 
 /** Doctor's findings, when they are asked for: it examines the database, Redis and the replicas, which takes seconds. */
 export function Doctor() {
@@ -39,23 +41,17 @@ function Diagnosis({ diagnosis: { findings, passed, skipped } }: { readonly diag
   return (
     <>
       {findings.length > 0 && (
-        <ul className={styles.findings} aria-label="Findings">
+        <ul className={`${common.plain} ${styles.findings}`} aria-label="Findings">
           {findings.map((finding) => (
-            <li key={`${finding.id} ${finding.summary}`}>
+            <li key={`${finding.id} ${finding.summary}`} className={common.card}>
               <FindingText finding={finding} />
             </li>
           ))}
         </ul>
       )}
-      <dl className={styles.checks}>
-        <dt>Found nothing</dt>
-        <dd>{passed.length === 0 ? "no check" : passed.join(", ")}</dd>
-        {skipped.length > 0 && (
-          <>
-            <dt>Left out</dt>
-            <dd>{skipped.join(", ")}: Postgres does not answer</dd>
-          </>
-        )}
+      <dl>
+        <Fact name="Found nothing">{passed.length === 0 ? "no check" : passed.join(", ")}</Fact>
+        {skipped.length > 0 && <Fact name="Skipped">{skipped.join(", ")}: Postgres does not answer</Fact>}
       </dl>
     </>
   );
@@ -77,7 +73,7 @@ function FindingText({ finding: { id, severity, summary, advice, runbook } }: { 
       </h3>
       <p>{summary}</p>
       <p>{advice}</p>
-      <p className={styles.quiet}>
+      <p className={common.quiet}>
         <Runbook section={runbook} />
       </p>
     </>

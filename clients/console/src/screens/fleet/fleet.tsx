@@ -1,5 +1,5 @@
 import { useQuery } from "@connectrpc/connect-query";
-import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { OperatorService, type Replica } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { keepPreviousData } from "@tanstack/react-query";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { ErrorState, Loading } from "../../parts/list-states.tsx";
@@ -41,9 +41,10 @@ function Content() {
   const isLoading = [list, info].some(({ data, error }) => data === undefined && error === null);
   if (isLoading) return <Loading rows={12} />;
   const here = info.data === undefined ? [] : [{ id: info.data.replicaId, degraded: info.data.degraded }];
+  const replicas = list.data?.replicas ?? [];
   return (
     <div aria-busy={list.isPlaceholderData}>
-      <Degraded replicas={[...here, ...(list.data?.replicas ?? [])]} />
+      <Degraded replicas={[...here, ...replicas]} operationsPerSecond={sumOf(replicas)} />
       {list.error !== null && <ErrorState error={list.error} retry={list.refetch} />}
       {list.data !== undefined && (
         <>
@@ -61,4 +62,8 @@ function Content() {
       {info.data !== undefined && <ServerInfo info={info.data} />}
     </div>
   );
+}
+
+function sumOf(replicas: readonly Replica[]): number {
+  return replicas.reduce((sum, { load }) => sum + (load?.operationsPerSecond ?? 0), 0);
 }

@@ -8,7 +8,7 @@ import { Quantity } from "../../parts/quantity.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
-import styles from "./fleet.module.css";
+import common from "../../styles/common.module.css";
 import { clockWords, degradedWords, versionWords } from "./fleet-words.ts";
 
 interface ReplicasProps {
@@ -35,11 +35,11 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
               on <UserText>{host}</UserText>
             </div>
           )}
-          {id === hereId && <div className={styles.quiet}>answers this page</div>}
+          {id === hereId && <div className={common.quiet}>answers this page</div>}
         </>
       ),
     },
-    { heading: "Version", cell: ({ version }) => version },
+    ...(new Set(replicas.map(({ version }) => version)).size === 1 ? [] : [VERSION_COLUMN]),
     { heading: "State", cell: (replica) => <ReplicaState replica={replica} /> },
     { heading: "Last heartbeat", cell: ({ seenAt }) => <Heartbeat at={seenAt} readAt={readAt} /> },
     ...LOAD_COLUMNS,
@@ -50,6 +50,9 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
     <DataTable caption={versionWords(replicas)} columns={columns} rows={replicas} rowKey={({ id }) => id} />
   );
 }
+
+/** The caption names the version if all have the same. */
+const VERSION_COLUMN: Column<Replica> = { heading: "Version", cell: ({ version }) => version };
 
 /** A replica of an older version does not send its load. */
 const LOAD_COLUMNS: readonly Column<Replica>[] = [

@@ -1,6 +1,7 @@
 import type { GetServerInfoResponse } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
+import { Fact } from "../../parts/fact.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
 
 /** The replica that answered, and the configuration that it uses. */
@@ -10,18 +11,14 @@ export function ServerInfo({ info }: { readonly info: GetServerInfoResponse }) {
     <section aria-labelledby="server">
       <h2 id="server">The replica that answers this page</h2>
       <dl>
-        <dt>Replica</dt>
-        <dd>
+        <Fact name="Replica">
           <code>{replicaId}</code>
-        </dd>
-        <dt>Version</dt>
-        <dd>{version}</dd>
-        <dt>Newest migration</dt>
-        <dd>{schemaVersion === "" ? "-" : schemaVersion}</dd>
-        <dt>Live replicas</dt>
-        <dd>
+        </Fact>
+        <Fact name="Version">{version}</Fact>
+        <Fact name="Newest migration">{schemaVersion === "" ? "-" : schemaVersion}</Fact>
+        <Fact name="Live replicas">
           <Quantity value={replicas} />
-        </dd>
+        </Fact>
       </dl>
       <details>
         <summary>Its configuration</summary>

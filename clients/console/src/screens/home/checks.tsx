@@ -5,7 +5,7 @@ import { ListRecordsRequest_Order, TenantAdminService } from "@onceward/gen/once
 import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { Fragment, type ReactNode } from "react";
 import { Link } from "wouter";
-import { formatCount, formatNoun } from "../../format/quantity.ts";
+import { formatCount, formatNoun, inSentence } from "../../format/quantity.ts";
 import { useAmbiguousCount } from "../../parts/ambiguous-count.ts";
 import type { StateTone } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
@@ -15,7 +15,7 @@ import { denialWords } from "../audit/action-words.ts";
 import { defectTitle } from "../key-quality/quality-words.ts";
 import { ADVISED_AT_ONCE, useAdvice } from "../retention/use-advice.ts";
 import { judge } from "../retention/verdict.ts";
-import { barOf, firstOf, totalOf } from "./hours.ts";
+import { type Bar, barOf, firstOf, totalOf } from "./hours.ts";
 import { REFUSALS, type RefusalCounts, refusalWords } from "./refusals.ts";
 import type { RecentUse } from "./use-hours.ts";
 
@@ -41,6 +41,19 @@ export const NOT_ANSWERED = "Not answered";
 const LIVE_MS = 10_000;
 const NONE: Finding = { tone: "good", word: "None", detail: "" };
 
+/** Returns a check: its finding is asked for once all of its questions are answered. One that fails does not hide the others. */
+function checkOf(
+  name: string,
+  href: string,
+  questions: readonly { readonly data?: unknown; readonly error: unknown }[],
+  find: () => Finding,
+): Check {
+  const failed = questions.find(({ error }) => error !== null && error !== undefined);
+  if (failed !== undefined) return { name, href, finding: unanswered(failed.error) };
+  const isAnswered = questions.every(({ data }) => data !== undefined);
+  return { name, href, finding: isAnswered ? find() : undefined };
+}
+
 /** Returns the finding of a check that found nothing. One that looked at a part has not said that all is well. */
 function noneOf(count: number, isPart: boolean): Finding {
   if (!isPart) return NONE;
@@ -60,31 +73,31 @@ export function useAmbiguousCheck(namespace: string): Check {
     { namespace, state: Record_State.AMBIGUOUS, order: ListRecordsRequest_Order.LEASE_EXPIRY, pageSize: 1 },
     { refetchInterval },
   );
-  const base = { name: "Ambiguous records", href: "/ambiguous" };
-  const error = counted.error ?? listed.error;
-  if (error !== null) return { ...base, finding: unanswered(error) };
-  if (counted.data === undefined || listed.data === undefined) return { ...base, finding: undefined };
-  const { ambiguous, isLowerBound } = counted.data;
-  if (ambiguous === 0n) return { ...base, finding: NONE };
-  const word = `${isLowerBound ? "at least " : ""}${formatCount(ambiguous)}`;
-  const detail = (
-    <>
-      They wait for a person. The oldest since <Time at={listed.data.records[0]?.leaseExpiresAt} />.
-    </>
-  );
-  return { ...base, finding: { tone: "attention", word, detail } };
+  return checkOf("Ambiguous records", "/ambiguous", [counted, listed], () => {
+    const { ambiguous = 0n, isLowerBound = false } = counted.data ?? {};
+    if (ambiguous === 0n) return NONE;
+    const word = `${isLowerBound ? "at least " : ""}${formatCount(ambiguous)}`;
+    const detail = (
+      <>
+        They wait for a person. The oldest since <Time at={listed.data?.records[0]?.leaseExpiresAt} />.
+      </>
+    );
+    return { tone: "attention", word, detail };
+  });
 }
 
 /** Refusals of the last 24 hours. */
 export function refusalCheck({ bars, error }: RecentUse): Check {
-  const base = { name: "Refused calls, 24 h", href: "/key-quality" };
-  if (error !== undefined) return { ...base, finding: unanswered(error) };
-  if (bars === undefined) return { ...base, finding: undefined };
+  const question = { data: bars, error };
+  return checkOf("Refused calls, 24 h", "/key-quality", [question], () => refusalsOf(bars ?? []));
+}
+
+function refusalsOf(bars: readonly Bar[]): Finding {
   const mismatches = totalOf(bars, "mismatches");
   const fenced = totalOf(bars, "fenced");
   const refused = totalOf(bars, "refused");
   const counted = totalOf(bars, "wouldBeRefused");
-  if (mismatches + fenced + refused + counted === 0) return { ...base, finding: NONE };
+  if (mismatches + fenced + refused + counted === 0) return NONE;
   const word = formatCount(mismatches + fenced + refused + counted);
   const byReason = Object.fromEntries(
     ([...REFUSALS, "wouldBeRefused"] as const).map((name) => [name, totalOf(bars, name)]),
@@ -98,7 +111,7 @@ export function refusalCheck({ bars, error }: RecentUse): Check {
       : []),
     ...(fenced > 0 ? [`${formatNoun(fenced, "worker", "workers")} came back after the lease.`] : []),
   ].join(" ");
-  return { ...base, finding: { tone: mismatches + refused > 0 ? "attention" : "quiet", word, detail } };
+  return { tone: mismatches + refused > 0 ? "attention" : "quiet", word, detail };
 }
 
 /** Calls of the last 24 hours that were denied to their callers. */
@@ -109,15 +122,14 @@ export function useDenialCheck(): Check {
     { outcome: AuditEvent_Outcome.DENIED, after: timestampFromDate(after), pageSize: 100 },
     { refetchInterval: useLiveInterval(LIVE_MS) },
   );
-  const base = { name: "Denied calls, 24 h", href: "/audit?outcome=denied" };
-  if (listed.error !== null) return { ...base, finding: unanswered(listed.error) };
-  if (listed.data === undefined) return { ...base, finding: undefined };
-  const { events, nextPageToken } = listed.data;
-  const calls = events.reduce((sum, event) => sum + event.calls, 0);
-  if (calls === 0) return { ...base, finding: NONE };
-  const reasons = [...new Set(events.map(({ denial }) => denialWords(denial)))].join(", ");
-  const word = `${nextPageToken === "" ? "" : "at least "}${formatCount(calls)}`;
-  return { ...base, finding: { tone: "attention", word, detail: `Because of: ${reasons}.` } };
+  return checkOf("Denied calls, 24 h", "/audit?outcome=denied", [listed], () => {
+    const { events = [], nextPageToken = "" } = listed.data ?? {};
+    const calls = events.reduce((sum, event) => sum + event.calls, 0);
+    if (calls === 0) return NONE;
+    const reasons = [...new Set(events.map(({ denial }) => denialWords(denial)))].join(", ");
+    const word = `${nextPageToken === "" ? "" : "at least "}${formatCount(calls)}`;
+    return { tone: "attention", word, detail: `Because of: ${reasons}.` };
+  });
 }
 
 /** Background changes of records that are not finished. A tenant has at most 20 of them. */
@@ -127,14 +139,13 @@ export function useJobCheck(): Check {
     { pageSize: 50 },
     { refetchInterval: useLiveInterval(LIVE_MS) },
   );
-  const base = { name: "Unfinished jobs", href: "/jobs" };
-  if (listed.error !== null) return { ...base, finding: unanswered(listed.error) };
-  if (listed.data === undefined) return { ...base, finding: undefined };
-  const unfinished = listed.data.jobs.filter(({ finishedAt }) => finishedAt === undefined);
-  if (unfinished.length === 0) return { ...base, finding: NONE };
-  const namespaces = unfinished.map(({ namespace }) => namespace || "all namespaces");
-  const detail = `Changing records of ${[...new Set(namespaces)].join(", ")}.`;
-  return { ...base, finding: { tone: "busy", word: formatCount(unfinished.length), detail } };
+  return checkOf("Unfinished jobs", "/jobs", [listed], () => {
+    const unfinished = listed.data?.jobs.filter(({ finishedAt }) => finishedAt === undefined) ?? [];
+    if (unfinished.length === 0) return NONE;
+    const namespaces = unfinished.map(({ namespace }) => namespace || "all namespaces");
+    const detail = `Changing records of ${[...new Set(namespaces)].join(", ")}.`;
+    return { tone: "busy", word: formatCount(unfinished.length), detail };
+  });
 }
 
 /** Namespaces whose retention is too short. `namespace` "" looks at the first ones by name. */
@@ -183,31 +194,21 @@ export function useRetentionCheck(namespace: string): Check {
 /** Namespaces whose keys are suspected of a defect. */
 export function useKeyCheck(namespace: string): Check {
   const listed = useQuery(TenantAdminService.method.getKeyQuality, { namespace, pageSize: ADVISED_AT_ONCE });
-  const base = { name: "Suspicious keys", href: "/key-quality" };
-  if (listed.error !== null) return { ...base, finding: unanswered(listed.error) };
-  if (listed.data === undefined) return { ...base, finding: undefined };
-  const { namespaces, nextPageToken } = listed.data;
-  const suspected = namespaces.filter(({ suspicions }) => suspicions.length > 0);
-  const isPart = nextPageToken !== "";
-  const scope = isPart ? ` Of the first ${namespaces.length} namespaces.` : "";
-  if (suspected.length === 0) return { ...base, finding: noneOf(namespaces.length, isPart) };
-  const defects = suspected.map(({ namespace: name, suspicions }) => {
-    const titles = suspicions.map(({ defect }) => inSentence(defectTitle(defect)));
-    return `${name}: ${titles.join(", ")}`;
+  return checkOf("Suspicious keys", "/key-quality", [listed], () => {
+    const { namespaces = [], nextPageToken = "" } = listed.data ?? {};
+    const suspected = namespaces.filter(({ suspicions }) => suspicions.length > 0);
+    const isPart = nextPageToken !== "";
+    const scope = isPart ? ` Of the first ${namespaces.length} namespaces.` : "";
+    if (suspected.length === 0) return noneOf(namespaces.length, isPart);
+    const defects = suspected.map(({ namespace: name, suspicions }) => {
+      const titles = suspicions.map(({ defect }) => inSentence(defectTitle(defect)));
+      return `${name}: ${titles.join(", ")}`;
+    });
+    const word = formatNoun(suspected.length, "namespace", "namespaces");
+    return { tone: "attention", word, detail: `${defects.join("; ")}.${scope}` };
   });
-  const word = formatNoun(suspected.length, "namespace", "namespaces");
-  return {
-    ...base,
-    finding: { tone: "attention", word, detail: `${defects.join("; ")}.${scope}` },
-  };
 }
 
-/** Returns a title with a small first letter, for use within a sentence. */
-export function inSentence(title: string): string {
-  return `${title.charAt(0).toLowerCase()}${title.slice(1)}`;
-}
-
-/** One check that fails does not hide the others. */
 function unanswered(error: unknown): Finding {
   const { message, reason, requestId } = readFailure(error);
   const details = [reason, requestId && `request ${requestId}`].filter((part) => part);

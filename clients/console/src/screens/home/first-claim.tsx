@@ -1,6 +1,6 @@
 import { Link } from "wouter";
 import { CopyButton } from "../../parts/copy-button.tsx";
-import styles from "./home.module.css";
+import common from "../../styles/common.module.css";
 
 /** What a tenant does that has made no claim: with its own address. Home shows the claim as soon as it came. */
 export function FirstClaim() {
@@ -27,7 +27,7 @@ const charge = await onceward.run(
       </p>
       <Sample title="curl" text={curl} />
       <Sample title="TypeScript" text={script} />
-      <p role="status" className={styles.waiting}>
+      <p role="status" className={common.quiet}>
         Waiting for the first claim. It is shown here within 15 s.
       </p>
     </>
@@ -41,7 +41,7 @@ function Sample({ title, text }: { readonly title: string; readonly text: string
         {title} <CopyButton text={text} label={`Copy the ${title}`} />
       </h3>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reached by the keyboard. */}
-      <pre className={styles.sample} tabIndex={0}>
+      <pre className={common.text} tabIndex={0}>
         {text}
       </pre>
     </section>

@@ -3,18 +3,18 @@ import type { UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { useSearchParams } from "wouter";
-import { formatNoun } from "../../format/quantity.ts";
+import { formatNoun, inSentence } from "../../format/quantity.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
-import { SelectField, TextField } from "../../parts/field.tsx";
+import { SelectField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { NamespaceField, useNamespace } from "../../parts/namespace-field.tsx";
 import { StateMark, type StateTone } from "../../parts/state-mark.tsx";
-import { useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
+import styles from "../../styles/screens.module.css";
 import {
   type Check,
-  inSentence,
   NOT_ANSWERED,
   refusalCheck,
   useAmbiguousCheck,
@@ -24,7 +24,6 @@ import {
   useRetentionCheck,
 } from "./checks.tsx";
 import { FirstClaim } from "./first-claim.tsx";
-import styles from "./home.module.css";
 import { type Bar, RANGES, type Range, totalOf } from "./hours.ts";
 import { NowTable, nowWords } from "./now.tsx";
 import { Outcomes, OutcomesLoading } from "./outcomes.tsx";
@@ -33,9 +32,7 @@ import { type RecentUse, useRecentHours, useRecentMinutes, useUsageNow } from ".
 /** The screen "Home": is anything wrong? */
 export default function Home() {
   const [parameters] = useSearchParams();
-  const { namespaces: allowed } = useSession();
-  // A key that is limited to namespaces may not ask about all of them together.
-  const namespace = parameters.get("namespace") ?? allowed[0] ?? "";
+  const namespace = useNamespace(parameters.get("namespace") ?? "");
   const recent = useRecentHours(namespace, "24h");
   const { data: now } = useUsageNow(namespace);
   const checks = [
@@ -54,7 +51,7 @@ export default function Home() {
   return (
     <Screen title="Home" answer={summarize(checks)}>
       {wasAnswered ? (
-        <Answers checks={checks} allowed={allowed} namespace={namespace} recent={recent} now={now} />
+        <Answers checks={checks} namespace={namespace} recent={recent} now={now} />
       ) : (
         <Loading rows={20} />
       )}
@@ -64,7 +61,6 @@ export default function Home() {
 
 interface AnswersProps {
   readonly checks: readonly Check[];
-  readonly allowed: readonly string[];
   readonly namespace: string;
   readonly recent: RecentUse;
   readonly now: GetUsageNowResponse | undefined;
@@ -88,10 +84,12 @@ function UnlessUsed({ namespace, children }: { readonly namespace: string; reado
   return bars !== undefined && totalOf(bars, "claims") === 0 ? <FirstClaim /> : children;
 }
 
-function Usual({ checks, allowed, namespace, recent, now }: AnswersProps) {
+function Usual({ checks, namespace, recent, now }: AnswersProps) {
   const { range: asked } = useFilters(["range"]);
-  const isShown = asked in RANGES && (asked !== "1h" || namespace === "");
-  const range = isShown ? (asked as Range) : "24h";
+  const offered = (Object.entries(RANGES) as [Range, (typeof RANGES)[Range]][]).filter(
+    ([each]) => each !== "1h" || namespace === "",
+  );
+  const [range] = offered.find(([each]) => each === asked) ?? ["24h"];
   return (
     <>
       {recent.bars !== undefined && totalOf(recent.bars, "claims") > 0 && (
@@ -101,24 +99,13 @@ function Usual({ checks, allowed, namespace, recent, now }: AnswersProps) {
       {checks.some(({ finding }) => finding?.word === NOT_ANSWERED) && <RetryFailed />}
       <h2>Traffic</h2>
       <FilterBar>
-        {allowed.length > 0 ? (
-          <SelectField label="Namespace" name="namespace" defaultValue={namespace}>
-            {allowed.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </SelectField>
-        ) : (
-          <TextField label="Namespace" name="namespace" defaultValue={namespace} maxLength={63} />
-        )}
-        <SelectField label="Time" name="range" defaultValue={range}>
-          {(Object.keys(RANGES) as Range[])
-            .filter((each) => each !== "1h" || namespace === "")
-            .map((each) => (
-              <option key={each} value={each}>
-                {RANGES[each].label}
-              </option>
-            ))}
-        </SelectField>
+        <NamespaceField value={namespace} />
+        <SelectField
+          label="Time"
+          name="range"
+          defaultValue={range}
+          options={Object.fromEntries(offered.map(([each, { label }]) => [each, label]))}
+        />
       </FilterBar>
       <Traffic namespace={namespace} now={now} range={range} />
     </>

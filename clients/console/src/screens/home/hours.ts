@@ -21,8 +21,12 @@ export const COUNTS = ["claims", "duplicates", "ambiguous", "mismatches", "fence
 /** The name of a count. */
 export type Count = (typeof COUNTS)[number];
 
+const ALL_COUNTS = [...COUNTS, ...REFUSALS, "wouldBeRefused"] as const;
+type Counts = Readonly<Record<(typeof ALL_COUNTS)[number], number>>;
+const NONE = Object.fromEntries(ALL_COUNTS.map((count) => [count, 0])) as Counts;
+
 /** The counts of the time of a bar, of all namespaces together; refusals by quotas also by reason. */
-export interface Bar extends Readonly<Record<Count | (typeof REFUSALS)[number] | "wouldBeRefused", number>> {
+export interface Bar extends Counts {
   readonly from: Date;
 }
 
@@ -38,75 +42,54 @@ export function firstOf(current: Date, range: Range): Date {
   return new Date(current.getTime() - (bars - 1) * stepMs);
 }
 
-type Counted = Omit<Bar, "from"> & { readonly at: Date };
+type Counted = Counts & { readonly at: Date };
 
 /** Returns the bars of a range that ends with `current`, the oldest first, with the sums of what was counted in them. */
 export function sumByBar(counted: readonly Counted[], current: Date, range: Range): readonly Bar[] {
   const { bars, stepMs } = RANGES[range];
   const first = firstOf(current, range).getTime();
-  const none = {
-    claims: 0,
-    duplicates: 0,
-    ambiguous: 0,
-    mismatches: 0,
-    fenced: 0,
-    refused: 0,
-    wouldBeRefused: 0,
-  };
-  const reasons = { refusedByRate: 0, refusedByConcurrency: 0, refusedByRecords: 0, refusedByBytes: 0 };
   const sums = Array.from({ length: bars }, (_, index) => ({
     from: new Date(first + index * stepMs),
-    ...none,
-    ...reasons,
+    ...(NONE as Record<keyof Counts, number>),
   }));
   for (const { at, ...counts } of counted) {
     const sum = sums[Math.floor((at.getTime() - first) / stepMs)];
     if (sum === undefined) continue;
-    for (const count of [...COUNTS, ...REFUSALS, "wouldBeRefused"] as const) sum[count] += counts[count];
+    for (const count of ALL_COUNTS) sum[count] += counts[count];
   }
   return sums;
 }
 
 /** Returns what was counted in an hour. */
 export function ofHour(row: UsageHour): Counted {
-  const by = (name: (typeof REFUSALS)[number]) => Number(row[name]);
+  const byReason = Object.fromEntries(REFUSALS.map((name) => [name, Number(row[name])]));
   return {
+    ...NONE,
+    ...byReason,
     at: row.hour === undefined ? new Date(0) : timestampDate(row.hour),
     claims: Number(row.claims),
     duplicates: Number(row.replayed + row.inProgress),
     ambiguous: Number(row.ambiguous),
     mismatches: Number(row.mismatches),
     fenced: Number(row.fenced),
-    refused: REFUSALS.reduce((sum, name) => sum + by(name), Number(row.lateKeysRefused)),
-    refusedByRate: by("refusedByRate"),
-    refusedByConcurrency: by("refusedByConcurrency"),
-    refusedByRecords: by("refusedByRecords"),
-    refusedByBytes: by("refusedByBytes"),
+    refused: REFUSALS.reduce((sum, name) => sum + Number(row[name]), Number(row.lateKeysRefused)),
     wouldBeRefused: Number(row.wouldBeRefused),
   };
 }
 
 /** Returns what was counted in a minute: without what minutes do not tell apart. */
-export function ofMinute({
-  minute,
-  claims,
-  duplicates,
-  mismatches,
-  refused,
-  lateKeysRefused,
-}: UsageMinute): Counted {
+export function ofMinute(row: UsageMinute): Counted {
   return {
-    at: minute === undefined ? new Date(0) : timestampDate(minute),
-    claims: Number(claims),
-    duplicates: Number(duplicates),
-    mismatches: Number(mismatches),
-    refused: Number(refused + lateKeysRefused),
-    ...{ ambiguous: 0, fenced: 0, wouldBeRefused: 0 },
-    ...{ refusedByRate: 0, refusedByConcurrency: 0, refusedByRecords: 0, refusedByBytes: 0 },
+    ...NONE,
+    at: row.minute === undefined ? new Date(0) : timestampDate(row.minute),
+    claims: Number(row.claims),
+    duplicates: Number(row.duplicates),
+    mismatches: Number(row.mismatches),
+    refused: Number(row.refused + row.lateKeysRefused),
   };
 }
 
 /** Returns the total of a count. */
-export function totalOf(bars: readonly Bar[], count: Exclude<keyof Bar, "from">): number {
+export function totalOf(bars: readonly Bar[], count: keyof Counts): number {
   return bars.reduce((sum, bar) => sum + bar[count], 0);
 }

@@ -1,19 +1,22 @@
-import { Figure, type Frame } from "../../charts/figure.tsx";
-import { linearScale } from "../../charts/scales.ts";
-import { formatCount } from "../../format/quantity.ts";
+import { BottomAxis, LeftAxis } from "../../charts/axes.tsx";
+import { Figure } from "../../charts/figure.tsx";
+import { type Frame, linearScale, type Scale } from "../../charts/scales.ts";
+import { formatCount, inSentence } from "../../format/quantity.ts";
 import { formatHour, formatZone } from "../../format/time.ts";
 import { DataTable } from "../../parts/data-table.tsx";
-import styles from "./home.module.css";
+import styles from "../../styles/charts.module.css";
 import { type Bar, COUNTS, type Count, RANGES, type Range, totalOf } from "./hours.ts";
 
-const ROW_HEIGHT = 54;
-const LABEL_HEIGHT = 18;
+const ROW_HEIGHT = 72;
+/** The name of a row. */
+const NAME_HEIGHT = 20;
+const ROW_GAP = 8;
+const AXIS_HEIGHT = 36;
 const BAR_GAP = 0.2;
-const AXIS_HEIGHT = 20;
 /** The lines above and below the picture. */
 const CAPTIONS_HEIGHT = 64;
-/** Labels of the axis, which are readable at 320 px. */
-const LABELS = 4;
+/** Labels of the axis are so far apart that they are readable. */
+const LABEL_WIDTH = 90;
 
 const NAMES: Readonly<Record<Count, string>> = {
   claims: "Claims",
@@ -43,78 +46,80 @@ interface OutcomesProps {
 /** Claims of a range and what became of them: a row of bars for each count that is not zero, with a scale of its own. */
 export function Outcomes({ bars, range }: OutcomesProps) {
   const shown = COUNTS.filter((count, index) => index < 2 || totalOf(bars, count) > 0);
+  const everyOf = ({ left, right }: Frame) => Math.ceil(bars.length / ((right - left) / LABEL_WIDTH));
+  const placesOf = ({ left, right }: Frame) => linearScale([0, bars.length], [left, right]);
   return (
     <Figure
       title={`Claims and duplicates, the last ${RANGES[range].label}`}
       caption="Each row has a scale of its own. The last bar is the present one."
-      legend={`Times are in ${formatZone(bars.at(-1)?.from ?? new Date())}.`}
       height={shown.length * ROW_HEIGHT + AXIS_HEIGHT}
       table={<OutcomeTable bars={bars} counts={shown} />}
+      marks={(frame) =>
+        bars.map((bar, index) => ({
+          from: placesOf(frame).toPosition(index),
+          to: placesOf(frame).toPosition(index + 1),
+          label: `${formatHour(bar.from)}: ${shown.map((count) => `${formatCount(bar[count])} ${inSentence(NAMES[count])}`).join(", ")}`,
+        }))
+      }
       draw={(frame) => (
         <>
-          {shown.map((count, index) => (
-            <OutcomeRow key={count} count={count} bars={bars} frame={frame} top={index * ROW_HEIGHT} />
+          {shown.map((count, row) => (
+            <Row key={count} count={count} bars={bars} x={placesOf(frame)} frame={rowOf(frame, row)} />
           ))}
-          <TimeAxis bars={bars} frame={frame} />
+          <BottomAxis
+            frame={frame}
+            scale={placesOf(frame)}
+            ticks={[...bars.keys()].filter((index) => index % everyOf(frame) === 0)}
+            format={(index) => formatHour(bars[index]?.from ?? new Date())}
+            label={`time, ${formatZone(bars.at(-1)?.from ?? new Date())}`}
+          />
         </>
       )}
     />
   );
 }
 
-interface OutcomeRowProps {
-  readonly count: Count;
-  readonly bars: readonly Bar[];
-  readonly frame: Frame;
-  readonly top: number;
+function rowOf(frame: Frame, row: number): Frame {
+  const top = row * ROW_HEIGHT + NAME_HEIGHT;
+  return { ...frame, top, bottom: (row + 1) * ROW_HEIGHT - ROW_GAP };
 }
 
-function OutcomeRow({ count, bars, frame, top }: OutcomeRowProps) {
-  const most = Math.max(...bars.map((bar) => bar[count]));
-  const bottom = top + ROW_HEIGHT - 6;
-  const y = linearScale([0, Math.max(1, most)], [bottom, top + LABEL_HEIGHT]);
-  const width = frame.width / bars.length;
+interface RowProps {
+  readonly count: Count;
+  readonly bars: readonly Bar[];
+  readonly x: Scale;
+  readonly frame: Frame;
+}
+
+function Row({ count, bars, x, frame }: RowProps) {
+  const most = Math.max(1, ...bars.map((bar) => bar[count]));
+  const y = linearScale([0, most], [frame.bottom, frame.top]);
   return (
     <g>
-      <text y={top + 12} className={styles.rowName}>
-        {NAMES[count]}
-        <tspan className={styles.rowTotal}>
-          {"  "}
-          {formatCount(totalOf(bars, count))}
-          {most > 0 && `, at most ${formatCount(most)} a bar`}
-        </tspan>
-      </text>
-      <line x2={frame.width} y1={bottom} y2={bottom} className={styles.base} />
-      {bars.map(
-        (bar, index) =>
+      <LeftAxis
+        frame={frame}
+        scale={y}
+        ticks={[0, most]}
+        format={formatCount}
+        label={`${NAMES[count]}: ${formatCount(totalOf(bars, count))}`}
+      />
+      {bars.map((bar, index) => {
+        const [from, to] = [x.toPosition(index), x.toPosition(index + 1)];
+        const top = Math.min(y.toPosition(bar[count]), frame.bottom - 1);
+        return (
           bar[count] > 0 && (
             <rect
               key={bar.from.getTime()}
-              x={index * width}
-              width={width * (1 - BAR_GAP)}
-              y={Math.min(y.toPosition(bar[count]), bottom - 1)}
-              height={Math.max(1, bottom - y.toPosition(bar[count]))}
-              className={LOOK.has(count) ? styles.lookBar : styles.bar}
+              x={from}
+              width={(to - from) * (1 - BAR_GAP)}
+              y={top}
+              height={frame.bottom - top}
+              className={styles.bar}
+              data-tone={LOOK.has(count) ? "attention" : undefined}
             />
-          ),
-      )}
-    </g>
-  );
-}
-
-function TimeAxis({ bars, frame }: Pick<OutcomesProps, "bars"> & { readonly frame: Frame }) {
-  const width = frame.width / bars.length;
-  const every = Math.ceil(bars.length / LABELS);
-  return (
-    <g className={styles.hours}>
-      {bars.map(
-        ({ from }, index) =>
-          index % every === 0 && (
-            <text key={from.getTime()} x={index * width} y={frame.height - 6}>
-              {formatHour(from)}
-            </text>
-          ),
-      )}
+          )
+        );
+      })}
     </g>
   );
 }

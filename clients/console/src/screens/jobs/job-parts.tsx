@@ -4,10 +4,10 @@ import { type RecordJob, RecordJob_State } from "@onceward/gen/onceward/v1/tenan
 import { useState } from "react";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { useNotice } from "../../parts/notice.tsx";
-import { useRecordRefresh } from "../../parts/resolution/use-record-refresh.ts";
+import { useRefresh } from "../../parts/refresh.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
+import styles from "../../styles/screens.module.css";
 import { isUnfinished, progressOf, shareOf, stateOf, titleOf } from "./job-words.ts";
-import styles from "./jobs.module.css";
 
 /** Shows a job's state. */
 export function JobState({ job }: { readonly job: RecordJob }) {
@@ -32,12 +32,12 @@ export function JobProgress({ job }: { readonly job: RecordJob }) {
 export function CancelButton({ job, look }: { readonly job: RecordJob; readonly look: "row" | "screen" }) {
   const [isAsking, setAsking] = useState(false);
   const cancel = useMutation(TenantAdminService.method.cancelRecordJob);
-  const refresh = useRecordRefresh();
+  const refresh = useRefresh();
   const notify = useNotice();
 
   async function act(): Promise<void> {
     const { job: ended } = await cancel.mutateAsync({ id: job.id });
-    refresh();
+    void refresh(TenantAdminService);
     const isCancelled = ended?.state === RecordJob_State.CANCELLED;
     notify(
       `Job ${job.id} ${isCancelled ? "is cancelled" : "was done already"}: ${progressOf(ended ?? job)}.`,

@@ -4,7 +4,8 @@ import { type GetRecordJobResponse, TenantAdminService } from "@onceward/gen/onc
 import { type RecordJob, RecordJob_Kind } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { Link, useParams } from "wouter";
 import { CliHint } from "../../parts/cli-hint.tsx";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Fact } from "../../parts/fact.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
 import { Time } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
@@ -45,13 +46,7 @@ function Content({ id }: { readonly id: bigint }) {
     return <Empty command="onceward retention jobs">There is no such job, or it is no longer stored.</Empty>;
   }
   const job = reply.data?.job;
-  if (job === undefined) {
-    return reply.error === null ? (
-      <Loading rows={8} />
-    ) : (
-      <ErrorState error={reply.error} retry={() => reply.refetch()} />
-    );
-  }
+  if (job === undefined) return <Unanswered query={reply} rows={8} />;
   return (
     <>
       <JobFacts job={job} />
@@ -67,42 +62,31 @@ function JobFacts({ job }: { readonly job: RecordJob }) {
   const { kind, namespace, recordsExamined, recordsLeftAlone, createdAt, startsAt, finishedAt } = job;
   return (
     <dl>
-      <dt>What it does</dt>
-      <dd>{titleOf(job)}</dd>
-      <dt>Namespace</dt>
-      <dd>{namespace === "" ? "all" : namespace}</dd>
-      <dt>State</dt>
-      <dd>
+      <Fact name="What it does">{titleOf(job)}</Fact>
+      <Fact name="Namespace">{namespace === "" ? "all" : namespace}</Fact>
+      <Fact name="State">
         <JobState job={job} />
-      </dd>
-      <dt>Progress</dt>
-      <dd>
+      </Fact>
+      <Fact name="Progress">
         <JobProgress job={job} />
-      </dd>
-      <dt>Records examined</dt>
-      <dd>
+      </Fact>
+      <Fact name="Records examined">
         <Quantity value={recordsExamined} />
-      </dd>
+      </Fact>
       {kind === RecordJob_Kind.RESOLVE && (
-        <>
-          <dt>No longer ambiguous</dt>
-          <dd>
-            <Quantity value={recordsLeftAlone} />
-          </dd>
-        </>
+        <Fact name="No longer ambiguous">
+          <Quantity value={recordsLeftAlone} />
+        </Fact>
       )}
-      <dt>Created</dt>
-      <dd>
+      <Fact name="Created">
         <Time at={createdAt} />
-      </dd>
-      <dt>Begins</dt>
-      <dd>
+      </Fact>
+      <Fact name="Begins">
         <Time at={startsAt} />
-      </dd>
-      <dt>Finished</dt>
-      <dd>
+      </Fact>
+      <Fact name="Finished">
         <Time at={finishedAt} />
-      </dd>
+      </Fact>
     </dl>
   );
 }

@@ -4,7 +4,7 @@ import type { RecordJob } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { keepPreviousData } from "@tanstack/react-query";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { type Column, DataTable } from "../../parts/data-table.tsx";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { Time } from "../../parts/time.tsx";
@@ -18,8 +18,8 @@ const REFRESH_MS = 5_000;
 const COMMAND = "onceward retention jobs";
 
 const COLUMNS: readonly Column<RecordJob>[] = [
-  { heading: "Job", kind: "number", cell: ({ id }) => String(id) },
   { heading: "What it does", cell: titleOf },
+  { heading: "Job", kind: "number", cell: ({ id }) => String(id) },
   { heading: "Namespace", cell: ({ namespace }) => (namespace === "" ? "all" : namespace) },
   { heading: "State", cell: (job) => <JobState job={job} /> },
   { heading: "Progress", cell: (job) => <JobProgress job={job} /> },
@@ -48,13 +48,7 @@ function JobList() {
     { pageSize: PAGE_SIZE, pageToken: token },
     { refetchInterval: live, placeholderData: keepPreviousData },
   );
-  if (list.data === undefined) {
-    return list.error === null ? (
-      <Loading rows={8} />
-    ) : (
-      <ErrorState error={list.error} retry={() => list.refetch()} />
-    );
-  }
+  if (list.data === undefined) return <Unanswered query={list} rows={8} />;
   const { jobs, nextPageToken } = list.data;
   if (jobs.length === 0 && token === "") {
     return (

@@ -4,14 +4,13 @@ import { Link } from "wouter";
 import { DataTable } from "../../parts/data-table.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { Quantity } from "../../parts/quantity.tsx";
 import { Time } from "../../parts/time.tsx";
 import { Screen } from "../../shell/screen.tsx";
-import { NamespaceQuality } from "./namespace-quality.tsx";
-import { Undecided } from "./undecided.tsx";
+import { NamespaceQuality, Undecided } from "./namespace-quality.tsx";
 
 /** The screen "Key quality": what is suspected of how callers make their keys. */
 export default function KeyQualityScreen() {
@@ -31,13 +30,12 @@ export default function KeyQualityScreen() {
 
 function Qualities({ namespace }: { readonly namespace: string }) {
   const { token } = usePageToken();
-  const { data, error, refetch } = useQuery(TenantAdminService.method.getKeyQuality, {
+  const list = useQuery(TenantAdminService.method.getKeyQuality, {
     namespace,
     pageToken: token,
   });
-  if (data === undefined) {
-    return error === null ? <Loading rows={12} /> : <ErrorState error={error} retry={refetch} />;
-  }
+  const { data } = list;
+  if (data === undefined) return <Unanswered query={list} rows={12} />;
   const command = `onceward keys quality${namespace === "" ? "" : ` ${namespace}`}`;
   if (data.namespaces.length === 0) {
     return <Empty command={command}>No claim was counted in the last 30 days.</Empty>;

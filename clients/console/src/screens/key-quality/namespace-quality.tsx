@@ -1,30 +1,32 @@
+import { describeInsufficientData } from "@onceward/decode/insufficient-data.ts";
 import {
   KeyDefect,
   type KeyEvidence,
   type KeyExample,
   type KeyQuality,
   type KeySuspicion,
+  type UndecidedKeyDefect,
 } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { Link } from "wouter";
-import { formatCount, formatNoun, formatShare } from "../../format/quantity.ts";
+import { formatCount, formatNoun, formatShare, inSentence } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import { recordHref } from "../../parts/record-path.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
-import styles from "./key-quality.module.css";
+import styles from "../../styles/charts.module.css";
+import common from "../../styles/common.module.css";
 import { defectTitle, measureWords, placeInterval } from "./quality-words.ts";
-import { Undecided } from "./undecided.tsx";
 
 /** A namespace with suspicions: each with its advice, its evidence and examples. */
 export function NamespaceQuality({ quality }: { readonly quality: KeyQuality }) {
   const { namespace, claims, observedSince, suspicions, undecided } = quality;
   return (
-    <section className={styles.namespace} aria-label={namespace}>
+    <section aria-label={namespace}>
       <h2>
         <Link href={`/namespaces/${namespace}`}>{namespace}</Link>
       </h2>
-      <p className={styles.quiet}>
+      <p className={common.quiet}>
         {formatNoun(claims, "claim", "claims")} since <Time at={observedSince} />
       </p>
       {suspicions.map((suspicion) => (
@@ -48,7 +50,7 @@ interface SuspicionProps {
 function Suspicion({ namespace, suspicion: { defect, evidence, examples, advice } }: SuspicionProps) {
   return (
     <article>
-      <h3 className={styles.title}>
+      <h3>
         {defectTitle(defect)} <StateMark tone="attention">Suspected</StateMark>
       </h3>
       <p>
@@ -60,23 +62,34 @@ function Suspicion({ namespace, suspicion: { defect, evidence, examples, advice 
           </>
         )}
       </p>
-      <DataTable
-        caption={`What was counted in ${namespace}: ${defectTitle(defect).toLowerCase()}`}
-        columns={[
-          { heading: "What was counted", cell: ({ measure }) => measureWords(measure) },
-          { heading: "Count", kind: "number", cell: ({ count }) => formatCount(Math.round(count)) },
-          { heading: "Of", kind: "number", cell: ({ of }) => formatCount(Math.round(of)) },
-          { heading: "Share", kind: "number", cell: ({ count, of }) => formatShare(shareOf(count, of)) },
-          {
-            heading: "Between (95 % sure)",
-            kind: "number",
-            cell: ({ shareLow, shareHigh }) => `${formatShare(shareLow)} to ${formatShare(shareHigh)}`,
-          },
-          { heading: "0 to 100 %", cell: (row) => <IntervalBar evidence={row} /> },
-        ]}
-        rows={evidence}
-        rowKey={({ measure }) => measure}
-      />
+      {evidence.slice(0, 1).map(({ measure, count, of }) => (
+        <p key={measure}>
+          <b>
+            {formatCount(Math.round(count))} of {formatCount(Math.round(of))}
+          </b>{" "}
+          ({formatShare(shareOf(count, of))}): {inSentence(measureWords(measure))}.
+        </p>
+      ))}
+      <details>
+        <summary>All counts, with intervals</summary>
+        <DataTable
+          caption={`What was counted in ${namespace}: ${defectTitle(defect).toLowerCase()}`}
+          columns={[
+            { heading: "What was counted", cell: ({ measure }) => measureWords(measure) },
+            { heading: "Count", kind: "number", cell: ({ count }) => formatCount(Math.round(count)) },
+            { heading: "Of", kind: "number", cell: ({ of }) => formatCount(Math.round(of)) },
+            { heading: "Share", kind: "number", cell: ({ count, of }) => formatShare(shareOf(count, of)) },
+            {
+              heading: "Between (95 % sure)",
+              kind: "number",
+              cell: ({ shareLow, shareHigh }) => `${formatShare(shareLow)} to ${formatShare(shareHigh)}`,
+            },
+            { heading: "0 to 100 %", cell: (row) => <IntervalBar evidence={row} /> },
+          ]}
+          rows={evidence}
+          rowKey={({ measure }) => measure}
+        />
+      </details>
       {examples.length > 0 && <Examples namespace={namespace} defect={defect} examples={examples} />}
     </article>
   );
@@ -89,15 +102,15 @@ function IntervalBar({ evidence: { count, of, shareLow, shareHigh } }: { readonl
   const { from, width, at } = placeInterval(shareLow, shareOf(count, of), shareHigh, BAR_WIDTH);
   return (
     <svg
-      className={styles.bar}
+      className={styles.share}
       width={BAR_WIDTH}
       height="12"
       viewBox={`-1 0 ${BAR_WIDTH + 2} 12`}
       aria-hidden="true"
     >
-      <path className={styles.axis} d={`M0 6H${BAR_WIDTH}M0 2V10M${BAR_WIDTH} 2V10`} />
-      <rect className={styles.interval} x={from} y="3" width={width} height="6" />
-      <path className={styles.estimate} d={`M${at} 1V11`} />
+      <path d={`M0 6H${BAR_WIDTH}M0 2V10M${BAR_WIDTH} 2V10`} />
+      <rect x={from} y="3" width={width} height="6" />
+      <path d={`M${at} 1V11`} />
     </svg>
   );
 }
@@ -148,4 +161,19 @@ function SameFingerprint({ namespace, fingerprint }: SameFingerprintProps) {
 
 function shareOf(count: number, of: number): number {
   return of === 0 ? 0 : count / of;
+}
+
+/** Lists the defects that can be neither suspected nor ruled out, and what is missing. */
+export function Undecided({ undecided }: { readonly undecided: readonly UndecidedKeyDefect[] }) {
+  if (undecided.length === 0) return "Everything checked";
+  return (
+    <ul className={common.plain}>
+      {undecided.map(({ defect, insufficient }) => (
+        <li key={defect}>
+          {defectTitle(defect)}:{" "}
+          <span className={common.quiet}>{insufficient && describeInsufficientData(insufficient)}</span>
+        </li>
+      ))}
+    </ul>
+  );
 }

@@ -1,15 +1,14 @@
 import { useMutation, useQuery } from "@connectrpc/connect-query";
-import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { type CountRecordsResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Namespace } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { formatNoun } from "../../format/quantity.ts";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
-import { ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Unanswered } from "../../parts/list-states.tsx";
 import { useNotice } from "../../parts/notice.tsx";
-import { useForgetPolicies } from "../../policy/policy-queries.ts";
-import { type CountedRecords, countOf, isEmpty } from "./counted-records.ts";
-import styles from "./namespace.module.css";
+import { useRefresh } from "../../parts/refresh.ts";
+import styles from "../../styles/screens.module.css";
 
 interface DeleteNamespaceProps {
   readonly namespace: Namespace;
@@ -20,7 +19,7 @@ interface DeleteNamespaceProps {
 export function DeleteNamespace({ namespace: { name, etag }, close }: DeleteNamespaceProps) {
   const counts = useQuery(TenantAdminService.method.countRecords, { namespace: name });
   const remove = useMutation(TenantAdminService.method.deleteNamespace);
-  const forgetPolicies = useForgetPolicies();
+  const refresh = useRefresh();
   const notify = useNotice();
   const [, navigate] = useLocation();
   const [force, setForce] = useState(false);
@@ -37,7 +36,7 @@ export function DeleteNamespace({ namespace: { name, etag }, close }: DeleteName
         ? `Deleted the policy of ${name}.`
         : `Deleted the policy of ${name}. Job ${job.id} forgets its records.`,
     );
-    await forgetPolicies();
+    await refresh(TenantAdminService);
   }
 
   return (
@@ -50,9 +49,11 @@ export function DeleteNamespace({ namespace: { name, etag }, close }: DeleteName
       close={close}
     >
       <p>The namespace then follows the tenant's policy. Its values can't be brought back.</p>
-      {counts.error !== null && <ErrorState error={counts.error} retry={counts.refetch} />}
-      {counts.error === null && records === undefined && <Loading rows={1} />}
-      {records !== undefined && <RecordsNote records={records} force={force} setForce={setForce} />}
+      {records === undefined ? (
+        <Unanswered query={counts} rows={1} />
+      ) : (
+        <RecordsNote records={records} force={force} setForce={setForce} />
+      )}
     </ConfirmDialog>
   );
 }
@@ -75,7 +76,7 @@ function RecordsNote({ records, force, setForce }: RecordsNoteProps) {
         {ambiguous > 0n && `, of which ${formatNoun(ambiguous, "is", "are")} ambiguous`}: it can only be
         deleted together with them.
       </p>
-      <label className={styles.force}>
+      <label className={styles.tick}>
         <input type="checkbox" checked={force} onChange={(event) => setForce(event.target.checked)} />
         <span>
           Forget the records, as if their keys had never been claimed: a duplicate of any of them does its
@@ -84,4 +85,24 @@ function RecordsNote({ records, force, setForce }: RecordsNoteProps) {
       </label>
     </>
   );
+}
+
+/** How many records a namespace has. */
+interface CountedRecords {
+  readonly count: bigint;
+  readonly ambiguous: bigint;
+  /** The server did not examine all records for one answer. */
+  readonly isLowerBound: boolean;
+}
+
+/** Returns the records of one answer, of every state. */
+function countOf(answer: CountRecordsResponse): CountedRecords {
+  const { inProgress, lapsed, completed, released, ambiguous, nextPageToken } = answer;
+  const count = inProgress + lapsed + completed + released + ambiguous;
+  return { count, ambiguous, isLowerBound: nextPageToken !== "" };
+}
+
+/** Returns whether a namespace is known to have no record. */
+function isEmpty({ count, isLowerBound }: CountedRecords): boolean {
+  return count === 0n && !isLowerBound;
 }

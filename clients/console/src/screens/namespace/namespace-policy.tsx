@@ -1,18 +1,16 @@
-import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
 import { formatDurationMs } from "@onceward/decode/durations.ts";
-import { PolicySchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Namespace, Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
 import { Link } from "wouter";
 import { parseDuration } from "../../format/duration.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
+import { useRefresh } from "../../parts/refresh.ts";
 import { POLICY_DRAFTS } from "../../policy/policy-draft.ts";
 import { PolicyEditor, type PolicyEditorProps, usePolicyForm } from "../../policy/policy-editor.tsx";
 import { policyText, SERVICE_DEFAULTS } from "../../policy/policy-fields.ts";
-import { REVIEW_TIMEOUT_MS, useForgetPolicies } from "../../policy/policy-queries.ts";
 import { type Lengthened, RetentionAnswer } from "./retention-answer.tsx";
 import { useNamespace } from "./use-namespace.ts";
 
@@ -27,7 +25,7 @@ interface NamespacePolicyProps {
 export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProps) {
   const client = createClient(TenantAdminService, useTransport());
   const { refetch } = useNamespace(name);
-  const forget = useForgetPolicies();
+  const refresh = useRefresh();
   const [lengthened, setLengthened] = useState<Lengthened>();
   /** The advised retention that fixes the present one, once it was asked for. */
   const [fixMs, setFixMs] = useState<number>();
@@ -40,18 +38,13 @@ export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProp
     ...{ inForce, tenantOwn, namespace: name },
     action: isDeclared ? "Save" : "Declare",
     mayBeUnchanged: !isDeclared,
-    async send({ policy, paths, etag, ...how }) {
-      const given = { name, policy: create(PolicySchema, policy), etag };
-      const request = { namespace: given, updateMask: { paths }, allowMissing: etag === "", ...how };
-      const answer = await client.updateNamespace(
-        request,
-        how.validateOnly ? { timeoutMs: REVIEW_TIMEOUT_MS } : {},
-      );
-      const { namespace: after, effect, job } = answer;
-      return { inForce: policyText(after?.effectivePolicy), effect, jobId: job?.id };
+    async send({ policy, etag, ...how }, options) {
+      const request = { namespace: { name, policy, etag }, allowMissing: etag === "", ...how };
+      const { namespace: after, ...answer } = await client.updateNamespace(request, options);
+      return { after, ...answer };
     },
     async reload() {
-      await forget();
+      await refresh(TenantAdminService);
       const latest = (await refetch()).data?.namespace;
       return { etag: latest?.etag ?? "", own: policyText(latest?.policy) };
     },

@@ -7,9 +7,9 @@ import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { FIELD_NAMES } from "../../policy/policy-fields.ts";
 import { Screen } from "../../shell/screen.tsx";
+import common from "../../styles/common.module.css";
 import { isNamespaceName } from "../namespaces/namespace-name.ts";
 import { DeleteNamespace } from "./delete-namespace.tsx";
-import styles from "./namespace.module.css";
 import { NamespacePolicy } from "./namespace-policy.tsx";
 import { useNamespace } from "./use-namespace.ts";
 
@@ -42,7 +42,7 @@ function NamespaceOf({ name }: { readonly name: string }) {
       {failed.length === 0 && !isLoaded && <Loading rows={FIELD_NAMES.length * 2} />}
       {found.data !== undefined && tenant.data?.tenant !== undefined && (
         <>
-          <div className={styles.facts}>
+          <div className={common.links}>
             {namespace === undefined ? (
               <span>
                 <StateMark tone="attention">Not declared</StateMark>: it follows the tenant's policy.

@@ -2,13 +2,14 @@ import { useQuery } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useSearchParams } from "wouter";
 import { formatDuration } from "../../format/duration.ts";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { TimeText } from "../../parts/time.tsx";
 import { LateDuplicates } from "../../policy/late-claims.tsx";
+import common from "../../styles/common.module.css";
+import styles from "../../styles/screens.module.css";
 import { type Advice, adviceOf, proposalOf } from "../retention/candidates.ts";
 import { Comparison } from "../retention/comparison.tsx";
-import styles from "../retention/retention.module.css";
 import { RetentionFigure } from "../retention/retention-figure.tsx";
 import { advisedMs, judge, lateOf, targetOfTraffic, type Verdict } from "../retention/verdict.ts";
 import { describeVerdict, nameVerdict } from "../retention/words.ts";
@@ -36,13 +37,7 @@ export interface Lengthened {
 export function RetentionAnswer({ namespace, ...props }: RetentionAnswerProps) {
   const [parameters] = useSearchParams();
   const answer = useAdviceForTraffic(namespace, Number(parameters.get("target")));
-  if (answer.data === undefined) {
-    return answer.error === null ? (
-      <Loading rows={12} />
-    ) : (
-      <ErrorState error={answer.error} retry={answer.refetch} />
-    );
-  }
+  if (answer.data === undefined) return <Unanswered query={answer} rows={12} />;
   return <Evidence namespace={namespace} advice={adviceOf(answer.data)} {...props} />;
 }
 
@@ -87,15 +82,19 @@ function Evidence({
   const proposal = proposalOf(advice, proposedMs);
   return (
     <>
-      <section className={styles.answer} data-tone={tone} aria-label="Is the retention long enough?">
-        <p className={styles.verdict}>
+      <section
+        className={`${common.card} ${styles.verdict}`}
+        data-tone={tone}
+        aria-label="Is the retention long enough?"
+      >
+        <p>
           <StateMark tone={tone}>{`${word}: ${formatDuration(advice.retentionMs)}`}</StateMark>
         </p>
         <p>
           {changed !== undefined && `It was ${formatDuration(changed.beforeMs)}. `}
           {describeVerdict(verdict)}{" "}
           {advice.observedSince !== undefined && (
-            <span className={styles.quiet}>
+            <span className={common.quiet}>
               Observed since <TimeText at={advice.observedSince} form="absolute" />.
             </span>
           )}

@@ -6,18 +6,18 @@ import { formatDuration } from "../../format/duration.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { useFilters } from "../../parts/filter-bar.tsx";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { hereWith, usePageToken } from "../../parts/pages.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { FIELD_NAMES, POLICY_FIELDS, policyText } from "../../policy/policy-fields.ts";
 import { useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
+import common from "../../styles/common.module.css";
 import { ADVISED_AT_ONCE, type AdvisedNamespace, useAdvice } from "../retention/use-advice.ts";
 import { judge } from "../retention/verdict.ts";
 import { describeVerdict, nameVerdict } from "../retention/words.ts";
 import { isNamespaceName } from "./namespace-name.ts";
-import styles from "./namespaces.module.css";
 
 /** The parameter of the address that chooses the list. */
 const UNDECLARED = "undeclared";
@@ -30,19 +30,22 @@ export default function Namespaces() {
   return (
     <Screen
       title="Namespaces"
-      lead="A namespace is for one kind of operation, such as charges. It remembers keys for its retention: a duplicate that comes later takes effect a second time."
+      lead={
+        <>
+          A namespace is for one kind of operation, such as charges. It remembers keys for its retention: a
+          duplicate that comes later takes effect a second time. What it does not set itself, it inherits from
+          the <Link href="/settings">tenant settings</Link>.
+        </>
+      }
     >
-      <div className={styles.bar}>
-        <nav aria-label="Lists" className={styles.lists}>
-          <Link href={hereWith("")} aria-current={isUndeclared ? undefined : "page"}>
-            Declared
-          </Link>
-          <Link href={hereWith(`?list=${UNDECLARED}`)} aria-current={isUndeclared ? "page" : undefined}>
-            Used, not declared
-          </Link>
-        </nav>
-        <Link href="/settings">Tenant settings: what namespaces inherit</Link>
-      </div>
+      <nav aria-label="Lists" className={common.links}>
+        <Link href={hereWith("")} aria-current={isUndeclared ? undefined : "page"}>
+          Declared
+        </Link>
+        <Link href={hereWith(`?list=${UNDECLARED}`)} aria-current={isUndeclared ? "page" : undefined}>
+          Used, not declared
+        </Link>
+      </nav>
       <OpenByName />
       {isUndeclared ? (
         <UndeclaredNamespaces />
@@ -58,13 +61,12 @@ export default function Namespaces() {
 /** The namespaces with a policy of their own: pages are by name, and the rows of a page by late duplicates. */
 function DeclaredNamespaces() {
   const { token } = usePageToken();
-  const { data, error, refetch } = useQuery(TenantAdminService.method.listNamespaces, {
+  const list = useQuery(TenantAdminService.method.listNamespaces, {
     pageSize: ADVISED_AT_ONCE,
     pageToken: token,
   });
-  if (data === undefined) {
-    return error === null ? <Loading rows={8} /> : <ErrorState error={error} retry={refetch} />;
-  }
+  const { data } = list;
+  if (data === undefined) return <Unanswered query={list} rows={8} />;
   if (data.namespaces.length === 0) {
     return (
       <Empty command="onceward namespaces set NAME --key-retention 72h">
@@ -94,13 +96,12 @@ function DeclaredNamespaces() {
 /** The namespaces that have records and no policy of their own, by name. */
 function UndeclaredNamespaces() {
   const { token } = usePageToken();
-  const { data, error, refetch } = useQuery(TenantAdminService.method.listUndeclaredNamespaces, {
+  const list = useQuery(TenantAdminService.method.listUndeclaredNamespaces, {
     pageSize: ADVISED_AT_ONCE,
     pageToken: token,
   });
-  if (data === undefined) {
-    return error === null ? <Loading rows={8} /> : <ErrorState error={error} retry={refetch} />;
-  }
+  const { data } = list;
+  if (data === undefined) return <Unanswered query={list} rows={8} />;
   if (data.names.length === 0) {
     return (
       <Empty command="onceward namespaces undeclared">Every namespace that has records is declared.</Empty>
@@ -180,7 +181,7 @@ function OpenByName() {
 
   return (
     <search>
-      <form className={styles.open} onSubmit={open}>
+      <form className={common.fields} onSubmit={open}>
         <TextField label="Open by name" name="name" problem={problem} placeholder="charges" />
         <button type="submit" data-look="plain">
           Open

@@ -1,10 +1,10 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { type GetKeyHistoryResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Unanswered } from "../../parts/list-states.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useLiveInterval } from "../../shell/live.tsx";
+import common from "../../styles/common.module.css";
 import { keyHistoryOf } from "./key-history.ts";
-import styles from "./record.module.css";
 
 /** A replica stores what it counted every 5 s. */
 const REFRESH_MS = 5_000;
@@ -23,13 +23,7 @@ export function Duplicates({ query }: { readonly query: ReturnType<typeof useKey
   return (
     <section aria-labelledby="duplicates">
       <h2 id="duplicates">Duplicates and refusals</h2>
-      {query.data !== undefined ? (
-        <Counts history={query.data} />
-      ) : query.error === null ? (
-        <Loading rows={2} />
-      ) : (
-        <ErrorState error={query.error} retry={() => query.refetch()} />
-      )}
+      {query.data === undefined ? <Unanswered query={query} rows={2} /> : <Counts history={query.data} />}
     </section>
   );
 }
@@ -38,7 +32,7 @@ function Counts({ history }: { readonly history: GetKeyHistoryResponse }) {
   const { answer, parts } = keyHistoryOf(history);
   if (answer === undefined) {
     return (
-      <p className={styles.note}>
+      <p className={common.quiet}>
         None is kept. Duplicates are shown some seconds after they come, those of the busiest keys first.
       </p>
     );

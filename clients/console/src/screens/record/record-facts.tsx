@@ -1,8 +1,8 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
-import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { formatHex } from "../../format/payload.ts";
+import { Fact } from "../../parts/fact.tsx";
 import { Payload } from "../../parts/payload.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
 import { leaseOf } from "../../parts/record-lease.ts";
@@ -72,14 +72,5 @@ function TimeFact({ name, at }: { readonly name: string; readonly at: Timestamp 
     <Fact name={name}>
       <Time at={at} form="both" />
     </Fact>
-  );
-}
-
-function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </>
   );
 }

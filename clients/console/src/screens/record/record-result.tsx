@@ -4,7 +4,7 @@ import { formatNoun } from "../../format/quantity.ts";
 import { Payload } from "../../parts/payload.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { UserText } from "../../parts/user-text.tsx";
-import styles from "./record.module.css";
+import common from "../../styles/common.module.css";
 
 /** The result of a completed record. Its payload and its metadata are shown when a person asks for them. */
 export function RecordResult({ record: { state, result, resultExpired } }: { readonly record: Record }) {
@@ -28,10 +28,10 @@ export function RecordResult({ record: { state, result, resultExpired } }: { rea
               <StateMark tone="good">success</StateMark>
             )}
           </p>
-          <div className={styles.result}>
+          <div className={common.stack}>
             <Payload bytes={result.payload} name="the result" contentType={result.contentType} />
+            <Metadata metadata={result.metadata} />
           </div>
-          <Metadata metadata={result.metadata} />
         </>
       )}
     </section>
@@ -43,13 +43,13 @@ function Metadata({ metadata }: { readonly metadata: Readonly<{ [name: string]: 
   const entries = Object.entries(metadata);
   if (entries.length === 0) return undefined;
   return (
-    <>
+    <div>
       <button type="button" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
         {isShown ? "Hide the metadata" : "Show the metadata"}
       </button>{" "}
       {formatNoun(entries.length, "entry", "entries")}
       {isShown && (
-        <dl className={styles.metadata}>
+        <dl>
           {entries.map(([name, value]) => (
             <div key={name}>
               <dt>
@@ -62,6 +62,6 @@ function Metadata({ metadata }: { readonly metadata: Readonly<{ [name: string]: 
           ))}
         </dl>
       )}
-    </>
+    </div>
   );
 }

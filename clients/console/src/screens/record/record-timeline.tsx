@@ -7,7 +7,8 @@ import { formatNoun } from "../../format/quantity.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
-import styles from "./record.module.css";
+import common from "../../styles/common.module.css";
+import styles from "../../styles/screens.module.css";
 import { forgottenAttempts, type TimelineEvent, timelineOf } from "./timeline.ts";
 
 interface RecordTimelineProps {
@@ -24,7 +25,7 @@ export function RecordTimeline({ record, attempts, declined }: RecordTimelinePro
     <section aria-labelledby="timeline">
       <h2 id="timeline">Timeline</h2>
       {missing > 0 && (
-        <p className={styles.note}>
+        <p className={common.quiet}>
           {`${formatNoun(missing, "earlier attempt", "earlier attempts")} ended before these; Onceward keeps the last 16.`}
         </p>
       )}
@@ -37,10 +38,10 @@ export function RecordTimeline({ record, attempts, declined }: RecordTimelinePro
 export function Events({ events }: { readonly events: readonly TimelineEvent[] }) {
   const now = useNow();
   return (
-    <ol className={styles.timeline}>
+    <ol className={`${common.plain} ${styles.timeline}`}>
       {events.map((event) => (
         <li key={event.id} data-when={event.isDue && timestampDate(event.at) > now ? "future" : "past"}>
-          <div className={styles.when}>
+          <div className={common.note}>
             <Time at={event.at} form="both" />
           </div>
           <div className={styles.what}>
@@ -68,7 +69,7 @@ function Details({
     ["request", call !== undefined && <UserText>{call.requestId}</UserText>],
   ];
   return (
-    <div className={styles.details}>
+    <div className={`${common.note} ${styles.details}`}>
       {details
         .filter(([, value]) => value !== false)
         .map(([name, value]) => (

@@ -7,7 +7,7 @@ import { Link, useLocation } from "wouter";
 import { commandLine } from "../../format/command.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { CopyButton } from "../../parts/copy-button.tsx";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { ProviderLink } from "../../parts/provider-link.tsx";
 import { leaseOf } from "../../parts/record-lease.ts";
 import { useRecordOfPath } from "../../parts/record-path.ts";
@@ -18,8 +18,9 @@ import { UserText } from "../../parts/user-text.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
+import common from "../../styles/common.module.css";
+import styles from "../../styles/screens.module.css";
 import { Duplicates, useKeyHistory } from "./duplicates.tsx";
-import styles from "./record.module.css";
 import { RecordFacts } from "./record-facts.tsx";
 import { RecordResult } from "./record-result.tsx";
 import { Events, RecordTimeline } from "./record-timeline.tsx";
@@ -66,14 +67,10 @@ function Content({ namespace, recordKey }: { readonly namespace: string; readonl
       </>
     );
   }
-  if (reply.data === undefined && reply.error === null) return <Loading rows={14} />;
+  if (reply.data === undefined) return <Unanswered query={reply} rows={14} />;
   return (
     <>
-      {reply.data === undefined ? (
-        <ErrorState error={reply.error} retry={() => reply.refetch()} />
-      ) : (
-        <RecordContent reply={reply.data} history={history} />
-      )}
+      <RecordContent reply={reply.data} history={history} />
       {hint}
     </>
   );
@@ -96,13 +93,13 @@ function RecordContent({ reply, history }: RecordContentProps) {
   const decided = attempts.findLast(({ ending }) => ending === Attempt_Ending.RESOLVED)?.endedAt;
   return (
     <>
-      <div className={styles.situation}>
+      <div className={`${common.card} ${styles.situation}`}>
         <RecordStateMark record={record} />
         <p>{situationOf(record, now)}</p>
         {providerLink !== "" && <ProviderLink template={providerLink} record={record} />}
         {buttons}
       </div>
-      <div className={styles.columns}>
+      <div className={styles.halves}>
         <div>
           <RecordFacts record={record} />
           <RecordResult record={record} />
@@ -113,7 +110,7 @@ function RecordContent({ reply, history }: RecordContentProps) {
           <p>
             <Link href={`/audit?${audit}`}>Audit events of this record</Link>
           </p>
-          <p className={styles.note}>
+          <p className={common.quiet}>
             Every refused request is in the server's log, by the name of the record:{" "}
             <code>{auditTarget}</code>
           </p>

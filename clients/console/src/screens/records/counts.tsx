@@ -10,8 +10,8 @@ import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useSession } from "../../session/session.ts";
+import styles from "../../styles/screens.module.css";
 import { countNamespaces, type NamespaceCounts, namespacesOf } from "./counts.ts";
-import styles from "./records.module.css";
 
 /** What is known of a count that a person started. */
 interface Progress {

@@ -8,7 +8,7 @@ import { CliHint } from "../../parts/cli-hint.tsx";
 import { type Column, DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { NamespaceField, useNamespace } from "../../parts/namespace-field.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { usePageToken } from "../../parts/pages.ts";
@@ -20,9 +20,9 @@ import { TimeField } from "../../parts/time-field.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import { useShortcut } from "../../shell/use-shortcut.ts";
+import common from "../../styles/common.module.css";
 import { Counts } from "./counts.tsx";
 import { commandOf, FILTERS, type Filters, fingerprintProblem, requestOf, STATES } from "./filters.ts";
-import styles from "./records.module.css";
 import { newestFirst, scanRecords } from "./scan-records.ts";
 import { SearchResults } from "./search-results.tsx";
 
@@ -56,32 +56,30 @@ export default function Records() {
     >
       {search !== "" && <SearchResults key={search} text={search} />}
       {isCounting && <Counts key={typed.namespace} namespace={typed.namespace} />}
-      <details open={FILTERS.some((name) => typed[name] !== "")} className={styles.filters}>
-        <summary>Filters</summary>
-        <FilterBar>
-          <NamespaceField value={filters.namespace} />
-          <SelectField label="State" name="state" defaultValue={filters.state}>
-            <option value="">any</option>
-            {[...STATES].map(([value, { label }]) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
-          </SelectField>
-          <TextField label="Key begins with" name="prefix" defaultValue={filters.prefix} maxLength={255} />
-          <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={128} />
-          <TextField
-            label="Fingerprint"
-            name="fingerprint"
-            placeholder="64 hexadecimal digits"
-            problem={fingerprintProblem(filters.fingerprint)}
-            defaultValue={filters.fingerprint}
-            maxLength={64}
-          />
-          <TimeField label="Claimed after" name="after" value={filters.after} />
-          <TimeField label="Claimed before" name="before" value={filters.before} />
-        </FilterBar>
-      </details>
+      <FilterBar fold="always">
+        <NamespaceField value={filters.namespace} />
+        <SelectField
+          label="State"
+          name="state"
+          defaultValue={filters.state}
+          options={Object.fromEntries([
+            ["", "any"],
+            ...[...STATES].map(([value, { label }]) => [value, label]),
+          ])}
+        />
+        <TextField label="Key begins with" name="prefix" defaultValue={filters.prefix} maxLength={255} />
+        <TextField label="Owner" name="owner" defaultValue={filters.owner} maxLength={128} />
+        <TextField
+          label="Fingerprint"
+          name="fingerprint"
+          placeholder="64 hexadecimal digits"
+          problem={fingerprintProblem(filters.fingerprint)}
+          defaultValue={filters.fingerprint}
+          maxLength={64}
+        />
+        <TimeField label="Claimed after" name="after" value={filters.after} />
+        <TimeField label="Claimed before" name="before" value={filters.before} />
+      </FilterBar>
       {search === "" && <RecordList filters={filters} />}
     </Screen>
   );
@@ -105,13 +103,7 @@ function RecordList({ filters }: { readonly filters: Filters }) {
       ),
     placeholderData: keepPreviousData,
   });
-  if (list.data === undefined) {
-    return list.error === null ? (
-      <Loading rows={12} />
-    ) : (
-      <ErrorState error={list.error} retry={() => list.refetch()} />
-    );
-  }
+  if (list.data === undefined) return <Unanswered query={list} rows={12} />;
   const { records, nextPageToken } = list.data;
   const command = commandOf(filters);
   if (records.length === 0 && nextPageToken === "") {
@@ -137,7 +129,7 @@ function RecordList({ filters }: { readonly filters: Filters }) {
         href={({ namespace, key }) => recordHref(namespace, key)}
       />
       {records.length < PAGE_SIZE && nextPageToken !== "" && (
-        <p className={styles.note}>
+        <p className={common.quiet}>
           A part of the records was examined in a second, and the next page continues. A key, or the beginning
           of one in a namespace, is found at once; by owner, fingerprint, state or time, each record is looked
           at.

@@ -3,7 +3,7 @@ import { useTransport } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Redirect } from "wouter";
-import { ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Unanswered } from "../../parts/list-states.tsx";
 import { recordHref } from "../../parts/record-path.ts";
 import { UserText } from "../../parts/user-text.tsx";
 import { useSession } from "../../session/session.ts";
@@ -28,13 +28,7 @@ export function SearchResults({ text }: { readonly text: string }) {
   }
 
   if (kind === "fingerprint") return <Redirect to={hrefOf("fingerprint", text.toLowerCase())} replace />;
-  if (found.data === undefined) {
-    return found.error === null ? (
-      <Loading rows={2} />
-    ) : (
-      <ErrorState error={found.error} retry={found.refetch} />
-    );
-  }
+  if (found.data === undefined) return <Unanswered query={found} rows={2} />;
   const { records, isAll } = found.data;
   const [record] = records;
   if (record !== undefined && records.length === 1)

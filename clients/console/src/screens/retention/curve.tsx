@@ -1,8 +1,7 @@
-import type { Frame } from "../../charts/figure.tsx";
-import type { Scale } from "../../charts/scales.ts";
+import type { Frame, Scale } from "../../charts/scales.ts";
 import { formatDuration } from "../../format/duration.ts";
+import styles from "../../styles/charts.module.css";
 import type { Advice, Candidate } from "./candidates.ts";
-import styles from "./retention.module.css";
 import type { SurvivalPoint } from "./survival.ts";
 
 /** Narrower regions have no label; the legend names their colour. */
@@ -33,7 +32,7 @@ export function Curve({ frame, x, y, points, advice }: CurveProps) {
     <g pointerEvents="none">
       {unknown !== undefined && <Unknown frame={frame} from={x.toPosition(unknown.retentionMs)} />}
       <path d={steps(points, x, y)} className={styles.curve} />
-      <path d={steps(longer.flatMap(pointOf), x, y)} className={styles.estimate} />
+      <path d={steps(longer.flatMap(pointOf), x, y)} className={styles.curve} data-kind="estimate" />
       {longer.map((candidate) => (
         <Dot key={candidate.retentionMs} candidate={candidate} x={x} y={y} />
       ))}

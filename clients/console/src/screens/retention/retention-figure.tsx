@@ -1,15 +1,15 @@
 import { BottomAxis, LeftAxis } from "../../charts/axes.tsx";
-import { Figure, type Frame } from "../../charts/figure.tsx";
-import { decadeTicks, durationTicks, logScale, type Scale } from "../../charts/scales.ts";
+import { Figure } from "../../charts/figure.tsx";
+import { decadeTicks, durationTicks, type Frame, logScale, type Scale } from "../../charts/scales.ts";
 import { ThresholdLine } from "../../charts/threshold-line.tsx";
 import { formatDuration } from "../../format/duration.ts";
 import { formatCount, formatEstimate, formatSize } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import { useUsageDays } from "../../policy/use-usage-days.ts";
+import styles from "../../styles/charts.module.css";
 import type { Advice } from "./candidates.ts";
 import { Curve } from "./curve.tsx";
 import { type Bar, histogramOf } from "./histogram.ts";
-import styles from "./retention.module.css";
 import { daysCovered, SHORTEST_MS, type SurvivalPoint, survivalOf } from "./survival.ts";
 import { describeMissing, formatLate } from "./words.ts";
 
@@ -44,8 +44,15 @@ export function RetentionFigure({ namespace, advice, proposedMs, propose }: Rete
         title="When duplicates come"
         caption="Right of the line, a duplicate takes effect a second time, or is refused as too old. Drag the line, or use the arrow keys."
         height={HEIGHT}
-        use="operate"
         table={<BarTable bars={bars} />}
+        marks={(frame) => {
+          const { x } = most(frame, 1);
+          return bars.map((bar) => ({
+            from: x.toPosition(bar.fromMs),
+            to: Math.min(frame.right, x.toPosition(bar.toMs)),
+            label: `${timeOf(bar)}: ${perMonthOf(bar)} a month`,
+          }));
+        }}
         draw={(frame) => {
           const { x, y, axes } = most(frame, Math.max(...bars.map(({ perMonth }) => perMonth)));
           return (
@@ -58,7 +65,8 @@ export function RetentionFigure({ namespace, advice, proposedMs, propose }: Rete
                   width={Math.max(1, Math.min(frame.right, x.toPosition(toMs)) - x.toPosition(fromMs) - 2)}
                   y={y.toPosition(Math.max(perMonth, LEAST_PER_MONTH))}
                   height={frame.bottom - y.toPosition(Math.max(perMonth, LEAST_PER_MONTH))}
-                  className={toMs > proposedMs ? styles.late : styles.bar}
+                  className={styles.bar}
+                  data-tone={toMs > proposedMs ? "bad" : undefined}
                 />
               ))}
               <ThresholdLine
@@ -74,13 +82,21 @@ export function RetentionFigure({ namespace, advice, proposedMs, propose }: Rete
           );
         }}
       />
-      <details className={styles.expert}>
+      <details>
         <summary>For experts: the curve, with intervals</summary>
         <Figure
           title="Duplicates a month that arrive later than…"
           legend="Solid: recognised duplicates of 30 days. Dots: estimates for longer retentions, with their interval of 95 %. Grey: not observed long enough."
           height={HEIGHT}
           table={<CandidateTable advice={advice} />}
+          marks={(frame) => {
+            const { x } = most(frame, 1);
+            return candidates.map(({ retentionMs: ms, evidence }, index) => ({
+              from: x.toPosition(ms),
+              to: x.toPosition(candidates[index + 1]?.retentionMs ?? Number.POSITIVE_INFINITY),
+              label: `Later than ${formatDuration(ms)}: ${formatLate(evidence)} a month`,
+            }));
+          }}
           draw={(frame) => {
             const { x, y, axes } = most(frame, mostOf(points, advice));
             return (
@@ -137,21 +153,21 @@ function BarTable({ bars }: { readonly bars: readonly Bar[] }) {
       rows={bars}
       rowKey={({ fromMs }) => `${fromMs}`}
       columns={[
-        {
-          heading: "Time",
-          cell: ({ fromMs, toMs }) =>
-            Number.isFinite(toMs)
-              ? `${formatDuration(fromMs)} – ${formatDuration(toMs)}`
-              : `later than ${formatDuration(fromMs)}`,
-        },
-        {
-          heading: "Duplicates a month",
-          kind: "number",
-          cell: ({ perMonth }) => (perMonth < 1 ? "fewer than 1" : formatEstimate(Math.round(perMonth))),
-        },
+        { heading: "Time", cell: timeOf },
+        { heading: "Duplicates a month", kind: "number", cell: perMonthOf },
       ]}
     />
   );
+}
+
+function timeOf({ fromMs, toMs }: Bar): string {
+  return Number.isFinite(toMs)
+    ? `${formatDuration(fromMs)} – ${formatDuration(toMs)}`
+    : `later than ${formatDuration(fromMs)}`;
+}
+
+function perMonthOf({ perMonth }: Bar): string {
+  return perMonth < 1 ? "fewer than 1" : formatEstimate(Math.round(perMonth));
 }
 
 function CandidateTable({ advice: { candidates, retentionMs: inForceMs } }: { readonly advice: Advice }) {

@@ -82,10 +82,15 @@ function betterThan({ retentionMs, recommendation, candidates }: Advice): Candid
   if (recommendation.kind === "retention") {
     return longer.find((candidate) => candidate.retentionMs === recommendation.retentionMs);
   }
-  const observed = longer.filter(({ evidence }) => evidence.kind === "late");
+  const current = candidates.find((candidate) => candidate.retentionMs === retentionMs);
+  const today = current === undefined ? Number.POSITIVE_INFINITY : lateOf(current);
+  // Estimates of different days: a longer retention can have more.
+  const observed = longer.filter((candidate) => lateOf(candidate) < today);
   const [fewest] = observed.toSorted((a, b) => lateOf(a) - lateOf(b));
   return (
-    observed.find(({ evidence }) => evidence.kind === "late" && evidence.high === 0) ?? fewest ?? longer[0]
+    observed.find(({ evidence }) => evidence.kind === "late" && evidence.high === 0) ??
+    fewest ??
+    longer.find(({ evidence }) => evidence.kind === "missing")
   );
 }
 

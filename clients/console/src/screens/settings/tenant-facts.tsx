@@ -1,7 +1,8 @@
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { Fact } from "../../parts/fact.tsx";
 import { Bytes, DurationText, Quantity } from "../../parts/quantity.tsx";
 import { Time } from "../../parts/time.tsx";
-import styles from "./settings.module.css";
+import common from "../../styles/common.module.css";
 
 const NO_LIMIT = "not limited";
 /** The contract's limits, where the operator sets none (policy.proto). */
@@ -11,63 +12,56 @@ const CONTRACT = { minKey: "1 min", maxKey: "400 d", maxLease: "24 h", maxResult
 export function TenantFacts({ tenant }: { readonly tenant: Tenant }) {
   const { policyBounds: bounds, quotas } = tenant;
   return (
-    <div className={styles.facts}>
+    <div className={common.columns}>
       <section>
         <h2>Bounds of policies</h2>
         <dl>
-          <dt>Shortest key retention</dt>
-          <dd>
+          <Fact name="Shortest key retention">
             {bounds?.minKeyRetention ? <DurationText value={bounds.minKeyRetention} /> : CONTRACT.minKey}
-          </dd>
-          <dt>Longest key retention</dt>
-          <dd>
+          </Fact>
+          <Fact name="Longest key retention">
             {bounds?.maxKeyRetention ? <DurationText value={bounds.maxKeyRetention} /> : CONTRACT.maxKey}
-          </dd>
-          <dt>Longest lease</dt>
-          <dd>{bounds?.maxLease ? <DurationText value={bounds.maxLease} /> : CONTRACT.maxLease}</dd>
-          <dt>Largest result</dt>
-          <dd>
+          </Fact>
+          <Fact name="Longest lease">
+            {bounds?.maxLease ? <DurationText value={bounds.maxLease} /> : CONTRACT.maxLease}
+          </Fact>
+          <Fact name="Largest result">
             {bounds?.maxResultBytes === undefined ? (
               CONTRACT.maxResult
             ) : (
               <Bytes value={bounds.maxResultBytes} />
             )}
-          </dd>
+          </Fact>
         </dl>
       </section>
       <section>
         <h2>Quotas</h2>
         <dl>
-          <dt>Operations</dt>
-          <dd>
+          <Fact name="Operations">
             <Limit value={quotas?.operationsPerSecond} unit="a second" />
-          </dd>
-          <dt>Calls at once, each replica</dt>
-          <dd>
+          </Fact>
+          <Fact name="Calls at once, each replica">
             <Limit value={quotas?.concurrentCalls} />
-          </dd>
-          <dt>Stored records</dt>
-          <dd>
+          </Fact>
+          <Fact name="Stored records">
             <Limit value={quotas?.liveRecords} />
-          </dd>
-          <dt>Stored results</dt>
-          <dd>{quotas?.storedBytes === undefined ? NO_LIMIT : <Bytes value={quotas.storedBytes} />}</dd>
-          <dt>Declared namespaces</dt>
-          <dd>
+          </Fact>
+          <Fact name="Stored results">
+            {quotas?.storedBytes === undefined ? NO_LIMIT : <Bytes value={quotas.storedBytes} />}
+          </Fact>
+          <Fact name="Declared namespaces">
             <Quantity value={quotas?.declaredNamespaces ?? 1_000} />
-          </dd>
+          </Fact>
         </dl>
         {quotas?.dryRun === true && <p>Calls beyond a quota are counted, and not refused.</p>}
       </section>
       <section>
         <h2>Tenant</h2>
         <dl>
-          <dt>Name</dt>
-          <dd>{tenant.name}</dd>
-          <dt>Created</dt>
-          <dd>
+          <Fact name="Name">{tenant.name}</Fact>
+          <Fact name="Created">
             <Time at={tenant.createdAt} />
-          </dd>
+          </Fact>
         </dl>
       </section>
     </div>

@@ -66,7 +66,14 @@ it("a use of many times the limit is said as such, and is beyond it", () => {
 it("a limit of the rate is judged by the busiest seconds, the last minute, and the burst", () => {
   const refused = (now: number, operationsPerSecond: number, burst?: number) =>
     refusedOfBusiest(
-      { ...USAGE, now: create(UsageNowSchema, { claimsPerSecond: now }) },
+      {
+        ...USAGE,
+        now: create(UsageNowSchema, {
+          claimsPerSecond: now,
+          claims: BigInt(now * 50),
+          refusedByRate: BigInt(now * 10),
+        }),
+      },
       operationsPerSecond,
       burst,
     );

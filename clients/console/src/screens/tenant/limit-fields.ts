@@ -4,7 +4,7 @@ import { formatDurationMs } from "@onceward/decode/durations.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { createDrafts, type FieldTexts } from "../../form/draft.ts";
 import { parseDuration } from "../../format/duration.ts";
-import { parseSize } from "../../format/quantity.ts";
+import { formatCount, parseSize } from "../../format/quantity.ts";
 
 /** A limit that the operator sets. */
 export interface LimitField {
@@ -33,7 +33,7 @@ export const LIMIT_FIELDS = [
   quota("declaredNamespaces", "declared_namespaces", "Declared namespaces", "1 to 10,000. Unset: 1,000."),
   quota("weight", "weight", "Weight", "The share where calls of tenants queue, 1 to 100. Unset: 1."),
   {
-    ...quota("dryRun", "dry_run", "Only count", "Calls beyond a quota are counted, and not refused."),
+    ...quota("dryRun", "dry_run", "Mode", "Enforce refuses calls beyond a quota; Count only counts them."),
     kind: "flag",
   },
   bound("minKeyRetention", "min_key_retention", "Shortest key retention", "At least 1m."),
@@ -135,6 +135,15 @@ function canonical(kind: LimitField["kind"], text: string): string {
   if (bytes !== undefined) return formatBytes(bytes);
   const count = kind === "count" ? parseCount(trimmed) : undefined;
   return count === undefined ? trimmed : String(count);
+}
+
+/** Returns a limit as a person reads it, such as "10,000" or "Count only". */
+export function limitWords(path: string, text = ""): string {
+  const trimmed = text.trim();
+  if (LIMIT_FIELDS.find((field) => field.path === path)?.kind === "flag")
+    return trimmed === "true" ? "Count only" : "Enforce";
+  if (trimmed === "") return "not set";
+  return /^\d{1,15}$/.test(trimmed) ? formatCount(Number(trimmed)) : trimmed;
 }
 
 /** As the command line: digits, also with separators as the console shows them. */

@@ -1,13 +1,24 @@
+import { create } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { useQuery, useTransport } from "@connectrpc/connect-query";
 import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { PolicyBoundsSchema, QuotasSchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { FormFrame } from "../../form/form-frame.tsx";
+import { useForm } from "../../form/use-form.ts";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
-import { LIMIT_FIELDS, type LimitField } from "./limit-fields.ts";
+import styles from "../../styles/screens.module.css";
+import {
+  LIMIT_DRAFTS,
+  LIMIT_FIELDS,
+  type LimitField,
+  limitTexts,
+  limitWords,
+  parseLimits,
+} from "./limit-fields.ts";
 import { LimitReview } from "./limit-review.tsx";
-import styles from "./tenant.module.css";
-import { useLimitForm } from "./use-limit-form.ts";
 
 interface LimitFormProps {
   readonly tenant: Tenant;
@@ -30,7 +41,7 @@ export function LimitForm({ tenant, usage }: LimitFormProps) {
   }
 
   const fields = (group: LimitField["group"]) => (
-    <div className={styles.fields}>
+    <div className={styles.limits}>
       {LIMIT_FIELDS.filter((field) => field.group === group).map((field) => (
         <div key={field.path} data-changed={changed.includes(field.path)}>
           <LimitInput
@@ -49,7 +60,7 @@ export function LimitForm({ tenant, usage }: LimitFormProps) {
         form={form}
         changedEvent="The limits were changed while you edited them."
         labelOf={(path) => LIMIT_FIELDS.find((field) => field.path === path)?.label ?? path}
-        wordsOf={(_, text) => (text === "" ? "not set" : text)}
+        wordsOf={limitWords}
         action="Preview the limits"
       >
         <h2>Quotas</h2>
@@ -80,29 +91,47 @@ interface LimitInputProps {
 }
 
 function LimitInput({ field: { label, help, kind }, text, problem, type }: LimitInputProps) {
-  if (kind !== "flag") {
-    return (
-      <TextField
-        label={label}
-        help={help}
-        problem={problem}
-        placeholder="not set"
-        value={text}
-        maxLength={32}
-        onChange={(event) => type(event.target.value)}
-      />
-    );
-  }
-  return (
+  const shared = { label, help, problem, value: text };
+  return kind === "flag" ? (
     <SelectField
-      label={label}
-      help={help}
-      problem={problem}
-      value={text}
+      {...shared}
+      options={{ "": "Enforce", true: "Count only" }}
       onChange={(event) => type(event.target.value)}
-    >
-      <option value="">Enforce: refuse calls beyond it</option>
-      <option value="true">Count only: refuse nothing</option>
-    </SelectField>
+    />
+  ) : (
+    <TextField
+      {...shared}
+      placeholder="not set"
+      maxLength={32}
+      onChange={(event) => type(event.target.value)}
+    />
   );
+}
+
+/** Holds the form of a tenant's limits. Its outcome is the tenant as it would be, or is. */
+function useLimitForm(tenant: Tenant) {
+  const client = createClient(OperatorService, useTransport());
+  const { refetch } = useQuery(OperatorService.method.getTenant, { name: tenant.name }, { enabled: false });
+  return useForm<string, { readonly validateOnly: boolean }, Tenant | undefined>({
+    name: `limits of ${tenant.name}`,
+    drafts: LIMIT_DRAFTS,
+    saved: { etag: tenant.etag, own: limitTexts(tenant) },
+    problemsOf: (draft) => parseLimits(draft.typed, LIMIT_DRAFTS.changed(draft)).problems,
+    fieldOfPath: (given) => LIMIT_FIELDS.find(({ path }) => path === given)?.path,
+    preview: { validateOnly: true },
+    async send(draft, { validateOnly }) {
+      const paths = LIMIT_DRAFTS.changed(draft);
+      const { policyBounds, quotas } = parseLimits(draft.typed, paths);
+      const answer = await client.updateTenantLimits({
+        ...{ name: tenant.name, etag: draft.saved.etag, validateOnly, updateMask: { paths: [...paths] } },
+        policyBounds: create(PolicyBoundsSchema, policyBounds),
+        quotas: create(QuotasSchema, quotas),
+      });
+      return answer.tenant;
+    },
+    async reload() {
+      const { data } = await refetch();
+      return { etag: data?.tenant?.etag ?? "" };
+    },
+  });
 }

@@ -1,11 +1,10 @@
 import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { formatCount } from "../../format/quantity.ts";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { beyondBounds, effectOfQuotas } from "./limit-effect.ts";
-import { LIMIT_FIELDS, type LimitTexts, limitTexts } from "./limit-fields.ts";
+import { LIMIT_FIELDS, type LimitTexts, limitTexts, limitWords } from "./limit-fields.ts";
 import { FULLNESS_MARKS, type MeasuredQuota } from "./quota-use.ts";
 
 interface LimitReviewProps {
@@ -44,7 +43,7 @@ export function LimitReview({ tenant, usage, texts, changed, after, act, close }
       <ul>
         {LIMIT_FIELDS.filter(({ path }) => changed.includes(path)).map(({ path, label }) => (
           <li key={path}>
-            {label}: {words(saved[path])} becomes <strong>{words(texts[path])}</strong>
+            {label}: {limitWords(path, saved[path])} becomes <strong>{limitWords(path, texts[path])}</strong>
           </li>
         ))}
       </ul>
@@ -91,10 +90,4 @@ export function LimitReview({ tenant, usage, texts, changed, after, act, close }
       )}
     </ConfirmDialog>
   );
-}
-
-function words(text = ""): string {
-  const trimmed = text.trim();
-  if (trimmed === "") return "not set";
-  return /^\d{1,15}$/.test(trimmed) ? formatCount(Number(trimmed)) : trimmed;
 }

@@ -2,6 +2,7 @@ import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { Quotas } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { formatCount, formatEstimate, formatShare, formatSize } from "../../format/quantity.ts";
 import type { StateTone } from "../../parts/state-mark.tsx";
+import { REFUSALS } from "../home/refusals.ts";
 
 /** The quotas whose use is known, in the order of the screens. */
 export const MEASURED = ["liveRecords", "storedBytes", "declaredNamespaces", "operationsPerSecond"] as const;
@@ -47,7 +48,10 @@ export function busiestMinute({ now, busiestMinute: ended }: TenantUsage) {
   const rate = now?.claimsPerSecond ?? 0;
   const claims = Number((ended?.claims ?? 0n) + (ended?.refused ?? 0n));
   const peak = Math.max(ended?.peakClaimsPerSecond ?? 0, claims / MINUTE_S);
-  return peak > rate ? { claims, peak } : { claims: Math.round(rate * MINUTE_S), peak: rate };
+  if (now === undefined || peak > rate) return { claims, peak };
+  // Those that came: a replica that has just started knows the rate of less than a minute.
+  const refused = REFUSALS.reduce((sum, reason) => sum + now[reason], now.lateKeysRefused);
+  return { claims: Number(now.claims + refused), peak: rate };
 }
 
 /** Returns how many claims of the busiest minute a limit would have refused, at least. Without a burst, a second's worth. */

@@ -5,7 +5,7 @@ import { useState } from "react";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
-import styles from "./tenant.module.css";
+import common from "../../styles/common.module.css";
 
 type Change = "suspend" | "resume" | "delete";
 
@@ -15,15 +15,14 @@ export function StateChanges({ tenant }: { readonly tenant: Tenant }) {
   const isRefused = tenant.state === Tenant_State.SUSPENDED || tenant.state === Tenant_State.MOVING;
   return (
     <>
-      <h2>State</h2>
-      <div className={styles.buttons}>
+      <p className={common.row}>
         <button type="button" onClick={() => setChange(isRefused ? "resume" : "suspend")}>
           {isRefused ? "Resume the tenant" : "Suspend the tenant"}
         </button>
         <button type="button" data-look="danger" onClick={() => setChange("delete")}>
           Delete the tenant
         </button>
-      </div>
+      </p>
       {change !== undefined && (
         <StateDialog tenant={tenant} change={change} close={() => setChange(undefined)} />
       )}

@@ -1,24 +1,24 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
-import { type Tenant, Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { ApiKey_Role, type Tenant, Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
 import { Link, useParams } from "wouter";
 import { commandLine } from "../../format/command.ts";
+import { CreateKeyDialog } from "../../parts/api-key/create-key-dialog.tsx";
 import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.tsx";
 import { CliHint } from "../../parts/cli-hint.tsx";
+import { Fact } from "../../parts/fact.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
 import { Time } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { Screen } from "../../shell/screen.tsx";
-import { CreateTenantKey } from "./create-tenant-key.tsx";
+import common from "../../styles/common.module.css";
 import { LimitForm } from "./limit-form.tsx";
-import { NowRate, Refused, Since } from "./now-use.tsx";
-import { QuotaBar } from "./quota-bar.tsx";
 import { type MeasuredQuota, quotaUse } from "./quota-use.ts";
 import { StateChanges } from "./state-changes.tsx";
-import styles from "./tenant.module.css";
-import { TenantStateMark } from "./tenant-state.tsx";
+import { NowRate, QuotaBar, Refused, Since, TenantStateMark } from "./tenant-cells.tsx";
+import { useCreateTenantKey } from "./use-create-tenant-key.ts";
 import { useTenantUsage } from "./use-tenant-usage.ts";
 
 /** The screen of a tenant: its use, limits, first keys and state. */
@@ -37,6 +37,7 @@ export default function TenantScreen() {
 function Content({ name }: { readonly name: string }) {
   const { data, error, refetch } = useQuery(OperatorService.method.getTenant, { name });
   const usage = useTenantUsage(name);
+  const createKey = useCreateTenantKey();
   const [secret, setSecret] = useState<NewSecret>();
   const [isCreating, setCreating] = useState(false);
   if (error !== null && readFailure(error).reason === "TENANT_NOT_FOUND") {
@@ -51,6 +52,7 @@ function Content({ name }: { readonly name: string }) {
     <>
       {secret !== undefined && <SecretPanel secret={secret} hide={() => setSecret(undefined)} />}
       <Facts tenant={tenant} />
+      {!isDeleting && <StateChanges tenant={tenant} />}
       <h2>Use</h2>
       {usage.error !== null && <ErrorState error={usage.error} retry={usage.refetch} />}
       {usage.data !== undefined && <Use usage={usage.data} />}
@@ -67,11 +69,18 @@ function Content({ name }: { readonly name: string }) {
               Create a key of the tenant
             </button>
           </p>
-          <StateChanges tenant={tenant} />
         </>
       )}
       <CliHint command={commandLine("onceward operator tenants show", {}, [name])} />
-      {isCreating && <CreateTenantKey tenant={name} created={setSecret} close={() => setCreating(false)} />}
+      {isCreating && (
+        <CreateKeyDialog
+          title={`Create a key of ${name}`}
+          roles={[ApiKey_Role.TENANT_ADMIN, ApiKey_Role.CALLER]}
+          create={(terms) => createKey(name, terms)}
+          created={setSecret}
+          close={() => setCreating(false)}
+        />
+      )}
     </>
   );
 }
@@ -79,24 +88,21 @@ function Content({ name }: { readonly name: string }) {
 function Facts({ tenant: { state, createdAt, name } }: { readonly tenant: Tenant }) {
   return (
     <dl>
-      <dt>State</dt>
-      <dd>
+      <Fact name="State">
         <TenantStateMark state={state} />
         {state === Tenant_State.DELETING && (
-          <span className={styles.quiet}>
+          <span className={common.quiet}>
             {" "}
             Its records are being removed; nothing can be changed any more.
           </span>
         )}
-      </dd>
-      <dt>Created</dt>
-      <dd>
+      </Fact>
+      <Fact name="Created">
         <Time at={createdAt} />
-      </dd>
-      <dt>Changes</dt>
-      <dd>
+      </Fact>
+      <Fact name="Changes">
         <Link href={`/audit?${new URLSearchParams({ tenant: name })}`}>Audit events of the tenant</Link>
-      </dd>
+      </Fact>
     </dl>
   );
 }
@@ -111,30 +117,23 @@ const USES: readonly (readonly [MeasuredQuota, string])[] = [
 function Use({ usage }: { readonly usage: TenantUsage }) {
   return (
     <dl>
-      <dt>Claims now</dt>
-      <dd>
+      <Fact name="Claims now">
         <NowRate usage={usage} />
-      </dd>
-      <dt>Refused by a quota</dt>
-      <dd>
+      </Fact>
+      <Fact name="Refused by a quota">
         <Refused usage={usage} />
-      </dd>
+      </Fact>
       {USES.map(([quota, label]) => (
-        <div key={quota} className={styles.pair}>
-          <dt>{label}</dt>
-          <dd>
-            <QuotaBar quota={quota} use={quotaUse(quota, usage, usage.quotas ?? {})} />
-          </dd>
-        </div>
+        <Fact key={quota} name={label}>
+          <QuotaBar quota={quota} use={quotaUse(quota, usage, usage.quotas ?? {})} />
+        </Fact>
       ))}
-      <dt>Answered claims</dt>
-      <dd>
+      <Fact name="Answered claims">
         <Quantity value={usage.recentClaims} /> <Since usage={usage} />
-      </dd>
-      <dt>Unfinished jobs</dt>
-      <dd>
+      </Fact>
+      <Fact name="Unfinished jobs">
         <Quantity value={usage.unfinishedRecordJobs} />
-      </dd>
+      </Fact>
     </dl>
   );
 }

@@ -2,15 +2,14 @@ import { useMutation } from "@connectrpc/connect-query";
 import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
-import { type Expiry, expiryField } from "../../parts/api-key/expiry.ts";
-import { ExpiryField } from "../../parts/api-key/expiry-field.tsx";
+import { type Expiry, ExpiryField, expiryField } from "../../parts/api-key/expiry-field.tsx";
 import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
-import { useCreateTenantKey } from "../tenant/create-tenant-key.tsx";
-import styles from "./tenants.module.css";
+import common from "../../styles/common.module.css";
+import { useCreateTenantKey } from "../tenant/use-create-tenant-key.ts";
 
 interface CreateTenantProps {
   readonly created: (secret: NewSecret) => void;
@@ -48,7 +47,7 @@ export function CreateTenant({ created, close }: CreateTenantProps) {
       act={act}
       close={close}
     >
-      <div className={styles.fields}>
+      <div className={common.stack}>
         <TextField
           label="Name"
           help="Small letters, digits, dots, hyphens and underscores: at most 63. It can't be changed."

@@ -2,7 +2,7 @@ import { useMutation, useQuery } from "@connectrpc/connect-query";
 import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { KeyTable } from "../../parts/api-key/key-table.tsx";
 import { CliHint } from "../../parts/cli-hint.tsx";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { useRefresh } from "../../parts/refresh.ts";
@@ -13,12 +13,11 @@ const PAGE_SIZE = 50;
 export function OperatorKeys() {
   const { token } = usePageToken();
   const { listOperatorApiKeys, listAuditEvents, revokeOperatorApiKey } = OperatorService.method;
-  const { data, error, refetch } = useQuery(listOperatorApiKeys, { pageSize: PAGE_SIZE, pageToken: token });
+  const list = useQuery(listOperatorApiKeys, { pageSize: PAGE_SIZE, pageToken: token });
+  const { data } = list;
   const revoke = useMutation(revokeOperatorApiKey);
   const refresh = useRefresh();
-  if (data === undefined) {
-    return error === null ? <Loading rows={6} /> : <ErrorState error={error} retry={refetch} />;
-  }
+  if (data === undefined) return <Unanswered query={list} rows={6} />;
   if (data.apiKeys.length === 0) {
     return (
       <Empty command="onceward operator keys create --label 'on call' --expires 90d">

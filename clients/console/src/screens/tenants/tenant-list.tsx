@@ -10,15 +10,13 @@ import { CliHint } from "../../parts/cli-hint.tsx";
 import { type Column, DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { Quantity } from "../../parts/quantity.tsx";
 import { useLiveInterval } from "../../shell/live.tsx";
-import { NowRate, Refused } from "../tenant/now-use.tsx";
-import { QuotaBar } from "../tenant/quota-bar.tsx";
 import { type MeasuredQuota, quotaUse } from "../tenant/quota-use.ts";
-import { TenantStateMark } from "../tenant/tenant-state.tsx";
+import { NowRate, QuotaBar, Refused, TenantStateMark } from "../tenant/tenant-cells.tsx";
 
 const PAGE_SIZE = 50;
 /** As the counts of a tenant. */
@@ -46,24 +44,21 @@ export function TenantList() {
     <>
       <FilterBar>
         <TextField label="Name contains" name="search" defaultValue={search} maxLength={63} />
-        <SelectField label="Order" name="sort" defaultValue={key}>
-          {Object.entries(ORDERS).map(([value, { label }]) => (
-            <option key={value} value={value}>
-              {label}
-            </option>
-          ))}
-        </SelectField>
+        <SelectField
+          label="Order"
+          name="sort"
+          defaultValue={key}
+          options={Object.fromEntries(Object.entries(ORDERS).map(([value, { label }]) => [value, label]))}
+        />
       </FilterBar>
-      {usage.data !== undefined ? (
+      {usage.data === undefined ? (
+        <Unanswered query={usage} rows={10} />
+      ) : (
         <div aria-busy={usage.isPlaceholderData}>
           <Rows tenants={usage.data.tenants} search={search} />
           <Pager nextPageToken={usage.data.nextPageToken} />
           <CliHint command={commandLine("onceward operator usage", { sort: key, search })} />
         </div>
-      ) : usage.error === null ? (
-        <Loading rows={10} />
-      ) : (
-        <ErrorState error={usage.error} retry={usage.refetch} />
       )}
     </>
   );

@@ -4,11 +4,11 @@ import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.ts
 import { useFilters } from "../../parts/filter-bar.tsx";
 import { hereWith } from "../../parts/pages.ts";
 import { Screen } from "../../shell/screen.tsx";
+import common from "../../styles/common.module.css";
 import { CreateOperatorKey } from "./create-operator-key.tsx";
 import { CreateTenant } from "./create-tenant.tsx";
 import { OperatorKeys } from "./operator-keys.tsx";
 import { TenantList } from "./tenant-list.tsx";
-import styles from "./tenants.module.css";
 
 /** The parameter of the address that chooses the list. */
 const KEYS = "keys";
@@ -32,7 +32,7 @@ export default function Tenants() {
       }
     >
       {secret !== undefined && <SecretPanel secret={secret} hide={() => setSecret(undefined)} />}
-      <nav aria-label="Lists" className={styles.lists}>
+      <nav aria-label="Lists" className={common.links}>
         <Link href={hereWith("")} aria-current={isKeys ? undefined : "page"}>
           Tenants
         </Link>

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { type Deadline, Rejected } from "../../domain/operation.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { StatementFailed } from "../statement-errors.ts";
-import { type BatcherOptions, createBatcher } from "./batcher.ts";
+import { type BatcherOptions, StatementBatcher } from "./batcher.ts";
 import { createTenantLimiter, UNLIMITED } from "./fair-queue.ts";
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
@@ -26,7 +26,7 @@ interface Sent {
  */
 function newBatcher(options: Partial<BatcherOptions<Op, string>> = {}) {
   const statements: Sent[] = [];
-  const batcher = createBatcher<Op, string>({
+  const batcher = new StatementBatcher<Op, string>({
     nameOf: (op) => op.name,
     maxInFlight: 1,
     execute: (ops) =>

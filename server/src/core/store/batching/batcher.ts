@@ -65,16 +65,6 @@ export interface Batcher<Op, Row> {
   submitAll(ops: readonly Op[], deadline: Deadline): Promise<readonly Settled<Row>[]>;
 }
 
-/** A batcher whose calls may be parts of larger ones. */
-export interface PartBatcher<Op, Row> extends Batcher<Op, Row> {
-  /** As `submitAll`, with the converter of the larger call. */
-  submitPart(
-    ops: readonly Op[],
-    deadline: Deadline,
-    keep: ((row: Row) => Row) | undefined,
-  ): Promise<readonly Settled<Row>[]>;
-}
-
 /**
  * Maximum operations per statement. Larger statements are no faster in Postgres, and their operations wait
  * longer for each other. The floor of fencing tokens rises by more for each statement (token-floor.ts).
@@ -97,12 +87,8 @@ const ISOLATION_WIDTH = 2;
 /** The queue of operations without a tenant; tenants are numbered from 1. */
 const NO_TENANT = 0;
 
-/** Creates a batcher. */
-export function createBatcher<Op, Row>(options: BatcherOptions<Op, Row>): PartBatcher<Op, Row> {
-  return new StatementBatcher(options);
-}
-
-class StatementBatcher<Op, Row> implements PartBatcher<Op, Row> {
+/** A batcher whose calls may be parts of larger ones. */
+export class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
   readonly #options: BatcherOptions<Op, Row>;
   readonly #tenantOf: (op: Op) => number;
   readonly #limiter: TenantLimiter;
@@ -134,6 +120,7 @@ class StatementBatcher<Op, Row> implements PartBatcher<Op, Row> {
     return this.submitPart(ops, deadline, this.#options.createRowConverter?.());
   }
 
+  /** As `submitAll`, with the converter of the larger call. */
   submitPart(
     ops: readonly Op[],
     deadline: Deadline,

@@ -184,16 +184,6 @@ export interface TenantLimiter {
   readonly observer?: BatchObserver | undefined;
 }
 
-export interface TenantLimiterOptions {
-  readonly weightOf: WeightOf;
-  /**
-   * Slots for operations in flight that each active tenant adds. All active tenants divide the sum by their
-   * weights. 0: no limit.
-   */
-  readonly slotsPerTenant: number;
-  readonly observer?: BatchObserver;
-}
-
 /**
  * A tenant stays active for this long after its last operation, so that it keeps its slots between two calls
  * of a loop.
@@ -213,7 +203,15 @@ interface ActiveTenant {
 }
 
 /** Creates a tenant limiter. */
-export function createTenantLimiter(options: TenantLimiterOptions): TenantLimiter {
+export function createTenantLimiter(options: {
+  readonly weightOf: WeightOf;
+  /**
+   * Slots for operations in flight that each active tenant adds. All active tenants divide the sum by their
+   * weights. 0: no limit.
+   */
+  readonly slotsPerTenant: number;
+  readonly observer?: BatchObserver;
+}): TenantLimiter {
   const { weightOf, slotsPerTenant, observer } = options;
   if (slotsPerTenant === 0) return { ...UNLIMITED, weightOf, observer };
   /** In the order of their last activity, the latest last. */

@@ -1,6 +1,6 @@
 import { type Deadline, onlyValue, type Settled } from "../../domain/operation.ts";
 import type { Pool, Runner } from "../pool.ts";
-import { type Batcher, type BatcherOptions, createBatcher, MAX_QUEUED, type PartBatcher } from "./batcher.ts";
+import { type Batcher, type BatcherOptions, MAX_QUEUED, StatementBatcher } from "./batcher.ts";
 import type { Shard, Shards } from "./shards.ts";
 
 /** The database of the records. */
@@ -22,7 +22,7 @@ export interface ShardedBatcherOptions<Op, Row> extends Omit<BatcherOptions<Op, 
 const MIN_QUEUED_BY_SHARD = 1000;
 
 /**
- * Creates a batcher whose statements each touch one shard. On a plain Postgres it is as `createBatcher`.
+ * Creates a batcher whose statements each touch one shard. On a plain Postgres it is as `StatementBatcher`.
  *
  * Each shard has a queue of its own, with `maxInFlight` statements of one kind at most. The shards of a node take
  * turns, and no statement waits for one on another node.
@@ -32,14 +32,14 @@ export function createShardedBatcher<Op, Row>(
   options: ShardedBatcherOptions<Op, Row>,
 ): Batcher<Op, Row> {
   if (shards !== undefined) return new ShardedBatcher(shards, options);
-  return createBatcher({ ...options, execute: options.execute.bind(undefined, pool.run) });
+  return new StatementBatcher({ ...options, execute: options.execute.bind(undefined, pool.run) });
 }
 
 class ShardedBatcher<Op, Row> implements Batcher<Op, Row> {
   readonly #shards: Shards;
   readonly #options: ShardedBatcherOptions<Op, Row>;
   /** By the id of their shard. */
-  readonly #batchers = new Map<number, PartBatcher<Op, Row>>();
+  readonly #batchers = new Map<number, StatementBatcher<Op, Row>>();
 
   constructor(shards: Shards, options: ShardedBatcherOptions<Op, Row>) {
     this.#shards = shards;
@@ -77,10 +77,10 @@ class ShardedBatcher<Op, Row> implements Batcher<Op, Row> {
     return indexes;
   }
 
-  #batcherOf(shard: Shard): PartBatcher<Op, Row> {
+  #batcherOf(shard: Shard): StatementBatcher<Op, Row> {
     let batcher = this.#batchers.get(shard.id);
     if (batcher === undefined) {
-      batcher = createBatcher({
+      batcher = new StatementBatcher({
         ...this.#options,
         execute: (ops) => this.#options.execute(this.#shards.runnerOn(shard), ops),
         turns: () => this.#shards.turnsOf(shard),

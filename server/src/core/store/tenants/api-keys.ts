@@ -1,5 +1,6 @@
 import type { ApiKeyResource, Role } from "../../domain/tenant.ts";
 import type { Pool, Runner } from "../pool.ts";
+import { fromRow, type RowOf } from "../rows.ts";
 import { textArray } from "../sql-arrays.ts";
 
 // API keys as authentication needs them.
@@ -36,26 +37,16 @@ export interface KnownApiKey extends StoredApiKey {
 const readApiKeys = {
   name: "read_api_keys",
   text: `
-select id, tenant_id, (select t.uid from tenants t where t.id = tenant_id) as tenant_uid, role, digest, pepper_mark, namespaces,
-       date_part('epoch', expires_at) * 1000 as expires_at_ms,
-       (date_part('epoch', expires_at) - date_part('epoch', now())) * 1000 as ends_in_ms
+select id, tenant_id as "tenantId", (select t.uid from tenants t where t.id = tenant_id) as "tenantUid", role, digest,
+       pepper_mark as "pepperMark", namespaces, date_part('epoch', expires_at) * 1000 as "expiresAtMs",
+       (date_part('epoch', expires_at) - date_part('epoch', now())) * 1000 as "endsInMs"
   from api_keys
  where id = any ($1::text[])
    and revoked_at is null
    and (expires_at is null or expires_at > now())`,
 };
 
-interface StoredRow {
-  readonly id: string;
-  readonly tenant_id: number | null;
-  readonly tenant_uid: string | null;
-  readonly role: Role;
-  readonly digest: Buffer;
-  readonly pepper_mark: Buffer | null;
-  readonly namespaces: string[] | null;
-  readonly expires_at_ms: number | null;
-  readonly ends_in_ms: number | null;
-}
+type StoredRow = RowOf<Omit<KnownApiKey, "askedAtMs" | "endsAtMs">> & { readonly endsInMs: number | null };
 
 /** Returns the keys that are valid now; one that is unknown, revoked or expired is missing from the map. */
 export async function findApiKeys(
@@ -65,19 +56,12 @@ export async function findApiKeys(
   const askedAtMs = performance.now();
   const rows = await pool.run<StoredRow>(readApiKeys, [textArray(ids)]);
   return new Map(
-    rows.map((row) => [
+    rows.map(({ endsInMs, ...row }) => [
       row.id,
       {
-        id: row.id,
-        tenantId: row.tenant_id ?? undefined,
-        tenantUid: row.tenant_uid ?? undefined,
-        role: row.role,
-        digest: row.digest,
-        pepperMark: row.pepper_mark ?? undefined,
-        namespaces: row.namespaces ?? undefined,
+        ...fromRow<Omit<KnownApiKey, "askedAtMs" | "endsAtMs">>(row),
         askedAtMs,
-        expiresAtMs: row.expires_at_ms ?? undefined,
-        endsAtMs: row.ends_in_ms === null ? Number.POSITIVE_INFINITY : askedAtMs + row.ends_in_ms,
+        endsAtMs: endsInMs === null ? Number.POSITIVE_INFINITY : askedAtMs + endsInMs,
       },
     ]),
   );
@@ -130,23 +114,9 @@ export async function storeKeyDigest(
 // API keys as administrators and operators see them.
 
 const COLUMNS = `
-  id, role, label, namespaces, created_at::text as created_at,
-  date_part('epoch', created_at) * 1000 as created_at_ms,
-  date_part('epoch', expires_at) * 1000 as expires_at_ms,
-  date_part('epoch', revoked_at) * 1000 as revoked_at_ms,
-  date_part('epoch', last_used_at) * 1000 as last_used_at_ms`;
-
-interface ResourceRow {
-  readonly id: string;
-  readonly role: Role;
-  readonly label: string;
-  readonly namespaces: string[] | null;
-  readonly created_at: string;
-  readonly created_at_ms: number;
-  readonly expires_at_ms: number | null;
-  readonly revoked_at_ms: number | null;
-  readonly last_used_at_ms: number | null;
-}
+  id, role, label, namespaces, date_part('epoch', created_at) * 1000 as "createdAtMs",
+  date_part('epoch', expires_at) * 1000 as "expiresAtMs", date_part('epoch', revoked_at) * 1000 as "revokedAtMs",
+  date_part('epoch', last_used_at) * 1000 as "lastUsedAtMs"`;
 
 const insertApiKeyRow = {
   name: "insert_api_key",
@@ -168,7 +138,7 @@ export async function insertApiKey(
   key: Pick<ApiKeyResource, "id" | "role" | "label" | "namespaces" | "expiresAtMs">,
   { digest, pepperMark }: { readonly digest: Uint8Array; readonly pepperMark: Uint8Array },
 ): Promise<ApiKeyResource | undefined> {
-  const [row] = await transaction.run<ResourceRow>(insertApiKeyRow, [
+  const [row] = await transaction.run<RowOf<ApiKeyResource>>(insertApiKeyRow, [
     key.id,
     tenantId ?? null,
     key.role,
@@ -178,7 +148,7 @@ export async function insertApiKey(
     digest,
     pepperMark,
   ]);
-  return row && parseResource(row);
+  return row && fromRow<ApiKeyResource>(row);
 }
 
 /** A key and its position in the list. */
@@ -197,7 +167,7 @@ function listStatement(name: string, ofOwner: string) {
   return {
     name,
     text: `
-select ${COLUMNS}
+select ${COLUMNS}, created_at::text as "createdAt"
   from api_keys k
  where ${ofOwner}
    and (k.created_at, k.id) < ($2::timestamptz, $3::text)
@@ -222,8 +192,13 @@ export async function listApiKeys(
   limit: number,
 ): Promise<readonly ListedApiKey[]> {
   const statement = tenantId === undefined ? listOperatorsKeys : listTenantsKeys;
-  const rows = await runner.run<ResourceRow>(statement, [tenantId ?? null, ...after, limit]);
-  return rows.map((row) => ({ ...parseResource(row), cursor: [row.created_at, row.id] }));
+  const rows = await runner.run<RowOf<ApiKeyResource> & { readonly createdAt: string }>(statement, [
+    ...[tenantId ?? null, ...after, limit],
+  ]);
+  return rows.map(({ createdAt, ...row }) => ({
+    ...fromRow<ApiKeyResource>(row),
+    cursor: [createdAt, row.id],
+  }));
 }
 
 function lockStatement(name: string, ofOwner: string) {
@@ -240,8 +215,8 @@ export async function lockApiKey(
   id: string,
 ): Promise<ApiKeyResource | undefined> {
   const statement = tenantId === undefined ? lockOperatorsKey : lockTenantsKey;
-  const [row] = await transaction.run<ResourceRow>(statement, [tenantId ?? null, id]);
-  return row && parseResource(row);
+  const [row] = await transaction.run<RowOf<ApiKeyResource>>(statement, [tenantId ?? null, id]);
+  return row && fromRow<ApiKeyResource>(row);
 }
 
 const revokeApiKeyRow = {
@@ -251,9 +226,9 @@ const revokeApiKeyRow = {
 
 /** Revokes a key that the transaction has locked: it is refused on every replica within 10 s. */
 export async function revokeApiKey(transaction: Runner, id: string): Promise<ApiKeyResource> {
-  const [row] = await transaction.run<ResourceRow>(revokeApiKeyRow, [id]);
+  const [row] = await transaction.run<RowOf<ApiKeyResource>>(revokeApiKeyRow, [id]);
   if (row === undefined) throw new Error("a locked API key is missing");
-  return parseResource(row);
+  return fromRow<ApiKeyResource>(row);
 }
 
 const revokeApiKeyRows = {
@@ -264,19 +239,6 @@ const revokeApiKeyRows = {
 /** Revokes all keys of a tenant. */
 export async function revokeApiKeys(transaction: Runner, tenantId: number): Promise<void> {
   await transaction.run(revokeApiKeyRows, [tenantId]);
-}
-
-function parseResource(row: ResourceRow): ApiKeyResource {
-  return {
-    id: row.id,
-    role: row.role,
-    label: row.label,
-    namespaces: row.namespaces ?? undefined,
-    createdAtMs: row.created_at_ms,
-    expiresAtMs: row.expires_at_ms ?? undefined,
-    revokedAtMs: row.revoked_at_ms ?? undefined,
-    lastUsedAtMs: row.last_used_at_ms ?? undefined,
-  };
 }
 
 const storeKeyUse = {

@@ -2,7 +2,7 @@ import { LRUCache } from "lru-cache";
 import { type Deadline, Rejected } from "../../domain/operation.ts";
 import { type PolicyInForce, type PolicyOverrides, resolvePolicy } from "../../domain/policy.ts";
 import { type NamespacePolicies, NEVER_DECLARED, PolicyNotLoaded, type Tenant } from "../../domain/tenant.ts";
-import { type Batcher, createBatcher } from "../batching/batcher.ts";
+import { type Batcher, StatementBatcher } from "../batching/batcher.ts";
 import { createTenantLimiter, type TenantLimiter } from "../batching/fair-queue.ts";
 import type { Runner } from "../pool.ts";
 import { intArray, textArray } from "../sql-arrays.ts";
@@ -100,7 +100,7 @@ export function createLoadedNamespaces(runner: Runner): LoadedNamespaces {
 
 /** Tenants load in turn, so that no tenant waits for all loads of another. */
 function createLoad(runner: Runner, limiter: TenantLimiter): Load {
-  return createBatcher<Namespace, PolicyOverrides | undefined>({
+  return new StatementBatcher<Namespace, PolicyOverrides | undefined>({
     nameOf: nameOf,
     tenantOf: ({ tenantId }) => tenantId,
     limiter,

@@ -252,23 +252,19 @@ export interface BatchStreams {
   leave(): void;
 }
 
-interface BatchStreamsOptions {
-  /** Batch must be among them: the pipeline answers each batch as a call of it. */
-  readonly routes: readonly Route[];
-  readonly pipeline: Pipeline;
-  /** How long a message may take to arrive; a stream is closed up to the same time later. */
-  readonly timeoutMs: number;
-}
-
 /**
  * Returns a function that creates a connection's BatchStreams.
  *
  * A stream saves the cost of HTTP/2 and gRPC for each call: headers, trailers, and a stream's objects on both
  * sides (decisions/0011). The pipeline treats each of its batches as a Batch.
  */
-export function createBatchStreams(
-  options: BatchStreamsOptions,
-): (connection: BatchConnection) => BatchStreams {
+export function createBatchStreams(options: {
+  /** Batch must be among them: the pipeline answers each batch as a call of it. */
+  readonly routes: readonly Route[];
+  readonly pipeline: Pipeline;
+  /** How long a message may take to arrive; a stream is closed up to the same time later. */
+  readonly timeoutMs: number;
+}): (connection: BatchConnection) => BatchStreams {
   const { pipeline, timeoutMs } = options;
   const route = options.routes.find(({ method }) => method === IdempotencyService.method.batch);
   if (route === undefined) throw new Error("there is no route for Batch");

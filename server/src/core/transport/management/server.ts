@@ -17,13 +17,6 @@ export interface ManagementServer {
   connections(): number;
 }
 
-export interface ManagementOptions {
-  readonly metrics: Metrics;
-  /** Returns the reasons why the replica should get no traffic; empty if it should. */
-  readonly unreadyReasons: () => readonly string[];
-  readonly tls: Tls | undefined;
-}
-
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** Probes and scrapers are few; a peer that holds connections leaves room for those of other addresses. */
 const MAX_CONNECTIONS = 256;
@@ -32,7 +25,12 @@ const MAX_PER_ADDRESS = 32;
 const SILENCE_MS = 10_000;
 
 /** Creates the port for the platform. It does not listen yet. */
-export function createManagementServer(options: ManagementOptions): ManagementServer {
+export function createManagementServer(options: {
+  readonly metrics: Metrics;
+  /** Returns the reasons why the replica should get no traffic; empty if it should. */
+  readonly unreadyReasons: () => readonly string[];
+  readonly tls: Tls | undefined;
+}): ManagementServer {
   const { metrics, unreadyReasons, tls } = options;
   const ofTls = {
     rejectUnauthorized: false,

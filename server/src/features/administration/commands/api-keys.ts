@@ -10,9 +10,8 @@ import { NO_QUOTAS } from "../../../core/domain/quotas.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
 import { openPool, type Runner } from "../../../core/store/pool.ts";
 import { insertTenant, lockTenant } from "../../../core/store/tenants/tenants.ts";
-import type { ApiKeyTerms } from "../api-key-messages.ts";
 import { recordChange } from "../audited-change.ts";
-import { makeApiKey } from "../new-api-key.ts";
+import { type ApiKeyTerms, makeApiKey } from "../create-api-key.ts";
 
 /** `operator-key`: creates an operator's API key directly in the database and prints it, once. */
 export async function operatorKey(host: Host): Promise<void> {

@@ -1,31 +1,28 @@
 import { create } from "@bufbuild/protobuf";
 import { isRefusal } from "../../../core/domain/refusal.ts";
 import type { LiveReplica } from "../../../core/domain/replica.ts";
-import { signedDuration, timestamp, Violations } from "../../../core/messages/violations.ts";
+import { signedDuration, timestamp } from "../../../core/messages/violations.ts";
 import { BEFORE_ALL_REPLICAS, findReplicas } from "../../../core/store/replicas.ts";
 import { readServerFacts, type ServerFacts } from "../../../core/store/server-facts.ts";
 import {
   GetServerInfoResponseSchema,
   ListReplicasResponseSchema,
-  OperatorServiceListAuditEventsResponseSchema,
   type Replica,
   ReplicaSchema,
 } from "../../../gen/onceward/v1/operator_pb.ts";
 import { VERSION } from "../../../version.ts";
-import { listAuditEvents } from "../audit-lists.ts";
-import { pageSize, replyPage } from "../pages.ts";
-import type { OperatorOptions, OperatorRpcs } from "./options.ts";
-import { checkName } from "./tenant-requests.ts";
+import { listPage } from "../pages.ts";
+import type { OperatorOptions, OperatorRpcs } from "../services.ts";
 
 const UNREACHABLE = "database_away";
 
-/** Returns the RPCs for the state of the replicas and for audit events. */
+/** Returns the RPCs for the state of the replicas. */
 export function createServerInfoHandlers({
   pool,
   pageTokens,
   redactedConfig,
   replicaState,
-}: OperatorOptions): OperatorRpcs<"listAuditEvents" | "getServerInfo" | "listReplicas"> {
+}: OperatorOptions): OperatorRpcs<"getServerInfo" | "listReplicas"> {
   /** Reads the facts; without the database, returns those of the last heartbeat. */
   async function findFacts(): Promise<ServerFacts & { readonly isUnreachable: boolean }> {
     const known = replicaState.lastBeaten() ?? { schemaVersion: "", replicas: 0 };
@@ -39,14 +36,6 @@ export function createServerInfoHandlers({
   }
 
   return {
-    async listAuditEvents(request) {
-      const violations = new Violations();
-      if (request.tenant !== "") checkName("tenant", request.tenant, violations);
-      const tenant = request.tenant || undefined;
-      const page = await listAuditEvents({ runner: pool, pageTokens }, tenant, request, violations);
-      return create(OperatorServiceListAuditEventsResponseSchema, page);
-    },
-
     async getServerInfo() {
       const { schemaVersion, replicas, isUnreachable } = await findFacts();
       const reasons = replicaState.degraded();
@@ -61,18 +50,15 @@ export function createServerInfoHandlers({
     },
 
     async listReplicas(request) {
-      const violations = new Violations();
-      const scope = ["ListReplicas"];
-      const size = pageSize(request.pageSize, violations);
-      const [afterId = BEFORE_ALL_REPLICAS] = pageTokens.read(scope, request.pageToken, violations) ?? [];
-      violations.throwIfAny();
-
-      const found = await findReplicas(pool, afterId, size + 1);
-      const { messages, last } = replyPage(found, size, ReplicaSchema, replicaMessage);
-      return create(ListReplicasResponseSchema, {
-        replicas: messages,
-        ...(last && { nextPageToken: pageTokens.write(scope, [last.id]) }),
+      const { messages, nextPageToken } = await listPage(request, {
+        pageTokens,
+        scope: ["ListReplicas"],
+        schema: ReplicaSchema,
+        find: ([afterId = BEFORE_ALL_REPLICAS], limit) => findReplicas(pool, afterId, limit),
+        messageOf: replicaMessage,
+        cursorOf: ({ id }) => [id],
       });
+      return create(ListReplicasResponseSchema, { replicas: messages, nextPageToken });
     },
   };
 }

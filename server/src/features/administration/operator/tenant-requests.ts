@@ -1,15 +1,10 @@
-import { MAX_REASON_BYTES, NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
+import { MAX_REASON_BYTES } from "../../../core/domain/limits.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
 import { requireServed, type TenantResource } from "../../../core/domain/tenant.ts";
 import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import type { Snapshot } from "../../../core/store/tenants/audit-events.ts";
 import { lockTenant } from "../../../core/store/tenants/tenants.ts";
-
-/** Adds a violation for a name that no tenant can have. */
-export function checkName(field: string, name: string, violations: Violations): void {
-  if (!NAMESPACE_PATTERN.test(name)) violations.add(field, `must match ${NAMESPACE_PATTERN.source}`);
-}
 
 /** @throws Refusal INVALID_REQUEST for a name that no tenant can have, or a reason that is too long. */
 export function checkNameAndReason({
@@ -20,7 +15,7 @@ export function checkNameAndReason({
   readonly reason: string;
 }): void {
   const violations = new Violations();
-  checkName("name", name, violations);
+  violations.name("name", name);
   violations.prose("reason", reason, { maxBytes: MAX_REASON_BYTES });
   violations.throwIfAny();
 }

@@ -1,4 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
+import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 
 /** Counts of a range of a namespace's records. */
 export interface RecordCounts {
@@ -45,26 +46,17 @@ with examined as materialized (
    limit 20000
 )
 select count(*)::int as examined,
-       max(key) as last_key,
-       (count(*) filter (where phase = 'inProgress'))::int as in_progress,
+       max(key) as "lastKey",
+       (count(*) filter (where phase = 'inProgress'))::int as "inProgress",
        (count(*) filter (where phase = 'lapsed'))::int as lapsed,
        (count(*) filter (where phase = 'completed'))::int as completed,
        (count(*) filter (where phase = 'released'))::int as released,
        (count(*) filter (where phase = 'ambiguous'))::int as ambiguous,
-       date_part('epoch', min(lease_expires_at) filter (where phase = 'ambiguous')) * 1000 as oldest_ambiguous_ms
+       date_part('epoch', min(lease_expires_at) filter (where phase = 'ambiguous')) * 1000 as "oldestAmbiguousSinceMs"
   from examined`,
 };
 
-interface Row {
-  readonly examined: number;
-  readonly last_key: string | null;
-  readonly in_progress: number;
-  readonly lapsed: number;
-  readonly completed: number;
-  readonly released: number;
-  readonly ambiguous: number;
-  readonly oldest_ambiguous_ms: number | null;
-}
+type Row = RowOf<RecordCounts> & { readonly examined: number; readonly lastKey: string | null };
 
 /**
  * Counts at most MAX_COUNTED records. `next` is the key behind which the next range begins; undefined: none is left.
@@ -78,13 +70,9 @@ export async function countRecords(
 ): Promise<{ readonly counts: RecordCounts; readonly next: string | undefined }> {
   const [row] = await runner.run<Row>(countStates, [tenantId, namespace, afterKey, latestMs ?? null]);
   if (row === undefined) throw new Error("a count returned no row");
-  const counts = {
-    inProgress: row.in_progress,
-    lapsed: row.lapsed,
-    completed: row.completed,
-    released: row.released,
-    ambiguous: row.ambiguous,
-    oldestAmbiguousSinceMs: row.oldest_ambiguous_ms ?? undefined,
+  const { examined, lastKey, ...counts } = row;
+  return {
+    counts: fromRow<RecordCounts>(counts),
+    next: examined === MAX_COUNTED ? (lastKey ?? undefined) : undefined,
   };
-  return { counts, next: row.examined === MAX_COUNTED ? (row.last_key ?? undefined) : undefined };
 }

@@ -1,4 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
+import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 import type { JsonValue } from "../../../core/store/tenants/audit-events.ts";
 
 /** A stored event. The instant is milliseconds since the Unix epoch. */
@@ -79,8 +80,8 @@ with page as materialized (
   select id, at, wanted from page order by at, id limit 1
 )
 select f.wanted, (select count(*) from page)::int as scanned, e.id, e.at::text as at,
-       date_part('epoch', e.at) * 1000 as at_ms, e.tenant, e.actor, e.action, e.target, e.denial, e.reason, e.before,
-       e.after, e.request_id, e.calls
+       date_part('epoch', e.at) * 1000 as "atMs", e.tenant, e.actor, e.action, e.target, e.denial, e.reason, e.before,
+       e.after, e.request_id as "requestId", e.calls
   from (select * from found union all select * from last where not wanted) f
  cross join lateral (select * from audit_events event where event.id = f.id limit 1) e
  order by e.at desc, e.id desc`,
@@ -93,22 +94,11 @@ const STATEMENTS = {
   undefined: scanStatement("look_at_audit_events", "$1::int is null"),
 } as const;
 
-interface Row {
+interface Row extends RowOf<Omit<StoredAuditEvent, "id" | "cursor">> {
   readonly wanted: boolean;
   readonly scanned: number;
   readonly id: string;
   readonly at: string;
-  readonly at_ms: number;
-  readonly tenant: string;
-  readonly actor: string;
-  readonly action: string;
-  readonly target: string;
-  readonly denial: string;
-  readonly reason: string;
-  readonly before: JsonObject | null;
-  readonly after: JsonObject | null;
-  readonly request_id: string;
-  readonly calls: number;
 }
 
 const BEFORE_ALL: EventCursor = ["infinity", "0"];
@@ -141,20 +131,6 @@ function cursorOf(row: Row | undefined): EventCursor | undefined {
   return row && [row.at, row.id];
 }
 
-function parse(row: Row): StoredAuditEvent {
-  return {
-    id: BigInt(row.id),
-    atMs: row.at_ms,
-    tenant: row.tenant,
-    actor: row.actor,
-    action: row.action,
-    target: row.target,
-    denial: row.denial,
-    reason: row.reason,
-    before: row.before ?? undefined,
-    after: row.after ?? undefined,
-    requestId: row.request_id,
-    calls: row.calls,
-    cursor: [row.at, row.id],
-  };
+function parse({ wanted, scanned, id, at, ...event }: Row): StoredAuditEvent {
+  return { ...fromRow<Omit<StoredAuditEvent, "id" | "cursor">>(event), id: BigInt(id), cursor: [at, id] };
 }

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call } from "../../../core/calls/call.ts";
+import { fieldsOf } from "../../../core/domain/policy.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
 import type { Tenant } from "../../../core/domain/tenant.ts";
 import type { ForgetKeys } from "../../../core/feature.ts";
@@ -11,11 +12,10 @@ import {
 import type { RecordJob } from "../../jobs/record-job.ts";
 import { mayHaveLiveRecords } from "../../jobs/store/restamp-records.ts";
 import { recordChange } from "../audited-change.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { deleteNamespace, findNamespaceResource } from "../store/namespaces.ts";
 import { checkEtag, namespaceEtag, recordJobMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { lockOwnTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
-import { policySnapshot } from "./policy-update.ts";
 import { newRecordJob } from "./record-jobs.ts";
 
 interface DeleteNamespaceOptions
@@ -34,11 +34,12 @@ export function createDeleteNamespace({
   return {
     async deleteNamespace(request, call) {
       const own = tenantOfNamespace(request.name, "name", call);
-      const job = await pool
-        .of(call)
-        .transaction((transaction) =>
-          removePolicy(transaction, call, { admission, databaseClock, forgetKeys, own, request }),
-        );
+      const runner = pool.of(call);
+      // Before the tenant's row is locked: rows that were deleted, but not vacuumed yet, are read, too. Claims take no lock either.
+      const mayBeLive = await mayHaveLiveRecords(runner, own.id, request.name, databaseClock.latestMs());
+      const job = await runner.transaction((transaction) =>
+        removePolicy(transaction, call, { admission, databaseClock, forgetKeys, own, request, mayBeLive }),
+      );
       listener.tenantChanged(own.id);
       return create(DeleteNamespaceResponseSchema, job && { job: recordJobMessage(job) });
     },
@@ -55,16 +56,17 @@ async function removePolicy(
     forgetKeys,
     own,
     request: { name, etag, force },
+    mayBeLive,
   }: Pick<DeleteNamespaceOptions, "admission" | "databaseClock" | "forgetKeys"> & {
     readonly own: Tenant;
     readonly request: DeleteNamespaceRequest;
+    readonly mayBeLive: boolean;
   },
 ): Promise<RecordJob | undefined> {
   const tenant = await lockOwnTenant(transaction, own);
   const was = await findNamespaceResource(transaction, own.id, name);
   if (was === undefined) throw namespaceNotFound();
   checkEtag(etag, namespaceEtag(was));
-  const mayBeLive = await mayHaveLiveRecords(transaction, own.id, name, databaseClock.latestMs());
   if (mayBeLive && !force) {
     throw new Refusal(
       "NAMESPACE_NOT_EMPTY",
@@ -74,7 +76,7 @@ async function removePolicy(
   await deleteNamespace(transaction, own.id, name);
   await forgetKeys(transaction, own.id, name);
   const job = mayBeLive
-    ? await newRecordJob(transaction, admission, tenant, {
+    ? await newRecordJob(transaction, { admission, databaseClock }, tenant, {
         namespace: name,
         work: { kind: "FORGET" },
         delayMs: 0,
@@ -83,7 +85,7 @@ async function removePolicy(
   await recordChange(transaction, call, {
     action: "DeleteNamespace",
     target: `namespace ${name}`,
-    before: policySnapshot(was.policy),
+    before: fieldsOf(was.policy),
     ...(job && { after: { recordJob: String(job.id) } }),
   });
   return job;

@@ -6,7 +6,6 @@ import {
   MAX_CHECKPOINT_NAME_BYTES,
   MAX_KEY_BYTES,
   MAX_OWNER_BYTES,
-  NAMESPACE_PATTERN,
 } from "../../../core/domain/limits.ts";
 import type { LiveRecord } from "../../../core/domain/record.ts";
 import { policyFor } from "../../../core/domain/tenant.ts";
@@ -32,9 +31,9 @@ import {
   startOf,
 } from "../../jobs/store/list-records.ts";
 import { type Cursor, pageSize, replyPage, type Scope, scanUntil } from "../pages.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { findKey } from "../store/find-key.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
-import { administeredNamespace, administeredTenant } from "./own-tenant.ts";
+import { administeredNamespace, administeredPart } from "./own-tenant.ts";
 
 /** Returns the RPC that searches records. */
 export function createListRecords({
@@ -71,9 +70,7 @@ export function createListRecords({
 /** Parses the filter of a list. Adds a violation for everything that is malformed. @throws Refusal NAMESPACE_DENIED. */
 function parseRecordFilter(request: ListRecordsRequest, call: Call, violations: Violations): RecordFilter {
   const { namespace, keyPrefix } = request;
-  if (namespace !== "" && !NAMESPACE_PATTERN.test(namespace)) {
-    violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
-  }
+  const tenant = administeredPart(call, namespace, violations);
   violations.text("key_prefix", keyPrefix, { maxBytes: MAX_KEY_BYTES });
   violations.text("owner", request.owner, { maxBytes: MAX_OWNER_BYTES });
   violations.text("checkpoint", request.checkpoint, { maxBytes: MAX_CHECKPOINT_NAME_BYTES });
@@ -93,7 +90,6 @@ function parseRecordFilter(request: ListRecordsRequest, call: Call, violations: 
     checkpoint: request.checkpoint,
   };
   if (request.key !== "") checkAlone(request, violations);
-  const tenant = namespace === "" ? administeredTenant(call) : administeredNamespace(call, namespace);
   return { tenantId: tenant.id, ...filter };
 }
 

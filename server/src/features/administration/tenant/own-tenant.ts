@@ -1,5 +1,4 @@
 import type { Call } from "../../../core/calls/call.ts";
-import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
 import { credentialInvalid, Refusal } from "../../../core/domain/refusal.ts";
 import type { Tenant, TenantResource } from "../../../core/domain/tenant.ts";
 import { Violations } from "../../../core/messages/violations.ts";
@@ -33,6 +32,18 @@ export function administeredNamespace({ principal }: Call, namespace: string): T
   return principal.tenant;
 }
 
+/**
+ * Returns the tenant of a caller who may administer the namespace of this name; if the name is empty, the tenant as a whole.
+ * Adds a violation for an invalid name.
+ *
+ * @throws Refusal NAMESPACE_DENIED.
+ */
+export function administeredPart(call: Call, namespace: string, violations: Violations): Tenant {
+  if (namespace === "") return administeredTenant(call);
+  violations.name("namespace", namespace);
+  return administeredNamespace(call, namespace);
+}
+
 /** Returns the caller's tenant, and locks it until the transaction ends. */
 export async function lockOwnTenant(transaction: Runner, { id }: Tenant): Promise<TenantResource> {
   const tenant = await lockTenant(transaction, id);
@@ -53,7 +64,7 @@ export function tenantOfNamespace(
   call: Call,
   violations = new Violations(),
 ): Tenant {
-  if (!NAMESPACE_PATTERN.test(name)) violations.add(field, `must match ${NAMESPACE_PATTERN.source}`);
+  violations.name(field, name);
   violations.throwIfAny();
   return administeredNamespace(call, name);
 }

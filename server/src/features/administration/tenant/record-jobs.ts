@@ -1,9 +1,7 @@
 import { create } from "@bufbuild/protobuf";
-import type { Admission } from "../../../core/admission/admission.ts";
 import type { Call } from "../../../core/calls/call.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
-import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import type { Snapshot } from "../../../core/store/tenants/audit-events.ts";
 import {
@@ -23,13 +21,13 @@ import {
   type NewRecordJob,
 } from "../../jobs/store/record-jobs.ts";
 import { recordChange } from "../audited-change.ts";
-import { pageSize, replyPage } from "../pages.ts";
+import { listPage } from "../pages.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { administeredTenant } from "./own-tenant.ts";
 
 /** Returns the RPCs for background changes of records. */
-export function createRecordJobHandlers({
+export function createRecordJobs({
   pool,
   pageTokens,
 }: TenantAdminOptions): TenantAdminRpcs<"getRecordJob" | "listRecordJobs" | "cancelRecordJob"> {
@@ -57,18 +55,15 @@ export function createRecordJobHandlers({
 
     async listRecordJobs(request, call) {
       const own = administeredTenant(call);
-      const violations = new Violations();
-      const scope = [own.id, "ListRecordJobs"];
-      const limit = pageSize(request.pageSize, violations);
-      const [beforeId] = pageTokens.read(scope, request.pageToken, violations) ?? [];
-      violations.throwIfAny();
-
-      const found = await listRecordJobs(pool.of(call), own.id, beforeId, limit + 1);
-      const { messages, last } = replyPage(found, limit, RecordJobSchema, recordJobMessage);
-      return create(ListRecordJobsResponseSchema, {
-        jobs: messages,
-        ...(last && { nextPageToken: pageTokens.write(scope, [String(last.id)]) }),
+      const { messages, nextPageToken } = await listPage(request, {
+        pageTokens,
+        scope: [own.id, "ListRecordJobs"],
+        schema: RecordJobSchema,
+        find: ([beforeId], limit) => listRecordJobs(pool.of(call), own.id, beforeId, limit),
+        messageOf: recordJobMessage,
+        cursorOf: ({ id }) => [String(id)],
       });
+      return create(ListRecordJobsResponseSchema, { jobs: messages, nextPageToken });
     },
   };
 }
@@ -80,12 +75,12 @@ export function createRecordJobHandlers({
  */
 export async function newRecordJob(
   transaction: Runner,
-  admission: Pick<Admission, "admitRecordJob">,
+  { admission, databaseClock }: Pick<TenantAdminOptions, "admission" | "databaseClock">,
   tenant: TenantResource,
   job: Omit<NewRecordJob, "tenantId">,
 ): Promise<RecordJob> {
   admission.admitRecordJob(tenant, await countUnfinishedJobsOf(transaction, tenant.id));
-  return insertRecordJob(transaction, { ...job, tenantId: tenant.id });
+  return insertRecordJob(transaction, { ...job, tenantId: tenant.id }, databaseClock.latestMs());
 }
 
 function tenantIdOf({ principal }: Call): number {

@@ -23,11 +23,11 @@ import { type AmbiguousRange, countMatching } from "../../jobs/store/count-match
 import { writeJobResolution } from "../../jobs/store/job-resolution.ts";
 import type { AmbiguousCursor } from "../../jobs/store/list-ambiguous.ts";
 import { recordChange } from "../audited-change.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
-import { administeredNamespace, administeredTenant, lockOwnTenant, tenantOfNamespace } from "./own-tenant.ts";
+import { administeredPart, administeredTenant, lockOwnTenant, tenantOfNamespace } from "./own-tenant.ts";
 import { newRecordJob } from "./record-jobs.ts";
-import { parseReason, parseResolution } from "./resolution-requests.ts";
+import { parseReason, parseResolution } from "./resolve-record.ts";
 
 /** The count stops this long before the call's deadline, so that its answer arrives in time. */
 const REPLY_MARGIN_MS = 1000;
@@ -43,7 +43,7 @@ interface Command {
 }
 
 /** Returns the RPCs that count and resolve many records. */
-export function createResolveAmbiguousHandlers({
+export function createResolveAmbiguous({
   pool,
   admission,
   databaseClock,
@@ -76,7 +76,7 @@ export function createResolveAmbiguousHandlers({
       const job = await pool
         .of(call)
         .transaction((transaction) =>
-          startJob(transaction, call, { admission, encryption, command, matching, which }),
+          startJob(transaction, call, { admission, databaseClock, encryption, command, matching, which }),
         );
       return create(ResolveAmbiguousRecordsResponseSchema, { ...reply, job: recordJobMessage(job) });
     },
@@ -87,10 +87,7 @@ export function createResolveAmbiguousHandlers({
 function parse(request: ResolveAmbiguousRecordsRequest, call: Call): Command {
   const { namespace, owner, checkpoint, reason, validateOnly, expectedCount } = request;
   const violations = new Violations();
-  const isNamespace = NAMESPACE_PATTERN.test(namespace);
-  if (namespace !== "" && !isNamespace) {
-    violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
-  }
+  const tenant = administeredPart(call, namespace, violations);
   violations.text("owner", owner, { maxBytes: MAX_OWNER_BYTES });
   violations.text("checkpoint", checkpoint, { maxBytes: MAX_CHECKPOINT_NAME_BYTES });
   const leaseExpiredBeforeMs = violations.timestampMs("lease_expired_before", request.leaseExpiredBefore);
@@ -101,12 +98,11 @@ function parse(request: ResolveAmbiguousRecordsRequest, call: Call): Command {
   if (expectedCount !== undefined && expectedCount < 0n) {
     violations.add("expected_count", "must not be negative");
   }
-  const tenant = isNamespace ? administeredNamespace(call, namespace) : administeredTenant(call);
-  const policy = isNamespace ? policyFor(tenant, namespace) : tenant.policy;
+  const policy = NAMESPACE_PATTERN.test(namespace) ? policyFor(tenant, namespace) : tenant.policy;
   const resolution = parseResolution(request.resolution, policy, violations);
   const range = {
     tenantId: tenant.id,
-    namespace: isNamespace ? namespace : undefined,
+    namespace: namespace || undefined,
     owner,
     checkpoint,
     leaseExpiredBeforeMs,
@@ -169,7 +165,7 @@ function checkCount(expected: bigint, matching: number, isLowerBound: boolean): 
   );
 }
 
-interface Start extends Pick<TenantAdminOptions, "admission" | "encryption"> {
+interface Start extends Pick<TenantAdminOptions, "admission" | "databaseClock" | "encryption"> {
   readonly command: Command;
   readonly matching: number;
   readonly which: AmbiguousFilter;
@@ -179,7 +175,7 @@ interface Start extends Pick<TenantAdminOptions, "admission" | "encryption"> {
 async function startJob(
   transaction: Runner,
   call: Call,
-  { admission, encryption, command, matching, which }: Start,
+  { admission, databaseClock, encryption, command, matching, which }: Start,
 ): Promise<RecordJob> {
   const { tenant, range, resolution, reason } = command;
   const { namespace } = range;
@@ -187,7 +183,7 @@ async function startJob(
   const locked = await lockOwnTenant(transaction, tenant);
   const { actor } = call.principal;
   const audit = { tenantName: tenant.name, actor, requestId: call.requestId, target, reason };
-  const job = await newRecordJob(transaction, admission, locked, {
+  const job = await newRecordJob(transaction, { admission, databaseClock }, locked, {
     namespace,
     work: { kind: "RESOLVE", which, matching, audit },
     resolution: writeJobResolution(resolution, tenant.id, encryption),

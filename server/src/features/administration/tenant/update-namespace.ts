@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Call } from "../../../core/calls/call.ts";
-import { resolvePolicy } from "../../../core/domain/policy.ts";
+import { fieldsOf, resolvePolicy } from "../../../core/domain/policy.ts";
 import { MAX_DECLARED_NAMESPACES } from "../../../core/domain/quotas.ts";
 import { POLICY_SETTLES_MS } from "../../../core/domain/statement-times.ts";
 import type { NamespaceResource, Tenant, TenantResource } from "../../../core/domain/tenant.ts";
@@ -13,20 +13,23 @@ import {
 import type { RecordJob } from "../../jobs/record-job.ts";
 import { type RetentionChanges, retentionChange } from "../../jobs/retention-change.ts";
 import { recordChange } from "../audited-change.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
 import { countNamespaces, findNamespaceResource, putNamespace } from "../store/namespaces.ts";
 import { checkEtag, namespaceEtag, namespaceMessage, recordJobMessage } from "../tenant-messages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "./options.ts";
 import { lockOwnTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
-import { applyPolicyUpdate, type PolicyUpdate, parsePolicyUpdate, policySnapshot } from "./policy-update.ts";
+import { applyPolicyUpdate, type PolicyUpdate, parsePolicyUpdate, retentionEffect } from "./policy-update.ts";
 import { newRecordJob } from "./record-jobs.ts";
-import { retentionEffect } from "./retention-effect.ts";
 
 /** Returns the RPC that declares a namespace, or changes its policy. */
 export function createUpdateNamespace({
   pool,
   changes: listener,
   admission,
-}: Pick<TenantAdminOptions, "pool" | "changes" | "admission">): TenantAdminRpcs<"updateNamespace"> {
+  databaseClock,
+}: Pick<
+  TenantAdminOptions,
+  "pool" | "changes" | "admission" | "databaseClock"
+>): TenantAdminRpcs<"updateNamespace"> {
   return {
     async updateNamespace(request, call) {
       const name = request.namespace?.name ?? "";
@@ -36,7 +39,7 @@ export function createUpdateNamespace({
       const { tenant, becomes, changes, job } = await pool
         .of(call)
         .transaction((transaction) =>
-          changePolicy(transaction, call, { admission, own, name, request, update }),
+          changePolicy(transaction, call, { admission, databaseClock, own, name, request, update }),
         );
       listener.tenantChanged(own.id);
       const effect = request.validateOnly
@@ -51,8 +54,7 @@ export function createUpdateNamespace({
   };
 }
 
-interface PolicyChange {
-  readonly admission: TenantAdminOptions["admission"];
+interface PolicyChange extends Pick<TenantAdminOptions, "admission" | "databaseClock"> {
   readonly own: Tenant;
   readonly name: string;
   readonly request: UpdateNamespaceRequest;
@@ -71,7 +73,7 @@ interface ChangedPolicy {
 async function changePolicy(
   transaction: Runner,
   call: Call,
-  { admission, own, name, request, update }: PolicyChange,
+  { admission, databaseClock, own, name, request, update }: PolicyChange,
 ): Promise<ChangedPolicy> {
   const tenant = await lockOwnTenant(transaction, own);
   const was = await findNamespaceResource(transaction, own.id, name);
@@ -95,7 +97,7 @@ async function changePolicy(
 
   const becomes = await putNamespace(transaction, { tenantId: own.id, name, policy });
   const job = request.applyToExisting
-    ? await newRecordJob(transaction, admission, tenant, {
+    ? await newRecordJob(transaction, { admission, databaseClock }, tenant, {
         namespace: name,
         work: { kind: "RESTAMP", changes },
         delayMs: POLICY_SETTLES_MS,
@@ -104,8 +106,8 @@ async function changePolicy(
   await recordChange(transaction, call, {
     action: "UpdateNamespace",
     target: `namespace ${name}`,
-    ...(was && { before: policySnapshot(was.policy) }),
-    after: { ...policySnapshot(becomes.policy), ...(job && { recordJob: String(job.id) }) },
+    ...(was && { before: fieldsOf(was.policy) }),
+    after: { ...fieldsOf(becomes.policy), ...(job && { recordJob: String(job.id) }) },
   });
   return { tenant, becomes, changes, job };
 }

@@ -1,6 +1,7 @@
 import { HEARTBEAT_CONNECTIONS } from "../../../core/background/heartbeat.ts";
 import { ADMINISTRATION_CONNECTIONS } from "../../../core/store/batching/administration-pool.ts";
 import type { Runner } from "../../../core/store/pool.ts";
+import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 import { readServerFacts } from "../../../core/store/server-facts.ts";
 import type { Check } from "../check.ts";
 import type { Observation } from "../findings.ts";
@@ -20,27 +21,17 @@ interface ConnectionLimits {
 const readLimits = {
   name: "read_connection_limits",
   text: `
-select (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user) as of_role,
-       (select nullif(datconnlimit, -1) from pg_database where datname = current_database()) as of_database,
+select (select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user) as "ofRole",
+       (select nullif(datconnlimit, -1) from pg_database where datname = current_database()) as "ofDatabase",
        (select count(*) from pg_stat_activity
          where backend_type = 'client backend' and application_name is distinct from 'onceward')::int as others`,
 };
 
-interface LimitsRow {
-  readonly of_role: number | null;
-  readonly of_database: number | null;
-  readonly others: number;
-}
-
 /** Reads the limits of connections, and counts the connections of others. */
 export async function readConnectionLimits(runner: Runner): Promise<ConnectionLimits> {
-  const [row] = await runner.run<LimitsRow>(readLimits, []);
+  const [row] = await runner.run<RowOf<ConnectionLimits>>(readLimits, []);
   if (row === undefined) throw new Error("read_connection_limits returned no row");
-  return {
-    ofRole: row.of_role ?? undefined,
-    ofDatabase: row.of_database ?? undefined,
-    others: row.others,
-  };
+  return fromRow<ConnectionLimits>(row);
 }
 
 /** Compares the connections that all replicas may open with those that Postgres accepts. */
@@ -63,7 +54,8 @@ export const connectionsCheck: Check = {
   },
 };
 
-interface ConnectionFacts {
+/** Returns whether the replicas, or one more of them, may open more connections than are accepted. */
+export function judgeConnections(facts: {
   readonly limits: ConnectionLimits;
   /** `max_connections` without those reserved for other roles. */
   readonly acceptedByServer: number;
@@ -71,10 +63,7 @@ interface ConnectionFacts {
   readonly replicas: number;
   /** The connections that a replica may open. */
   readonly ofReplica: number;
-}
-
-/** Returns whether the replicas, or one more of them, may open more connections than are accepted. */
-export function judgeConnections(facts: ConnectionFacts): readonly Observation[] {
+}): readonly Observation[] {
   const { limits, acceptedByServer, ofReplica } = facts;
   const { ofRole = Number.POSITIVE_INFINITY, ofDatabase = Number.POSITIVE_INFINITY, others } = limits;
   const free = Math.min(acceptedByServer - others, ofRole, ofDatabase);

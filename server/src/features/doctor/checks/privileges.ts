@@ -94,24 +94,18 @@ select current_user::text as role,
                 where c.relname = 'audit_events'
                   and c.relnamespace = 'public'::regnamespace
                   and (pg_has_role(c.relowner, 'usage')
-                       or has_table_privilege(c.oid, 'update, delete, truncate'))) as can_change_audit`,
+                       or has_table_privilege(c.oid, 'update, delete, truncate'))) as "canChangeAudit"`,
 };
-
-interface PrivilegesRow {
-  readonly role: string;
-  readonly missing: readonly string[];
-  readonly can_change_audit: boolean;
-}
 
 /** Reads the privileges of the connected role. */
 export async function readPrivileges(runner: Runner): Promise<Privileges> {
   const needed = Object.entries(NEEDED).flatMap(([table, privileges]) =>
     privileges.map((privilege) => ({ table, privilege })),
   );
-  const [row] = await runner.run<PrivilegesRow>(readRolePrivileges, [
+  const [row] = await runner.run<Privileges>(readRolePrivileges, [
     needed.map(({ table }) => table),
     needed.map(({ privilege }) => privilege),
   ]);
   if (row === undefined) throw new Error("read_privileges returned no row");
-  return { role: row.role, missing: row.missing, canChangeAudit: row.can_change_audit };
+  return row;
 }

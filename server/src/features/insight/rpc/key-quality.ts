@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
 import { timestamp, Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import {
@@ -11,8 +10,8 @@ import {
   KeyQualitySchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { pageSize, replyPage } from "../../administration/pages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/tenant/options.ts";
-import { administeredNamespace, administeredTenant } from "../../administration/tenant/own-tenant.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/services.ts";
+import { administeredPart } from "../../administration/tenant/own-tenant.ts";
 import { createKeyHashes, type KeyHashes } from "../domain/key-hashes.ts";
 import { type Finding, judgeKeys, type SuspicionKind } from "../domain/key-quality.ts";
 import type { ExampleRecord } from "../store/key-examples.ts";
@@ -59,11 +58,8 @@ export function createKeyQualityHandlers({
     async getKeyQuality(request, call) {
       const { namespace } = request;
       const violations = new Violations();
-      if (namespace !== "" && !NAMESPACE_PATTERN.test(namespace)) {
-        violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
-      }
+      const { id } = administeredPart(call, namespace, violations);
       const limit = Math.min(MAX_NAMESPACES, pageSize(request.pageSize, violations));
-      const { id } = namespace === "" ? administeredTenant(call) : administeredNamespace(call, namespace);
       const scope = [id, "GetKeyQuality", namespace];
       const [lastName = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
       violations.throwIfAny();

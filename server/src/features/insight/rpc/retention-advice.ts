@@ -1,5 +1,4 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
 import { resolvePolicy } from "../../../core/domain/policy.ts";
 import { boundsInForce } from "../../../core/domain/policy-bounds.ts";
 import { credentialInvalid } from "../../../core/domain/refusal.ts";
@@ -11,8 +10,8 @@ import {
   type RetentionCandidate,
   RetentionCandidateSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/services.ts";
 import { findNamespaceResource } from "../../administration/store/namespaces.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/tenant/options.ts";
 import { administeredNamespace } from "../../administration/tenant/own-tenant.ts";
 import {
   type Advice,
@@ -37,9 +36,7 @@ export function createRetentionAdviceHandlers({
     async getRetentionAdvice(request, call) {
       const { namespace, maxLatePerMillion } = request;
       const violations = new Violations();
-      if (!NAMESPACE_PATTERN.test(namespace)) {
-        violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
-      }
+      violations.name("namespace", namespace);
       const perMillion = maxLatePerMillion === 0 ? DEFAULT_PER_MILLION : maxLatePerMillion;
       if (!(perMillion >= MIN_PER_MILLION && perMillion <= MAX_PER_MILLION)) {
         const range = `between ${MIN_PER_MILLION} and ${MAX_PER_MILLION}`;

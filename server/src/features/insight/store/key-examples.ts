@@ -1,4 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
+import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 
 /** A record that may be an example. */
 export interface ExampleRecord {
@@ -14,7 +15,7 @@ export interface ExampleRecord {
 const readExampleRecords = {
   name: "read_example_records",
   text: `
-select e.key, e.fingerprint, date_part('epoch', e.first_claimed_at) * 1000 as first_claimed_at_ms
+select e.key, e.fingerprint, date_part('epoch', e.first_claimed_at) * 1000 as "firstClaimedAtMs"
   from (select r.key, r.fingerprint, r.first_claimed_at, r.state <> 0 /* forgotten */ and r.expires_at > now() as is_live
           from records r
          where r.tenant_id = $1::int
@@ -24,22 +25,12 @@ select e.key, e.fingerprint, date_part('epoch', e.first_claimed_at) * 1000 as fi
  where e.is_live`,
 };
 
-interface Row {
-  readonly key: string;
-  readonly fingerprint: Buffer | null;
-  readonly first_claimed_at_ms: number;
-}
-
 /** Returns the live ones among the first `maxRows` rows of a namespace, by key. */
 export async function readExamples(
   runner: Runner,
   { tenantId, namespace }: { readonly tenantId: number; readonly namespace: string },
   maxRows: number,
 ): Promise<readonly ExampleRecord[]> {
-  const rows = await runner.run<Row>(readExampleRecords, [tenantId, namespace, maxRows]);
-  return rows.map(({ key, fingerprint, first_claimed_at_ms: firstClaimedAtMs }) => ({
-    key,
-    fingerprint: fingerprint ?? undefined,
-    firstClaimedAtMs,
-  }));
+  const rows = await runner.run<RowOf<ExampleRecord>>(readExampleRecords, [tenantId, namespace, maxRows]);
+  return rows.map((row) => fromRow<ExampleRecord>(row));
 }

@@ -1,4 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
+import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 import { latenessBucket } from "../../usage/lateness.ts";
 import { type KeyObservations, PROMPT_MS } from "../domain/key-quality.ts";
 
@@ -35,7 +36,7 @@ with window_start as (
     from insight_key_days d, window_start w
    where d.tenant_id = $1::int and d.namespace = $2::text and d.day >= w.since
 )
-select c.claims, c.since_ms, r.repeats, r.prompt_repeats, row_to_json(l) as late, row_to_json(s) as shapes
+select c.claims, c.since_ms as "sinceMs", r.repeats, r.prompt_repeats as "promptRepeats", row_to_json(l) as late, row_to_json(s) as shapes
   from claims c, repeats r, late l, shapes s`,
 };
 
@@ -92,20 +93,13 @@ select g.fingerprint_hash
 /** A month: older claims may be of callers that were mended. */
 const DAYS = 30;
 
-interface CountsRow {
-  readonly claims: number;
-  readonly since_ms: number | null;
-  readonly repeats: number;
-  readonly prompt_repeats: number;
-  readonly late: KeyObservations["late"];
-  readonly shapes: KeyObservations["shapes"];
-}
-
 /** What was seen of a namespace's keys in the last 30 days, and since when. */
 export interface StoredKeyObservations extends KeyObservations {
   /** The first hour that was counted, in milliseconds since the Unix epoch; undefined: no claim was. */
   readonly sinceMs: number | undefined;
 }
+
+type Counts = Omit<StoredKeyObservations, "fingerprints">;
 
 /** Returns what was seen of a namespace's keys. */
 export async function readKeyObservations(
@@ -113,15 +107,14 @@ export async function readKeyObservations(
   tenantId: number,
   namespace: string,
 ): Promise<StoredKeyObservations> {
-  const [counts] = await runner.run<CountsRow>(readKeyCounts, [
+  const [counts] = await runner.run<RowOf<Counts>>(readKeyCounts, [
     ...[tenantId, namespace, DAYS, latenessBucket(PROMPT_MS)],
   ]);
   const [fingerprints] = await runner.run<KeyObservations["fingerprints"]>(readFingerprintGaps, [
     ...[tenantId, namespace, PROMPT_MS / 1000],
   ]);
   if (counts === undefined || fingerprints === undefined) throw new Error("an aggregate returned no row");
-  const { claims, since_ms, repeats, prompt_repeats: promptRepeats, late, shapes } = counts;
-  return { claims, repeats, promptRepeats, late, shapes, fingerprints, sinceMs: since_ms ?? undefined };
+  return { ...fromRow<Counts>(counts), fingerprints };
 }
 
 /** Returns the hashes of sampled fingerprints that came under another key soon, at most `limit`. */

@@ -8,7 +8,7 @@ import {
   textArray,
 } from "../../../core/store/sql-arrays.ts";
 import type { ShapeCounts } from "../domain/key-quality.ts";
-import { createLimit, type NamespaceSample, parseSample, type SampleRow } from "./sample-limits.ts";
+import { createLimit, type NamespaceSample } from "./sample-limits.ts";
 
 /** Observed first claims of a namespace. */
 export interface ObservedNamespace {
@@ -67,7 +67,7 @@ select i.tenant_id, i.namespace, i.shift, i.keys
 on conflict (tenant_id, namespace) do update set
   shift = greatest(n.shift, excluded.shift),
   held = n.held + excluded.held
-returning n.tenant_id, n.namespace, n.shift, n.held`,
+returning n.tenant_id as "tenantId", n.namespace, n.shift, n.held`,
 };
 
 /** Adds keys to samples that exist. A sampled key is stored once. */
@@ -100,7 +100,7 @@ export async function addObservedKeys(
   const keysOf = new Map<string, number>();
   for (const key of keys) keysOf.set(nameOf(key), (keysOf.get(nameOf(key)) ?? 0) + 1);
   const shapes = (name: keyof ShapeCounts) => bigintArray(namespaces.map((each) => each.shapes[name]));
-  const rows = await transaction.run<SampleRow>(
+  const samples = await transaction.run<NamespaceSample>(
     addShapes,
     [
       intArray(namespaces.map(({ tenantId }) => tenantId)),
@@ -112,7 +112,6 @@ export async function addObservedKeys(
     ],
     namespaces.length,
   );
-  const samples = rows.map(parseSample);
   const shifts = new Map(samples.map((sample) => [nameOf(sample), sample.shift]));
   const selected = keys.filter((key) => key.depth >= (shifts.get(nameOf(key)) ?? Number.POSITIVE_INFINITY));
   if (selected.length > 0) await insertKeys(transaction, selected);

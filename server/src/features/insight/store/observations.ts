@@ -1,5 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
-import type { BucketCount, Observations, SampledCount } from "../domain/observations.ts";
+import type { ClaimsOfDay, LateOfDay, Observations } from "../domain/observations.ts";
 
 /** Sums a namespace's hours by day and retention. `$3` is the number of days. */
 const readClaimDays = {
@@ -17,13 +17,14 @@ with hours as materialized (
     from hours
    group by day, retention_s
 ), histograms as (
-  select day, retention_s, json_agg(json_build_array(bucket, repeats) order by bucket) as repeats
+  select day, retention_s, json_agg(json_build_object('bucket', bucket, 'repeats', repeats) order by bucket) as repeats
     from (select h.day, h.retention_s, e.bucket, sum(e.repeats) as repeats
             from hours h, unnest(h.buckets, h.repeats) as e (bucket, repeats)
            group by h.day, h.retention_s, e.bucket) sums
    group by day, retention_s
 )
-select date_part('epoch', t.day) * 1000 as day_ms, t.retention_s, t.claims, t.first_claims, g.repeats
+select date_part('epoch', t.day) * 1000 as "dayMs", t.retention_s as "retentionS", t.claims, t.first_claims as "firstClaims",
+       coalesce(g.repeats, '[]') as repeats
   from totals t
   left join histograms g on g.day = t.day and g.retention_s = t.retention_s
  order by t.day, t.retention_s`,
@@ -32,8 +33,8 @@ select date_part('epoch', t.day) * 1000 as day_ms, t.retention_s, t.claims, t.fi
 const readLateDays = {
   name: "read_late_days",
   text: `
-select date_part('epoch', day) * 1000 as day_ms, retention_s, shift,
-       json_agg(json_build_array(bucket, repeats, squares) order by bucket) as repeats
+select date_part('epoch', day) * 1000 as "dayMs", retention_s as "retentionS", shift,
+       json_agg(json_build_object('bucket', bucket, 'repeats', repeats, 'squares', squares) order by bucket) as repeats
   from (select date_trunc('day', h.hour at time zone 'utc') as day, h.retention_s, h.shift, e.bucket,
                sum(e.repeats) as repeats, sum(e.squares) as squares
           from insight_late_hours h, unnest(h.buckets, h.repeats, h.squares) as e (bucket, repeats, squares)
@@ -72,21 +73,6 @@ select date_part('epoch', now()) * 1000 as now_ms,
 /** Long enough for a quarter's habits; short enough to follow a change of the callers. */
 const DAYS = 90;
 
-interface ClaimDayRow {
-  readonly day_ms: number;
-  readonly retention_s: number;
-  readonly claims: number;
-  readonly first_claims: number;
-  readonly repeats: readonly (readonly [bucket: number, repeats: number])[] | null;
-}
-
-interface LateDayRow {
-  readonly day_ms: number;
-  readonly retention_s: number;
-  readonly shift: number;
-  readonly repeats: readonly (readonly [bucket: number, repeats: number, squares: number])[];
-}
-
 interface SampleRow {
   readonly now_ms: number;
   readonly since_ms: number | null;
@@ -109,8 +95,8 @@ export async function readObservations(
   const parameters = [tenantId, namespace, DAYS];
   const [sample] = await runner.run<SampleRow>(readSample, parameters);
   if (sample === undefined) throw new Error("read_sample returned no row");
-  const claims = await runner.run<ClaimDayRow>(readClaimDays, parameters);
-  const late = await runner.run<LateDayRow>(readLateDays, parameters);
+  const claims = await runner.run<ClaimsOfDay>(readClaimDays, parameters);
+  const late = await runner.run<LateOfDay>(readLateDays, parameters);
   const [shift, sampledSinceMs] = sample.sample ?? [0, undefined];
   return {
     nowMs: sample.now_ms,
@@ -118,18 +104,7 @@ export async function readObservations(
     sampledSinceMs,
     shift,
     meanRecordBytes: sample.mean_bytes ?? undefined,
-    claims: claims.map((row) => ({
-      dayMs: row.day_ms,
-      retentionS: row.retention_s,
-      claims: row.claims,
-      firstClaims: row.first_claims,
-      repeats: (row.repeats ?? []).map(([bucket, repeats]): BucketCount => ({ bucket, repeats })),
-    })),
-    late: late.map((row) => ({
-      dayMs: row.day_ms,
-      retentionS: row.retention_s,
-      shift: row.shift,
-      repeats: row.repeats.map(([bucket, repeats, squares]): SampledCount => ({ bucket, repeats, squares })),
-    })),
+    claims,
+    late,
   };
 }

@@ -10,19 +10,6 @@ export interface NamespaceSample {
   readonly held: number;
 }
 
-/** A sample as statements return it. */
-export interface SampleRow {
-  readonly tenant_id: number;
-  readonly namespace: string;
-  readonly shift: number;
-  readonly held: number;
-}
-
-/** Returns the sample of a row. */
-export function parseSample({ tenant_id: tenantId, namespace, shift, held }: SampleRow): NamespaceSample {
-  return { tenantId, namespace, shift, held };
-}
-
 /** A table of samples, and the one of their rows. */
 interface SampleTables {
   readonly samples: "insight_samples" | "insight_key_samples";
@@ -68,7 +55,7 @@ update ${samples} n set
   from counted c
  where n.tenant_id = $1::int
    and n.namespace = $2::text
-returning n.tenant_id, n.namespace, n.shift, n.held`,
+returning n.tenant_id as "tenantId", n.namespace, n.shift, n.held`,
   };
   // Deletes some of the rows that are no longer sampled.
   const purgeRows = {
@@ -91,9 +78,9 @@ select count(*)::int as purged from purged`,
   return async (runner, { tenantId, namespace }, maxHeld) => {
     let sample: NamespaceSample | undefined;
     for (;;) {
-      const [row] = await runner.run<SampleRow>(thinSample, [tenantId, namespace, maxHeld]);
-      if (row === undefined) break;
-      sample = parseSample(row);
+      const [thinned] = await runner.run<NamespaceSample>(thinSample, [tenantId, namespace, maxHeld]);
+      if (thinned === undefined) break;
+      sample = thinned;
       if (sample.held <= maxHeld) break;
     }
     if (sample === undefined || sample.shift === 0) return sample;

@@ -7,7 +7,7 @@ import {
   smallintArray,
   textArray,
 } from "../../../core/store/sql-arrays.ts";
-import { createLimit, type NamespaceSample, parseSample, type SampleRow } from "./sample-limits.ts";
+import { createLimit, type NamespaceSample } from "./sample-limits.ts";
 
 /** A sampled key whose record the sweep deleted. Instants are milliseconds since the Unix epoch. */
 export interface EndedKey {
@@ -80,7 +80,7 @@ with input as materialized (
      and t.hash >= i.hash
      and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
 )
-select tenant_id, namespace, shift, held from samples`,
+select tenant_id as "tenantId", namespace, shift, held from samples`,
 };
 
 /** Stores tombstones of distinct keys; may be repeated. Returns the samples of their namespaces. */
@@ -88,7 +88,7 @@ export async function addTombstones(
   runner: Runner,
   keys: readonly EndedKey[],
 ): Promise<readonly NamespaceSample[]> {
-  const rows = await runner.run<SampleRow>(
+  return runner.run<NamespaceSample>(
     addTombstoneRows,
     [
       intArray(keys.map(({ tenantId }) => tenantId)),
@@ -102,7 +102,6 @@ export async function addTombstones(
     ],
     keys.length,
   );
-  return rows.map(parseSample);
 }
 
 /** Halves a namespace's sample of tombstones until it has at most `maxHeld`, and deletes the others. */
@@ -111,7 +110,7 @@ export const limitSample = createLimit({ samples: "insight_samples", rows: "insi
 const readChangedSamples = {
   name: "read_changed_samples",
   text: `
-select n.tenant_id, n.namespace, n.shift, n.held, date_part('epoch', n.changed_at) * 1000 as changed_at_ms
+select n.tenant_id as "tenantId", n.namespace, n.shift, n.held, date_part('epoch', n.changed_at) * 1000 as "changedAtMs"
   from insight_samples n
  where (n.changed_at, n.tenant_id, n.namespace)
          > (to_timestamp($1::float8 / 1000), $2::int, $3::text collate "C")
@@ -130,10 +129,9 @@ export async function listChangedSamples(
   after: Pick<ChangedSample, "changedAtMs" | "tenantId" | "namespace">,
   limit: number,
 ): Promise<readonly ChangedSample[]> {
-  const rows = await runner.run<SampleRow & { readonly changed_at_ms: number }>(readChangedSamples, [
+  return runner.run<ChangedSample>(readChangedSamples, [
     ...[after.changedAtMs, after.tenantId, after.namespace, limit],
   ]);
-  return rows.map((row) => ({ ...parseSample(row), changedAtMs: row.changed_at_ms }));
 }
 
 /** A namespace's samples, with all their rows, of which there are a limited number. */

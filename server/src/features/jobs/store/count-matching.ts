@@ -54,19 +54,15 @@ with examined as materialized (
 )
 select (select count(*) from examined)::int as examined,
        (select count(*) from examined where wanted)::int as matching,
-       (select since from last) as last_since,
-       (select namespace from last) as last_namespace,
-       (select key from last) as last_key,
-       date_part('epoch', least(now(), to_timestamp($9::float8 / 1000))) * 1000 as now_ms`,
+       (select row_to_json(last) from last) as last,
+       date_part('epoch', least(now(), to_timestamp($9::float8 / 1000))) * 1000 as "nowMs"`,
 };
 
 interface Row {
   readonly examined: number;
   readonly matching: number;
-  readonly last_since: string | null;
-  readonly last_namespace: string | null;
-  readonly last_key: string | null;
-  readonly now_ms: number;
+  readonly last: AmbiguousCursor | null;
+  readonly nowMs: number;
 }
 
 /**
@@ -93,14 +89,6 @@ export async function countMatching(
     latestMs ?? null,
   ]);
   if (row === undefined) throw new Error("a count returned no row");
-  const {
-    examined,
-    matching,
-    now_ms: nowMs,
-    last_since: since,
-    last_namespace: namespace,
-    last_key: key,
-  } = row;
-  const isCut = examined === MAX_EXAMINED_ROWS && since !== null && namespace !== null && key !== null;
-  return { matching, nowMs, next: isCut ? { since, namespace, key } : undefined };
+  const { examined, matching, last, nowMs } = row;
+  return { matching, nowMs, next: examined === MAX_EXAMINED_ROWS ? (last ?? undefined) : undefined };
 }

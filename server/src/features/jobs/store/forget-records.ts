@@ -1,4 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
+import type { ClaimedBefore } from "../record-job.ts";
 import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
 
 /** What an update of a record sets when its key is forgotten. */
@@ -47,16 +48,26 @@ with page as materialized (
     and r.key >= p.key
     and (p.tenant_id % 1, p.tenant_id % -1) = (0, 0)
     and r.state <> 0 /* forgotten */
-    and r.claimed_at <= to_timestamp($5::float8 / 1000)
+    and (r.claimed_at <= to_timestamp($5::float8 / 1000)
+         or (r.claimed_at > to_timestamp($7::float8 / 1000) and r.claimed_at <= to_timestamp($6::float8 / 1000)))
   returning 1
 )
 select (select count(*) from page)::int as examined, (select max(key) from page) as last_key,
        (select count(*) from forgotten)::int as changed`,
 };
 
-/** Forgets the records of a page whose newest claim was granted at an instant or before. */
-export function forgetPage(runner: Runner, page: RecordPage, claimedBeforeMs: number): Promise<PageOutcome> {
-  return runOnPage(runner, forgetRecords, page, [claimedBeforeMs]);
+/**
+ * Forgets the records of a page whose newest claim was granted at an instant or before.
+ *
+ * @param latestMs as DatabaseClock.
+ */
+export function forgetPage(
+  runner: Runner,
+  page: RecordPage,
+  { courseMs, shownMs }: ClaimedBefore,
+  latestMs?: number,
+): Promise<PageOutcome> {
+  return runOnPage(runner, forgetRecords, page, [courseMs, shownMs, latestMs ?? null]);
 }
 
 const removeRecords = {

@@ -31,8 +31,9 @@ interface Row {
 const insertJob = {
   name: "insert_record_job",
   text: `
-insert into record_jobs as j (tenant_id, namespace, kind, terms, starts_at, resolution)
-values ($1::int, $2::text, $3::text, $4::jsonb, now() + $5::int * interval '1 millisecond', $6::text)
+insert into record_jobs as j (tenant_id, namespace, kind, terms, created_at, starts_at, resolution)
+values ($1::int, $2::text, $3::text, $4::jsonb, now(),
+        least(now(), to_timestamp($7::float8 / 1000)) + $5::int * interval '1 millisecond', $6::text)
 returning ${COLUMNS}`,
 };
 
@@ -43,8 +44,16 @@ export type NewRecordJob = Pick<RecordJob, "tenantId" | "namespace" | "work"> & 
   readonly resolution?: string;
 };
 
-/** Creates a job that begins after a delay, in the transaction of the change that it continues. */
-export async function insertRecordJob(transaction: Runner, job: NewRecordJob): Promise<RecordJob> {
+/**
+ * Creates a job that begins after a delay, in the transaction of the change that it continues.
+ *
+ * @param latestMs as DatabaseClock: the delay begins by the clock's earlier course.
+ */
+export async function insertRecordJob(
+  transaction: Runner,
+  job: NewRecordJob,
+  latestMs?: number,
+): Promise<RecordJob> {
   const { kind, ...terms } = job.work;
   const [row] = await transaction.run<Row>(insertJob, [
     job.tenantId,
@@ -53,16 +62,18 @@ export async function insertRecordJob(transaction: Runner, job: NewRecordJob): P
     JSON.stringify(terms),
     job.delayMs,
     job.resolution ?? null,
+    latestMs ?? null,
   ]);
   if (row === undefined) throw new Error("no job was created");
   return parse(row);
 }
 
 /**
- * Delays are seconds. A job that starts later than that was created while the database's clock was ahead: it need not wait
- * until the clock shows that time again.
+ * A clock that is set ahead ends no delay: replicas would still serve by the old policy. Delays are seconds. A job that starts
+ * later than that was created while the clock was ahead, by a replica that did not know: it need not wait for so long.
  */
-const IS_DUE = "(j.starts_at <= now() or j.starts_at > now() + interval '600 s')";
+const IS_DUE = `(j.starts_at <= least(now(), to_timestamp($3::float8 / 1000))
+        or j.starts_at > now() + interval '600 s')`;
 
 const takeJob = {
   name: "take_record_job",
@@ -91,16 +102,20 @@ export interface TakenJob extends RecordJob {
  * Locks a due job until the transaction ends, and returns it; undefined if there is none. The job is of the first tenant after
  * `afterTenantId`, or else of the first tenant of all, but of none of `besides`, and no other transaction has locked it. If the
  * caller dies, its transaction ends. Jobs of one tenant are taken in the order of their creation.
+ *
+ * @param latestMs as DatabaseClock.
  */
 export async function takeRecordJob(
   transaction: Runner,
   afterTenantId: number,
   besides: readonly number[],
+  latestMs?: number,
 ): Promise<TakenJob | undefined> {
   for (const after of afterTenantId === 0 ? [0] : [afterTenantId, 0]) {
     const [row] = await transaction.run<Row & { readonly resolution: string | null }>(takeJob, [
       after,
       intArray(besides),
+      latestMs ?? null,
     ]);
     if (row !== undefined) return { ...parse(row), resolution: row.resolution ?? undefined };
   }

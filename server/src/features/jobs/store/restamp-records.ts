@@ -1,4 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
+import type { ClaimedBefore } from "../record-job.ts";
 import type { RetentionChange } from "../retention-change.ts";
 import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
 
@@ -13,7 +14,8 @@ import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
  * Parameters behind the page's: the old retention of key, result and failure ($5 to $7), and the new one ($8
  * to $10), in seconds. `restamp_records` also has the latest time that it may take for now ($11), in milliseconds since
  * the Unix epoch: the database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null. And it
- * has the time until when records were claimed that it changes ($12): a later policy may have stamped later ones.
+ * has the times until when records were claimed that it changes ($12 and $13, ClaimedBefore): a later policy may have
+ * stamped later ones.
  */
 
 /**
@@ -89,7 +91,8 @@ with page as materialized (
     sweep_at = least(r.sweep_at, ${endsAt(120)}, ${NEW_RESULT_EXPIRES_AT})
   from page p cross join moment m
   where ${CHANGES}
-  and r.claimed_at <= to_timestamp($12::float8 / 1000)
+  and (r.claimed_at <= to_timestamp($12::float8 / 1000)
+       or (r.claimed_at > to_timestamp($11::float8 / 1000) and r.claimed_at <= to_timestamp($13::float8 / 1000)))
   returning r.expires_at
 )
 select (select count(*) from page)::int as examined, (select max(key) from page) as last_key,
@@ -130,10 +133,10 @@ export function restampPage(
   runner: Runner,
   page: RecordPage,
   change: RetentionChange,
-  claimedBeforeMs: number,
+  { courseMs, shownMs }: ClaimedBefore,
   latestMs?: number,
 ): Promise<PageOutcome> {
-  const parameters = [...changeParameters(change), latestMs ?? null, claimedBeforeMs];
+  const parameters = [...changeParameters(change), latestMs ?? null, courseMs, shownMs];
   return runOnPage(runner, restampRecords, page, parameters);
 }
 
@@ -171,7 +174,7 @@ export async function nextNamespace(
   return row?.namespace;
 }
 
-/** Rows that are examined for a live record: some milliseconds, under the tenant's lock. */
+/** Rows that are examined for a live record: some milliseconds. */
 export const MAX_EXAMINED_FOR_LIFE = 1000;
 
 const findLiveRecord = {

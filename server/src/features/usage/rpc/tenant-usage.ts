@@ -9,10 +9,9 @@ import {
   ListTenantUsageResponseSchema,
   TenantUsageSchema,
 } from "../../../gen/onceward/v1/operator_pb.ts";
-import type { OperatorOptions, OperatorRpcs } from "../../administration/operator/options.ts";
-import { checkName } from "../../administration/operator/tenant-requests.ts";
 import { pageSize, replyPage } from "../../administration/pages.ts";
 import { QUOTA_MESSAGES } from "../../administration/policy-messages.ts";
+import type { OperatorOptions, OperatorRpcs } from "../../administration/services.ts";
 import { TENANT_STATES } from "../../administration/tenant-messages.ts";
 import { attempts } from "../recent-use.ts";
 import {
@@ -43,7 +42,7 @@ export function createTenantUsageHandlers({
     async listTenantUsage(request) {
       const violations = new Violations();
       const { search, tenant: name } = request;
-      if (name !== "") checkName("tenant", name, violations);
+      if (name !== "") violations.name("tenant", name);
       violations.text("search", search, { maxBytes: MAX_SEARCH_BYTES });
       const order = parseOrder(request, violations);
       const scope = ["ListTenantUsage", name, search, order];
@@ -124,15 +123,15 @@ function usageMessage(
     tenant: tenant.name,
     quotas: QUOTA_MESSAGES.write(quotas),
     ...(quotas.liveRecords !== undefined &&
-      use.liveRecords !== undefined && { liveRecords: use.liveRecords }),
+      use.liveRecords !== undefined && { liveRecords: BigInt(use.liveRecords) }),
     ...(quotas.storedBytes !== undefined &&
-      use.storedBytes !== undefined && { storedBytes: use.storedBytes }),
+      use.storedBytes !== undefined && { storedBytes: BigInt(use.storedBytes) }),
     declaredNamespaces: use.declaredNamespaces,
     unfinishedRecordJobs: use.unfinishedJobs,
-    recentClaims: use.recentClaims,
+    recentClaims: BigInt(use.recentClaims),
     recentSince: timestamp(use.recentSinceMs),
-    recentRefused: use.recentRefused,
-    recentWouldBeRefused: use.recentWouldBeRefused,
+    recentRefused: BigInt(use.recentRefused),
+    recentWouldBeRefused: BigInt(use.recentWouldBeRefused),
     state: TENANT_STATES[tenant.state],
     now: nowMessage("", now ?? UNUSED),
     ...(busiest && { busiestMinute: minuteMessage(busiest) }),

@@ -1,6 +1,5 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
 import { timestamp, Violations } from "../../../core/messages/violations.ts";
 import { GetUsageNowResponseSchema } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import {
@@ -9,8 +8,8 @@ import {
   type UsageNow,
   UsageNowSchema,
 } from "../../../gen/onceward/v1/tenant_pb.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/tenant/options.ts";
-import { administeredNamespace, administeredTenant } from "../../administration/tenant/own-tenant.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/services.ts";
+import { administeredPart } from "../../administration/tenant/own-tenant.ts";
 import { latencyQuantileMs, RECENT_COUNTERS, type RecentCounts } from "../recent-use.ts";
 import {
   addLastMinutes,
@@ -33,10 +32,7 @@ export function createUsageNowHandlers({
   return {
     async getUsageNow({ namespace }, call) {
       const violations = new Violations();
-      if (namespace !== "" && !NAMESPACE_PATTERN.test(namespace)) {
-        violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
-      }
-      const { id } = namespace === "" ? administeredTenant(call) : administeredNamespace(call, namespace);
+      const { id } = administeredPart(call, namespace, violations);
       violations.throwIfAny();
 
       const runner = pool.of(call);

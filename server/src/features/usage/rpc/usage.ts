@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
 import { duration, timestamp, Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import {
@@ -14,8 +13,8 @@ import {
   UsageHourSchema,
 } from "../../../gen/onceward/v1/tenant_pb.ts";
 import { pageSize, replyPage, scanUntil } from "../../administration/pages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/tenant/options.ts";
-import { administeredNamespace, administeredTenant } from "../../administration/tenant/own-tenant.ts";
+import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/services.ts";
+import { administeredPart } from "../../administration/tenant/own-tenant.ts";
 import { LAST_LATENESS_BUCKET, type LatenessCounts, latenessLimitMs } from "../lateness.ts";
 import { readUsage, type UsageHourRow } from "../store/usage.ts";
 import { type FoundSums, sumUsage, type UsageSum, type UsageSumQuery } from "../store/usage-sums.ts";
@@ -34,11 +33,8 @@ export function createUsageHandlers({
     async getUsage(request, call) {
       const { namespace } = request;
       const violations = new Violations();
-      if (namespace !== "" && !NAMESPACE_PATTERN.test(namespace)) {
-        violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
-      }
+      const own = administeredPart(call, namespace, violations);
       const limit = pageSize(request.pageSize, violations);
-      const own = namespace === "" ? administeredTenant(call) : administeredNamespace(call, namespace);
       const beforeMs = violations.timestampMs("before", request.before);
       const afterMs = violations.timestampMs("after", request.after);
       const grouping = parseGrouping(request, violations);

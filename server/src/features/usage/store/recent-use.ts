@@ -155,7 +155,7 @@ export interface UsedMinute {
 const readMinuteRows = {
   name: "read_usage_minutes",
   text: `
-select m.minute_ms, e.key::int as tenant_id, e.value as counts
+select m.minute_ms as "minuteMs", e.key::int as "tenantId", e.value as counts
   from (select date_part('epoch', minute) * 1000 as minute_ms, counts
           from usage_minutes
          where minute > ${nowBy("$3")} - make_interval(mins => $2::int + 1)
@@ -164,12 +164,6 @@ select m.minute_ms, e.key::int as tenant_id, e.value as counts
  where e.key = any($1::text[])
  order by m.minute_ms`,
 };
-
-interface MinuteRow {
-  readonly minute_ms: number;
-  readonly tenant_id: number;
-  readonly counts: RecentCounts;
-}
 
 /**
  * Returns the minutes of tenants that have ended, of the last `minutes`, at most 60, the earliest first.
@@ -182,13 +176,13 @@ export async function readMinutes(
   minutes: number,
   latestMs?: number,
 ): Promise<readonly UsedMinute[]> {
-  const rows = await runner.run<MinuteRow>(readMinuteRows, [
+  const rows = await runner.run<Omit<UsedMinute, "peakClaimsPerSecond">>(readMinuteRows, [
     textArray(tenantIds.map(String)),
     minutes,
     latestMs ?? null,
   ]);
   const found = new Map<string, UsedMinute>();
-  for (const { minute_ms: minuteMs, tenant_id: tenantId, counts } of rows) {
+  for (const { minuteMs, tenantId, counts } of rows) {
     const name = `${minuteMs} ${tenantId}`;
     const before = found.get(name);
     found.set(name, {

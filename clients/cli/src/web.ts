@@ -1,0 +1,100 @@
+import { Record_State } from "@onceward/client/proto";
+import { type Command, CommanderError } from "commander";
+import { type GlobalOptions, resolveConsole } from "./credentials.ts";
+import type { Host } from "./host.ts";
+import { enumName } from "./output.ts";
+
+/** Returns an argument or an option of a command as text; undefined: it was not given. */
+type Given = (name: string) => string | undefined;
+
+/** The console's screens below `/console`, by the command that shows the same. */
+const SCREENS: Readonly<Record<string, (given: Given) => string>> = {
+  "tenant show": () => "/settings",
+  "namespaces list": () => "/namespaces",
+  "namespaces show": namespaceScreen,
+  advice: namespaceScreen,
+  "records list": recordsScreen,
+  "records count": () => "/records",
+  "records show": recordScreen,
+  "records history": recordScreen,
+  "jobs list": () => "/jobs",
+  "jobs show": (given) => `/jobs/${segment(given("job"))}`,
+  "keys list": () => "/api-keys",
+  "keys quality": () => "/key-quality",
+  "audit list": () => "/audit",
+  "usage show": () => "/",
+  "usage now": () => "/",
+  watch: () => "/",
+  "operator tenants list": () => "/tenants",
+  "operator tenants show": tenantScreen,
+  "operator usage": tenantScreen,
+  "operator audit": () => "/audit",
+  "operator doctor": () => "/fleet",
+  "operator info": () => "/fleet",
+  "operator replicas": () => "/fleet",
+};
+
+/**
+ * Gives each command that has a screen of the console the option `--web`: it prints the screen's address and, at a terminal, opens
+ * it in a browser, instead of calling the service.
+ */
+export function addWeb(program: Command, host: Host): void {
+  for (const [path, screen] of Object.entries(SCREENS)) {
+    const found = path
+      .split(" ")
+      .reduce<Command | undefined>(
+        (parent, name) => parent?.commands.find((one) => one.name() === name),
+        program,
+      );
+    if (found === undefined) throw new Error(`there is no command ${path}`);
+    found.option("--web", "open the console's screen of it instead, and print its address");
+    found.hook("preAction", async (_, made) => {
+      if (made.opts().web !== true) return;
+      const origin = await resolveConsole(host, made.optsWithGlobals<GlobalOptions>());
+      const { href } = new URL(`/console${screen(givenTo(made))}`, origin);
+      host.write(`${href}\n`);
+      if (host.isTerminal) host.openBrowser(href);
+      // Ends the command before its action.
+      throw new CommanderError(0, "onceward.web", "");
+    });
+  }
+}
+
+function givenTo(made: Command): Given {
+  return (name) => {
+    const index = made.registeredArguments.findIndex((argument) => argument.name() === name);
+    const value: unknown = index === -1 ? made.opts()[name] : made.processedArgs[index];
+    return value === undefined ? undefined : `${value}`;
+  };
+}
+
+function segment(text = ""): string {
+  return encodeURIComponent(text);
+}
+
+function namespaceScreen(given: Given): string {
+  const name = given("namespace");
+  return name === undefined ? "/namespaces" : `/namespaces/${segment(name)}`;
+}
+
+function tenantScreen(given: Given): string {
+  const name = given("tenant");
+  return name === undefined ? "/tenants" : `/tenants/${segment(name)}`;
+}
+
+/** A browser would resolve a segment of dots: the console then takes the key from the query. */
+function recordScreen(given: Given): string {
+  const [folder, key = ""] = [`/records/${segment(given("namespace"))}`, given("key")];
+  return /^\.\.?$/.test(key) ? `${folder}/-?key=${key}` : `${folder}/${segment(key)}`;
+}
+
+function recordsScreen(given: Given): string {
+  const state = given("state");
+  const isAmbiguous = state === `${Record_State.AMBIGUOUS}`;
+  const filters = ["namespace", "owner", ...(isAmbiguous ? [] : ["prefix"])];
+  const query = new URLSearchParams(
+    filters.flatMap((name) => (given(name)?.length ? [[name, given(name) ?? ""]] : [])),
+  );
+  if (state !== undefined && !isAmbiguous) query.set("state", enumName(Record_State, Number(state)));
+  return `${isAmbiguous ? "/ambiguous" : "/records"}${query.size > 0 ? `?${query}` : ""}`;
+}

@@ -1,0 +1,96 @@
+import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { formatCount, formatEstimate } from "../../format/quantity.ts";
+import { StateMark, type StateTone } from "../../parts/state-mark.tsx";
+import { Time } from "../../parts/time.tsx";
+import styles from "../../styles/charts.module.css";
+import common from "../../styles/common.module.css";
+import { refusalWords } from "../home/refusals.ts";
+import { amountWords, FULLNESS_MARKS, type MeasuredQuota, type QuotaUse, shareWords } from "./quota-use.ts";
+
+/** The use of a quota in words, with a bar if it is limited. The words say everything that the bar shows. */
+export function QuotaBar({ quota, use }: { readonly quota: MeasuredQuota; readonly use: QuotaUse }) {
+  const { used, limit, fullness } = use;
+  if (used === undefined || limit === undefined)
+    return <span className={common.quiet}>{used === undefined ? "–" : amountWords(quota, used)}</span>;
+  return (
+    <div className={styles.quota}>
+      <span>
+        {amountWords(quota, used)} of {amountWords(quota, limit)}, {shareWords(used, limit)}
+      </span>
+      <svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
+        <rect className={styles.track} width="100" height="4" />
+        <rect
+          className={styles.bar}
+          data-tone={FULLNESS_MARKS[fullness].tone}
+          width={used >= limit ? 100 : (used / limit) * 100}
+          height="4"
+        />
+      </svg>
+      {(fullness === "near" || fullness === "beyond") && (
+        <div>
+          <StateMark tone={FULLNESS_MARKS[fullness].tone}>{FULLNESS_MARKS[fullness].word}</StateMark>
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface UsageProps {
+  readonly usage: TenantUsage;
+}
+
+/** The claims of the last minute, answered or refused, beside the limit. */
+export function NowRate({ usage: { now, quotas } }: UsageProps) {
+  const limit = quotas?.operationsPerSecond;
+  return (
+    <>
+      {formatEstimate(now?.claimsPerSecond ?? 0)} a second
+      {limit !== undefined && <div className={common.quiet}>limit {formatCount(limit)}</div>}
+    </>
+  );
+}
+
+/** What quotas refused in the last minute, by reason, and since the last full hour. */
+export function Refused({ usage }: UsageProps) {
+  const { now, recentRefused, recentWouldBeRefused } = usage;
+  const words = now === undefined ? [] : refusalWords(now);
+  const recent = recentRefused + recentWouldBeRefused;
+  return (
+    <>
+      {words.length > 0 && <StateMark tone="bad">{`${words.join(", ")} in the last minute`}</StateMark>}
+      {words.length > 0 && <br />}
+      {recent === 0n ? (
+        "–"
+      ) : (
+        <>
+          {formatCount(recent)}
+          {recentRefused === 0n && " counted, and answered"} <Since usage={usage} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** The begin of the hours that a tenant's recent counts are of. */
+export function Since({ usage: { recentSince } }: UsageProps) {
+  return (
+    <span className={common.quiet}>
+      since <Time at={recentSince} form="absolute" />
+    </span>
+  );
+}
+
+const MARKS: Readonly<Record<Tenant_State, { readonly tone: StateTone; readonly word: string }>> = {
+  [Tenant_State.UNSPECIFIED]: { tone: "quiet", word: "Unknown" },
+  [Tenant_State.ACTIVE]: { tone: "good", word: "Active" },
+  [Tenant_State.SUSPENDED]: { tone: "attention", word: "Suspended" },
+  [Tenant_State.MOVING]: { tone: "attention", word: "Moving" },
+  [Tenant_State.DELETING]: { tone: "bad", word: "Being deleted" },
+};
+
+/** A tenant's state by shape and word. */
+export function TenantStateMark({ state }: { readonly state: Tenant_State }) {
+  const { tone, word } = MARKS[state] ?? MARKS[Tenant_State.UNSPECIFIED];
+  return <StateMark tone={tone}>{word}</StateMark>;
+}

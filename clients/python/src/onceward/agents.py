@@ -1,0 +1,560 @@
+"""Guards the tools of agents: a tool call happens once, however often a model repeats it, a framework
+repeats its step, or a restarted process resumes its run. For the OpenAI Agents SDK, LangGraph, servers of
+MCP, and any other framework whose tools are functions::
+
+    run = AgentRun(onceward, namespace="agent-tools", run_id=conversation.id)
+
+    @function_tool
+    @once_tool(run, context="ctx", step=openai_step)
+    def refund(ctx: RunContextWrapper[None], order_id: str, cents: int) -> str: ...
+
+The runtime names each call: by the run's id, the step and the tool. The arguments are the fingerprint. The
+model's id of the call is never a part, because a repeated step has another one. Within the tool,
+``onceward.current_claim()`` has the claim, for derived keys.
+
+Create an AgentRun each time the run is started or resumed. At most one process at a time may execute a run.
+Keys and checkpoints are those of ``@onceward/client/agents``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, Literal, ParamSpec, TypeVar
+
+from typing_extensions import Unpack
+
+from . import aio
+from ._agent_blocked import BlockedReason, ToolBlockedError, blocked_reason
+from ._agent_slots import MAX_CALLS_PER_STEP, Slot, StepSlots, look_up
+from ._claims import BaseClaim
+from ._client import Onceward
+from ._errors import AmbiguousError, CompletionError, OncewardError
+from ._fingerprint import fingerprint_of
+from ._finish import ClaimAbandoned
+from ._keytime import key_time
+from ._limits import MAX_KEY_BYTES
+from ._mapping import is_unavailable
+from ._options import Classification, OnceOptions, operation_of
+from ._texts import raise_if_any, refused_field, text_violations
+from .v1.record_pb2 import Record
+
+__all__ = [
+    "AgentRun",
+    "BlockedReason",
+    "Happened",
+    "ToolBlockedError",
+    "ToolCall",
+    "langgraph_step",
+    "once_tool",
+    "openai_step",
+    "thread_runs",
+]
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+#: A run remembers this many steps and calls with unknown outcomes, and ``thread_runs`` this many threads; the
+#: service knows the others.
+_MAX_REMEMBERED = 1024
+#: The claim's checkpoint once the tool is about to begin. A tool's own checkpoint means the same.
+_STARTED = "onceward.tool-started"
+#: The claim's checkpoint once the tool has raised: the next attempt may run it.
+_FAILED = "onceward.tool-failed"
+#: The claim's checkpoint once a later attempt has found that the outcome of an earlier one is unknown.
+_HELD = "onceward.tool-held"
+
+#: Work that blocks or returns an awaitable; its driver sends the result.
+_Steps = Generator[Callable[[], Any], Any, T]
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """One call of a tool by a model."""
+
+    #: The tool's name.
+    tool: str
+    #: The number or name of the model response that made the call, within the run: the same when the step is
+    #: repeated, and different for each other step.
+    step: str | int
+    #: The arguments: a JSON value. Their fingerprint is compared when the call is repeated.
+    arguments: object
+    #: The operation's own key, if the arguments have one, such as an order's id: it replaces the run and the
+    #: step, so that a repeat in a later step or in another run is recognised, too.
+    key: str | None = None
+    #: When the operation was created. Default: without ``key`` the run's, and with it the time in the key.
+    key_created_at: datetime | None = None
+    #: A name that the calls of one model response share, and that no other response has. Default: calls that
+    #: run at the same time are of one response.
+    response: str | None = None
+
+
+@dataclass(frozen=True)
+class Happened(Generic[T]):
+    """What ``resolve_ambiguous`` found out: the effect happened, and had this value."""
+
+    value: T
+
+
+class AgentRun:
+    """One run of an agent, whose tool calls happen once.
+
+    :param onceward: a client; one for asyncio makes ``call`` return an awaitable.
+    :param namespace: the operations' namespace, such as "agent-tools". Give it the policy HOLD.
+    :param run_id: 1-255 bytes, which the runtime makes when the run begins, stores with the run's messages,
+        and uses again when the run is resumed: a conversation's or a job's id, never a process's.
+    :param run_created_at: when the run began, for a policy that refuses late keys. Default: the time in its
+        id.
+    :param on_crash: what to do about a call whose process stopped after the tool began: "hold", so that it
+        does not run again until its outcome is known, or "policy", so that the namespace's policy decides.
+        Tools that save checkpoints of their own need "policy".
+    :param resolve_ambiguous: finds out what became of a call whose outcome is unknown, under its claim.
+        Returns Happened; False: it did not happen, and the tool runs; None: it remains unknown. With a client
+        for asyncio it may be a coroutine function.
+    :raises InvalidRequestError: for an invalid option.
+    """
+
+    def __init__(
+        self,
+        onceward: Onceward | aio.Onceward,
+        namespace: str,
+        run_id: str,
+        *,
+        run_created_at: datetime | None = None,
+        on_crash: Literal["hold", "policy"] = "hold",
+        resolve_ambiguous: Callable[[ToolCall, Any], Any] | None = None,
+        **options: Unpack[OnceOptions],
+    ) -> None:
+        raise_if_any(text_violations("run_id", run_id, 1, MAX_KEY_BYTES))
+        if on_crash not in ("hold", "policy"):
+            raise refused_field("on_crash", 'must be "hold" or "policy"')
+        if options.get("on_unavailable") == "proceed":
+            raise refused_field("on_unavailable", "must be throw: a tool that has begun must be known")
+        checked: Any = options
+        self._timeout_ms = operation_of(namespace, "key", checked, onceward._defaults).timeout_ms
+        self._onceward = onceward
+        self._namespace = namespace
+        self._run_id = run_id
+        self._created_at = run_created_at or key_time(run_id)
+        self._holds = on_crash == "hold"
+        self._resolve = resolve_ambiguous
+        self._options = options
+        self._classify_error = options.get("classify_error") or onceward._defaults.classify_error
+        self._lock = threading.Lock()
+        self._steps: OrderedDict[tuple[str | int, str], StepSlots] = OrderedDict()
+        #: Calls with unknown outcomes: a later step that repeats one gets its key, and the key's time.
+        self._unknown: OrderedDict[tuple[str, bytes], tuple[str, datetime | None]] = OrderedDict()
+
+    @property
+    def is_asyncio(self) -> bool:
+        """Whether ``call`` returns an awaitable."""
+        return isinstance(self._onceward, aio.Onceward)
+
+    def call(self, call: ToolCall, fn: Callable[[Any], T]) -> T:
+        """Runs a tool unless this call of it was done before. Returns its value, now and on every repeat.
+
+        ``fn`` gets the claim. With a client for asyncio, the result is awaited, and ``fn`` may be a coroutine
+        function. An error of the tool is raised unchanged, and the next attempt runs the tool again; a
+        TerminalError is stored. A value that can't be stored is returned once, and repeats are blocked.
+
+        :raises ToolBlockedError: if the tool did not run, with a text for the model.
+        :raises OncewardError: if the program or its credential is wrong.
+        """
+        value: T = self._drive(self._call(call, fn))
+        return value
+
+    def _drive(self, steps: _Steps[T]) -> Any:
+        if self.is_asyncio:
+            return _drive_awaiting(steps)
+        return _drive_blocking(steps)
+
+    def _call(self, call: ToolCall, fn: Callable[[Any], Any]) -> _Steps[Any]:
+        violations = text_violations("tool", call.tool, 1, MAX_KEY_BYTES)
+        if not isinstance(call.step, int):
+            violations += text_violations("step", call.step, 1, MAX_KEY_BYTES)
+        raise_if_any(violations)
+        fingerprint = fingerprint_of(call.arguments)
+        operation = (call.tool, fingerprint)
+        slots, slot = None, None
+        if call.key is not None:
+            key, created_at = call.key, call.key_created_at
+        elif (known := self._unknown.get(operation)) is not None:
+            key, created_at = known
+        else:
+            slots = self._slots_of(call)
+            slot = yield from self._take(slots, call, fingerprint)
+            key, created_at = slot.key, call.key_created_at or self._created_at
+        attempt = _Attempt(call, key, created_at, fingerprint, slot is None or slot.may_have_record)
+        try:
+            if slot is not None:
+                slot.may_have_record = True
+            value = yield from self._run(attempt, fn)
+            if not attempt.is_unknown:
+                with self._lock:
+                    self._unknown.pop(operation, None)
+            return value
+        finally:
+            if slots is not None and slot is not None:
+                slots.release(slot)
+            if attempt.is_unknown:
+                with self._lock:
+                    _remember(self._unknown, operation, (key, created_at))
+
+    def _slots_of(self, call: ToolCall) -> StepSlots:
+        name = (call.step, call.tool)
+        parts = (self._run_id, call.step, call.tool)
+        with self._lock:
+            slots = self._steps.get(name) or StepSlots(self._namespace, parts, self._timeout_ms)
+            _remember(self._steps, name, slots)
+        return slots
+
+    def _take(self, slots: StepSlots, call: ToolCall, fingerprint: bytes) -> _Steps[Slot]:
+        try:
+            calls: Any = self._onceward._calls
+            slot = yield lambda: calls.drive(slots.take(fingerprint, call.response))
+        except OncewardError as error:
+            if not is_unavailable(error):
+                raise
+            raise ToolBlockedError("UNAVAILABLE", call.tool, slots.key) from error
+        if slot == "changed":
+            raise ToolBlockedError("ARGUMENTS_CHANGED", call.tool, slots.key)
+        if slot == "full":
+            limit = f"must have at most {MAX_CALLS_PER_STEP} calls of the tool {call.tool}"
+            raise refused_field("step", limit)
+        found: Slot = slot
+        return found
+
+    def _run(self, attempt: _Attempt, fn: Callable[[Any], Any]) -> _Steps[Any]:
+        before = None
+        if self._holds and attempt.may_have_record:
+            before = yield from self._look_up(attempt)
+        runner: Any = self._onceward
+
+        def guarded(claim: Any) -> Any:
+            attempt.claim = claim
+            return self._drive(self._run_tool(attempt, before, fn))
+
+        def begin(accept_ambiguous: bool) -> Any:
+            options: Any = {
+                **self._options,
+                "fingerprint": attempt.fingerprint,
+                "key_created_at": attempt.key_created_at,
+                "accept_ambiguous": accept_ambiguous,
+                "classify_error": self._classify,
+            }
+            return runner.run(self._namespace, attempt.key, guarded, **options)
+
+        try:
+            return (yield lambda: begin(False))
+        except BaseException as error:
+            can_take_over = (
+                self._holds
+                and isinstance(error, AmbiguousError)
+                and attempt.claim is None
+                and (self._resolve is not None or _has_not_started(error.checkpoint))
+            )
+            if not can_take_over:
+                return attempt.settle(error)
+        try:
+            return (yield lambda: begin(True))
+        except BaseException as error:
+            return attempt.settle(error)
+
+    def _classify(self, error: Exception) -> Classification:
+        """Asks the program about the tool's errors only."""
+        if isinstance(error, _HeldError) or self._classify_error is None:
+            return "release"
+        return self._classify_error(error)
+
+    def _look_up(self, attempt: _Attempt) -> _Steps[Record | None]:
+        try:
+            calls: Any = self._onceward._calls
+            record: Record | None = yield lambda: calls.drive(
+                look_up(self._namespace, attempt.key, self._timeout_ms)
+            )
+            return record
+        except OncewardError as error:
+            attempt.settle(error)
+            raise
+
+    def _run_tool(self, attempt: _Attempt, before: Record | None, fn: Callable[[Any], Any]) -> _Steps[Any]:
+        """Runs a tool so that an attempt which begins after a crash does not repeat its effect.
+
+        The claim's checkpoint says whether an earlier attempt began.
+        """
+        claim = attempt.claim
+        if self._holds:
+            if _is_unknown(claim, before):
+                happened = yield from self._resolved(attempt)
+                if isinstance(happened, Happened):
+                    return happened.value
+            yield lambda: claim.save_checkpoint(_STARTED)
+        attempt.has_begun = True
+        try:
+            return (yield lambda: fn(claim))
+        except BaseException as error:
+            # A tool that was stopped may have had its effect: its lease expires.
+            if not isinstance(error, Exception) or claim.lost is not None:
+                raise ClaimAbandoned from error
+            if self._holds:
+                try:
+                    yield lambda: claim.save_checkpoint(_FAILED)
+                except OncewardError:
+                    # A later attempt finds the outcome unknown: too careful, and correct.
+                    pass
+            raise
+
+    def _resolved(self, attempt: _Attempt) -> _Steps[Any]:
+        """:raises _HeldError: unless the outcome is now known."""
+        claim, resolve, cause = attempt.claim, self._resolve, None
+        if resolve is not None:
+            try:
+                resolution = yield lambda: resolve(attempt.call, claim)
+                if resolution is False or isinstance(resolution, Happened):
+                    return resolution
+            except Exception as error:
+                cause = error
+        yield lambda: claim.save_checkpoint(_HELD)
+        raise _HeldError from cause
+
+
+class _HeldError(Exception):
+    """It is unknown whether an earlier attempt had its effect."""
+
+
+@dataclass
+class _Attempt:
+    """One attempt to make a tool call: what it learns, and what it means for the model."""
+
+    call: ToolCall
+    key: str
+    key_created_at: datetime | None
+    fingerprint: bytes
+    may_have_record: bool
+    claim: Any = None
+    has_begun: bool = False
+    #: Whether the outcome of the call is unknown, so that a later call with the same arguments is a repeat.
+    is_unknown: bool = False
+
+    def settle(self, error: BaseException) -> Any:
+        """Returns the tool's value if only its storage failed.
+
+        :raises ToolBlockedError: if the tool did not run; else the tool's own error.
+        """
+        if isinstance(error, CompletionError) and self.claim is not None:
+            self.is_unknown = not error.stored
+            if error.effect.error is None:
+                return error.effect.value
+            raise error.effect.error
+        if isinstance(error, ClaimAbandoned):
+            self.is_unknown = True
+            cause = error.__cause__
+            if cause is not None and not isinstance(cause, Exception):
+                raise cause
+            raise self._blocked("AMBIGUOUS") from error
+        if isinstance(error, _HeldError):
+            raise self._blocked("AMBIGUOUS") from error.__cause__
+        reason = blocked_reason(error) if isinstance(error, OncewardError) and not self.has_begun else None
+        if reason is None:
+            raise error
+        raise self._blocked(reason) from error
+
+    def _blocked(self, reason: BlockedReason) -> ToolBlockedError:
+        self.is_unknown = reason in ("AMBIGUOUS", "IN_PROGRESS", "TOO_OLD")
+        return ToolBlockedError(reason, self.call.tool, self.key)
+
+
+def once_tool(
+    run: AgentRun | Callable[[Any], AgentRun],
+    *,
+    step: Callable[[Any], str | int] | None = None,
+    context: str | None = None,
+    key: Callable[..., str] | None = None,
+    name: str | None = None,
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Returns a decorator of a tool's function, below the framework's own decorator: each call of the tool
+    runs once.
+
+    The text of a blocked call is the tool's output, so that the model reads it.
+
+    :param run: the run of the calls, or a function that returns it for the framework's context.
+    :param step: returns the step of a call from the framework's context, such as ``openai_step``. Needed
+        unless there is a ``key``.
+    :param context: the parameter by which the framework passes its context, which is no argument of the
+        model.
+    :param key: returns the operation's own key for the arguments, see ``ToolCall.key``.
+    :param name: the tool's name. Default: the function's.
+    """
+    if step is None and key is None:
+        raise refused_field("step", "must be set unless there is a key")
+
+    def decorate(fn: Callable[P, T]) -> Callable[P, T]:
+        signature = inspect.signature(fn)
+
+        def call_of(args: Any, kwargs: Any) -> tuple[AgentRun, ToolCall]:
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            arguments = dict(bound.arguments)
+            given = arguments.pop(context) if context is not None else None
+            number = step(given) if key is None and step is not None else 0
+            own = None if key is None else key(*args, **kwargs)
+            run_of_call = run if isinstance(run, AgentRun) else run(given)
+            if run_of_call.is_asyncio != inspect.iscoroutinefunction(fn):
+                description = "must have a client for asyncio for a coroutine function, and only then"
+                raise refused_field("run", description)
+            return run_of_call, ToolCall(name or fn.__name__, number, _as_json(arguments), own)
+
+        if inspect.iscoroutinefunction(fn):
+
+            @functools.wraps(fn)
+            async def guarded_coroutine(*args: P.args, **kwargs: P.kwargs) -> Any:
+                run_of_call, call = call_of(args, kwargs)
+                try:
+                    # A client for asyncio, so that the run's call is an awaitable.
+                    awaited: Any = run_of_call.call(call, lambda _: fn(*args, **kwargs))
+                    return await awaited
+                except ToolBlockedError as blocked:
+                    return str(blocked)
+
+            return guarded_coroutine  # type: ignore[return-value]
+
+        @functools.wraps(fn)
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> Any:
+            run_of_call, call = call_of(args, kwargs)
+            try:
+                return run_of_call.call(call, lambda _: fn(*args, **kwargs))
+            except ToolBlockedError as blocked:
+                return str(blocked)
+
+        return guarded
+
+    return decorate
+
+
+def openai_step(context: Any) -> int:
+    """Returns the step of a call in the OpenAI Agents SDK from its RunContextWrapper: the number of the run's
+    model responses so far.
+
+    A run that is resumed from its RunState continues the number. Each ``Runner.run`` that begins anew begins
+    at 1, so that it needs a run id of its own, such as that of the user's message.
+    """
+    return int(context.usage.requests)
+
+
+def langgraph_step(config: Any) -> int:
+    """Returns the step of a call in LangGraph from its RunnableConfig.
+
+    LangGraph counts the steps of a thread, and continues when the thread is resumed from a checkpoint.
+
+    :raises InvalidRequestError: outside LangGraph, and in a subgraph, whose steps begin again each time it is
+        called.
+    """
+    metadata = config.get("metadata") or {}
+    step, namespace = metadata.get("langgraph_step"), metadata.get("langgraph_checkpoint_ns") or ""
+    if not isinstance(step, int):
+        raise refused_field("step", "must be a function of your own outside LangGraph")
+    if "|" in namespace:
+        raise refused_field("step", "must be a function of your own in a subgraph, whose steps begin again")
+    return step
+
+
+def thread_runs(
+    onceward: Onceward | aio.Onceward, namespace: str, **options: Any
+) -> Callable[[Any], AgentRun]:
+    """Returns a function that finds the run of a call by its LangGraph thread (``configurable.thread_id``).
+
+    For ``once_tool``: one compiled graph, with its tools, serves all threads.
+
+    The graph needs a checkpointer: without one, the steps of a thread begin at 0 each time it is invoked.
+
+    :param options: as AgentRun takes them.
+    :raises InvalidRequestError: for an invalid option, and from the function for a call without a thread.
+    """
+    AgentRun(onceward, namespace, "thread", **options)
+    runs: OrderedDict[str, AgentRun] = OrderedDict()
+
+    def run_of(config: Any) -> AgentRun:
+        thread = (config.get("configurable") or {}).get("thread_id")
+        if not isinstance(thread, str):
+            raise refused_field("thread_id", "must be a text in the config's configurable")
+        run = runs.get(thread) or AgentRun(onceward, namespace, thread, **options)
+        _remember(runs, thread, run)
+        return run
+
+    return run_of
+
+
+def _drive_blocking(steps: _Steps[T]) -> T:
+    try:
+        work = next(steps)
+        while True:
+            try:
+                result = work()
+            except BaseException as error:
+                work = steps.throw(error)
+            else:
+                work = steps.send(result)
+    except StopIteration as end:
+        value: T = end.value
+        return value
+
+
+async def _drive_awaiting(steps: _Steps[T]) -> T:
+    try:
+        work = next(steps)
+        while True:
+            try:
+                result = work()
+                if inspect.isawaitable(result):
+                    result = await result
+            except BaseException as error:
+                work = steps.throw(error)
+            else:
+                work = steps.send(result)
+    except StopIteration as end:
+        value: T = end.value
+        return value
+
+
+def _is_unknown(claim: BaseClaim, before: Record | None) -> bool:
+    if claim.attempt == 1 or _has_not_started(claim.checkpoint):
+        return False
+    if claim.checkpoint is not None and claim.checkpoint.name == _HELD:
+        return True
+    # An administrator, or the tool's own process, released the record: the last attempt had no effect.
+    return not (
+        before is not None
+        and before.state == Record.STATE_RELEASED
+        and before.attempt == claim.attempt - 1
+    )
+
+
+def _has_not_started(checkpoint: Any) -> bool:
+    """Returns whether it is certain that an attempt had no effect: nothing was marked as started."""
+    return checkpoint is None or checkpoint.name == _FAILED
+
+
+def _as_json(arguments: dict[str, Any]) -> object:
+    """Returns arguments as JSON has them; models of pydantic as their members."""
+    return json.loads(json.dumps(arguments, allow_nan=False, default=_members_of))
+
+
+def _members_of(value: Any) -> object:
+    dump = getattr(value, "model_dump", None)
+    if dump is None:
+        raise refused_field("arguments", f"must be JSON, or models of pydantic; has a {type(value).__name__}")
+    return dump(mode="json")
+
+
+def _remember(entries: OrderedDict[Any, Any], name: Any, value: Any) -> None:
+    """Adds to a map of bounded size; the entry that was added first makes room."""
+    entries[name] = value
+    entries.move_to_end(name)
+    if len(entries) > _MAX_REMEMBERED:
+        entries.popitem(last=False)

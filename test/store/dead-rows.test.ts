@@ -1,0 +1,38 @@
+import { expect, onTestFinished, test } from "vitest";
+import type { Runner } from "../../server/src/core/store/pool.ts";
+import { forgetPage, removePage } from "../../server/src/features/jobs/store/forget-records.ts";
+import type { PageOutcome, RecordPage } from "../../server/src/features/jobs/store/record-page.ts";
+import { openStorePool } from "../helpers/database/connections.ts";
+import { CROWDED_TENANT, fillTables } from "../helpers/database/crowded-tables.ts";
+import { createTestDatabase } from "../helpers/database/database.ts";
+import { blocksRead, type Explained, explainingPool } from "../helpers/database/plans.ts";
+
+const PAGES = 50;
+const ROWS_PER_PAGE = 40;
+
+/** Changes a page of a job that changes all records. */
+type WorkPage = (runner: Runner, page: RecordPage) => Promise<PageOutcome>;
+
+test.each<[string, WorkPage]>([
+  ["forgets", (runner, page) => forgetPage(runner, page, { courseMs: Date.now() + 60_000, shownMs: 0 })],
+  ["deletes", removePage],
+])("a job that %s records begins each page behind the rows of the pages before", async (_, workPage) => {
+  const database = await createTestDatabase();
+  onTestFinished(() => database.drop());
+  await database.query("alter table records set (autovacuum_enabled = false)");
+  await fillTables(database, PAGES * ROWS_PER_PAGE);
+  await database.query("vacuum analyze");
+  const explained: Explained[] = [];
+  // All pages in one transaction, so that no dead row can be removed from the index meanwhile.
+  await explainingPool(openStorePool(database), explained).transaction(async (transaction) => {
+    let afterKey = "";
+    for (let page = 0; page < PAGES; page++) {
+      const range = { tenantId: CROWDED_TENANT, namespace: "charges", afterKey, limit: ROWS_PER_PAGE };
+      const { examined, lastKey = "" } = await workPage(transaction, range);
+      expect(examined).toBe(ROWS_PER_PAGE);
+      afterKey = lastKey;
+    }
+  });
+  const [first = 0, , , last = 0] = explained.map(({ plan }) => blocksRead(plan));
+  expect(last).toBeLessThan(2 * first);
+});
