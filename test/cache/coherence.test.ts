@@ -174,22 +174,15 @@ describeWithRedis("A cached completion in Redis", () => {
     );
     expect((await two.claim(ORDER)).outcome).toMatchObject({ value: { resultExpired: false } });
     const [name = ""] = await copiesOf(redis, ORDER.key, 1);
-    await redis.command("persist", name);
-    await claimFromRedis(servers[1], two);
-    await expect
-      .poll(
-        async () => {
-          const [now] = await database.query<{ ms: number }>("select date_part('epoch', now()) * 1000 as ms");
-          const hasEnded = (now?.ms ?? 0) >= (row?.ends_at_ms ?? 0);
-          const { outcome } = await two.claim(ORDER);
-          if (outcome.case !== "completed") throw new Error(`the claim was answered ${outcome.case}`);
-          if (hasEnded) expect(outcome.value.resultExpired).toBe(true);
-          return hasEnded;
-        },
-        { timeout: 30_000 },
-      )
-      .toBe(true);
-    expect(await redis.command("exists", name)).toBe(1);
+    const copy = (await redis.command("get", name)) as Buffer;
+    const readTime = async () => {
+      const [now] = await database.query<{ ms: number }>("select date_part('epoch', now()) * 1000 as ms");
+      return now?.ms ?? 0;
+    };
+    await expect.poll(readTime, { timeout: 30_000 }).toBeGreaterThanOrEqual(row?.ends_at_ms ?? Infinity);
+    // Redis removes a copy at its end.
+    await redis.command("set", name, copy);
+    expect((await two.claim(ORDER)).outcome).toMatchObject({ value: { resultExpired: true } });
     await redis.command("flushall");
   });
 
