@@ -63,6 +63,10 @@ test("filters are passed on, and standard error says that a list was cut short",
   ])
     expect(await cli(...args, "payuots")).toEqual(misspelt);
   expect(await cli("records", "show", "payuots", "payout-1")).toEqual(misspelt);
+  expect(await cli("records", "show", "payuots", "payout-1", "--json")).toMatchObject({
+    exit: 4,
+    stderr: expect.stringMatching(/record payuots\/[0-9a-f]{32}/),
+  });
   // An administrator of one namespace may not list them.
   const { secret } = (await cli.json("keys", "create", "--role", "admin", "--namespace", "payouts")) as {
     secret: string;

@@ -74,7 +74,9 @@ export function sessions<Client extends { close(): void }>(
         session.output.finish();
       } catch (error) {
         const failure = asFailure(error, requestId);
-        if (failure instanceof ServiceFailure && exitCodeOf(failure) === EXIT.notFound) await requireNamed();
+        // In JSON the service names a missing record as audit events and log lines do, also one in a namespace without records.
+        const isNotFound = failure instanceof ServiceFailure && exitCodeOf(failure) === EXIT.notFound;
+        if (isNotFound && globals.json !== true) await requireNamed();
         throw failure;
       } finally {
         client.close();
