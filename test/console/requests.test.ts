@@ -1,4 +1,4 @@
-import type { Page } from "playwright-core";
+import type { Page, Request } from "playwright-core";
 import { expect, test } from "vitest";
 import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { openConsole } from "../helpers/console/open-console.ts";
@@ -25,24 +25,24 @@ const MAX_CALLS = 30;
 /** So many answers of the server without a call of the page, and the page is at rest. */
 const QUIET_ANSWERS = 10;
 
-/** The calls of a page: those that it began, and how many of them are not answered. */
+/** The calls of a page: those that it began, and those of them that are not answered. */
 interface Calls {
   readonly begun: string[];
-  open: number;
+  readonly open: Set<Request>;
 }
 
 function observeCalls(page: Page): Calls {
-  const calls: Calls = { begun: [], open: 0 };
+  const calls: Calls = { begun: [], open: new Set() };
   page.on("request", (request) => {
     calls.begun.push(request.url());
-    calls.open += 1;
+    calls.open.add(request);
   });
   for (const event of ["requestfinished", "requestfailed"] as const) {
     // The types of the two events differ, though their listeners do not.
-    page.on(event as "requestfinished", () => {
-      calls.open -= 1;
-    });
+    page.on(event as "requestfinished", (request) => void calls.open.delete(request));
   }
+  // Chromium may report no end of a call that an address after it has cut off.
+  page.on("framenavigated", () => calls.open.clear());
   return calls;
 }
 
@@ -51,7 +51,7 @@ async function untilQuiet(page: Page, calls: Calls): Promise<void> {
   for (let quiet = 0; quiet < QUIET_ANSWERS && calls.begun.length <= MAX_CALLS; ) {
     const before = calls.begun.length;
     await page.request.get("/console/");
-    quiet = calls.open === 0 && calls.begun.length === before ? quiet + 1 : 0;
+    quiet = calls.open.size === 0 && calls.begun.length === before ? quiet + 1 : 0;
   }
 }
 

@@ -15,7 +15,8 @@ const TSC = join(ROOT, "node_modules/typescript/bin/tsc");
 export async function compileImageProgram(): Promise<readonly string[]> {
   await run(process.execPath, [TSC, "--project", "server/tsconfig.build.json"], { cwd: ROOT });
   const dockerfile = await readFile(join(ROOT, "deploy/Dockerfile"), "utf8");
-  const [, entrypoint = "[]"] = /^ENTRYPOINT (\[.*\])$/m.exec(dockerfile) ?? [];
+  // The server's image is the last stage.
+  const [, entrypoint = "[]"] = [...dockerfile.matchAll(/^ENTRYPOINT (\[.*\])$/gm)].at(-1) ?? [];
   const [, ...words]: string[] = JSON.parse(entrypoint);
   return words.map((word) => (word.startsWith("--") ? word : join(ROOT, word)));
 }
