@@ -103,8 +103,8 @@ describeInBrowser("The queue of ambiguous records", () => {
     await act("Release").click();
     await expect.poll(() => dialog.innerText()).toContain("CLAIM_SUPERSEDED");
     await page.keyboard.press("Escape");
-    await expect.poll(() => page.getByRole("main").innerText()).toContain("onceward records list");
-    expect(await page.getByRole("main").innerText()).toContain("No record is ambiguous");
+    await expect.poll(() => page.getByRole("main").innerText()).toContain("No record is ambiguous");
+    expect(await page.getByRole("main").innerText()).toContain("onceward records list");
 
     const { events } = await admin.listAuditEvents({ action: "ResolveRecord" });
     const reasons = ["by phone", "a test payout", "no payment", "paid, says the bank"];
