@@ -39,12 +39,16 @@ export async function liveThroughPast(options: PastOptions): Promise<void> {
   const caller = createCaller(replica.address, options.callerKey, signal);
   let placedClaims = ledger.claims;
 
+  /** Waits for two whole turns of the sampler: in the first it reads what is new, in the second it looks claims up. */
+  async function sampled(): Promise<void> {
+    const turns = await replica.samplerTurns();
+    await untilTrue(async () => (await replica.samplerTurns()) >= turns + 3, signal);
+  }
+
   /** Waits until the claims are counted, and those of sampled keys looked up among the tombstones. */
   async function stored(): Promise<void> {
     await untilTrue(async () => (await aging.countedClaims()) === ledger.claims - placedClaims, signal);
-    const turns = await replica.samplerTurns();
-    // A claim is looked up in the second whole turn that begins after it.
-    await untilTrue(async () => (await replica.samplerTurns()) >= turns + 3, signal);
+    await sampled();
   }
 
   async function place(seconds: number): Promise<void> {
@@ -77,6 +81,8 @@ export async function liveThroughPast(options: PastOptions): Promise<void> {
     await stored();
     await place(morningAgoS);
     await aging.timePasses(NOON_AFTER_S - RETRIES_AFTER_S);
+    // A replica samples a namespace from the turn after its first keys ended: hours ago in the time that passed, just now on the clock.
+    await sampled();
     await perform(plan.noon, noonAgoS, (old) => old * DAY_S + NOON_AFTER_S);
     await stored();
     await place(noonAgoS);
