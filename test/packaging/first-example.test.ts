@@ -10,7 +10,7 @@ import { firstBlock } from "../helpers/processes/readme.ts";
 
 const run = promisify(execFile);
 const README = "clients/typescript/README.md";
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 120_000;
 
 const packed = usePackedClient();
 

@@ -6,7 +6,7 @@ import { beforeAll, expect, test } from "vitest";
 import { compile, linkPackages, usePackedClient } from "../helpers/packages/packed-client.ts";
 
 const run = promisify(execFile);
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 120_000;
 /** What a new user writes for a layer is at most this long. */
 const MAX_LINES = 10;
 

@@ -10,7 +10,7 @@ import { entriesOf, expectEveryEntryWorks, importsOf } from "../helpers/packages
 import { findNodes, linkPackages, typeErrors, usePackedClient } from "../helpers/packages/packed-client.ts";
 
 const run = promisify(execFile);
-const LOAD_TIMEOUT_MS = 30_000;
+const LOAD_TIMEOUT_MS = 120_000;
 
 const packed = usePackedClient();
 

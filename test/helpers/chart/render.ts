@@ -8,7 +8,7 @@ import { parseAllDocuments, stringify } from "yaml";
 import { CHART } from "./values.ts";
 
 const run = promisify(execFile);
-const HELM_TIMEOUT_MS = 60_000;
+const HELM_TIMEOUT_MS = 120_000;
 
 /** A Kubernetes object, as far as tests read it. */
 export interface KubernetesObject {

@@ -2,11 +2,11 @@ import { type Browser, type BrowserContext, type BrowserContextOptions, chromium
 import { describe, inject, onTestFinished } from "vitest";
 
 /** Only a browser that hangs reaches it. */
-const ACTION_TIMEOUT_MS = 30_000;
+const ACTION_TIMEOUT_MS = 60_000;
 
 let connected: Promise<Browser> | undefined;
 
-/** Runs tests in a real browser; leaves them out where none is installed, which the setup prints. */
+/** Runs tests in a real browser; skips them where none is installed, which the setup prints. */
 export function describeInBrowser(title: string, tests: () => void): void {
   describe.runIf(inject("browserEndpoint") !== "")(title, tests);
 }

@@ -5,7 +5,7 @@ import type { ProgramName } from "./programs-setup.ts";
 
 const run = promisify(execFile);
 /** Only a program that hangs reaches it. */
-const PROGRAM_TIMEOUT_MS = 60_000;
+const PROGRAM_TIMEOUT_MS = 200_000;
 
 /** Runs tests that need these programs; skips them if one is not installed, which the setup prints. */
 export function describeWithPrograms(names: readonly ProgramName[], title: string, tests: () => void): void {

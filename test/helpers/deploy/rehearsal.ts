@@ -4,7 +4,7 @@ import type { IdempotencyClient } from "../calls/clients.ts";
 import { type Scraped, startPrometheus } from "./prometheus.ts";
 
 /** Bounds a hung test; an alert comes within a few scrapes. */
-export const ALERT_TIMEOUT_MS = 60_000;
+export const ALERT_TIMEOUT_MS = 90_000;
 const PATIENCE = { timeout: ALERT_TIMEOUT_MS, interval: 250 };
 
 /** One Prometheus for several installations, named by their jobs. Tests may use it at the same time, each with its own jobs. */

@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { findNodes, linkPackages, type Manifest, type PackedClient, typeErrors } from "./packed-client.ts";
 
 const run = promisify(execFile);
-const LOAD_TIMEOUT_MS = 30_000;
+const LOAD_TIMEOUT_MS = 120_000;
 
 /** Returns the entries of the client that are code, such as "/http"; "" is the root. */
 export function entriesOf({ exports }: Manifest): readonly string[] {

@@ -5,7 +5,7 @@ import { useServer } from "../servers/use-server.ts";
 import { type Cli, cliFor } from "./cli.ts";
 
 /** Every command is a process that loads the whole program; several of them take long on a busy machine. */
-const TEST_TIMEOUT_MS = 60_000;
+const TEST_TIMEOUT_MS = 120_000;
 
 /** A tenant with its administrator's command line. */
 export interface CliTenant extends AdministeredTenant {

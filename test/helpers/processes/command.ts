@@ -14,7 +14,7 @@ const PACKAGE = new URL("../../../package.json", import.meta.url);
 const MAIN = fileURLToPath(new URL("../../../server/src/main.ts", import.meta.url));
 const DEV_MAIN = fileURLToPath(new URL("../../../server/dev/main.ts", import.meta.url));
 /** Maximum time until a command prints an expected text, on a busy machine too. */
-const PRINT_TIMEOUT_MS = 30_000;
+const PRINT_TIMEOUT_MS = 60_000;
 
 /** Settings that make a server listen on free ports. */
 export const FREE_PORTS = { ONCEWARD_GRPC_PORT: "0", ONCEWARD_HTTP_PORT: "0", ONCEWARD_MANAGEMENT_PORT: "0" };
