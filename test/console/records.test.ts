@@ -98,8 +98,9 @@ describeInBrowser("The records of keys", () => {
     // A space that was pasted along is not part of the key, unless there is such a key.
     await find("twin ");
     await expect.poll(() => main.innerText()).toContain("2 records have this key, in charges, refunds.");
-    await page.getByLabel("Search records").fill(ODD_KEY);
-    await page.keyboard.press("Enter");
+    const search = page.getByLabel("Search records");
+    await search.fill(ODD_KEY);
+    await search.press("Enter");
     await page.getByRole("heading", { name: "Timeline" }).waitFor();
     expect(await main.innerText()).toContain(SHOWN_KEY);
     const command = page.getByText(/^onceward records show/);
