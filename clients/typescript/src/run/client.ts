@@ -193,15 +193,17 @@ export class Onceward implements AsyncDisposable {
   }
 }
 
-/** Resolves once the work has ended, as true, or after `timeoutMs`, as false. */
+/** Resolves once the work has ended, as true, or after `timeoutMs`, as false. Rejects as the work does until then. */
 export async function endedWithin(work: Promise<unknown>, timeoutMs: number): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const timeUp = new Promise<false>((resolve) => {
     timer = setTimeout(() => resolve(false), timeoutMs);
   });
-  const ended = await Promise.race([work.then(() => true), timeUp]);
-  clearTimeout(timer);
-  return ended;
+  try {
+    return await Promise.race([work.then(() => true), timeUp]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** Checks a client's options. @throws InvalidRequestError. */
