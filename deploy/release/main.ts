@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { printable } from "../../server/src/core/commands/printable.ts";
 import { packChart, packImageContext, packProto } from "./archives.ts";
 import { changelogSection } from "./changelog.ts";
 import { contextProblems, imageProblems, imagePrograms } from "./checks/image.ts";
@@ -33,7 +34,7 @@ try {
   await release(await stageCommit(join(dir, "stage")));
 } catch (error) {
   failed += 1;
-  console.log(`FAILED to make the release\n${(error as Error).message}`);
+  console.log(`FAILED to make the release\n${printable((error as Error).message)}`);
 } finally {
   await rm(dir, { recursive: true, force: true });
 }
@@ -131,7 +132,7 @@ async function packOtherLanguages(stage: Stage): Promise<readonly string[]> {
 async function check(name: string, findProblems: () => Promise<readonly string[]>): Promise<void> {
   const problems = await findProblems().catch((error: Error) => [error.message]);
   console.log(`${problems.length === 0 ? "ok    " : "FAILED"} ${name}`);
-  for (const problem of problems) console.log(`         ${problem}`);
+  for (const problem of problems) console.log(`         ${printable(problem)}`);
   if (problems.length > 0) failed += 1;
 }
 

@@ -2,9 +2,10 @@ import { expect, onTestFinished, test } from "vitest";
 import type { Runner } from "../../server/src/core/store/pool.ts";
 import { forgetPage, removePage } from "../../server/src/features/jobs/store/forget-records.ts";
 import type { PageOutcome, RecordPage } from "../../server/src/features/jobs/store/record-page.ts";
+import { removeTenantBatch } from "../../server/src/features/jobs/store/remove-tenant.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import { CROWDED_TENANT, fillTables } from "../helpers/database/crowded-tables.ts";
-import { createTestDatabase } from "../helpers/database/database.ts";
+import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { blocksRead, type Explained, explainingPool } from "../helpers/database/plans.ts";
 
 const PAGES = 50;
@@ -13,15 +14,20 @@ const ROWS_PER_PAGE = 40;
 /** Changes a page of a job that changes all records. */
 type WorkPage = (runner: Runner, page: RecordPage) => Promise<PageOutcome>;
 
-test.each<[string, WorkPage]>([
-  ["forgets", (runner, page) => forgetPage(runner, page, { courseMs: Date.now() + 60_000, shownMs: 0 })],
-  ["deletes", removePage],
-])("a job that %s records begins each page behind the rows of the pages before", async (_, workPage) => {
+async function createFilledDatabase(): Promise<TestDatabase> {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   await database.query("alter table records set (autovacuum_enabled = false)");
   await fillTables(database, PAGES * ROWS_PER_PAGE);
   await database.query("vacuum analyze");
+  return database;
+}
+
+test.each<[string, WorkPage]>([
+  ["forgets", (runner, page) => forgetPage(runner, page, { courseMs: Date.now() + 60_000, shownMs: 0 })],
+  ["deletes", removePage],
+])("a job that %s records begins each page behind the rows of the pages before", async (_, workPage) => {
+  const database = await createFilledDatabase();
   const explained: Explained[] = [];
   // All pages in one transaction, so that no dead row can be removed from the index meanwhile.
   await explainingPool(openStorePool(database), explained).transaction(async (transaction) => {
@@ -35,4 +41,22 @@ test.each<[string, WorkPage]>([
   });
   const [first = 0, , , last = 0] = explained.map(({ plan }) => blocksRead(plan));
   expect(last).toBeLessThan(2 * first);
+});
+
+test("the deletion of a tenant begins each batch behind the rows of the batches before, in each table", async () => {
+  const database = await createFilledDatabase();
+  const explained: Explained[] = [];
+  await explainingPool(openStorePool(database), explained).transaction(async (transaction) => {
+    let position: string | undefined = "";
+    while (position !== undefined)
+      position = await removeTenantBatch(transaction, CROWDED_TENANT, ROWS_PER_PAGE, position);
+  });
+  const plans = Map.groupBy(explained, ({ statement }) => statement);
+  const blocks = new Map([...plans].map(([name, runs]) => [name, runs.map(({ plan }) => blocksRead(plan))]));
+  const tables = [...blocks].filter(
+    ([name]) => name.startsWith("remove_tenant_") && !name.endsWith("_sessions"),
+  );
+  expect(tables).toHaveLength(11);
+  const rereading = tables.filter(([, [first = 0, , , last = Number.NaN]]) => !(last < 2 * first + 10));
+  expect(rereading).toEqual([]);
 });

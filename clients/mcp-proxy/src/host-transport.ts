@@ -1,5 +1,4 @@
 import type { Readable, Writable } from "node:stream";
-import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { type JSONRPCMessage, JSONRPCMessageSchema } from "@modelcontextprotocol/sdk/types.js";
 import { parseExact } from "./exact-json.ts";
 import { messageOf } from "./failure.ts";
@@ -10,18 +9,27 @@ const MAX_MESSAGE_BYTES = 10 * 1024 * 1024;
 /** What a host may leave unread: several of the longest messages. Standard output keeps it in memory. */
 const MAX_UNREAD_BYTES = 64 * 1024 * 1024;
 
+/** What may wait for the server, and for claims, before reading pauses: several of the longest messages. */
+const MAX_UNHANDLED_BYTES = 64 * 1024 * 1024;
+/** What a message takes beside its text, about: without it, a million short ones could wait. */
+const MESSAGE_OVERHEAD_BYTES = 4096;
+
 /**
  * The host's side of the stdio transport: one message on each line. Unlike the SDK's, it keeps numbers exact, and skips a
- * message that is too long or not valid, with an error to `onerror`, instead of closing. It closes if the host does not read.
+ * message that is too long or not valid, with an error to `onerror`, instead of closing. It closes if the host does not read,
+ * and does not read on while too much is not handled.
  */
-export class HostTransport implements Transport {
-  onmessage?: (message: JSONRPCMessage) => void;
+export class HostTransport {
+  /** Resolves once the message needs no memory any more. */
+  onmessage?: (message: JSONRPCMessage) => Promise<void>;
   onerror?: (error: Error) => void;
   onclose?: () => void;
   readonly #input: Readable;
   readonly #output: Writable;
   #chunks: Buffer[] = [];
   #bytes = 0;
+  #unhandledBytes = 0;
+  #isClosed = false;
 
   constructor(input: Readable, output: Writable) {
     this.#input = input;
@@ -45,6 +53,7 @@ export class HostTransport implements Transport {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#input.off("data", this.#read);
     this.#input.pause();
   }
@@ -75,10 +84,23 @@ export class HostTransport implements Transport {
     try {
       if (bytes > MAX_MESSAGE_BYTES)
         throw new Error(`a message of ${bytes} bytes is skipped; at most ${MAX_MESSAGE_BYTES} are read`);
-      if (line.trim() !== "") this.onmessage?.(checked(parseExact(line)));
+      if (line.trim() !== "") void this.#handle(checked(parseExact(line)), bytes + MESSAGE_OVERHEAD_BYTES);
     } catch (error) {
       this.#fail(error instanceof Error ? error : new Error(messageOf(error)));
     }
+  }
+
+  async #handle(message: JSONRPCMessage, bytes: number): Promise<void> {
+    this.#unhandledBytes += bytes;
+    if (this.#unhandledBytes > MAX_UNHANDLED_BYTES) this.#input.pause();
+    try {
+      await this.onmessage?.(message);
+    } catch (error) {
+      this.#fail(error instanceof Error ? error : new Error(messageOf(error)));
+    }
+    this.#unhandledBytes -= bytes;
+    const readsOn = this.#unhandledBytes <= MAX_UNHANDLED_BYTES && !this.#isClosed;
+    if (readsOn && this.#input.isPaused()) this.#input.resume();
   }
 }
 

@@ -51,7 +51,7 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
 }
 
 class McpProxy {
-  readonly #host: Transport = new HostTransport(process.stdin, process.stdout);
+  readonly #host = new HostTransport(process.stdin, process.stdout);
   readonly #upstream: Transport;
   readonly #policy: ProxyPolicy;
   readonly #guard: Guard;
@@ -59,7 +59,7 @@ class McpProxy {
   readonly #requests = new UpstreamRequests((message) => this.#upstream.send(message));
   /** The guarded calls, by the host's ids. */
   readonly #cancels = new Map<RequestId, GuardedCall>();
-  readonly #calls = new Set<Promise<void>>();
+  readonly #calls = new Set<Promise<unknown>>();
   readonly #ended: Promise<void>;
   #end: () => void = () => {};
   #isEnding = false;
@@ -100,25 +100,25 @@ class McpProxy {
     if (this.#refusal !== undefined) throw this.#refusal;
   }
 
-  #fromHost(message: JSONRPCMessage): void {
-    if ("method" in message) this.#fromHostMethod(message);
-    else void this.#toUpstream(message);
+  /** Resolves once the message is sent on; a guarded call, once it has ended. */
+  #fromHost(message: JSONRPCMessage): Promise<void> {
+    return "method" in message ? this.#fromHostMethod(message) : this.#toUpstream(message);
   }
 
-  #fromHostMethod(message: JSONRPCRequest | JSONRPCNotification): void {
+  async #fromHostMethod(message: JSONRPCRequest | JSONRPCNotification): Promise<void> {
     const { method } = message;
     if (method === "initialize" && "id" in message) this.#initializeId = message.id;
     if (method === "notifications/cancelled" && this.#cancel(message)) return;
     // A server may be less strict than the protocol: what it could take for a call does not pass unguarded.
     if (method.trim().toLowerCase() === TOOL_CALL) {
-      this.#fromToolCall(message);
+      await this.#fromToolCall(message);
       return;
     }
-    const sent = this.#toUpstream(message);
-    if (method === "notifications/initialized") void sent.then(() => this.#checkTools());
+    await this.#toUpstream(message);
+    if (method === "notifications/initialized") await this.#checkTools();
   }
 
-  #fromToolCall(message: JSONRPCRequest | JSONRPCNotification): void {
+  async #fromToolCall(message: JSONRPCRequest | JSONRPCNotification): Promise<void> {
     if (!("id" in message)) {
       this.#warn(`onceward: a ${TOOL_CALL} without an id is dropped\n`);
       return;
@@ -133,20 +133,25 @@ class McpProxy {
     }
     const call = this.#call(message).finally(() => this.#calls.delete(call));
     this.#calls.add(call);
+    await (await call)?.sent;
   }
 
-  /** Makes a call: guarded, or passed through if its tool has no policy. Never rejects. */
-  async #call(request: ToolCallRequest): Promise<void> {
+  /**
+   * Makes a call: guarded, or passed through if its tool has no policy. Never rejects. Resolves with the sending of a call that
+   * passes through, which may last as long as the call.
+   */
+  async #call(request: ToolCallRequest): Promise<{ readonly sent: Promise<void> } | undefined> {
     const { name } = request.params;
     const policy = this.#guard.policyOf(name);
     if (policy !== undefined) {
       await this.#guarded(request, policy);
-      return;
+      return undefined;
     }
-    if (!(await this.#checkTools())) return;
+    if (!(await this.#checkTools())) return undefined;
     const alike = [...this.#policy.keys()].find((tool) => tool.toLowerCase() === name.trim().toLowerCase());
-    if (alike === undefined) void this.#toUpstream(request);
-    else this.#refuse(request.id, INVALID_REQUEST, `${name} is not the name of the guarded tool ${alike}.`);
+    if (alike === undefined) return { sent: this.#toUpstream(request) };
+    this.#refuse(request.id, INVALID_REQUEST, `${name} is not the name of the guarded tool ${alike}.`);
+    return undefined;
   }
 
   /** Compares the policy with the server's tools once; ends the proxy if they differ. Resolves with whether they agree. */

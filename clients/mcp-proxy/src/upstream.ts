@@ -13,6 +13,9 @@ export type UpstreamAddress =
     }
   | { readonly kind: "url"; readonly url: URL; readonly headers: Readonly<Record<string, string>> };
 
+/** A longer message of a server over HTTP breaks its answer off. 10 MiB, as the protocol's SDK has it for a server's process. */
+const MAX_MESSAGE_BYTES = 10 * 1024 * 1024;
+
 /** The last message of a stream may still be in a parser when the stream has ended. */
 const PARSING_GRACE_MS = 1000;
 
@@ -32,9 +35,11 @@ export function connectUpstream(
   }
   const watching = async (url: string | URL, init?: RequestInit): Promise<Response> => {
     const response = await fetch(url, init);
+    if (response.body === null) return response;
     const request = requestIdOf(init?.body);
-    if (request === undefined || response.body === null) return response;
-    const ended = () => void setTimeout(() => onStreamEnd(request), PARSING_GRACE_MS).unref();
+    const ended = () => {
+      if (request !== undefined) setTimeout(() => onStreamEnd(request), PARSING_GRACE_MS).unref();
+    };
     const { status, statusText, headers } = response;
     return new Response(watched(response.body, ended), { status, statusText, headers });
   };
@@ -50,10 +55,14 @@ function requestIdOf(body: unknown): RequestId | undefined {
   return method === undefined ? undefined : id;
 }
 
-/** Returns the same stream; calls `ended` when it ends or breaks, unless an event id makes it possible to resume it. */
+/**
+ * Returns the same stream, which breaks at a message that is too long; calls `ended` when it ends or breaks, unless an event id
+ * makes it possible to resume it.
+ */
 function watched(body: ReadableStream<Uint8Array>, ended: () => void): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   const decoder = new TextDecoder();
+  const measure = createMeasure();
   let isResumable = false;
   const end = () => {
     if (!isResumable) ended();
@@ -67,6 +76,10 @@ function watched(body: ReadableStream<Uint8Array>, ended: () => void): ReadableS
           end();
           return;
         }
+        if (measure(value) > MAX_MESSAGE_BYTES) {
+          await reader.cancel();
+          throw new Error(`a message has more than ${MAX_MESSAGE_BYTES} bytes`);
+        }
         isResumable ||= /^id:/m.test(decoder.decode(value, { stream: true }));
         controller.enqueue(value);
       } catch (error) {
@@ -76,4 +89,25 @@ function watched(body: ReadableStream<Uint8Array>, ended: () => void): ReadableS
     },
     cancel: (reason) => reader.cancel(reason),
   });
+}
+
+const [LF, CR] = [10, 13];
+
+/**
+ * Returns a function that is given the chunks of an answer, and returns the bytes of its unfinished message: an event of a stream
+ * ends with an empty line. JSON without empty lines, as servers write it, is one message.
+ */
+function createMeasure(): (chunk: Uint8Array) => number {
+  let bytes = 0;
+  let lineIsEmpty = false;
+  return (chunk) => {
+    for (const byte of chunk) {
+      bytes++;
+      if (byte === LF) {
+        if (lineIsEmpty) bytes = 0;
+        lineIsEmpty = true;
+      } else if (byte !== CR) lineIsEmpty = false;
+    }
+    return bytes;
+  };
 }

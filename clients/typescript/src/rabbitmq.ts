@@ -7,7 +7,7 @@ import { withMessageTime } from "./consumers/message-time.ts";
 import { type ConsumerOptions, redeliveryOf } from "./consumers/options.ts";
 import { openRetryQueues } from "./consumers/retry-queue.ts";
 import type { Claim } from "./run/claim.ts";
-import type { Runner } from "./run/client.ts";
+import { endedWithin, type Runner } from "./run/client.ts";
 import { warn } from "./run/events.ts";
 
 export type { ConcurrencyOptions } from "./consumers/concurrency.ts";
@@ -30,6 +30,12 @@ export interface MessageOptions
   /** The name of the consumed queue. */
   readonly queue: string;
 }
+
+/**
+ * A quorum queue without its majority confirms nothing, and the channel stays open: without a limit, messages would stay
+ * unacknowledged until the prefetch count lets no other come. A confirm takes milliseconds.
+ */
+const CONFIRM_TIMEOUT_MS = 30_000;
 
 /**
  * Returns a function that handles a consumed message so that its operation happens once, however often RabbitMQ or
@@ -66,8 +72,8 @@ export interface MessageOptions
  * - If the operation failed permanently, or the message can't be claimed (no key, the key of another request, a key that is too old), the
  *   message goes to `deadLetter`: `"broker"` is the queue's dead-letter exchange.
  *
- * If the retry queue takes no message, a warning says so (ONCEWARD_RETRY_QUEUE), and the message returns to its queue
- * at once. If the channel closes in the meantime, the message is delivered again, as a duplicate; that is not an
+ * If the retry queue takes no message, or the broker does not confirm it within 30 s, a warning says so
+ * (ONCEWARD_RETRY_QUEUE), and the message returns to its queue at once. If the channel closes in the meantime, the message is delivered again, as a duplicate; that is not an
  * error here.
  *
  * @throws OncewardError INVALID_REQUEST for invalid options; the channel's error of the declaration.
@@ -102,9 +108,11 @@ export async function messageOnce(
 
   async function comeBackAfter(delayMs: number, message: ConsumeMessage): Promise<void> {
     try {
-      await sendLater(message, delayMs);
+      if (!(await endedWithin(sendLater(message, delayMs), CONFIRM_TIMEOUT_MS)))
+        throw new Error(`The broker has not confirmed a message within ${CONFIRM_TIMEOUT_MS / 1000} s.`);
     } catch (error) {
-      // Without the retry queue the message comes back without a delay, but is not lost.
+      // Without the retry queue the message comes back without a delay, but is not lost. If the queue has it after all, one of
+      // both is a duplicate.
       channel.nack(message);
       warn(`${error}`, "ONCEWARD_RETRY_QUEUE");
       return;

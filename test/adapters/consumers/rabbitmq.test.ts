@@ -299,6 +299,40 @@ describeWithRabbitMq("A consumer of RabbitMQ", () => {
     expect(guard.kinds()).toEqual(["released"]);
   });
 
+  test("a message that the broker does not confirm within 30 s returns to its queue", async () => {
+    await using guard = await newGuard();
+    const { channel, queue } = await newQueue();
+    const warnings = collectWarnings();
+    onTestFinished(() => void vi.useRealTimers());
+    const settings = { ...guard.options, channel, queue, deadLetter: "broker" as const };
+    const handle = await messageOnce(guard.onceward, settings, () => {
+      vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+      throw new Error("the provider is down");
+    });
+    send(channel, queue, "order-1", "{}");
+    await channel.waitForConfirms();
+    const receive = async () => {
+      const message = await channel.get(queue);
+      if (message === false) throw new Error("no message came");
+      return message as unknown as ConsumeMessage;
+    };
+    const message = await receive();
+    // As where the retry queue, a quorum queue, has lost its majority: no confirm ever comes.
+    const sent = Promise.withResolvers<void>();
+    vi.spyOn(channel, "sendToQueue").mockImplementationOnce(() => {
+      sent.resolve();
+      return true;
+    });
+    const handled = handle(message);
+    await sent.promise;
+    vi.advanceTimersByTime(30_000);
+    vi.useRealTimers();
+    await handled;
+    expect(warnings).toEqual(["ONCEWARD_RETRY_QUEUE"]);
+    expect(guard.kinds()).toEqual(["released"]);
+    expect((await receive()).fields).toMatchObject({ redelivered: true });
+  });
+
   test("a body that is not JSON is dead-lettered at once", async () => {
     await using guard = await newGuard();
     const { channel, queue, dead } = await newQueue();

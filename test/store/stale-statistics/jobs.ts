@@ -74,7 +74,7 @@ export const JOBS_WORK: ExplainedWork = {
     "count a tenant's unfinished jobs": (pool) => countUnfinishedJobsOf(pool, CROWDED_TENANT),
     "prune jobs": (pool) => pruneRows(pool, "record_jobs", 0, BATCH_ROWS),
     "remove a tenant's rows": (pool) =>
-      pool.transaction((transaction) => removeTenantBatch(transaction, CROWDED_TENANT, 11 * ROWS)),
+      pool.transaction((transaction) => removeTenantBatch(transaction, CROWDED_TENANT, 11 * ROWS, "")),
     "count jobs": (pool) => countUnfinishedRecordJobs(pool),
     "work on a job": (pool) => workBatch(pool, createJobScheduler().next(0)),
   },

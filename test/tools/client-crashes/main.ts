@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs, promisify } from "node:util";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
+import { printable } from "../../../server/src/core/commands/printable.ts";
 import { migrate } from "../../../server/src/core/store/migrate.ts";
 import { createRandom } from "../../helpers/random.ts";
 import { startServerProcess } from "../../helpers/servers/server-process.ts";
@@ -78,7 +79,7 @@ async function crash(language: string): Promise<void> {
       phases.set(phase, (phases.get(phase) ?? 0) + 1);
       for (const promise of brokenPromises(story)) {
         broken++;
-        process.stdout.write(`BROKEN ${plan.key}: ${promise}\n  ${JSON.stringify(story)}\n`);
+        process.stdout.write(printable(`BROKEN ${plan.key}: ${promise}\n  ${JSON.stringify(story)}\n`));
       }
     }
   };

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { printable } from "../../../server/src/core/commands/printable.ts";
 import { createRandom } from "../../helpers/random.ts";
 import { redeliverLate } from "./late.ts";
 import type { Guard } from "./messages.ts";
@@ -36,7 +37,7 @@ try {
   if (options === undefined) console.log(USAGE);
   else await demonstrate(options, AbortSignal.any([interruption.signal, hang.signal]));
 } catch (error) {
-  console.error(`${error instanceof Error ? error.message : error}`);
+  console.error(printable(`${error instanceof Error ? error.message : error}`));
   process.exitCode = interruption.signal.aborted ? 130 : 1;
 }
 
@@ -100,9 +101,9 @@ async function demonstrate(
     "",
   ];
   for (const line of shown) console.log(line);
-  for (const failure of new Set(guarded.failures)) console.log(`A failure, retried: ${failure}`);
+  for (const failure of new Set(guarded.failures)) console.log(printable(`A failure, retried: ${failure}`));
   const broken = [...faults(guarded), ...lateFaults(late)];
-  for (const fault of broken) console.error(`DOES NOT HOLD: ${fault}`);
+  for (const fault of broken) console.error(printable(`DOES NOT HOLD: ${fault}`));
   if (broken.length > 0) process.exitCode = 1;
   console.log(summary(guarded));
 }

@@ -9,6 +9,7 @@ import { parseArgs, promisify } from "node:util";
 import { readEndpoint } from "../../../clients/cli/src/probe/endpoint.ts";
 import { probe, type Report } from "../../../clients/cli/src/probe/probe.ts";
 import { startEmbeddedRedis } from "../../../server/dev/embedded/redis.ts";
+import { printable } from "../../../server/src/core/commands/printable.ts";
 import { startService } from "../demo/service.ts";
 import { comparisonPage, type Result } from "./page.ts";
 import { SUBJECTS, type Subject } from "./subjects.ts";
@@ -54,11 +55,11 @@ for (const subject of SUBJECTS.filter(
 )) {
   const result = await examine(subject);
   results.push(result);
-  process.stdout.write(`${subject.name}: ${summaryOf(result)}\n`);
+  process.stdout.write(`${subject.name}: ${printable(summaryOf(result))}\n`);
 }
 const page = comparisonPage(results, new Date());
 if (values.write) await writeFile(PAGE, page);
-else process.stdout.write(`\n${page}`);
+else process.stdout.write(`\n${printable(page)}`);
 
 async function examine(subject: Subject): Promise<Result> {
   const home = join(folder, subject.name.replaceAll(/\W+/g, "-"));

@@ -283,9 +283,15 @@ const BOUNDED: readonly Row[] = [
     "server/src/features/console/attempts.test.ts",
   ],
   [
-    "sign-ins in progress, per process; body of a sign-in | 32",
+    "sign-ins in progress, per process, address beyond its failures; body of a sign-in | 32",
     "server/src/features/console/attempts.ts",
     "MAX_IN_PROGRESS = 32",
+    "server/src/features/console/attempts.test.ts",
+  ],
+  [
+    "sign-ins in progress, per process, address beyond its failures; body of a sign-in | 32, 4",
+    "server/src/features/console/attempts.ts",
+    "MAX_IN_PROGRESS_OF_FAILING = 4",
     "server/src/features/console/attempts.test.ts",
   ],
   [

@@ -1,5 +1,6 @@
 import { OncewardError } from "../errors/errors.ts";
 import { refusedField } from "../errors/violations.ts";
+import { endedWithin } from "../run/client.ts";
 import { warn } from "../run/events.ts";
 import type { Delivery } from "./delivery.ts";
 import { type ConsumerOptions, redeliveryOf } from "./options.ts";
@@ -13,8 +14,8 @@ export interface DeadLetterOptions<Message, Elsewhere extends "skip" | "broker" 
    * Where a message goes whose operation failed permanently (a TerminalError, or an error on the last of `maxAttempts`), or
    * that can't be claimed (no key, the key of another request, a key that is too old). The broker forgets it afterwards.
    *
-   * - A function sends it to a dead-letter queue, for example. If it throws, a warning says so (ONCEWARD_DEAD_LETTER), and the
-   *   message is tried again after `redeliverAfterMs`. It may get a message twice, after a crash.
+   * - A function sends it to a dead-letter queue, for example. If it throws or takes longer than 60 s, a warning says so
+   *   (ONCEWARD_DEAD_LETTER), and the message is tried again after `redeliverAfterMs`. It may get a message twice, after a crash.
    * - `"broker"`, for brokers that have dead-letter queues of their own: the broker moves it there, by its own settings.
    * - `"skip"`: nowhere. The failure is in Onceward's record and in `onDelivery`.
    */
@@ -26,6 +27,12 @@ export interface DeadLetterOptions<Message, Elsewhere extends "skip" | "broker" 
    */
   readonly tooOld?: Destination<Message, Elsewhere> | undefined;
 }
+
+/**
+ * A message that is being dead-lettered counts among those that are in flight, and holds up its partition in Kafka. Twice the
+ * 30 s that clients of brokers give a request by default.
+ */
+const DEAD_LETTER_TIMEOUT_MS = 60_000;
 
 /** A function that sends a message elsewhere, or what the adapter does with it. */
 type Destination<Message, Elsewhere> = ((message: Message, error: Error) => unknown) | Elsewhere;
@@ -68,8 +75,11 @@ export function createConclude<Message>(
   async function giveUp(message: Message, error: Error): Promise<Verdict> {
     const destination = isTooOld(error) ? tooOld : deadLetter;
     if (destination === "broker") return { kind: "reject" };
+    if (destination === "skip") return { kind: "discard" };
+    const sendAway = async () => await destination(message, error);
     try {
-      if (destination !== "skip") await destination(message, error);
+      if (!(await endedWithin(sendAway(), DEAD_LETTER_TIMEOUT_MS)))
+        throw new Error(`it takes longer than ${DEAD_LETTER_TIMEOUT_MS / 1000} s`);
     } catch (cause) {
       warn(`The message can't be dead-lettered: ${cause}`, "ONCEWARD_DEAD_LETTER");
       return { kind: "retry", error: cause, delayMs: redeliverAfterMs };

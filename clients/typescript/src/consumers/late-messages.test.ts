@@ -94,6 +94,23 @@ test("a message whose key is too old goes to the dead letters, with the reason",
   expect(deadLetter).toHaveBeenCalledExactlyOnceWith("message", tooOld.error);
 });
 
+test("a message whose dead-lettering takes longer than 60 s is tried again", async () => {
+  const warnings = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => {
+    vi.useRealTimers();
+    warnings.mockRestore();
+  });
+  const conclude = createConclude({ namespace: "charges", deadLetter: () => new Promise(() => {}) }, [
+    "skip",
+  ]);
+  const concluded = conclude("message", tooOld);
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(await concluded).toMatchObject({ kind: "retry", error: { message: "it takes longer than 60 s" } });
+  expect(warnings).toHaveBeenCalledOnce();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 test("a message whose key is too old has a destination of its own, so that it holds up no other message", async () => {
   const tooOldTo = vi.fn();
   const failed: Delivery = { ...tooOld, error: new OncewardError("FINGERPRINT_MISMATCH", "another request") };

@@ -3,7 +3,7 @@
 import type { Violation } from "../errors/errors.ts";
 import { checkFunction, refusedField, throwIfAny } from "../errors/violations.ts";
 import type { Connection } from "../transport/transport-options.ts";
-import { type Api, createApi } from "../transport/unary-client.ts";
+import { type Api, type CloseApi, closable, createApi } from "../transport/unary-client.ts";
 import { MAX_TIMER_MS } from "../wire/limits.ts";
 import { Calls, closedError } from "./calls.ts";
 import type { Claim } from "./claim.ts";
@@ -59,7 +59,7 @@ export interface CloseOptions {
 
 /** A client of the service. Create one per process, with `createOnceward`. */
 export class Onceward implements AsyncDisposable {
-  /** The service's plain unary RPCs, with Connect's options and errors; CLOSED once the client has closed. */
+  /** The service's plain unary RPCs, with Connect's options and errors. Once the client has closed, also those in flight: CLOSED. */
   readonly api: Api;
   /** The same calls, gathered into batches automatically (not in `./web`), one attempt each. `run` uses them. */
   readonly calls: Calls;
@@ -71,8 +71,7 @@ export class Onceward implements AsyncDisposable {
   readonly #runs = new Set<Promise<unknown>>();
   /** No new run begins. */
   #closed = false;
-  /** No call is made. */
-  #disconnected = false;
+  readonly #closeApi: CloseApi;
 
   /** @internal */
   constructor(
@@ -86,8 +85,9 @@ export class Onceward implements AsyncDisposable {
     this.#defaults = { owner, waitMs, timeoutMs, classifyError, describeError, guard };
     this.#observerOptions = options;
     this.#scopes = scopes;
-    this.api = createApi(connection.transport, () => (this.#disconnected ? closedError() : undefined));
-    this.calls = new Calls(this.api, options.trace?.traceparent, connection.gathersCalls);
+    const api = createApi(connection.transport);
+    [this.api, this.#closeApi] = closable(api);
+    this.calls = new Calls(api, options.trace?.traceparent, connection.gathersCalls);
   }
 
   /**
@@ -178,7 +178,7 @@ export class Onceward implements AsyncDisposable {
       await endedWithin(Promise.allSettled(this.#runs), CLOSING_GRACE_MS);
     }
     this.calls.close();
-    this.#disconnected = true;
+    this.#closeApi(closedError());
     this.#connection.close();
   }
 
@@ -193,15 +193,17 @@ export class Onceward implements AsyncDisposable {
   }
 }
 
-/** Resolves once the work has ended, as true, or after `timeoutMs`, as false. */
+/** Resolves once the work has ended, as true, or after `timeoutMs`, as false. Rejects as the work does until then. */
 export async function endedWithin(work: Promise<unknown>, timeoutMs: number): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const timeUp = new Promise<false>((resolve) => {
     timer = setTimeout(() => resolve(false), timeoutMs);
   });
-  const ended = await Promise.race([work.then(() => true), timeUp]);
-  clearTimeout(timer);
-  return ended;
+  try {
+    return await Promise.race([work.then(() => true), timeUp]);
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** Checks a client's options. @throws InvalidRequestError. */

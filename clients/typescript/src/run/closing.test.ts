@@ -180,6 +180,14 @@ test("a closed client refuses new runs, and nothing is sent", async () => {
   expect(testing.records()).toEqual([]);
 });
 
+test("a raw call that has no answer when its client closes ends", async () => {
+  const testing = newTesting();
+  const onceward = newOnceward({ stream: testing.transport.stream, unary: () => new Promise(() => {}) });
+  const call = expect(onceward.api.lookup(operation)).rejects.toMatchObject({ reason: "CLOSED" });
+  await onceward.close();
+  await call;
+});
+
 test.each([-1, 0.5, Number.NaN, 2 ** 31])(
   "a timeout of %s for closing is refused by name",
   async (timeoutMs) => {

@@ -81,8 +81,15 @@ type RunEvent = OncewardEvent extends infer Event
     : never
   : never;
 
-/** Emits a warning of the process, of the type OncewardWarning; in a browser, a line on the console. */
-export function warn(message: string, code: string): void {
+/** Characters that control a terminal, or show text in another order, but line breaks and tabs. */
+const CONTROLS = /(?![\n\t])[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu;
+
+/**
+ * Emits a warning of the process, of the type OncewardWarning; in a browser, a line on the console. Keys and errors of others are
+ * in it, and Node writes it to the terminal: characters that control one are replaced by U+FFFD.
+ */
+export function warn(text: string, code: string): void {
+  const message = text.replace(CONTROLS, "\u{fffd}");
   if (globalThis.process?.emitWarning !== undefined) {
     process.emitWarning(message, { type: "OncewardWarning", code });
   } else {

@@ -8,21 +8,43 @@ import { IdempotencyService } from "../gen/onceward/v1/idempotency_pb.ts";
  */
 export type Api = Omit<Client<typeof IdempotencyService>, "batchStream">;
 
-/**
- * Returns the RPCs of a transport. Each rejects with the error of `refusal`, if that returns one. Connect's own client supports
- * streams as well, and is five times as large.
- */
-export function createApi(transport: Transport, refusal: () => Error | undefined = () => undefined): Api {
+/** Returns the RPCs of a transport. Connect's own client supports streams as well, and is five times as large. */
+export function createApi(transport: Transport): Api {
   const rpcs = IdempotencyService.methods
     .filter((method): method is DescMethodUnary & typeof method => method.methodKind === "unary")
-    .map((method) => [method.localName, unary(transport, method, refusal)]);
+    .map((method) => [method.localName, unary(transport, method)]);
   return Object.fromEntries(rpcs);
 }
 
-function unary(transport: Transport, method: DescMethodUnary, refusal: () => Error | undefined) {
+/** Closes RPCs: with this reason, those in flight reject at once, whenever the transport settles them, and so does any further one. */
+export type CloseApi = (reason: Error) => void;
+
+type AnyRpc = (input: never, options?: CallOptions) => Promise<unknown>;
+
+/** Returns the same RPCs, and the function that closes them. */
+export function closable(api: Api): readonly [api: Api, close: CloseApi] {
+  const inFlight = new Set<(reason: Error) => void>();
+  let closed: Error | undefined;
+  const rpcs = Object.entries<AnyRpc>(api).map(([name, rpc]) => [
+    name,
+    (...call: Parameters<AnyRpc>) =>
+      new Promise((resolve, reject) => {
+        if (closed !== undefined) throw closed;
+        inFlight.add(reject);
+        void rpc(...call)
+          .then(resolve, reject)
+          .finally(() => inFlight.delete(reject));
+      }),
+  ]);
+  const close: CloseApi = (reason) => {
+    closed = reason;
+    for (const end of inFlight) end(reason);
+  };
+  return [Object.fromEntries(rpcs), close];
+}
+
+function unary(transport: Transport, method: DescMethodUnary) {
   return async (input: MessageInitShape<typeof method.input>, options: CallOptions = {}) => {
-    const refused = refusal();
-    if (refused !== undefined) throw refused;
     const { signal, timeoutMs, headers, contextValues, onHeader, onTrailer } = options;
     const response = await transport.unary(method, signal, timeoutMs, headers, input, contextValues);
     onHeader?.(response.header);

@@ -1,6 +1,7 @@
 import { AssertionError } from "node:assert";
 import { once } from "node:events";
 import { CommandError, type Host } from "./host.ts";
+import { printable } from "./printable.ts";
 
 /**
  * Returns the text that a failed command prints: the error's message and its causes. A stack is included only
@@ -12,14 +13,6 @@ function describeFailure(error: unknown): string {
     lines.push(describe(link));
   }
   return lines.join("\n  because: ");
-}
-
-/**
- * Returns a text with each character that controls a terminal, but line breaks and tabs, replaced by U+FFFD: a caller, or the
- * database that answers with an error, may have written it.
- */
-function printable(text: string): string {
-  return text.replace(/(?![\n\t])[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, "\u{fffd}");
 }
 
 /** Errors of the language itself are defects of ours; their messages are not written for users. */

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Refusal } from "../../core/domain/refusal.ts";
-import { createAttempts } from "./attempts.ts";
+import { type Attempts, createAttempts } from "./attempts.ts";
 
 const fail = () => Promise.reject(new Refusal("CREDENTIAL_INVALID", "The credential is not valid."));
 const succeed = () => Promise.resolve("signed in");
@@ -20,20 +20,48 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("20 attempts of an address may fail; the next is refused without being made, and other addresses are not", async () => {
+/** Lets attempts fail until the next failure of their addresses is one too many. */
+async function exhaust(attempts: Attempts, failures: number, peerOf: (n: number) => string): Promise<void> {
+  for (let n = 0; n < failures; n++)
+    expect(await reasonOf(attempts.run(peerOf(n), fail))).toBe("CREDENTIAL_INVALID");
+}
+
+test("20 attempts of an address may fail; the next that fails is refused, and other addresses' are not", async () => {
   const attempts = createAttempts();
-  for (let each = 0; each < 20; each++)
-    expect(await reasonOf(attempts.run("10.0.0.1", fail))).toBe("CREDENTIAL_INVALID");
-  expect(await reasonOf(attempts.run("10.0.0.1", succeed))).toBe("QUOTA_RATE");
-  expect(await attempts.run("10.0.0.2", succeed)).toBe("signed in");
+  await exhaust(attempts, 20, () => "10.0.0.1");
+  expect(await reasonOf(attempts.run("10.0.0.1", fail))).toBe("QUOTA_RATE");
+  expect(await reasonOf(attempts.run("10.0.0.2", fail))).toBe("CREDENTIAL_INVALID");
+});
+
+test("a right credential signs in however many attempts behind its address have failed; the issuer is not asked", async () => {
+  const attempts = createAttempts();
+  await exhaust(attempts, 20, () => "10.0.0.1");
+  for (let n = 0; n < 30; n++) expect(await attempts.run("10.0.0.1", succeed)).toBe("signed in");
+  const ask = vi.fn(succeed);
+  expect(await reasonOf(attempts.runAtIssuer("10.0.0.1", ask))).toBe("QUOTA_RATE");
+  expect(ask).not.toHaveBeenCalled();
+  expect(await attempts.runAtIssuer("10.0.0.2", ask)).toBe("signed in");
 });
 
 test("200 attempts of all addresses may fail at once on a replica; attempts that succeed don't count", async () => {
   const attempts = createAttempts();
-  for (let each = 0; each < 300; each++) await attempts.run(addressOf(each), succeed);
-  for (let each = 0; each < 200; each++)
-    expect(await reasonOf(attempts.run(addressOf(each), fail))).toBe("CREDENTIAL_INVALID");
-  expect(await reasonOf(attempts.run("10.9.9.9", succeed))).toBe("QUOTA_RATE");
+  for (let n = 0; n < 300; n++) await attempts.run(addressOf(n), succeed);
+  await exhaust(attempts, 200, addressOf);
+  expect(await reasonOf(attempts.run("10.9.9.9", fail))).toBe("QUOTA_RATE");
+  expect(await reasonOf(attempts.runAtIssuer("10.9.9.9", succeed))).toBe("QUOTA_RATE");
+  expect(await attempts.run("10.9.9.9", succeed)).toBe("signed in");
+});
+
+test("an address whose attempts fail has 4 in progress at once, and leaves the other places to others", async () => {
+  const attempts = createAttempts();
+  await exhaust(attempts, 20, () => "10.0.0.1");
+  const held = Promise.withResolvers<void>();
+  const running = Array.from({ length: 4 }, () => attempts.run("10.0.0.1", () => held.promise));
+  expect(await reasonOf(attempts.run("10.0.0.1", succeed))).toBe("QUOTA_RATE");
+  expect(await attempts.run("10.0.0.2", succeed)).toBe("signed in");
+  held.resolve();
+  await Promise.all(running);
+  expect(await attempts.run("10.0.0.1", succeed)).toBe("signed in");
 });
 
 test("32 attempts are in progress at once; the next is refused until one has ended", async () => {

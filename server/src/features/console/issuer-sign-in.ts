@@ -126,7 +126,8 @@ export function createIssuerSignIn(options: {
       if (started === undefined) return redirectToError(response, "SIGN_IN_EXPIRED", HOME);
       const { returnPath: path } = started;
       try {
-        const session = await attempts.run(request.socket.remoteAddress, () => finish(request, started));
+        const { remoteAddress } = request.socket;
+        const session = await attempts.runAtIssuer(remoteAddress, () => finish(request, started));
         redirect(response, path, [site.setCookie("session", session), site.setCookie("sign-in", undefined)]);
       } catch (error) {
         redirectToError(response, failureOf(error), path);

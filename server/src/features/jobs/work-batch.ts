@@ -30,6 +30,8 @@ interface BatchOptions {
   readonly databaseClock: DatabaseClock;
 }
 
+/** Of a position behind all records: no namespace has this name. */
+const NO_NAMESPACE = "";
 const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, lastKey: undefined };
 
 /**
@@ -96,10 +98,11 @@ async function change(transaction: Runner, job: TakenJob, options: BatchOptions)
 async function advance(transaction: Runner, job: RecordJob, options: BatchOptions): Promise<JobProgress> {
   const { limit } = options;
   const { tenantId } = job;
-  const namespace = job.after?.namespace ?? job.namespace ?? (await nextNamespace(transaction, tenantId, ""));
-  if (namespace === undefined) {
-    return { ...NOTHING, after: undefined, finished: await finish(transaction, job, options) };
+  if (job.after?.namespace === NO_NAMESPACE) {
+    return { ...NOTHING, ...(await finish(transaction, job, options, job.after.key)) };
   }
+  const namespace = job.after?.namespace ?? job.namespace ?? (await nextNamespace(transaction, tenantId, ""));
+  if (namespace === undefined) return { ...NOTHING, ...(await finish(transaction, job, options)) };
 
   const page = { tenantId, namespace, afterKey: job.after?.key ?? "", limit };
   const { lastKey = page.afterKey, ...done } = await changePage(transaction, job, page, options);
@@ -108,24 +111,29 @@ async function advance(transaction: Runner, job: RecordJob, options: BatchOption
   const next =
     job.namespace === undefined ? await nextNamespace(transaction, tenantId, namespace) : undefined;
   if (next === undefined) {
-    return {
-      ...done,
-      after: { namespace, key: lastKey },
-      finished: await finish(transaction, job, { ...options, limit: limit - done.examined }),
-    };
+    return { ...done, ...(await finish(transaction, job, { ...options, limit: limit - done.examined })) };
   }
   return { ...done, after: { namespace: next, key: "" }, finished: false };
 }
 
-/** Does the rest of a job whose records were all examined. Returns whether the job is finished. */
+/**
+ * Does the rest of a job whose records were all examined.
+ *
+ * @param position as `removeTenantBatch`, of the deletion of a tenant.
+ */
 async function finish(
   transaction: Runner,
   { work, tenantId, namespace }: RecordJob,
   { limit, forgetKeys }: Pick<BatchOptions, "limit" | "forgetKeys">,
-): Promise<boolean> {
+  position = "",
+): Promise<Pick<JobProgress, "after" | "finished">> {
   // Records that ended before the job began have left tombstones.
   if (work.kind === "FORGET" && namespace !== undefined) await forgetKeys(transaction, tenantId, namespace);
-  return work.kind !== "DELETE" || removeTenantBatch(transaction, tenantId, limit);
+  const next =
+    work.kind === "DELETE" ? await removeTenantBatch(transaction, tenantId, limit, position) : undefined;
+  return next === undefined
+    ? { after: undefined, finished: true }
+    : { after: { namespace: NO_NAMESPACE, key: next }, finished: false };
 }
 
 async function changePage(

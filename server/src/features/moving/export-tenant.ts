@@ -39,9 +39,8 @@ export async function exportTenant(host: Host): Promise<void> {
     throughPgBouncer: config.ONCEWARD_PGBOUNCER,
   });
   try {
-    const move = await startMove(pool, name);
-    const { id } = move.tenant;
-    const moving = await untilRefused(pool, move, host);
+    const { id } = await startMove(pool, name);
+    const moving = await untilRefused(pool, id, host);
     let lines = 0;
     const write = async (line: MovedLine) => await host.write(`${JSON.stringify(line)}\n`);
     await write(await firstLine(pool, config, name, moving));
@@ -61,19 +60,12 @@ export async function exportTenant(host: Host): Promise<void> {
 
 const POLL_MS = 500;
 
-/** A tenant that is marked as moving. */
-interface Move {
-  readonly tenant: TenantResource;
-  /** Whether an export before this one marked it. */
-  readonly wasMoving: boolean;
-}
-
 /** Marks the tenant as moving, with an audit event, unless it is marked. @throws CommandError if there is no such tenant. */
-async function startMove(pool: Pool, name: string): Promise<Move> {
+async function startMove(pool: Pool, name: string): Promise<TenantResource> {
   return await pool.transaction(async (transaction) => {
     const was = await lockTenant(transaction, name);
     if (was === undefined || was.state === "DELETING") throw new CommandError(`There is no tenant ${name}.`);
-    if (was.state === "MOVING") return { tenant: was, wasMoving: true };
+    if (was.state === "MOVING") return was;
     const change = {
       tenant: was,
       actor: "onceward-server",
@@ -83,30 +75,26 @@ async function startMove(pool: Pool, name: string): Promise<Move> {
     const details = { denial: undefined, reason: "", requestId: randomUUID(), calls: 1 };
     const states = { before: { state: was.state }, after: { state: "MOVING" } };
     await insertAuditEvents(transaction, [{ ...change, ...details, ...states }]);
-    return { tenant: await updateTenant(transaction, { ...was, state: "MOVING" }), wasMoving: false };
+    return await updateTenant(transaction, { ...was, state: "MOVING" });
   });
 }
 
 /**
- * Waits until every replica refuses the tenant's calls. This process' own clock counts the wait, since a database clock that is
- * set ahead would end it while a replica still grants claims that the export lacks. Only the time before this export, of a tenant
- * that was moving already, is the database's.
+ * Waits until every replica refuses the tenant's calls. This process' own clock counts the wait, also of a tenant that was moving
+ * already: by a database clock that was set ahead meanwhile, replicas that still grant claims would have refused them for long.
  *
  * @throws CommandError if a record job of the tenant is unfinished: it would be lost; if the tenant is resumed.
  */
-async function untilRefused(pool: Pool, { tenant, wasMoving }: Move, host: Host): Promise<MovingTenant> {
+async function untilRefused(pool: Pool, tenantId: number, host: Host): Promise<MovingTenant> {
   const startedAtMs = performance.now();
-  host.report(
-    `Waiting for at most ${POLICY_SETTLES_MS / 1000} s until every replica refuses the tenant's calls.`,
-  );
-  let moving = await findMovingTenant(pool, tenant.id);
-  const waitMs = POLICY_SETTLES_MS - (wasMoving ? Math.max(moving.refusedForMs, 0) : 0);
+  host.report(`Waiting for ${POLICY_SETTLES_MS / 1000} s until every replica refuses the tenant's calls.`);
+  let moving = await findMovingTenant(pool, tenantId);
   for (;;) {
     if (moving.since === "") throw new CommandError(RESUMED);
-    const leftMs = waitMs - (performance.now() - startedAtMs);
+    const leftMs = POLICY_SETTLES_MS - (performance.now() - startedAtMs);
     if (leftMs <= 0) break;
     await pause(Math.min(leftMs, POLL_MS));
-    moving = await findMovingTenant(pool, tenant.id);
+    moving = await findMovingTenant(pool, tenantId);
   }
   if (moving.unfinishedJobs > 0) {
     throw new CommandError(

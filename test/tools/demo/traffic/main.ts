@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { printable } from "../../../../server/src/core/commands/printable.ts";
 import { findDevServer } from "./dev-server.ts";
 import { describePlanted } from "./report.ts";
 import { plantTraffic } from "./run.ts";
@@ -61,7 +62,7 @@ try {
   if (options.help) console.log(USAGE);
   else await plant(options);
 } catch (error) {
-  console.error(error instanceof Error ? error.message : error);
+  console.error(printable(`${error instanceof Error ? error.message : error}`));
   process.exitCode = interruption.signal.aborted ? 130 : 1;
 }
 
@@ -70,5 +71,5 @@ async function plant({ address, json, ...options }: ReturnType<typeof readOption
   const signal = AbortSignal.any([interruption.signal, limit.signal]);
   const planted = await plantTraffic(dev, options, (line) => console.error(line), signal);
   for (const line of json ? [JSON.stringify(planted, undefined, 2)] : describePlanted(planted))
-    console.log(line);
+    console.log(printable(line));
 }

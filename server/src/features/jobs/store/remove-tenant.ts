@@ -1,31 +1,52 @@
 import type { Runner, Statement } from "../../../core/store/pool.ts";
 
-/** Tables with any number of rows per tenant. `tenant_totals` has one, which is deleted with the tenant's row. */
-const OWNED_TABLES = [
-  "insight_tombstones",
-  "insight_samples",
-  "insight_hours",
-  "insight_late_hours",
-  "insight_sampled_keys",
-  "insight_key_samples",
-  "insight_key_days",
-  "usage_hours",
-  "key_histories",
-  "namespaces",
-  "console_sessions",
-  "api_keys",
-] as const;
+/** A column by which a table's rows are removed: its name, its type, and a value before all others. */
+type KeyColumn = readonly [name: string, type: string, before: string];
 
-const removals: readonly Statement[] = OWNED_TABLES.map((table) => ({
-  name: `remove_tenant_${table}`,
-  text: `
-with removed as (
-  delete from ${table} where ctid = any (array(
-    select o.ctid from ${table} o where o.tenant_id = $1::int limit $2::int))
-  returning 1
+const NAMESPACE = ["namespace", "text", ""] as const;
+const HOUR = ["hour", "timestamptz", "-infinity"] as const;
+const RETENTION = ["retention_s", "int", "-2147483648"] as const;
+
+/**
+ * Tables with any number of rows per tenant, and the columns after the tenant in an index. `tenant_totals` has one row, which is
+ * deleted with the tenant's.
+ */
+const OWNED_TABLES: readonly (readonly [table: string, ...key: KeyColumn[]])[] = [
+  ["insight_tombstones", NAMESPACE, ["hash", "bytea", "\\x"]],
+  ["insight_samples", NAMESPACE],
+  ["insight_hours", NAMESPACE, HOUR, RETENTION],
+  ["insight_late_hours", NAMESPACE, HOUR, RETENTION, ["shift", "int2", "-32768"]],
+  ["insight_sampled_keys", NAMESPACE, ["fingerprint_hash", "bytea", "\\x"], ["key_hash", "bytea", "\\x"]],
+  ["insight_key_samples", NAMESPACE],
+  ["insight_key_days", NAMESPACE, ["day", "timestamptz", "-infinity"]],
+  ["usage_hours", HOUR, NAMESPACE],
+  ["key_histories", ["slot", "int", "-2147483648"]],
+  ["namespaces", ["name", "text", ""]],
+  // At most 20 for each API key or token's subject, and its index has nothing behind the tenant.
+  ["console_sessions"],
+  ["api_keys", ["created_at", "timestamptz", "-infinity"], ["id", "text", ""]],
+];
+
+const removals: readonly Statement[] = OWNED_TABLES.map(([table, ...key]) => {
+  const names = key.map(([name]) => `o.${name}`).join(", ");
+  const texts = key.map(([name]) => `o.${name}::text`).join(", ");
+  const after = key.map(([, type], n) => `$${n + 3}::${type}`).join(", ");
+  const behind = key.length === 0 ? "" : `and (${names}) > (${after}) order by ${names}`;
+  return {
+    name: `remove_tenant_${table}`,
+    text: `
+with page as materialized (
+  select o.ctid as row_id, array[${texts}]::text[] as key
+    from ${table} o
+   where o.tenant_id = $1::int ${behind}
+   limit $2::int
+), removed as (
+  delete from ${table} where ctid = any (array(select row_id from page))
 )
-select count(*)::int as removed from removed`,
-}));
+select (select count(*) from page)::int as examined,
+       (select key from page offset greatest((select count(*) from page) - 1, 0)) as last_key`,
+  };
+});
 
 /** While the row is locked, no row that refers to the tenant can be added. */
 const lockDeletedTenant = {
@@ -38,24 +59,58 @@ const removeTenantRow = {
   text: `delete from tenants where id = $1::int and deleted_at is not null`,
 };
 
+/** Where a batch ended: the table, by its number, and the key of the last row that was removed from it. */
+interface Position {
+  readonly table: number;
+  readonly key: readonly string[];
+}
+
 /**
  * Removes at most `maxRows` rows of a deleted tenant whose records are removed, and the tenant itself once none are left. Audit
  * events are kept.
  *
- * @returns whether the tenant was removed.
+ * @param position what the batch before returned; empty: this is the first. Each batch begins behind the rows that those before
+ *   removed, since indexes keep them until the next vacuum.
+ * @returns undefined if the tenant was removed, with all rows that were added behind a position.
  */
 export async function removeTenantBatch(
   transaction: Runner,
   tenantId: number,
   maxRows: number,
-): Promise<boolean> {
+  position: string,
+): Promise<string | undefined> {
   await transaction.run(lockDeletedTenant, [tenantId]);
   let rowsLeft = maxRows;
-  for (const removal of removals) {
-    const [row] = await transaction.run<{ removed: number }>(removal, [tenantId, rowsLeft]);
-    rowsLeft -= row?.removed ?? 0;
-    if (rowsLeft === 0) return false;
+  const begin = parsePosition(position);
+  for (const [table, removal] of removals.entries()) {
+    if (table < begin.table) continue;
+    const key = table === begin.table ? begin.key : startOf(table);
+    const [row] = await transaction.run<{ examined: number; last_key: string[] | null }>(removal, [
+      tenantId,
+      rowsLeft,
+      ...key,
+    ]);
+    rowsLeft -= row?.examined ?? 0;
+    if (rowsLeft === 0) return formatPosition({ table, key: row?.last_key ?? key });
   }
   await transaction.run(removeTenantRow, [tenantId]);
-  return true;
+  return undefined;
+}
+
+/** Returns a key before all rows of a table. */
+function startOf(table: number): readonly string[] {
+  const [, ...key] = OWNED_TABLES[table] ?? [];
+  return key.map(([, , before]) => before);
+}
+
+/** By the table's name: its number may differ in another version of the server. */
+function formatPosition({ table, key }: Position): string {
+  return JSON.stringify([OWNED_TABLES[table]?.[0], ...key]);
+}
+
+function parsePosition(text: string): Position {
+  const [name, ...key]: readonly string[] = text === "" ? [] : JSON.parse(text);
+  const table = OWNED_TABLES.findIndex(([known]) => known === name);
+  const isKnown = table !== -1 && key.length === startOf(table).length;
+  return isKnown ? { table, key } : { table: 0, key: startOf(0) };
 }

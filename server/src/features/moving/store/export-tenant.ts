@@ -8,8 +8,6 @@ export interface MovingTenant {
   readonly row: string;
   /** When its calls began to be refused, as Postgres writes an instant; empty: they are not. */
   readonly since: string;
-  /** For how long its calls have been refused, in milliseconds. */
-  readonly refusedForMs: number;
   readonly unfinishedJobs: number;
   /** Above the fencing tokens of all its records, also of those that replicas gave out since their last heartbeats. */
   readonly tokenFloor: number;
@@ -22,7 +20,6 @@ const readMovingTenant = {
   text: `
 select (to_jsonb(t) - '${OWN_COLUMNS}'::text[])::text as row,
        coalesce(t.moving_since::text, '') as since,
-       coalesce(date_part('epoch', now() - t.moving_since) * 1000, 0) as refused_for_ms,
        (select count(*) from record_jobs j where j.tenant_id = t.id and j.finished_at is null)::int as unfinished_jobs,
        greatest(date_part('epoch', clock_timestamp()) * 1000000, (select token_floor from installation)) + 10000000 as token_floor
   from tenants t
@@ -34,7 +31,6 @@ export async function findMovingTenant(runner: Runner, tenantId: number): Promis
   const [row] = await runner.run<{
     row: string;
     since: string;
-    refused_for_ms: number;
     unfinished_jobs: number;
     token_floor: number;
   }>(readMovingTenant, [tenantId]);
@@ -42,7 +38,6 @@ export async function findMovingTenant(runner: Runner, tenantId: number): Promis
   return {
     row: row.row,
     since: row.since,
-    refusedForMs: row.refused_for_ms,
     unfinishedJobs: row.unfinished_jobs,
     tokenFloor: row.token_floor,
   };
