@@ -23,7 +23,7 @@ describeInBrowser("The background jobs", () => {
       allowed: { statuses: [404] },
     });
     const main = page.getByRole("main");
-    expect(await main.innerText()).toMatch(/No background changes yet\..*onceward retention jobs/s);
+    expect(await main.innerText()).toMatch(/No background changes yet\..*onceward jobs list/s);
 
     await grant(connectClient(server, tenant.apiKey));
     // A job waits until every replica has the new policy; time for a person to cancel it.
@@ -52,7 +52,7 @@ describeInBrowser("The background jobs", () => {
     await row.getByRole("link").click();
     await untilLoaded(page);
     expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe(`Job ${job?.id}`);
-    expect(await main.innerText()).toMatch(/cancelled.*onceward retention jobs \d+ --watch/s);
+    expect(await main.innerText()).toMatch(/cancelled.*onceward jobs show \d+ --watch/s);
     await expectAccessible(page);
     await page.setViewportSize({ width: 320, height: 800 });
     await expectNoSidewaysScroll(page);

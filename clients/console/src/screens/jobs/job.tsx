@@ -29,7 +29,7 @@ export default function JobScreen() {
       {ID.test(id) ? (
         <Content id={BigInt(id)} />
       ) : (
-        <Empty command="onceward retention jobs">There is no such job.</Empty>
+        <Empty command="onceward jobs list">There is no such job.</Empty>
       )}
     </Screen>
   );
@@ -43,7 +43,7 @@ function Content({ id }: { readonly id: bigint }) {
     { refetchInterval: ({ state }) => isRunning(state.data) && live },
   );
   if (reply.error !== null && readFailure(reply.error).code === Code.NotFound) {
-    return <Empty command="onceward retention jobs">There is no such job, or it is no longer stored.</Empty>;
+    return <Empty command="onceward jobs list">There is no such job, or it is no longer stored.</Empty>;
   }
   const job = reply.data?.job;
   if (job === undefined) return <Unanswered query={reply} rows={8} />;
@@ -53,7 +53,7 @@ function Content({ id }: { readonly id: bigint }) {
       <p>
         <CancelButton job={job} look="screen" />
       </p>
-      <CliHint command={`onceward retention jobs ${id} --watch`} />
+      <CliHint command={`onceward jobs show ${id} --watch`} />
     </>
   );
 }

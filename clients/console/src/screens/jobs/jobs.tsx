@@ -15,7 +15,7 @@ import { isUnfinished, titleOf } from "./job-words.ts";
 
 const PAGE_SIZE = 50;
 const REFRESH_MS = 5_000;
-const COMMAND = "onceward retention jobs";
+const COMMAND = "onceward jobs list";
 
 const COLUMNS: readonly Column<RecordJob>[] = [
   { heading: "What it does", cell: titleOf },
