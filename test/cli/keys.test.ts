@@ -115,8 +115,8 @@ test("usage is shown by hour, with how late duplicates came", async () => {
   await expect.poll(async () => (await show()).stdout).toMatch(/ charges +3 /);
   const { exit, stdout } = await show();
   expect(exit).toBe(0);
-  expect(stdout).toMatch(/ charges +3 +1 +0 +2 /);
+  expect(stdout).toMatch(/ charges +3 +1 +2 +0 +2 /);
   expect(stdout).toContain("How late duplicates came in charges");
   expect(stdout).toMatch(/A key retention of \w+ covers 100 % of them\./);
-  expect((await cli("usage", "show", "--by-hour")).stdout).toMatch(/ all +3 +1 +0 +2 .*\n$/);
+  expect((await cli("usage", "show", "--by-hour")).stdout).toMatch(/ all +3 +1 +2 +0 +2 .*\n$/);
 });

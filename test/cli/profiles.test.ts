@@ -43,6 +43,16 @@ test("each command uses the profile's key of the role that it needs", async () =
   expect(await cli("operator", "info")).toMatchObject({ exit: 0 });
 });
 
+test("a key for a profile that does not exist is refused with the similar one, unless an address makes a new one", async () => {
+  const { cli, set, address } = await withProfiles();
+  await set("ow_0000000000000000_secret", "--address", address);
+  expect(await cli("profile", "set", "tets", "--role", "caller", "--api-key-stdin")).toMatchObject({
+    exit: 2,
+    stderr: "onceward: There is no profile tets. Did you mean test? A new one needs --address.\n",
+  });
+  expect(await cli.json("profile", "list")).toMatchObject([{ name: "test" }]);
+});
+
 test("profile show names every key by its id, and shows no secret", async () => {
   const { cli, tenant, adminKey, operatorKey } = await withEveryKey();
   const { stdout } = await cli("profile", "show");
