@@ -96,6 +96,15 @@ test("a wrong credential and an unreachable service have different exit codes", 
   });
 });
 
+test("--web reports that neither a profile nor the service names a console", async () => {
+  const { cli } = await world().tenantWithCli();
+  expect(await cli("audit", "list", "--web")).toMatchObject({
+    exit: 2,
+    stdout: "",
+    stderr: expect.stringMatching(/^onceward: The console's address is unknown: the service names none\. /),
+  });
+});
+
 test("a process of the command line ends as the command does, and prints the same", async () => {
   const { cli, tenant } = await world().tenantWithCli();
   const shown = await cli.asProcess("tenant", "show");
