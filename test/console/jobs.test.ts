@@ -35,6 +35,8 @@ describeInBrowser("The background jobs", () => {
     const row = page.getByRole("row").filter({ hasText: "Apply a new retention" });
     // The list refreshes itself.
     await expect.poll(() => row.innerText()).toMatch(/all\s+waiting\s+not started/);
+    const link = page.getByRole("navigation").getByRole("link", { name: /^Jobs/ });
+    await expect.poll(() => link.innerText()).toBe("Jobs 1");
     await expectAccessible(page);
     await screenshot(page, "jobs-waiting");
     await row.getByRole("button", { name: `Cancel job ${job?.id}` }).click();
@@ -46,6 +48,7 @@ describeInBrowser("The background jobs", () => {
     await expect
       .poll(() => page.getByRole("status").allInnerTexts())
       .toContainEqual(expect.stringContaining(`Job ${job?.id} is cancelled`));
+    await expect.poll(() => link.innerText()).toBe("Jobs");
     expect((await admin.getRecordJob({ id: job?.id ?? 0n })).job?.state).toBe(RecordJob_State.CANCELLED);
     await expect.poll(() => row.getByRole("button").count()).toBe(0);
 
