@@ -6,7 +6,7 @@ import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { Fragment, type ReactNode } from "react";
 import { Link } from "wouter";
 import { formatCount, formatNoun, inSentence } from "../../format/quantity.ts";
-import type { StateTone } from "../../parts/state-mark.tsx";
+import type { Mark } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
 import { useAmbiguousCount, useUnfinishedJobs } from "../../parts/work-counts.ts";
 import { readFailure } from "../../session/failure.ts";
@@ -28,10 +28,8 @@ export interface Check {
   readonly finding: Finding | undefined;
 }
 
-interface Finding {
-  readonly tone: StateTone;
-  /** One or two words beside the shape. */
-  readonly word: string;
+/** The word is one or two beside the shape. */
+interface Finding extends Mark {
   readonly detail: ReactNode;
 }
 

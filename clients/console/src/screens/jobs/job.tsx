@@ -7,12 +7,13 @@ import { CliHint } from "../../parts/cli-hint.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
+import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
-import { CancelButton, JobProgress, JobState } from "./job-parts.tsx";
-import { isUnfinished, titleOf } from "./job-words.ts";
+import { CancelButton, JobProgress } from "./job-parts.tsx";
+import { isUnfinished, stateOf, titleOf } from "./job-words.ts";
 
 const REFRESH_MS = 2_000;
 /** An id of the contract is an int64; a longer text in the address names no job. */
@@ -65,7 +66,7 @@ function JobFacts({ job }: { readonly job: RecordJob }) {
       <Fact name="What it does">{titleOf(job)}</Fact>
       <Fact name="Namespace">{namespace === "" ? "all" : namespace}</Fact>
       <Fact name="State">
-        <JobState job={job} />
+        <StateMark {...stateOf(job)} />
       </Fact>
       <Fact name="Progress">
         <JobProgress job={job} />
