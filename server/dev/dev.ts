@@ -2,6 +2,7 @@ import { basename, join } from "node:path";
 import { requirePgBouncerSwitch, serveUntilStopped } from "../src/commands/serve.ts";
 import { parseApiKey } from "../src/core/auth/api-key.ts";
 import { storedSecret } from "../src/core/auth/pepper.ts";
+import { readArguments } from "../src/core/commands/arguments.ts";
 import type { Host } from "../src/core/commands/host.ts";
 import { requirePepper } from "../src/core/commands/pepper.ts";
 import { runMigrations } from "../src/core/commands/schema.ts";
@@ -20,12 +21,27 @@ import { type DevSecrets, ensureDevSecrets } from "./secrets.ts";
 const DATA_DIR = ".onceward";
 const DATABASE = "onceward";
 
+const USAGE = `npm start
+
+Runs the service with a demo tenant, an embedded PostgreSQL and, if one is installed, a Redis, until Ctrl-C. Prints the addresses, the API
+keys and an example call. Data and keys stay in ${DATA_DIR}/ of the working directory for the next start.
+
+DATABASE_URL and REDIS_URL name other servers to use. ONCEWARD_HTTP_PORT, ONCEWARD_GRPC_PORT and ONCEWARD_MANAGEMENT_PORT set
+other ports. Further environment variables: server/README.md.`;
+
 /**
  * `npm start`: runs a replica with everything that it needs: an embedded Postgres unless `DATABASE_URL` is
  * set, a Redis if one is installed, the schema, the console's page, a demo tenant with two keys and an operator's
  * key. Prints a banner with an example call. All files are under `.onceward/`.
+ *
+ * @throws CommandError for an argument other than `--help`.
  */
 export async function dev(host: Host): Promise<void> {
+  const { help } = readArguments(host.args, { help: { type: "boolean", short: "h" } });
+  if (help) {
+    host.print(USAGE);
+    return;
+  }
   // From here on, Ctrl-C lets a start in progress finish, so that it can be stopped in order.
   let stopping = false;
   void host.untilStopRequested().then(() => {

@@ -96,6 +96,15 @@ test("a wrong credential and an unreachable service have different exit codes", 
   });
 });
 
+test("--web reports that neither a profile nor the service names a console", async () => {
+  const { cli } = await world().tenantWithCli();
+  expect(await cli("audit", "list", "--web")).toMatchObject({
+    exit: 2,
+    stdout: "",
+    stderr: expect.stringMatching(/^onceward: The console's address is unknown: the service names none\. /),
+  });
+});
+
 test("a process of the command line ends as the command does, and prints the same", async () => {
   const { cli, tenant } = await world().tenantWithCli();
   const shown = await cli.asProcess("tenant", "show");
@@ -115,8 +124,8 @@ test("usage is shown by hour, with how late duplicates came", async () => {
   await expect.poll(async () => (await show()).stdout).toMatch(/ charges +3 /);
   const { exit, stdout } = await show();
   expect(exit).toBe(0);
-  expect(stdout).toMatch(/ charges +3 +1 +0 +2 /);
+  expect(stdout).toMatch(/ charges +3 +1 +2 +0 +2 /);
   expect(stdout).toContain("How late duplicates came in charges");
   expect(stdout).toMatch(/A key retention of \w+ covers 100 % of them\./);
-  expect((await cli("usage", "show", "--by-hour")).stdout).toMatch(/ all +3 +1 +0 +2 .*\n$/);
+  expect((await cli("usage", "show", "--by-hour")).stdout).toMatch(/ all +3 +1 +2 +0 +2 .*\n$/);
 });

@@ -9,7 +9,8 @@ import { useCliWorld } from "../helpers/processes/cli-world.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 import { createApiKey, partsOf } from "../helpers/servers/tenants.ts";
 
-const world = useCliWorld();
+const CONSOLE = "https://onceward.example";
+const world = useCliWorld({ ONCEWARD_CONSOLE_ORIGIN: CONSOLE });
 
 /** The command line with a folder of profiles, and a function that stores a key there. */
 async function withProfiles() {
@@ -41,6 +42,29 @@ test("each command uses the profile's key of the role that it needs", async () =
   expect(await cli.json("lookup", "charges", "order-1")).toMatchObject({ attempt: 1 });
   expect(await cli.json("tenant", "show")).toMatchObject({ name: tenant.name });
   expect(await cli("operator", "info")).toMatchObject({ exit: 0 });
+});
+
+test("a key for a profile that does not exist is refused with the similar one, unless an address makes a new one", async () => {
+  const { cli, set, address } = await withProfiles();
+  await set("ow_0000000000000000_secret", "--address", address);
+  expect(await cli("profile", "set", "tets", "--role", "caller", "--api-key-stdin")).toMatchObject({
+    exit: 2,
+    stderr: "onceward: There is no profile tets. Did you mean test? A new one needs --address.\n",
+  });
+  expect(await cli.json("profile", "list")).toMatchObject([{ name: "test" }]);
+});
+
+test("--web opens the console that the service names, unless another one is stored", async () => {
+  const { cli, operatorKey, adminKey } = await withEveryKey();
+  const { server } = world();
+  expect(await cli("audit", "list", "--web")).toMatchObject({
+    exit: 0,
+    stdout: `${CONSOLE}/console/audit\n`,
+  });
+  const ofOperator = await cliFor(server, operatorKey)("operator", "info", "--web");
+  expect(ofOperator.stdout).toBe(`${CONSOLE}/console/fleet\n`);
+  const other = { ONCEWARD_CONSOLE_ORIGIN: "http://127.0.0.1:8080", ONCEWARD_API_KEY: adminKey };
+  expect((await cliWith(other)("jobs", "list", "--web")).stdout).toBe("http://127.0.0.1:8080/console/jobs\n");
 });
 
 test("profile show names every key by its id, and shows no secret", async () => {

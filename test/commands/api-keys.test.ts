@@ -78,7 +78,7 @@ function targetOf(key: string): string {
 }
 
 test.each([
-  [["tenant-key"], /^--tenant must match /],
+  [["tenant-key"], /^--tenant must be 1-63 lower-case letters/],
   [["tenant-key", "--tenant", "acme", "--role", "operator"], /^--role must be caller or admin\n$/],
   // With control characters, which never reach the terminal: an error may repeat a text of anybody.
   [["tenant-key", "--tenant", "acme", "--rôle\u001b[31m", "admin"], /^Unknown option '--rôle\ufffd\[31m'/],

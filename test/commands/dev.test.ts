@@ -82,6 +82,37 @@ test("npm start ends in order at Ctrl-C, which the server receives twice", async
   await expectNothingLeft(workplace);
 });
 
+test("the service continues after its output was closed, as by head, reports this once, and ends in order", async () => {
+  const workplace = await createWorkplace();
+  // At this level each call writes to the output.
+  const dev = await startDev(workplace, { ONCEWARD_LOG_LEVEL: "debug" });
+  await dev.closeOutput();
+  expect(await dev.call()).toHaveProperty("claimed");
+  expect(await dev.call()).toHaveProperty("inProgress");
+  dev.signal("SIGINT");
+  expect(await dev.ended).toMatchObject({
+    exit: 0,
+    stderr: "Standard output was closed: the service continues without it. Ctrl-C stops it.\n",
+  });
+  await expectNothingLeft(workplace);
+});
+
+test("--help prints what npm start does, an unknown option is refused, and neither starts anything", async () => {
+  const workplace = await createWorkplace();
+  const helped = await startDevServer(workplace, {}, ["--help"]).ended;
+  expect(helped).toMatchObject({
+    exit: 0,
+    stdout: expect.stringMatching(/^npm start\n\n.*ONCEWARD_HTTP_PORT/s),
+  });
+  const refused = await startDevServer(workplace, {}, ["--port", "1"]).ended;
+  expect(refused).toMatchObject({
+    exit: 1,
+    stdout: "",
+    stderr: expect.stringMatching(/^Unknown option '--port'/),
+  });
+  expect(await readdir(workplace.dir)).toEqual(["tmp"]);
+});
+
 /** Checks that the start has come this far, by files in the workplace. */
 const MOMENTS: Readonly<Record<string, (workplace: Workplace) => Promise<boolean>>> = {
   "it has just begun": async () => true,

@@ -23,7 +23,7 @@ describeInBrowser("The background jobs", () => {
       allowed: { statuses: [404] },
     });
     const main = page.getByRole("main");
-    expect(await main.innerText()).toMatch(/No background changes yet\..*onceward retention jobs/s);
+    expect(await main.innerText()).toMatch(/No background changes yet\..*onceward jobs list/s);
 
     await grant(connectClient(server, tenant.apiKey));
     // A job waits until every replica has the new policy; time for a person to cancel it.
@@ -35,6 +35,8 @@ describeInBrowser("The background jobs", () => {
     const row = page.getByRole("row").filter({ hasText: "Apply a new retention" });
     // The list refreshes itself.
     await expect.poll(() => row.innerText()).toMatch(/all\s+waiting\s+not started/);
+    const link = page.getByRole("navigation").getByRole("link", { name: /^Jobs/ });
+    await expect.poll(() => link.innerText()).toBe("Jobs 1");
     await expectAccessible(page);
     await screenshot(page, "jobs-waiting");
     await row.getByRole("button", { name: `Cancel job ${job?.id}` }).click();
@@ -46,13 +48,14 @@ describeInBrowser("The background jobs", () => {
     await expect
       .poll(() => page.getByRole("status").allInnerTexts())
       .toContainEqual(expect.stringContaining(`Job ${job?.id} is cancelled`));
+    await expect.poll(() => link.innerText()).toBe("Jobs");
     expect((await admin.getRecordJob({ id: job?.id ?? 0n })).job?.state).toBe(RecordJob_State.CANCELLED);
     await expect.poll(() => row.getByRole("button").count()).toBe(0);
 
     await row.getByRole("link").click();
     await untilLoaded(page);
     expect(await page.getByRole("heading", { level: 1 }).innerText()).toBe(`Job ${job?.id}`);
-    expect(await main.innerText()).toMatch(/cancelled.*onceward retention jobs \d+ --watch/s);
+    expect(await main.innerText()).toMatch(/cancelled.*onceward jobs show \d+ --watch/s);
     await expectAccessible(page);
     await page.setViewportSize({ width: 320, height: 800 });
     await expectNoSidewaysScroll(page);

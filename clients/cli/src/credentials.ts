@@ -50,21 +50,13 @@ export async function resolveKeys(host: Host, options: GlobalOptions) {
 }
 
 /**
- * Returns the origin of the console, from the profile that `--profile` names, else from the environment, else from the current
- * profile. @throws UsageError if none has it, or it is no address of http or https.
+ * Returns the address of the console that is stored with the profile that `--profile` names, else in the environment, else with the
+ * current profile; undefined: none is.
  */
-export async function resolveConsole(host: Host, options: GlobalOptions): Promise<string> {
+export async function storedConsole(host: Host, options: GlobalOptions): Promise<string | undefined> {
   const profile = await findProfile(host, options);
   const env = options.profile === undefined ? host.env : {};
-  const origin = env.ONCEWARD_CONSOLE_ORIGIN || profile?.console;
-  if (!origin) {
-    throw new UsageError(
-      "The console's address is unknown: give it with onceward login --console URL, or ONCEWARD_CONSOLE_ORIGIN.",
-    );
-  }
-  const parsed = consoleOrigin(origin);
-  if (parsed === undefined) throw new UsageError(`The console's address must be ${CONSOLE_ADDRESS}.`);
-  return parsed;
+  return env.ONCEWARD_CONSOLE_ORIGIN || profile?.console;
 }
 
 /** What a console's address must be. */

@@ -30,7 +30,7 @@ States and other choices are written as the contract's, in any case: in_progress
 
 Environment:
   ONCEWARD_ADDRESS, ONCEWARD_API_KEY   instead of the profile in use
-  ONCEWARD_CONSOLE_ORIGIN              the console's address for --web, such as https://onceward.example
+  ONCEWARD_CONSOLE_ORIGIN              the console's address for --web; default: the one that the service names
 
 Exit codes:
   0  done

@@ -103,8 +103,7 @@ export function describeSnapshot(snapshot: Snapshot): string {
   const { claims, granted, replayed, inProgress, ambiguous, mismatches, fenced } = hour;
   const outcomes = [
     `${granted} granted`,
-    `${replayed} replayed`,
-    `${inProgress} in_progress`,
+    `${replayed + inProgress} duplicates (${replayed} replayed, ${inProgress} in progress)`,
     `${ambiguous} ambiguous`,
     `${mismatches} mismatches`,
     `${fenced} fenced`,

@@ -1,8 +1,16 @@
 import { Record_State } from "@onceward/client/proto";
 import { type Command, CommanderError } from "commander";
-import { type GlobalOptions, resolveConsole } from "./credentials.ts";
+import {
+  CONSOLE_ADDRESS,
+  consoleOrigin,
+  type GlobalOptions,
+  resolveCredentials,
+  storedConsole,
+} from "./credentials.ts";
+import { UsageError } from "./failure.ts";
 import type { Host } from "./host.ts";
 import { enumName } from "./output.ts";
+import { whoAmI } from "./who-am-i.ts";
 
 /** Returns an argument or an option of a command as text; undefined: it was not given. */
 type Given = (name: string) => string | undefined;
@@ -36,7 +44,7 @@ const SCREENS: Readonly<Record<string, (given: Given) => string>> = {
 
 /**
  * Gives each command that has a screen of the console the option `--web`: it prints the screen's address and, at a terminal, opens
- * it in a browser, instead of calling the service.
+ * it in a browser, instead of the command's own calls.
  */
 export function addWeb(program: Command, host: Host): void {
   for (const [path, screen] of Object.entries(SCREENS)) {
@@ -50,7 +58,7 @@ export function addWeb(program: Command, host: Host): void {
     found.option("--web", "open the console's screen of it instead, and print its address");
     found.hook("preAction", async (_, made) => {
       if (made.opts().web !== true) return;
-      const origin = await resolveConsole(host, made.optsWithGlobals<GlobalOptions>());
+      const origin = await findConsole(host, made.optsWithGlobals<GlobalOptions>());
       const { href } = new URL(`/console${screen(givenTo(made))}`, origin);
       host.write(`${href}\n`);
       if (host.isTerminal) host.openBrowser(href);
@@ -58,6 +66,24 @@ export function addWeb(program: Command, host: Host): void {
       throw new CommanderError(0, "onceward.web", "");
     });
   }
+}
+
+/**
+ * Returns the origin of the console: the stored one, else the one that the service names.
+ *
+ * @throws UsageError if there is none, or it is no address of http or https; ServiceFailure if the service does not answer.
+ */
+async function findConsole(host: Host, options: GlobalOptions): Promise<string> {
+  const stored = await storedConsole(host, options);
+  const address = stored || (await whoAmI(await resolveCredentials(host, options))).consoleOrigin;
+  if (!address) {
+    throw new UsageError(
+      "The console's address is unknown: the service names none. Give it with onceward login --console URL, or ONCEWARD_CONSOLE_ORIGIN.",
+    );
+  }
+  const origin = consoleOrigin(address);
+  if (origin === undefined) throw new UsageError(`The console's address must be ${CONSOLE_ADDRESS}.`);
+  return origin;
 }
 
 function givenTo(made: Command): Given {

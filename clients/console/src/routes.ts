@@ -26,22 +26,17 @@ export interface NavigationLink {
 /** What a person comes for. */
 type Group = "Watch" | "Look up" | "Tune" | "Access";
 
-type Load = () => Promise<{ default: ComponentType }>;
-
+/** @param entry the entry's group, label and letter. */
 function route(
   path: string,
   audience: Audience,
-  load: Load,
-  entry?: Omit<NavigationLink, "href">,
+  load: () => Promise<{ default: ComponentType }>,
+  entry?: readonly [group: Group, label: string, letter: string],
 ): ScreenRoute {
   const screen = lazy(load);
-  return entry === undefined
-    ? { path, audience, screen }
-    : { path, audience, screen, link: { href: path, ...entry } };
-}
-
-function entry(label: string, letter: string, group: Group) {
-  return { label, letter, group };
+  if (entry === undefined) return { path, audience, screen };
+  const [group, label, letter] = entry;
+  return { path, audience, screen, link: { href: path, group, label, letter } };
 }
 
 /** The path of what has no screen. The pattern "*" would not match a path with a line break. */
@@ -49,55 +44,32 @@ export const ANY_PATH = /^/;
 
 /** Every screen. The navigation shows the entries in this order. */
 export const ROUTES: readonly ScreenRoute[] = [
-  route("/", "tenant", () => import("./screens/home/home.tsx"), entry("Home", "h", "Watch")),
-  route(
-    "/tenants",
-    "operator",
-    () => import("./screens/tenants/tenants.tsx"),
-    entry("Tenants", "t", "Watch"),
-  ),
+  route("/", "tenant", () => import("./screens/home/home.tsx"), ["Watch", "Home", "h"]),
+  route("/tenants", "operator", () => import("./screens/tenants/tenants.tsx"), ["Watch", "Tenants", "t"]),
   route("/tenants/:name", "operator", () => import("./screens/tenant/tenant.tsx")),
-  route("/fleet", "operator", () => import("./screens/fleet/fleet.tsx"), entry("Fleet", "f", "Watch")),
-  route(
-    "/ambiguous",
-    "tenant",
-    () => import("./screens/ambiguous/ambiguous.tsx"),
-    entry("Ambiguous", "a", "Watch"),
-  ),
-  route("/jobs", "tenant", () => import("./screens/jobs/jobs.tsx"), entry("Jobs", "j", "Watch")),
+  route("/fleet", "operator", () => import("./screens/fleet/fleet.tsx"), ["Watch", "Fleet", "f"]),
+  route("/ambiguous", "tenant", () => import("./screens/ambiguous/ambiguous.tsx"), [
+    "Watch",
+    "Ambiguous",
+    "a",
+  ]),
+  route("/jobs", "tenant", () => import("./screens/jobs/jobs.tsx"), ["Watch", "Jobs", "j"]),
   route("/jobs/:id", "tenant", () => import("./screens/jobs/job.tsx")),
-  route(
-    "/records",
-    "tenant",
-    () => import("./screens/records/records.tsx"),
-    entry("Records", "e", "Look up"),
-  ),
+  route("/records", "tenant", () => import("./screens/records/records.tsx"), ["Look up", "Records", "e"]),
   route("/records/:namespace/:key", "tenant", () => import("./screens/record/record.tsx")),
-  route("/audit", "both", () => import("./screens/audit/audit.tsx"), entry("Audit", "u", "Look up")),
+  route("/audit", "both", () => import("./screens/audit/audit.tsx"), ["Look up", "Audit", "u"]),
   route("/retention/:namespace?", "tenant", () => import("./screens/retention/retention.tsx")),
-  route(
-    "/namespaces",
-    "tenant",
-    () => import("./screens/namespaces/namespaces.tsx"),
-    entry("Namespaces", "n", "Tune"),
-  ),
+  route("/namespaces", "tenant", () => import("./screens/namespaces/namespaces.tsx"), [
+    "Tune",
+    "Namespaces",
+    "n",
+  ]),
   route("/namespaces/:name", "tenant", () => import("./screens/namespace/namespace.tsx")),
-  route(
-    "/key-quality",
-    "tenant",
-    () => import("./screens/key-quality/key-quality.tsx"),
-    entry("Key quality", "q", "Tune"),
-  ),
-  route(
-    "/api-keys",
-    "tenant",
-    () => import("./screens/api-keys/api-keys.tsx"),
-    entry("API keys", "k", "Access"),
-  ),
-  route(
-    "/settings",
-    "tenant",
-    () => import("./screens/settings/settings.tsx"),
-    entry("Settings", "s", "Access"),
-  ),
+  route("/key-quality", "tenant", () => import("./screens/key-quality/key-quality.tsx"), [
+    "Tune",
+    "Key quality",
+    "q",
+  ]),
+  route("/api-keys", "tenant", () => import("./screens/api-keys/api-keys.tsx"), ["Access", "API keys", "k"]),
+  route("/settings", "tenant", () => import("./screens/settings/settings.tsx"), ["Access", "Settings", "s"]),
 ];

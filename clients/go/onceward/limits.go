@@ -23,4 +23,7 @@ const (
 	maxMessageBytes = 4 << 20
 )
 
+// namespaceRule is namespacePattern in words, as the service's errors have it.
+const namespaceRule = "must be 1-63 lower-case letters, digits, dots, underscores or hyphens, and begin with a letter or digit"
+
 var namespacePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)

@@ -86,7 +86,7 @@ func (o *Operation) ref() ClaimRef { return ClaimRef{Namespace: o.Namespace, Key
 func (o Operation) withDefaults(options *Options) (Operation, *Error) {
 	var violations []Violation
 	if !namespacePattern.MatchString(o.Namespace) {
-		violations = append(violations, Violation{"Namespace", "must match " + namespacePattern.String()})
+		violations = append(violations, Violation{"Namespace", namespaceRule})
 	}
 	if o.Lease != 0 && (o.Lease < minLease || o.Lease > maxLease) {
 		violations = append(violations, Violation{"Lease", fmt.Sprintf("must be %s to %s", minLease, maxLease)})

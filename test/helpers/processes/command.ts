@@ -38,6 +38,8 @@ export interface Command {
   readonly pid: number;
   /** Resolves with the match once standard output matches the pattern. */
   untilPrinted(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Closes the reader of standard output, as `| head -1` does. */
+  closeOutput(): Promise<void>;
   /** Sends a signal to the process group, as a terminal does. */
   signal(name: NodeJS.Signals): void;
   readonly ended: Promise<Ended>;
@@ -85,8 +87,12 @@ export async function runWithInput(
 }
 
 /** Starts the program that `npm start` runs, by `startCommand`. */
-export function startDevServer(workplace: Workplace, env: Readonly<Record<string, string>> = {}): Command {
-  return startProgram(process.execPath, [DEV_MAIN], workplace, env);
+export function startDevServer(
+  workplace: Workplace,
+  env: Readonly<Record<string, string>> = {},
+  args: readonly string[] = [],
+): Command {
+  return startProgram(process.execPath, [DEV_MAIN, ...args], workplace, env);
 }
 
 /** Starts `npm start` in a workplace, with the script of the repository's package.json. */
@@ -139,6 +145,10 @@ function startProgram(
   return {
     pid: child.pid ?? Number.NaN,
     ended,
+    async closeOutput() {
+      child.stdout.destroy();
+      await once(child.stdout, "close");
+    },
     signal: (name) => process.kill(-(child.pid ?? Number.NaN), name),
     async untilPrinted(pattern) {
       const giveUp = AbortSignal.timeout(PRINT_TIMEOUT_MS);

@@ -1,6 +1,7 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { AuditEvent_Outcome, AuditEventSchema, createTenantAdmin } from "@onceward/client/admin";
 import type { Command } from "commander";
+import { parseAction } from "../audit-actions.ts";
 import { choiceOption, choicesOf } from "../choices.ts";
 import { AUDIT_COLUMNS } from "../columns.ts";
 import type { Host } from "../host.ts";
@@ -23,7 +24,7 @@ export function withAuditFilter(made: Command): Command {
   return withLimit(made)
     .option("--after <time>", "only events after this time", parsePast)
     .option("--before <time>", "only events before this time", parsePast)
-    .option("--action <action>", "only events of this action, such as ResolveRecord")
+    .option("--action <action>", "only events of this action, such as ResolveRecord", parseAction)
     .option("--actor <id>", "only events of this API key's id, or of this token's subject")
     .option("--target <resource>", "only events of this resource, such as 'namespace charges'")
     .addOption(

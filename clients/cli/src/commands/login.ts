@@ -1,25 +1,16 @@
-import { randomUUID } from "node:crypto";
-import { ApiKey_Role, createIdentity, type WhoAmIResponse } from "@onceward/client/admin";
+import { ApiKey_Role } from "@onceward/client/admin";
 import { type Command, InvalidArgumentError } from "commander";
-import {
-  CONSOLE_ADDRESS,
-  type Credentials,
-  consoleOrigin,
-  type GlobalOptions,
-  readApiKey,
-} from "../credentials.ts";
+import { CONSOLE_ADDRESS, consoleOrigin, type GlobalOptions, readApiKey } from "../credentials.ts";
 import { UsageError } from "../failure.ts";
 import type { Host } from "../host.ts";
 import { type KeyRole, profilesFile, readProfiles, writeProfiles } from "../profiles.ts";
-import { asFailure } from "../session.ts";
+import { whoAmI } from "../who-am-i.ts";
 import { command } from "./group.ts";
 
 interface LoginOptions extends GlobalOptions {
   readonly console?: string;
 }
 
-/** A person waits, and a wrong address does not answer. */
-const TIMEOUT_MS = 5_000;
 const DEFAULT_PROFILE = "default";
 
 const ROLES: Readonly<Record<ApiKey_Role, KeyRole | undefined>> = {
@@ -37,7 +28,11 @@ export function loginCommand(host: Host): Command {
     "login --address https://onceward.staging.example:50051 --console https://onceward.staging.example",
     "login staging --address https://onceward.staging.example:50051 --api-key-stdin < admin.key",
   )
-    .option("--console <url>", "the console's address, which --web opens", parseConsole)
+    .option(
+      "--console <url>",
+      "the console's address, which --web opens; default: the one that the service names",
+      parseConsole,
+    )
     .action(async (name: string | undefined, _options: object, command: Command) => {
       const {
         address: given,
@@ -76,18 +71,6 @@ async function askApiKey(host: Host, address: string): Promise<string> {
   const apiKey = (await host.askSecret(`API key for ${address}: `)).trim();
   if (apiKey === "") throw new UsageError("No API key was typed.");
   return apiKey;
-}
-
-async function whoAmI(credentials: Credentials): Promise<WhoAmIResponse> {
-  const requestId = `cli-${randomUUID()}`;
-  const client = createIdentity(credentials);
-  try {
-    return await client.whoAmI({}, { timeoutMs: TIMEOUT_MS, headers: { "x-request-id": requestId } });
-  } catch (error) {
-    throw asFailure(error, requestId);
-  } finally {
-    client.close();
-  }
 }
 
 function parseConsole(text: string): string {

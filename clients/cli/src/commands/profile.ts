@@ -74,6 +74,8 @@ function setCommand(host: Host): Command {
       const { address: given, apiKeyStdin, role }: SetOptions = command.optsWithGlobals();
       const { current = name, byName } = await readProfiles(host);
       const before = role !== undefined && Object.hasOwn(byName, name) ? byName[name] : undefined;
+      if (role !== undefined && given === undefined && before === undefined)
+        throw new UsageError(`${noProfile(name, { byName })} A new one needs --address.`);
       const address = given ?? before?.address;
       if (address === undefined || !URL.canParse(address)) {
         throw new UsageError("Give --address and a URL such as http://localhost:50051.");

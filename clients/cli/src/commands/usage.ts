@@ -100,6 +100,7 @@ export function usageCommands(host: Host): Command {
             ["NAMESPACE", (usage) => usage.namespace || (byHour ? "all" : "-")],
             count("CLAIMS", "claims"),
             count("GRANTED", "granted"),
+            ["DUPLICATES", ({ replayed, inProgress }) => `${replayed + inProgress}`],
             count("REPLAYED", "replayed"),
             count("IN PROGRESS", "inProgress"),
             count("AMBIGUOUS", "ambiguous"),

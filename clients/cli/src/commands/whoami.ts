@@ -37,6 +37,7 @@ function describe({
   namespaces,
   allNamespaces = true,
   expiresAt,
+  consoleOrigin,
 }: WhoAmIResponse): string {
   return renderFacts([
     ["kind", enumName(WhoAmIResponse_Kind, kind)],
@@ -45,5 +46,6 @@ function describe({
     ["tenant", tenant || "-"],
     ["namespaces", namespaces.join(", ") || (allNamespaces ? "(all)" : "(none)")],
     ["expires", expiresAt === undefined ? "never" : formatMoment(expiresAt)],
+    ["console", consoleOrigin || "-"],
   ]);
 }

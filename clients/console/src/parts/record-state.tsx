@@ -9,17 +9,17 @@ export function RecordStateMark({ record }: { readonly record: Record }) {
   switch (record.state) {
     case Record_State.IN_PROGRESS:
       return leaseOf(record, now) === "held" ? (
-        <StateMark tone="busy">in progress</StateMark>
+        <StateMark tone="busy" word="in progress" />
       ) : (
-        <StateMark tone="quiet">lapsed</StateMark>
+        <StateMark tone="quiet" word="lapsed" />
       );
     case Record_State.COMPLETED:
-      return <StateMark tone="good">completed</StateMark>;
+      return <StateMark tone="good" word="completed" />;
     case Record_State.RELEASED:
-      return <StateMark tone="quiet">released</StateMark>;
+      return <StateMark tone="quiet" word="released" />;
     case Record_State.AMBIGUOUS:
-      return <StateMark tone="attention">ambiguous</StateMark>;
+      return <StateMark tone="attention" word="ambiguous" />;
     default:
-      return <StateMark tone="quiet">unknown</StateMark>;
+      return <StateMark tone="quiet" word="unknown" />;
   }
 }

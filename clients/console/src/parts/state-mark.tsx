@@ -12,8 +12,14 @@ const SHAPES: Readonly<Record<StateTone, string>> = {
   quiet: "M2 5h6",
 };
 
-/** Shows a state as a shape and a word. While the server does not answer, nothing is known to be good. */
-export function StateMark({ tone, children }: { readonly tone: StateTone; readonly children: string }) {
+/** A state as a shape and a word. */
+export interface Mark {
+  readonly tone: StateTone;
+  readonly word: string;
+}
+
+/** Shows a state. While the server does not answer, nothing is known to be good. */
+export function StateMark({ tone, word }: Mark) {
   const { connection } = useConnection();
   const shown = tone === "good" && connection !== "answering" ? "quiet" : tone;
   return (
@@ -21,7 +27,7 @@ export function StateMark({ tone, children }: { readonly tone: StateTone; readon
       <svg viewBox="0 0 10 10" aria-hidden="true">
         <path d={SHAPES[shown]} />
       </svg>
-      {children}
+      {word}
     </span>
   );
 }

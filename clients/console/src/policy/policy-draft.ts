@@ -1,15 +1,9 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { PolicySchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import type { RetentionEffect } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { createDrafts, type Draft, type SavedTexts } from "../form/draft.ts";
-import {
-  canonicalText,
-  FIELD_NAMES,
-  fieldProblem,
-  POLICY_FIELDS,
-  type PolicyField,
-  type PolicyInit,
-  type PolicyText,
-  parseField,
-} from "./policy-fields.ts";
+import { canonicalText, maskName } from "../form/field-kinds.ts";
+import { FIELD_NAMES, POLICY_FIELDS, type PolicyField, type PolicyText } from "./policy-fields.ts";
 
 /** A policy as the server keeps it. */
 export type SavedPolicy = SavedTexts<PolicyField>;
@@ -18,11 +12,13 @@ export type SavedPolicy = SavedTexts<PolicyField>;
 export type PolicyDraft = Draft<PolicyField>;
 
 /** The drafts of a policy. */
-export const POLICY_DRAFTS = createDrafts(FIELD_NAMES, canonicalText);
+export const POLICY_DRAFTS = createDrafts(FIELD_NAMES, (field, text) =>
+  canonicalText(POLICY_FIELDS[field].kind, text),
+);
 
 /** What a form asks the server to change, or why it can't be asked. */
 export interface PolicyRequest {
-  readonly policy: PolicyInit;
+  readonly policy: MessageInitShape<typeof PolicySchema>;
   /** Paths for `update_mask`. */
   readonly paths: string[];
   readonly problems: Readonly<Partial<Record<PolicyField, string>>>;
@@ -30,21 +26,27 @@ export interface PolicyRequest {
 
 /** Reads the changed fields: the others may hold values that this version of the console does not know. */
 export function readDraft(draft: PolicyDraft): PolicyRequest {
-  const policy: PolicyInit = {};
+  const policy: Partial<Record<PolicyField, unknown>> = {};
   const problems: Partial<Record<PolicyField, string>> = {};
   const fields = POLICY_DRAFTS.changed(draft);
   for (const field of fields) {
-    const parsed = parseField(field, draft.typed[field]);
-    if (parsed === undefined) problems[field] = fieldProblem(field);
-    else Object.assign(policy, parsed);
+    const text = draft.typed[field].trim();
+    if (text === "") continue;
+    const { kind } = POLICY_FIELDS[field];
+    policy[field] = kind.parse(text);
+    if (policy[field] === undefined) problems[field] = kind.example;
   }
-  return { policy, paths: fields.map((field) => `policy.${POLICY_FIELDS[field].path}`), problems };
+  return {
+    policy: policy as PolicyRequest["policy"],
+    paths: fields.map((field) => `policy.${maskName(field)}`),
+    problems,
+  };
 }
 
 /** Returns the field that a refused path such as "namespace.policy.key_retention" names; undefined: another one. */
 export function fieldOfPath(path: string): PolicyField | undefined {
   const last = path.slice(path.lastIndexOf(".") + 1);
-  return FIELD_NAMES.find((field) => POLICY_FIELDS[field].path === last);
+  return FIELD_NAMES.find((field) => maskName(field) === last);
 }
 
 /** What a change does, or did. */

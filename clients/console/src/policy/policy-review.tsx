@@ -1,18 +1,13 @@
 import type { RetentionEffect } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
+import { canonicalText } from "../form/field-kinds.ts";
 import { parseDuration } from "../format/duration.ts";
 import { formatNoun } from "../format/quantity.ts";
 import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
 import { DataTable } from "../parts/data-table.tsx";
 import { LateClaims } from "./late-claims.tsx";
 import { effectOnFields, POLICY_DRAFTS, type PolicyDraft, type PolicyOutcome } from "./policy-draft.ts";
-import {
-  canonicalText,
-  fieldWords,
-  POLICY_FIELDS,
-  type PolicyText,
-  RETENTION_FIELDS,
-} from "./policy-fields.ts";
+import { fieldWords, POLICY_FIELDS, type PolicyText, RETENTION_FIELDS } from "./policy-fields.ts";
 
 interface PolicyReviewProps {
   readonly subject: string;
@@ -50,7 +45,9 @@ export function PolicyReview(props: PolicyReviewProps) {
           {changed.map((field) => (
             <li key={field}>
               {POLICY_FIELDS[field].label}: {fieldWords(field, draft.saved.own[field])} becomes{" "}
-              <strong>{fieldWords(field, canonicalText(field, draft.typed[field]))}</strong>
+              <strong>
+                {fieldWords(field, canonicalText(POLICY_FIELDS[field].kind, draft.typed[field]))}
+              </strong>
             </li>
           ))}
         </ul>

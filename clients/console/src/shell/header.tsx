@@ -47,7 +47,6 @@ function LiveButton() {
   const { isLive, toggle } = useLive();
   const { connection } = useConnection();
   const state = connection === "answering" ? (isLive ? "live" : "paused") : connection;
-  const { word, tone } = LIVE_STATES[state];
   return (
     <button
       type="button"
@@ -55,7 +54,7 @@ function LiveButton() {
       title={isLive ? "Pause" : "Refresh by itself"}
       onClick={toggle}
     >
-      <StateMark tone={tone}>{word}</StateMark>
+      <StateMark {...LIVE_STATES[state]} />
     </button>
   );
 }

@@ -1,6 +1,6 @@
 import { Link, useLocation } from "wouter";
 import { formatCount } from "../format/quantity.ts";
-import { useAmbiguousCount } from "../parts/ambiguous-count.ts";
+import { useAmbiguousCount, useUnfinishedJobs } from "../parts/work-counts.ts";
 import { useSession } from "../session/session.ts";
 import styles from "../styles/shell.module.css";
 import { linksFor } from "./links.ts";
@@ -24,7 +24,8 @@ export function Navigation() {
                 <li key={href}>
                   <Link href={href} aria-current={isCurrent(href, location) ? "page" : undefined}>
                     {label}
-                    {href === "/ambiguous" && role === "TENANT_ADMIN" && <AmbiguousCount />}
+                    {href === "/ambiguous" && <AmbiguousCount />}
+                    {href === "/jobs" && <JobCount />}
                   </Link>
                 </li>
               ))}
@@ -35,14 +36,28 @@ export function Navigation() {
   );
 }
 
-/** How many records wait for a person; nothing if none does. */
+/** How many records wait for a person. */
 function AmbiguousCount() {
   const { namespaces } = useSession();
   const { data } = useAmbiguousCount(namespaces[0] ?? "");
-  if (data === undefined || data.ambiguous === 0n) return undefined;
-  return (
-    <span className={styles.count}>{` ${formatCount(data.ambiguous)}${data.isLowerBound ? "+" : ""}`}</span>
-  );
+  return <Count of={data?.ambiguous ?? 0n} isLowerBound={data?.isLowerBound === true} />;
+}
+
+/** How many jobs change records now. */
+function JobCount() {
+  return <Count of={useUnfinishedJobs().data?.length ?? 0} />;
+}
+
+/** A count of work; nothing if there is none. */
+function Count({
+  of,
+  isLowerBound = false,
+}: {
+  readonly of: number | bigint;
+  readonly isLowerBound?: boolean;
+}) {
+  if (Number(of) === 0) return undefined;
+  return <span className={styles.count}>{` ${formatCount(of)}${isLowerBound ? "+" : ""}`}</span>;
 }
 
 function isCurrent(href: string, location: string): boolean {

@@ -94,6 +94,9 @@ func itemError(err error) *oncewardv1.BatchItemError {
 	return made
 }
 
+// namespaceRule is namespacePattern in words, as the service's errors have it.
+const namespaceRule = "must be 1-63 lower-case letters, digits, dots, underscores or hyphens, and begin with a letter or digit"
+
 var namespacePattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 // violations are those of one request.
@@ -114,7 +117,7 @@ func (v *violations) text(field, value string, minBytes, maxBytes int) {
 
 func (v *violations) id(namespace, key string) {
 	if !namespacePattern.MatchString(namespace) {
-		v.add("namespace", "must match "+namespacePattern.String())
+		v.add("namespace", namespaceRule)
 	}
 	v.text("key", key, 1, 255)
 }

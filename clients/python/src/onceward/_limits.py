@@ -4,6 +4,10 @@ import re
 
 MAX_KEY_BYTES = 255
 NAMESPACE_PATTERN = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
+#: NAMESPACE_PATTERN in words, as the service's errors have it.
+NAMESPACE_RULE = (
+    "must be 1-63 lower-case letters, digits, dots, underscores or hyphens, and begin with a letter or digit"
+)
 FINGERPRINT_BYTES = 32
 MAX_OWNER_BYTES = 128
 MAX_RELEASE_REASON_BYTES = 1024

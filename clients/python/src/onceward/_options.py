@@ -9,7 +9,14 @@ from typing import Any, Generic, Literal, TypedDict, TypeVar
 
 from ._codec import Codec, JsonCodec
 from ._errors import ClaimRef, Violation
-from ._limits import MAX_KEY_BYTES, MAX_LEASE_MS, MAX_OWNER_BYTES, MIN_LEASE_MS, NAMESPACE_PATTERN
+from ._limits import (
+    MAX_KEY_BYTES,
+    MAX_LEASE_MS,
+    MAX_OWNER_BYTES,
+    MIN_LEASE_MS,
+    NAMESPACE_PATTERN,
+    NAMESPACE_RULE,
+)
 from ._texts import raise_if_any, text_violations
 
 T = TypeVar("T")
@@ -120,7 +127,7 @@ def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaul
     lease_ms = options.get("lease_ms")
     violations: list[Violation] = []
     if not isinstance(namespace, str) or not NAMESPACE_PATTERN.fullmatch(namespace):
-        violations.append(Violation("namespace", f"must match {NAMESPACE_PATTERN.pattern}"))
+        violations.append(Violation("namespace", NAMESPACE_RULE))
     if lease_ms is not None:
         violations += _whole_number("lease_ms", lease_ms, MIN_LEASE_MS, MAX_LEASE_MS)
     if owner is not None:

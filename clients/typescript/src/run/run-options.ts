@@ -9,6 +9,7 @@ import {
   MIN_LEASE_MS,
   MIN_TIME_MS,
   NAMESPACE_PATTERN,
+  NAMESPACE_RULE,
 } from "../wire/limits.ts";
 import type { Codec } from "./codec.ts";
 
@@ -161,7 +162,7 @@ export function checkNamespaceOptions(options: NamespaceRunOptions): void {
 /** Adds the violations of the options that the runs of a namespace may share. */
 function checkShared(violations: Violation[], options: NamespaceRunOptions): void {
   if (typeof options.namespace !== "string" || !NAMESPACE_PATTERN.test(options.namespace)) {
-    violations.push({ field: "namespace", description: `must match ${NAMESPACE_PATTERN.source}` });
+    violations.push({ field: "namespace", description: NAMESPACE_RULE });
   }
   checkDuration(violations, "leaseMs", options.leaseMs, MIN_LEASE_MS, MAX_LEASE_MS);
   checkDefaults(violations, options);

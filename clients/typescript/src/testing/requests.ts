@@ -17,6 +17,7 @@ import {
   MAX_WAIT_MS,
   MIN_LEASE_MS,
   NAMESPACE_PATTERN,
+  NAMESPACE_RULE,
 } from "../wire/limits.ts";
 import { parseKeyAge } from "./late-keys.ts";
 import { retentionOf, type TestingPolicy } from "./policy.ts";
@@ -110,7 +111,7 @@ export function parseLookup(request: RecordId): RecordId {
 
 function parseId({ namespace, key }: RecordId, violations: Violations): RecordId {
   if (!NAMESPACE_PATTERN.test(namespace)) {
-    violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
+    violations.add("namespace", NAMESPACE_RULE);
   }
   violations.text("key", key, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
   return { namespace, key };

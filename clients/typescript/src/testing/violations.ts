@@ -6,6 +6,8 @@ import { refusal } from "./refusal.ts";
 /** Unicode category Cc. */
 const CONTROL_CHARACTER = /\p{Cc}/u;
 const NANOS_PER_SECOND = 1_000_000_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 interface Length {
   readonly minBytes?: number;
@@ -67,5 +69,7 @@ export class Violations {
 }
 
 function describeMs(ms: number): string {
+  if (ms % DAY_MS === 0) return ms === DAY_MS ? "1 day" : `${ms / DAY_MS} days`;
+  if (ms % HOUR_MS === 0) return `${ms / HOUR_MS} h`;
   return ms % 1000 === 0 ? `${ms / 1000} s` : `${ms} ms`;
 }

@@ -3,6 +3,9 @@
 /** A key's length in bytes of UTF-8. */
 export const MAX_KEY_BYTES = 255;
 export const NAMESPACE_PATTERN = /^[a-z0-9][a-z0-9._-]{0,62}$/;
+/** {@link NAMESPACE_PATTERN} in words, as the service's errors have it. */
+export const NAMESPACE_RULE =
+  "must be 1-63 lower-case letters, digits, dots, underscores or hyphens, and begin with a letter or digit";
 /** The length of a SHA-256. */
 export const FINGERPRINT_BYTES = 32;
 export const MAX_OWNER_BYTES = 128;

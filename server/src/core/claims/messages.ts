@@ -34,6 +34,7 @@ import {
   MIN_LEASE_MS,
   MIN_RETENTION_S,
   NAMESPACE_PATTERN,
+  NAMESPACE_RULE,
 } from "../domain/limits.ts";
 import type { Policy, PolicyInForce } from "../domain/policy.ts";
 import {
@@ -168,7 +169,7 @@ export function parsing(
   const { namespace, key } = request;
   const violations = new Violations();
   const isNamespace = NAMESPACE_PATTERN.test(namespace);
-  if (!isNamespace) violations.add("namespace", `must match ${NAMESPACE_PATTERN.source}`);
+  if (!isNamespace) violations.add("namespace", NAMESPACE_RULE);
   else if (namespaces !== undefined && !namespaces.has(namespace)) {
     throw new Refusal("NAMESPACE_DENIED", "The API key is limited to other namespaces.", {
       metadata: { namespace },

@@ -4,6 +4,9 @@
 export const MAX_KEY_BYTES = 255;
 /** A namespace has 1-63 characters and begins with a letter or digit, so that it can be a DNS label and a metric label. */
 export const NAMESPACE_PATTERN = /^[a-z0-9][a-z0-9._-]{0,62}$/;
+/** {@link NAMESPACE_PATTERN} in words, for errors. */
+export const NAMESPACE_RULE =
+  "must be 1-63 lower-case letters, digits, dots, underscores or hyphens, and begin with a letter or digit";
 /** The length of SHA-256. */
 export const FINGERPRINT_BYTES = 32;
 /** Enough for a UUID, a ULID or a composite with a trace id. */
@@ -41,3 +44,13 @@ export const MAX_CACHED_BYTES = 16 * 1024;
  * round to the year 10000.
  */
 export const MAX_TIMESTAMP_MS = 253_402_300_799_999;
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Returns a duration as errors name a limit, in the largest unit that has a whole number of it: "400 days", "1 h", "90 s". */
+export function describeLimitMs(ms: number): string {
+  if (ms % DAY_MS === 0) return ms === DAY_MS ? "1 day" : `${ms / DAY_MS} days`;
+  if (ms % HOUR_MS === 0) return `${ms / HOUR_MS} h`;
+  return ms % 1000 === 0 ? `${ms / 1000} s` : `${ms} ms`;
+}

@@ -1,5 +1,5 @@
 import type { FieldTable, Overrides } from "./fields.ts";
-import { MIN_LEASE_MS, MIN_RETENTION_S } from "./limits.ts";
+import { describeLimitMs, MIN_LEASE_MS, MIN_RETENTION_S } from "./limits.ts";
 import { POLICY_FIELDS, type Policy, type PolicyOverrides } from "./policy.ts";
 import { providerLinkProblem } from "./provider-link.ts";
 import type { Violation } from "./refusal.ts";
@@ -83,21 +83,21 @@ export function policyViolations(
   const { keyRetentionS, maxLeaseMs } = policy;
   const { minKeyRetentionS, maxKeyRetentionS } = bounds;
   // A result may expire sooner than any key may.
-  const result = { min: MIN_RETENTION_S, max: keyRetentionS ?? maxKeyRetentionS, unit: "s" };
-  const lease = { min: MIN_LEASE_MS, max: bounds.maxLeaseMs, unit: "ms" };
+  const result = { min: MIN_RETENTION_S, max: keyRetentionS ?? maxKeyRetentionS, describe: describeLimitS };
+  const lease = { min: MIN_LEASE_MS, max: bounds.maxLeaseMs, describe: describeLimitMs };
   const ranges: Readonly<Record<RangedField, Range>> = {
-    keyRetentionS: { min: minKeyRetentionS, max: maxKeyRetentionS, unit: "s" },
+    keyRetentionS: { min: minKeyRetentionS, max: maxKeyRetentionS, describe: describeLimitS },
     resultRetentionS: result,
     failureRetentionS: result,
     defaultLeaseMs: { ...lease, max: maxLeaseMs ?? lease.max },
     maxLeaseMs: lease,
-    maxResultBytes: { min: 1, max: bounds.maxResultBytes, unit: "bytes" },
+    maxResultBytes: { min: 1, max: bounds.maxResultBytes, describe: (bytes) => `${bytes} bytes` },
   };
   const beyond = (Object.keys(ranges) as RangedField[]).flatMap((name) => {
     const value = policy[name];
-    const { min, max, unit } = ranges[name];
+    const { min, max, describe } = ranges[name];
     if (value === undefined || (value >= min && value <= max)) return [];
-    const description = `must be between ${min} ${unit} and ${max} ${unit}`;
+    const description = `must be between ${describe(min)} and ${describe(max)}`;
     return [{ field: prefix + POLICY_FIELDS[name].proto, description }];
   });
   const linkProblem = policy.providerLink && providerLinkProblem(policy.providerLink);
@@ -109,5 +109,9 @@ export function policyViolations(
 interface Range {
   readonly min: number;
   readonly max: number;
-  readonly unit: string;
+  readonly describe: (limit: number) => string;
+}
+
+function describeLimitS(limitS: number): string {
+  return describeLimitMs(limitS * 1000);
 }

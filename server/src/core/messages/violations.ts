@@ -1,5 +1,5 @@
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
-import { MAX_TIMESTAMP_MS, NAMESPACE_PATTERN } from "../domain/limits.ts";
+import { describeLimitMs, MAX_TIMESTAMP_MS, NAMESPACE_PATTERN, NAMESPACE_RULE } from "../domain/limits.ts";
 import { Refusal, type Violation } from "../domain/refusal.ts";
 
 /**
@@ -40,7 +40,7 @@ export class Violations {
 
   /** Checks the name of a tenant or of a namespace. */
   name(field: string, value: string): void {
-    if (!NAMESPACE_PATTERN.test(value)) this.add(field, `must match ${NAMESPACE_PATTERN.source}`);
+    if (!NAMESPACE_PATTERN.test(value)) this.add(field, NAMESPACE_RULE);
   }
 
   /** Checks text that may have several lines. */
@@ -79,7 +79,7 @@ export class Violations {
     const beyond = seconds < 0n || nanos < 0 || seconds > maxMs / 1000;
     const durationMs = beyond ? Number.NaN : Number(seconds) * 1000 + Math.ceil(nanos / 1_000_000);
     if (durationMs >= minMs && durationMs <= maxMs) return durationMs;
-    this.add(field, `must be between ${describeMs(minMs)} and ${describeMs(maxMs)}`);
+    this.add(field, `must be between ${describeLimitMs(minMs)} and ${describeLimitMs(maxMs)}`);
     return undefined;
   }
 
@@ -127,10 +127,6 @@ const MAX_TIMESTAMP_S = 253_402_300_799n;
 const PRINTABLE_ASCII = /^[ -~]*$/;
 /** Unicode category Cc. */
 const CONTROL_CHARACTER = /\p{Cc}/u;
-
-function describeMs(ms: number): string {
-  return ms % 1000 === 0 ? `${ms / 1000} s` : `${ms} ms`;
-}
 
 // Messages that are part of nearly every reply are object literals: `create` walks the schema of each, which takes longer than
 // everything else that is done for a reply from memory.

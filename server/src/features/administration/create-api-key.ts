@@ -6,6 +6,7 @@ import {
   MAX_API_KEY_LABEL_BYTES,
   MAX_API_KEY_NAMESPACES,
   NAMESPACE_PATTERN,
+  NAMESPACE_RULE,
 } from "../../core/domain/limits.ts";
 import type { ApiKeyResource, TenantResource } from "../../core/domain/tenant.ts";
 import { Violations } from "../../core/messages/violations.ts";
@@ -95,7 +96,7 @@ function parseApiKeyTerms(message: ApiKeyMessage | undefined, violations: Violat
     );
   }
   if (!namespaces.every((namespace) => NAMESPACE_PATTERN.test(namespace))) {
-    violations.add("api_key.namespaces", `must each match ${NAMESPACE_PATTERN.source}`);
+    violations.add("api_key.namespaces", `each ${NAMESPACE_RULE}`);
   }
   return {
     role: role === ApiKey_Role.TENANT_ADMIN ? "TENANT_ADMIN" : "CALLER",

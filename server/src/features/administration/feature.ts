@@ -42,7 +42,7 @@ export const administration: Feature = {
     const ofOperators = operatorOptions(core);
     return {
       routes: [
-        ...routesOf(IdentityService, undefined, createIdentityService()),
+        ...routesOf(IdentityService, undefined, createIdentityService(core.config)),
         ...tenantAdminRoutes(core.admission, {
           ...createReadPolicies(options),
           ...createUpdateTenant(options),

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Handlers } from "../../core/calls/call.ts";
+import type { Config } from "../../core/config/config.ts";
 import { timestamp } from "../../core/messages/violations.ts";
 import {
   type IdentityService,
@@ -11,13 +12,18 @@ import { ROLE_MESSAGES } from "./api-key-messages.ts";
 const KINDS = { API_KEY: Kind.API_KEY, TOKEN: Kind.TOKEN } as const;
 
 /** Returns IdentityService. `identity.proto` describes its RPC. */
-export function createIdentityService(): Handlers<typeof IdentityService> {
+export function createIdentityService({
+  ONCEWARD_CONSOLE,
+  ONCEWARD_CONSOLE_ORIGIN,
+}: Pick<Config, "ONCEWARD_CONSOLE" | "ONCEWARD_CONSOLE_ORIGIN">): Handlers<typeof IdentityService> {
+  const consoleOrigin = (ONCEWARD_CONSOLE && ONCEWARD_CONSOLE_ORIGIN) || "";
   return {
     whoAmI(_, { principal }) {
       const { role, actor, credential } = principal;
       return create(WhoAmIResponseSchema, {
         kind: credential === undefined ? Kind.ANONYMOUS : KINDS[credential.kind],
         actor,
+        consoleOrigin,
         role: ROLE_MESSAGES[role],
         allNamespaces: principal.role !== "OPERATOR" && principal.namespaces === undefined,
         ...(principal.role !== "OPERATOR" && {

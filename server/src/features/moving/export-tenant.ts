@@ -6,7 +6,7 @@ import { CommandError, type Host } from "../../core/commands/host.ts";
 import { requireSchema } from "../../core/commands/schema.ts";
 import { type Config, readConfig } from "../../core/config/config.ts";
 import { NO_KEYS, parseKeyring } from "../../core/config/keyring.ts";
-import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
+import { NAMESPACE_PATTERN, NAMESPACE_RULE } from "../../core/domain/limits.ts";
 import { POLICY_SETTLES_MS } from "../../core/domain/statement-times.ts";
 import type { TenantResource } from "../../core/domain/tenant.ts";
 import { openPool, type Pool } from "../../core/store/pool.ts";
@@ -29,8 +29,7 @@ import { type MovedLine, tenantLineOf } from "./store/moved-tenant.ts";
  */
 export async function exportTenant(host: Host): Promise<void> {
   const { tenant: name = "" } = readArguments(host.args, { tenant: { type: "string" } });
-  if (!NAMESPACE_PATTERN.test(name))
-    throw new CommandError(`--tenant must match ${NAMESPACE_PATTERN.source}`);
+  if (!NAMESPACE_PATTERN.test(name)) throw new CommandError(`--tenant ${NAMESPACE_RULE}`);
   const config = readConfig(host.env);
   await requireSchema(config);
   const pool = openPool({

@@ -1,6 +1,6 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { type ApiKey, ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import type { StateTone } from "../state-mark.tsx";
+import type { Mark } from "../state-mark.tsx";
 
 /** What a key can be. */
 export type KeyState = "active" | "expiring" | "expired" | "revoked";
@@ -19,9 +19,7 @@ export function keyState({ revokedAt, expiresAt }: ApiKey, now: Date): KeyState 
 }
 
 /** How a state is shown. */
-export const KEY_STATE_MARKS: Readonly<
-  Record<KeyState, { readonly tone: StateTone; readonly word: string }>
-> = {
+export const KEY_STATE_MARKS: Readonly<Record<KeyState, Mark>> = {
   active: { tone: "good", word: "Active" },
   expiring: { tone: "attention", word: "Expires soon" },
   expired: { tone: "quiet", word: "Expired" },

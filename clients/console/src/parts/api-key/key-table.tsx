@@ -48,7 +48,7 @@ export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }
               </>
             ),
           },
-          { heading: "State", cell: (key) => <KeyStateMark apiKey={key} now={now} /> },
+          { heading: "State", cell: (key) => <StateMark {...KEY_STATE_MARKS[keyState(key, now)]} /> },
           ...columns,
           { heading: "Last used", cell: ({ lastUsedAt }) => <LastUse at={lastUsedAt} /> },
           { heading: "Expires", cell: ({ expiresAt }) => (expiresAt ? <Time at={expiresAt} /> : "never") },
@@ -127,11 +127,6 @@ export function RevokeKeyDialog({ apiKey, revoke, close }: RevokeKeyDialogProps)
       {id === actor && <p>You are signed in with this key: your session ends with it.</p>}
     </ConfirmDialog>
   );
-}
-
-function KeyStateMark({ apiKey, now }: { readonly apiKey: ApiKey; readonly now: Date }) {
-  const { tone, word } = KEY_STATE_MARKS[keyState(apiKey, now)];
-  return <StateMark tone={tone}>{word}</StateMark>;
 }
 
 /** When a key was last used. It is known to the hour, so that hour is named and no moment in it. */

@@ -106,8 +106,8 @@ function Step({ title, isDone, isCurrent, children }: StepProps) {
 }
 
 function StepMark({ isDone, isCurrent }: Pick<StepProps, "isDone" | "isCurrent">) {
-  if (isDone) return <StateMark tone="good">Done</StateMark>;
-  return isCurrent ? <StateMark tone="busy">Now</StateMark> : <StateMark tone="quiet">Later</StateMark>;
+  if (isDone) return <StateMark tone="good" word="Done" />;
+  return isCurrent ? <StateMark tone="busy" word="Now" /> : <StateMark tone="quiet" word="Later" />;
 }
 
 interface CreateSuccessorProps {

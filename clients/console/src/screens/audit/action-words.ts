@@ -38,6 +38,7 @@ export function denialWords(denial: string): string {
   return denial.toLowerCase().replaceAll("_", " ");
 }
 
-function capitalized(word: string): string {
+/** Returns a word with a capital first letter. */
+export function capitalized(word: string): string {
   return word.charAt(0).toUpperCase() + word.slice(1);
 }

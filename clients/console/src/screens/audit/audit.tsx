@@ -5,8 +5,9 @@ import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { TimeField } from "../../parts/time-field.tsx";
-import { useSession } from "../../session/session.ts";
+import { type Role, useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
+import { capitalized } from "./action-words.ts";
 import { EventList } from "./event-list.tsx";
 import { ExportButtons } from "./export-buttons.tsx";
 import { commandOf, FILTERS, type Filters } from "./filters.ts";
@@ -24,36 +25,14 @@ export default function Audit() {
       lead="Changes that were made, and changes that were refused. An event is never altered, and is kept for 400 days unless the operator chose another time."
     >
       <FilterBar fold="narrow">
-        {role === "OPERATOR" && (
+        {fieldsOf(role).map(({ name, placeholder, maxLength }) => (
           <TextField
-            label="Tenant"
-            name="tenant"
-            placeholder="all"
-            defaultValue={filters.tenant}
-            maxLength={63}
+            key={name}
+            label={capitalized(name)}
+            defaultValue={filters[name]}
+            {...{ name, placeholder, maxLength }}
           />
-        )}
-        <TextField
-          label="Actor"
-          name="actor"
-          placeholder="id of a key, or subject"
-          defaultValue={filters.actor}
-          maxLength={255}
-        />
-        <TextField
-          label="Action"
-          name="action"
-          placeholder={role === "OPERATOR" ? "suspended tenant" : "changed namespace"}
-          defaultValue={filters.action}
-          maxLength={64}
-        />
-        <TextField
-          label="Target"
-          name="target"
-          placeholder={role === "OPERATOR" ? "tenant acme" : "namespace charges"}
-          defaultValue={filters.target}
-          maxLength={1024}
-        />
+        ))}
         <SelectField
           label="Outcome"
           name="outcome"
@@ -66,6 +45,17 @@ export default function Audit() {
       <Events filters={filters} />
     </Screen>
   );
+}
+
+/** The fields that are typed; the tenant is the operator's. */
+function fieldsOf(role: Role) {
+  const isOperator = role === "OPERATOR";
+  const shared = [
+    { name: "actor", placeholder: "id of a key, or subject", maxLength: 255 },
+    { name: "action", placeholder: isOperator ? "suspended tenant" : "changed namespace", maxLength: 64 },
+    { name: "target", placeholder: isOperator ? "tenant acme" : "namespace charges", maxLength: 1024 },
+  ] as const;
+  return isOperator ? [{ name: "tenant", placeholder: "all", maxLength: 63 } as const, ...shared] : shared;
 }
 
 function Events({ filters }: { readonly filters: Filters }) {

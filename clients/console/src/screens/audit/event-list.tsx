@@ -53,10 +53,10 @@ function Named({ text }: { readonly text: string }) {
 }
 
 function Outcome({ event: { outcome, denial, calls } }: { readonly event: AuditEvent }) {
-  if (outcome !== AuditEvent_Outcome.DENIED) return <StateMark tone="good">Done</StateMark>;
+  if (outcome !== AuditEvent_Outcome.DENIED) return <StateMark tone="good" word="Done" />;
   return (
     <>
-      <StateMark tone="bad">Denied</StateMark>
+      <StateMark tone="bad" word="Denied" />
       <div>{denialWords(denial)}</div>
       {calls > 1 && <div className={common.quiet}>{formatNoun(calls, "call", "calls")} together</div>}
     </>

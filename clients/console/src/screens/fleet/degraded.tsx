@@ -17,7 +17,7 @@ export function Degraded({ replicas, operationsPerSecond }: DegradedProps) {
   if (states.length === 0) {
     return (
       <p className={common.answer}>
-        <StateMark tone="good">Healthy</StateMark>
+        <StateMark tone="good" word="Healthy" />
         {`: ${formatNoun(new Set(replicas.map(({ id }) => id)).size, "replica", "replicas")}, ${formatEstimate(operationsPerSecond)} operations a second`}
       </p>
     );
@@ -26,7 +26,7 @@ export function Degraded({ replicas, operationsPerSecond }: DegradedProps) {
     <ul className={`${common.plain} ${styles.findings}`} aria-label="Degraded states">
       {states.map(({ state, title, meaning, runbook, replicaIds }) => (
         <li key={state} className={common.card} data-edge="warning">
-          <StateMark tone="attention">{title}</StateMark> <code>{state}</code>
+          <StateMark tone="attention" word={title} /> <code>{state}</code>
           <p>{meaning}</p>
           <p className={common.quiet}>
             On {replicaIds.join(", ")}. <Runbook section={runbook} />

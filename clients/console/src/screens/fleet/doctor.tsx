@@ -10,7 +10,7 @@ import { CliHint } from "../../parts/cli-hint.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { ErrorState } from "../../parts/list-states.tsx";
 import { Runbook } from "../../parts/runbook.tsx";
-import { StateMark, type StateTone } from "../../parts/state-mark.tsx";
+import { type Mark, StateMark } from "../../parts/state-mark.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
 
@@ -57,7 +57,7 @@ function Diagnosis({ diagnosis: { findings, passed, skipped } }: { readonly diag
   );
 }
 
-const SEVERITIES: Readonly<Record<Finding_Severity, { readonly tone: StateTone; readonly word: string }>> = {
+const SEVERITIES: Readonly<Record<Finding_Severity, Mark>> = {
   [Finding_Severity.UNSPECIFIED]: { tone: "quiet", word: "Unknown severity" },
   [Finding_Severity.INFO]: { tone: "quiet", word: "Info" },
   [Finding_Severity.WARNING]: { tone: "attention", word: "Warning" },
@@ -65,11 +65,11 @@ const SEVERITIES: Readonly<Record<Finding_Severity, { readonly tone: StateTone; 
 };
 
 function FindingText({ finding: { id, severity, summary, advice, runbook } }: { readonly finding: Finding }) {
-  const { tone, word } = SEVERITIES[severity] ?? SEVERITIES[Finding_Severity.UNSPECIFIED];
   return (
     <>
       <h3>
-        <StateMark tone={tone}>{word}</StateMark> <code>{id}</code>
+        <StateMark {...(SEVERITIES[severity] ?? SEVERITIES[Finding_Severity.UNSPECIFIED])} />{" "}
+        <code>{id}</code>
       </h3>
       <p>{summary}</p>
       <p>{advice}</p>

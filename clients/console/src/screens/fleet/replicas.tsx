@@ -79,10 +79,10 @@ function load(
 }
 
 function ReplicaState({ replica: { degraded } }: { readonly replica: Replica }) {
-  if (degraded.length === 0) return <StateMark tone="good">Healthy</StateMark>;
+  if (degraded.length === 0) return <StateMark tone="good" word="Healthy" />;
   return degraded.map((state) => (
     <div key={state}>
-      <StateMark tone="attention">{degradedWords(state).title}</StateMark>
+      <StateMark tone="attention" word={degradedWords(state).title} />
     </div>
   ));
 }

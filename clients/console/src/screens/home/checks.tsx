@@ -6,9 +6,9 @@ import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { Fragment, type ReactNode } from "react";
 import { Link } from "wouter";
 import { formatCount, formatNoun, inSentence } from "../../format/quantity.ts";
-import { useAmbiguousCount } from "../../parts/ambiguous-count.ts";
-import type { StateTone } from "../../parts/state-mark.tsx";
+import type { Mark } from "../../parts/state-mark.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
+import { useAmbiguousCount, useUnfinishedJobs } from "../../parts/work-counts.ts";
 import { readFailure } from "../../session/failure.ts";
 import { useLiveInterval } from "../../shell/live.tsx";
 import { denialWords } from "../audit/action-words.ts";
@@ -28,10 +28,8 @@ export interface Check {
   readonly finding: Finding | undefined;
 }
 
-interface Finding {
-  readonly tone: StateTone;
-  /** One or two words beside the shape. */
-  readonly word: string;
+/** The word is one or two beside the shape. */
+interface Finding extends Mark {
   readonly detail: ReactNode;
 }
 
@@ -132,15 +130,11 @@ export function useDenialCheck(): Check {
   });
 }
 
-/** Background changes of records that are not finished. A tenant has at most 20 of them. */
+/** Background changes of records that are not finished. */
 export function useJobCheck(): Check {
-  const listed = useQuery(
-    TenantAdminService.method.listRecordJobs,
-    { pageSize: 50 },
-    { refetchInterval: useLiveInterval(LIVE_MS) },
-  );
+  const listed = useUnfinishedJobs();
   return checkOf("Unfinished jobs", "/jobs", [listed], () => {
-    const unfinished = listed.data?.jobs.filter(({ finishedAt }) => finishedAt === undefined) ?? [];
+    const unfinished = listed.data ?? [];
     if (unfinished.length === 0) return NONE;
     const namespaces = unfinished.map(({ namespace }) => namespace || "all namespaces");
     const detail = `Changing records of ${[...new Set(namespaces)].join(", ")}.`;

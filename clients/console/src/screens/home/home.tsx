@@ -149,7 +149,7 @@ function CheckTable({ checks }: { readonly checks: readonly Check[] }) {
       {found.length > 0 && <FoundTable checks={found} />}
       {fine.length > 0 && (
         <p>
-          <StateMark tone="good">Nothing found:</StateMark>{" "}
+          <StateMark tone="good" word="Nothing found:" />{" "}
           {fine.map(({ name }) => inSentence(name)).join("; ")}.
         </p>
       )}
@@ -169,11 +169,7 @@ function FoundTable({ checks }: { readonly checks: readonly Check[] }) {
         {
           heading: "State",
           cell: ({ finding }) =>
-            finding === undefined ? (
-              <span aria-busy="true" />
-            ) : (
-              <StateMark tone={finding.tone}>{finding.word}</StateMark>
-            ),
+            finding === undefined ? <span aria-busy="true" /> : <StateMark {...finding} />,
         },
         { heading: "Detail", cell: ({ finding }) => finding?.detail },
       ]}

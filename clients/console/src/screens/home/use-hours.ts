@@ -1,15 +1,15 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { callUnaryMethod, useQuery, useTransport } from "@connectrpc/connect-query";
 import { GetUsageRequest_Grouping, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import type { UsageHour } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useQuery as usePlainQuery } from "@tanstack/react-query";
+import { readPages } from "../../parts/read-pages.ts";
 import { useNow } from "../../parts/time.tsx";
 import { useLiveInterval } from "../../shell/live.tsx";
 import { type Bar, barOf, firstOf, HOUR_MS, ofHour, ofMinute, type Range, sumByBar } from "./hours.ts";
 
 /** Of sums: an answer has fewer hours only where a tenant has so many namespaces that adding them takes longer than a second. */
 const SUMS = { grouping: GetUsageRequest_Grouping.HOUR, pageSize: 1_000 };
-const MAX_PAGES = 5;
+const MAX_HOURS = 5_000;
 /** Replicas store their counts every 5 s: a refused call is seen within 15. */
 const LIVE_MS = 8_000;
 /** A closed hour hardly changes. */
@@ -43,18 +43,14 @@ export function useRecentHours(namespace: string, range: Exclude<Range, "1h">): 
   const closed = usePlainQuery({
     queryKey: ["closed hours", namespace, range, current.getTime()],
     staleTime: CLOSED_FRESH_MS,
-    async queryFn({ signal }) {
-      const rows: UsageHour[] = [];
-      let pageToken = "";
-      for (let page = 0; page < MAX_PAGES; page += 1) {
-        const times = { after: timestampFromDate(first), before: timestampFromDate(current) };
-        const request = { namespace, ...times, ...SUMS, pageToken };
-        const answer = await callUnaryMethod(transport, getUsage, request, { signal });
-        rows.push(...answer.hours);
-        pageToken = answer.nextPageToken;
-        if (pageToken === "") break;
-      }
-      return { rows, isCut: pageToken !== "" };
+    queryFn({ signal }) {
+      const times = { after: timestampFromDate(first), before: timestampFromDate(current) };
+      const request = { namespace, ...times, ...SUMS };
+      return readPages(
+        (pageToken) => callUnaryMethod(transport, getUsage, { ...request, pageToken }, { signal }),
+        ({ hours }) => hours,
+        { max: MAX_HOURS },
+      );
     },
   });
   const open = useQuery(

@@ -5,15 +5,8 @@ import { useState } from "react";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
-import { StateMark } from "../../parts/state-mark.tsx";
 import styles from "../../styles/screens.module.css";
-import { isUnfinished, progressOf, shareOf, stateOf, titleOf } from "./job-words.ts";
-
-/** Shows a job's state. */
-export function JobState({ job }: { readonly job: RecordJob }) {
-  const { tone, word } = stateOf(job);
-  return <StateMark tone={tone}>{word}</StateMark>;
-}
+import { isUnfinished, progressOf, shareOf, titleOf } from "./job-words.ts";
 
 /** Shows a job's progress in words, and as a bar where the whole is known. */
 export function JobProgress({ job }: { readonly job: RecordJob }) {

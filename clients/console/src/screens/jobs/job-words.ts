@@ -1,6 +1,6 @@
 import { type RecordJob, RecordJob_Kind, RecordJob_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { formatCount, formatNoun } from "../../format/quantity.ts";
-import type { StateTone } from "../../parts/state-mark.tsx";
+import type { Mark } from "../../parts/state-mark.tsx";
 
 /** Returns what a job does, such as "Resolve ambiguous records". */
 export function titleOf({ kind }: Pick<RecordJob, "kind">): string {
@@ -17,10 +17,7 @@ export function titleOf({ kind }: Pick<RecordJob, "kind">): string {
 }
 
 /** Returns a job's state, for StateMark. */
-export function stateOf({ state }: Pick<RecordJob, "state">): {
-  readonly tone: StateTone;
-  readonly word: string;
-} {
+export function stateOf({ state }: Pick<RecordJob, "state">): Mark {
   switch (state) {
     case RecordJob_State.WAITING:
       return { tone: "quiet", word: "waiting" };

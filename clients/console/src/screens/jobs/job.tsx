@@ -7,12 +7,13 @@ import { CliHint } from "../../parts/cli-hint.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
+import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
-import { CancelButton, JobProgress, JobState } from "./job-parts.tsx";
-import { isUnfinished, titleOf } from "./job-words.ts";
+import { CancelButton, JobProgress } from "./job-parts.tsx";
+import { isUnfinished, stateOf, titleOf } from "./job-words.ts";
 
 const REFRESH_MS = 2_000;
 /** An id of the contract is an int64; a longer text in the address names no job. */
@@ -29,7 +30,7 @@ export default function JobScreen() {
       {ID.test(id) ? (
         <Content id={BigInt(id)} />
       ) : (
-        <Empty command="onceward retention jobs">There is no such job.</Empty>
+        <Empty command="onceward jobs list">There is no such job.</Empty>
       )}
     </Screen>
   );
@@ -43,7 +44,7 @@ function Content({ id }: { readonly id: bigint }) {
     { refetchInterval: ({ state }) => isRunning(state.data) && live },
   );
   if (reply.error !== null && readFailure(reply.error).code === Code.NotFound) {
-    return <Empty command="onceward retention jobs">There is no such job, or it is no longer stored.</Empty>;
+    return <Empty command="onceward jobs list">There is no such job, or it is no longer stored.</Empty>;
   }
   const job = reply.data?.job;
   if (job === undefined) return <Unanswered query={reply} rows={8} />;
@@ -53,7 +54,7 @@ function Content({ id }: { readonly id: bigint }) {
       <p>
         <CancelButton job={job} look="screen" />
       </p>
-      <CliHint command={`onceward retention jobs ${id} --watch`} />
+      <CliHint command={`onceward jobs show ${id} --watch`} />
     </>
   );
 }
@@ -65,7 +66,7 @@ function JobFacts({ job }: { readonly job: RecordJob }) {
       <Fact name="What it does">{titleOf(job)}</Fact>
       <Fact name="Namespace">{namespace === "" ? "all" : namespace}</Fact>
       <Fact name="State">
-        <JobState job={job} />
+        <StateMark {...stateOf(job)} />
       </Fact>
       <Fact name="Progress">
         <JobProgress job={job} />

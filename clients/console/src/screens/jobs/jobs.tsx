@@ -7,21 +7,22 @@ import { type Column, DataTable } from "../../parts/data-table.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { Pager } from "../../parts/pager.tsx";
 import { usePageToken } from "../../parts/pages.ts";
+import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
-import { CancelButton, JobProgress, JobState } from "./job-parts.tsx";
-import { isUnfinished, titleOf } from "./job-words.ts";
+import { CancelButton, JobProgress } from "./job-parts.tsx";
+import { isUnfinished, stateOf, titleOf } from "./job-words.ts";
 
 const PAGE_SIZE = 50;
 const REFRESH_MS = 5_000;
-const COMMAND = "onceward retention jobs";
+const COMMAND = "onceward jobs list";
 
 const COLUMNS: readonly Column<RecordJob>[] = [
   { heading: "What it does", cell: titleOf },
   { heading: "Job", kind: "number", cell: ({ id }) => String(id) },
   { heading: "Namespace", cell: ({ namespace }) => (namespace === "" ? "all" : namespace) },
-  { heading: "State", cell: (job) => <JobState job={job} /> },
+  { heading: "State", cell: (job) => <StateMark {...stateOf(job)} /> },
   { heading: "Progress", cell: (job) => <JobProgress job={job} /> },
   { heading: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
   { heading: "Finished", cell: ({ finishedAt }) => <Time at={finishedAt} /> },

@@ -8,6 +8,7 @@ import {
   type UndecidedKeyDefect,
 } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { Link } from "wouter";
+import { formatHex } from "../../format/payload.ts";
 import { formatCount, formatNoun, formatShare, inSentence } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import { recordHref } from "../../parts/record-path.ts";
@@ -51,7 +52,7 @@ function Suspicion({ namespace, suspicion: { defect, evidence, examples, advice 
   return (
     <article>
       <h3>
-        {defectTitle(defect)} <StateMark tone="attention">Suspected</StateMark>
+        {defectTitle(defect)} <StateMark tone="attention" word="Suspected" />
       </h3>
       <p>
         {advice}
@@ -151,7 +152,7 @@ interface SameFingerprintProps {
 }
 
 function SameFingerprint({ namespace, fingerprint }: SameFingerprintProps) {
-  const hex = [...fingerprint].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  const hex = formatHex(fingerprint);
   return (
     <Link href={`/records?${new URLSearchParams({ namespace, fingerprint: hex })}`}>
       Keys with <code>{hex.slice(0, 8)}…</code>

@@ -45,7 +45,7 @@ function NamespaceOf({ name }: { readonly name: string }) {
           <div className={common.links}>
             {namespace === undefined ? (
               <span>
-                <StateMark tone="attention">Not declared</StateMark>: it follows the tenant's policy.
+                <StateMark tone="attention" word="Not declared" />: it follows the tenant's policy.
               </span>
             ) : (
               <span>

@@ -88,7 +88,7 @@ function Evidence({
         aria-label="Is the retention long enough?"
       >
         <p>
-          <StateMark tone={tone}>{`${word}: ${formatDuration(advice.retentionMs)}`}</StateMark>
+          <StateMark tone={tone} word={`${word}: ${formatDuration(advice.retentionMs)}`} />
         </p>
         <p>
           {changed !== undefined && `It was ${formatDuration(changed.beforeMs)}. `}

@@ -161,10 +161,9 @@ function lateOf({ advice }: AdvisedNamespace): number {
 }
 
 function VerdictCell({ row: { advice, error } }: { readonly row: AdvisedNamespace }) {
-  if (error !== undefined) return <StateMark tone="quiet">Not answered</StateMark>;
+  if (error !== undefined) return <StateMark tone="quiet" word="Not answered" />;
   if (advice === undefined) return <span aria-busy="true" />;
-  const { tone, word } = nameVerdict(judge(advice));
-  return <StateMark tone={tone}>{word}</StateMark>;
+  return <StateMark {...nameVerdict(judge(advice))} />;
 }
 
 /** Opens a namespace by its exact name: the API lists, and does not search. */

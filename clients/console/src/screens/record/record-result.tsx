@@ -23,9 +23,9 @@ export function RecordResult({ record: { state, result, resultExpired } }: { rea
         <>
           <p>
             {result.kind === Result_Kind.FAILURE ? (
-              <StateMark tone="bad">permanent failure</StateMark>
+              <StateMark tone="bad" word="permanent failure" />
             ) : (
-              <StateMark tone="good">success</StateMark>
+              <StateMark tone="good" word="success" />
             )}
           </p>
           <div className={common.stack}>

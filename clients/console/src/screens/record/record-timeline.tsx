@@ -45,7 +45,7 @@ export function Events({ events }: { readonly events: readonly TimelineEvent[] }
             <Time at={event.at} form="both" />
           </div>
           <div className={styles.what}>
-            <StateMark tone={event.tone}>{event.what}</StateMark>
+            <StateMark tone={event.tone} word={event.what} />
             <Details event={event} />
           </div>
         </li>

@@ -74,11 +74,9 @@ const DECLINED: Readonly<globalThis.Record<number, { readonly tone: StateTone; r
   [DeclinedCall_Outcome.SUPERSEDED]: { tone: "bad", what: "Refused: a late worker had lost the key" },
 };
 
+/** Events of the same instant stay in their order: an attempt's end comes before the next claim. */
 function sorted(events: readonly TimelineEvent[]): readonly TimelineEvent[] {
-  return events
-    .map((event, index) => ({ event, index }))
-    .sort(byTime)
-    .map(({ event }) => event);
+  return events.toSorted((a, b) => timestampMs(a.at) - timestampMs(b.at));
 }
 
 /** Returns how many attempts were made before those that are kept. */
@@ -171,14 +169,4 @@ function eventOf(id: string, parts: EventParts): TimelineEvent {
 
 function dueOf(id: string, parts: EventParts): TimelineEvent {
   return eventOf(id, { ...parts, isDue: true });
-}
-
-interface Placed {
-  readonly event: TimelineEvent;
-  readonly index: number;
-}
-
-/** Events of the same instant stay in their order: an attempt's end comes before the next claim. */
-function byTime(a: Placed, b: Placed): number {
-  return timestampMs(a.event.at) - timestampMs(b.event.at) || a.index - b.index;
 }

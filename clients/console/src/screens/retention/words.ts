@@ -1,11 +1,11 @@
 import { formatDuration } from "../../format/duration.ts";
 import { formatEstimate, formatNoun, formatShare } from "../../format/quantity.ts";
-import type { StateTone } from "../../parts/state-mark.tsx";
+import type { Mark } from "../../parts/state-mark.tsx";
 import type { Evidence } from "./candidates.ts";
 import { lateOf, type Verdict } from "./verdict.ts";
 
 /** Returns the verdict in two words, and how to take it. */
-export function nameVerdict(verdict: Verdict): { readonly tone: StateTone; readonly word: string } {
+export function nameVerdict(verdict: Verdict): Mark {
   switch (verdict.kind) {
     case "too short":
       return { tone: "attention", word: "Too short" };

@@ -11,6 +11,7 @@ import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
 import styles from "../../styles/screens.module.css";
 import {
+  FLAG,
   LIMIT_DRAFTS,
   LIMIT_FIELDS,
   type LimitField,
@@ -92,7 +93,7 @@ interface LimitInputProps {
 
 function LimitInput({ field: { label, help, kind }, text, problem, type }: LimitInputProps) {
   const shared = { label, help, problem, value: text };
-  return kind === "flag" ? (
+  return kind === FLAG ? (
     <SelectField
       {...shared}
       options={{ "": "Enforce", true: "Count only" }}

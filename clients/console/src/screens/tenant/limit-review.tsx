@@ -61,15 +61,12 @@ export function LimitReview({ tenant, usage, texts, changed, after, act, close }
             { heading: "New limit", kind: "number", cell: ({ limit }) => limit },
             {
               heading: "Effect",
-              cell: ({ fullness, consequence }) => {
-                const { tone, word } = FULLNESS_MARKS[fullness];
-                return (
-                  <>
-                    <StateMark tone={tone}>{word}</StateMark>
-                    <div>{consequence}</div>
-                  </>
-                );
-              },
+              cell: ({ fullness, consequence }) => (
+                <>
+                  <StateMark {...FULLNESS_MARKS[fullness]} />
+                  <div>{consequence}</div>
+                </>
+              ),
             },
           ]}
           rows={effects}

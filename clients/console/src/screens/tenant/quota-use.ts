@@ -1,7 +1,7 @@
 import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { Quotas } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { formatCount, formatEstimate, formatShare, formatSize } from "../../format/quantity.ts";
-import type { StateTone } from "../../parts/state-mark.tsx";
+import type { Mark } from "../../parts/state-mark.tsx";
 import { REFUSALS } from "../home/refusals.ts";
 
 /** The quotas whose use is known, in the order of the screens. */
@@ -80,14 +80,13 @@ export function shareWords(used: number, limit: number): string {
 }
 
 /** How a fullness is shown. */
-export const FULLNESS_MARKS: Readonly<Record<Fullness, { readonly tone: StateTone; readonly word: string }>> =
-  {
-    "not counted": { tone: "quiet", word: "Not counted" },
-    "not limited": { tone: "quiet", word: "Not limited" },
-    within: { tone: "good", word: "Within" },
-    near: { tone: "attention", word: "Nearly used up" },
-    beyond: { tone: "bad", word: "Used up" },
-  };
+export const FULLNESS_MARKS: Readonly<Record<Fullness, Mark>> = {
+  "not counted": { tone: "quiet", word: "Not counted" },
+  "not limited": { tone: "quiet", word: "Not limited" },
+  within: { tone: "good", word: "Within" },
+  near: { tone: "attention", word: "Nearly used up" },
+  beyond: { tone: "bad", word: "Used up" },
+};
 
 /** Returns an amount of a quota with its unit. */
 export function amountWords(quota: MeasuredQuota, amount: number): string {

@@ -1,5 +1,6 @@
-import { useMutation } from "@connectrpc/connect-query";
-import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { type Client, createClient } from "@connectrpc/connect";
+import { useTransport } from "@connectrpc/connect-query";
+import { OperatorService, type ResumeTenantRequest } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { type Tenant, Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
@@ -30,29 +31,36 @@ export function StateChanges({ tenant }: { readonly tenant: Tenant }) {
   );
 }
 
-interface ChangeWords {
+/** What a request has; those that do not need all of it send a part. */
+type ChangeRequest = Pick<ResumeTenantRequest, "name" | "reason" | "notImported"> & { readonly etag: string };
+
+interface ChangeKind {
   readonly action: string;
   readonly effect: string;
   readonly done: string;
+  readonly send: (client: Client<typeof OperatorService>, request: ChangeRequest) => Promise<unknown>;
 }
 
-const WORDS: Readonly<Record<Change, ChangeWords>> = {
+const CHANGES: Readonly<Record<Change, ChangeKind>> = {
   suspend: {
     action: "Suspend",
     effect:
       "Within 10 s every call of the tenant is refused (TENANT_SUSPENDED), until it is resumed. Its records stay.",
     done: "Suspended",
+    send: (client, { name, reason }) => client.suspendTenant({ name, reason }),
   },
   resume: {
     action: "Resume",
     effect: "Within 10 s the tenant's calls are answered again.",
     done: "Resumed",
+    send: (client, { name, reason, notImported }) => client.resumeTenant({ name, reason, notImported }),
   },
   delete: {
     action: "Delete",
     effect:
       "The tenant's calls are refused permanently, and its records are removed in the background. This can't be undone: every key is forgotten, so a duplicate does its effect a second time.",
     done: "Deleted",
+    send: (client, { name, reason, etag }) => client.deleteTenant({ name, reason, etag }),
   },
 };
 
@@ -63,11 +71,11 @@ interface StateDialogProps {
 }
 
 function StateDialog({ tenant: { name, etag, state }, change, close }: StateDialogProps) {
-  const send = useChange(change);
+  const client = createClient(OperatorService, useTransport());
   const notImported = state === Tenant_State.MOVING;
   const refresh = useRefresh();
   const notify = useNotice();
-  const { action, effect, done } = WORDS[change];
+  const { action, effect, done, send } = CHANGES[change];
   return (
     <ConfirmDialog
       title={`${action} the tenant ${name}?`}
@@ -77,7 +85,7 @@ function StateDialog({ tenant: { name, etag, state }, change, close }: StateDial
       look={change === "resume" ? "plain" : "danger"}
       close={close}
       act={async (reason) => {
-        await send({ name, etag, reason, notImported });
+        await send(client, { name, etag, reason, notImported });
         notify(`${done} the tenant ${name}.`);
         const { getTenant, listTenantUsage, listAuditEvents } = OperatorService.method;
         await refresh(getTenant, listTenantUsage, listAuditEvents);
@@ -92,33 +100,4 @@ function StateDialog({ tenant: { name, etag, state }, change, close }: StateDial
       )}
     </ConfirmDialog>
   );
-}
-
-interface ChangeRequest {
-  readonly name: string;
-  readonly etag: string;
-  readonly reason: string;
-  /** Confirms that no other installation has imported the tenant. */
-  readonly notImported: boolean;
-}
-
-function useChange(change: Change) {
-  const suspend = useMutation(OperatorService.method.suspendTenant);
-  const resume = useMutation(OperatorService.method.resumeTenant);
-  const remove = useMutation(OperatorService.method.deleteTenant);
-  return async ({ etag, notImported, ...request }: ChangeRequest): Promise<void> => {
-    switch (change) {
-      case "suspend":
-        await suspend.mutateAsync(request);
-        break;
-      case "resume":
-        await resume.mutateAsync({ ...request, notImported });
-        break;
-      case "delete":
-        await remove.mutateAsync({ ...request, etag });
-        break;
-      default:
-        change satisfies never;
-    }
-  };
 }

@@ -1,7 +1,7 @@
 import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { formatCount, formatEstimate } from "../../format/quantity.ts";
-import { StateMark, type StateTone } from "../../parts/state-mark.tsx";
+import { type Mark, StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import styles from "../../styles/charts.module.css";
 import common from "../../styles/common.module.css";
@@ -29,7 +29,7 @@ export function QuotaBar({ quota, use }: { readonly quota: MeasuredQuota; readon
       </svg>
       {(fullness === "near" || fullness === "beyond") && (
         <div>
-          <StateMark tone={FULLNESS_MARKS[fullness].tone}>{FULLNESS_MARKS[fullness].word}</StateMark>
+          <StateMark {...FULLNESS_MARKS[fullness]} />
         </div>
       )}
     </div>
@@ -58,7 +58,7 @@ export function Refused({ usage }: UsageProps) {
   const recent = recentRefused + recentWouldBeRefused;
   return (
     <>
-      {words.length > 0 && <StateMark tone="bad">{`${words.join(", ")} in the last minute`}</StateMark>}
+      {words.length > 0 && <StateMark tone="bad" word={`${words.join(", ")} in the last minute`} />}
       {words.length > 0 && <br />}
       {recent === 0n ? (
         "–"
@@ -81,7 +81,7 @@ export function Since({ usage: { recentSince } }: UsageProps) {
   );
 }
 
-const MARKS: Readonly<Record<Tenant_State, { readonly tone: StateTone; readonly word: string }>> = {
+const MARKS: Readonly<Record<Tenant_State, Mark>> = {
   [Tenant_State.UNSPECIFIED]: { tone: "quiet", word: "Unknown" },
   [Tenant_State.ACTIVE]: { tone: "good", word: "Active" },
   [Tenant_State.SUSPENDED]: { tone: "attention", word: "Suspended" },
@@ -91,6 +91,5 @@ const MARKS: Readonly<Record<Tenant_State, { readonly tone: StateTone; readonly 
 
 /** A tenant's state by shape and word. */
 export function TenantStateMark({ state }: { readonly state: Tenant_State }) {
-  const { tone, word } = MARKS[state] ?? MARKS[Tenant_State.UNSPECIFIED];
-  return <StateMark tone={tone}>{word}</StateMark>;
+  return <StateMark {...(MARKS[state] ?? MARKS[Tenant_State.UNSPECIFIED])} />;
 }

@@ -18,6 +18,7 @@ from .._limits import (
     MAX_OWNER_BYTES,
     MAX_RELEASE_REASON_BYTES,
     NAMESPACE_PATTERN,
+    NAMESPACE_RULE,
 )
 from ..v1.idempotency_pb2 import BatchItemError
 
@@ -124,7 +125,7 @@ class Violations:
 
     def claim_name(self, namespace: str, key: str) -> None:
         if not re.fullmatch(NAMESPACE_PATTERN, namespace):
-            self.add("namespace", f"must match {NAMESPACE_PATTERN.pattern}")
+            self.add("namespace", NAMESPACE_RULE)
         self.text("key", key, 1, MAX_KEY_BYTES)
 
     def held(self, namespace: str, key: str, token: int) -> None:

@@ -5,7 +5,7 @@ import { CommandError, type Host } from "../../../core/commands/host.ts";
 import { requirePepper } from "../../../core/commands/pepper.ts";
 import { requireSchema } from "../../../core/commands/schema.ts";
 import { readConfig } from "../../../core/config/config.ts";
-import { NAMESPACE_PATTERN } from "../../../core/domain/limits.ts";
+import { NAMESPACE_PATTERN, NAMESPACE_RULE } from "../../../core/domain/limits.ts";
 import { NO_QUOTAS } from "../../../core/domain/quotas.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
 import { openPool, type Runner } from "../../../core/store/pool.ts";
@@ -28,8 +28,7 @@ export async function tenantKey(host: Host): Promise<void> {
     tenant: { type: "string" },
     role: { type: "string", default: "caller" },
   });
-  if (!NAMESPACE_PATTERN.test(tenant))
-    throw new CommandError(`--tenant must match ${NAMESPACE_PATTERN.source}`);
+  if (!NAMESPACE_PATTERN.test(tenant)) throw new CommandError(`--tenant ${NAMESPACE_RULE}`);
   if (role !== "caller" && role !== "admin") throw new CommandError("--role must be caller or admin");
   const action = "CreateTenantApiKey";
   await printNewKey(host, { action, role: role === "admin" ? "TENANT_ADMIN" : "CALLER", tenant });

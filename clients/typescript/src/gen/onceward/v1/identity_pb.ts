@@ -14,7 +14,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file onceward/v1/identity.proto.
  */
 export const file_onceward_v1_identity: GenFile = /*@__PURE__*/
-  fileDesc("ChpvbmNld2FyZC92MS9pZGVudGl0eS5wcm90bxILb25jZXdhcmQudjEiDwoNV2hvQW1JUmVxdWVzdCLPAgoOV2hvQW1JUmVzcG9uc2USLgoEa2luZBgBIAEoDjIgLm9uY2V3YXJkLnYxLldob0FtSVJlc3BvbnNlLktpbmQSDQoFYWN0b3IYAiABKAkSJgoEcm9sZRgDIAEoDjIYLm9uY2V3YXJkLnYxLkFwaUtleS5Sb2xlEg4KBnRlbmFudBgEIAEoCRISCgpuYW1lc3BhY2VzGAUgAygJEi4KCmV4cGlyZXNfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhsKDmFsbF9uYW1lc3BhY2VzGAcgASgISACIAQEiUgoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEAoMS0lORF9BUElfS0VZEAESDgoKS0lORF9UT0tFThACEhIKDktJTkRfQU5PTllNT1VTEANCEQoPX2FsbF9uYW1lc3BhY2VzMlkKD0lkZW50aXR5U2VydmljZRJGCgZXaG9BbUkSGi5vbmNld2FyZC52MS5XaG9BbUlSZXF1ZXN0Ghsub25jZXdhcmQudjEuV2hvQW1JUmVzcG9uc2UiA5ACAUJICg9jb20ub25jZXdhcmQudjFCDUlkZW50aXR5UHJvdG9QAVoWb25jZXdhcmQvdjE7b25jZXdhcmR2MaoCC09uY2V3YXJkLlYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_onceward_v1_tenant]);
+  fileDesc("ChpvbmNld2FyZC92MS9pZGVudGl0eS5wcm90bxILb25jZXdhcmQudjEiDwoNV2hvQW1JUmVxdWVzdCLnAgoOV2hvQW1JUmVzcG9uc2USLgoEa2luZBgBIAEoDjIgLm9uY2V3YXJkLnYxLldob0FtSVJlc3BvbnNlLktpbmQSDQoFYWN0b3IYAiABKAkSJgoEcm9sZRgDIAEoDjIYLm9uY2V3YXJkLnYxLkFwaUtleS5Sb2xlEg4KBnRlbmFudBgEIAEoCRISCgpuYW1lc3BhY2VzGAUgAygJEi4KCmV4cGlyZXNfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhsKDmFsbF9uYW1lc3BhY2VzGAcgASgISACIAQESFgoOY29uc29sZV9vcmlnaW4YCCABKAkiUgoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEAoMS0lORF9BUElfS0VZEAESDgoKS0lORF9UT0tFThACEhIKDktJTkRfQU5PTllNT1VTEANCEQoPX2FsbF9uYW1lc3BhY2VzMlkKD0lkZW50aXR5U2VydmljZRJGCgZXaG9BbUkSGi5vbmNld2FyZC52MS5XaG9BbUlSZXF1ZXN0Ghsub25jZXdhcmQudjEuV2hvQW1JUmVzcG9uc2UiA5ACAUJICg9jb20ub25jZXdhcmQudjFCDUlkZW50aXR5UHJvdG9QAVoWb25jZXdhcmQvdjE7b25jZXdhcmR2MaoCC09uY2V3YXJkLlYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_onceward_v1_tenant]);
 
 /**
  * @generated from message onceward.v1.WhoAmIRequest
@@ -78,6 +78,14 @@ export type WhoAmIResponse = Message<"onceward.v1.WhoAmIResponse"> & {
    * @generated from field: optional bool all_namespaces = 7;
    */
   allNamespaces?: boolean | undefined;
+
+  /**
+   * The address of the console as browsers see it, such as "https://onceward.example"; its page is at /console/ there. Empty: the
+   * server is not configured with one (ONCEWARD_CONSOLE_ORIGIN), or it has no console.
+   *
+   * @generated from field: string console_origin = 8;
+   */
+  consoleOrigin: string;
 };
 
 /**

@@ -1,7 +1,8 @@
 import { createClient } from "@connectrpc/connect";
-import { createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
+import { createConnectQueryKey, useQuery as useConnectQuery, useTransport } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useQuery } from "@tanstack/react-query";
+import { isUnfinished } from "../screens/jobs/job-words.ts";
 import { useLiveInterval } from "../shell/live.tsx";
 
 const LIVE_MS = 10_000;
@@ -22,4 +23,13 @@ export function useAmbiguousCount(namespace: string) {
       ),
     refetchInterval: useLiveInterval(LIVE_MS),
   });
+}
+
+/** Reads the background changes of records that are not finished, of the newest 50. A tenant has at most 20 of them. */
+export function useUnfinishedJobs() {
+  return useConnectQuery(
+    TenantAdminService.method.listRecordJobs,
+    { pageSize: 50 },
+    { refetchInterval: useLiveInterval(LIVE_MS), select: ({ jobs }) => jobs.filter(isUnfinished) },
+  );
 }
