@@ -46,8 +46,8 @@ export async function startProxyCommand({ command, env = {}, files }: ProxyComma
   });
   onTestFinished(() => void child.kill("SIGKILL"));
   const ended = new Promise<number | null>((resolve) => child.once("exit", resolve));
+  let printed = "";
   const ports = await new Promise<readonly number[]>((resolve, reject) => {
-    let printed = "";
     for (const output of [child.stdout, child.stderr])
       output.on("data", (chunk) => {
         printed += chunk;
@@ -63,6 +63,8 @@ export async function startProxyCommand({ command, env = {}, files }: ProxyComma
   return {
     port,
     managementPort,
+    /** What it has printed so far. */
+    printed: () => printed,
     /** Sends SIGTERM, and returns the exit code. */
     async stop() {
       child.kill("SIGTERM");
