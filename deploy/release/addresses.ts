@@ -2,8 +2,8 @@
 export interface Addresses {
   /** The repository's page. */
   readonly repository: string;
-  /** The image, without a tag. */
-  readonly image: string;
+  /** The images without a tag, by their targets in the Dockerfile. */
+  readonly images: { readonly server: string; readonly cli: string };
   /** The registry's folder that has the Helm chart. */
   readonly charts: string;
   /** The path of the Go module. */
@@ -22,7 +22,7 @@ export function addressesOf(repository: unknown): Addresses {
     throw new Error(`package.json: repository is not https://github.com/OWNER/NAME: ${repository}`);
   return {
     repository: `https://github.com/${owner}/${name}`,
-    image: `ghcr.io/${owner}/onceward-server`,
+    images: { server: `ghcr.io/${owner}/onceward-server`, cli: `ghcr.io/${owner}/onceward` },
     charts: `ghcr.io/${owner}/charts`,
     goModule: `github.com/${owner}/${name}/clients/go`,
   };

@@ -20,8 +20,8 @@ export function packProto(stage: Stage, outDir: string): Promise<string> {
 }
 
 /**
- * Packs the chart with Helm, or, where there is none, with tar in Helm's layout. Its default image is the released one. Returns the
- * file's name.
+ * Packs the chart with Helm, or, where there is none, with tar in Helm's layout. Its default images are the released ones. Returns
+ * the file's name.
  */
 export async function packChart(stage: Stage, outDir: string): Promise<string> {
   const name = `onceward-${stage.version}.tgz`;
@@ -34,11 +34,16 @@ export async function packChart(stage: Stage, outDir: string): Promise<string> {
   return name;
 }
 
-/** Returns the chart's values with the address of the released image. @throws Error if they do not name the image of a checkout. */
-export function releasedValues(values: string, { image }: Addresses): string {
-  const local = "\n  repository: onceward-server\n";
-  if (!values.includes(local)) throw new Error("values.yaml does not name the image onceward-server");
-  return values.replace(local, `\n  repository: ${image}\n`);
+/** Returns the chart's values with the addresses of the released images. @throws Error if they do not name those of a checkout. */
+export function releasedValues(values: string, { images }: Addresses): string {
+  const locals = [
+    ["repository: onceward-server\n", `repository: ${images.server}\n`],
+    ["repository: onceward\n", `repository: ${images.cli}\n`],
+  ] as const;
+  return locals.reduce((text, [local, released]) => {
+    if (!text.includes(local)) throw new Error(`values.yaml has no ${local.trim()}`);
+    return text.replace(local, released);
+  }, values);
 }
 
 async function packFiles(

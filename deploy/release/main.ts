@@ -80,7 +80,7 @@ async function release(stage: Stage): Promise<void> {
     const unpacked = await unpack(file);
     await check(`no secret in ${file}`, () => secretProblems(unpacked, [ROOT, stage.dir]));
     if (file.includes("image-context")) {
-      await check("the image has everything that it is built from", () => contextProblems(unpacked));
+      await check("the images have everything that they are built from", () => contextProblems(unpacked));
       await checkImage(stage, unpacked);
     }
   }
@@ -97,12 +97,12 @@ async function release(stage: Stage): Promise<void> {
   );
 }
 
-/** Builds the image for this machine's architecture, as far as its tools are here: minutes, and 200 MB of downloads. */
+/** Builds the images for this machine's architecture, as far as its tools are here: minutes, and 200 MB of downloads. */
 async function checkImage({ addresses }: Stage, context: string): Promise<void> {
   const programs = values["without-image"] === true ? "--without-image" : await imagePrograms();
-  if (typeof programs === "string") console.log(`skip   the image: ${programs}`);
+  if (typeof programs === "string") console.log(`skip   the images: ${programs}`);
   else
-    await check("the image is built, and its program starts", () =>
+    await check("the images of the server and the command line are built, and their programs start", () =>
       imageProblems(context, programs, addresses.repository),
     );
 }
@@ -158,7 +158,7 @@ async function writeProvenance(stage: Stage, files: readonly string[]): Promise<
     version,
     commit,
     committedAt,
-    image: addresses.image,
+    images: addresses.images,
     charts: addresses.charts,
     node: process.version,
     files: entries,

@@ -12,6 +12,7 @@ import { containersOf, objectionsTo } from "../helpers/chart/objections.ts";
 import { type KubernetesObject, parseObjects, renderText, valuesFile } from "../helpers/chart/render.ts";
 import { type ChartTools, installChartTools, KUBERNETES_VERSIONS } from "../helpers/chart/tools.ts";
 import { CHART } from "../helpers/chart/values.ts";
+import { startProxyCommand } from "../helpers/deploy/proxy-command.ts";
 
 const run = promisify(execFile);
 const TIMEOUT_MS = 120_000;
@@ -93,6 +94,45 @@ describe.runIf(tools)("the chart", () => {
         expect((await fetch(`http://127.0.0.1:${port}${httpGet.path}`)).status).toBe(200);
       }
     }
+  });
+
+  test.each([
+    ["as the sidecar of the service's containers", {}, ["http-proxy", "charges"]],
+    ["in pods of its own", { containers: [], upstream: "https://charges.example:3443" }, ["http-proxy"]],
+  ])("runs an HTTP proxy %s, whose command line the program takes", async (_, changes, names) => {
+    const set = parse(readFileSync(join(CHART, "ci/http-proxy.yaml"), "utf8"));
+    const values = { ...set, httpProxy: { ...set.httpProxy, ...changes } };
+    const objects = parseObjects(await renderText(helm, await valuesFile(values)));
+    expect(objectionsTo(objects)).toEqual([]);
+    const named = objects.filter(({ metadata }) => metadata.name === "rel-onceward-http-proxy");
+    const deployment = named.find(({ kind }) => kind === "Deployment") as KubernetesObject;
+    const containers = containersOf(deployment);
+    expect(containers.map(({ name }) => name)).toEqual(names);
+    const [container] = containers;
+    expect(container.restartPolicy).toBe(names.length > 1 ? "Always" : undefined);
+    expect(container.args).toContain("--address=http://rel-onceward.default.svc:50051");
+    const text = named.find(({ kind }) => kind === "ConfigMap")?.data?.["routes.yaml"] ?? "";
+    const proxy = await startProxyCommand({
+      command: [...container.command, ...container.args],
+      files: { "/run/onceward/api_key": "ow_a_b", "/run/onceward/routes.yaml": text },
+    });
+    for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"]) {
+      const { path } = container[probe].httpGet;
+      expect((await fetch(`http://127.0.0.1:${proxy.managementPort}${path}`)).status).toBe(200);
+    }
+    expect(await proxy.stop()).toBe(0);
+  });
+
+  test("has no HTTP proxy unless it is wanted, and admits it to the server where callers are named", async () => {
+    expect(JSON.stringify(await objectsOf("production.yaml"))).not.toMatch(/"http-proxy"\s*:|-http-proxy"/);
+    const policies = (await objectsOf("http-proxy.yaml")).filter(({ kind }) => kind === "NetworkPolicy");
+    const peersOf = (name: string) =>
+      policies.find(({ metadata }) => metadata.name === name)?.spec.ingress[0].from;
+    const component = { "app.kubernetes.io/component": "http-proxy" };
+    expect(peersOf("rel-onceward")).toMatchObject([{}, { podSelector: { matchLabels: component } }]);
+    expect(peersOf("rel-onceward-http-proxy")).toEqual([
+      { namespaceSelector: { matchLabels: { shop: "true" } } },
+    ]);
   });
 
   test("gives the owner's URL of Postgres to migrations only", async () => {
@@ -365,6 +405,32 @@ describe.runIf(tools)("the chart", () => {
       "a label of the alerts",
       { prometheusRule: { alertLabels: { severity: "page" } } },
       "alertLabels must not set severity",
+    ],
+    [
+      "an HTTP proxy without routes",
+      { httpProxy: { enabled: true } },
+      "httpProxy needs upstream, routes, and",
+    ],
+    [
+      "a route that the HTTP proxy would refuse",
+      { httpProxy: { routes: [{ path: "charges", namespace: "a", caller: { constant: "a" } }] } },
+      "/httpProxy/routes/0/path",
+    ],
+    [
+      "an HTTP proxy that has no certificate to present",
+      {
+        tls: { existingSecret: "tls", clientCa: { existingSecret: "ca" } },
+        httpProxy: {
+          ...{ enabled: true, upstream: "http://a", apiKey: { existingSecret: "a" } },
+          routes: [{ path: "/a", namespace: "a", caller: { constant: "a" } }],
+        },
+      },
+      "httpProxy needs address",
+    ],
+    [
+      "an API key of the HTTP proxy in its environment",
+      { httpProxy: { extraEnv: [{ name: "ONCEWARD_API_KEY", value: "a" }] } },
+      "must not set ONCEWARD_API_KEY",
     ],
     ["fewer replicas than the fewest", { autoscaling: { enabled: true, minReplicas: 9 } }, "is greater than"],
   ])("refuses %s", async (_, changes, message) => {

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
+import { parse } from "yaml";
 import { addressesOf } from "../../deploy/release/addresses.ts";
 import { contextPathspecs, releasedValues } from "../../deploy/release/archives.ts";
 import { changelogSection } from "../../deploy/release/changelog.ts";
@@ -295,16 +296,17 @@ test("a released manifest names the commit and the repository's page, and the se
   });
 });
 
-test("the released chart pulls the released image", async () => {
+test("the released chart pulls the released images", async () => {
   const values = await readFile(join(ROOT, "deploy/helm/onceward/values.yaml"), "utf8");
   const addresses = addressesOf("https://github.com/acme/once");
   expect(addresses).toEqual({
     repository: "https://github.com/acme/once",
-    image: "ghcr.io/acme/onceward-server",
+    images: { server: "ghcr.io/acme/onceward-server", cli: "ghcr.io/acme/onceward" },
     charts: "ghcr.io/acme/charts",
     goModule: "github.com/acme/once/clients/go",
   });
-  expect(releasedValues(values, addresses)).toContain("\n  repository: ghcr.io/acme/onceward-server\n");
-  expect(() => releasedValues("image: {}", addresses)).toThrow("does not name the image");
+  const { image, httpProxy } = parse(releasedValues(values, addresses));
+  expect([image.repository, httpProxy.image.repository]).toEqual(Object.values(addresses.images));
+  expect(() => releasedValues("image: {}", addresses)).toThrow("has no repository: onceward-server");
   expect(() => addressesOf(undefined)).toThrow("repository is not");
 });

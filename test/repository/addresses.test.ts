@@ -25,7 +25,11 @@ test.each([
 test("no file names another address of the repository, the image or the Go module", () => {
   const args = ["grep", "--untracked", "-hoE", "(github\\.com|ghcr\\.io)/onceward[A-Za-z0-9_./-]*"];
   const named = execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim().split("\n");
-  const known = [addresses.repository.slice("https://".length), addresses.image, addresses.charts];
+  const known = [
+    addresses.repository.slice("https://".length),
+    ...Object.values(addresses.images),
+    addresses.charts,
+  ];
   // The end of a sentence is no part of an address.
   const others = named
     .map((name) => name.replace(/\.$/, ""))

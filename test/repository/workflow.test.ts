@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { addressesOf } from "../../deploy/release/addresses.ts";
 import { PACKAGE_DIRS } from "../../deploy/release/stage.ts";
 
 interface Step {
@@ -14,6 +15,7 @@ interface Job {
   readonly permissions?: unknown;
   readonly needs?: readonly string[];
   readonly container?: string;
+  readonly strategy?: { readonly matrix: Readonly<Record<string, readonly unknown[]>> };
   readonly "timeout-minutes"?: number;
   readonly steps?: readonly Step[];
 }
@@ -62,7 +64,7 @@ describe("a release", () => {
     }
   });
 
-  test("publishes every package, the image, the chart, the Python client and the Go module", () => {
+  test("publishes every package, the images, the chart, the Python client and the Go module", () => {
     const commands = publishing.flatMap(([, job]) => commandsOf(job)).join("\n");
     const [, names = ""] = /for name in (.*); do\n *npm publish .*--provenance/.exec(commands) ?? [];
     const packages = PACKAGE_DIRS.map((dir) => JSON.parse(read(`${dir}/package.json`)).name);
@@ -76,6 +78,22 @@ describe("a release", () => {
     );
   });
 
+  test("builds each image of release.json for each architecture, and signs and attests it, before the chart that names both", () => {
+    const images = Object.keys(addressesOf("https://github.com/acme/once").images);
+    const { image: built, architecture } = jobs?.image?.strategy?.matrix ?? {};
+    expect([built, architecture]).toEqual([images, ["amd64", "arm64"]]);
+    expect(jobs?.["publish-image"]?.strategy?.matrix).toEqual({ image: images });
+    for (const image of images)
+      expect(read("deploy/Dockerfile")).toMatch(new RegExp(`^FROM .* AS ${image}$`, "m"));
+    const [build = ""] = commandsOf(jobs?.image).filter((command) => command.includes("buildx build"));
+    expect(build).toMatch(
+      /\.images\[env\.IMAGE\][\s\S]*--target "\$IMAGE" --sbom=true --provenance=mode=max/,
+    );
+    const publish = jobs?.["publish-image"]?.steps ?? [];
+    expect(publish.map(({ uses }) => uses?.split("@")[0])).toContain("actions/attest-build-provenance");
+    expect(jobs?.["publish-chart"]?.needs).toEqual(["publish-image"]);
+  });
+
   test("gives each job only the rights that it needs, and no job a stored secret", () => {
     const rights = Object.fromEntries(
       Object.entries(jobs ?? {}).map(([name, { permissions }]) => [name, permissions]),
@@ -85,7 +103,8 @@ describe("a release", () => {
       ci: undefined,
       files: { contents: "read", ...identity },
       image: { packages: "write" },
-      "publish-image-and-chart": { packages: "write", ...identity },
+      "publish-image": { packages: "write", ...identity },
+      "publish-chart": { packages: "write", "id-token": "write" },
       "publish-npm": { "id-token": "write" },
       "publish-pypi": { "id-token": "write" },
       docs: undefined,

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Claim } from "@onceward/client";
 import { type Handled, OutcomeUnknownError } from "@onceward/client/http";
-import { endToEnd, OWN_HEADERS, pairsOf } from "./headers.ts";
+import { endToEnd, OWN_HEADERS, pairsOf, TRACE_HEADERS } from "./headers.ts";
 import type { Ending } from "./metrics.ts";
 import type { Upstream } from "./upstream.ts";
 
@@ -10,6 +10,8 @@ export interface GuardedCall {
   readonly incoming: IncomingMessage;
   readonly body: Buffer;
   readonly timeoutMs: number;
+  /** The trace context of the request's span, which replaces the client's; undefined: without tracing. */
+  readonly traceHeaders: readonly string[] | undefined;
   /** Gets how the call ended, if the guard has called the upstream service. */
   readonly report: (ending: Ending) => void;
 }
@@ -29,6 +31,8 @@ export interface UpstreamResponse {
 /** What the upstream service gets of a claim, and whether the claim still lasts. */
 type SentClaim = Pick<Claim, "signal" | "deriveKey" | "fencingToken" | "attempt">;
 
+/** Headers that the proxy writes itself, or that belong to a body that is sent in pieces. */
+const REPLACED = ["expect", "transfer-encoding", "content-length", "trailer"];
 /** The largest result that any policy stores. */
 const MAX_STORED_BYTES = 1024 * 1024;
 
@@ -49,9 +53,11 @@ export function callUpstream(
   call: GuardedCall,
   claim: SentClaim | undefined,
 ): Promise<Handled<UpstreamResponse>> {
-  const { incoming, body, timeoutMs } = call;
+  const { incoming, body, timeoutMs, traceHeaders } = call;
+  const replaced = traceHeaders === undefined ? REPLACED : [...REPLACED, ...TRACE_HEADERS];
   const headers = [
-    ...endToEnd(incoming.rawHeaders, ["expect", "transfer-encoding", "content-length", "trailer"]),
+    ...endToEnd(incoming.rawHeaders, replaced),
+    ...(traceHeaders ?? []),
     ...["content-length", String(body.byteLength)],
     ...(claim === undefined ? [] : ownHeaders(claim)),
   ];

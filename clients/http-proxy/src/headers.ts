@@ -15,6 +15,8 @@ export const OWN_HEADERS = {
   fencingToken: "onceward-fencing-token",
   attempt: "onceward-attempt",
 } as const;
+/** W3C's trace context: while tracing is on, the service gets that of the request's span in place of the client's. */
+export const TRACE_HEADERS = ["traceparent", "tracestate"];
 const OWN: ReadonlySet<string> = new Set(Object.values(OWN_HEADERS));
 
 /**

@@ -14,6 +14,7 @@ import type { RouteConfig } from "./config.ts";
 import { NotSentError } from "./guarded-call.ts";
 import { endToEnd } from "./headers.ts";
 import { type Ending, Metrics } from "./metrics.ts";
+import type { ProxyTracing } from "./opentelemetry.ts";
 import { pass, passUpgrade, refuse } from "./pass.ts";
 import { type GuardedResponse, type GuardedRoute, type RoutedCall, routesOf } from "./routes.ts";
 import { Upstream } from "./upstream.ts";
@@ -35,6 +36,8 @@ export interface ProxyOptions {
   readonly tls?: ProxyTls | undefined;
   /** Gets a line for people about each request that failed. It names no header's value and no body. */
   readonly warn: (line: string) => void;
+  /** Undefined: no spans. */
+  readonly tracing?: ProxyTracing | undefined;
   /** Unset: MAX_LOAD. */
   readonly maxLoad?: ProxyLoad;
 }
@@ -71,18 +74,20 @@ export class HttpProxy {
   readonly #upstream: Upstream;
   readonly #routeOf: (method: string, url: URL) => GuardedRoute | undefined;
   readonly #warn: (line: string) => void;
+  readonly #tracing: ProxyTracing | undefined;
   readonly #maxLoad: ProxyLoad;
   #guardedBytes = 0;
   readonly #upgraded = new Set<Duplex>();
 
   /** @throws TypeError for an invalid upstream, route or certificate. */
-  constructor({ onceward, upstream, routes, tls, warn, maxLoad = MAX_LOAD }: ProxyOptions) {
+  constructor({ onceward, upstream, routes, tls, warn, tracing, maxLoad = MAX_LOAD }: ProxyOptions) {
     const needsCertificates = routes.some(({ caller }) => "clientCertificate" in caller);
     if (needsCertificates && tls?.clientCa === undefined)
       throw new TypeError("a route's caller is a client's certificate: name the authorities of clients");
     this.#upstream = new Upstream(upstream);
     this.#routeOf = routesOf(routes, onceward, this.#upstream);
     this.#warn = warn;
+    this.#tracing = tracing;
     this.#maxLoad = maxLoad;
     const listener = (incoming: IncomingMessage, outgoing: ServerResponse) =>
       void this.#handle(incoming, outgoing);
@@ -111,22 +116,30 @@ export class HttpProxy {
     outgoing.setTimeout(this.#maxLoad.unreadMs, () => {
       if (socket.writableLength > 0) socket.destroy();
     });
+    const url = targetOf(incoming.url);
+    const route = url && this.#routeOf(incoming.method ?? "", url);
+    const answer = async (traceHeaders?: readonly string[]) =>
+      await this.#answer({ incoming, outgoing, url, route, traceHeaders }).catch((error) =>
+        this.#fail(error, incoming, outgoing),
+      );
+    const call = { incoming, outgoing, path: route?.config.path ?? "" };
+    const isTraced = this.#tracing !== undefined && route !== undefined;
     try {
-      this.metrics.ended(await this.#answer(incoming, outgoing));
-    } catch (error) {
-      const ending = endingOf(error);
-      this.metrics.ended(ending);
-      this.#warn(`${incoming.method} request ${ending}: ${reasonOf(error)}`);
-      // An error of the upstream service; one of a guarded call that was sent is answered by the guard.
-      refuse(outgoing, ending === "failed" ? 500 : 502);
+      this.metrics.ended(await (isTraced ? this.#tracing.request(call, answer) : answer()));
     } finally {
       this.metrics.inFlight--;
     }
   }
 
-  async #answer(incoming: IncomingMessage, outgoing: ServerResponse): Promise<Ending> {
-    const url = targetOf(incoming.url);
-    const route = url && this.#routeOf(incoming.method ?? "", url);
+  #fail(error: unknown, { method }: IncomingMessage, outgoing: ServerResponse): Ending {
+    const ending = endingOf(error);
+    this.#warn(`${method} request ${ending}: ${reasonOf(error)}`);
+    // An error of the upstream service; one of a guarded call that was sent is answered by the guard.
+    refuse(outgoing, ending === "failed" ? 500 : 502);
+    return ending;
+  }
+
+  async #answer({ incoming, outgoing, url, route, traceHeaders }: Routed): Promise<Ending> {
     if (this.metrics.inFlight > this.#maxLoad.requests) return this.#refuse(outgoing, 503, OVERLOADED);
     if (url === undefined || route === undefined) {
       await pass(this.#upstream, incoming, outgoing);
@@ -146,7 +159,7 @@ export class HttpProxy {
       if (body === "no room") return this.#refuse(outgoing, 503, OVERLOADED);
       if (body === "too large")
         return this.#refuse(outgoing, 413, `The body has more than ${maxBodyBytes} bytes.`);
-      return await this.#guard(route, { incoming, body, timeoutMs, url, caller }, outgoing);
+      return await this.#guard(route, { incoming, body, timeoutMs, traceHeaders, url, caller }, outgoing);
     } finally {
       held.free();
     }
@@ -182,6 +195,17 @@ export class HttpProxy {
     outgoing.end(JSON.stringify({ type: "about:blank", status, title }));
     return "refused";
   }
+}
+
+/** A request, its target and the route that guards it. */
+interface Routed {
+  readonly incoming: IncomingMessage;
+  readonly outgoing: ServerResponse;
+  /** Undefined for a target without a path. */
+  readonly url: URL | undefined;
+  /** Undefined: the request passes. */
+  readonly route: GuardedRoute | undefined;
+  readonly traceHeaders: readonly string[] | undefined;
 }
 
 const OVERLOADED = "The proxy has too many requests at once. Repeat this one.";

@@ -24,10 +24,21 @@ interface EnvVar {
 }
 
 interface Container {
-  /** Of the server's image; undefined for another image, which has a command. */
+  /** Only of containers that run another program than the server. */
+  readonly command?: readonly string[];
   readonly args?: readonly string[];
-  readonly env: readonly EnvVar[];
-  readonly volumeMounts: readonly { readonly name: string; readonly mountPath: string }[];
+  readonly env?: readonly EnvVar[];
+  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string }[];
+}
+
+/** A selector of pods, as Services have their labels, and other objects both. */
+interface Selector {
+  readonly matchLabels?: Labels;
+  readonly matchExpressions?: readonly {
+    readonly key: string;
+    readonly operator: "NotIn";
+    readonly values: readonly string[];
+  }[];
 }
 
 interface Volume {
@@ -73,20 +84,32 @@ function objectionsToPod(object: KubernetesObject): readonly string[] {
   }
   const grace = pod.terminationGracePeriodSeconds;
   if (object.kind === "Deployment") {
-    const drainS = drainSecondsOf(pod.containers[0].env);
+    const drainS = drainSecondsOf(object);
     demand(grace >= drainS + CLOSING_S, `is killed after ${grace} s, but its drain takes ${drainS} s`);
   }
   return found;
 }
 
-function drainSecondsOf(env: readonly EnvVar[]): number {
+/** Returns whether a Deployment has HTTP proxies, and not replicas. */
+export function isHttpProxy({ metadata }: KubernetesObject): boolean {
+  return metadata.labels["app.kubernetes.io/component"] === "http-proxy";
+}
+
+function drainSecondsOf(object: KubernetesObject): number {
+  const [first, ...others] = containersOf(object);
+  if (isHttpProxy(object)) {
+    const drain = first.args.find((text: string) => text.startsWith("--drain=")).slice("--drain=".length);
+    const sleeps = others.length > 0 ? 0 : first.lifecycle.preStop.exec.command[1];
+    return Number(drain) + Number(sleeps);
+  }
+  const { env = [] }: Container = object.spec.template.spec.containers[0];
   const drain = env.filter(({ name }) => name.startsWith("ONCEWARD_DRAIN_"));
   const config = readConfig({ ...PLACEHOLDERS, ...settingsOf(drain) });
   return (config.ONCEWARD_DRAIN_DELAY + config.ONCEWARD_DRAIN_TIMEOUT) / 1000;
 }
 
 function objectionsToEnv(container: Container): readonly string[] {
-  const { env } = container;
+  const { env = [] } = container;
   const found: string[] = [];
   for (const { name, value } of env) {
     if (value !== undefined && (SECRETS.includes(name) || /:\/\/[^/]*:[^/]*@/.test(value))) {
@@ -100,9 +123,9 @@ function objectionsToEnv(container: Container): readonly string[] {
   return [...found, ...objectionsToSettings(container)];
 }
 
-/** Containers that run the server, and not psql, read settings. */
-function objectionsToSettings({ args, env }: Container): readonly string[] {
-  if (args === undefined) return [];
+/** Containers that run the server, and not psql or an HTTP proxy, read settings. */
+function objectionsToSettings({ command, args, env = [] }: Container): readonly string[] {
+  if (args === undefined || command !== undefined) return [];
   try {
     readConfig(settingsOf(env));
     return [];
@@ -122,7 +145,7 @@ function settingsOf(env: readonly EnvVar[]): Readonly<Record<string, string>> {
 
 /** Each variable that names a file of a secret names one that a volume of the container has. */
 function objectionsToSecretFiles(
-  { env, volumeMounts }: Container,
+  { env = [], volumeMounts = [] }: Container,
   volumes: readonly Volume[],
 ): readonly string[] {
   const mounted = volumeMounts.flatMap(({ name, mountPath }) =>
@@ -136,17 +159,17 @@ function objectionsToSecretFiles(
   );
 }
 
-/** Each selector has to match replicas, and only the NetworkPolicy may match pods of migrations. */
+/** Each selector has to match replicas or HTTP proxies and not both, and only the NetworkPolicy may match pods of migrations. */
 function objectionsToSelectors(objects: readonly KubernetesObject[]): readonly string[] {
   const found: string[] = [];
   const labelsOf = (kind: string): readonly Labels[] =>
     objects.flatMap((object) => (object.kind === kind ? [object.spec.template.metadata.labels] : []));
-  const [replica = {}] = labelsOf("Deployment");
   for (const { kind, metadata, spec } of objects) {
-    const selector: Labels | undefined =
-      kind === "Service" ? spec.selector : kind === "ServiceMonitor" ? undefined : selectorOf(spec);
+    const selector = kind === "ServiceMonitor" ? undefined : selectorOf(kind, spec);
     if (selector === undefined) continue;
-    if (!matches(selector, replica)) found.push(`${kind} ${metadata.name} selects no replica`);
+    const selected = labelsOf("Deployment").filter((labels) => matches(selector, labels));
+    if (selected.length === 0) found.push(`${kind} ${metadata.name} selects no replica`);
+    if (selected.length > 1) found.push(`${kind} ${metadata.name} selects replicas and HTTP proxies`);
     const reachesJob = labelsOf("Job").some((labels) => matches(selector, labels));
     if (reachesJob && kind !== "NetworkPolicy") found.push(`${kind} ${metadata.name} selects a migration`);
   }
@@ -161,41 +184,55 @@ function objectionsToSelectors(objects: readonly KubernetesObject[]): readonly s
   return found;
 }
 
-function selectorOf(spec: KubernetesObject["spec"]): Labels | undefined {
-  return (spec?.selector ?? spec?.podSelector)?.matchLabels;
+function selectorOf(kind: string, spec: KubernetesObject["spec"]): Selector | undefined {
+  return kind === "Service" ? { matchLabels: spec.selector } : (spec?.selector ?? spec?.podSelector);
 }
 
-function matches(selector: Labels, labels: Labels): boolean {
-  return Object.entries(selector).every(([name, value]) => labels[name] === value);
+function matches({ matchLabels = {}, matchExpressions = [] }: Selector, labels: Labels): boolean {
+  return (
+    Object.entries(matchLabels).every(([name, value]) => labels[name] === value) &&
+    matchExpressions.every(({ key, values }) => !values.includes(labels[key] ?? ""))
+  );
 }
 
-/** Ports of the container are the server's; ports of Services, probes and monitors exist. */
+/** Ports of the server's container are the server's; ports of Services, probes and monitors exist. */
 function objectionsToPorts(objects: readonly KubernetesObject[]): readonly string[] {
   const found: string[] = [];
   const need = (holds: boolean, text: string) => {
     if (!holds) found.push(text);
   };
-  const server = objects.find(({ kind }) => kind === "Deployment")?.spec.template.spec.containers[0];
-  const ports = Object.fromEntries(
-    server.ports.map(({ name, containerPort }: { name: string; containerPort: number }) => [
-      name,
-      containerPort,
-    ]),
-  );
-  need(JSON.stringify(ports) === JSON.stringify(DEFAULT_PORTS), "the container's ports are not the server's");
-  for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"]) {
-    need(server[probe]?.httpGet.port === "management", `${probe} does not ask the management port`);
-  }
   const services = objects.filter(({ kind }) => kind === "Service");
-  for (const { metadata, spec } of services) {
-    for (const { name, port, targetPort } of spec.ports) {
-      need(ports[targetPort] === port, `port ${name} of Service ${metadata.name} leads nowhere`);
+  for (const deployment of objects.filter(({ kind }) => kind === "Deployment")) {
+    const { metadata, spec } = deployment.spec.template;
+    const container = isHttpProxy(deployment) ? containersOf(deployment)[0] : spec.containers[0];
+    const ports = Object.fromEntries(
+      container.ports.map(({ name, containerPort }: { name: string; containerPort: number }) => [
+        name,
+        containerPort,
+      ]),
+    );
+    if (!isHttpProxy(deployment))
+      need(
+        JSON.stringify(ports) === JSON.stringify(DEFAULT_PORTS),
+        "the container's ports are not the server's",
+      );
+    for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"]) {
+      const port = isHttpProxy(deployment) ? "proxy-metrics" : "management";
+      need(container[probe]?.httpGet.port === port, `${probe} does not ask the management port`);
+    }
+    for (const service of services) {
+      if (!matches({ matchLabels: service.spec.selector }, metadata.labels)) continue;
+      for (const { name, port, targetPort } of service.spec.ports) {
+        // Clients of an HTTP proxy call the port of their choice.
+        const leads = isHttpProxy(deployment) ? targetPort in ports : ports[targetPort] === port;
+        need(leads, `port ${name} of Service ${service.metadata.name} leads nowhere`);
+      }
     }
   }
   for (const { kind, spec } of objects) {
     if (kind !== "ServiceMonitor") continue;
-    const [monitored, ...others] = services.filter(({ metadata }) =>
-      matches(selectorOf(spec) ?? {}, metadata.labels),
+    const [monitored, ...others] = services.filter((service) =>
+      matches(spec.selector, service.metadata.labels),
     );
     need(others.length === 0, "ServiceMonitor selects a replica's metrics twice");
     const offered = monitored?.spec.ports.map(({ name }: { name: string }) => name) ?? [];

@@ -1,3 +1,4 @@
+import { configSchema as routesSchema } from "../../../clients/http-proxy/src/config.ts";
 import { SECRETS } from "../../../server/src/core/config/variables.ts";
 import { configSchema } from "./config-schema.ts";
 import { flag, type JsonSchema, map, matching, part, parts, text, textMap, whole } from "./json-schema.ts";
@@ -11,18 +12,21 @@ const secretKey = matching("^[-._a-zA-Z0-9]{0,253}$");
 const fileKey = matching("^[-._a-zA-Z0-9]{1,253}$");
 const secret = map({ existingSecret: objectName, key: secretKey });
 
+const image = {
+  repository: matching("^[^\\s:@]+(:[0-9]+/[^\\s:@]+)?$"),
+  tag: matching("^([A-Za-z0-9_][-.A-Za-z0-9_]{0,127})?$"),
+  digest: matching("^(sha256:[0-9a-f]{64})?$"),
+};
+/** What the proxy takes, or none while it is off. */
+const routes = { ...(routesSchema() as JsonSchema).properties?.routes, minItems: 0 };
+
 const VALUES: Readonly<Record<string, JsonSchema>> = {
   // What `helm` adds to the values of a subchart.
   global: part,
   nameOverride: objectName,
   fullnameOverride: objectName,
   commonLabels: textMap,
-  image: map({
-    repository: matching("^[^\\s:@]+(:[0-9]+/[^\\s:@]+)?$"),
-    tag: matching("^([A-Za-z0-9_][-.A-Za-z0-9_]{0,127})?$"),
-    digest: matching("^(sha256:[0-9a-f]{64})?$"),
-    pullPolicy: { enum: ["Always", "IfNotPresent", "Never"] },
-  }),
+  image: map({ ...image, pullPolicy: { enum: ["Always", "IfNotPresent", "Never"] } }),
   imagePullSecrets: { type: "array", items: map({ name: objectName }) },
   replicaCount: whole(0, 1000),
   config: configSchema(),
@@ -94,6 +98,24 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
     ambiguousFor: matching("^[0-9]+(s|m|h|d)$"),
   }),
   dashboards: map({ enabled: flag, labels: textMap, annotations: textMap }),
+  httpProxy: map({
+    enabled: flag,
+    replicaCount: whole(0, 1000),
+    image: map(image),
+    upstream: matching("^(https?://[^/?#@]+)?$"),
+    routes,
+    address: matching("^(https?://[^/?#@]+)?$"),
+    apiKey: map({ existingSecret: objectName, key: fileKey }),
+    containers: parts,
+    drainSeconds: whole(0, 9999),
+    extraArgs: { type: "array", items: text },
+    extraEnv: parts,
+    extraVolumes: parts,
+    extraVolumeMounts: parts,
+    clients: parts,
+    service: map({ port: whole(1, 65_535), annotations: textMap }),
+    resources: part,
+  }),
   runAsUser: { type: ["integer", "null"], minimum: 1 },
   progressDeadlineSeconds: whole(1),
   podAnnotations: textMap,

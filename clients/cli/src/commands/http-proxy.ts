@@ -30,6 +30,8 @@ interface Address {
   readonly port: number;
 }
 
+/** A collector that is down does not hold up the end of the program for long. */
+const EXPORT_LIMIT_MS = 2000;
 /** Not 8080, where a server of Onceward on the same machine has its HTTP port. */
 const LISTEN: Address = { host: "127.0.0.1", port: 8090 };
 const MANAGEMENT: Address = { host: "127.0.0.1", port: 9465 };
@@ -61,12 +63,12 @@ export function httpProxyCommand(host: Host): Command {
 type Package = typeof import("@onceward/http-proxy");
 
 async function runHttpProxy(host: Host, flags: Flags, globals: GlobalOptions): Promise<void> {
-  const { parseConfig, ConfigError, MAX_CONFIG_BYTES, startProxy } = await loadPackage();
+  const { parseConfig, ConfigError, MAX_CONFIG_BYTES, ...start } = await loadPackage();
   const config = await readConfig(flags.config, MAX_CONFIG_BYTES);
   try {
     const routes = parseConfig(config, flags.config);
     if (flags.check) await checkHttpProxy(host, globals, { upstream: flags.upstream, routes });
-    else await guardUntilStopped(host, flags, globals, { routes, startProxy });
+    else await guardUntilStopped(host, flags, globals, { routes, ...start });
   } catch (error) {
     if (error instanceof ConfigError || error instanceof TypeError) throw new UsageError(error.message);
     if (error instanceof Error && "port" in error && "address" in error)
@@ -81,17 +83,20 @@ async function guardUntilStopped(
   host: Host,
   flags: Flags,
   globals: GlobalOptions,
-  { routes, startProxy }: { readonly routes: readonly RouteConfig[] } & Pick<Package, "startProxy">,
+  {
+    routes,
+    startProxy,
+    openTracing,
+  }: { readonly routes: readonly RouteConfig[] } & Pick<Package, "startProxy" | "openTracing">,
 ): Promise<void> {
   const { upstream, listen, management } = flags;
   const warn = (line: string) => host.warn(`onceward: ${line}\n`);
-  const onceward = createOnceward({
-    ...(await resolveCredentials(host, globals, "caller")),
-    owner: "http-proxy",
-  });
+  const credentials = await resolveCredentials(host, globals, "caller");
+  const tracing = await openTracing(host.env, warn);
+  const onceward = createOnceward({ ...credentials, owner: "http-proxy", trace: tracing?.trace });
   try {
     const tls = await readTls(flags);
-    const proxy = await startProxy({ onceward, upstream, routes, listen, management, tls, warn });
+    const proxy = await startProxy({ onceward, upstream, routes, listen, management, tls, warn, tracing });
     warn(
       `guarding ${routes.length} routes of ${upstream.origin} on ${listen.host}:${proxy.port}; health and metrics on ${management.host}:${proxy.managementPort}`,
     );
@@ -99,6 +104,7 @@ async function guardUntilStopped(
     await proxy.close(flags.drain * 1000);
   } finally {
     await onceward.close();
+    await tracing?.close(EXPORT_LIMIT_MS);
   }
 }
 

@@ -14,7 +14,7 @@
 {{- .Values.serviceAccount.name | default $default -}}
 {{- end -}}
 
-{{/* Labels of all pods of the release: replicas and migrations. */}}
+{{/* Labels of all pods of the release: replicas, migrations and HTTP proxies. */}}
 {{- define "onceward.podLabels" -}}
 app.kubernetes.io/name: {{ include "onceward.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -24,6 +24,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- define "onceward.selectorLabels" -}}
 {{ include "onceward.podLabels" . }}
 app.kubernetes.io/component: replica
+{{- end -}}
+
+{{/* Selects HTTP proxies only. */}}
+{{- define "onceward.httpProxyLabels" -}}
+{{ include "onceward.podLabels" . }}
+app.kubernetes.io/component: http-proxy
 {{- end -}}
 
 {{- define "onceward.labels" -}}
@@ -43,9 +49,10 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end -}}
 {{- end -}}
 
+{{/* Expects "root", and an "image" of the values. */}}
 {{- define "onceward.image" -}}
-{{- with .Values.image -}}
-{{- if .digest -}}{{ .repository }}@{{ .digest }}{{- else -}}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{- end -}}
+{{- with .image -}}
+{{- if .digest -}}{{ .repository }}@{{ .digest }}{{- else -}}{{ .repository }}:{{ .tag | default $.root.Chart.AppVersion }}{{- end -}}
 {{- end -}}
 {{- end -}}
 

@@ -100,7 +100,7 @@
 
 {{/* What all containers of the server have in common. Takes the same as onceward.env. */}}
 {{- define "onceward.container" -}}
-image: {{ include "onceward.image" .root }}
+image: {{ include "onceward.image" (dict "root" .root "image" .root.Values.image) }}
 imagePullPolicy: {{ .root.Values.image.pullPolicy }}
 env:
   {{- include "onceward.env" . | trim | nindent 2 }}
@@ -170,7 +170,7 @@ resources:
               path: password
 {{- end -}}
 
-{{/* What all pods have in common. Takes (dict "root" $ "runs" list), with true for a migration and false for the server. */}}
+{{/* What all pods of the server have in common. Takes (dict "root" $ "runs" list), with true for a migration and false for the server. */}}
 {{- define "onceward.pod" -}}
 volumes:
   {{- range .runs }}
@@ -183,6 +183,12 @@ volumes:
   {{- with include "onceward.volumes" . | trim }}
   {{- . | nindent 2 }}
   {{- end }}
+{{ include "onceward.podOptions" . }}
+{{- end }}
+{{- end -}}
+
+{{/* Account, security, registry and placement of all pods. */}}
+{{- define "onceward.podOptions" -}}
 serviceAccountName: {{ include "onceward.serviceAccountName" . }}
 automountServiceAccountToken: false
 # Kubernetes would set ONCEWARD_SERVICE_HOST and others for the Services: the server refuses names that it does not know.
@@ -210,6 +216,5 @@ nodeSelector:
 {{- with .Values.tolerations }}
 tolerations:
   {{- toYaml . | nindent 2 }}
-{{- end }}
 {{- end }}
 {{- end -}}
