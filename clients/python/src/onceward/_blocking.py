@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import grpc
@@ -81,6 +81,16 @@ class Calls:
             self._start(held.heartbeat(), answered)
         except OncewardError as error:
             answered(error)
+
+    def make_all(self, calls: Sequence[Call]) -> list[Any]:
+        """Makes calls at one time. Returns the response to each, or its error."""
+        answers = [_Answer(threading.Event()) for _ in calls]
+        for call, answer in zip(calls, answers, strict=True):
+            try:
+                self._start(call, answer.settle)
+            except OncewardError as error:
+                answer.settle(error)
+        return [answer.outcome() for answer in answers]
 
     def _call(self, call: Call) -> Any:
         answer = _Answer(threading.Event())
