@@ -97,8 +97,10 @@ class Calls:
         self._start(call, answer.settle)
         try:
             return answer.result()
-        except (KeyboardInterrupt, SystemExit):
-            call.abandoned.append(answer)
+        except BaseException:
+            # Raised by a handler of a signal, if not by the call.
+            if not answer.done:
+                call.abandoned.append(answer)
             raise
 
     def _call_until_closing(self, call: Call) -> Any:
