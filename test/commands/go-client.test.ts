@@ -198,6 +198,10 @@ test.runIf(dir)("the examples have each effect once", { timeout: GO_TIMEOUT_MS }
   expect(mails).toBe("1 mails sent in 3 calls; 2 messages acknowledged, 2 dead letters\n");
   const cron = await go(examples, ["run", "./cron"], service);
   expect(cron).toBe("1 machine failed; settled 1 times, reported 1 times: report 1\n");
+  const agent = await go(examples, ["run", "./agent"], service);
+  expect(agent).toBe(
+    "the model reads: refunded order 7\n2 starts of the process, of which 1 died; 1 refund\n",
+  );
   await withPostgres(async (url) => {
     const webhooks = await go(examples, ["run", "./webhooks"], { DATABASE_URL: url });
     expect(webhooks).toBe("60 deliveries of 20 events, 20 rows\n");

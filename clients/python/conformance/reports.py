@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 from typing import Any
 
 from values import camel_case, write_value
@@ -41,7 +42,7 @@ def report_error(error: BaseException) -> dict[str, Any]:
         return {
             "terminal": {"name": error.name, "message": error.message, "details": write_value(error.details)}
         }
-    if isinstance(error, asyncio.CancelledError):
+    if isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError)):
         return {"cancelled": True}
     return {"thrown": str(error)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import grpc
@@ -82,13 +82,25 @@ class Calls:
         except OncewardError as error:
             answered(error)
 
+    def make_all(self, calls: Sequence[Call]) -> list[Any]:
+        """Makes calls at one time. Returns the response to each, or its error."""
+        answers = [_Answer(threading.Event()) for _ in calls]
+        for call, answer in zip(calls, answers, strict=True):
+            try:
+                self._start(call, answer.settle)
+            except OncewardError as error:
+                answer.settle(error)
+        return [answer.outcome() for answer in answers]
+
     def _call(self, call: Call) -> Any:
         answer = _Answer(threading.Event())
         self._start(call, answer.settle)
         try:
             return answer.result()
-        except (KeyboardInterrupt, SystemExit):
-            call.abandoned.append(answer)
+        except BaseException:
+            # Raised by a handler of a signal, if not by the call.
+            if not answer.done:
+                call.abandoned.append(answer)
             raise
 
     def _call_until_closing(self, call: Call) -> Any:

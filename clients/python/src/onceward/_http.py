@@ -6,10 +6,9 @@ services behind one route may be in different languages.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,8 @@ from ._claims import is_within
 from ._codec import Encoded
 from ._errors import OncewardError, ResultUnavailableError
 from ._fingerprint import fingerprint_of
-from ._keys import join_key, parse_idempotency_key
+from ._http_profiles import HttpProfile, Problem, Wire, problem_named
+from ._keys import join_key
 from ._keytime import key_time
 from ._limits import MAX_RESULT_BYTES
 from ._mapping import is_retryable
@@ -27,8 +27,6 @@ from ._options import OnceOptions, RunOptions
 from ._texts import refused_field
 
 KEY_HEADER = "idempotency-key"
-REPLAYED_HEADER = "idempotency-replayed"
-DEFAULT_METHODS = ("POST", "PATCH")
 DEFAULT_MAX_BODY_BYTES = 1024 * 1024
 
 #: The methods of RFC 9110, PATCH (RFC 5789), QUERY, and those of WebDAV that change something (RFC 4918). A
@@ -59,6 +57,10 @@ _STATUS = "http-status"
 _HEADER = "http-header-"
 _CONTENT_TYPE = "content-type"
 
+#: The URL is a part of a header's value: it must not end the link.
+_LINK = re.compile(r"https?://[\x21-\x3b\x3d\x3f-\x7e]+")
+_PRINTABLE = re.compile(r"[\x20-\x7e]+")
+
 
 def is_outcome(status: int) -> bool:
     """Returns whether a status says something about the operation: below 500, but for 401, 408, 425 and
@@ -85,96 +87,18 @@ class NotStored(Exception):
         super().__init__(f"HTTP {status}")
 
 
-@dataclass(frozen=True)
-class Problem:
-    """A refusal of the guard, without a call of the handler (RFC 9457)."""
-
-    #: A URI that names the problem.
-    type: str
-    status: int
-    title: str
-    #: What the client can do about it.
-    detail: str
-    #: The header Retry-After, in seconds; None for none.
-    retry_after_s: int | None = None
-
-    def body(self) -> bytes:
-        """Returns the problem as application/problem+json."""
-        members = {"type": self.type, "title": self.title, "status": self.status, "detail": self.detail}
-        return json.dumps(members, separators=(",", ":")).encode()
-
-    def headers(self) -> dict[str, str]:
-        """Returns the headers of the problem."""
-        headers = {_CONTENT_TYPE: "application/problem+json"}
-        return headers if self.retry_after_s is None else {**headers, "retry-after": str(self.retry_after_s)}
-
-
-def _named(name: str, status: int, title: str, detail: str) -> Problem:
-    return Problem(f"urn:onceward:problem:{name}", status, title, detail)
-
-
-KEY_MISSING = _named(
-    "key-missing",
-    400,
-    "This operation requires an Idempotency-Key.",
-    "Send the header Idempotency-Key: new for each operation, the same for each of its attempts.",
-)
-KEY_MALFORMED = _named(
-    "key-malformed",
-    400,
-    "The Idempotency-Key is malformed.",
-    'The header Idempotency-Key is 1-255 characters, with or without quotes, such as "8e03978e-40d5".',
-)
-REQUEST_UNREADABLE = _named(
-    "request-unreadable",
-    400,
-    "The request can't be identified.",
-    "A part that identifies the request is missing, or is not well-formed Unicode.",
-)
-REQUEST_TOO_LARGE = _named("request-too-large", 413, "The request is too large.", "Send a smaller body.")
-_KEY_REUSED = _named(
-    "key-reused",
-    422,
-    "The Idempotency-Key was used for another request.",
-    "Send this request with a new key, or repeat the first request as it was.",
-)
-_KEY_WITHOUT_TIME = _named(
-    "key-without-time",
-    400,
-    "The Idempotency-Key must contain the time at which it was made.",
-    "Send a UUID of version 7, or a ULID, made when the operation begins by a clock that is right.",
-)
-_KEY_TOO_OLD = _named(
-    "key-too-old",
-    410,
-    "Too old to retry: find out what happened.",
-    "The request may have been carried out, and its record is gone. Read the resource, and use a new key "
-    "only if it was not.",
-)
-_IN_PROGRESS = _named(
-    "in-progress",
-    409,
-    "A request with this Idempotency-Key is in progress.",
-    "Repeat the same request later.",
-)
-_AMBIGUOUS = _named(
-    "ambiguous",
-    409,
-    "It is not known whether an earlier request had its effect.",
-    "The owner of this API must find out. A new key could repeat the effect.",
-)
-_RESULT_GONE = _named(
-    "result-gone",
-    410,
-    "The request was carried out; its response is gone.",
-    "Read the resource instead. A new key would repeat the effect.",
-)
-_UNAVAILABLE = _named(
-    "unavailable",
-    503,
-    "It is unknown whether the request was carried out.",
-    "Nothing was carried out now. Repeat the same request later.",
-)
+KEY_MISSING = problem_named("key-missing")
+KEY_MALFORMED = problem_named("key-malformed")
+REQUEST_UNREADABLE = problem_named("request-unreadable")
+#: Where the framework limits bodies, as in TypeScript, this one is the framework's.
+REQUEST_TOO_LARGE = Problem("request-too-large", 413, "The request is too large.", "Send a smaller body.")
+_PROBLEMS = {
+    "AMBIGUOUS": "ambiguous",
+    "FINGERPRINT_MISMATCH": "key-reused",
+    "KEY_TOO_OLD": "key-too-old",
+    "IN_PROGRESS": "in-progress",
+    "CLOSED": "unavailable",
+}
 
 
 def problem_of(error: OncewardError) -> Problem | None:
@@ -183,24 +107,15 @@ def problem_of(error: OncewardError) -> Problem | None:
     None for an error that does not concern the API's client (a bad credential, a bug) but its owner.
     """
     if isinstance(error, ResultUnavailableError):
-        return _RESULT_GONE
-    by_reason = {
-        "AMBIGUOUS": _AMBIGUOUS,
-        "FINGERPRINT_MISMATCH": _KEY_REUSED,
-        "KEY_TOO_OLD": _KEY_TOO_OLD,
-        "IN_PROGRESS": _IN_PROGRESS,
-        "CLOSED": _UNAVAILABLE,
-    }
-    problem = by_reason.get(error.reason)
-    if problem is None and error.reason == "INVALID_REQUEST":
+        return problem_named("result-gone")
+    if error.reason == "INVALID_REQUEST":
         is_about_time = any(each.field == "key_created_at" for each in error.violations)
-        return _KEY_WITHOUT_TIME if is_about_time else None
-    if problem is None and is_retryable(error):
-        problem = _UNAVAILABLE
-    if problem in (_IN_PROGRESS, _UNAVAILABLE) and problem is not None:
-        seconds = max(1, math.ceil((error.retry_delay_ms or 0) / 1000))
-        return Problem(problem.type, problem.status, problem.title, problem.detail, seconds)
-    return problem
+        return problem_named("key-without-time") if is_about_time else None
+    name = _PROBLEMS.get(error.reason, "unavailable" if is_retryable(error) else None)
+    if name is None:
+        return None
+    seconds = max(1, math.ceil((error.retry_delay_ms or 0) / 1000))
+    return problem_named(name, seconds if name in ("in-progress", "unavailable") else None)
 
 
 @dataclass(frozen=True)
@@ -215,6 +130,11 @@ class RequestHead:
     #: The values of the header Idempotency-Key.
     keys: Sequence[str]
 
+    @property
+    def key_header(self) -> str | None:
+        """The header's whole value; None if the request has none."""
+        return ",".join(self.keys) if self.keys else None
+
 
 class HttpPolicy:
     """The options of a guard, checked. See the framework's middleware."""
@@ -223,14 +143,18 @@ class HttpPolicy:
         self,
         *,
         namespace: str,
-        methods: Sequence[str] = DEFAULT_METHODS,
-        key_optional: bool = False,
+        profile: HttpProfile = "onceward",
+        methods: Sequence[str] | None = None,
+        key_optional: bool | None = None,
         max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
         stores: Callable[[int], bool] = is_outcome,
         replay_headers: Sequence[str] = (),
+        documentation: str | None = None,
         options: OnceOptions,
     ) -> None:
         """:raises InvalidRequestError: for options that would guard nothing, or replay what must not be."""
+        wire = Wire(profile)
+        methods = wire.methods if methods is None else methods
         if not methods:
             raise refused_field("methods", "must name a method; without one, nothing is guarded")
         for method in methods:
@@ -239,11 +163,15 @@ class HttpPolicy:
         for name in replay_headers:
             if name.lower() in _NEVER_REPLAYED:
                 raise refused_field("replay_headers", f"must not name {name.lower()}")
+        if documentation is not None and not _LINK.fullmatch(documentation):
+            raise refused_field("documentation", "must be an absolute URL of http or https")
         self.namespace = namespace
         self.methods = frozenset(methods)
-        self.key_optional = key_optional
+        self.key_optional = not wire.required if key_optional is None else key_optional
         self.max_body_bytes = max_body_bytes
-        self.stores = stores
+        self._wire = wire
+        self._documentation = documentation
+        self._stores = stores
         self.replayed = _REPLAY_HEADERS | {name.lower() for name in replay_headers}
         wait_ms = options.get("wait_ms") or 0
         self._options: OnceOptions = {
@@ -261,9 +189,10 @@ class HttpPolicy:
 
     def key_of(self, head: RequestHead) -> str | Problem | None:
         """Returns the request's key, or the problem with it; None for a request that passes unguarded."""
-        if not head.keys:
+        header = head.key_header
+        if header is None:
             return None if self.key_optional else KEY_MISSING
-        key = parse_idempotency_key(",".join(head.keys))
+        key = self._wire.parse_key(header)
         return KEY_MALFORMED if key is None else key
 
     def operation_of(self, head: RequestHead, key: str, caller: str, body: bytes) -> tuple[str, RunOptions]:
@@ -274,20 +203,42 @@ class HttpPolicy:
         """
         if not isinstance(caller, str) or caller == "":
             raise ValueError("caller must return a text that is not empty")
-        digest = base64.urlsafe_b64encode(hashlib.sha256(body).digest()).decode().rstrip("=")
-        request = {"method": head.method, "path": head.path, "query": head.query, "body": digest}
+        identity = self._wire.identity_of(head.method, head.path, head.query, body)
         options: RunOptions = {
             **self._options,
-            "fingerprint": fingerprint_of(request),
+            "fingerprint": fingerprint_of(identity),
             "key_created_at": key_time(key),
         }
-        return join_key(head.method, head.path, caller, key), options
+        return join_key(*self._wire.endpoint_of(head.method, head.path), caller, key), options
 
     def outcome_of(self, response: Response) -> Response:
         """Returns the part of a response that is stored. :raises NotStored:"""
-        if not self.stores(response.status):
+        is_dropped = self._wire.drops_server_errors and response.status >= 500
+        if is_dropped or not self._stores(response.status):
             raise NotStored(response.status)
         return Response(response.status, self.replayable(response.headers), response.body)
+
+    def own_headers(self, head: RequestHead) -> dict[str, str]:
+        """Returns the headers that the guard adds to each response to a request with a key."""
+        header = head.key_header
+        is_echoed = self._wire.echoes and header is not None and _PRINTABLE.fullmatch(header)
+        return {KEY_HEADER: header} if is_echoed and header is not None else {}
+
+    def refusal_of(self, head: RequestHead, problem: Problem) -> Response:
+        """Returns a refusal in the profile's format."""
+        status, content_type, body = self._wire.write(problem)
+        headers = {_CONTENT_TYPE: content_type, **self.own_headers(head)}
+        if self._documentation is not None:
+            headers["link"] = f'<{self._documentation}>; rel="describedby"'
+        if problem.retry_after_s is not None:
+            headers["retry-after"] = str(problem.retry_after_s)
+        return Response(status, headers, body)
+
+    def replay_of(self, head: RequestHead, stored: Response) -> Response:
+        """Returns the response to a repeat."""
+        mark = {} if self._wire.replayed is None else {self._wire.replayed: "true"}
+        headers = {**self.replayable(stored.headers), **mark, **self.own_headers(head)}
+        return Response(stored.status, headers, stored.body)
 
     def replayable(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Returns the headers that a replay has: any program with a key of the tenant may have written the

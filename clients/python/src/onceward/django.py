@@ -30,23 +30,21 @@ from ._client import Claim, Onceward
 from ._errors import CompletionError, OncewardError
 from ._http import (
     DEFAULT_MAX_BODY_BYTES,
-    DEFAULT_METHODS,
-    REPLAYED_HEADER,
     REQUEST_TOO_LARGE,
     REQUEST_UNREADABLE,
     HttpPolicy,
     NotStored,
-    Problem,
     RequestHead,
     Response,
     is_outcome,
     problem_of,
 )
+from ._http_profiles import HttpProfile, Problem
 from ._limits import MAX_RESULT_BYTES
 from ._options import OnceOptions
 from ._per_process import per_process
 
-__all__ = ["OncewardMiddleware"]
+__all__ = ["HttpProfile", "OncewardMiddleware"]
 
 _log = logging.getLogger("onceward")
 
@@ -70,11 +68,13 @@ class OncewardMiddleware:
         onceward: Onceward | Callable[[], Onceward],
         namespace: str,
         caller: Callable[[HttpRequest], str],
-        methods: Sequence[str] = DEFAULT_METHODS,
-        key_optional: bool = False,
+        profile: HttpProfile = "onceward",
+        methods: Sequence[str] | None = None,
+        key_optional: bool | None = None,
         max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
         stores: Callable[[int], bool] = is_outcome,
         replay_headers: Sequence[str] = (),
+        documentation: str | None = None,
         **options: Unpack[OnceOptions],
     ) -> None:
         self._get_response = get_response
@@ -82,11 +82,13 @@ class OncewardMiddleware:
         self._caller = caller
         self._policy = HttpPolicy(
             namespace=namespace,
+            profile=profile,
             methods=methods,
             key_optional=key_optional,
             max_body_bytes=max_body_bytes,
             stores=stores,
             replay_headers=replay_headers,
+            documentation=documentation,
             options=options,
         )
 
@@ -104,17 +106,22 @@ class OncewardMiddleware:
         key = self._policy.key_of(head)
         if key is None:
             return self._get_response(request)
-        return _refusal(key) if isinstance(key, Problem) else self._guard(request, head, key)
+        if isinstance(key, Problem):
+            return self._refusal(head, key)
+        answer = self._guard(request, head, key)
+        for name, value in self._policy.own_headers(head).items():
+            answer[name] = value
+        return answer
 
     def _guard(self, request: HttpRequest, head: RequestHead, key: str) -> HttpResponseBase:
         try:
             if int(request.META.get("CONTENT_LENGTH") or 0) > self._policy.max_body_bytes:
-                return _refusal(REQUEST_TOO_LARGE)
+                return self._refusal(head, REQUEST_TOO_LARGE)
             operation, options = self._policy.operation_of(head, key, self._caller(request), request.body)
         except RequestDataTooBig:
-            return _refusal(REQUEST_TOO_LARGE)
+            return self._refusal(head, REQUEST_TOO_LARGE)
         except InvalidRequestError:
-            return _refusal(REQUEST_UNREADABLE)
+            return self._refusal(head, REQUEST_UNREADABLE)
         handled: list[HttpResponseBase] = []
 
         def handle(_: Claim) -> Response:
@@ -133,16 +140,14 @@ class OncewardMiddleware:
                 return handled[0]
             problem = problem_of(error)
             if problem is not None:
-                return _refusal(problem)
+                return self._refusal(head, problem)
             raise
         if handled:
             return handled[0]
-        answer = HttpResponse(replayed.body, status=replayed.status)
-        del answer["Content-Type"]
-        for name, value in self._policy.replayable(replayed.headers).items():
-            answer[name] = value
-        answer[REPLAYED_HEADER] = "true"
-        return answer
+        return _django_response(self._policy.replay_of(head, replayed))
+
+    def _refusal(self, head: RequestHead, problem: Problem) -> HttpResponse:
+        return _django_response(self._policy.refusal_of(head, problem))
 
 
 def _whole(response: HttpResponseBase) -> Response:
@@ -153,8 +158,9 @@ def _whole(response: HttpResponseBase) -> Response:
     return Response(response.status_code, headers, body)
 
 
-def _refusal(problem: Problem) -> HttpResponse:
-    answer = HttpResponse(problem.body(), status=problem.status)
-    for name, value in problem.headers().items():
+def _django_response(response: Response) -> HttpResponse:
+    answer = HttpResponse(response.body, status=response.status)
+    del answer["Content-Type"]
+    for name, value in response.headers.items():
         answer[name] = value
     return answer

@@ -7,6 +7,9 @@ It needs no service of Onceward::
         result = once(connection, "billing", event.id, lambda: insert_invoice(connection, event))
     # Acknowledge the message only now.
 
+``complete_in`` writes the completion of a ``run`` in the caller's transaction, and ``start_relay`` delivers
+it to the service, despite crashes.
+
 The tables are those of the TypeScript and Go clients, so that programs in all languages share them: run
 ``MIGRATION`` first.
 """
@@ -19,13 +22,36 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
-from ._catalogue import FingerprintMismatchError, RecordContendedError
+from ._catalogue import FingerprintMismatchError
 from ._codec import decode_json, encode_json
+from ._completions import (
+    CompletedClaim,
+    DeliveryCounts,
+    Relay,
+    UndeliverableCompletion,
+    complete_in,
+    deliver_completions,
+    start_relay,
+)
 from ._fingerprint import fingerprint_of
 from ._limits import MAX_KEY_BYTES
 from ._texts import raise_if_any, refused_field, text_violations
+from ._transaction import ENTRY_ATTEMPTS, Execute, executor, not_entered, savepoint
 
-__all__ = ["MIGRATION", "InboxResult", "once", "sweep"]
+__all__ = [
+    "MIGRATION",
+    "CompletedClaim",
+    "DeliveryCounts",
+    "InboxResult",
+    "Relay",
+    "SweepResult",
+    "UndeliverableCompletion",
+    "complete_in",
+    "deliver_completions",
+    "once",
+    "start_relay",
+    "sweep",
+]
 
 T = TypeVar("T")
 
@@ -33,8 +59,6 @@ T = TypeVar("T")
 #: tool, which may be run again.
 MIGRATION = importlib.resources.files("onceward").joinpath("inbox.sql").read_text("utf-8")
 
-#: A row that disappears between two statements was swept in between, which hardly happens even once.
-_ENTRY_ATTEMPTS = 3
 _MAX_SWEEP_LIMIT = 10_000
 
 
@@ -70,34 +94,15 @@ def once(
     violations = text_violations("consumer", consumer, 1, MAX_KEY_BYTES)
     raise_if_any([*violations, *text_violations("key", key, 1, MAX_KEY_BYTES)])
     bound = None if fingerprint is None else fingerprint_of(fingerprint)
-    execute = _executor(connection)
-    # Refused outside a transaction, before anything has happened: statements that commit one by one would
-    # guarantee nothing.
-    execute("savepoint onceward")
-    try:
-        result = _once(execute, consumer, key, fn, bound)
-    except BaseException:
-        _undo(execute)
-        raise
-    execute("release savepoint onceward")
-    return result
-
-
-def _undo(execute: Callable[..., Any]) -> None:
-    """Undoes the part of the transaction since its savepoint."""
-    try:
-        execute("rollback to savepoint onceward")
-        execute("release savepoint onceward")
-    except Exception:
-        # The connection is gone, or the transaction can't commit: nothing of it remains, and the caller must
-        # see the function's error.
-        return
+    execute = executor(connection)
+    with savepoint(execute):
+        return _once(execute, consumer, key, fn, bound)
 
 
 def _once(
-    execute: Callable[..., Any], consumer: str, key: str, fn: Callable[[], T], fingerprint: bytes | None
+    execute: Execute, consumer: str, key: str, fn: Callable[[], T], fingerprint: bytes | None
 ) -> InboxResult[T]:
-    for _ in range(_ENTRY_ATTEMPTS):
+    for _ in range(ENTRY_ATTEMPTS):
         entered = execute(
             """insert into onceward_inbox (consumer, key, fingerprint)
                values (%s::text, %s::text, %s::bytea)
@@ -120,13 +125,10 @@ def _once(
         if bound is not None and fingerprint is not None and bytes(bound) != fingerprint:
             raise FingerprintMismatchError("The key was handled before, for another request.")
         return InboxResult(decode_json(b"" if stored is None else stored.encode()), replayed=True)
-    raise RecordContendedError(
-        "The key's row can't be read: row-level security hides it, or this very transaction is still writing "
-        "it."
-    )
+    raise not_entered()
 
 
-def _handle(execute: Callable[..., Any], consumer: str, key: str, fn: Callable[[], T]) -> Any:
+def _handle(execute: Execute, consumer: str, key: str, fn: Callable[[], T]) -> Any:
     payload = encode_json(fn())
     execute(
         "update onceward_inbox set result = %s::text where consumer = %s::text and key = %s::text",
@@ -137,13 +139,21 @@ def _handle(execute: Callable[..., Any], consumer: str, key: str, fn: Callable[[
     return decode_json(payload)
 
 
-def sweep(connection: Any, older_than: timedelta, limit: int = 1000) -> int:
-    """Deletes the oldest handled messages that are older than the given age, at most ``limit`` (1-10,000) of
-    them.
+@dataclass(frozen=True)
+class SweepResult:
+    """How many rows a sweep deleted: handled messages, and completions that were delivered."""
 
-    Returns how many: call it again while that is the limit. A delivery that comes later runs again, so choose
-    an age longer than the longest retry or redrive of any queue. Concurrent sweeps share the rows, and never
-    wait for a handler.
+    inbox: int
+    completions: int
+
+
+def sweep(connection: Any, older_than: timedelta, limit: int = 1000) -> SweepResult:
+    """Deletes the oldest handled messages, and the oldest delivered completions, that are older than the
+    given age, at most ``limit`` (1-10,000) of each.
+
+    Call it again while either number is the limit. A delivery that comes later runs again, so choose an age
+    longer than the longest retry or redrive of any queue, and longer than any holder of a claim may stall.
+    Concurrent sweeps share the rows, and never wait for a handler.
 
     :raises InvalidRequestError: for an age that is not positive, and for another limit.
     """
@@ -151,7 +161,9 @@ def sweep(connection: Any, older_than: timedelta, limit: int = 1000) -> int:
         raise refused_field("older_than", "must be more than 0")
     if not 1 <= limit <= _MAX_SWEEP_LIMIT:
         raise refused_field("limit", f"must be 1-{_MAX_SWEEP_LIMIT}")
-    deleted = _executor(connection)(
+    execute = executor(connection)
+    values = (older_than.total_seconds(), limit)
+    inbox = execute(
         """with old as materialized (
              select consumer, key
                from onceward_inbox
@@ -162,16 +174,19 @@ def sweep(connection: Any, older_than: timedelta, limit: int = 1000) -> int:
            )
            delete from onceward_inbox i using old
             where i.consumer = old.consumer and i.key = old.key""",
-        older_than.total_seconds(),
-        limit,
+        *values,
     )
-    return int(deleted.rowcount)
-
-
-def _executor(connection: Any) -> Callable[..., Any]:
-    """Returns a function that runs a statement, whose placeholders are %s, with its values."""
-    if hasattr(connection, "get_bind"):
-        # A Session of SQLAlchemy.
-        connection = connection.connection()
-    run = getattr(connection, "exec_driver_sql", None) or connection.execute
-    return lambda statement, *values: run(statement, values or None)
+    completions = execute(
+        """with old as materialized (
+             select namespace, key
+               from onceward_completions
+              where delivered_at < now() - %s::float8 * interval '1 second'
+              order by delivered_at
+              limit %s::int
+                for update skip locked
+           )
+           delete from onceward_completions c using old
+            where c.namespace = old.namespace and c.key = old.key""",
+        *values,
+    )
+    return SweepResult(int(inbox.rowcount), int(completions.rowcount))

@@ -26,24 +26,22 @@ from ._catalogue import InvalidRequestError
 from ._errors import OncewardError
 from ._http import (
     DEFAULT_MAX_BODY_BYTES,
-    DEFAULT_METHODS,
     KEY_HEADER,
-    REPLAYED_HEADER,
     REQUEST_TOO_LARGE,
     REQUEST_UNREADABLE,
     HttpPolicy,
     NotStored,
-    Problem,
     RequestHead,
     Response,
     is_outcome,
     problem_of,
 )
+from ._http_profiles import HttpProfile, Problem
 from ._limits import MAX_RESULT_BYTES
 from ._options import OnceOptions, RunResult
 from .aio import Claim, Onceward
 
-__all__ = ["OncewardMiddleware"]
+__all__ = ["HttpProfile", "OncewardMiddleware"]
 
 _Scope = MutableMapping[str, Any]
 _Message = MutableMapping[str, Any]
@@ -60,8 +58,8 @@ class OncewardMiddleware:
     """Middleware of ASGI. The first request runs the application; later ones with its key get its response.
 
     - The response is stored before it is sent. A later request gets its status, body and the headers that
-      describe it, marked ``Idempotency-Replayed: true``.
-    - The key counts per caller, method and path.
+      describe it, marked ``Idempotency-Replayed: true`` or as the profile says.
+    - The key counts per caller, method and path, unless the profile says otherwise.
     - A response larger than the namespace's ``max_result_bytes`` is sent, and repeats are answered with 410.
       From 1 MiB on, it is streamed; a smaller one is sent once it is whole, so this does not suit event
       streams.
@@ -71,14 +69,20 @@ class OncewardMiddleware:
 
     :param caller: returns the caller, as the API authenticated it: an account's id, never a secret. Each
         caller has its own keys; otherwise one caller could get another's response. Must not be empty.
-    :param methods: those that are guarded; requests with others pass.
-    :param key_optional: whether a request without a key passes, unguarded. Default: it is answered with 400.
+    :param profile: the protocol that clients expect: ``onceward``, ``ietf``, ``stripe``, ``acp`` or ``ucp``.
+        A change of it begins new operations.
+    :param methods: those that are guarded; requests with others pass. Default: POST and PATCH, or the
+        profile's.
+    :param key_optional: whether a request without a key passes, unguarded. Default: as the profile says;
+        otherwise it is answered with 400.
     :param max_body_bytes: of a guarded request, which is read whole for the fingerprint; a larger one gets
         413.
     :param stores: whether a response with this status is the operation's outcome, to be replayed; otherwise
         the claim is released, and the next attempt runs. Default: below 500, but for 401, 408, 425 and 429.
+        ``acp`` never stores a 5xx.
     :param replay_headers: headers to replay beside those that describe the body, Location, Link, ETag,
         Last-Modified, Cache-Control and Vary.
+    :param documentation: the URL of the API's page about keys, to which refusals link. Default: no link.
     :param answer_after_ms: how long a response is held while the service does not store it; then it is sent,
         because its effect has happened, and stored as soon as the service can.
     :param options: as of ``run``. ``wait_ms`` is how long a request waits for another one with its key before
@@ -93,11 +97,13 @@ class OncewardMiddleware:
         onceward: Onceward,
         namespace: str,
         caller: Callable[[Request], str],
-        methods: Sequence[str] = DEFAULT_METHODS,
-        key_optional: bool = False,
+        profile: HttpProfile = "onceward",
+        methods: Sequence[str] | None = None,
+        key_optional: bool | None = None,
         max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
         stores: Callable[[int], bool] = is_outcome,
         replay_headers: Sequence[str] = (),
+        documentation: str | None = None,
         answer_after_ms: int = _ANSWER_AFTER_MS,
         **options: Unpack[OnceOptions],
     ) -> None:
@@ -107,11 +113,13 @@ class OncewardMiddleware:
         self._answer_after_s = answer_after_ms / 1000
         self._policy = HttpPolicy(
             namespace=namespace,
+            profile=profile,
             methods=methods,
             key_optional=key_optional,
             max_body_bytes=max_body_bytes,
             stores=stores,
             replay_headers=replay_headers,
+            documentation=documentation,
             options=options,
         )
         #: Runs that still store a response after it was sent.
@@ -126,7 +134,7 @@ class OncewardMiddleware:
         if key is None:
             await self._app(scope, receive, send)
         elif isinstance(key, Problem):
-            await _refuse(send, key)
+            await self._refuse(send, head, key)
         else:
             await self._guard(scope, receive, send, head, key)
 
@@ -135,15 +143,15 @@ class OncewardMiddleware:
     ) -> None:
         body = await _read(receive, self._policy.max_body_bytes)
         if isinstance(body, Problem):
-            await _refuse(send, body)
+            await self._refuse(send, head, body)
             return
         caller = self._caller(Request(scope))
         try:
             joined, options = self._policy.operation_of(head, key, caller, body)
         except InvalidRequestError:
-            await _refuse(send, REQUEST_UNREADABLE)
+            await self._refuse(send, head, REQUEST_UNREADABLE)
             return
-        recorder = _Recorder(send)
+        recorder = _Recorder(send, self._policy.own_headers(head))
 
         async def handle(_: Claim) -> Response:
             recorder.began = True
@@ -157,10 +165,10 @@ class OncewardMiddleware:
         run = asyncio.ensure_future(running)
         self._running.add(run)
         run.add_done_callback(self._running.discard)
-        await self._answer(run, recorder, send)
+        await self._answer(run, recorder, send, head)
 
     async def _answer(
-        self, run: asyncio.Future[RunResult[Response]], recorder: _Recorder, send: _Send
+        self, run: asyncio.Future[RunResult[Response]], recorder: _Recorder, send: _Send, head: RequestHead
     ) -> None:
         ended = asyncio.ensure_future(recorder.ended.wait())
         ends: set[asyncio.Future[Any]] = {run, ended}
@@ -173,27 +181,31 @@ class OncewardMiddleware:
                 # The application's own error, which is its framework's to answer.
                 await run
             else:
-                await self._answer_unhandled(run, send)
+                await self._answer_unhandled(run, send, head)
             return
         await asyncio.wait({run}, timeout=self._answer_after_s)
         # This client gets the application's response even if it could not be stored for repeats.
         run.add_done_callback(_note)
         await recorder.finish()
 
-    async def _answer_unhandled(self, run: asyncio.Future[RunResult[Response]], send: _Send) -> None:
+    async def _answer_unhandled(
+        self, run: asyncio.Future[RunResult[Response]], send: _Send, head: RequestHead
+    ) -> None:
         """Answers a request for which the application was not called."""
         try:
             response = (await run).value
         except OncewardError as error:
             problem = problem_of(error)
             if problem is not None:
-                await _refuse(send, problem)
+                await self._refuse(send, head, problem)
                 return
             _log.exception("A request could not be guarded")
-            await _send_whole(send, 500, {"content-type": "text/plain"}, b"Internal Server Error")
+            await _send_whole(send, Response(500, {"content-type": "text/plain"}, b"Internal Server Error"))
             return
-        headers = {**self._policy.replayable(response.headers), REPLAYED_HEADER: "true"}
-        await _send_whole(send, response.status, headers, response.body or b"")
+        await _send_whole(send, self._policy.replay_of(head, response))
+
+    async def _refuse(self, send: _Send, head: RequestHead, problem: Problem) -> None:
+        await _send_whole(send, self._policy.refusal_of(head, problem))
 
 
 def _note(run: asyncio.Future[Any]) -> None:
@@ -235,22 +247,24 @@ def _replay(body: bytes, receive: _Receive) -> _Receive:
     return next_message
 
 
-async def _refuse(send: _Send, problem: Problem) -> None:
-    await _send_whole(send, problem.status, problem.headers(), problem.body())
-
-
-async def _send_whole(send: _Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
-    encoded = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+async def _send_whole(send: _Send, response: Response) -> None:
+    body = response.body or b""
+    encoded = _encoded(response.headers)
     encoded.append((b"content-length", str(len(body)).encode()))
-    await send({"type": "http.response.start", "status": status, "headers": encoded})
+    await send({"type": "http.response.start", "status": response.status, "headers": encoded})
     await send({"type": "http.response.body", "body": body})
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
 
 
 class _Recorder:
     """Keeps a response until it is stored. One that is too large to be stored is streamed."""
 
-    def __init__(self, send: _Send) -> None:
+    def __init__(self, send: _Send, own_headers: Mapping[str, str]) -> None:
         self._send = send
+        self._own_headers = _encoded(own_headers)
         self._start: _Message | None = None
         self._body = bytearray()
         self._streams = False
@@ -261,7 +275,7 @@ class _Recorder:
 
     async def __call__(self, message: _Message) -> None:
         if message["type"] == "http.response.start":
-            self._start = message
+            self._start = {**message, "headers": [*message.get("headers", ()), *self._own_headers]}
             return
         if message["type"] != "http.response.body" or self._start is None:
             await self._send(message)

@@ -7,8 +7,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import django
 import pytest
 import redis
+from django.conf import settings
 
 _STARTS_WITHIN_S = 30
 
@@ -38,6 +40,14 @@ def redis_url() -> Iterator[str]:
     finally:
         server.terminate()
         server.wait()
+
+
+@pytest.fixture(scope="session")
+def configured_django() -> None:
+    """Configures Django, whose settings are those of the process."""
+    views = "test_django"
+    settings.configure(ROOT_URLCONF=views, MIDDLEWARE=[f"{views}.idempotency"], ALLOWED_HOSTS=["*"])
+    django.setup()
 
 
 @pytest.fixture

@@ -1,12 +1,9 @@
 """Django behind the middleware."""
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
-import django
 import pytest
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.test import Client
 from django.urls import path
@@ -44,11 +41,7 @@ def idempotency(get_response: Any) -> OncewardMiddleware:
 
 
 @pytest.fixture
-def testing() -> Iterator[TestingOnceward]:
-    if not settings.configured:
-        here = sys.modules[__name__].__name__
-        settings.configure(ROOT_URLCONF=here, MIDDLEWARE=[f"{here}.idempotency"], ALLOWED_HOSTS=["*"])
-        django.setup()
+def testing(configured_django: None) -> Iterator[TestingOnceward]:
     effects.clear()
     with TestingOnceward() as testing:
         service.append(testing)

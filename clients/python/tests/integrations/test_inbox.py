@@ -13,7 +13,7 @@ import sqlalchemy
 from sqlalchemy.orm import Session
 
 from onceward import FingerprintMismatchError, InvalidRequestError, OncewardError
-from onceward.inbox import MIGRATION, once, sweep
+from onceward.inbox import MIGRATION, SweepResult, once, sweep
 
 DATABASE = os.environ.get("ONCEWARD_TEST_DATABASE", "")
 if not DATABASE:
@@ -138,7 +138,7 @@ def test_a_sweep_deletes_old_messages() -> None:
         once(connection, "billing", "m-1", lambda: None)
         connection.execute("update onceward_inbox set received_at = now() - interval '2 days'")
         once(connection, "billing", "m-2", lambda: None)
-        assert sweep(connection, timedelta(days=1)) == 1
+        assert sweep(connection, timedelta(days=1)) == SweepResult(inbox=1, completions=0)
         assert once(connection, "billing", "m-2", lambda: None).replayed
         with pytest.raises(InvalidRequestError):
             sweep(connection, timedelta())

@@ -46,7 +46,8 @@ export interface ProblemBody {
 
 const TYPE_PREFIX = "urn:onceward:problem:";
 
-const PROBLEMS = {
+/** The problems by their types, with the statuses of the profile `onceward`. */
+export const PROBLEMS = {
   "key-missing": {
     status: 400,
     title: "This operation requires an Idempotency-Key.",

@@ -13,6 +13,7 @@ const INTRODUCTION = `# Profiles of HTTP
 <!-- npm run generate writes this page from clients/typescript/src/http/profiles.ts and test/tools/generate/profiles/sources.ts -->
 
 \`@onceward/client/http\` and the adapters of Express, Fastify, Hono and NestJS take a \`profile\`: the protocol that clients expect.
+So do the guards in [Python](../../python/README.md#guard-a-server-a-worker-or-a-transaction) and [Go](../../go/README.md#guard-a-server).
 
 | profile | protocol |
 | --- | --- |

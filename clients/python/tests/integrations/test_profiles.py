@@ -1,0 +1,305 @@
+"""The profiles of HTTP, in each framework. What is expected is written from the sources of the guide
+"Profiles of HTTP", not from the code.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+import pytest
+from django.http import HttpRequest, HttpResponse
+from django.test import RequestFactory
+from fastapi import FastAPI, Request, Response
+from fastapi.testclient import TestClient
+
+from onceward import InvalidRequestError
+from onceward._http_profiles import _TABLE
+from onceward.django import OncewardMiddleware as DjangoMiddleware
+from onceward.starlette import HttpProfile, OncewardMiddleware
+from onceward.testing import TestingOnceward
+
+KEY = '"8e03978e-40d5"'
+BODY = '{"cents":1,"currency":"EUR"}'
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: str
+
+
+@dataclass(frozen=True)
+class Api:
+    """An API behind the guard: each call of its handler is noted."""
+
+    testing: TestingOnceward
+    send: Callable[[str, str, dict[str, str], str], Answer]
+    calls: list[str]
+    statuses: list[int]
+
+    def post(
+        self, key: str | None = KEY, body: str = BODY, path: str = "/charges/1", account: str = "a"
+    ) -> Answer:
+        headers = {"account": account, **({} if key is None else {"idempotency-key": key})}
+        return self.send("POST", path, headers, body)
+
+    def handle(self, path: str) -> int:
+        """Returns the status of the next response: 201, or one that the test has put in ``statuses``."""
+        self.calls.append(path)
+        return self.statuses.pop() if self.statuses else 201
+
+
+@contextmanager
+def _fastapi(testing: TestingOnceward, options: dict[str, Any]) -> Iterator[Api]:
+    onceward = testing.aio()
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> Any:
+        async with onceward:
+            yield
+
+    app = FastAPI(lifespan=lifespan)
+    app.add_middleware(
+        OncewardMiddleware, onceward=onceward, caller=lambda request: request.headers["account"], **options
+    )
+
+    @app.api_route("/{path:path}", methods=["POST", "PUT", "PATCH"])
+    async def handle(request: Request) -> Response:
+        return Response("charged", status_code=api.handle(request.url.path), media_type="text/plain")
+
+    with TestClient(app) as client:
+
+        def send(method: str, path: str, headers: dict[str, str], body: str) -> Answer:
+            answer = client.request(method, path, content=body, headers=headers)
+            return Answer(answer.status_code, answer.headers, answer.text)
+
+        api = Api(testing, send, [], [])
+        yield api
+
+
+@contextmanager
+def _django(testing: TestingOnceward, options: dict[str, Any]) -> Iterator[Api]:
+    def view(request: HttpRequest) -> HttpResponse:
+        return HttpResponse("charged", status=api.handle(request.path), content_type="text/plain")
+
+    guarded = DjangoMiddleware(
+        view, onceward=testing.onceward, caller=lambda request: request.headers["account"], **options
+    )
+
+    def send(method: str, path: str, headers: dict[str, str], body: str) -> Answer:
+        request = RequestFactory().generic(method, path, body, "application/json", headers=headers)
+        answer: Any = guarded(request)
+        named = {name.lower(): value for name, value in answer.items()}
+        return Answer(answer.status_code, named, answer.content.decode())
+
+    api = Api(testing, send, [], [])
+    yield api
+
+
+@pytest.fixture(params=[_fastapi, _django], ids=["fastapi", "django"])
+def start(request: pytest.FixtureRequest, configured_django: None) -> Iterator[Callable[..., Any]]:
+    """Returns what begins an API behind the guard of a framework."""
+    with TestingOnceward() as testing:
+        yield lambda **options: request.param(testing, {"namespace": "charges", **options})
+
+
+Refusal = tuple[int, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Expected:
+    #: None: such a request runs, unguarded.
+    missing: Refusal | None
+    other_body: Refusal
+    in_flight: Refusal
+    #: None: the same key at another path begins an operation of its own.
+    other_path: Refusal | None
+    replayed: str | None
+    echoes: bool
+    #: What the key without its quotes is.
+    bare_key: str
+    compares_json: bool
+    guarded: frozenset[str]
+
+
+def _problem(status: int, name: str) -> Refusal:
+    return status, {"type": f"urn:onceward:problem:{name}", "status": status}
+
+
+_ONCEWARD = Expected(
+    missing=_problem(400, "key-missing"),
+    other_body=_problem(422, "key-reused"),
+    in_flight=_problem(409, "in-progress"),
+    other_path=None,
+    replayed="idempotency-replayed",
+    echoes=False,
+    bare_key="same",
+    compares_json=False,
+    guarded=frozenset({"POST", "PATCH"}),
+)
+_INVALID = {"type": "invalid_request"}
+EXPECTED: dict[str, Expected] = {
+    "onceward": _ONCEWARD,
+    "ietf": replace(_ONCEWARD, replayed=None, bare_key="malformed"),
+    "stripe": Expected(
+        missing=None,
+        other_body=(400, {"error": {"type": "idempotency_error"}}),
+        in_flight=(409, {"error": {"type": "invalid_request_error", "code": "idempotency_key_in_use"}}),
+        other_path=(400, {"error": {"type": "idempotency_error"}}),
+        replayed="idempotent-replayed",
+        echoes=False,
+        bare_key="other",
+        compares_json=False,
+        guarded=frozenset({"POST"}),
+    ),
+    "acp": Expected(
+        missing=(400, {**_INVALID, "code": "idempotency_key_required"}),
+        other_body=(422, {**_INVALID, "code": "idempotency_conflict"}),
+        in_flight=(409, {**_INVALID, "code": "idempotency_in_flight"}),
+        other_path=None,
+        replayed="idempotent-replayed",
+        echoes=True,
+        bare_key="other",
+        compares_json=True,
+        guarded=frozenset({"POST"}),
+    ),
+    "ucp": Expected(
+        missing=None,
+        other_body=(409, {"code": "idempotency_key_reused"}),
+        in_flight=(409, {"code": "idempotency_in_progress"}),
+        other_path=None,
+        replayed=None,
+        echoes=False,
+        bare_key="other",
+        compares_json=False,
+        guarded=frozenset({"POST", "PUT"}),
+    ),
+}
+each_profile = pytest.mark.parametrize("profile", EXPECTED)
+
+
+def _expect(answer: Answer, refusal: Refusal) -> None:
+    status, members = refusal
+    assert answer.status == status
+    body = json.loads(answer.body)
+    inner = members.get("error")
+    texts = body["error"] if inner else body
+    assert {name: texts.get(name) for name in inner or members} == (inner or members)
+    # A sentence for people.
+    assert texts.get("detail") or texts.get("message") or texts.get("content")
+    kind = "application/problem+json" if "urn" in str(members) else "application/json"
+    assert answer.headers["content-type"] == kind
+
+
+def _marks(answer: Answer) -> list[str]:
+    names = ("idempotency-replayed", "idempotent-replayed")
+    return [name for name in names if answer.headers.get(name) == "true"]
+
+
+def test_the_profiles_are_those_of_the_table() -> None:
+    assert set(get_args(HttpProfile)) == set(_TABLE["profiles"]) == set(EXPECTED)
+
+
+@each_profile
+def test_a_replay_is_marked_and_other_requests_are_refused(start: Any, profile: str) -> None:
+    expected = EXPECTED[profile]
+    with start(profile=profile, documentation="https://api.example/keys") as api:
+        first, second = api.post(), api.post()
+        assert (first.status, second.status, second.body, len(api.calls)) == (201, 201, "charged", 1)
+        assert _marks(first) == []
+        assert _marks(second) == ([] if expected.replayed is None else [expected.replayed])
+        other = api.post(body='{"cents":2}')
+        _expect(other, expected.other_body)
+        assert other.headers["link"] == '<https://api.example/keys>; rel="describedby"'
+        for answer in (first, second, other):
+            assert answer.headers.get("idempotency-key") == (KEY if expected.echoes else None)
+        assert api.post(account="b").status == 201
+        assert len(api.calls) == 2
+
+
+@each_profile
+def test_a_request_in_progress_is_refused(start: Any, profile: str) -> None:
+    with start(profile=profile) as api:
+        api.testing.fail_next("Complete", "INTERNAL")
+        api.post()
+        in_flight = api.post()
+        _expect(in_flight, EXPECTED[profile].in_flight)
+        assert in_flight.headers["retry-after"] == "1"
+
+
+@each_profile
+def test_a_key_has_its_form_and_its_scope(start: Any, profile: str) -> None:
+    expected = EXPECTED[profile]
+    with start(profile=profile) as api:
+        missing = api.post(key=None)
+        if expected.missing is None:
+            assert (missing.status, len(api.calls)) == (201, 1)
+        else:
+            _expect(missing, expected.missing)
+        api.calls.clear()
+        api.post()
+        bare = api.post(key=KEY.strip('"'))
+        assert (bare.status == 400) == (expected.bare_key == "malformed")
+        assert len(api.calls) == (2 if expected.bare_key == "other" else 1)
+        assert api.post(key=f'"{"k" * 256}"').status == 400
+        api.calls.clear()
+        elsewhere = api.post(path="/charges/2")
+        if expected.other_path is None:
+            assert (elsewhere.status, len(api.calls)) == (201, 1)
+        else:
+            _expect(elsewhere, expected.other_path)
+
+
+@each_profile
+def test_a_body_is_compared_as_its_protocol_says(start: Any, profile: str) -> None:
+    with start(profile=profile) as api:
+        for key, written, rewritten, is_same in (
+            ("k-1", BODY, '{"currency": "EUR", "cents": 1.0}', EXPECTED[profile].compares_json),
+            ("k-2", "", "null", EXPECTED[profile].compares_json),
+            ("k-3", "NaN", "NaN ", False),
+        ):
+            assert api.post(f'"{key}"', written).status == 201
+            assert (api.post(f'"{key}"', rewritten).status == 201) == is_same
+
+
+@each_profile
+def test_the_methods_of_the_protocol_are_guarded(start: Any, profile: str) -> None:
+    with start(profile=profile) as api:
+        for method in ("POST", "PUT", "PATCH"):
+            api.calls.clear()
+            headers = {"account": "a", "idempotency-key": f'"{method}"'}
+            for _ in range(2):
+                assert api.send(method, "/charges/1", headers, BODY).status == 201
+            assert len(api.calls) == (1 if method in EXPECTED[profile].guarded else 2)
+
+
+@each_profile
+def test_a_failure_of_the_server_is_stored_only_if_the_option_and_the_protocol_allow_it(
+    start: Any, profile: str
+) -> None:
+    with start(profile=profile) as api:
+        api.statuses.append(503)
+        assert [api.post().status for _ in range(2)] == [503, 201]
+    with start(profile=profile, stores=lambda _: True) as api:
+        api.statuses.append(503)
+        stored = [api.post('"other"').status for _ in range(2)]
+        assert stored == ([503, 201] if profile == "acp" else [503, 503])
+
+
+def test_options_replace_what_a_profile_says(start: Any) -> None:
+    with start(profile="stripe", key_optional=False, methods=["PUT"]) as api:
+        assert api.post(key=None).status == 201
+        refused = api.send("PUT", "/charges/1", {"account": "a"}, BODY)
+        _expect(refused, (400, {"error": {"code": "idempotency_key_missing"}}))
+    for options in ({"profile": "strip"}, {"documentation": "https://api.example/>"}):
+        with pytest.raises(InvalidRequestError):
+            DjangoMiddleware(
+                lambda _: HttpResponse(),
+                onceward=lambda: None,  # type: ignore[arg-type, return-value]
+                namespace="charges",
+                caller=lambda _: "a",
+                **options,  # type: ignore[arg-type]
+            )
