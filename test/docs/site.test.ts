@@ -72,6 +72,12 @@ describe("the pages for programs", () => {
     }
   });
 
+  test("no page shows a diagram as code", async () => {
+    for (const { slug } of PAGES) {
+      expect(await readFile(join(DIST, `${slug}.html`), "utf8"), slug).not.toContain("language-mermaid");
+    }
+  });
+
   test("their links and pictures lead to files of the site", async () => {
     for (const { slug } of PAGES) {
       const text = await readFile(join(DIST, `${slug}.md`), "utf8");
@@ -98,6 +104,53 @@ describeInBrowser("the site", () => {
       await expectAccessible(page);
     },
   );
+
+  test("the diagrams are pictures in the page's colours, whose labels do not cover each other", async () => {
+    const page = await open("/architecture");
+    const foreign: string[] = [];
+    page.on("request", (request) => {
+      if (!request.url().startsWith(url)) foreign.push(request.url());
+    });
+    await page.reload({ waitUntil: "networkidle" });
+    expect(foreign).toEqual([]);
+    const source = await readFile(join(DIST, "architecture.md"), "utf8");
+    const drawings = page.locator("figure.diagram svg");
+    expect(await drawings.count()).toBe(source.match(/^```mermaid$/gm)?.length);
+    for (const drawing of await drawings.all()) {
+      const { labels, covered } = await drawing.evaluate((svg) => {
+        const boxes = [...svg.querySelectorAll("text")].map((text) => ({
+          label: text.textContent,
+          box: text.getBoundingClientRect(),
+        }));
+        return {
+          labels: boxes.length,
+          covered: boxes.flatMap((one, index) =>
+            boxes
+              .slice(index + 1)
+              .filter(
+                ({ box }) =>
+                  box.left < one.box.right &&
+                  one.box.left < box.right &&
+                  box.top < one.box.bottom &&
+                  one.box.top < box.bottom,
+              )
+              .map((other) => [one.label, other.label]),
+          ),
+        };
+      });
+      expect(labels).toBeGreaterThan(5);
+      expect(covered).toEqual([]);
+    }
+    const colour = () =>
+      drawings
+        .first()
+        .locator("text")
+        .first()
+        .evaluate((text) => getComputedStyle(text).fill);
+    const light = await colour();
+    await page.emulateMedia({ colorScheme: "dark" });
+    await expect.poll(colour).not.toBe(light);
+  });
 
   test("the search finds a word of a page, and opens it", async () => {
     const page = await open("/");

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { defineConfig } from "vitepress";
 import { VERSION } from "../../../server/src/version.ts";
 import { GROUPS } from "../pages.ts";
+import { drawDiagrams } from "./diagrams.ts";
 
 const { repository } = JSON.parse(readFileSync(new URL("../../../package.json", import.meta.url), "utf8"));
 
@@ -45,7 +46,10 @@ export default defineConfig({
     headers: { slugify },
     theme: { light: "github-light-high-contrast", dark: "github-dark-high-contrast" },
     image: { lazyLoading: true },
-    config: (md) => void md.core.ruler.push("empty_headers", makeEmptyHeadersCells),
+    config(md) {
+      md.core.ruler.push("empty_headers", makeEmptyHeadersCells);
+      drawDiagrams(md);
+    },
   },
   themeConfig: {
     outline: [2, 3],

@@ -12,6 +12,7 @@ from onceward.testing import TestingOnceward
 _EXAMPLES = Path(__file__).parents[2] / "examples"
 _EXPECTED = {
     "agent": "the model reads: refunded order 7\n2 starts of the process, 1 refund\n",
+    "events": "the event was settled, with 1 shipment; forged: 401\n",
     "mails": "6 messages, 3 mails\n",
     "payments": "4 deliveries, 1 charge; another amount: 422\n",
     "webhooks": "3 deliveries, 1 invoice\n",
