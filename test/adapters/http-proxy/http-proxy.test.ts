@@ -169,7 +169,13 @@ test("a claim that is lost until the service can be reached sends nothing", asyn
   const { port } = upstream.address() as { port: number };
   const lost = { signal: AbortSignal.abort(), deriveKey: () => "key", fencingToken: 1n, attempt: 1 };
   const incoming = Object.assign(new IncomingMessage(new Socket()), { method: "POST", url: "/charges/1" });
-  const call = { incoming, body: Buffer.from("{}"), timeoutMs: 1000, traceHeaders: undefined, report: vi.fn() };
+  const call = {
+    incoming,
+    body: Buffer.from("{}"),
+    timeoutMs: 1000,
+    traceHeaders: undefined,
+    report: vi.fn(),
+  };
   const calling = callUpstream(new Upstream(new URL(`http://127.0.0.1:${port}`)), call, lost);
   await expect(calling).rejects.toThrow(NotSentError);
   expect([effect.mock.calls.length, call.report.mock.lastCall]).toEqual([0, ["unreachable"]]);
