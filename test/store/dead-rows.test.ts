@@ -1,8 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { Runner } from "../../server/src/core/store/pool.ts";
+import type { Pool, Runner } from "../../server/src/core/store/pool.ts";
 import { forgetPage, removePage } from "../../server/src/features/jobs/store/forget-records.ts";
 import type { PageOutcome, RecordPage } from "../../server/src/features/jobs/store/record-page.ts";
-import { removeTenantBatch } from "../../server/src/features/jobs/store/remove-tenant.ts";
+import { type BatchDone, type JobSelection, workBatch } from "../../server/src/features/jobs/work-batch.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import { CROWDED_TENANT, fillTables } from "../helpers/database/crowded-tables.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
@@ -46,11 +46,26 @@ test.each<[string, WorkPage]>([
 test("the deletion of a tenant begins each batch behind the rows of the batches before, in each table", async () => {
   const database = await createFilledDatabase();
   const explained: Explained[] = [];
+  await database.query("truncate records, record_jobs");
+  await database.query("update tenants set deleted_at = now() where id = $1", [CROWDED_TENANT]);
+  await database.query(
+    "insert into record_jobs (tenant_id, kind, terms, starts_at) values ($1, 'DELETE', '{}', now())",
+    [CROWDED_TENANT],
+  );
+  const selection: JobSelection = {
+    afterTenantId: 0,
+    skippedTenantIds: [],
+    maxRowsOf: () => ROWS_PER_PAGE,
+    onTaken: () => {},
+  };
   await explainingPool(openStorePool(database), explained).transaction(async (transaction) => {
-    let position: string | undefined = "";
-    while (position !== undefined)
-      position = await removeTenantBatch(transaction, CROWDED_TENANT, ROWS_PER_PAGE, position);
+    const pool: Pick<Pool, "transaction"> = { transaction: (work) => work(transaction) };
+    let done: BatchDone | undefined;
+    do done = await workBatch(pool, selection);
+    while (done?.progress.finished === false);
+    expect(done?.progress).toMatchObject({ finished: true });
   });
+  expect(await database.query("select from tenants where id = $1", [CROWDED_TENANT])).toEqual([]);
   const plans = Map.groupBy(explained, ({ statement }) => statement);
   const blocks = new Map([...plans].map(([name, runs]) => [name, runs.map(({ plan }) => blocksRead(plan))]));
   const tables = [...blocks].filter(

@@ -45,8 +45,8 @@ test("a stream may have more than 10 MiB, but none of its messages", async () =>
   const event = (bytes: number) => `data: ${answer(bytes)}\r\n\r\n`;
   const { transport, messages, errors } = await connectTo(
     "text/event-stream",
-    event(8 * MIB),
-    event(8 * MIB),
+    event(6 * MIB),
+    event(6 * MIB),
     event(11 * MIB),
   );
   await transport.send(REQUEST);

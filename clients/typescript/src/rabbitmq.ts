@@ -73,8 +73,8 @@ const CONFIRM_TIMEOUT_MS = 30_000;
  *   message goes to `deadLetter`: `"broker"` is the queue's dead-letter exchange.
  *
  * If the retry queue takes no message, or the broker does not confirm it within 30 s, a warning says so
- * (ONCEWARD_RETRY_QUEUE), and the message returns to its queue at once. If the channel closes in the meantime, the message is delivered again, as a duplicate; that is not an
- * error here.
+ * (ONCEWARD_RETRY_QUEUE), and the message returns to its queue at once. If the channel closes in the meantime, the message
+ * is delivered again, as a duplicate; that is not an error here.
  *
  * @throws OncewardError INVALID_REQUEST for invalid options; the channel's error of the declaration.
  */
