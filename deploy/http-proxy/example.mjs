@@ -1,6 +1,7 @@
 // A service that knows nothing of idempotency keys, for deploy/compose.http-proxy.yml: each POST is a charge, GET shows all.
 import { createServer } from "node:http";
 
+const [port = "3000", host] = process.argv.slice(2);
 const charges = [];
 createServer(async (request, response) => {
   let body = "";
@@ -8,4 +9,4 @@ createServer(async (request, response) => {
   if (request.method === "POST") charges.push(body);
   response.writeHead(request.method === "POST" ? 201 : 200, { "content-type": "application/json" });
   response.end(JSON.stringify(request.method === "POST" ? { charge: charges.length } : charges));
-}).listen(3000);
+}).listen(Number(port), host);

@@ -103,11 +103,11 @@ export function openTelemetry(warn: (line: string) => void): ProxyTracing {
       }
     },
     async close(limitMs) {
-      const timer = Promise.withResolvers<void>();
-      const timeout = setTimeout(timer.resolve, limitMs);
-      const ended = provider.shutdown().catch((error: Error) => report(error.message));
-      await Promise.race([ended, timer.promise]);
-      clearTimeout(timeout);
+      const limit = Promise.withResolvers<void>();
+      const timer = setTimeout(limit.resolve, limitMs);
+      const exported = provider.shutdown().catch((error: Error) => report(error.message));
+      await Promise.race([exported, limit.promise]);
+      clearTimeout(timer);
     },
   };
 }

@@ -72,9 +72,13 @@ export function passUpgrade(
 }
 
 /** Answers with a status and no body, if nothing has been answered yet. */
-export function refuse(outgoing: ServerResponse, status: number): void {
+export function refuse(
+  outgoing: ServerResponse,
+  status: number,
+  headers: Readonly<Record<string, string>> = {},
+): void {
   if (outgoing.headersSent) outgoing.destroy();
-  else outgoing.writeHead(status, { connection: "close" }).end();
+  else outgoing.writeHead(status, { ...headers, connection: "close" }).end();
 }
 
 function headOf({ statusCode, statusMessage }: IncomingMessage, raw: readonly string[]): string {

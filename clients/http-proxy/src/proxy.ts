@@ -12,7 +12,7 @@ import { type Onceward, OncewardError } from "@onceward/client";
 import { OutcomeUnknownError } from "@onceward/client/http";
 import type { RouteConfig } from "./config.ts";
 import { NotSentError } from "./guarded-call.ts";
-import { endToEnd } from "./headers.ts";
+import { endToEnd, REQUEST_ID } from "./headers.ts";
 import { type Ending, Metrics } from "./metrics.ts";
 import type { ProxyTracing } from "./opentelemetry.ts";
 import { pass, passUpgrade, refuse } from "./pass.ts";
@@ -133,9 +133,15 @@ export class HttpProxy {
 
   #fail(error: unknown, { method }: IncomingMessage, outgoing: ServerResponse): Ending {
     const ending = endingOf(error);
-    this.#warn(`${method} request ${ending}: ${reasonOf(error)}`);
+    const requestId = error instanceof OncewardError ? error.requestId : undefined;
+    const named = requestId === undefined ? "" : `, request ${requestId} of Onceward`;
+    this.#warn(`${method} request ${ending}: ${reasonOf(error)}${named}`);
     // An error of the upstream service; one of a guarded call that was sent is answered by the guard.
-    refuse(outgoing, ending === "failed" ? 500 : 502);
+    refuse(
+      outgoing,
+      ending === "failed" ? 500 : 502,
+      requestId === undefined ? {} : { [REQUEST_ID]: requestId },
+    );
     return ending;
   }
 

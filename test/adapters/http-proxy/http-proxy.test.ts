@@ -8,6 +8,7 @@ import { text } from "node:stream/consumers";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { callUpstream, NotSentError } from "../../../clients/http-proxy/src/guarded-call.ts";
 import { Upstream } from "../../../clients/http-proxy/src/upstream.ts";
+import { formatApiKey, generateApiKey } from "../../../server/src/core/auth/api-key.ts";
 import { cliWith } from "../../helpers/processes/cli.ts";
 import { useServer } from "../../helpers/servers/use-server.ts";
 import { problemOf, send } from "../http/http-client.ts";
@@ -53,6 +54,25 @@ test("a guarded request runs once, with its derived key and fencing token, and a
   const metrics = await send(proxy.managementPort, { method: "GET", path: "/metrics" });
   expect(metrics.body.toString()).toContain('requests_total{ending="ran"} 2\n');
   expect(metrics.body.toString()).toContain('requests_total{ending="answered"} 2\n');
+});
+
+test("a refusal of Onceward names its request in the response, as Onceward's log and the proxy's line do", async () => {
+  const REQUEST_ID = "onceward-request-id";
+  const { charge: post } = await startWorld(world, charge);
+  expect((await post()).headers).not.toHaveProperty(REQUEST_ID);
+  const reused = await post({ body: "{}" });
+  expect([reused.status, reused.headers[REQUEST_ID]]).toEqual([422, expect.any(String)]);
+
+  const apiKey = formatApiKey(generateApiKey());
+  const { charge: postUnknown, warnings } = await startWorld(world, charge, { apiKey });
+  const failed = await postUnknown();
+  expect([failed.status, failed.headers[REQUEST_ID]]).toEqual([500, expect.any(String)]);
+  expect(warnings).toEqual([
+    `POST request failed: CREDENTIAL_INVALID, request ${failed.headers[REQUEST_ID]} of Onceward`,
+  ]);
+  // At the level info, the log has refused operations, and no call that was refused for its credential.
+  const logged = world.server.log.map(({ requestId }) => requestId);
+  expect(logged).toContain(reused.headers[REQUEST_ID]);
 });
 
 test.each(["//charges/1", "/CHARGES/1/", "/x/../charges/1", "/%63harges/1"])(

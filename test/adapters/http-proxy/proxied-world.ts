@@ -32,19 +32,24 @@ interface WorldOptions {
   readonly routes?: string;
   readonly tls?: ProxyTls;
   readonly maxLoad?: ProxyLoad;
+  /** Another key than the tenant's. */
+  readonly apiKey?: string;
 }
 
 /** An upstream service in this process behind a proxy in this process. */
 export async function startWorld(
   { database, server }: { readonly database: TestDatabase; readonly server: TestServer },
   listener: RequestListener,
-  { prepare = () => {}, routes = ROUTES, tls, maxLoad }: WorldOptions = {},
+  { prepare = () => {}, routes = ROUTES, tls, maxLoad, apiKey }: WorldOptions = {},
 ) {
   const upstream = createServer(listener);
   prepare(upstream);
   const app = await listen(upstream);
   const tenant = await createTenant(database, { on_lease_expiry: "HOLD" });
-  const onceward = createOnceward({ address: `http://127.0.0.1:${server.grpcPort}`, apiKey: tenant.apiKey });
+  const onceward = createOnceward({
+    address: `http://127.0.0.1:${server.grpcPort}`,
+    apiKey: apiKey ?? tenant.apiKey,
+  });
   const warnings: string[] = [];
   const proxy = await startProxy({
     onceward,

@@ -42,7 +42,10 @@ export function refuses(begin: Begin): void {
     const world = await begin(effect);
     await world.send();
     for (const other of [{ body: '{"amount":200}' }, { path: "/charges/1?dry=1" }]) {
-      expect(problemOf(await world.send(other))).toEqual(problem(422, "key-reused"));
+      const reused = await world.send(other);
+      expect(problemOf(reused)).toEqual(problem(422, "key-reused"));
+      // Onceward's log has the refused call under it.
+      expect(reused.headers["onceward-request-id"]).toMatch(/^[\da-f-]{36}$/);
     }
     expect(effect).toHaveBeenCalledOnce();
   });

@@ -16,6 +16,8 @@ interface ProxyCommand {
   readonly env?: Readonly<Record<string, string>>;
   /** The texts of mounted files by their paths. */
   readonly files: Readonly<Record<string, string>>;
+  /** Addresses of this machine by those of other containers. */
+  readonly addresses?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -24,13 +26,14 @@ interface ProxyCommand {
  *
  * @throws Error with what it printed if it ends before it listens.
  */
-export async function startProxyCommand({ command, env = {}, files }: ProxyCommand) {
+export async function startProxyCommand({ command, env = {}, files, addresses = {} }: ProxyCommand) {
   const dir = await mkdtemp(join(tmpdir(), "ow-proxy-command-"));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   const replaced = new Map([
     [CLI_IN_IMAGE, `'${process.execPath}' --conditions=@onceward/source '${CLI}'`],
     ["0.0.0.0:8090", "127.0.0.1:0"],
     ["0.0.0.0:9465", "127.0.0.1:0"],
+    ...Object.entries(addresses),
   ]);
   for (const [path, text] of Object.entries(files)) {
     const file = join(dir, path.replaceAll("/", "_"));

@@ -1,4 +1,5 @@
 import { InvalidRequestError } from "../errors/catalogue.ts";
+import type { OncewardError } from "../errors/errors.ts";
 import { fingerprintWithFiles } from "../keys/fingerprint.ts";
 import { IDEMPOTENCY_KEY } from "../keys/idempotency-key.ts";
 import { keyTime } from "../keys/key-time.ts";
@@ -175,6 +176,8 @@ export function createGuard<Native extends object>(
       case "refused": {
         const problem = problemOf(wire.statuses, run.error);
         if (problem === undefined) throw run.error;
+        const { requestId } = run.error as OncewardError;
+        if (requestId !== undefined) request.setHeader(REQUEST_ID, requestId);
         return refused(problem);
       }
     }
@@ -242,6 +245,9 @@ async function fingerprintRequest<Native>(
     return undefined;
   }
 }
+
+/** Names the refused call in Onceward's log, on the responses to requests that the service refused. */
+const REQUEST_ID = "onceward-request-id";
 
 /** The form in which bytes count: their SHA-256 as base64url. */
 const DIGEST = /^[\w-]{43}$/;
