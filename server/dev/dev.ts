@@ -23,11 +23,12 @@ const DATABASE = "onceward";
 
 const USAGE = `npm start
 
-Runs the service with a demo tenant, an embedded PostgreSQL and, if one is installed, a Redis, until Ctrl-C. Prints the addresses, the API
-keys and an example call. Data and keys stay in ${DATA_DIR}/ of the working directory for the next start.
+Runs the service with a demo tenant, an embedded PostgreSQL and, if one is installed, a Redis, until
+Ctrl-C. Prints the addresses, the API keys and an example call. Data and keys stay in ${DATA_DIR}/ of the
+working directory for the next start.
 
-DATABASE_URL and REDIS_URL name other servers to use. ONCEWARD_HTTP_PORT, ONCEWARD_GRPC_PORT and ONCEWARD_MANAGEMENT_PORT set
-other ports. Further environment variables: server/README.md.`;
+DATABASE_URL and REDIS_URL name other servers to use. ONCEWARD_HTTP_PORT, ONCEWARD_GRPC_PORT and
+ONCEWARD_MANAGEMENT_PORT set other ports. Further environment variables: server/README.md.`;
 
 /**
  * `npm start`: runs a replica with everything that it needs: an embedded Postgres unless `DATABASE_URL` is

@@ -3,7 +3,7 @@ import { Record_State } from "../../clients/typescript/src/gen/onceward/v1/recor
 import { connectAdmin } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { endLeases } from "../helpers/calls/records.ts";
-import { bytes, fingerprintOf, grant, success } from "../helpers/calls/verbs.ts";
+import { bytes, fingerprintOf, grant, seconds, success } from "../helpers/calls/verbs.ts";
 import { expectAccessible } from "../helpers/console/accessibility.ts";
 import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
@@ -30,7 +30,9 @@ describeInBrowser("The records of keys", () => {
     const checkpoint = { name: "submitted", state: bytes("{}") };
     await caller.extendLease({ ...odd, fencingToken: lost.fencingToken, checkpoint });
     await endLeases(database, tenant, ODD_KEY);
-    const { fencingToken } = await grant(caller, { ...odd, owner: "worker-2", fingerprint: FINGERPRINT });
+    // The page follows a record while its lease is held: longer than a busy machine needs for a test.
+    const held = { owner: "worker-2", fingerprint: FINGERPRINT, lease: seconds(900) };
+    const { fencingToken } = await grant(caller, { ...odd, ...held });
     for (const namespace of ["charges", "refunds"]) {
       const twin = { namespace, key: "twin" };
       const claim = await grant(caller, twin);
