@@ -41,6 +41,12 @@ describeWithRedis("A connection to Redis", () => {
     return { connection, cache, failures, bypassed };
   }
 
+  /** Stops the clock of time-outs for the rest of a test, which a slow machine would reach, and which other tests are about. */
+  function stopTimeouts(): void {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+  }
+
   test("returns the stored bytes, and nothing for an unknown name", async () => {
     const { cache } = await connect();
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
@@ -80,6 +86,7 @@ describeWithRedis("A connection to Redis", () => {
   test("that refuses scripts stores every value by itself, and is sent a script again once a minute", async () => {
     await redis.command("acl", "setuser", "plain", "on", ">secret", "~*", "&*", "+@all", "-@scripting");
     const { connection, cache, failures } = await connect(`redis://plain:secret@127.0.0.1:${redis.port}`);
+    stopTimeouts();
     const script = vi.spyOn(connection, "eval");
     for (const round of [1, 2, 3]) {
       const names = Array.from({ length: 3 }, (_, n) => `round-${round}-${n}`);
@@ -93,6 +100,7 @@ describeWithRedis("A connection to Redis", () => {
   test("that accepts neither a script nor single values reports one failure for all of them", async () => {
     await redis.command("acl", "setuser", "reader", "on", ">secret", "~*", "&*", "+get", "+info");
     const { cache, failures } = await connect(`redis://reader:secret@127.0.0.1:${redis.port}`);
+    stopTimeouts();
     for (const name of ["one", "two", "three"]) cache.set(name, () => Buffer.from(name), 60_000);
     await expect.poll(() => failures.map(String)).toEqual([expect.stringContaining("NOPERM")]);
     expect(await cache.get("one")).toEqual({ bytes: undefined, answered: true });

@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, onTestFinished, test } from "vitest";
 import { connectRedis } from "../../server/src/core/cache/redis-connection.ts";
 import { parseRedisUrl } from "../../server/src/core/cache/redis-url.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
@@ -99,6 +99,8 @@ describeWithRedis("Completions are cached", () => {
     await expect.poll(isWoken, { timeout: 30_000 }).toBe("completed");
   }
 
+  const testWithTls = test.runIf(inject("redisHasTls"));
+
   async function startTlsRedis() {
     const certificate = await makeCertificate();
     onTestFinished(certificate.remove);
@@ -121,7 +123,7 @@ describeWithRedis("Completions are cached", () => {
     return { url: `rediss://127.0.0.1:${port}`, certificateFile };
   }
 
-  test("over TLS, only on a server whose certificate is trusted", async () => {
+  testWithTls("over TLS, only on a server whose certificate is trusted", async () => {
     const { url: REDIS_URL, certificateFile } = await startTlsRedis();
     const tenant = await createTenant(database);
     const trusting = await startServerProcess(database.url, {
@@ -144,7 +146,7 @@ describeWithRedis("Completions are cached", () => {
     expect(await countLooks(wary, "redis", "hit")).toBe(0);
   });
 
-  test("over TLS, and a handshake that fails while it is aborted ends no process", async () => {
+  testWithTls("over TLS, and a handshake that fails while it is aborted ends no process", async () => {
     const { url } = await startTlsRedis();
     const target = parseRedisUrl(url);
     if (target === undefined) throw new Error("the URL is malformed");

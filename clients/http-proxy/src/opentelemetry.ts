@@ -103,11 +103,14 @@ export function openTelemetry(warn: (line: string) => void): ProxyTracing {
       }
     },
     async close(limitMs) {
-      const limit = Promise.withResolvers<void>();
-      const timer = setTimeout(limit.resolve, limitMs);
       const exported = provider.shutdown().catch((error: Error) => report(error.message));
-      await Promise.race([exported, limit.promise]);
-      clearTimeout(timer);
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, limitMs);
+        exported.finally(() => {
+          clearTimeout(timer);
+          resolve();
+        });
+      });
     },
   };
 }

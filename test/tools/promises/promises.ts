@@ -307,7 +307,7 @@ const BOUNDED: readonly Row[] = [
     "server/src/core/transport/port-limits.test.ts",
   ],
   [
-    "management port: connections, per address; silence | 256",
+    "management port: connections, per address; idle time | 256",
     "server/src/core/transport/management/server.ts",
     "MAX_CONNECTIONS = 256",
     "server/src/core/transport/port-limits.test.ts",
@@ -403,19 +403,19 @@ const BOUNDED: readonly Row[] = [
     "server/src/core/transport/http/turns.test.ts",
   ],
   [
-    "that begin in a turn of the event loop; processor time of these | 64",
+    "that start in one turn of the event loop, per port; their processor time | 64",
     "server/src/core/transport/turn-shares.ts",
     "MAX_REQUESTS_PER_TURN = 64",
     "server/src/core/transport/http/turns.test.ts",
   ],
   [
-    "processor time of these | 64; 10 ms",
+    "their processor time | 64; 10 ms",
     "server/src/core/transport/turn-shares.ts",
     "MAX_MS_PER_TURN = 10",
     "server/src/core/transport/turn-shares.test.ts",
   ],
   [
-    "per process, per address; silence of their reader | 32 MiB",
+    "per process, per address; idle time of their reader | 32 MiB",
     "server/src/core/transport/static-files.ts",
     "MAX_UNREAD_BYTES = 32 * MIB",
     "server/src/core/transport/static-files.test.ts",

@@ -99,7 +99,7 @@ function historyCommand(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
   return command(
     "history <namespace> <key>",
-    "Shows how often a key was repeated, and refused for which reason, with some of these calls. Counts are lower bounds; calls of the last seconds are missing.",
+    "Shows how many duplicates a key had, how many calls were refused and why, and some of these calls. Counts are lower bounds; calls of the last seconds are missing.",
     "records history charges order-1",
     "records history charges order-1 --json",
   ).action(

@@ -29,6 +29,6 @@ function parsed(text: string): unknown {
   try {
     return parse(text);
   } catch (error) {
-    throw new UsageError(`The configuration is no YAML: ${messageOf(error)}`);
+    throw new UsageError(`The configuration is not valid YAML: ${messageOf(error)}`);
   }
 }

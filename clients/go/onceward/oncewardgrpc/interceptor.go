@@ -123,7 +123,7 @@ func responseOf(method string) (protoreflect.MessageType, error) {
 	}
 	descriptor, isMethod := found.(protoreflect.MethodDescriptor)
 	if !isMethod || descriptor.IsStreamingClient() || descriptor.IsStreamingServer() {
-		return nil, fmt.Errorf("%q is no unary method", method)
+		return nil, fmt.Errorf("%q is not a unary method", method)
 	}
 	return protoregistry.GlobalTypes.FindMessageByName(descriptor.Output().FullName())
 }

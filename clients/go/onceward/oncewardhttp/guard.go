@@ -58,7 +58,7 @@ type Options struct {
 	// How long a response is held while the service does not store it; then it is sent, because its effect has happened, and stored
 	// as soon as the service can. Default: 10 s.
 	AnswerAfter time.Duration
-	// A client that disconnects does not end the handler's context, since its response is stored for the repeat. So long after
+	// A client that disconnects does not end the handler's context, since its response is stored for the duplicate. So long after
 	// the disconnect the context ends all the same. Default: 15 min.
 	AbandonAfter time.Duration
 	// The URL of the API's page about keys, to which refusals link, as the draft asks. Default: no link.

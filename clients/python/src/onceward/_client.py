@@ -78,7 +78,7 @@ class ClaimScope(Generic[T]):
         self._completed = False
 
     def complete(self, value: T) -> T:
-        """Stores the value, once. Returns it as a repeat will get it. :raises CompletionError:"""
+        """Stores the value, once. Returns it as a duplicate will get it. :raises CompletionError:"""
         if self.replayed or self._completed:
             raise RuntimeError("the operation is already completed")
         self._completed = True
@@ -93,7 +93,7 @@ class Onceward:
 
     :param address: such as "http://localhost:50051"; with https: over TLS.
     :param api_key: the credential; or ``token``, a function that returns it for each call.
-    :param tls_ca: certificates of authorities, as PEM. Default: those of gRPC.
+    :param tls_ca: the bytes of a PEM file with certificates of authorities. Default: those of gRPC.
     :raises InvalidRequestError: for an invalid option.
     """
 

@@ -34,7 +34,7 @@ class Held:
         return self.ref.fencing_token or 0
 
     def complete(self, effect: Effect) -> Flow[RunResult[Any]]:
-        """Stores the function's outcome. Returns the value that a repeat will get.
+        """Stores the function's outcome. Returns the value that a duplicate will get.
 
         :raises CompletionError: if the outcome could not be stored unchanged.
         """

@@ -29,7 +29,7 @@ DEFAULT_TIMEOUT_MS = 15_000
 
 
 class OnceOptions(TypedDict, total=False):
-    """The options that the runs of a function share. Each may be left out."""
+    """The options that the runs of a function share. Each is optional."""
 
     #: How long the claim outlives a process that dies, at least 1,000. Default: the namespace's policy.
     lease_ms: int | None
@@ -56,7 +56,7 @@ class OnceOptions(TypedDict, total=False):
 
 
 class RunOptions(OnceOptions, total=False):
-    """The options of a run beside its namespace and key. Each may be left out."""
+    """The options of a run beside its namespace and key. Each is optional."""
 
     #: The request that the key belongs to, as ``fingerprint_of`` takes it: another one under the key is
     #: refused.

@@ -161,7 +161,7 @@ class AgentRun:
 
         ``fn`` gets the claim. With a client for asyncio, the result is awaited, and ``fn`` may be a coroutine
         function. An error of the tool is raised unchanged, and the next attempt runs the tool again; a
-        TerminalError is stored. A value that can't be stored is returned once, and repeats are blocked.
+        TerminalError is stored. A value that can't be stored is returned once, and duplicates are blocked.
 
         :raises ToolBlockedError: if the tool did not run, with a text for the model.
         :raises OncewardError: if the program or its credential is wrong.
@@ -441,7 +441,7 @@ def openai_step(context: Any) -> int:
     """Returns the step of a call in the OpenAI Agents SDK from its RunContextWrapper: the number of the run's
     model responses so far.
 
-    A run that is resumed from its RunState continues the number. Each ``Runner.run`` that begins anew begins
+    A run that is resumed from its RunState continues the number. Each ``Runner.run`` that starts again begins
     at 1, so that it needs a run id of its own, such as that of the user's message.
     """
     return int(context.usage.requests)

@@ -82,7 +82,7 @@ class ClaimScope:
         self._completed = False
 
     async def complete(self, value: Any) -> Any:
-        """Stores the value, once. Returns it as a repeat will get it. :raises CompletionError:"""
+        """Stores the value, once. Returns it as a duplicate will get it. :raises CompletionError:"""
         if self.replayed or self._completed:
             raise RuntimeError("the operation is already completed")
         self._completed = True

@@ -60,12 +60,12 @@ class OncewardMiddleware:
     - The response is stored before it is sent. A later request gets its status, body and the headers that
       describe it, marked ``Idempotency-Replayed: true`` or as the profile says.
     - The key counts per caller, method and path, unless the profile says otherwise.
-    - A response larger than the namespace's ``max_result_bytes`` is sent, and repeats are answered with 410.
+    - A response larger than the namespace's ``max_result_bytes`` is sent, and duplicates get 410.
       From 1 MiB on, it is streamed; a smaller one is sent once it is whole, so this does not suit event
       streams.
     - If the service is unreachable, nothing runs: 503 with Retry-After.
     - A client that disconnects does not end the application's work, since its response is stored for the
-      repeat.
+      duplicate.
 
     :param caller: returns the caller, as the API authenticated it: an account's id, never a secret. Each
         caller has its own keys; otherwise one caller could get another's response. Must not be empty.
