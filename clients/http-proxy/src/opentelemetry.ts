@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
 import type { OncewardOptions } from "@onceward/client";
 import { tracing } from "@onceward/client/otel";
 import {
@@ -103,14 +104,12 @@ export function openTelemetry(warn: (line: string) => void): ProxyTracing {
       }
     },
     async close(limitMs) {
-      const exported = provider.shutdown().catch((error: Error) => report(error.message));
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, limitMs);
-        exported.finally(() => {
-          clearTimeout(timer);
-          resolve();
-        });
-      });
+      const limit = new AbortController();
+      const exported = provider
+        .shutdown()
+        .catch((error: Error) => report(error.message))
+        .finally(() => limit.abort());
+      await Promise.race([exported, delay(limitMs, undefined, { signal: limit.signal }).catch(() => {})]);
     },
   };
 }

@@ -16,6 +16,11 @@ const BACKGROUND = new Set([
   "store_recent_use",
   "store_key_histories",
   "take_record_job",
+  // A sweep.
+  "find_due_records",
+  "delete_ended_records",
+  "delete_overdue_records",
+  "put_off_records",
   "prune_audit_events",
   "prune_usage_hours",
   "prune_record_jobs",
