@@ -14,6 +14,8 @@ import (
 const (
 	// Four, so that client, server and database are busy at the same time: each works on another batch.
 	maxBatchesInFlight = 4
+	// Beside two batches, a further one is worth its statements only for so many calls; fewer wait for an answer, and gather.
+	minItemsBesideTwo = 8
 	// Queued calls are divided among the batches that may be sent, but not into smaller parts: each batch costs a statement.
 	minDividedItems = 32
 	// A request message minus the batch's own framing.
@@ -48,8 +50,9 @@ func (g *gatherer) add(added *call) {
 
 // beginsToFlush notes that the caller flushes, and returns true, if a batch may be sent.
 func (g *gatherer) beginsToFlush() bool {
+	isWorthIt := g.inFlight < 2 || (g.inFlight < maxBatchesInFlight && len(g.queue) >= minItemsBesideTwo)
 	// At most about two full batches are in flight.
-	mayFlush := g.inFlight < maxBatchesInFlight && g.bytesInFlight <= maxBatchBytes
+	mayFlush := isWorthIt && g.bytesInFlight <= maxBatchBytes
 	if g.flushing || len(g.queue) == 0 || !mayFlush {
 		return false
 	}

@@ -52,7 +52,7 @@ func TestQueuedCallsAreDividedAmongTheBatchesThatMayBeSent(t *testing.T) {
 func TestCallersThatWereAnsweredJoinTheNextBatch(t *testing.T) {
 	// On one processor, the scheduler runs goroutines that are ready before one that gives way, but for one time of 61.
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	const rounds = 100
+	const rounds, lone = 100, 2
 	joined := 0
 	for range rounds {
 		batches, answered := make(chan []*call), make(chan struct{})
@@ -68,7 +68,7 @@ func TestCallersThatWereAnsweredJoinTheNextBatch(t *testing.T) {
 			gathered.add(added)
 			return added
 		}
-		for range maxBatchesInFlight {
+		for range lone {
 			first := add()
 			go func() {
 				<-first.done
@@ -82,10 +82,10 @@ func TestCallersThatWereAnsweredJoinTheNextBatch(t *testing.T) {
 		if len(<-batches) == 2 {
 			joined++
 		}
-		for range maxBatchesInFlight {
+		for range lone {
 			answered <- struct{}{}
 		}
-		for rest := maxBatchesInFlight - 1; rest > 0; {
+		for rest := lone - 1; rest > 0; {
 			rest -= len(<-batches)
 			answered <- struct{}{}
 		}
@@ -135,5 +135,22 @@ func TestAKeyMayContainItsTime(t *testing.T) {
 		if known != (want != "") || (known && made.Format(time.RFC3339Nano) != want) {
 			t.Errorf("%s was made at %s, not %s", key, made.Format(time.RFC3339Nano), want)
 		}
+	}
+}
+
+func TestBesideTwoBatchesFewCallsWaitAndGather(t *testing.T) {
+	gathered := &gatherer{inFlight: 2}
+	for range minItemsBesideTwo - 1 {
+		gathered.queue = append(gathered.queue, &call{bytes: 1})
+		if gathered.beginsToFlush() {
+			t.Fatalf("a third batch is sent for %d calls", len(gathered.queue))
+		}
+	}
+	gathered.queue = append(gathered.queue, &call{bytes: 1})
+	if !gathered.beginsToFlush() {
+		t.Errorf("no third batch is sent for %d calls", len(gathered.queue))
+	}
+	if gathered = (&gatherer{inFlight: 1, queue: []*call{{bytes: 1}}}); !gathered.beginsToFlush() {
+		t.Error("a lone call waits for another batch")
 	}
 }

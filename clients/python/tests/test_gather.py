@@ -175,3 +175,21 @@ def test_at_most_four_batches_are_in_flight_and_share_what_is_queued() -> None:
     for _ in range(100):
         gatherer.add(_of(1))
     assert [len(gatherer.take()) for _ in range(MAX_BATCHES_IN_FLIGHT)] == [34, 33, 33, 0]
+
+
+def test_beside_two_batches_few_calls_wait_and_gather() -> None:
+    gatherer = Gatherer()
+    for _ in range(2):
+        gatherer.add(_of(1))
+        first = gatherer.take()
+        assert len(first) == 1
+    for _ in range(7):
+        gatherer.add(_of(1))
+        assert gatherer.take() == []
+    gatherer.add(_of(1))
+    assert len(gatherer.take()) == 8
+    gatherer.add(_of(1))
+    gatherer.end(first)
+    assert gatherer.take() == []
+    gatherer.end(first)
+    assert len(gatherer.take()) == 1

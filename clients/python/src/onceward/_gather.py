@@ -29,6 +29,9 @@ _FIELDS = {
 }
 #: Client, server and database are busy at the same time: each works on another batch.
 MAX_BATCHES_IN_FLIGHT = 4
+#: Beside two batches, a further one is worth its statements only for so many calls; fewer wait for an answer,
+#: and gather.
+_MIN_ITEMS_BESIDE_TWO = 8
 #: Queued calls are divided among the batches that may be sent, but not into smaller parts: each batch costs
 #: a statement.
 _MIN_DIVIDED_ITEMS = 32
@@ -84,11 +87,12 @@ class Gatherer:
     def take(self) -> list[Queued]:
         """Returns the batch that is to be sent now; empty if there is none. ``end`` has to follow."""
         with self._lock:
+            is_worth_it = self._in_flight < 2 or len(self._queue) >= _MIN_ITEMS_BESIDE_TWO
             # At most about two full batches are in flight.
             may_send = (
                 self._in_flight < MAX_BATCHES_IN_FLIGHT and self._bytes_in_flight <= _MAX_BATCH_BYTES
             )
-            if not may_send or not self._queue:
+            if not is_worth_it or not may_send or not self._queue:
                 return []
             free = MAX_BATCHES_IN_FLIGHT - self._in_flight
             parts = max(1, min(free, len(self._queue) // _MIN_DIVIDED_ITEMS))

@@ -6,13 +6,19 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Figure } from "../figure.ts";
 import type { Finding } from "../finding.ts";
+import { median } from "../statistics.ts";
 
 const run = promisify(execFile);
 
 const CALLERS = [1, 16, 64, 256] as const;
 /** Calls that are made at one time are gathered: from this many callers on, a client must be faster than a stub. */
 const GATHERING_CALLERS = 16;
-const [FULL_SECONDS, QUICK_SECONDS] = [3, 0.2];
+/**
+ * Client and stub run by turns, so often and so long each: the speed of a virtual machine changes within seconds. The figure is
+ * the median of the turns' ratios.
+ */
+const FULL = { rounds: 5, seconds: 0.6 };
+const QUICK = { rounds: 1, seconds: 0.2 };
 
 const TYPESCRIPT = fileURLToPath(new URL("../client-program.ts", import.meta.url));
 const PYTHON = fileURLToPath(new URL("../../../../clients/python/", import.meta.url));
@@ -51,6 +57,7 @@ export const measureClients: Figure = async ({ main, options, signal, progress }
       continue;
     }
     progress(`operations of the client of ${language} and of a bare stub`);
+    const { rounds, seconds } = options.quick ? QUICK : FULL;
     const env = {
       PATH: process.env.PATH,
       HOME: process.env.HOME,
@@ -59,13 +66,14 @@ export const measureClients: Figure = async ({ main, options, signal, progress }
       ONCEWARD_API_KEY: main.tenant.apiKey,
       ONCEWARD_NAMESPACE: "bench-clients",
       BENCH_CALLERS: CALLERS.join(","),
-      BENCH_SECONDS: `${options.quick ? QUICK_SECONDS : FULL_SECONDS}`,
+      BENCH_SECONDS: `${seconds}`,
     };
-    const { stdout } = await run(program.file, program.args, { env, signal });
-    const rates = stdout.trim().split("\n").map(readRate);
-    for (const { client, callers, operationsPerSecond } of rates)
-      progress(`${client} with ${callers} callers: ${Math.round(operationsPerSecond)} operations a second`);
-    findings.push(...compare(rates));
+    const turns: (readonly Rate[])[] = [];
+    while (turns.length < rounds) {
+      const { stdout } = await run(program.file, program.args, { env, signal });
+      turns.push(stdout.trim().split("\n").map(readRate));
+    }
+    findings.push(...compare(turns));
   }
   return findings;
 };
@@ -93,22 +101,28 @@ const PROGRAMS: Readonly<Record<string, (dir: string) => Promise<Program | strin
 };
 
 /** Returns one finding for each kind of client and number of callers. */
-function compare(rates: readonly Rate[]): Finding[] {
-  return rates.flatMap(({ language, client, callers, operationsPerSecond }) => {
+function compare(turns: readonly (readonly Rate[])[]): Finding[] {
+  return (turns[0] ?? []).flatMap(({ language, client, callers }) => {
     if (!client.startsWith("onceward")) return [];
     const kind = client.slice("onceward".length);
-    const stub = rates.find((other) => other.client === `stub${kind}` && other.callers === callers);
-    if (stub === undefined) throw new Error(`the program of ${language} measured no stub beside ${client}`);
+    const clients = turns.map((rates) => rateOf(rates, client, callers));
+    const stubs = turns.map((rates) => rateOf(rates, `stub${kind}`, callers));
     return {
       figure: "P22" as const,
       part: `${language}${kind} ${callers}`,
       what: `${language}${kind}, ${callers} callers: operations of the client ÷ a bare stub's`,
-      value: operationsPerSecond / stub.operationsPerSecond,
+      value: median(clients.map((rate, turn) => rate / (stubs[turn] ?? Number.NaN))),
       unit: "×" as const,
       ...(callers >= GATHERING_CALLERS && { bar: { atLeast: 1 } }),
-      raw: { "client /s": operationsPerSecond, "stub /s": stub.operationsPerSecond },
+      raw: { "client /s": median(clients), "stub /s": median(stubs) },
     };
   });
+}
+
+function rateOf(rates: readonly Rate[], client: string, callers: number): number {
+  const found = rates.find((rate) => rate.client === client && rate.callers === callers);
+  if (found === undefined) throw new Error(`a program measured no ${client} with ${callers} callers`);
+  return found.operationsPerSecond;
 }
 
 function readRate(line: string): Rate {
