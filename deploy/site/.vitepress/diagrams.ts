@@ -29,7 +29,7 @@ const OPTIONS = {
  * Draws each Mermaid block as SVG while the site is built, with its text below it for readers who hear the page: the page loads no
  * renderer and no font.
  *
- * @throws Error if the text is no diagram that the renderer knows.
+ * @throws Error if the renderer does not know the kind of the diagram.
  */
 export function drawDiagrams(markdown: Markdown): void {
   const { fence } = markdown.renderer.rules;
