@@ -30,7 +30,7 @@ API_KEY = os.environ["ONCEWARD_API_KEY"]
 NAMESPACE = os.environ["ONCEWARD_NAMESPACE"]
 METADATA = (("authorization", f"Bearer {API_KEY}"),)
 SECONDS = float(os.environ["BENCH_SECONDS"])
-WARM_UP_SECONDS = 0.4
+WARM_UP_SECONDS = 1.0
 
 _run = uuid.uuid4().hex
 _numbers = itertools.count()

@@ -8,7 +8,7 @@ import { IdempotencyService, Result_Kind } from "@onceward/client/proto";
  * The program of TypeScript for P22: measures operations a second of the client beside a bare stub. An operation is a Claim
  * and a Complete of a fresh key. Prints one line of JSON for each figure.
  */
-const WARM_UP_MS = 400;
+const WARM_UP_MS = 1000;
 
 const {
   ONCEWARD_ADDRESS: authority = "",

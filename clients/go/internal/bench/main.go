@@ -25,7 +25,7 @@ import (
 )
 
 // Connections open, and the server's code is compiled, before a figure is taken.
-const warmUp = 400 * time.Millisecond
+const warmUp = time.Second
 
 // operate makes one operation under a key.
 type operate func(ctx context.Context, key string) error

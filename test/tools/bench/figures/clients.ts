@@ -17,7 +17,7 @@ const GATHERING_CALLERS = 16;
  * Client and stub run by turns, so often and so long each: the speed of a virtual machine changes within seconds. The figure is
  * the median of the turns' ratios.
  */
-const FULL = { rounds: 5, seconds: 0.6 };
+const FULL = { rounds: 3, seconds: 1.5 };
 const QUICK = { rounds: 1, seconds: 0.2 };
 
 const TYPESCRIPT = fileURLToPath(new URL("../client-program.ts", import.meta.url));
