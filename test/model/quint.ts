@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const FOLDER = fileURLToPath(new URL("./", import.meta.url));
-const QUINT = createRequire(import.meta.url).resolve("@informalsystems/quint/dist/src/cli.js");
+const require = createRequire(import.meta.url);
+const QUINT = require.resolve("@informalsystems/quint/dist/src/cli.js");
 /** The printed states of a violation. */
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 
@@ -52,18 +53,74 @@ export async function findViolation(
   simulation: Simulation,
   itfFile?: string,
 ): Promise<Violation | undefined> {
-  const output = await runQuint([
-    ...argumentsOf(simulation),
-    "--invariants",
-    ...Object.keys(INVARIANTS),
-    ...(itfFile === undefined ? [] : ["--mbt", "--out-itf", itfFile]),
-  ]);
+  const typechecked = await typecheckedModule(simulation.module);
+  const invariants = Object.keys(INVARIANTS);
+  const { module, seed, runs: maxSamples, steps: maxSteps, ...actions } = simulation;
+  const args = {
+    ...{ input: fileOf(module), backend: "typescript", verbosity: 1, nTraces: 1 },
+    ...{ invariants, invariant: "true", witnesses: [], hide: [], ...actions, maxSamples, maxSteps },
+    ...{ seed: BigInt(seed), mbt: itfFile !== undefined, outItf: itfFile },
+  };
+  const { output, result } = printedBy(() => commands.runSimulator({ ...typechecked, args }));
+  const { value } = await result;
   if (output.includes("[ok]")) return undefined;
-  const invariants = [...output.matchAll(/❌ (\w+)/g)].map(([, name]) => name as string);
-  const seed = /--seed=(\w+)/.exec(output)?.[1];
-  if (invariants.length === 0 || seed === undefined) throw new Error(`quint failed:\n${output}`);
-  return { invariants, seed };
+  const violated = [...output.matchAll(/❌ (\w+)/g)].map(([, name]) => name as string);
+  const violatingSeed = value.stage?.seed;
+  if (violated.length === 0 || violatingSeed === undefined)
+    throw new Error(`quint failed:\n${output}${value.msg}`);
+  return { invariants: violated, seed: `0x${violatingSeed.toString(16)}` };
 }
+
+/** What a command of Quint passes to the next one. */
+interface Stage {
+  readonly seed?: bigint;
+}
+
+/** A stage, or, on the left, what failed. */
+interface Either {
+  isLeft(): boolean;
+  readonly value: Stage & { readonly msg?: string; readonly stage?: Stage };
+}
+
+type Command = (stage: object) => Promise<Either>;
+
+/** The commands of Quint's command line. To read and check a module takes seconds: its process would do it for each simulation. */
+const commands: Readonly<
+  Record<"load" | "parse" | "typecheck" | "runSimulator", Command>
+> = require("@informalsystems/quint/dist/src/cliCommands.js");
+
+const modules = new Map<string, Promise<Stage>>();
+
+/** Returns a module that was read and checked, once for all simulations. */
+function typecheckedModule(name: string): Promise<Stage> {
+  const known = modules.get(name) ?? readModule(name);
+  modules.set(name, known);
+  return known;
+}
+
+async function readModule(name: string): Promise<Stage> {
+  let stage: object = { input: fileOf(name) };
+  for (const command of [commands.load, commands.parse, commands.typecheck]) {
+    const result = await command(stage);
+    if (result.isLeft()) throw new Error(`quint: ${name}: ${result.value.msg}`);
+    stage = result.value;
+  }
+  return stage;
+}
+
+/** Calls a function, and returns what it returns and what it prints before: Quint's simulator prints which invariants are violated. */
+function printedBy<Result>(call: () => Result): { readonly output: string; readonly result: Result } {
+  const lines: string[] = [];
+  const { log } = console;
+  console.log = (...texts: unknown[]) => void lines.push(texts.join(" "));
+  try {
+    return { result: call(), output: lines.join("\n") };
+  } finally {
+    console.log = log;
+  }
+}
+
+const fileOf = (module: string) => `${FOLDER}${module}.qnt`;
 
 /** Returns the states of random runs, each a record of the module's variables. Numbers are plain, sets are arrays. */
 export async function readRuns(simulation: Simulation): Promise<readonly (readonly unknown[])[]> {
@@ -86,7 +143,7 @@ export async function readRuns(simulation: Simulation): Promise<readonly (readon
 function argumentsOf({ module, init, step, seed, runs, steps }: Simulation): string[] {
   return [
     "run",
-    `${FOLDER}${module}.qnt`,
+    fileOf(module),
     // The other simulator is downloaded when it is first used.
     "--backend=typescript",
     "--verbosity=1",
