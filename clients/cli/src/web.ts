@@ -71,7 +71,7 @@ export function addWeb(program: Command, host: Host): void {
 /**
  * Returns the origin of the console: the stored one, else the one that the service names.
  *
- * @throws UsageError if there is none, or it is no address of http or https; ServiceFailure if the service does not answer.
+ * @throws UsageError if there is none, or it is not an address of http or https; ServiceFailure if the service does not answer.
  */
 async function findConsole(host: Host, options: GlobalOptions): Promise<string> {
   const stored = await storedConsole(host, options);
