@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { printable } from "../../server/src/core/commands/printable.ts";
+import { readCommandLine } from "../../test/tools/command-line.ts";
 import { packChart, packImageContext, packProto } from "./archives.ts";
 import { changelogSection } from "./changelog.ts";
 import { contextProblems, imageProblems, imagePrograms } from "./checks/image.ts";
@@ -20,12 +20,15 @@ import { relativeLinks } from "./readme-links.ts";
 import { bomOf, productionPackages } from "./sbom.ts";
 import { PACKAGE_DIRS, type Stage, stageCommit } from "./stage.ts";
 
-/**
- * `npm run release:dry [-- --tag v1.2.3] [--without-image]`: makes everything that a release of the current commit consists of in
- * `release/`, and checks it. Publishes nothing. Exit code 1 if a check fails.
- */
+const USAGE = `npm run release:dry -- [OPTIONS]: makes everything that a release of the current commit consists of in release/,
+and checks it. Publishes nothing. Exits 1 if a check fails.
+  --tag v1.2.3     the tag that the version must agree with
+  --without-image  build no images`;
+
 const OUT = join(ROOT, "release");
-const { values } = parseArgs({ options: { tag: { type: "string" }, "without-image": { type: "boolean" } } });
+const { values } = readCommandLine(USAGE, {
+  options: { tag: { type: "string" }, "without-image": { type: "boolean" } },
+});
 const dir = await mkdtemp(join(tmpdir(), "ow-stage-"));
 let failed = 0;
 try {

@@ -2,19 +2,19 @@ import { execFileSync } from "node:child_process";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
+import { readCommandLine } from "../../test/tools/command-line.ts";
 import { apiReference } from "./api-reference.ts";
 import { GROUPS } from "./pages.ts";
 import { stagePages } from "./stage.ts";
 
-/**
- * `npm run docs [-- --base /onceward/]`: builds the site into `deploy/site/dist/` from the Markdown of the repository and the proto files,
- * for the root of a web server or the folder `--base` of one. It installs the generator first, which is 100 MB that nothing else needs.
- */
+const USAGE = `npm run docs -- [OPTIONS]: builds the site into deploy/site/dist/ from the Markdown of the repository and the
+proto files. It installs the generator first, which is 100 MB that nothing else needs.
+  --base /PATH/  the folder of a web server that the site is for; default: /, its root`;
+
 const SITE = fileURLToPath(new URL(".", import.meta.url));
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const STAGE = join(SITE, ".build");
-const { base } = parseArgs({ options: { base: { type: "string", default: "/" } } }).values;
+const { base } = readCommandLine(USAGE, { options: { base: { type: "string", default: "/" } } }).values;
 
 execFileSync("npm", ["ci", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: SITE, stdio: "inherit" });
 await rm(STAGE, { recursive: true, force: true });

@@ -1,31 +1,40 @@
 import { spawnSync } from "node:child_process";
 import { rm } from "node:fs/promises";
-import { parseArgs } from "node:util";
+import { failUsage, readCommandLine, wholeNumber } from "../tools/command-line.ts";
 import { searchAll } from "./exhaustive/search.ts";
 import { MUTANTS } from "./mutants.ts";
 import { findViolation } from "./quint.ts";
 
-/**
- * `npm run model -- --traces 10000 [--seed 1]` simulates the protocol; `--mutants` prints the first violation of each
- * mutant; `--replay 10000` replays traces on a real server; `--depth 8 [--keys 2]` visits every state of a small scope over
- * the functions of the domain. Exits 1 if something does not hold.
- */
-const { values } = parseArgs({
+const USAGE = `npm run model -- [OPTIONS]: checks the protocol. Exits 1 if something does not hold.
+  --traces N  simulate N runs
+  --mutants   print the first violation of each mutant
+  --replay N  replay N runs on a real server
+  --depth N   visit every state of N steps over the functions of the domain
+  --keys N    the keys of those states; default: 2
+  --seed N    the seed of runs and mutants; default: 1`;
+
+const { values } = readCommandLine(USAGE, {
   options: {
     traces: { type: "string" },
     seed: { type: "string", default: "1" },
     mutants: { type: "boolean", default: false },
     replay: { type: "string" },
     depth: { type: "string" },
-    keys: { type: "string", default: "2" },
+    keys: { type: "string" },
   },
 });
-const seed = Number(values.seed);
+const number = (option: "traces" | "replay" | "depth" | "keys", max: number) =>
+  values[option] === undefined ? undefined : wholeNumber(USAGE, option, values[option], 1, max);
+const seed = wholeNumber(USAGE, "seed", values.seed, 0, 2 ** 32 - 1);
+const [traces, runs] = [number("traces", 1e9), number("replay", 1e6)];
+const [depth, keys = 2] = [number("depth", 100), number("keys", 10)];
+if ((traces ?? runs ?? depth) === undefined && !values.mutants)
+  failUsage(USAGE, "choose --traces, --mutants, --replay or --depth");
 
-if (values.traces !== undefined) await simulate(Number(values.traces));
+if (traces !== undefined) await simulate(traces);
 if (values.mutants) await judgeMutants();
-if (values.replay !== undefined) replay(values.replay);
-if (values.depth !== undefined) search(Number(values.depth));
+if (runs !== undefined) replay(runs);
+if (depth !== undefined) search(depth);
 
 async function simulate(runs: number): Promise<void> {
   const itfFile = "model-violation.itf.json";
@@ -53,14 +62,14 @@ async function judgeMutants(): Promise<void> {
   }
 }
 
-function replay(runs: string): void {
-  const env = { ...process.env, ONCEWARD_MODEL_RUNS: runs, ONCEWARD_MODEL_SEED: values.seed };
+function replay(runs: number): void {
+  const env = { ...process.env, ONCEWARD_MODEL_RUNS: String(runs), ONCEWARD_MODEL_SEED: values.seed };
   const args = ["run", "--project=postgres 18", "test/model/replay"];
   process.exitCode = spawnSync("vitest", args, { env, stdio: "inherit" }).status ?? 1;
 }
 
 function search(depth: number): void {
-  const { states, contradiction } = searchAll({ keys: Number(values.keys), callers: 2, crashes: 1, depth });
+  const { states, contradiction } = searchAll({ keys, callers: 2, crashes: 1, depth });
   console.log(`${states} states within ${depth} steps`);
   if (contradiction === undefined) return;
   console.error(contradiction.join("\n"));

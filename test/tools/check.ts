@@ -1,11 +1,13 @@
 import { spawnSync } from "node:child_process";
-import { parseArgs } from "node:util";
+import { readCommandLine } from "./command-line.ts";
 
-/**
- * `npm run check`: everything that has to hold before a change lands, in the order in which it is cheapest to learn of a
- * mistake. `--without-tests` is for a caller that runs the tests by their own commands.
- */
-const { values } = parseArgs({ options: { "without-tests": { type: "boolean", default: false } } });
+const USAGE = `npm run check -- [OPTIONS]: everything that has to hold before a change lands, in the order in which it is
+cheapest to learn of a mistake.
+  --without-tests  for a caller that runs the tests by their own commands`;
+
+const { values } = readCommandLine(USAGE, {
+  options: { "without-tests": { type: "boolean", default: false } },
+});
 
 step("generated code and tables are current", "npm", ["run", "generate"]);
 step("format and lint", "biome", ["ci", "--error-on-warnings", "."]);

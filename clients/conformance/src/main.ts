@@ -1,15 +1,15 @@
-import { parseArgs } from "node:util";
+import { failUsage, readCommandLine } from "../../../test/tools/command-line.ts";
 import { loadFamilies } from "./case.ts";
 import { goAdapter, pythonAdapters, typescriptAdapter } from "./languages.ts";
 import { runCases } from "./run-cases.ts";
 import { type Column, renderFailures, renderTable, renderUnsupported } from "./table.ts";
 
-/**
- * `npm run conformance [-- typescript python go --only TEXT]`: has clients perform the cases, and prints a table of families
- * and languages with what failed. Exits 1 if a case failed. ONCEWARD_PYTHON names a Python with the Python client's
- * dependencies; default: `python3`. The Go client's is built by `go`.
- */
-const { values, positionals } = parseArgs({
+const USAGE = `npm run conformance -- [typescript] [python] [go] [OPTIONS]: has clients perform the cases, and prints a table
+of families and languages with what failed. Exits 1 if a case failed. ONCEWARD_PYTHON names a Python with the Python client's
+dependencies; default: python3. The Go client's program is built by go. Default: typescript.
+  --only TEXT  the cases with this in their name`;
+
+const { values, positionals } = readCommandLine(USAGE, {
   allowPositionals: true,
   options: { only: { type: "string", default: "" } },
 });
@@ -20,14 +20,14 @@ const adapters = [typescriptAdapter(), ...pythonAdapters(python), goAdapter()];
 const languages = positionals.length > 0 ? positionals : ["typescript"];
 const families = loadFamilies();
 const cases = families.flatMap((family) => family.cases).filter(({ name }) => name.includes(values.only));
-if (cases.length === 0) throw new Error(`no case has ${JSON.stringify(values.only)} in its name`);
+if (cases.length === 0) failUsage(USAGE, `no case has ${values.only} in its name`);
+const chosen = languages.flatMap((language) => {
+  const ofLanguage = adapters.filter((adapter) => adapter.language.split("-")[0] === language);
+  return ofLanguage.length > 0 ? ofLanguage : failUsage(USAGE, `there is no client of ${language}`);
+});
 const columns: Column[] = [];
-for (const language of languages) {
-  const chosen = adapters.filter((adapter) => adapter.language.split("-")[0] === language);
-  if (chosen.length === 0) throw new Error(`there is no adapter of ${language}`);
-  for (const adapter of chosen)
-    columns.push({ language: adapter.language, verdicts: await runCases(adapter, cases) });
-}
+for (const adapter of chosen)
+  columns.push({ language: adapter.language, verdicts: await runCases(adapter, cases) });
 process.stdout.write(
   `${renderTable(families, columns)}\n${renderUnsupported(columns)}${renderFailures(columns)}`,
 );

@@ -1,4 +1,4 @@
-import { parseArgs } from "node:util";
+import { readCommandLine } from "../command-line.ts";
 
 /** The options of the command line. */
 export interface ChaosOptions {
@@ -22,15 +22,24 @@ export interface KnownFaults {
 const MAX_MINUTES = 240;
 const MAX_REPLICAS = 9;
 
+function usage({ postgres }: KnownFaults): string {
+  return `npm run chaos -- [OPTIONS], and chaos:citus and chaos:late: records histories of the service under faults and judges
+them. Exits 1 on any violation or timeout.
+  --minutes N    how long, up to ${MAX_MINUTES}; default: 2
+  --seed N       the seed of calls and faults; default: 1
+  --faults A,B   none, or some of ${postgres.join(" ")}; default: all
+  --replicas N   up to ${MAX_REPLICAS}; default: 3
+  --out FILE     the report, as JSON; default: chaos.json`;
+}
+
 /**
- * Reads `--minutes 10 --seed 42 [--faults a,b] [--replicas 3] [--out chaos.json]`; `--faults none` injects
- * nothing. `--citus` runs on a Citus.
+ * Reads the command line. `--help` and unknown options end the process.
  *
- * @throws an error that names the wrong option.
+ * @throws an error that names an option with a wrong value.
  */
 export function readOptions(args: readonly string[], known: KnownFaults): ChaosOptions {
-  const { values } = parseArgs({
-    args: [...args],
+  const { values } = readCommandLine(usage(known), {
+    args,
     options: {
       minutes: { type: "string", default: "2" },
       seed: { type: "string", default: "1" },

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { parseArgs, promisify } from "node:util";
+import { promisify } from "node:util";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { printable } from "../../../server/src/core/commands/printable.ts";
 import { migrate } from "../../../server/src/core/store/migrate.ts";
@@ -12,22 +12,24 @@ import { createRandom } from "../../helpers/random.ts";
 import { startServerProcess } from "../../helpers/servers/server-process.ts";
 import { createTenant, setNamespacePolicy } from "../../helpers/servers/tenants.ts";
 import { openBenchDatabase } from "../bench/database.ts";
+import { failUsage, readCommandLine, wholeNumber } from "../command-line.ts";
 import { Effects } from "./effects.ts";
 import { brokenPromises, type Phase, type Policy, phaseOf, type Story } from "./judge.ts";
 import { type Delivery, Worker, type WorkerProgram } from "./worker.ts";
 
-/**
- * `npm run chaos:clients -- go python [--kills 200] [--seed 1]`: kills processes of a client at any moment of `run`, half of
- * them under HOLD and half under RECLAIM, delivers their operations again, and compares the effects with what the policy
- * promises. Exits 1 if a promise is broken, or if a phase of `run` was never hit.
- */
-const { values, positionals } = parseArgs({
+const USAGE = `npm run chaos:clients -- [go] [python] [OPTIONS]: kills processes of a client at any moment of a run, half of
+them under HOLD and half under RECLAIM, delivers their operations again, and compares the effects with what the policy
+promises. Exits 1 if a promise is broken, or if a phase of a run was never hit. Default: go.
+  --kills N  kills of each client; default: 200
+  --seed N   the seed of the moments; default: 1`;
+
+const { values, positionals } = readCommandLine(USAGE, {
   allowPositionals: true,
   options: { kills: { type: "string", default: "200" }, seed: { type: "string", default: "1" } },
 });
-const [kills = 0, seed = 0] = [values.kills, values.seed].map(Number);
-if (!Number.isSafeInteger(kills) || !Number.isSafeInteger(seed) || kills < 1)
-  throw new Error("--kills and --seed take whole numbers");
+const kills = wholeNumber(USAGE, "kills", values.kills, 1, 1e6);
+const seed = wholeNumber(USAGE, "seed", values.seed, 0, 2 ** 32 - 1);
+const languages = (positionals.length > 0 ? positionals : ["go"]).map(languageNamed);
 
 /** Each kill waits for a lease; so many processes at once leave the processor to the server. */
 const AT_ONCE = 8;
@@ -56,9 +58,14 @@ cleanUp.defer(() => server.end());
 await using effects = new Effects();
 const effectUrl = await effects.listen();
 
-for (const language of positionals.length > 0 ? positionals : ["go"]) await crash(language);
+for (const language of languages) await crash(language);
 
-async function crash(language: string): Promise<void> {
+function languageNamed(name: string): "go" | "python" {
+  if (name === "go" || name === "python") return name;
+  failUsage(USAGE, `this program has no client of ${name}`);
+}
+
+async function crash(language: "go" | "python"): Promise<void> {
   const program = await programOf(language);
   const random = createRandom(seed);
   const plans = Array.from({ length: kills }, (_, index) => ({
@@ -150,7 +157,7 @@ function namespaceOf(policy: Policy): string {
 }
 
 /** Returns a language's program. The one of Go is built; ONCEWARD_PYTHON names a Python with the client's dependencies. */
-async function programOf(language: string): Promise<WorkerProgram> {
+async function programOf(language: "go" | "python"): Promise<WorkerProgram> {
   switch (language) {
     case "go": {
       const program = join(dir, "deliver");
@@ -161,7 +168,5 @@ async function programOf(language: string): Promise<WorkerProgram> {
       const { ONCEWARD_PYTHON: program = "python3" } = process.env;
       return { program, args: [`${PYTHON}conformance/deliver.py`], env: { PYTHONPATH: `${PYTHON}src` } };
     }
-    default:
-      throw new Error(`there is no program of ${language}`);
   }
 }

@@ -1,6 +1,6 @@
-import { parseArgs } from "node:util";
 import { printable } from "../../../server/src/core/commands/printable.ts";
 import { createRandom } from "../../helpers/random.ts";
+import { readCommandLine, wholeNumber } from "../command-line.ts";
 import { redeliverLate } from "./late.ts";
 import type { Guard } from "./messages.ts";
 import { makePlan } from "./operations.ts";
@@ -33,31 +33,25 @@ const silence = setTimeout(
 ).unref();
 
 try {
-  const options = readOptions();
-  if (options === undefined) console.log(USAGE);
-  else await demonstrate(options, AbortSignal.any([interruption.signal, hang.signal]));
+  await demonstrate(readOptions(), AbortSignal.any([interruption.signal, hang.signal]));
 } catch (error) {
   console.error(printable(`${error instanceof Error ? error.message : error}`));
   process.exitCode = interruption.signal.aborted ? 130 : 1;
 }
 
-/** Returns the options; undefined if help is asked for. */
 function readOptions() {
-  const { values } = parseArgs({
-    options: {
-      seed: { type: "string" },
-      crashes: { type: "string", default: "15" },
-      help: { type: "boolean", short: "h", default: false },
-    },
+  const { values } = readCommandLine(USAGE, {
+    options: { seed: { type: "string" }, crashes: { type: "string", default: "15" } },
   });
-  if (values.help) return undefined;
   const seed =
-    values.seed === undefined ? Math.floor(Math.random() * 2 ** 32) : wholeNumber("seed", values.seed);
-  return { seed, crashCount: wholeNumber("crashes", values.crashes) };
+    values.seed === undefined
+      ? Math.floor(Math.random() * 2 ** 32)
+      : wholeNumber(USAGE, "seed", values.seed, 0, 2 ** 32 - 1);
+  return { seed, crashCount: wholeNumber(USAGE, "crashes", values.crashes, 0, 1000) };
 }
 
 async function demonstrate(
-  { seed, crashCount }: NonNullable<ReturnType<typeof readOptions>>,
+  { seed, crashCount }: ReturnType<typeof readOptions>,
   signal: AbortSignal,
 ): Promise<void> {
   const random = createRandom(seed);
@@ -106,9 +100,4 @@ async function demonstrate(
   for (const fault of broken) console.error(printable(`DOES NOT HOLD: ${fault}`));
   if (broken.length > 0) process.exitCode = 1;
   console.log(summary(guarded));
-}
-
-function wholeNumber(option: string, text: string): number {
-  if (/^\d{1,10}$/.test(text)) return Number(text);
-  throw new Error(`--${option} must be a whole number`);
 }

@@ -1,7 +1,6 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { migrate } from "../../../server/src/core/store/migrate.ts";
 import { type Certificate, makeCertificate, tlsSettings } from "../../helpers/network/certificates.ts";
@@ -9,22 +8,23 @@ import { startServerProcess } from "../../helpers/servers/server-process.ts";
 import { withStallProbe } from "../../helpers/servers/stalls.ts";
 import { createApiKey, createTenant } from "../../helpers/servers/tenants.ts";
 import { openBenchDatabase } from "../bench/database.ts";
+import { readCommandLine, wholeNumber } from "../command-line.ts";
 import { measureCosts } from "./costs.ts";
 import { type FuzzReport, fuzz } from "./fuzz.ts";
 
-/**
- * `npm run fuzz -- [--frames 100000] [--seed 1]`: sends mutated conversations to two servers, one of them
- * with TLS, and prints a report. Exits with 1 if there are findings.
- */
-const { values } = parseArgs({
+const USAGE = `npm run fuzz -- [OPTIONS]: sends mutated conversations to two servers, one of them with TLS, and prints a
+report. Exits 1 if there are findings.
+  --frames N  messages to send to each server; default: 100000
+  --seed N    the same seed makes the same messages; default: 1`;
+
+const { values } = readCommandLine(USAGE, {
   options: { frames: { type: "string", default: "100000" }, seed: { type: "string", default: "1" } },
 });
 /** The promise is 50 ms on an idle machine. */
 const MAX_WORK_MS = 100;
 
-const [frames, seed] = [values.frames, values.seed].map(Number);
-if (!Number.isSafeInteger(frames) || !Number.isSafeInteger(seed))
-  throw new Error("--frames and --seed take whole numbers");
+const frames = wholeNumber(USAGE, "frames", values.frames, 1, 1e9);
+const seed = wholeNumber(USAGE, "seed", values.seed, 0, 2 ** 32 - 1);
 
 await using cleanUp = new AsyncDisposableStack();
 // Ends Postgres and the server with the fuzzer. A second signal, such as the one that npm forwards, changes

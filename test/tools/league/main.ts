@@ -5,19 +5,21 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs, promisify } from "node:util";
+import { promisify } from "node:util";
 import { readEndpoint } from "../../../clients/cli/src/probe/endpoint.ts";
 import { probe, type Report } from "../../../clients/cli/src/probe/probe.ts";
 import { startEmbeddedRedis } from "../../../server/dev/embedded/redis.ts";
 import { printable } from "../../../server/src/core/commands/printable.ts";
+import { failUsage, readCommandLine } from "../command-line.ts";
 import { startService } from "../demo/service.ts";
 import { comparisonPage, type Result } from "./page.ts";
 import { SUBJECTS, type Subject } from "./subjects.ts";
 
-/**
- * `npm run league [-- --only NAME] [--write]`: installs libraries from npm, PyPI and Go's proxy into a temporary folder, probes
- * a small service with each, and shows the table; `--write` writes it to clients/comparison.md. What can't be installed is named.
- */
+const USAGE = `npm run league -- [OPTIONS]: installs libraries from npm, PyPI and Go's proxy into a temporary folder, probes a
+small service with each, and shows the table. What can't be installed is named.
+  --only NAME  the libraries with this in their name
+  --write      write the table to clients/comparison.md`;
+
 const PAGE = new URL("../../../clients/comparison.md", import.meta.url);
 const APPS = fileURLToPath(new URL("apps/", import.meta.url));
 const INSTALL_MS = 300_000;
@@ -26,9 +28,11 @@ const START_MS = 60_000;
 const BOUNDS = { requests: 5000, bytes: 64 * 1024 * 1024, seconds: 300, perSecond: 2000, requestMs: 20_000 };
 const run = promisify(execFile);
 
-const { values } = parseArgs({
-  options: { only: { type: "string" }, write: { type: "boolean", default: false } },
+const { values } = readCommandLine(USAGE, {
+  options: { only: { type: "string", default: "" }, write: { type: "boolean", default: false } },
 });
+const subjects = SUBJECTS.filter(({ name }) => name.includes(values.only));
+if (subjects.length === 0) failUsage(USAGE, `no library has ${values.only} in its name`);
 
 await using cleanUp = new AsyncDisposableStack();
 for (const signal of ["SIGINT", "SIGTERM"] as const)
@@ -50,9 +54,7 @@ const env = {
 };
 
 const results: Result[] = [];
-for (const subject of SUBJECTS.filter(
-  ({ name }) => values.only === undefined || name.includes(values.only),
-)) {
+for (const subject of subjects) {
   const result = await examine(subject);
   results.push(result);
   process.stdout.write(`${subject.name}: ${printable(summaryOf(result))}\n`);

@@ -1,13 +1,14 @@
-import { parseArgs } from "node:util";
+import { readCommandLine, wholeNumber } from "../../command-line.ts";
 import { interruption, runToEnd } from "../interruption.ts";
 import { startRig } from "../rig.ts";
 import { type Failover, measureFailover, type Setting } from "./measure.ts";
 import { describeFailover, formatSummary, isKept } from "./summary.ts";
 
-/**
- * `npm run chaos:failover [-- --repetitions 3] [--seed 1]`: kills a primary under load repeatedly, promotes
- * its standby, and reports the acknowledgements that are lost. Exits 1 if a synchronous standby lost any.
- */
+const USAGE = `npm run chaos:failover -- [OPTIONS]: kills a primary under load, promotes its standby, and reports what
+is lost. Exits 1 if a synchronous standby lost an acknowledgement.
+  --repetitions N  failovers of each setting; default: 3
+  --seed N         the seed of the first; default: 1`;
+
 const SETTINGS: readonly Setting[] = [
   { standing: "synchronous", link: "local" },
   { standing: "synchronous", link: "slow" },
@@ -16,13 +17,15 @@ const SETTINGS: readonly Setting[] = [
 ];
 const REPLICAS = 3;
 
-const { values } = parseArgs({
+const { values } = readCommandLine(USAGE, {
   options: { repetitions: { type: "string", default: "3" }, seed: { type: "string", default: "1" } },
 });
+const repetitions = wholeNumber(USAGE, "repetitions", values.repetitions, 1, 1000);
+const firstSeed = wholeNumber(USAGE, "seed", values.seed, 0, 2 ** 32 - 1);
 
-await runToEnd(() => run(Number(values.repetitions), Number(values.seed)));
+await runToEnd(run);
 
-async function run(repetitions: number, firstSeed: number): Promise<void> {
+async function run(): Promise<void> {
   await using rig = await startRig({ replicas: REPLICAS });
   const failovers: Failover[] = [];
   for (let repetition = 0; repetition < repetitions; repetition++) {

@@ -1,4 +1,4 @@
-import { parseArgs } from "node:util";
+import { failUsage, readCommandLine, wholeNumber } from "../../command-line.ts";
 import type { Violation } from "../../history/check.ts";
 import { FAULTS } from "../faults/all.ts";
 import { interruption, runToEnd } from "../interruption.ts";
@@ -9,23 +9,29 @@ import { type RoundOptions, runRound } from "../round.ts";
 import { applyMutant } from "./apply.ts";
 import { MUTANTS, type Mutant } from "./mutants.ts";
 
-/**
- * `npm run chaos:mutants [-- --seeds 5] [--only a,b]`: runs the same chaos against builds with one defect
- * each, and prints how soon each was caught, for every seed. Exits 1 if a mutant survives.
- */
+const USAGE = `npm run chaos:mutants -- [OPTIONS]: runs the same chaos against builds with one defect each, and prints how
+soon each was caught, for every seed. Exits 1 if a mutant survives.
+  --seeds N   seeds of each; default: 5
+  --only A,B  some of ${MUTANTS.map(({ name }) => name).join(" ")}`;
+
 const MAX_MS = 180_000;
 /** A load is judged after it ends, so a mutant gets several loads, each longer than the one before. */
 const FIRST_ROUND_MS = 10_000;
 const LONGER = 2;
 
-const { values } = parseArgs({
+const { values } = readCommandLine(USAGE, {
   options: { seeds: { type: "string", default: "5" }, only: { type: "string" } },
 });
+const seeds = wholeNumber(USAGE, "seeds", values.seeds, 1, 1000);
+const chosen = values.only === undefined ? MUTANTS : values.only.split(",").map(mutantNamed);
 
-await runToEnd(() => run(Number(values.seeds), values.only?.split(",")));
+await runToEnd(run);
 
-async function run(seeds: number, only: readonly string[] | undefined): Promise<void> {
-  const chosen = MUTANTS.filter(({ name }) => only?.includes(name) ?? true);
+function mutantNamed(name: string): Mutant {
+  return MUTANTS.find((mutant) => mutant.name === name) ?? failUsage(USAGE, `there is no mutant ${name}`);
+}
+
+async function run(): Promise<void> {
   const rows: string[][] = [];
   for (const mutant of chosen) {
     const row = [mutant.name];

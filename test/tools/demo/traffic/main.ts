@@ -1,14 +1,10 @@
-import { parseArgs } from "node:util";
 import { printable } from "../../../../server/src/core/commands/printable.ts";
+import { readCommandLine, wholeNumber } from "../../command-line.ts";
 import { findDevServer } from "./dev-server.ts";
 import { describePlanted } from "./report.ts";
 import { plantTraffic } from "./run.ts";
 
-/**
- * `npm run demo:traffic [-- --seed N] [--days N] [--operations N] [--live SECONDS] [--address URL] [--json]`:
- * plants traffic with known truths in the server that `npm start` runs. Exits 1 if that failed, and 130 if it
- * was interrupted.
- */
+/** Exits 1 if that failed, and 130 if it was interrupted. */
 const USAGE = `npm run demo:traffic -- [options]: plants traffic with known truths in the server that npm start runs.
   --seed N        the same seed plants the same traffic; default: random
   --days N        how many days the traffic goes back, 8 to 80; default: 28
@@ -18,7 +14,7 @@ const USAGE = `npm run demo:traffic -- [options]: plants traffic with known trut
   --json          print what was planted as JSON`;
 
 function readOptions() {
-  const { values } = parseArgs({
+  const { values } = readCommandLine(USAGE, {
     options: {
       seed: { type: "string" },
       days: { type: "string", default: "28" },
@@ -26,22 +22,17 @@ function readOptions() {
       live: { type: "string", default: "10" },
       address: { type: "string", default: `http://127.0.0.1:${process.env.ONCEWARD_GRPC_PORT || "50051"}` },
       json: { type: "boolean", default: false },
-      help: { type: "boolean", short: "h", default: false },
     },
   });
-  const wholeNumber = (option: "seed" | "days" | "operations" | "live", min: number, max: number): number => {
-    const text = values[option] ?? "";
-    if (/^\d{1,10}$/.test(text) && Number(text) >= min && Number(text) <= max) return Number(text);
-    throw new Error(`--${option} must be a whole number from ${min} to ${max}`);
-  };
+  const number = (option: "seed" | "days" | "operations" | "live", min: number, max: number) =>
+    wholeNumber(USAGE, option, values[option] ?? "", min, max);
   return {
     ...values,
-    seed:
-      values.seed === undefined ? Math.floor(Math.random() * 2 ** 32) : wholeNumber("seed", 0, 2 ** 32 - 1),
+    seed: values.seed === undefined ? Math.floor(Math.random() * 2 ** 32) : number("seed", 0, 2 ** 32 - 1),
     // Late repeats of a week are seen once keys have been sampled for a week longer.
-    days: wholeNumber("days", 8, 80),
-    operations: wholeNumber("operations", 50, 5000),
-    liveMs: 1000 * wholeNumber("live", 1, 300),
+    days: number("days", 8, 80),
+    operations: number("operations", 50, 5000),
+    liveMs: 1000 * number("live", 1, 300),
   };
 }
 
@@ -58,9 +49,7 @@ const limit = new AbortController();
 setTimeout(() => limit.abort(new Error(`not finished after ${LIMIT_MS / 60_000} min`)), LIMIT_MS).unref();
 
 try {
-  const options = readOptions();
-  if (options.help) console.log(USAGE);
-  else await plant(options);
+  await plant(readOptions());
 } catch (error) {
   console.error(printable(`${error instanceof Error ? error.message : error}`));
   process.exitCode = interruption.signal.aborted ? 130 : 1;
