@@ -33,7 +33,16 @@ test("a statement of a slow database has no effect after the time for which a po
     await connection.run(sleep, []);
     return true;
   });
-  await expect(pool.run(write, ["late"])).rejects.toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
+  const slow = open(async (connection) => {
+    await connection.run(sleep, []);
+    return true;
+  });
+  const unavailable = { reason: "DATABASE_UNAVAILABLE" };
+  await Promise.all([
+    expect(pool.run(write, ["late"])).rejects.toMatchObject(unavailable),
+    // In progress when the time is up: its connection is closed.
+    expect(slow.run(sleep, [])).rejects.toMatchObject(unavailable),
+  ]);
   expect(await database.query("select from written where by = 'late'")).toHaveLength(0);
   // The pool opens a new connection.
   await pool.run(write, ["next"]);

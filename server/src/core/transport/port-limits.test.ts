@@ -1,10 +1,15 @@
 import { connect, Server, Socket } from "node:net";
 import pino from "pino";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { IdempotencyService } from "../../gen/onceward/v1/idempotency_pb.ts";
+import { Refusal } from "../domain/refusal.ts";
+import { FailedCall } from "./errors.ts";
 import { createGrpcListener } from "./grpc/server.ts";
 import { createHttpServer, type HttpServerOptions } from "./http/server.ts";
 import { createManagementServer } from "./management/server.ts";
 import { createInboundBudget, createOutboundTotal, createReplyBudget } from "./memory-budgets.ts";
+import type { Pipeline } from "./pipeline.ts";
+import { routesOf } from "./route.ts";
 
 const HOST = "127.0.0.1";
 
@@ -30,23 +35,47 @@ test("the gRPC port takes 10,000 connections", async () => {
   expect(maxConnections).toBe(10_000);
 });
 
+const HTTP: HttpServerOptions = {
+  routes: [],
+  pipeline: {} as never,
+  inboundBudget: createInboundBudget(),
+  outboundTotal: createOutboundTotal(),
+  replyBudget: createReplyBudget(),
+  log: pino({ level: "silent" }),
+  requestTimeoutMs: 1000,
+  tls: undefined,
+  isAnonymous: false,
+  openApi: {} as never,
+  console: undefined,
+  maxPerAddress: 10,
+};
+
 test("the HTTP port takes 10,000 connections", async () => {
-  const options: HttpServerOptions = {
-    routes: [],
-    pipeline: {} as never,
-    inboundBudget: createInboundBudget(),
-    outboundTotal: createOutboundTotal(),
-    replyBudget: createReplyBudget(),
-    log: pino({ level: "silent" }),
-    requestTimeoutMs: 1000,
-    tls: undefined,
-    isAnonymous: false,
-    openApi: {} as never,
-    console: undefined,
-    maxPerAddress: 10,
-  };
-  const [, maxConnections] = await start(createHttpServer(options));
+  const [, maxConnections] = await start(createHttpServer(HTTP));
   expect(maxConnections).toBe(10_000);
+});
+
+test("a batch over HTTP is read once its largest reply has room; other calls need none", async () => {
+  const operator = { role: "OPERATOR", actor: "a key", goodUntilMs: Number.POSITIVE_INFINITY } as const;
+  const pipeline: Pipeline = {
+    callsInFlight: () => 0,
+    authenticate: async () => operator,
+    async answer(_, incoming) {
+      const read = incoming.receive(operator).then(() => new Refusal("CREDENTIAL_MISSING", "read"));
+      throw new FailedCall(await read.catch((refusal: Refusal) => refusal), "request-1");
+    },
+  };
+  const notCalled = () => Promise.reject(new Error("no test calls a service of ours"));
+  const routes = routesOf(IdempotencyService, "CALLER", { claim: notCalled, batch: notCalled });
+  const full = { maxBytes: 0, maxTenantBytes: 0, maxConnectionBytes: 0, maxWaitMs: 1 };
+  const server = createHttpServer({ ...HTTP, routes, pipeline, replyBudget: createReplyBudget(full) });
+  const [port] = await start(server);
+  const statuses = ["Batch", "Claim"].map(async (method) => {
+    const url = `http://${HOST}:${port}/onceward.v1.IdempotencyService/${method}`;
+    const headers = { "content-type": "application/json" };
+    return (await fetch(url, { method: "POST", headers, body: "{}" })).status;
+  });
+  expect(await Promise.all(statuses)).toEqual([503, 401]);
 });
 
 test("the management port cuts a connection that is silent for 10 seconds", async () => {
@@ -76,4 +105,24 @@ test("the management port takes 256 connections, and 32 of an address", async ()
   }
   await vi.waitUntil(() => server.connections() + cut === 40, { timeout: 30_000 });
   expect([server.connections(), cut]).toEqual([32, 8]);
+});
+
+test("the management port renders the metrics once at a time, for all who ask meanwhile", async () => {
+  let [rendering, most] = [0, 0];
+  const metrics = {
+    contentType: "text/plain",
+    async render() {
+      most = Math.max(most, ++rendering);
+      // Lasts while the others ask.
+      for (let probe = 0; probe < 3; probe++) await fetch(`http://${HOST}:${port}/livez`);
+      rendering--;
+      return "metrics";
+    },
+  };
+  const options = { metrics: metrics as never, unreadyReasons: () => [], tls: undefined };
+  const [port] = await start(createManagementServer(options));
+  const scrapes = Array.from({ length: 20 }, () => fetch(`http://${HOST}:${port}/metrics`));
+  const texts = await Promise.all(scrapes.map(async (scrape) => (await scrape).text()));
+  expect(new Set(texts)).toEqual(new Set(["metrics"]));
+  expect(most).toBe(1);
 });

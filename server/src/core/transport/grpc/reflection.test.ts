@@ -1,10 +1,11 @@
 import { once } from "node:events";
-import http2, { type ClientHttp2Session, type ServerHttp2Stream } from "node:http2";
+import http2, { type ClientHttp2Session, type ClientHttp2Stream, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { promisify } from "node:util";
 import { create, createFileRegistry, toBinary } from "@bufbuild/protobuf";
 import { type FileDescriptorProto, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import { Code } from "@connectrpc/connect";
 import { expect, onTestFinished, test } from "vitest";
 import { untilStill } from "../../../../../test/helpers/attacks/until-still.ts";
 import { Health } from "../../../gen/grpc/health/v1/health_pb.ts";
@@ -65,6 +66,25 @@ const MAX_KEPT_BYTES = STREAMS * (64 + 32) * KIB;
 
 test("answers that are not read are kept up to a limit, and the others follow when they are read", async () => {
   const outboundTotal = createOutboundTotal();
+  const { streams, ping } = await askAndReadNothing(outboundTotal);
+  const keptBytes = await untilStill(() => outboundTotal.bytes, ping);
+  expect(keptBytes).toBeGreaterThan(STREAMS * 16 * KIB);
+  expect(keptBytes).toBeLessThan(MAX_KEPT_BYTES);
+
+  const received = await Promise.all(streams.map((stream) => buffer(stream)));
+  const allBytes = received.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  expect(allBytes).toBeGreaterThan(5 * MAX_KEPT_BYTES);
+  expect(outboundTotal.bytes).toBe(0);
+});
+
+test("while the process has no room for unread answers, a connection with its own share of them gets no more", async () => {
+  const { streams } = await askAndReadNothing(createOutboundTotal(0));
+  const statuses = await Promise.all(streams.map(statusOf));
+  expect(statuses).toContain(`${Code.ResourceExhausted}`);
+});
+
+/** Opens streams that ask for more than they read: nothing. `ping` resolves once the server has answered on the connection. */
+async function askAndReadNothing(outboundTotal: OutboundTotal) {
   const session = await connectToReflection(outboundTotal);
   const messageRequest = { case: "fileContainingSymbol", value: SERVICE } as const;
   const request = toBinary(
@@ -74,15 +94,16 @@ test("answers that are not read are kept up to a limit, and the others follow wh
   const streams = Array.from({ length: STREAMS }, () => session.request({ ":method": "POST" }));
   for (const stream of streams) stream.end(Buffer.concat(Array(REQUESTS).fill(frameMessage(request))));
   await Promise.all(streams.map((stream) => once(stream, "response")));
+  return { streams, ping: promisify((done: () => void) => void session.ping(done)) };
+}
 
-  const ping = promisify((done: () => void) => void session.ping(done));
-  expect(await untilStill(() => outboundTotal.bytes, ping)).toBeLessThan(MAX_KEPT_BYTES);
-
-  const received = await Promise.all(streams.map((stream) => buffer(stream)));
-  const allBytes = received.reduce((sum, { byteLength }) => sum + byteLength, 0);
-  expect(allBytes).toBeGreaterThan(5 * MAX_KEPT_BYTES);
-  expect(outboundTotal.bytes).toBe(0);
-});
+/** Reads a stream to its end. Resolves with its status. */
+async function statusOf(stream: ClientHttp2Stream): Promise<unknown> {
+  const trailers = once(stream, "trailers");
+  stream.resume();
+  const [{ "grpc-status": status }] = await trailers;
+  return status;
+}
 
 /** Connects to a server of reflection that counts its unread answers in `outboundTotal`. */
 async function connectToReflection(outboundTotal: OutboundTotal): Promise<ClientHttp2Session> {

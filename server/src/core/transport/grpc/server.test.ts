@@ -24,6 +24,7 @@ const REQUEST_TIMEOUT_MS = 1000;
 const MAX_OPEN_STREAMS = 2000;
 const CHECK = "/grpc.health.v1.Health/Check";
 const CLAIM = "/onceward.v1.IdempotencyService/Claim";
+const BATCH = "/onceward.v1.IdempotencyService/Batch";
 const WATCH = "/grpc.health.v1.Health/Watch";
 const BYSTANDER = "127.0.0.2";
 /** A HealthCheckRequest for the whole server, and responses. */
@@ -51,7 +52,8 @@ beforeEach(async () => {
     pipeline,
     inboundBudget: createInboundBudget(),
     outboundTotal: createOutboundTotal(),
-    replyBudget: createReplyBudget(),
+    // No room for the reply of any batch.
+    replyBudget: createReplyBudget({ maxBytes: 0, maxTenantBytes: 0, maxConnectionBytes: 0, maxWaitMs: 1 }),
     streamBudget: createStreamBudget(MAX_OPEN_STREAMS),
     connectionAgeMs: 60_000,
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
@@ -114,6 +116,17 @@ test("a stream beyond the budget is refused as one of which nothing was done, un
   await expect
     .poll(() => call(CHECK, frameMessage(REQUEST)).catch(String))
     .toMatchObject({ message: SERVING });
+});
+
+test("a batch is read once its largest reply has room; other calls need none", async () => {
+  const operator = { role: "OPERATOR", actor: "a key", goodUntilMs: Number.POSITIVE_INFINITY } as const;
+  const answered = vi.spyOn(pipeline, "answer").mockImplementation(async (_, incoming) => {
+    const read = incoming.receive(operator).then(() => new Refusal("CREDENTIAL_MISSING", "read"));
+    throw new FailedCall(await read.catch((refusal: Refusal) => refusal), "request-1");
+  });
+  onTestFinished(() => answered.mockRestore());
+  const statuses = [BATCH, CLAIM].map(async (path) => (await call(path, frameMessage(REQUEST))).grpcStatus);
+  expect(await Promise.all(statuses)).toEqual([Code.Unavailable, Code.Unauthenticated]);
 });
 
 test("64 calls of all connections of an address begin in a turn of the event loop, and another address waits for no more", async () => {
