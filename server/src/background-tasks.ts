@@ -12,16 +12,7 @@ import { findLabelledTenants } from "./core/store/tenants/tenants.ts";
 import { MAX_TENANT_LABELS, type TenantLabels } from "./core/telemetry/tenant-labels.ts";
 
 /** The background tasks of a replica. Each runs on every replica, without a leader. */
-export interface Background {
-  /** As Sweeper. */
-  readonly sweepLateS: () => number;
-  /** Starts all tasks. Resolves when the replica is registered as live. */
-  start(): Promise<void>;
-  /** Stops the tasks that change records. */
-  stopWork(): Promise<void>;
-  /** Stores the remaining counts and unregisters the replica. Nothing may be counted any more. */
-  finish(): Promise<void>;
-}
+export type Background = ReturnType<typeof createBackground>;
 
 export interface BackgroundOptions {
   readonly facts: Facts;
@@ -40,7 +31,7 @@ const READ_SHARDS_INTERVAL_MS = 2000;
 const READ_LABELS_INTERVAL_MS = 3000;
 
 /** Creates the background tasks of the core, and joins those of the features. */
-export function createBackground(options: BackgroundOptions): Background {
+export function createBackground(options: BackgroundOptions) {
   const { facts, core, features, heartbeat, keyUse, totals, state } = options;
   const labels = createTenantLabelsTask({
     pool: core.tasks.pool,
@@ -57,16 +48,20 @@ export function createBackground(options: BackgroundOptions): Background {
   ];
   const flushes: readonly Task[] = [...features.flatMap(({ flushes }) => flushes ?? []), keyUse, totals];
   return {
+    /** As Sweeper. */
     sweepLateS: sweeper.lateS,
-    async start() {
+    /** Starts all tasks. Resolves when the replica is registered as live. */
+    async start(): Promise<void> {
       await heartbeat.start(state);
       await labels.start();
       for (const task of [...work, ...flushes]) task.start();
     },
-    async stopWork() {
+    /** Stops the tasks that change records. */
+    async stopWork(): Promise<void> {
       await Promise.all([labels, ...work].map((task) => task.stop()));
     },
-    async finish() {
+    /** Stores the remaining counts and unregisters the replica. Nothing may be counted any more. */
+    async finish(): Promise<void> {
       await Promise.all(flushes.map((task) => task.stop()));
       // Last: the flush of usage writes the replica's row, which this removes.
       await heartbeat.stop();

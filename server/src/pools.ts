@@ -3,31 +3,13 @@ import { HEARTBEAT_CONNECTIONS } from "./core/background/heartbeat.ts";
 import { type Config, withCurrentUrls } from "./core/config/config.ts";
 import {
   ADMINISTRATION_CONNECTIONS,
-  type AdministrationPool,
   createAdministrationPool,
 } from "./core/store/batching/administration-pool.ts";
-import {
-  type OpenedPool,
-  openPool,
-  type Pool,
-  type PoolObserver,
-  type PoolOptions,
-} from "./core/store/pool.ts";
+import { type OpenedPool, openPool, type PoolObserver, type PoolOptions } from "./core/store/pool.ts";
 import type { Metrics } from "./core/telemetry/metrics.ts";
 
 /** The connections of a replica to Postgres, by what they are for. No kind waits for another's connections. */
-export interface Pools {
-  /** For calls. */
-  readonly pool: Pool;
-  /** For administration and background tasks. */
-  readonly administrationPool: AdministrationPool;
-  /** For the heartbeat, so that a busy replica still counts as live. */
-  readonly heartbeatPool: Pool;
-  /** Opens another pool, which reports to the same metrics. Its opener closes it. */
-  openOther(options: Omit<PoolOptions, "onConnected">): OpenedPool;
-  /** Closes the three pools, as Pool.close. */
-  close(limitMs?: number): Promise<void>;
-}
+export type Pools = ReturnType<typeof openPools>;
 
 /** Opens the pools of a replica. They connect at their first statement. */
 export function openPools(
@@ -45,7 +27,7 @@ export function openPools(
     /** As PoolOptions, for calls: the heartbeat looks at the database itself, and must not fail. */
     readonly recordLoss: NonNullable<PoolOptions["recordLoss"]>;
   },
-): Pools {
+) {
   const observer = observePool(metrics, log);
   const open = (size: number, forCalls?: Pick<PoolOptions, "recordLoss">) =>
     openPool(
@@ -62,11 +44,16 @@ export function openPools(
   const administrationPool = createAdministrationPool(open(ADMINISTRATION_CONNECTIONS));
   const heartbeatPool = open(HEARTBEAT_CONNECTIONS);
   return {
+    /** For calls. */
     pool,
+    /** For administration and background tasks. */
     administrationPool,
+    /** For the heartbeat, so that a busy replica still counts as live. */
     heartbeatPool,
-    openOther: (options) => openPool(options, observer),
-    async close(limitMs) {
+    /** Opens another pool, which reports to the same metrics. Its opener closes it. */
+    openOther: (options: Omit<PoolOptions, "onConnected">): OpenedPool => openPool(options, observer),
+    /** Closes the three pools, as Pool.close. */
+    async close(limitMs?: number): Promise<void> {
       await Promise.all([pool, administrationPool, heartbeatPool].map((each) => each.close(limitMs)));
     },
   };

@@ -7,24 +7,6 @@ export interface Rate {
   readonly burst: number;
 }
 
-/**
- * A token bucket for each tenant, or another key: an operation takes a token, and tokens return at the key's rate.
- *
- * The usual libraries do not replace it: they fix a bucket's rate when they create it, where a tenant's share
- * changes with the number of replicas, and they refuse the debt that settlements run up because they are
- * never refused.
- */
-export interface RateLimit<Key extends number | string = number> {
-  /** Takes a token and returns 0, or takes none and returns the milliseconds until there is one. */
-  take(key: Key, rate: Rate, nowMs: number): number;
-  /** Returns a token that was taken. */
-  giveBack(key: Key, rate: Rate, nowMs: number): void;
-  /** Takes tokens, into debt if there are not enough. */
-  owe(key: Key, rate: Rate, nowMs: number, tokens: number): void;
-  /** Returns the milliseconds until the debt is paid; 0 without a debt. */
-  owedMs(key: Key, rate: Rate, nowMs: number): number;
-}
-
 interface Bucket {
   /** Negative: a debt. */
   tokens: number;
@@ -37,8 +19,14 @@ const MAX_DEBT_S = 10;
 /** The least recently used buckets are evicted beyond this number; their tenants start with a full burst. */
 const MAX_BUCKETS = 20_000;
 
-/** Creates a rate limit. */
-export function createRateLimit<Key extends number | string = number>(): RateLimit<Key> {
+/**
+ * Creates token buckets, one for each tenant, or another key: an operation takes a token, and tokens return at the key's rate.
+ *
+ * The usual libraries do not replace it: they fix a bucket's rate when they create it, where a tenant's share
+ * changes with the number of replicas, and they refuse the debt that settlements run up because they are
+ * never refused.
+ */
+export function createRateLimit<Key extends number | string = number>() {
   const buckets = new LRUCache<Key, Bucket>({ max: MAX_BUCKETS });
 
   function addBucket(key: Key, { burst }: Rate, nowMs: number): Bucket {
@@ -56,20 +44,24 @@ export function createRateLimit<Key extends number | string = number>(): RateLim
   }
 
   return {
-    take(key, rate, nowMs) {
+    /** Takes a token and returns 0, or takes none and returns the milliseconds until there is one. */
+    take(key: Key, rate: Rate, nowMs: number): number {
       const bucket = refilled(key, rate, nowMs);
       if (bucket.tokens < 1) return ((1 - bucket.tokens) / rate.perSecond) * 1000;
       bucket.tokens--;
       return 0;
     },
-    giveBack(key, rate, nowMs) {
+    /** Returns a token that was taken. */
+    giveBack(key: Key, rate: Rate, nowMs: number): void {
       refilled(key, rate, nowMs).tokens++;
     },
-    owe(key, rate, nowMs, tokens) {
+    /** Takes tokens, into debt if there are not enough. */
+    owe(key: Key, rate: Rate, nowMs: number, tokens: number): void {
       const bucket = refilled(key, rate, nowMs);
       bucket.tokens = Math.max(bucket.tokens - tokens, -MAX_DEBT_S * rate.perSecond);
     },
-    owedMs(key, rate, nowMs) {
+    /** Returns the milliseconds until the debt is paid; 0 without a debt. */
+    owedMs(key: Key, rate: Rate, nowMs: number): number {
       const bucket = refilled(key, rate, nowMs);
       return Math.max(0, (-bucket.tokens / rate.perSecond) * 1000);
     },

@@ -1,4 +1,4 @@
-import { createRepeating, type Repeating } from "../background/repeat.ts";
+import { createRepeating } from "../background/repeat.ts";
 import type { StoredTotals } from "../domain/quotas.ts";
 import type { Tenant } from "../domain/tenant.ts";
 import type { Pool } from "../store/pool.ts";
@@ -9,16 +9,7 @@ import { addTotals, type TotalsChange } from "../store/tenants/tenant-totals.ts"
  * plus the changes of this replica since. Unknown changes (of other replicas in the last seconds, of
  * checkpoints, of ended records that are claimed again) are included from the next count on.
  */
-export interface StorageTotals extends Repeating {
-  /** Adds a change, which may be negative. */
-  add(change: TotalsChange): void;
-  /** Returns a tenant's totals. */
-  of(tenant: Tenant): StoredTotals;
-  /** Reserves room for more records, or returns it if `records` is negative. */
-  reserve(tenantId: number, records: number): void;
-  /** Returns the number of records that room is reserved for. */
-  reservedOf(tenantId: number): number;
-}
+export type StorageTotals = ReturnType<typeof createStorageTotals>;
 
 interface Tally {
   /** Changes that are not stored yet. */
@@ -49,7 +40,7 @@ export function createStorageTotals({
 }: {
   readonly pool: Pool;
   readonly onFailed: (error: unknown) => void;
-}): StorageTotals {
+}) {
   const tallies = new Map<number, Tally>();
 
   /**
@@ -97,13 +88,15 @@ export function createStorageTotals({
 
   return {
     ...createRepeating({ intervalMs: FLUSH_INTERVAL_MS, work: flush, turnsAtStop: 1, onFailed }),
-    add({ tenantId, records, storedBytes }) {
+    /** Adds a change, which may be negative. */
+    add({ tenantId, records, storedBytes }: TotalsChange): void {
       const tally = tallyOf(tenantId);
       tally.records += records;
       tally.storedBytes += storedBytes;
     },
 
-    of({ id, totals, cacheEpoch }) {
+    /** Returns a tenant's totals. */
+    of({ id, totals, cacheEpoch }: Tenant): StoredTotals {
       const tally = tallies.get(id);
       if (tally === undefined) return totals;
       const latest = tally.storedAtMs > cacheEpoch.askedAtMs ? tally.stored : totals;
@@ -113,10 +106,12 @@ export function createStorageTotals({
       };
     },
 
-    reserve(tenantId, records) {
+    /** Reserves room for more records, or returns it if `records` is negative. */
+    reserve(tenantId: number, records: number): void {
       tallyOf(tenantId).reserved += records;
     },
 
-    reservedOf: (tenantId) => tallies.get(tenantId)?.reserved ?? 0,
+    /** Returns the number of records that room is reserved for. */
+    reservedOf: (tenantId: number): number => tallies.get(tenantId)?.reserved ?? 0,
   };
 }

@@ -11,20 +11,9 @@ export interface DegradedCondition {
   readonly looksToEnd: number;
 }
 
-/** The degraded states of a replica. */
-export interface DegradedStates {
-  /** Looks at the conditions at once, and then at each interval. */
-  start(conditions: Readonly<Record<DegradedReason, DegradedCondition>>): void;
-  stop(): void;
-  /** Returns whether each state is active. */
-  active(): Readonly<Record<DegradedReason, boolean>>;
-  /** Returns the active states. */
-  reasons(): readonly DegradedReason[];
-}
-
 const LOOK_MS = 1000;
 
-/** Creates states that are not active, and logs each that begins or ends. */
+/** Creates the degraded states of a replica, none of which is active, and logs each that begins or ends. */
 export function createDegradedStates({
   log,
   lookMs = LOOK_MS,
@@ -32,7 +21,7 @@ export function createDegradedStates({
   readonly log: Logger;
   /** Interval between two looks at the conditions; only tests change it. */
   readonly lookMs?: number | undefined;
-}): DegradedStates {
+}) {
   const states = DEGRADED_REASONS.map((reason) => ({
     reason,
     active: false,
@@ -56,16 +45,19 @@ export function createDegradedStates({
   }
 
   return {
-    start(conditions) {
+    /** Looks at the conditions at once, and then at each interval. */
+    start(conditions: Readonly<Record<DegradedReason, DegradedCondition>>): void {
       look(conditions);
       timer = setInterval(look, lookMs, conditions).unref();
     },
     stop: () => clearInterval(timer),
+    /** Returns whether each state is active. */
     active: () =>
       Object.fromEntries(states.map(({ reason, active }) => [reason, active])) as Record<
         DegradedReason,
         boolean
       >,
+    /** Returns the active states. */
     reasons: () => states.filter(({ active }) => active).map(({ reason }) => reason),
   };
 }

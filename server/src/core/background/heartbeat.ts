@@ -13,20 +13,7 @@ import { createRepeating, type Repeating } from "./repeat.ts";
 export const HEARTBEAT_CONNECTIONS = 1;
 
 /** Registers this replica as live in the database, and counts the live replicas. */
-export interface Heartbeat {
-  /**
-   * Resolves when the replica is registered and the live replicas are counted.
-   *
-   * @param state returns the state that each heartbeat stores.
-   */
-  start(state: ReportState): Promise<void>;
-  /** Unregisters the replica, so that the other replicas' shares of quotas grow at once. */
-  stop(): Promise<void>;
-  /** Returns the number of live replicas, including this one, as of a few seconds ago. */
-  liveReplicas(): number;
-  /** Returns what the last heartbeat read; undefined before the first one. */
-  lastBeaten(): Beaten | undefined;
-}
+export type Heartbeat = ReturnType<typeof createHeartbeat>;
 
 /** Returns the state of a replica that its heartbeat stores. */
 export type ReportState = () => Pick<Beat, "degraded" | "load">;
@@ -49,7 +36,7 @@ export function createHeartbeat(options: {
   readonly onFailed: (error: unknown) => void;
   /** Interval between two heartbeats; only tests change it. */
   readonly intervalMs?: number | undefined;
-}): Heartbeat {
+}) {
   const { pool, replica, look, databaseClock, tokenFloor, onFailed, intervalMs = INTERVAL_MS } = options;
   let beaten: Beaten | undefined;
   let beats: Repeating | undefined;
@@ -73,16 +60,24 @@ export function createHeartbeat(options: {
     if ((databaseClock.movedMs() === 0) !== (storedMs === 0)) await store(state);
   };
   return {
-    async start(state) {
+    /**
+     * Resolves when the replica is registered and the live replicas are counted.
+     *
+     * @param state returns the state that each heartbeat stores.
+     */
+    async start(state: ReportState): Promise<void> {
       await beat(state);
       beats = createRepeating({ intervalMs, work: () => beat(state), onFailed });
       beats.start();
     },
-    async stop() {
+    /** Unregisters the replica, so that the other replicas' shares of quotas grow at once. */
+    async stop(): Promise<void> {
       await beats?.stop();
       await removeReplicaRow(pool, replica.id).catch(onFailed);
     },
+    /** Returns the number of live replicas, including this one, as of a few seconds ago. */
     liveReplicas: () => beaten?.replicas ?? 1,
+    /** Returns what the last heartbeat read; undefined before the first one. */
     lastBeaten: () => beaten,
   };
 }

@@ -1,12 +1,9 @@
 import type { Runner } from "../store/pool.ts";
 import { storeApiKeyUse } from "../store/tenants/api-keys.ts";
-import { createRepeating, type Repeating } from "./repeat.ts";
+import { createRepeating } from "./repeat.ts";
 
 /** Stores which API keys are in use, to the hour. */
-export interface KeyUse extends Repeating {
-  /** Notes that a key was used. The use is stored with the next turn. */
-  note(id: string): void;
-}
+export type KeyUse = ReturnType<typeof createKeyUse>;
 
 const HOUR_MS = 3_600_000;
 /** As many keys as the credential cache holds; the use of more is noted in a later turn. */
@@ -25,7 +22,7 @@ export function createKeyUse({
   readonly runner: Runner;
   readonly intervalMs: number;
   readonly onFailed: (error: unknown) => void;
-}): KeyUse {
+}) {
   /** The hour of `stored`. */
   let hour = 0;
   const stored = new Set<string>();
@@ -44,7 +41,8 @@ export function createKeyUse({
 
   return {
     ...createRepeating({ intervalMs, work: store, turnsAtStop: 1, onFailed }),
-    note(id) {
+    /** Notes that a key was used. The use is stored with the next turn. */
+    note(id: string): void {
       const now = Math.floor(Date.now() / HOUR_MS);
       if (now !== hour) {
         hour = now;

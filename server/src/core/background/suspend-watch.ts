@@ -1,10 +1,7 @@
 import { uptimeMs } from "../domain/clock-offset.ts";
 
 /** Notices that the machine was suspended. */
-export interface SuspendWatch {
-  start(): void;
-  stop(): void;
-}
+export type SuspendWatch = ReturnType<typeof createSuspendWatch>;
 
 /** Far below the 10 s within which a revoked key is refused; reading the uptime takes some microseconds. */
 const INTERVAL_MS = 250;
@@ -27,7 +24,7 @@ export function createSuspendWatch({
   /** A clock that advances during a suspend, and one that does not; only tests change them. */
   readonly uptimeNowMs?: () => number;
   readonly processNowMs?: () => number;
-}): SuspendWatch {
+}) {
   const aheadMs = () => uptimeNowMs() - processNowMs();
   let timer: NodeJS.Timeout | undefined;
   let seenMs = aheadMs();
@@ -40,7 +37,7 @@ export function createSuspendWatch({
   }
 
   return {
-    start() {
+    start(): void {
       timer ??= setInterval(look, INTERVAL_MS).unref();
     },
     stop: () => clearInterval(timer),

@@ -4,16 +4,10 @@ import type { Pool } from "../store/pool.ts";
 import { type SweptNamespace, sweepBatch } from "../store/records/sweep-records.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { largerBatch, smallerBatch } from "./batch-size.ts";
-import { createRepeating, type Repeating } from "./repeat.ts";
+import { createRepeating } from "./repeat.ts";
 
 /** The sweep of a replica. */
-export interface Sweeper extends Repeating {
-  /**
-   * Returns by how many seconds the sweep is late: how long the most overdue record had been due when a sweep
-   * last looked, or how long no sweep has looked, less three intervals.
-   */
-  lateS(): number;
-}
+export type Sweeper = ReturnType<typeof createSweeper>;
 
 /** Maximum rows per statement: few, so that locks are short. A statement that takes too long halves it for a while. */
 const BATCH_ROWS = 1000;
@@ -43,7 +37,7 @@ export function createSweeper({
   readonly onSwept: (byNamespace: readonly SweptNamespace[]) => void;
   /** As `sweepRecords`: selects the keys that are named to `onSwept`. */
   readonly sampleSeed?: bigint | undefined;
-}): Sweeper {
+}) {
   let rows = BATCH_ROWS;
   let lagS = 0;
   let lookedAtMs = performance.now();
@@ -88,6 +82,10 @@ export function createSweeper({
   });
   return {
     ...repeating,
+    /**
+     * Returns by how many seconds the sweep is late: how long the most overdue record had been due when a sweep
+     * last looked, or how long no sweep has looked, less three intervals.
+     */
     lateS: () => Math.max(lagS, (performance.now() - lookedAtMs - 3 * intervalMs) / 1000),
   };
 }

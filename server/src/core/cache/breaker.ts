@@ -9,17 +9,7 @@
  */
 type State = { readonly kind: "closed"; readonly failures: number } | { readonly kind: "open" };
 
-/** A circuit breaker, in one of the states above. */
-export interface Breaker {
-  /** Returns whether a call may be made now. Its caller reports the outcome by `succeeded` or `failed`. */
-  allows(): boolean;
-  succeeded(): void;
-  failed(): void;
-  /** Stops the probes. */
-  stop(): void;
-}
-
-/** Creates a closed breaker. */
+/** Creates a circuit breaker, which is closed. */
 export function createBreaker({
   maxFailures,
   pauseMs,
@@ -34,7 +24,7 @@ export function createBreaker({
   readonly probe: () => Promise<boolean>;
   /** Called when the breaker opens or closes. */
   readonly onChange: (open: boolean) => void;
-}): Breaker {
+}) {
   let state: State = { kind: "closed", failures: 0 };
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
@@ -58,18 +48,20 @@ export function createBreaker({
   }
 
   return {
+    /** Returns whether a call may be made now. Its caller reports the outcome by `succeeded` or `failed`. */
     allows: () => state.kind === "closed",
-    succeeded() {
+    succeeded(): void {
       // While open, only a probe may close it: this answer belongs to a call from before.
       if (state.kind === "closed" && state.failures > 0) state = { kind: "closed", failures: 0 };
     },
-    failed() {
+    failed(): void {
       if (state.kind === "open") return;
       const failures = state.failures + 1;
       if (failures >= maxFailures) open();
       else state = { kind: "closed", failures };
     },
-    stop() {
+    /** Stops the probes. */
+    stop(): void {
       stopped = true;
       clearTimeout(timer);
     },

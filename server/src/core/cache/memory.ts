@@ -5,18 +5,7 @@ import { createEntries, entryWords, type Name, WORD_BYTES } from "./memory-entri
  * A bounded map from names to bytes in this process' memory. Evicts the oldest entries first. An entry that
  * was read since its last turn survives its eviction once, as far as room remains for new entries.
  */
-export interface MemoryCache {
-  /** Returns a copy of the bytes; undefined if there are none. */
-  get(name: string): Buffer | undefined;
-  /** Stores the bytes for at most `lifetimeMs`. Ignores entries of more than 64 KiB, name included. */
-  set(name: string, bytes: Buffer, lifetimeMs: number): void;
-  /** Removes the bytes of a name, if there are any. */
-  delete(name: string): void;
-  /** Removes all entries. */
-  clear(): void;
-  /** Returns the memory in use, with the index. */
-  bytes(): number;
-}
+export type MemoryCache = ReturnType<typeof createMemoryCache>;
 
 /** Entries are evicted by section: 0.1 ms for some 600 entries. */
 export const SECTION_BYTES = 256 * 1024;
@@ -41,7 +30,7 @@ const NONE = 0;
  * the index and the position of the next entry.
  */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: its functions share the index and the position.
-export function createMemoryCache(maxBytes: number, hash: NameHash = createNameHash()): MemoryCache {
+export function createMemoryCache(maxBytes: number, hash: NameHash = createNameHash()) {
   const chains = new Uint32Array(2 ** Math.floor(Math.log2(Math.max(1, maxBytes / BYTES_PER_CHAIN))));
   let sections = Math.max(0, Math.floor((maxBytes - chains.byteLength) / SECTION_BYTES));
   /** Empty until the first entry, so that an unused cache takes no memory. */
@@ -123,7 +112,8 @@ export function createMemoryCache(maxBytes: number, hash: NameHash = createNameH
   }
 
   return {
-    get(text) {
+    /** Returns a copy of the bytes; undefined if there are none. */
+    get(text: string): Buffer | undefined {
       const name = writeName(text);
       const entry = name === undefined ? NONE : find(name);
       if (entry === NONE || entries.endsAtMs(entry) <= performance.now()) return undefined;
@@ -131,13 +121,15 @@ export function createMemoryCache(maxBytes: number, hash: NameHash = createNameH
       return entries.content(entry);
     },
 
-    delete(text) {
+    /** Removes the bytes of a name, if there are any. */
+    delete(text: string): void {
       const name = writeName(text);
       const entry = name === undefined ? NONE : find(name);
       if (entry !== NONE) unlink(entry);
     },
 
-    set(text, bytes, lifetimeMs) {
+    /** Stores the bytes for at most `lifetimeMs`. Ignores entries of more than 64 KiB, name included. */
+    set(text: string, bytes: Buffer, lifetimeMs: number): void {
       if (entries.maxBytes === 0) open();
       const name = writeName(text);
       if (name === undefined || sections === 0) return;
@@ -150,14 +142,16 @@ export function createMemoryCache(maxBytes: number, hash: NameHash = createNameH
       link(entry);
     },
 
-    clear() {
+    /** Removes all entries. */
+    clear(): void {
       chains.fill(NONE);
       ends.length = 0;
       section = 0;
       end = FIRST_ENTRY;
     },
 
-    bytes() {
+    /** Returns the memory in use, with the index. */
+    bytes(): number {
       if (entries.maxBytes === 0) return 0;
       return chains.byteLength + Math.min(ends.length + 1, sections) * SECTION_BYTES;
     },

@@ -6,21 +6,7 @@ import { createRedisSetter, type Setting } from "./redis-setter.ts";
  * Bytes by name in Redis. Redis may be empty, slow, wrong or unreachable: no method rejects or takes longer
  * than 50 ms.
  */
-export interface RedisCache {
-  /** Reads bytes; undefined if the name does not exist or Redis does not answer in time. */
-  get(name: string): Promise<{ readonly bytes: Buffer | undefined; readonly answered: boolean }>;
-  /**
-   * Stores bytes, without a result. `bytes` is called just before they are sent, after this turn of the event
-   * loop, so that no reply waits for their computation.
-   */
-  set(name: string, bytes: () => Buffer, lifetimeMs: number): void;
-  /** Publishes a message, without a result. The channel's name gets no prefix. */
-  publish(channel: string, message: string): void;
-  /** Returns whether Redis is not used now: it is not connected, or the breaker is open. */
-  isBypassed(): boolean;
-  /** Stops probing Redis. */
-  stop(): void;
-}
+export type RedisCache = ReturnType<typeof createRedisCache>;
 
 /** A slower answer is not worth the wait: Postgres answers in less time. */
 const COMMAND_TIMEOUT_MS = 50;
@@ -47,7 +33,7 @@ export function createRedisCache(
     /** Called when the use of Redis stops (true) or starts again (false). */
     readonly onBypassed: (bypassed: boolean) => void;
   },
-): RedisCache {
+) {
   const setAll = createRedisSetter(connection);
   let writes = 0;
   let unsent: (() => Setting)[] = [];
@@ -91,21 +77,29 @@ export function createRedisCache(
   }
 
   return {
-    async get(name) {
+    /** Reads bytes; undefined if the name does not exist or Redis does not answer in time. */
+    async get(name: string): Promise<{ readonly bytes: Buffer | undefined; readonly answered: boolean }> {
       if (!isReady() || !breaker.allows()) return NO_ANSWER;
       const reply = await report(read(name));
       return reply === undefined ? NO_ANSWER : { bytes: reply ?? undefined, answered: true };
     },
-    set(name, bytes, lifetimeMs) {
+    /**
+     * Stores bytes, without a result. `bytes` is called just before they are sent, after this turn of the event
+     * loop, so that no reply waits for their computation.
+     */
+    set(name: string, bytes: () => Buffer, lifetimeMs: number): void {
       if (!mayWrite()) return;
       if (unsent.length === 0) setImmediate(sendUnsent);
       unsent.push(() => ({ name: PREFIX + name, bytes: bytes(), lifetimeMs: Math.ceil(lifetimeMs) }));
       if (unsent.length === MAX_SET_TOGETHER) sendUnsent();
     },
-    publish(channel, message) {
+    /** Publishes a message, without a result. The channel's name gets no prefix. */
+    publish(channel: string, message: string): void {
       if (mayWrite()) write(connection.publish(channel, message), 1);
     },
+    /** Returns whether Redis is not used now: it is not connected, or the breaker is open. */
     isBypassed: () => !isReady() || !breaker.allows(),
+    /** Stops probing Redis. */
     stop: breaker.stop,
   };
 }

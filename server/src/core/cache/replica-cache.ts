@@ -5,24 +5,11 @@ import { createMemoryCache } from "./memory.ts";
 import { createRedisCache, type RedisCache } from "./redis.ts";
 import { connectRedis } from "./redis-connection.ts";
 import { parseRedisUrl, type RedisTarget } from "./redis-url.ts";
-import { createReplayCache, type ReplayCache } from "./replay-cache.ts";
+import { createReplayCache } from "./replay-cache.ts";
 import { createWakeChannel, type WakeChannel } from "./wake-channel.ts";
 
 /** The replay cache of one replica and its connections to Redis. */
-export interface ReplicaCache {
-  readonly replayCache: ReplayCache;
-  /** Undefined if Redis is not configured. */
-  readonly wakeChannel: WakeChannel | undefined;
-  /** Returns the memory that cached completions take, in bytes. */
-  readonly bytes: () => number;
-  /** Returns whether Redis is configured but not used now. */
-  readonly redisBypassed: () => boolean;
-  /**
-   * Changes the installation's id: empties the memory cache, and listens only to replicas with the new id.
-   */
-  moveTo(installationId: string): void;
-  close(): void;
-}
+export type ReplicaCache = ReturnType<typeof openReplicaCache>;
 
 export interface ReplicaCacheOptions {
   readonly maxBytes: number;
@@ -45,7 +32,7 @@ export interface ReplicaCacheOptions {
 const WARNING_INTERVAL_MS = 60_000;
 
 /** Opens a replica cache. */
-export function openReplicaCache(options: ReplicaCacheOptions): ReplicaCache {
+export function openReplicaCache(options: ReplicaCacheOptions) {
   const { maxBytes, redisUrl, format, metrics } = options;
   const memory = createMemoryCache(maxBytes);
   const redis = openRedis(redisUrl, options);
@@ -56,10 +43,16 @@ export function openReplicaCache(options: ReplicaCacheOptions): ReplicaCache {
       format,
       onLookup: metrics.countCacheLookup,
     }),
+    /** Undefined if Redis is not configured. */
     wakeChannel: redis?.wakeChannel,
+    /** Returns the memory that cached completions take, in bytes. */
     bytes: memory.bytes,
+    /** Returns whether Redis is configured but not used now. */
     redisBypassed: () => redis?.cache.isBypassed() ?? false,
-    moveTo(installationId) {
+    /**
+     * Changes the installation's id: empties the memory cache, and listens only to replicas with the new id.
+     */
+    moveTo(installationId: string): void {
       memory.clear();
       redis?.wakeChannel.moveTo(installationId);
     },

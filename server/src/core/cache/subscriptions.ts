@@ -1,26 +1,16 @@
 import type { RedisConnection } from "./redis-connection.ts";
 
-/** Keeps a connection subscribed to the wanted channels, also after it was lost. */
-export interface Subscriptions {
-  want(channel: string): void;
-  unwant(channel: string): void;
-  /** Repeats subscriptions that failed. */
-  renew(): void;
-  /** Returns whether the connection seems to be open. */
-  isConnected(): boolean;
-  /** Replaces a connection that delivers nothing any more. */
-  reconnect(): void;
-  close(): void;
-}
-
 /** Channels per command. */
 const MAX_CHANNELS = 500;
 
-/** Creates an empty set of subscriptions. Never throws: `renew` repeats failed commands. */
+/**
+ * Keeps a connection subscribed to the wanted channels, none at first, also after it was lost. Never throws: `renew` repeats
+ * failed commands.
+ */
 export function createSubscriptions(
   connection: RedisConnection,
   onMessage: (channel: string, message: string) => void,
-): Subscriptions {
+) {
   const wanted = new Set<string>();
   const held = new Set<string>();
   /** Channels whose state may differ from the wanted state. */
@@ -76,18 +66,21 @@ export function createSubscriptions(
   connection.on("ready", renewAll);
   connection.on("message", onMessage);
   return {
-    want(channel) {
+    want(channel: string): void {
       wanted.add(channel);
       change(channel);
     },
-    unwant(channel) {
+    unwant(channel: string): void {
       wanted.delete(channel);
       change(channel);
     },
+    /** Repeats subscriptions that failed. */
     renew,
+    /** Returns whether the connection seems to be open. */
     isConnected,
+    /** Replaces a connection that delivers nothing any more. */
     reconnect: () => connection.disconnect(true),
-    close() {
+    close(): void {
       closed = true;
       connection.off("ready", renewAll);
       connection.off("message", onMessage);

@@ -11,17 +11,7 @@ import { createSubscriptions } from "./subscriptions.ts";
  * announces so on a channel of all replicas, at once and then every second. A replica publishes settlements
  * only after a recent announcement of another replica, so that settlements cost nothing while no claim waits.
  */
-export interface WakeChannel {
-  /** Subscribes to a record that a claim awaits here, named by `recordName`. */
-  listen(name: string): void;
-  /** Unsubscribes from a record that no claim awaits here any more. */
-  ignore(name: string): void;
-  /** Publishes that a record was settled here. */
-  announce(name: string): void;
-  /** Changes the installation's id: messages of replicas with the old id are no longer received. */
-  moveTo(installationId: string): void;
-  close(): void;
-}
+export type WakeChannel = ReturnType<typeof createWakeChannel>;
 
 const ANNOUNCE_INTERVAL_MS = 1000;
 /** An announcement counts this long, so that two in a row may be lost. */
@@ -37,7 +27,7 @@ export function createWakeChannel(options: {
   readonly installationId: string;
   /** Called if a record, named by `recordName`, may have been settled on another replica. */
   readonly onSettled: (name: string) => void;
-}): WakeChannel {
+}) {
   const { publisher, subscriber, onSettled } = options;
   const replica = randomUUID();
   let { waitersChannel, settledPrefix, echoChannel } = channelsOf(options.installationId, replica);
@@ -85,19 +75,23 @@ export function createWakeChannel(options: {
   }, ANNOUNCE_INTERVAL_MS).unref();
 
   return {
-    listen(name) {
+    /** Subscribes to a record that a claim awaits here, named by `recordName`. */
+    listen(name: string): void {
       subscriptions.want(settledPrefix + name);
       awaited.add(name);
       if (performance.now() - announcedAtMs >= ANNOUNCE_INTERVAL_MS) announceWaiters();
     },
-    ignore(name) {
+    /** Unsubscribes from a record that no claim awaits here any more. */
+    ignore(name: string): void {
       subscriptions.unwant(settledPrefix + name);
       awaited.delete(name);
     },
-    announce(name) {
+    /** Publishes that a record was settled here. */
+    announce(name: string): void {
       if (performance.now() < othersWaitUntilMs) publisher.publish(settledPrefix + name, "");
     },
-    moveTo(installationId) {
+    /** Changes the installation's id: messages of replicas with the old id are no longer received. */
+    moveTo(installationId: string): void {
       for (const channel of allChannels()) subscriptions.unwant(channel);
       ({ waitersChannel, settledPrefix, echoChannel } = channelsOf(installationId, replica));
       for (const channel of allChannels()) subscriptions.want(channel);
@@ -105,7 +99,7 @@ export function createWakeChannel(options: {
       heardAtMs = performance.now();
       if (awaited.size > 0) announceWaiters();
     },
-    close() {
+    close(): void {
       clearInterval(timer);
       subscriptions.close();
     },

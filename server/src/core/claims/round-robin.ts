@@ -1,29 +1,24 @@
-/** Names in groups. Groups are served in rotation: one name of each group, then the next name of each. */
-export interface RoundRobin {
-  add(group: number, name: string): void;
-  remove(group: number, name: string): void;
-  /** Returns at most `count` names. A name is returned again after all others of its group. */
-  next(count: number): readonly string[];
-}
-
-/** Creates an empty rotation. */
-export function createRoundRobin(): RoundRobin {
+/**
+ * Creates an empty rotation of names in groups. Groups are served in turn: one name of each group, then the next name of each.
+ */
+export function createRoundRobin() {
   /** Groups, and the names of each, in the order in which they are served; none is empty. */
   const groups = new Map<number, Set<string>>();
 
   return {
-    add(group, name) {
+    add(group: number, name: string): void {
       const names = groups.get(group);
       if (names === undefined) groups.set(group, new Set([name]));
       else names.add(name);
     },
 
-    remove(group, name) {
+    remove(group: number, name: string): void {
       const names = groups.get(group);
       if (names?.delete(name) && names.size === 0) groups.delete(group);
     },
 
-    next(count) {
+    /** Returns at most `count` names. A name is returned again after all others of its group. */
+    next(count: number): readonly string[] {
       const served = first(count, groups);
       const taken: [names: Set<string>, name: string][] = [];
       let round = served.map(([, names]) => ({ names, rest: names.values() }));

@@ -4,16 +4,14 @@ import { Refusal } from "./refusal.ts";
 import { resultBytes } from "./result-bytes.ts";
 
 /** Counts the bytes of a call's results, which share one reply message. */
-export interface ReplyRoom {
-  /** Takes bytes. Returns false, and takes none, if fewer are left. */
-  take(bytes: number): boolean;
-}
+export type ReplyRoom = ReturnType<typeof createReplyRoom>;
 
 /** Returns the room of an empty message. */
-export function createReplyRoom(): ReplyRoom {
+export function createReplyRoom() {
   let bytesLeft = MAX_MESSAGE_BYTES;
   return {
-    take(bytes) {
+    /** Takes bytes. Returns false, and takes none, if fewer are left. */
+    take(bytes: number): boolean {
       if (bytes > bytesLeft) return false;
       bytesLeft -= bytes;
       return true;

@@ -3,27 +3,8 @@ import type { NewAuditEvent } from "../store/tenants/audit-events.ts";
 /** The audit event of a denied call, without the number of calls that it stands for. */
 export type Denial = Omit<NewAuditEvent, "calls" | "denial"> & { readonly denial: string };
 
-/**
- * Counts denied calls that are not written yet, in groups of equal ones. The number of groups is limited for
- * each actor, for each tenant and in total: beyond a limit, calls are only counted for the actor, for the
- * tenant, or for the whole installation.
- */
-export interface DenialGroups {
-  /** Counts a call. The first call of a group makes the group due; the next ones are due after `allDue`. */
-  add(denial: Denial): void;
-  /** Returns up to `limit` events of groups that are due; those groups are then no longer due. */
-  take(limit: number): readonly NewAuditEvent[];
-  /** Counts events again that could not be written, until the next `allDue`. */
-  putBack(events: readonly NewAuditEvent[]): void;
-  hasDue(): boolean;
-  isEmpty(): boolean;
-  /** Makes all groups due. */
-  allDue(): void;
-  /**
-   * Removes the groups whose calls are all written; the next call of such a group is the first of a new one.
-   */
-  forgetWritten(): void;
-}
+/** The groups of denied calls. */
+export type DenialGroups = ReturnType<typeof createDenialGroups>;
 
 /** More kinds of denials than an actor with the wrong credential causes in a minute. */
 const MAX_OF_ACTOR = 8;
@@ -36,8 +17,12 @@ interface Group extends Level {
   calls: number;
 }
 
-/** Creates the groups of equal denied calls. */
-export function createDenialGroups(): DenialGroups {
+/**
+ * Counts denied calls that are not written yet, in groups of equal ones. The number of groups is limited for
+ * each actor, for each tenant and in total: beyond a limit, calls are only counted for the actor, for the
+ * tenant, or for the whole installation.
+ */
+export function createDenialGroups() {
   const groups = new Map<string, Group>();
   const due = new Map<string, Group>();
   /** The number of groups of each actor and of each tenant. */
@@ -79,10 +64,12 @@ export function createDenialGroups(): DenialGroups {
   }
 
   return {
-    add(denial) {
+    /** Counts a call. The first call of a group makes the group due; the next ones are due after `allDue`. */
+    add(denial: Denial): void {
       groupOf(denial).calls++;
     },
-    take(limit) {
+    /** Returns up to `limit` events of groups that are due; those groups are then no longer due. */
+    take(limit: number): readonly NewAuditEvent[] {
       const events: NewAuditEvent[] = [];
       for (const [name, group] of due) {
         if (events.length === limit) break;
@@ -92,7 +79,8 @@ export function createDenialGroups(): DenialGroups {
       }
       return events;
     },
-    putBack(events) {
+    /** Counts events again that could not be written, until the next `allDue`. */
+    putBack(events: readonly NewAuditEvent[]): void {
       for (const { calls, ...denial } of events) {
         const group = groupOf(denial as Denial);
         group.calls += calls;
@@ -101,10 +89,14 @@ export function createDenialGroups(): DenialGroups {
     },
     isEmpty: () => groups.size === 0,
     hasDue: () => due.size > 0,
-    allDue() {
+    /** Makes all groups due. */
+    allDue(): void {
       for (const [name, group] of groups) due.set(name, group);
     },
-    forgetWritten() {
+    /**
+     * Removes the groups whose calls are all written; the next call of such a group is the first of a new one.
+     */
+    forgetWritten(): void {
       for (const group of groups.values()) {
         if (group.calls === 0) forget(group);
       }

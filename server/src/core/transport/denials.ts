@@ -16,23 +16,14 @@ export interface DeniedCall {
 }
 
 /** Writes audit events of denied calls. */
-export interface Denials {
-  /**
-   * Counts a denied call. The first one of a tenant, actor, RPC, target and reason becomes an audit event
-   * immediately; those of the following minute become one event with their number. Returns immediately and
-   * never throws; a failed write is logged, and retried a minute later.
-   */
-  note(call: DeniedCall): void;
-  /** Resolves when all denied calls are written, or their last write has failed. */
-  settled(): Promise<void>;
-}
+export type Denials = ReturnType<typeof createDenials>;
 
 const WINDOW_MS = 60_000;
 /** Events of one statement. */
 const MAX_EVENTS = 500;
 
 /** Creates the audit of denied calls. */
-export function createDenials(runner: Runner, log: Logger, windowMs = WINDOW_MS): Denials {
+export function createDenials(runner: Runner, log: Logger, windowMs = WINDOW_MS) {
   const groups = createDenialGroups();
   let writing: Promise<void> | undefined;
   let window: NodeJS.Timeout | undefined;
@@ -77,12 +68,18 @@ export function createDenials(runner: Runner, log: Logger, windowMs = WINDOW_MS)
   }
 
   return {
-    note(call) {
+    /**
+     * Counts a denied call. The first one of a tenant, actor, RPC, target and reason becomes an audit event
+     * immediately; those of the following minute become one event with their number. Returns immediately and
+     * never throws; a failed write is logged, and retried a minute later.
+     */
+    note(call: DeniedCall): void {
       groups.add(denialOf(call));
       if (groups.hasDue()) void write();
       startWindow();
     },
-    async settled() {
+    /** Resolves when all denied calls are written, or their last write has failed. */
+    async settled(): Promise<void> {
       clearTimeout(window);
       await writeAll();
     },

@@ -93,23 +93,17 @@ function callerLeft(): Refusal {
 /**
  * Joins the pieces of a message. It copies them: a piece keeps the whole buffer alive that was read from the
  * socket, and pieces of one byte each would take a hundred times their size.
+ *
+ * @param start Bytes before the first piece; they are neither copied nor changed.
  */
-export interface ByteCollector {
-  readonly byteLength: number;
-  push(piece: Uint8Array): void;
-  /** Returns a view of the bytes so far; later pieces do not change it. */
-  view(): Buffer;
-}
-
-/** @param start Bytes before the first piece; they are neither copied nor changed. */
-export function createByteCollector(start: Buffer = Buffer.alloc(0)): ByteCollector {
+export function createByteCollector(start: Buffer = Buffer.alloc(0)) {
   let space = start;
   let byteLength = start.byteLength;
   return {
-    get byteLength() {
+    get byteLength(): number {
       return byteLength;
     },
-    push(piece) {
+    push(piece: Uint8Array): void {
       const needed = byteLength + piece.byteLength;
       if (needed > space.byteLength) {
         // The exact size of the first piece, which is mostly the only one; then doubled, so that a byte is
@@ -123,6 +117,7 @@ export function createByteCollector(start: Buffer = Buffer.alloc(0)): ByteCollec
       space.set(piece, byteLength);
       byteLength = needed;
     },
+    /** Returns a view of the bytes so far; later pieces do not change it. */
     view: () => space.subarray(0, byteLength),
   };
 }

@@ -21,7 +21,7 @@ import { ApiKey_Role, type ApiKey as ApiKeyMessage } from "../../gen/onceward/v1
 import { apiKeyMessage, apiKeySnapshot, apiKeyTarget } from "./api-key-messages.ts";
 import { recordChange } from "./audited-change.ts";
 import { lockChangeableTenant } from "./operator/tenant-requests.ts";
-import type { OperatorOptions, OperatorRpcs, TenantAdminOptions, TenantAdminRpcs } from "./services.ts";
+import type { AdministrationParts, OperatorRpcs, TenantAdminRpcs } from "./services.ts";
 import { administeredTenant, lockOwnTenant } from "./tenant/own-tenant.ts";
 
 /** Returns the RPC with which a tenant's administrator creates a key of the tenant. */
@@ -29,7 +29,7 @@ export function createCreateApiKey({
   pool,
   changes,
   pepper,
-}: TenantAdminOptions): TenantAdminRpcs<"createApiKey"> {
+}: AdministrationParts): TenantAdminRpcs<"createApiKey"> {
   return {
     async createApiKey(request, call) {
       const own = administeredTenant(call);
@@ -51,7 +51,7 @@ export function createCreateKeysAsOperator({
   pool,
   changes,
   pepper,
-}: OperatorOptions): OperatorRpcs<"createTenantApiKey" | "createOperatorApiKey"> {
+}: AdministrationParts): OperatorRpcs<"createTenantApiKey" | "createOperatorApiKey"> {
   return {
     async createTenantApiKey(request, call) {
       const violations = new Violations();

@@ -13,7 +13,7 @@ import { createServerInfoHandlers } from "./operator/server-info.ts";
 import { createSuspendTenant } from "./operator/suspend-tenant.ts";
 import { createUpdateTenantLimits } from "./operator/update-tenant-limits.ts";
 import { createRevokeApiKey, createRevokeOperatorApiKey } from "./revoke-api-key.ts";
-import { operatorOptions, operatorRoutes, tenantAdminOptions, tenantAdminRoutes } from "./services.ts";
+import { administrationParts, operatorRoutes, tenantAdminRoutes } from "./services.ts";
 import { createCountRecords } from "./tenant/count-records.ts";
 import { createDeleteNamespace } from "./tenant/delete-namespace.ts";
 import { createGetRecord } from "./tenant/get-record.ts";
@@ -38,39 +38,38 @@ export const administration: Feature = {
     },
   ],
   compose(core, earlier) {
-    const options = tenantAdminOptions(core);
-    const ofOperators = operatorOptions(core);
+    const parts = administrationParts(core);
     return {
       routes: [
         ...routesOf(IdentityService, undefined, createIdentityService(core.config)),
         ...tenantAdminRoutes(core.admission, {
-          ...createReadPolicies(options),
-          ...createUpdateTenant(options),
-          ...createUpdateNamespace(options),
-          ...createDeleteNamespace({ ...options, forgetKeys: forgetKeysOf(earlier) }),
-          ...createListUndeclaredNamespaces(options),
-          ...createListRecords(options),
-          ...createCountRecords(options),
-          ...createGetRecord(options),
-          ...createResolveRecord(options),
-          ...createResolveAmbiguous(options),
-          ...createRecordJobs(options),
-          ...createCreateApiKey(options),
-          ...createListApiKeys(options),
-          ...createRevokeApiKey(options),
-          ...createListTenantsEvents(options),
+          ...createReadPolicies(parts),
+          ...createUpdateTenant(parts),
+          ...createUpdateNamespace(parts),
+          ...createDeleteNamespace({ ...parts, forgetKeys: forgetKeysOf(earlier) }),
+          ...createListUndeclaredNamespaces(parts),
+          ...createListRecords(parts),
+          ...createCountRecords(parts),
+          ...createGetRecord(parts),
+          ...createResolveRecord(parts),
+          ...createResolveAmbiguous(parts),
+          ...createRecordJobs(parts),
+          ...createCreateApiKey(parts),
+          ...createListApiKeys(parts),
+          ...createRevokeApiKey(parts),
+          ...createListTenantsEvents(parts),
         }),
         ...operatorRoutes({
-          ...createReadTenants(ofOperators),
-          ...createCreateTenant(ofOperators),
-          ...createUpdateTenantLimits(ofOperators),
-          ...createSuspendTenant(ofOperators),
-          ...createDeleteTenant(ofOperators),
-          ...createCreateKeysAsOperator(ofOperators),
-          ...createListOperatorApiKeys(ofOperators),
-          ...createRevokeOperatorApiKey(ofOperators),
-          ...createListAllEvents(ofOperators),
-          ...createServerInfoHandlers(ofOperators),
+          ...createReadTenants(parts),
+          ...createCreateTenant(parts),
+          ...createUpdateTenantLimits(parts),
+          ...createSuspendTenant(parts),
+          ...createDeleteTenant(parts),
+          ...createCreateKeysAsOperator(parts),
+          ...createListOperatorApiKeys(parts),
+          ...createRevokeOperatorApiKey(parts),
+          ...createListAllEvents(parts),
+          ...createServerInfoHandlers(parts),
         }),
       ],
     };

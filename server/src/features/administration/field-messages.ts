@@ -10,20 +10,6 @@ import type { Duration, FieldMask } from "@bufbuild/protobuf/wkt";
 import type { Field, FieldTable, Overrides } from "../../core/domain/fields.ts";
 import { duration, type Violations } from "../../core/messages/violations.ts";
 
-/** Reads and writes messages of which each field is in a table: a policy, policy bounds or quotas. */
-export interface FieldMessages<Message, Values> {
-  /** The path of every field in an update mask: "policy.key_retention". */
-  readonly paths: readonly string[];
-  /** Returns the paths of those fields that a message sets. */
-  pathsOf(message: Message | undefined): readonly string[];
-  /** Returns the fields that a message sets. Adds a violation for every field that is malformed or out of its range. */
-  parse(message: Message | undefined, violations: Violations): Overrides<Values>;
-  /** Returns the fields whose path is in the mask from `asked`, and the others from `was`. */
-  merge(was: Overrides<Values>, asked: Overrides<Values>, mask: ReadonlySet<string>): Overrides<Values>;
-  /** Returns a message with the fields that are defined. */
-  write(values: Overrides<Values>): Message;
-}
-
 /** A field of a table, and of a message. */
 interface MessageField extends Field {
   readonly path: string;
@@ -36,7 +22,7 @@ interface NamedField<Values> extends MessageField {
 }
 
 /**
- * Returns the reader and writer of a message.
+ * Returns the reader and writer of messages of which each field is in a table: a policy, policy bounds or quotas.
  *
  * @param prefix the beginning of each path, such as "policy.".
  * @throws Error if the message lacks a field of the table.
@@ -45,7 +31,7 @@ export function createFieldMessages<Schema extends DescMessage, Values>(
   schema: Schema,
   table: FieldTable<Values>,
   prefix: string,
-): FieldMessages<MessageShape<Schema>, Values> {
+) {
   type Message = MessageShape<Schema>;
   const fields = (Object.entries(table) as [keyof Values & string, Field][]).map(
     ([name, field]): NamedField<Values> => {
@@ -61,9 +47,12 @@ export function createFieldMessages<Schema extends DescMessage, Values>(
   }
 
   return {
+    /** The path of every field in an update mask: "policy.key_retention". */
     paths: fields.map(({ path }) => path),
-    pathsOf: (message) => fieldsOf(message).map(({ path }) => path),
-    parse(message, violations) {
+    /** Returns the paths of those fields that a message sets. */
+    pathsOf: (message: Message | undefined): readonly string[] => fieldsOf(message).map(({ path }) => path),
+    /** Returns the fields that a message sets. Adds a violation for every field that is malformed or out of its range. */
+    parse(message: Message | undefined, violations: Violations): Overrides<Values> {
       const sent = message as Readonly<Record<string, unknown>> | undefined;
       const values = fieldsOf(message).map((field) => [
         field.name,
@@ -71,11 +60,13 @@ export function createFieldMessages<Schema extends DescMessage, Values>(
       ]);
       return Object.fromEntries(values);
     },
-    merge(was, asked, mask) {
+    /** Returns the fields whose path is in the mask from `asked`, and the others from `was`. */
+    merge(was: Overrides<Values>, asked: Overrides<Values>, mask: ReadonlySet<string>): Overrides<Values> {
       const changed = fields.filter(({ path }) => mask.has(path)).map(({ name }) => [name, asked[name]]);
       return { ...was, ...Object.fromEntries(changed) };
     },
-    write(values) {
+    /** Returns a message with the fields that are defined. */
+    write(values: Overrides<Values>): Message {
       const written = fields
         .filter(({ name }) => values[name] !== undefined)
         .map((field) => [field.descriptor.localName, writeValue(field, values[field.name])]);

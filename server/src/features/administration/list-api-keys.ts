@@ -6,11 +6,11 @@ import { ListApiKeysResponseSchema } from "../../gen/onceward/v1/tenant_admin_pb
 import { ApiKeySchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import { apiKeyMessage } from "./api-key-messages.ts";
 import { listPage, type PageTokens } from "./pages.ts";
-import type { OperatorOptions, OperatorRpcs, TenantAdminOptions, TenantAdminRpcs } from "./services.ts";
+import type { AdministrationParts, OperatorRpcs, TenantAdminRpcs } from "./services.ts";
 import { administeredTenant } from "./tenant/own-tenant.ts";
 
 /** Returns the RPC that lists the keys of the caller's tenant. */
-export function createListApiKeys({ pool, pageTokens }: TenantAdminOptions): TenantAdminRpcs<"listApiKeys"> {
+export function createListApiKeys({ pool, pageTokens }: AdministrationParts): TenantAdminRpcs<"listApiKeys"> {
   return {
     async listApiKeys(request, call) {
       const { id } = administeredTenant(call);
@@ -23,7 +23,7 @@ export function createListApiKeys({ pool, pageTokens }: TenantAdminOptions): Ten
 export function createListOperatorApiKeys({
   pool,
   pageTokens,
-}: OperatorOptions): OperatorRpcs<"listOperatorApiKeys"> {
+}: AdministrationParts): OperatorRpcs<"listOperatorApiKeys"> {
   return {
     async listOperatorApiKeys(request) {
       return create(ListOperatorApiKeysResponseSchema, await listKeys(pool, pageTokens, undefined, request));

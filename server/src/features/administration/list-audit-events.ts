@@ -10,7 +10,7 @@ import {
   AuditEventSchema,
 } from "../../gen/onceward/v1/tenant_pb.ts";
 import { type PageTokens, pageSize, replyPage, scanUntil } from "./pages.ts";
-import type { OperatorOptions, OperatorRpcs, TenantAdminOptions, TenantAdminRpcs } from "./services.ts";
+import type { AdministrationParts, OperatorRpcs, TenantAdminRpcs } from "./services.ts";
 import {
   type EventCursor,
   type EventFilter,
@@ -23,7 +23,7 @@ import { administeredTenant } from "./tenant/own-tenant.ts";
 export function createListTenantsEvents({
   pool,
   pageTokens,
-}: TenantAdminOptions): TenantAdminRpcs<"listAuditEvents"> {
+}: AdministrationParts): TenantAdminRpcs<"listAuditEvents"> {
   return {
     async listAuditEvents(request, call) {
       const { id } = administeredTenant(call);
@@ -34,7 +34,10 @@ export function createListTenantsEvents({
 }
 
 /** Returns the RPC for audit events of all tenants, or of those of one name. */
-export function createListAllEvents({ pool, pageTokens }: OperatorOptions): OperatorRpcs<"listAuditEvents"> {
+export function createListAllEvents({
+  pool,
+  pageTokens,
+}: AdministrationParts): OperatorRpcs<"listAuditEvents"> {
   return {
     async listAuditEvents(request) {
       const violations = new Violations();

@@ -8,11 +8,11 @@ import { RevokeOperatorApiKeyResponseSchema } from "../../gen/onceward/v1/operat
 import { RevokeApiKeyResponseSchema } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import { apiKeyMessage, apiKeySnapshot, apiKeyTarget } from "./api-key-messages.ts";
 import { recordChange } from "./audited-change.ts";
-import type { OperatorOptions, OperatorRpcs, TenantAdminOptions, TenantAdminRpcs } from "./services.ts";
+import type { AdministrationParts, OperatorRpcs, TenantAdminRpcs } from "./services.ts";
 import { administeredTenant } from "./tenant/own-tenant.ts";
 
 /** Returns the RPC that revokes a key of the caller's tenant. */
-export function createRevokeApiKey({ pool, changes }: TenantAdminOptions): TenantAdminRpcs<"revokeApiKey"> {
+export function createRevokeApiKey({ pool, changes }: AdministrationParts): TenantAdminRpcs<"revokeApiKey"> {
   return {
     async revokeApiKey({ id }, call) {
       const { id: tenantId } = administeredTenant(call);
@@ -29,7 +29,7 @@ export function createRevokeApiKey({ pool, changes }: TenantAdminOptions): Tenan
 export function createRevokeOperatorApiKey({
   pool,
   changes,
-}: OperatorOptions): OperatorRpcs<"revokeOperatorApiKey"> {
+}: AdministrationParts): OperatorRpcs<"revokeOperatorApiKey"> {
   return {
     async revokeOperatorApiKey({ id }, call) {
       const ended = { action: "RevokeOperatorApiKey", tenantId: undefined, id };

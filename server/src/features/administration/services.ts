@@ -5,49 +5,31 @@ import type { CoreParts } from "../../core/feature.ts";
 import { type Route, routesOf } from "../../core/transport/route.ts";
 import { OperatorService } from "../../gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import { createPageTokens, type PageTokens } from "./pages.ts";
+import { createPageTokens } from "./pages.ts";
 
-/** Returns the parts that the RPCs of TenantAdminService need. */
-export function tenantAdminOptions(core: CoreParts) {
+/** Returns the parts that RPCs of administration need. */
+export function administrationParts(core: CoreParts) {
+  const { config } = core;
   return {
     pool: core.administrationPool,
     admission: core.admission,
     records: core.records,
     databaseClock: core.databaseClock,
-    pageTokens: pageTokensOf(core),
+    pageTokens: createPageTokens(config.ONCEWARD_API_KEY_PEPPER, core.installationId),
     /** Receives every change, after its commit. */
     changes: core.authenticator,
     encryption: core.values,
     /** Keys the digests of API keys, and the hashes of records' keys in audit events. */
-    pepper: core.config.ONCEWARD_API_KEY_PEPPER,
+    pepper: config.ONCEWARD_API_KEY_PEPPER,
     /** Wakes the calls that wait for a record, on every replica. */
     onSettled: core.onSettled,
-  };
-}
-
-export type TenantAdminOptions = ReturnType<typeof tenantAdminOptions>;
-
-/** Returns the parts that the RPCs of OperatorService need. */
-export function operatorOptions(core: CoreParts) {
-  return {
-    pool: core.administrationPool,
-    databaseClock: core.databaseClock,
-    pageTokens: pageTokensOf(core),
-    /** Receives every change, after its commit. */
-    changes: core.authenticator,
-    /** Keys the digests of API keys. */
-    pepper: core.config.ONCEWARD_API_KEY_PEPPER,
     /** The configuration without its secrets. */
-    redactedConfig: redactedConfig(core.config),
+    redactedConfig: redactedConfig(config),
     replicaState: core.replicaState,
   };
 }
 
-export type OperatorOptions = ReturnType<typeof operatorOptions>;
-
-function pageTokensOf({ config, installationId }: CoreParts): PageTokens {
-  return createPageTokens(config.ONCEWARD_API_KEY_PEPPER, installationId);
-}
+export type AdministrationParts = ReturnType<typeof administrationParts>;
 
 /** The handlers of some RPCs of TenantAdminService. */
 export type TenantAdminRpcs<Name extends keyof Handlers<typeof TenantAdminService>> = Pick<

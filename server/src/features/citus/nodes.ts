@@ -4,24 +4,7 @@ import { StatementFailed } from "../../core/store/statement-errors.ts";
 import type { ShardNode } from "./shard-map.ts";
 
 /** The nodes that hold shards: connections to each, and whether it answers. */
-export interface Nodes {
-  /**
-   * Calls `work`, which runs a statement on a node. Of the callers of a node that did not answer, one tries it, and the
-   * others are refused until that has ended, so that they do not wait for a node that hangs.
-   *
-   * @throws Refusal DATABASE_UNAVAILABLE before `work` is called if the node did not answer a moment ago; and what
-   *   `work` throws.
-   */
-  use<Answer>(node: ShardNode, work: (runner: Runner) => Promise<Answer>): Promise<Answer>;
-  /** Tries a node, also one that did not answer a moment ago. @throws as Runner.run. */
-  check(node: ShardNode): Promise<void>;
-  /** Returns the nodes that did not answer their last statement. */
-  unreachable(): readonly ShardNode[];
-  /** Closes the connections to all other nodes than these. */
-  keepOnly(nodes: Iterable<ShardNode>): void;
-  /** Closes the connections to the nodes, as Pool.close. */
-  close(limitMs?: number): Promise<void>;
-}
+export type Nodes = ReturnType<typeof createNodes>;
 
 export interface NodesOptions {
   /** Opens a pool of connections to a node. */
@@ -44,7 +27,7 @@ const PAUSE_MS = 500;
 const checkNode = { name: "check_node", text: "select" };
 
 /** Creates the nodes. Connects to each when it is first used. */
-export function createNodes({ openNode, onUnreachable }: NodesOptions): Nodes {
+export function createNodes({ openNode, onUnreachable }: NodesOptions) {
   const all = new Map<string, Connected>();
 
   function connect(node: ShardNode): Connected {
@@ -63,7 +46,14 @@ export function createNodes({ openNode, onUnreachable }: NodesOptions): Nodes {
   }
 
   return {
-    async use(node, work) {
+    /**
+     * Calls `work`, which runs a statement on a node. Of the callers of a node that did not answer, one tries it, and the
+     * others are refused until that has ended, so that they do not wait for a node that hangs.
+     *
+     * @throws Refusal DATABASE_UNAVAILABLE before `work` is called if the node did not answer a moment ago; and what
+     *   `work` throws.
+     */
+    async use<Answer>(node: ShardNode, work: (runner: Runner) => Promise<Answer>): Promise<Answer> {
       const connected = connect(node);
       const isTrial = beginTrial(connected);
       try {
@@ -79,7 +69,8 @@ export function createNodes({ openNode, onUnreachable }: NodesOptions): Nodes {
         throw error;
       }
     },
-    async check(node) {
+    /** Tries a node, also one that did not answer a moment ago. @throws as Runner.run. */
+    async check(node: ShardNode): Promise<void> {
       const connected = connect(node);
       try {
         await connected.pool.run(checkNode, []);
@@ -89,11 +80,13 @@ export function createNodes({ openNode, onUnreachable }: NodesOptions): Nodes {
         throw error;
       }
     },
+    /** Returns the nodes that did not answer their last statement. */
     unreachable: () =>
       Array.from(all.values())
         .filter(({ pausedUntilMs }) => pausedUntilMs !== undefined)
         .map(({ node }) => node),
-    keepOnly(nodes) {
+    /** Closes the connections to all other nodes than these. */
+    keepOnly(nodes: Iterable<ShardNode>): void {
       const kept = new Set(Array.from(nodes, addressOf));
       for (const [address, { pool }] of all) {
         if (kept.has(address)) continue;
@@ -101,7 +94,8 @@ export function createNodes({ openNode, onUnreachable }: NodesOptions): Nodes {
         void pool.close();
       }
     },
-    async close(limitMs) {
+    /** Closes the connections to the nodes, as Pool.close. */
+    async close(limitMs?: number): Promise<void> {
       await Promise.all(Array.from(all.values(), ({ pool }) => pool.close(limitMs)));
     },
   };

@@ -32,13 +32,7 @@ export function returnPath(text: string | null | undefined): string {
 }
 
 /** The endpoints between which a browser visits the issuer. */
-export interface IssuerSignIn {
-  readonly issuer: string;
-  /** `GET /console/api/oidc/start?return=PATH`: sends the browser to the issuer. */
-  start(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** `GET /console/api/oidc/callback`: signs in with the issuer's answer, and sends the browser to PATH. */
-  callback(request: IncomingMessage, response: ServerResponse): Promise<void>;
-}
+export type IssuerSignIn = ReturnType<typeof createIssuerSignIn>;
 
 /** The time that a person has to sign in at the issuer. */
 const MAX_AGE_S = 600;
@@ -67,7 +61,7 @@ export function createIssuerSignIn(options: {
   /** The secret that keys the encryption of cookies; the same on every replica. */
   readonly pepper: string;
   readonly log: Logger;
-}): IssuerSignIn {
+}) {
   const { site, sessions, issuer, authenticator, attempts, log } = options;
   const sealed = createSealedSignIns(options.pepper);
 
@@ -107,7 +101,8 @@ export function createIssuerSignIn(options: {
 
   return {
     issuer: issuer.issuer,
-    async start(request, response) {
+    /** `GET /console/api/oidc/start?return=PATH`: sends the browser to the issuer. */
+    async start(request: IncomingMessage, response: ServerResponse): Promise<void> {
       const url = urlOf(request, site);
       const path = returnPath(url.searchParams.get("return"));
       if (!site.canSignIn) return redirectToError(response, "INVALID_REQUEST", path);
@@ -119,7 +114,8 @@ export function createIssuerSignIn(options: {
         redirectToError(response, failureOf(error), path);
       }
     },
-    async callback(request, response) {
+    /** `GET /console/api/oidc/callback`: signs in with the issuer's answer, and sends the browser to PATH. */
+    async callback(request: IncomingMessage, response: ServerResponse): Promise<void> {
       const cookie = site.readCookie("sign-in", headersOf(request));
       const started = site.canSignIn && cookie ? await sealed.open(cookie) : undefined;
       // The issuer is asked only for a browser that has begun a sign-in here.

@@ -15,12 +15,7 @@ import type { ConsoleSite } from "./site.ts";
 import type { EndedSessions } from "./store/console-sessions.ts";
 
 /** The endpoints that begin and end sessions. They reject with the errors that their caller may see. */
-export interface SignIn {
-  /** `POST /console/api/session`: signs in with an API key. */
-  withKey(request: IncomingMessage, response: ServerResponse): Promise<void>;
-  /** `DELETE /console/api/session` and `DELETE /console/api/sessions`. */
-  out(request: IncomingMessage, response: ServerResponse, which: EndedSessions): Promise<void>;
-}
+export type SignIn = ReturnType<typeof createSignIn>;
 
 /** Several times the length of a body with an API key. */
 const MAX_BODY_BYTES = 1024;
@@ -47,7 +42,7 @@ export function createSignIn({
   readonly attempts: Attempts;
   /** As AuthenticatorOptions. */
   readonly pepper: string;
-}): SignIn {
+}) {
   /** @throws Refusal unless a script of the page itself has sent the request. */
   function requireOwnPage(request: IncomingMessage): void {
     if (!site.canSignIn) throw invalidRequest("connection", UNPROTECTED);
@@ -75,7 +70,8 @@ export function createSignIn({
   }
 
   return {
-    async withKey(request, response) {
+    /** `POST /console/api/session`: signs in with an API key. */
+    async withKey(request: IncomingMessage, response: ServerResponse): Promise<void> {
       requireOwnPage(request);
       const { "content-type": type = "" } = request.headers;
       if (!/^application\/json(;|$)/i.test(type))
@@ -85,7 +81,8 @@ export function createSignIn({
       const cookie = await attempts.run(request.socket.remoteAddress, () => start(request, text));
       answerEmpty(response, 204, { "set-cookie": site.setCookie("session", cookie) });
     },
-    async out(request, response, which) {
+    /** `DELETE /console/api/session` and `DELETE /console/api/sessions`. */
+    async out(request: IncomingMessage, response: ServerResponse, which: EndedSessions): Promise<void> {
       requireOwnPage(request);
       const cookie = site.readCookie("session", headersOf(request)) ?? "";
       // Not an attempt to sign in: failed sign-ins from the same address must not refuse a sign-out.

@@ -1,20 +1,7 @@
-import type { PageSite, ReadHeader } from "../../core/transport/http/web-page.ts";
+import type { ReadHeader } from "../../core/transport/http/web-page.ts";
 
 /** The address of the console's page as browsers know it, and the cookies that belong to it. */
-export interface ConsoleSite extends PageSite {
-  /** Whether cookies are protected on their way. Otherwise there is no sign-in, and no cookie is looked at. */
-  readonly canSignIn: boolean;
-  /** Whether browsers reach the page by https only. */
-  readonly isSecure: boolean;
-  /** Returns the origin of the page that a request belongs to, such as `https://onceward.example`. */
-  originOf(header: ReadHeader): string;
-  /** Whether a request comes from a script of the page itself. */
-  isSameOrigin(header: ReadHeader): boolean;
-  /** Returns the value of one of our cookies, from any page. */
-  readCookie(cookie: CookieName, header: ReadHeader): string | undefined;
-  /** Returns the `Set-Cookie` header that stores a cookie; undefined as its value removes it. */
-  setCookie(cookie: CookieName, value: string | undefined, maxAgeS?: number): string;
-}
+export type ConsoleSite = ReturnType<typeof createConsoleSite>;
 
 /** The session of a person who is signed in, and a sign-in at the issuer that has begun. */
 export type CookieName = "session" | "sign-in";
@@ -38,7 +25,7 @@ export function createConsoleSite({
   readonly tls: boolean;
   /** Whether the server can be reached from its own machine only. */
   readonly loopback: boolean;
-}): ConsoleSite {
+}) {
   const isSecure = origin === undefined ? tls : origin.startsWith("https:");
   const prefix = isSecure ? "__Host-onceward-" : "onceward-";
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
@@ -63,14 +50,20 @@ export function createConsoleSite({
   }
 
   return {
+    /** Whether cookies are protected on their way. Otherwise there is no sign-in, and no cookie is looked at. */
     canSignIn,
+    /** Whether browsers reach the page by https only. */
     isSecure,
+    /** Returns the origin of the page that a request belongs to, such as `https://onceward.example`. */
     originOf,
+    /** Whether a request comes from a script of the page itself. */
     isSameOrigin,
+    /** Returns the value of one of our cookies, from any page. */
     readCookie,
-    sessionCookie: (header) =>
+    sessionCookie: (header: ReadHeader) =>
       canSignIn && isSameOrigin(header) ? readCookie("session", header) : undefined,
-    setCookie(cookie, value = "", maxAgeS) {
+    /** Returns the `Set-Cookie` header that stores a cookie; undefined as its value removes it. */
+    setCookie(cookie: CookieName, value = "", maxAgeS?: number): string {
       const ageS = value === "" ? 0 : maxAgeS;
       const age = ageS === undefined ? "" : `; Max-Age=${ageS}`;
       return `${prefix}${cookie}=${value}; ${attributes}${age}`;

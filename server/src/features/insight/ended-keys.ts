@@ -10,14 +10,7 @@ export type WaitingKey = Omit<EndedKey, "hash"> & RecordId;
  * namespace with very many gets a smaller sample before anything is stored, so that a busy sweep, such as the
  * first one of a namespace, costs no more than a quiet one.
  */
-export interface EndedKeys {
-  /** Adds keys, at most one in 2^shift of the namespace's; undefined: any. */
-  add(tenantId: number, namespace: string, shift: number | undefined, keys: readonly SweptKey[]): void;
-  /** Removes and returns up to `max` keys. */
-  take(max: number): readonly WaitingKey[];
-  /** Adds keys that could not be stored, unless they have ended again. */
-  putBack(keys: readonly WaitingKey[]): void;
-}
+export type EndedKeys = ReturnType<typeof createEndedKeys>;
 
 /** Keys of one namespace: a statement's. More of them halve the sample. */
 const MAX_PER_NAMESPACE = 1000;
@@ -30,7 +23,7 @@ interface Waiting {
 }
 
 /** @param onDropped is called for each key that is dropped because too many wait. */
-export function createEndedKeys(depthOf: (key: string) => number, onDropped: () => void): EndedKeys {
+export function createEndedKeys(depthOf: (key: string) => number, onDropped: () => void) {
   const namespaces = new Map<string, Waiting>();
   let size = 0;
 
@@ -65,14 +58,16 @@ export function createEndedKeys(depthOf: (key: string) => number, onDropped: () 
   }
 
   return {
-    add(tenantId, namespace, shift = 0, keys) {
+    /** Adds keys, at most one in 2^shift of the namespace's; undefined: any. */
+    add(tenantId: number, namespace: string, shift = 0, keys: readonly SweptKey[]): void {
       const waiting = waitingOf(tenantId, namespace);
       if (shift > waiting.shift) raiseShift(waiting, shift);
       for (const key of keys) {
         add(waiting, { tenantId, namespace, ...key, depth: depthOf(key.key), shift: 0 });
       }
     },
-    take(max) {
+    /** Removes and returns up to `max` keys. */
+    take(max: number): readonly WaitingKey[] {
       const taken: WaitingKey[] = [];
       for (const [name, { shift, keys }] of namespaces) {
         for (const [key, ended] of keys) {
@@ -85,7 +80,8 @@ export function createEndedKeys(depthOf: (key: string) => number, onDropped: () 
       }
       return taken;
     },
-    putBack(keys) {
+    /** Adds keys that could not be stored, unless they have ended again. */
+    putBack(keys: readonly WaitingKey[]): void {
       for (const ended of keys) {
         const waiting = waitingOf(ended.tenantId, ended.namespace);
         if (ended.shift > waiting.shift) raiseShift(waiting, ended.shift);

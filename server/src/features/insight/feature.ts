@@ -1,5 +1,5 @@
 import type { Feature } from "../../core/feature.ts";
-import { tenantAdminOptions, tenantAdminRoutes } from "../administration/services.ts";
+import { administrationParts, tenantAdminRoutes } from "../administration/services.ts";
 import { createKeyHashes } from "./domain/key-hashes.ts";
 import { createFirstClaimsBuffer } from "./first-claims.ts";
 import { createKeyObserver } from "./key-observer.ts";
@@ -34,7 +34,7 @@ export const insight: Feature = {
       onFailed: onFailed("observe_keys"),
       onDropped: () => metrics.backgroundErrors.inc({ task: "observe_keys" }),
     });
-    const options = tenantAdminOptions(core);
+    const parts = administrationParts(core);
     return {
       hooks: { claimed: firstClaims.claimed },
       onSwept(byNamespace) {
@@ -45,8 +45,8 @@ export const insight: Feature = {
       forgetKeys: removeSamples,
       flushes: [sampler, observer],
       routes: tenantAdminRoutes(core.admission, {
-        ...createRetentionAdviceHandlers(options),
-        ...createKeyQualityHandlers(options),
+        ...createRetentionAdviceHandlers(parts),
+        ...createKeyQualityHandlers(parts),
       }),
     };
   },

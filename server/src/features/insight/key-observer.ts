@@ -1,4 +1,4 @@
-import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
+import { createRepeating } from "../../core/background/repeat.ts";
 import type { UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { Pool } from "../../core/store/pool.ts";
 import type { SweptNamespace } from "../../core/store/records/sweep-records.ts";
@@ -10,19 +10,6 @@ import { createSampleShifts } from "./sample-shifts.ts";
 import { addObservedKeys, limitKeySample, removeSampledKeys, type SampledKey } from "./store/key-samples.ts";
 import type { NamespaceSample } from "./store/sample-limits.ts";
 
-/**
- * Observes how keys are made: the shapes of some, and the first claims of a deterministic sample of
- * fingerprints. Everything happens behind the calls, in batches. From its stop on, nothing may be swept or claimed.
- */
-export interface KeyObserver extends Repeating {
-  /** Returns the shift of a namespace's sample as this replica knows it. */
-  fingerprintShiftOf(of: UsedNamespace): number;
-  /** Takes the meter's observed claims. */
-  takeClaims(): void;
-  /** Takes the forgotten keys among those whose records the sweep deleted. */
-  swept(byNamespace: readonly SweptNamespace[]): void;
-}
-
 /** A share of one retry in 100 claims is seen 80 times: enough to distinguish it from chance. About 2 MiB. */
 export const MAX_SAMPLED_KEYS = 8192;
 /** Rows per statement: some tens of milliseconds. */
@@ -32,7 +19,10 @@ const MAX_FORGOTTEN = 50_000;
 
 type ForgottenKey = Pick<SampledKey, "tenantId" | "namespace" | "keyHash">;
 
-/** Creates a key observer. */
+/**
+ * Observes how keys are made: the shapes of some, and the first claims of a deterministic sample of
+ * fingerprints. Everything happens behind the calls, in batches. From its stop on, nothing may be swept or claimed.
+ */
 export function createKeyObserver(options: {
   readonly pool: Pool;
   readonly takeObserved: () => readonly ObservedClaim[];
@@ -45,7 +35,7 @@ export function createKeyObserver(options: {
   readonly onDropped: () => void;
   /** Maximum sampled keys of a namespace. */
   readonly maxSampledKeys?: number;
-}): KeyObserver {
+}) {
   const { pool, hashes, takeObserved, onDropped, maxSampledKeys = MAX_SAMPLED_KEYS } = options;
   const shifts = createSampleShifts();
   const observed = createObservedKeys(onDropped);
@@ -116,9 +106,12 @@ export function createKeyObserver(options: {
   return {
     // The last forgotten keys, too: no later turn removes them.
     ...createRepeating({ intervalMs, work: turn, turnsAtStop: 2, onFailed }),
+    /** Returns the shift of a namespace's sample as this replica knows it. */
     fingerprintShiftOf,
+    /** Takes the meter's observed claims. */
     takeClaims,
-    swept(byNamespace) {
+    /** Takes the forgotten keys among those whose records the sweep deleted. */
+    swept(byNamespace: readonly SweptNamespace[]): void {
       for (const { tenantId, namespace, sampled } of byNamespace) {
         for (const { key, forgotten: isForgotten } of sampled) {
           if (!isForgotten) continue;

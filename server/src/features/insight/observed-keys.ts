@@ -17,19 +17,6 @@ export interface WaitingNamespace {
   readonly claims: readonly WaitingClaim[];
 }
 
-/**
- * Observed claims by namespace, in bounds: a namespace with very many gets a smaller sample before anything is
- * stored, and counts stay numbers.
- */
-export interface ObservedKeys {
-  /** Adds a claim whose fingerprint is sampled by at least `shift`. */
-  add(claim: ObservedClaim, shift: number): void;
-  /** Removes and returns namespaces with together about `maxClaims` claims, and at most as many namespaces. */
-  take(maxClaims: number): readonly WaitingNamespace[];
-  /** Adds what could not be stored. */
-  putBack(namespaces: readonly WaitingNamespace[]): void;
-}
-
 /** Claims of one namespace: half a statement's. More of them halve the sample. */
 const MAX_PER_NAMESPACE = 500;
 /** Some 10 MiB. It is reached if statements fail for long in many namespaces. */
@@ -45,8 +32,13 @@ interface Waiting {
   claims: WaitingClaim[];
 }
 
-/** @param onDropped is called for each claim that is dropped because too much waits. */
-export function createObservedKeys(onDropped: () => void): ObservedKeys {
+/**
+ * Collects observed claims by namespace, in bounds: a namespace with very many gets a smaller sample before anything is
+ * stored, and counts stay numbers.
+ *
+ * @param onDropped is called for each claim that is dropped because too much waits.
+ */
+export function createObservedKeys(onDropped: () => void) {
   const namespaces = new Map<string, Waiting>();
   let size = 0;
 
@@ -88,7 +80,8 @@ export function createObservedKeys(onDropped: () => void): ObservedKeys {
   }
 
   return {
-    add(claim, shift) {
+    /** Adds a claim whose fingerprint is sampled by at least `shift`. */
+    add(claim: ObservedClaim, shift: number): void {
       const { id, fingerprint, atMs } = claim;
       const waiting = waitingOf(id.tenantId, id.namespace);
       if (waiting === undefined) {
@@ -106,7 +99,8 @@ export function createObservedKeys(onDropped: () => void): ObservedKeys {
       if (fingerprint === undefined) shapes.withoutFingerprint++;
       else addClaim(waiting, { ...claim, fingerprint, depth: fingerprintDepth(fingerprint) });
     },
-    take(maxClaims) {
+    /** Removes and returns namespaces with together about `maxClaims` claims, and at most as many namespaces. */
+    take(maxClaims: number): readonly WaitingNamespace[] {
       const taken: Waiting[] = [];
       let claims = 0;
       for (const [name, waiting] of namespaces) {
@@ -118,7 +112,8 @@ export function createObservedKeys(onDropped: () => void): ObservedKeys {
       }
       return taken;
     },
-    putBack(returned) {
+    /** Adds what could not be stored. */
+    putBack(returned: readonly WaitingNamespace[]): void {
       for (const { tenantId, namespace, shift, shapes, claims } of returned) {
         const waiting = waitingOf(tenantId, namespace);
         if (waiting === undefined) {

@@ -2,15 +2,6 @@ import type { Runner } from "../../core/store/pool.ts";
 import type { NamespaceSample } from "./store/sample-limits.ts";
 import { listChangedSamples } from "./store/tombstones.ts";
 
-/** The samples of namespaces as this replica knows them: at most as old as the last refresh. */
-export interface SampleShifts {
-  /** Returns a namespace's shift; undefined if no tombstone of it is known. */
-  of(tenantId: number, namespace: string): number | undefined;
-  set(sample: Pick<NamespaceSample, "tenantId" | "namespace" | "shift">): void;
-  /** Reads the samples that other replicas have changed since the last time. */
-  refresh(runner: Runner): Promise<void>;
-}
-
 /** Some 10 MiB. Late repeats of further namespaces are not seen on this replica. */
 const MAX_NAMESPACES = 100_000;
 /** Samples per statement: some milliseconds. */
@@ -18,8 +9,8 @@ const PAGE = 1000;
 /** A statement that is this old has ended: what it changed is visible. */
 const OVERLAP_MS = 15_000;
 
-/** Creates sample shifts. */
-export function createSampleShifts(): SampleShifts {
+/** Holds the samples of namespaces as this replica knows them: at most as old as the last refresh. */
+export function createSampleShifts() {
   const tenants = new Map<number, Map<string, number>>();
   let size = 0;
   let newestMs = 0;
@@ -42,9 +33,11 @@ export function createSampleShifts(): SampleShifts {
   }
 
   return {
-    of: (tenantId, namespace) => tenants.get(tenantId)?.get(namespace),
+    /** Returns a namespace's shift; undefined if no tombstone of it is known. */
+    of: (tenantId: number, namespace: string): number | undefined => tenants.get(tenantId)?.get(namespace),
     set,
-    async refresh(runner) {
+    /** Reads the samples that other replicas have changed since the last time. */
+    async refresh(runner: Runner): Promise<void> {
       let after = { changedAtMs: newestMs - OVERLAP_MS, tenantId: 0, namespace: "" };
       for (let isLast = false; !isLast; ) {
         const page = await listChangedSamples(runner, after, PAGE);

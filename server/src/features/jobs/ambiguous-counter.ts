@@ -1,4 +1,4 @@
-import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
+import { createRepeating } from "../../core/background/repeat.ts";
 import type { DatabaseClock } from "../../core/domain/database-clock.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { intArray } from "../../core/store/sql-arrays.ts";
@@ -23,12 +23,6 @@ export async function findTenantsThatHold(runner: Runner, ids: readonly number[]
   return rows.map(({ id }) => id);
 }
 
-/** Counts the ambiguous records of the tenants that have a label of their own. */
-export interface AmbiguousCounter extends Repeating {
-  /** Returns the last complete counts, by the tenant's label. A tenant without the policy HOLD has none. */
-  counts(): ReadonlyMap<string, number>;
-}
-
 const INTERVAL_MS = 10_000;
 const FIRST_DELAY_MS = 1000;
 /** A tenant's records are counted during at most a twentieth of the time. */
@@ -43,7 +37,10 @@ interface Count {
   behind: AmbiguousCursor | undefined;
 }
 
-/** Every replica counts by itself: a tenant's ambiguous records page by page, one tenant after another. */
+/**
+ * Counts the ambiguous records of the tenants that have a label of their own. Every replica counts by itself: a tenant's records
+ * page by page, one tenant after another.
+ */
 export function createAmbiguousCounter({
   pool,
   databaseClock,
@@ -55,7 +52,7 @@ export function createAmbiguousCounter({
   /** Returns the tenants to count. */
   readonly tenants: () => readonly LabelledTenant[];
   readonly onFailed: (error: unknown) => void;
-}): AmbiguousCounter {
+}) {
   let counts: ReadonlyMap<string, number> = new Map();
   let counted = new Map<string, number>();
   let queue: LabelledTenant[] = [];
@@ -111,5 +108,9 @@ export function createAmbiguousCounter({
     work: countPage,
     onFailed,
   });
-  return { ...repeating, counts: () => counts };
+  return {
+    ...repeating,
+    /** Returns the last complete counts, by the tenant's label. A tenant without the policy HOLD has none. */
+    counts: () => counts,
+  };
 }

@@ -1,18 +1,6 @@
 import { largerBatch, smallerBatch } from "../../core/background/batch-size.ts";
 import type { JobSelection } from "./work-batch.ts";
 
-/**
- * Decides which tenant's job a replica works on next: tenants take turns, and one whose job failed is skipped
- * for a while.
- */
-export interface JobScheduler {
-  next(nowMs: number): JobSelection;
-  /** Notes that a batch of the job that was taken last succeeded. */
-  succeeded(): void;
-  /** Notes that it failed. Returns false if no job was taken, so that no job failed. */
-  failed(nowMs: number): boolean;
-}
-
 /** Maximum rows per transaction: few, so that locks are short and claims run in between. */
 const MAX_BATCH_ROWS = 500;
 /** Pause after the first failure in a row. It doubles with each further one. */
@@ -34,14 +22,17 @@ interface FailingTenant {
   readonly maxRows: number;
 }
 
-/** Creates a job scheduler. */
-export function createJobScheduler(): JobScheduler {
+/**
+ * Decides which tenant's job a replica works on next: tenants take turns, and one whose job failed is skipped
+ * for a while.
+ */
+export function createJobScheduler() {
   const failing = new Map<number, FailingTenant>();
   let lastTenantId = 0;
   let takenTenantId: number | undefined;
 
   return {
-    next(nowMs) {
+    next(nowMs: number): JobSelection {
       takenTenantId = undefined;
       return {
         afterTenantId: lastTenantId,
@@ -56,7 +47,8 @@ export function createJobScheduler(): JobScheduler {
       };
     },
 
-    succeeded() {
+    /** Notes that a batch of the job that was taken last succeeded. */
+    succeeded(): void {
       const before = takenTenantId === undefined ? undefined : failing.get(takenTenantId);
       if (takenTenantId === undefined || before === undefined) return;
       const maxRows = largerBatch(before.maxRows, MAX_BATCH_ROWS);
@@ -64,7 +56,8 @@ export function createJobScheduler(): JobScheduler {
       else failing.set(takenTenantId, { pauseMs: 0, pausedUntilMs: 0, maxRows });
     },
 
-    failed(nowMs) {
+    /** Notes that it failed. Returns false if no job was taken, so that no job failed. */
+    failed(nowMs: number): boolean {
       if (takenTenantId === undefined) return false;
       const before = failing.get(takenTenantId) ?? { pauseMs: 0, maxRows: MAX_BATCH_ROWS };
       const pauseMs = Math.min(MAX_PAUSE_MS, Math.max(FIRST_PAUSE_MS, before.pauseMs * 2));

@@ -1,6 +1,6 @@
 import { createRepeating } from "../../core/background/repeat.ts";
 import type { Feature } from "../../core/feature.ts";
-import { tenantAdminOptions, tenantAdminRoutes } from "../administration/services.ts";
+import { administrationParts, tenantAdminRoutes } from "../administration/services.ts";
 import { createDeclinedKeys } from "./declined-keys.ts";
 import { createKeySlots, withSlots } from "./key-slots.ts";
 import { createKeyHistoryHandlers } from "./rpc.ts";
@@ -33,7 +33,7 @@ export const keyHistory: Feature = {
         }),
       ],
       forgetKeys: removeKeyHistories,
-      routes: tenantAdminRoutes(core.admission, createKeyHistoryHandlers(tenantAdminOptions(core))),
+      routes: tenantAdminRoutes(core.admission, createKeyHistoryHandlers(administrationParts(core))),
     };
   },
 };

@@ -6,7 +6,7 @@ import {
   DeclinedCallSchema,
   GetKeyHistoryResponseSchema,
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../administration/services.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../administration/services.ts";
 import type { Declined, DeclinedCall } from "./declined-keys.ts";
 import { createKeySlots } from "./key-slots.ts";
 import { readKeyHistory } from "./store.ts";
@@ -25,7 +25,7 @@ const OUTCOMES: Readonly<Record<Declined, DeclinedCall_Outcome>> = {
 export function createKeyHistoryHandlers({
   pool,
   pepper,
-}: TenantAdminOptions): TenantAdminRpcs<"getKeyHistory"> {
+}: AdministrationParts): TenantAdminRpcs<"getKeyHistory"> {
   const slotOf = createKeySlots(pepper);
   return {
     async getKeyHistory(request, call) {

@@ -1,10 +1,5 @@
 import type { Feature } from "../../core/feature.ts";
-import {
-  operatorOptions,
-  operatorRoutes,
-  tenantAdminOptions,
-  tenantAdminRoutes,
-} from "../administration/services.ts";
+import { administrationParts, operatorRoutes, tenantAdminRoutes } from "../administration/services.ts";
 import { createRecentUse } from "./recent-use.ts";
 import { createTenantUsageHandlers } from "./rpc/tenant-usage.ts";
 import { createUsageHandlers } from "./rpc/usage.ts";
@@ -26,6 +21,7 @@ export const usage: Feature = {
       intervalMs: config.ONCEWARD_USAGE_FLUSH,
       onFailed: onFailed("store_usage"),
     });
+    const parts = administrationParts(core);
     return {
       hooks: meter,
       onSwept(byNamespace) {
@@ -35,10 +31,10 @@ export const usage: Feature = {
       flushes: [flusher],
       routes: [
         ...tenantAdminRoutes(core.admission, {
-          ...createUsageHandlers(tenantAdminOptions(core)),
-          ...createUsageNowHandlers(tenantAdminOptions(core)),
+          ...createUsageHandlers(parts),
+          ...createUsageNowHandlers(parts),
         }),
-        ...operatorRoutes(createTenantUsageHandlers(operatorOptions(core))),
+        ...operatorRoutes(createTenantUsageHandlers(parts)),
       ],
     };
   },

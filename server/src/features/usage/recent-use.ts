@@ -51,27 +51,14 @@ interface Slot {
 }
 
 /** The counts that a replica flushes, of the last minute, and of each minute since the last call of `takeEnded`. */
-export interface RecentUse {
-  /** Adds the counts of a flush. */
-  add(counts: readonly UsageCount[]): void;
-  /**
-   * Ends a time of counting, which began at the end of the one before. `nowMs`, since the Unix epoch, names the minute;
-   * `steadyMs` measures how long the time was, by a clock that nobody sets.
-   */
-  endSlot(nowMs: number, steadyMs?: number): void;
-  /** Returns the sums of the times that ended within the last minute, and how long they took together. */
-  lastMinute(): { readonly seconds: number; readonly counts: CountsByNamespace };
-  /** Returns the minutes that have ended. They are returned again until `forgetEnded`. */
-  ended(): readonly EndedMinute[];
-  forgetEnded(): void;
-}
+export type RecentUse = ReturnType<typeof createRecentUse>;
 
 /** @param startedAtMs when counting begins, in milliseconds since the Unix epoch; `startedSteadyMs`: as `endSlot`. */
 export function createRecentUse(
   startedAtMs: number,
   maxNamespaces = MAX_NAMESPACES,
   startedSteadyMs = performance.now(),
-): RecentUse {
+) {
   let slotFromMs = startedSteadyMs;
   let open: Entry[] = [];
   let slots: Slot[] = [];
@@ -93,10 +80,15 @@ export function createRecentUse(
   }
 
   return {
-    add(counts) {
+    /** Adds the counts of a flush. */
+    add(counts: readonly UsageCount[]): void {
       open = busiest([...open, ...counts.map(entryOf)], maxNamespaces);
     },
-    endSlot(nowMs, steadyMs = performance.now()) {
+    /**
+     * Ends a time of counting, which began at the end of the one before. `nowMs`, since the Unix epoch, names the minute;
+     * `steadyMs` measures how long the time was, by a clock that nobody sets.
+     */
+    endSlot(nowMs: number, steadyMs = performance.now()): void {
       // Two flushes within a millisecond.
       const seconds = Math.max(steadyMs - slotFromMs, 1) / 1000;
       slots.push({ seconds, entries: open });
@@ -111,7 +103,8 @@ export function createRecentUse(
       slotFromMs = steadyMs;
       open = [];
     },
-    lastMinute() {
+    /** Returns the sums of the times that ended within the last minute, and how long they took together. */
+    lastMinute(): { readonly seconds: number; readonly counts: CountsByNamespace } {
       const counts: Record<string, Record<string, RecentCounts>> = {};
       const all = busiest(
         slots.flatMap(({ entries }) => entries),
@@ -124,8 +117,9 @@ export function createRecentUse(
       }
       return { seconds: total(slots), counts };
     },
+    /** Returns the minutes that have ended. They are returned again until `forgetEnded`. */
     ended: () => ended,
-    forgetEnded() {
+    forgetEnded(): void {
       ended = [];
     },
   };

@@ -4,17 +4,7 @@ import { Refusal } from "../../domain/refusal.ts";
 import { FairQueue } from "./fair-queue.ts";
 
 /** Runs queued work: a bounded number of tasks at once, one of each lane, lanes in round-robin. */
-export interface PacedQueue {
-  /**
-   * Runs a task of a lane when its turn comes.
-   *
-   * @throws Refusal OVERLOADED if the queue is full, or DEADLINE_EXCEEDED if the deadline has passed when the
-   *   turn comes: in both cases the task was not started. Otherwise the error that the task throws.
-   */
-  run<Result>(lane: number, deadline: Deadline, task: () => Promise<Result>): Promise<Result>;
-  /** Number of queued tasks that have not started. */
-  readonly waiting: number;
-}
+export type PacedQueue = ReturnType<typeof createPacedQueue>;
 
 /** Maximum queued tasks. A single lane may queue half of it. A call has one task queued at a time. */
 const MAX_WAITING = 2000;
@@ -37,7 +27,7 @@ export function createPacedQueue({
 }: {
   /** Maximum tasks at once. */
   readonly width: number;
-}): PacedQueue {
+}) {
   const queue = new FairQueue<QueuedTask>({
     maxItems: MAX_WAITING,
     weightOf: () => 1,
@@ -77,7 +67,13 @@ export function createPacedQueue({
   }
 
   return {
-    run(lane, deadline, task) {
+    /**
+     * Runs a task of a lane when its turn comes.
+     *
+     * @throws Refusal OVERLOADED if the queue is full, or DEADLINE_EXCEEDED if the deadline has passed when the
+     *   turn comes: in both cases the task was not started. Otherwise the error that the task throws.
+     */
+    run<Result>(lane: number, deadline: Deadline, task: () => Promise<Result>): Promise<Result> {
       return new Promise((resolve, reject) => {
         const queued: QueuedTask = {
           lane,
@@ -91,7 +87,8 @@ export function createPacedQueue({
         else reject(overloaded());
       });
     },
-    get waiting() {
+    /** Number of queued tasks that have not started. */
+    get waiting(): number {
       return queue.size;
     },
   };

@@ -8,15 +8,6 @@ import type { Runner } from "../pool.ts";
 import { intArray, textArray } from "../sql-arrays.ts";
 import { type FieldRow, POLICY_COLUMNS } from "./policy-columns.ts";
 
-/** Caches loaded policies of tenants' namespaces, until their tenant changes one of them. */
-export interface LoadedNamespaces {
-  /**
-   * Returns the policies of a tenant at a version of its namespaces. For a new version, recently used policies are loaded at
-   * once, so that a waiting call finds its namespace's.
-   */
-  of(tenant: NamespacesOwner, version: number): Promise<NamespacePolicies>;
-}
-
 /** The owner of namespaces. After a restore of the database, an id and a version may both be used a second time. */
 export interface NamespacesOwner {
   readonly tenantId: number;
@@ -55,8 +46,8 @@ select n.tenant_id, n.name, ${POLICY_COLUMNS.names.join(", ")}
        select * from namespaces own where own.tenant_id = i.tenant_id and own.name = i.name limit 1) n`,
 };
 
-/** Creates the store of namespaces' policies, which loads none yet. */
-export function createLoadedNamespaces(runner: Runner): LoadedNamespaces {
+/** Creates a cache of policies of tenants' namespaces, which are loaded until their tenant changes one of them. */
+export function createLoadedNamespaces(runner: Runner) {
   const load = createLoad(runner, createTenantLimiter({ weightOf: () => 1, slotsPerTenant: LOAD_SHARE }));
   let size = 0;
   // Calls in progress keep using evicted policies.
@@ -81,7 +72,11 @@ export function createLoadedNamespaces(runner: Runner): LoadedNamespaces {
   }
 
   return {
-    async of({ tenantId, identity }, version) {
+    /**
+     * Returns the policies of a tenant at a version of its namespaces. For a new version, recently used policies are loaded at
+     * once, so that a waiting call finds its namespace's.
+     */
+    async of({ tenantId, identity }: NamespacesOwner, version: number): Promise<NamespacePolicies> {
       const found = kept.get(tenantId);
       const was = found?.identity === identity ? found : undefined;
       if (was?.version === version) return was;

@@ -11,7 +11,7 @@ import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { FailedCall, ProtocolError, REQUEST_ID_HEADER, tooLarge, toStatus } from "../errors.ts";
 import type { CallHead } from "../observed-call.ts";
-import { createByteCollector, type MessageAssembler } from "../read-body.ts";
+import { createByteCollector } from "../read-body.ts";
 
 /** The headers of every reply, but for the date, which gRPC does not use. */
 export const GRPC_HEADERS = {
@@ -148,20 +148,6 @@ export class StreamHead implements CallHead {
  */
 export const MAX_FRAMED_BYTES = 2 * MAX_MESSAGE_BYTES;
 
-/**
- * Reads the one length-prefixed message of a unary call
- * (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md).
- */
-export interface MessageReader extends MessageAssembler {
-  /**
-   * @throws Refusal INVALID_REQUEST as soon as the message is known to be too long.
-   * @throws ProtocolError for unknown flags and for a second message.
-   */
-  push(chunk: Uint8Array): void;
-  /** @throws ProtocolError if the message is missing or incomplete. */
-  end(): { readonly message: Buffer; readonly compressed: boolean };
-}
-
 /** The prefix of a message: a byte of flags, and the message's length. */
 const PREFIX_BYTES = 5;
 /** The only flag. */
@@ -169,8 +155,11 @@ const COMPRESSED = 1;
 
 const EMPTY = Buffer.alloc(0);
 
-/** Creates a message reader. */
-export function createMessageReader(maxBytes: number): MessageReader {
+/**
+ * Creates a reader of the one length-prefixed message of a unary call
+ * (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md): a MessageAssembler.
+ */
+export function createMessageReader(maxBytes: number) {
   const collected = createByteCollector();
   /** The message's length with its prefix; undefined until the prefix is there. */
   let frameBytes: number | undefined;
@@ -186,7 +175,11 @@ export function createMessageReader(maxBytes: number): MessageReader {
   }
 
   return {
-    push(chunk) {
+    /**
+     * @throws Refusal INVALID_REQUEST as soon as the message is known to be too long.
+     * @throws ProtocolError for unknown flags and for a second message.
+     */
+    push(chunk: Uint8Array): void {
       if (frameBytes !== undefined && collected.byteLength + chunk.byteLength > frameBytes)
         throw secondMessage();
       collected.push(chunk);
@@ -197,7 +190,8 @@ export function createMessageReader(maxBytes: number): MessageReader {
     get incompleteBytes() {
       return collected.byteLength === frameBytes ? undefined : frameBytes;
     },
-    end() {
+    /** @throws ProtocolError if the message is missing or incomplete. */
+    end(): { readonly message: Buffer; readonly compressed: boolean } {
       if (collected.byteLength !== frameBytes) {
         throw new ProtocolError(Code.Unimplemented, "Received no request message for a unary method");
       }
@@ -212,29 +206,19 @@ function secondMessage(): ProtocolError {
 }
 
 /** Splits the bytes of a stream into its length-prefixed messages. */
-export interface MessageSplitter {
-  push(chunk: Buffer): void;
-  /**
-   * Returns the next complete message, as a view of the pushed bytes; undefined if there is none.
-   *
-   * @throws ProtocolError as soon as the message is known to be too long, or compressed.
-   */
-  next(): Buffer | undefined;
-  /** Whether a part of a message has arrived. */
-  hasPartialMessage(): boolean;
-  /** The length of the partial message with its prefix; undefined if it is not known yet. */
-  partialMessageBytes(): number | undefined;
-}
-
-/** Creates a message splitter. */
-export function createMessageSplitter(maxBytes: number): MessageSplitter {
+export function createMessageSplitter(maxBytes: number) {
   let collected = createByteCollector();
   /** The next message's length without its prefix; undefined until the prefix is there. */
   let messageBytes: number | undefined;
 
   return {
-    push: (chunk) => collected.push(chunk),
-    next() {
+    push: (chunk: Buffer) => collected.push(chunk),
+    /**
+     * Returns the next complete message, as a view of the pushed bytes; undefined if there is none.
+     *
+     * @throws ProtocolError as soon as the message is known to be too long, or compressed.
+     */
+    next(): Buffer | undefined {
       if (collected.byteLength < PREFIX_BYTES) return undefined;
       const received = collected.view();
       messageBytes ??= readPrefix(received, maxBytes);
@@ -244,7 +228,9 @@ export function createMessageSplitter(maxBytes: number): MessageSplitter {
       messageBytes = undefined;
       return received.subarray(PREFIX_BYTES, end);
     },
+    /** Whether a part of a message has arrived. */
     hasPartialMessage: () => collected.byteLength > 0,
+    /** The length of the partial message with its prefix; undefined if it is not known yet. */
     partialMessageBytes: () => (messageBytes === undefined ? undefined : PREFIX_BYTES + messageBytes),
   };
 }

@@ -48,16 +48,10 @@ const MAX_UNREAD_BYTES = 64 * 1024;
 type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"]>;
 
 /** The files of services, by their names and by the symbols that they define. */
-export interface Descriptors {
-  readonly services: readonly string[];
-  /** Returns a file and its imports, imports first; undefined if there is no such file. */
-  byFile(name: string): readonly DescFile[] | undefined;
-  /** Returns the file that defines a service, a method, a type or an extension, with its imports. */
-  bySymbol(name: string): readonly DescFile[] | undefined;
-}
+export type Descriptors = ReturnType<typeof collectDescriptors>;
 
 /** Collects the files of the services, and of the details of errors. */
-export function collectDescriptors(services: readonly DescService[]): Descriptors {
+export function collectDescriptors(services: readonly DescService[]) {
   const files = new Map<string, DescFile>();
   const symbols = new Map<string, DescFile>();
   const add = (file: DescFile) => {
@@ -75,8 +69,10 @@ export function collectDescriptors(services: readonly DescService[]): Descriptor
   const withImports = (file: DescFile | undefined) => file && [...importsFirst(file, new Set())];
   return {
     services: [...new Set(services.map(({ typeName }) => typeName))],
-    byFile: (name) => withImports(files.get(name)),
-    bySymbol: (name) => withImports(symbols.get(name)),
+    /** Returns a file and its imports, imports first; undefined if there is no such file. */
+    byFile: (name: string): readonly DescFile[] | undefined => withImports(files.get(name)),
+    /** Returns the file that defines a service, a method, a type or an extension, with its imports. */
+    bySymbol: (name: string): readonly DescFile[] | undefined => withImports(symbols.get(name)),
   };
 }
 

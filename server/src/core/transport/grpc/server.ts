@@ -30,14 +30,6 @@ import { answerReflection, collectDescriptors } from "./reflection.ts";
 import { createSlowRequests, type GrpcConnection, SessionLifecycle } from "./session.ts";
 import { answerUnaryCall } from "./unary-call.ts";
 
-/** The port for services: native gRPC, with health and reflection. */
-export interface GrpcServer extends Port {
-  /** Sets the status that `grpc.health.v1` reports. */
-  setServing(serving: boolean): void;
-  /** Sends GOAWAY on all sessions, and closes the port. */
-  close(graceMs: number): Promise<void>;
-}
-
 export interface GrpcServerOptions extends AddressLimit {
   readonly routes: readonly Route[];
   readonly pipeline: Pipeline;
@@ -69,8 +61,8 @@ const SESSION_OPTIONS = {
   maxSendHeaderBlockLength: Number.MAX_SAFE_INTEGER,
 };
 
-/** Serves gRPC on `node:http2` (README.md). */
-export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
+/** Creates the port for services on `node:http2`: native gRPC, with health and reflection (README.md). */
+export function createGrpcServer(options: GrpcServerOptions) {
   const { routes, pipeline, requestTimeoutMs, tls } = options;
   const services = [...new Set(routes.map((route) => route.method.parent))];
   const health = new Health(services.map(({ typeName }) => typeName));
@@ -148,9 +140,11 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
 
   return {
     listen: listener.listen,
-    setServing: (serving) => health.setServing(serving),
+    /** Sets the status that `grpc.health.v1` reports. */
+    setServing: (serving: boolean) => health.setServing(serving),
     connections: listener.connections,
-    async close(graceMs) {
+    /** Sends GOAWAY on all sessions, and closes the port. */
+    async close(graceMs: number): Promise<void> {
       const closed = listener.close(graceMs);
       draining = true;
       for (const lifecycle of lifecycles) lifecycle.drain();

@@ -188,12 +188,7 @@ export class SessionLifecycle {
 }
 
 /** Closes streams whose request does not arrive completely in time. */
-export interface SlowRequests {
-  /** Starts the time of a stream's request. Cheap: called for every call. */
-  watch(stream: ServerHttp2Stream): void;
-  /** Stops the timer. */
-  stop(): void;
-}
+export type SlowRequests = ReturnType<typeof createSlowRequests>;
 
 /**
  * Without this limit, streams that send headers and then nothing would fill memory for as long as their
@@ -208,7 +203,7 @@ export function createSlowRequests({
 }: {
   /** Time from a request's headers to its last byte; its stream is closed up to a quarter of this later. */
   readonly timeoutMs: number;
-}): SlowRequests {
+}) {
   const openedAtMs = new Map<ServerHttp2Stream, number>();
 
   function forget(this: ServerHttp2Stream): void {
@@ -228,10 +223,12 @@ export function createSlowRequests({
   const timer = setInterval(closeSlow, timeoutMs / 4);
   timer.unref();
   return {
-    watch(stream) {
+    /** Starts the time of a stream's request. Cheap: called for every call. */
+    watch(stream: ServerHttp2Stream): void {
       openedAtMs.set(stream, performance.now());
       stream.on("close", forget);
     },
+    /** Stops the timer. */
     stop: () => clearInterval(timer),
   };
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { Logger } from "pino";
-import type { AddressLimit, Port } from "../connections.ts";
+import type { AddressLimit } from "../connections.ts";
 import {
   type InboundBudget,
   type OutboundBudget,
@@ -17,12 +17,6 @@ import { createConnectHandlers, type HttpConnection } from "./connect-routes.ts"
 import type { OpenApi } from "./openapi.ts";
 import { createHttpPort } from "./port.ts";
 import type { WebPage } from "./web-page.ts";
-
-/** The port for browsers, curl and other clients without gRPC: Connect, gRPC-Web and JSON over HTTP/1.1. */
-export interface HttpServer extends Port {
-  /** Makes every answer close its connection from now on. Requests are still accepted. */
-  startDraining(): void;
-}
 
 export interface HttpServerOptions extends AddressLimit {
   readonly routes: readonly Route[];
@@ -57,8 +51,11 @@ const MAX_REQUESTS_PER_CONNECTION = 10_000;
 /** Each connection costs memory and a file descriptor; a reverse proxy needs far fewer. */
 const MAX_CONNECTIONS = 10_000;
 
-/** Creates the port for HTTP. It does not listen yet. */
-export function createHttpServer(options: HttpServerOptions): HttpServer {
+/**
+ * Creates the port for browsers, curl and other clients without gRPC: Connect, gRPC-Web and JSON over HTTP/1.1. It does not
+ * listen yet.
+ */
+export function createHttpServer(options: HttpServerOptions) {
   const { routes, pipeline, log, requestTimeoutMs, tls } = options;
   const handlers = createConnectHandlers(routes, pipeline, options.console?.site);
   const headersTimeout = Math.min(MAX_HEADERS_TIMEOUT_MS, requestTimeoutMs);
@@ -122,7 +119,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   server.timeout = SILENCE_MS;
   return {
     listen: port.listen,
-    startDraining() {
+    /** Makes every answer close its connection from now on. Requests are still accepted. */
+    startDraining(): void {
       draining = true;
     },
     close: port.close,

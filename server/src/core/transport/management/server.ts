@@ -4,19 +4,6 @@ import type { Metrics } from "../../telemetry/metrics.ts";
 import { createHttpPort } from "../http/port.ts";
 import type { Tls } from "../tls.ts";
 
-/**
- * The port for the platform: `/livez`, `/readyz`, `/metrics`. If clients must present a certificate, only
- * `/metrics` requires it: probes of a container have none, and learn only whether the replica accepts calls.
- */
-export interface ManagementServer {
-  /** Listens; resolves with the port. */
-  listen(host: string, port: number): Promise<number>;
-  /** Cuts all connections. */
-  close(): Promise<void>;
-  /** Returns the number of open connections. */
-  connections(): number;
-}
-
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** Probes and scrapers are few; a peer that holds connections leaves room for those of other addresses. */
 const MAX_CONNECTIONS = 256;
@@ -24,13 +11,16 @@ const MAX_PER_ADDRESS = 32;
 /** A peer that reads nothing of an answer, or sends nothing, is cut after this: probes and scrapes take milliseconds. */
 const SILENCE_MS = 10_000;
 
-/** Creates the port for the platform. It does not listen yet. */
+/**
+ * Creates the port for the platform: `/livez`, `/readyz`, `/metrics`. It does not listen yet. If clients must present a
+ * certificate, only `/metrics` requires it: probes of a container have none, and learn only whether the replica accepts calls.
+ */
 export function createManagementServer(options: {
   readonly metrics: Metrics;
   /** Returns the reasons why the replica should get no traffic; empty if it should. */
   readonly unreadyReasons: () => readonly string[];
   readonly tls: Tls | undefined;
-}): ManagementServer {
+}) {
   const { metrics, unreadyReasons, tls } = options;
   const ofTls = {
     rejectUnauthorized: false,
@@ -66,8 +56,11 @@ export function createManagementServer(options: {
   port.server.maxConnections = MAX_CONNECTIONS;
   port.server.timeout = SILENCE_MS;
   return {
+    /** Listens; resolves with the port. */
     listen: port.listen,
+    /** Cuts all connections. */
     close: () => port.close(0),
+    /** Returns the number of open connections. */
     connections: port.connections,
   };
 }

@@ -11,12 +11,12 @@ import {
 } from "../../../gen/onceward/v1/operator_pb.ts";
 import { recordChange } from "../audited-change.ts";
 import { checkBounds, parseLimits, parsePolicy } from "../policy-messages.ts";
-import type { OperatorOptions, OperatorRpcs } from "../services.ts";
+import type { AdministrationParts, OperatorRpcs } from "../services.ts";
 import { tenantMessage } from "../tenant-messages.ts";
 import { limitsSnapshot } from "./tenant-requests.ts";
 
 /** Returns the RPC that creates a tenant. */
-export function createCreateTenant({ pool }: Pick<OperatorOptions, "pool">): OperatorRpcs<"createTenant"> {
+export function createCreateTenant({ pool }: AdministrationParts): OperatorRpcs<"createTenant"> {
   return {
     async createTenant(request, call) {
       const asked = parseNewTenant(request);

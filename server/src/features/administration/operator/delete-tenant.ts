@@ -5,7 +5,7 @@ import { updateTenant } from "../../../core/store/tenants/tenants.ts";
 import { DeleteTenantResponseSchema } from "../../../gen/onceward/v1/operator_pb.ts";
 import { insertRecordJob } from "../../jobs/store/record-jobs.ts";
 import { recordChange } from "../audited-change.ts";
-import type { OperatorOptions, OperatorRpcs } from "../services.ts";
+import type { AdministrationParts, OperatorRpcs } from "../services.ts";
 import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 import { checkNameAndReason, lockTenantByName } from "./tenant-requests.ts";
 
@@ -14,7 +14,7 @@ export function createDeleteTenant({
   pool,
   changes,
   databaseClock,
-}: Pick<OperatorOptions, "pool" | "changes" | "databaseClock">): OperatorRpcs<"deleteTenant"> {
+}: AdministrationParts): OperatorRpcs<"deleteTenant"> {
   return {
     async deleteTenant(request, call) {
       checkNameAndReason(request);

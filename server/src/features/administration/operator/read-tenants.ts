@@ -7,7 +7,7 @@ import {
 } from "../../../gen/onceward/v1/operator_pb.ts";
 import { TenantSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
 import { listPage } from "../pages.ts";
-import type { OperatorOptions, OperatorRpcs } from "../services.ts";
+import type { AdministrationParts, OperatorRpcs } from "../services.ts";
 import { tenantMessage } from "../tenant-messages.ts";
 import { tenantNotFound } from "./tenant-requests.ts";
 
@@ -15,7 +15,7 @@ import { tenantNotFound } from "./tenant-requests.ts";
 export function createReadTenants({
   pool,
   pageTokens,
-}: Pick<OperatorOptions, "pool" | "pageTokens">): OperatorRpcs<"getTenant" | "listTenants"> {
+}: AdministrationParts): OperatorRpcs<"getTenant" | "listTenants"> {
   return {
     async getTenant({ name }) {
       const violations = new Violations();

@@ -12,7 +12,7 @@ import {
 } from "../../../gen/onceward/v1/operator_pb.ts";
 import { VERSION } from "../../../version.ts";
 import { listPage } from "../pages.ts";
-import type { OperatorOptions, OperatorRpcs } from "../services.ts";
+import type { AdministrationParts, OperatorRpcs } from "../services.ts";
 
 const UNREACHABLE = "database_away";
 
@@ -22,7 +22,7 @@ export function createServerInfoHandlers({
   pageTokens,
   redactedConfig,
   replicaState,
-}: OperatorOptions): OperatorRpcs<"getServerInfo" | "listReplicas"> {
+}: AdministrationParts): OperatorRpcs<"getServerInfo" | "listReplicas"> {
   /** Reads the facts; without the database, returns those of the last heartbeat. */
   async function findFacts(): Promise<ServerFacts & { readonly isUnreachable: boolean }> {
     const known = replicaState.lastBeaten() ?? { schemaVersion: "", replicas: 0 };

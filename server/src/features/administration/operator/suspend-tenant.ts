@@ -8,7 +8,7 @@ import {
   SuspendTenantResponseSchema,
 } from "../../../gen/onceward/v1/operator_pb.ts";
 import { recordChange } from "../audited-change.ts";
-import type { OperatorOptions, OperatorRpcs } from "../services.ts";
+import type { AdministrationParts, OperatorRpcs } from "../services.ts";
 import { tenantMessage } from "../tenant-messages.ts";
 import { checkNameAndReason, lockKeptTenant } from "./tenant-requests.ts";
 
@@ -16,7 +16,7 @@ import { checkNameAndReason, lockKeptTenant } from "./tenant-requests.ts";
 export function createSuspendTenant({
   pool,
   changes,
-}: Pick<OperatorOptions, "pool" | "changes">): OperatorRpcs<"suspendTenant" | "resumeTenant"> {
+}: AdministrationParts): OperatorRpcs<"suspendTenant" | "resumeTenant"> {
   async function changeState(
     action: string,
     state: "ACTIVE" | "SUSPENDED",

@@ -10,7 +10,7 @@ import {
 } from "../../../gen/onceward/v1/operator_pb.ts";
 import { recordChange } from "../audited-change.ts";
 import { checkBounds, type Limits, maskedLimits, mergeLimits, parseLimits } from "../policy-messages.ts";
-import type { OperatorOptions, OperatorRpcs } from "../services.ts";
+import type { AdministrationParts, OperatorRpcs } from "../services.ts";
 import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 import { limitsSnapshot, lockChangeableTenant } from "./tenant-requests.ts";
 
@@ -18,7 +18,7 @@ import { limitsSnapshot, lockChangeableTenant } from "./tenant-requests.ts";
 export function createUpdateTenantLimits({
   pool,
   changes,
-}: Pick<OperatorOptions, "pool" | "changes">): OperatorRpcs<"updateTenantLimits"> {
+}: AdministrationParts): OperatorRpcs<"updateTenantLimits"> {
   return {
     async updateTenantLimits(request, call) {
       const violations = new Violations();

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestamp, Violations } from "../../../core/messages/violations.ts";
 import { CountRecordsResponseSchema } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { scanUntil } from "../pages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { countRecords, type RecordCounts } from "../store/count-records.ts";
 import { administeredNamespace } from "./own-tenant.ts";
 
@@ -11,7 +11,7 @@ export function createCountRecords({
   pool,
   databaseClock,
   pageTokens,
-}: TenantAdminOptions): TenantAdminRpcs<"countRecords"> {
+}: AdministrationParts): TenantAdminRpcs<"countRecords"> {
   return {
     async countRecords({ namespace, pageToken }, call) {
       const violations = new Violations();

@@ -12,14 +12,14 @@ import {
 import type { RecordJob } from "../../jobs/record-job.ts";
 import { mayHaveLiveRecords } from "../../jobs/store/restamp-records.ts";
 import { recordChange } from "../audited-change.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { deleteNamespace, findNamespaceResource } from "../store/namespaces.ts";
 import { checkEtag, namespaceEtag, recordJobMessage } from "../tenant-messages.ts";
 import { lockOwnTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
 import { newRecordJob } from "./record-jobs.ts";
 
 interface DeleteNamespaceOptions
-  extends Pick<TenantAdminOptions, "pool" | "changes" | "admission" | "databaseClock"> {
+  extends Pick<AdministrationParts, "pool" | "changes" | "admission" | "databaseClock"> {
   readonly forgetKeys: ForgetKeys;
 }
 

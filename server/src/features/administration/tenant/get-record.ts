@@ -6,7 +6,7 @@ import { createRecordTarget } from "../../../core/domain/record-target.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
 import { attemptMessage, recordMessage } from "../../../core/messages/record-messages.ts";
 import { GetRecordResponseSchema } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { readAttempts } from "../store/read-attempts.ts";
 import { providerLinks } from "./list-records.ts";
 
@@ -15,7 +15,7 @@ export function createGetRecord({
   pool,
   records,
   pepper,
-}: Pick<TenantAdminOptions, "pool" | "records" | "pepper">): TenantAdminRpcs<"getRecord"> {
+}: AdministrationParts): TenantAdminRpcs<"getRecord"> {
   const recordTarget = createRecordTarget(pepper);
 
   return {

@@ -31,7 +31,7 @@ import {
   startOf,
 } from "../../jobs/store/list-records.ts";
 import { type Cursor, pageSize, replyPage, type Scope, scanUntil } from "../pages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { findKey } from "../store/find-key.ts";
 import { administeredNamespace, administeredPart } from "./own-tenant.ts";
 
@@ -40,7 +40,7 @@ export function createListRecords({
   pool,
   databaseClock,
   pageTokens,
-}: Pick<TenantAdminOptions, "pool" | "databaseClock" | "pageTokens">): TenantAdminRpcs<"listRecords"> {
+}: AdministrationParts): TenantAdminRpcs<"listRecords"> {
   return {
     async listRecords(request, call) {
       const violations = new Violations();

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Violations } from "../../../core/messages/violations.ts";
 import { ListUndeclaredNamespacesResponseSchema } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { pageSize, scanUntil } from "../pages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { findNamespacesInUse } from "../store/list-namespaces-in-use.ts";
 import { administeredTenant } from "./own-tenant.ts";
 
@@ -13,7 +13,7 @@ const NAMESPACES_PER_LOOK = 100;
 export function createListUndeclaredNamespaces({
   pool,
   pageTokens,
-}: Pick<TenantAdminOptions, "pool" | "pageTokens">): TenantAdminRpcs<"listUndeclaredNamespaces"> {
+}: AdministrationParts): TenantAdminRpcs<"listUndeclaredNamespaces"> {
   return {
     async listUndeclaredNamespaces(request, call) {
       const { id: tenantId } = administeredTenant(call);

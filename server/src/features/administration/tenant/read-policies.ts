@@ -8,7 +8,7 @@ import {
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { NamespaceSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
 import { listPage } from "../pages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { findNamespaceResource, listNamespaceResources } from "../store/namespaces.ts";
 import { namespaceMessage, tenantMessage } from "../tenant-messages.ts";
 import { administeredTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
@@ -17,9 +17,7 @@ import { administeredTenant, namespaceNotFound, tenantOfNamespace } from "./own-
 export function createReadPolicies({
   pool,
   pageTokens,
-}: Pick<TenantAdminOptions, "pool" | "pageTokens">): TenantAdminRpcs<
-  "getTenant" | "getNamespace" | "listNamespaces"
-> {
+}: AdministrationParts): TenantAdminRpcs<"getTenant" | "getNamespace" | "listNamespaces"> {
   return {
     async getTenant(_request, call) {
       const tenant = await findTenantResource(pool.of(call), administeredTenant(call).id);

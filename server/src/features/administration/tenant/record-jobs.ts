@@ -22,7 +22,7 @@ import {
 } from "../../jobs/store/record-jobs.ts";
 import { recordChange } from "../audited-change.ts";
 import { listPage } from "../pages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
 import { administeredTenant } from "./own-tenant.ts";
 
@@ -30,7 +30,7 @@ import { administeredTenant } from "./own-tenant.ts";
 export function createRecordJobs({
   pool,
   pageTokens,
-}: TenantAdminOptions): TenantAdminRpcs<"getRecordJob" | "listRecordJobs" | "cancelRecordJob"> {
+}: AdministrationParts): TenantAdminRpcs<"getRecordJob" | "listRecordJobs" | "cancelRecordJob"> {
   return {
     async getRecordJob({ id }, call) {
       const found = await findRecordJob(pool.of(call), tenantIdOf(call), id);
@@ -75,7 +75,7 @@ export function createRecordJobs({
  */
 export async function newRecordJob(
   transaction: Runner,
-  { admission, databaseClock }: Pick<TenantAdminOptions, "admission" | "databaseClock">,
+  { admission, databaseClock }: Pick<AdministrationParts, "admission" | "databaseClock">,
   tenant: TenantResource,
   job: Omit<NewRecordJob, "tenantId">,
 ): Promise<RecordJob> {

@@ -23,7 +23,7 @@ import { type AmbiguousRange, countMatching } from "../../jobs/store/count-match
 import { writeJobResolution } from "../../jobs/store/job-resolution.ts";
 import type { AmbiguousCursor } from "../../jobs/store/list-ambiguous.ts";
 import { recordChange } from "../audited-change.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
 import { administeredPart, administeredTenant, lockOwnTenant, tenantOfNamespace } from "./own-tenant.ts";
 import { newRecordJob } from "./record-jobs.ts";
@@ -48,7 +48,7 @@ export function createResolveAmbiguous({
   admission,
   databaseClock,
   encryption,
-}: TenantAdminOptions): TenantAdminRpcs<"countAmbiguousRecords" | "resolveAmbiguousRecords"> {
+}: AdministrationParts): TenantAdminRpcs<"countAmbiguousRecords" | "resolveAmbiguousRecords"> {
   return {
     async countAmbiguousRecords({ namespace }, call) {
       const { id: tenantId } =
@@ -165,7 +165,7 @@ function checkCount(expected: bigint, matching: number, isLowerBound: boolean): 
   );
 }
 
-interface Start extends Pick<TenantAdminOptions, "admission" | "databaseClock" | "encryption"> {
+interface Start extends Pick<AdministrationParts, "admission" | "databaseClock" | "encryption"> {
   readonly command: Command;
   readonly matching: number;
   readonly which: AmbiguousFilter;

@@ -20,7 +20,7 @@ import {
 import { type Resolution, type ResolveCommand, recordToChange } from "../../jobs/resolution.ts";
 import { lockRecord, resolveRecord } from "../../jobs/store/resolve-record.ts";
 import { recordChange } from "../audited-change.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 
 /** Returns the RPC that resolves one record, whoever holds it. */
 export function createResolveRecord({
@@ -30,7 +30,7 @@ export function createResolveRecord({
   databaseClock,
   pepper,
   onSettled,
-}: TenantAdminOptions): TenantAdminRpcs<"resolveRecord"> {
+}: AdministrationParts): TenantAdminRpcs<"resolveRecord"> {
   const recordTarget = createRecordTarget(pepper);
 
   return {

@@ -13,7 +13,7 @@ import {
 import type { RecordJob } from "../../jobs/record-job.ts";
 import { type RetentionChanges, retentionChange } from "../../jobs/retention-change.ts";
 import { recordChange } from "../audited-change.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { countNamespaces, findNamespaceResource, putNamespace } from "../store/namespaces.ts";
 import { checkEtag, namespaceEtag, namespaceMessage, recordJobMessage } from "../tenant-messages.ts";
 import { lockOwnTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
@@ -26,10 +26,7 @@ export function createUpdateNamespace({
   changes: listener,
   admission,
   databaseClock,
-}: Pick<
-  TenantAdminOptions,
-  "pool" | "changes" | "admission" | "databaseClock"
->): TenantAdminRpcs<"updateNamespace"> {
+}: AdministrationParts): TenantAdminRpcs<"updateNamespace"> {
   return {
     async updateNamespace(request, call) {
       const name = request.namespace?.name ?? "";
@@ -54,7 +51,7 @@ export function createUpdateNamespace({
   };
 }
 
-interface PolicyChange extends Pick<TenantAdminOptions, "admission" | "databaseClock"> {
+interface PolicyChange extends Pick<AdministrationParts, "admission" | "databaseClock"> {
   readonly own: Tenant;
   readonly name: string;
   readonly request: UpdateNamespaceRequest;

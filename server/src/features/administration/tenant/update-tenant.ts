@@ -8,7 +8,7 @@ import { updateTenant } from "../../../core/store/tenants/tenants.ts";
 import { UpdateTenantResponseSchema } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { type RetentionChanges, retentionChange } from "../../jobs/retention-change.ts";
 import { recordChange } from "../audited-change.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../services.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { listNamespaceResources } from "../store/namespaces.ts";
 import { checkEtag, recordJobMessage, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 import { administeredTenant, lockOwnTenant } from "./own-tenant.ts";
@@ -21,7 +21,7 @@ export function createUpdateTenant({
   changes: listener,
   admission,
   databaseClock,
-}: TenantAdminOptions): TenantAdminRpcs<"updateTenant"> {
+}: AdministrationParts): TenantAdminRpcs<"updateTenant"> {
   return {
     async updateTenant(request, call) {
       const own = administeredTenant(call);

@@ -7,16 +7,13 @@ interface Namespace {
 }
 
 /** Returns hashes of a namespace's keys and fingerprints, keyed with the pepper: a key cannot be found by trying. */
-export interface KeyHashes {
-  ofKey(of: Namespace, key: string): Buffer;
-  ofFingerprint(of: Namespace, fingerprint: Uint8Array): Buffer;
-}
+export type KeyHashes = ReturnType<typeof createKeyHashes>;
 
 /** Half of SHA-256: enough that no two keys share a hash. */
 const HASH_BYTES = 16;
 
 /** @param pepper the same on all replicas. */
-export function createKeyHashes(pepper: string): KeyHashes {
+export function createKeyHashes(pepper: string) {
   const secretOf = (purpose: string) => createHmac("sha256", pepper).update(purpose).digest();
   const keySecret = secretOf("onceward observed key");
   const fingerprintSecret = secretOf("onceward observed fingerprint");
@@ -28,7 +25,8 @@ export function createKeyHashes(pepper: string): KeyHashes {
       .digest()
       .subarray(0, HASH_BYTES);
   return {
-    ofKey: (of, key) => hash(keySecret, of, key),
-    ofFingerprint: (of, fingerprint) => hash(fingerprintSecret, of, fingerprint),
+    ofKey: (of: Namespace, key: string): Buffer => hash(keySecret, of, key),
+    ofFingerprint: (of: Namespace, fingerprint: Uint8Array): Buffer =>
+      hash(fingerprintSecret, of, fingerprint),
   };
 }

@@ -10,7 +10,7 @@ import {
   KeyQualitySchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { pageSize, replyPage } from "../../administration/pages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/services.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../../administration/services.ts";
 import { administeredPart } from "../../administration/tenant/own-tenant.ts";
 import { createKeyHashes, type KeyHashes } from "../domain/key-hashes.ts";
 import { type Finding, judgeKeys, type SuspicionKind } from "../domain/key-quality.ts";
@@ -52,7 +52,7 @@ export function createKeyQualityHandlers({
   pool,
   pageTokens,
   pepper,
-}: TenantAdminOptions): TenantAdminRpcs<"getKeyQuality"> {
+}: AdministrationParts): TenantAdminRpcs<"getKeyQuality"> {
   const hashes = createKeyHashes(pepper);
   return {
     async getKeyQuality(request, call) {

@@ -10,7 +10,7 @@ import {
   type RetentionCandidate,
   RetentionCandidateSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/services.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../../administration/services.ts";
 import { findNamespaceResource } from "../../administration/store/namespaces.ts";
 import { administeredNamespace } from "../../administration/tenant/own-tenant.ts";
 import {
@@ -31,7 +31,7 @@ const MAX_PER_MILLION = 100_000;
 /** Returns the RPC for advice on retention. */
 export function createRetentionAdviceHandlers({
   pool,
-}: TenantAdminOptions): TenantAdminRpcs<"getRetentionAdvice"> {
+}: AdministrationParts): TenantAdminRpcs<"getRetentionAdvice"> {
   return {
     async getRetentionAdvice(request, call) {
       const { namespace, maxLatePerMillion } = request;

@@ -11,7 +11,7 @@ import {
 } from "../../../gen/onceward/v1/operator_pb.ts";
 import { pageSize, replyPage } from "../../administration/pages.ts";
 import { QUOTA_MESSAGES } from "../../administration/policy-messages.ts";
-import type { OperatorOptions, OperatorRpcs } from "../../administration/services.ts";
+import type { AdministrationParts, OperatorRpcs } from "../../administration/services.ts";
 import { TENANT_STATES } from "../../administration/tenant-messages.ts";
 import { attempts } from "../recent-use.ts";
 import {
@@ -37,7 +37,7 @@ export function createTenantUsageHandlers({
   pool,
   pageTokens,
   databaseClock,
-}: OperatorOptions): OperatorRpcs<"listTenantUsage"> {
+}: AdministrationParts): OperatorRpcs<"listTenantUsage"> {
   return {
     async listTenantUsage(request) {
       const violations = new Violations();

@@ -8,7 +8,7 @@ import {
   type UsageNow,
   UsageNowSchema,
 } from "../../../gen/onceward/v1/tenant_pb.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/services.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../../administration/services.ts";
 import { administeredPart } from "../../administration/tenant/own-tenant.ts";
 import { latencyQuantileMs, RECENT_COUNTERS, type RecentCounts } from "../recent-use.ts";
 import {
@@ -28,7 +28,7 @@ const MINUTES_SHOWN = 60;
 export function createUsageNowHandlers({
   pool,
   databaseClock,
-}: TenantAdminOptions): TenantAdminRpcs<"getUsageNow"> {
+}: AdministrationParts): TenantAdminRpcs<"getUsageNow"> {
   return {
     async getUsageNow({ namespace }, call) {
       const violations = new Violations();

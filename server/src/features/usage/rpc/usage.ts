@@ -13,7 +13,7 @@ import {
   UsageHourSchema,
 } from "../../../gen/onceward/v1/tenant_pb.ts";
 import { pageSize, replyPage, scanUntil } from "../../administration/pages.ts";
-import type { TenantAdminOptions, TenantAdminRpcs } from "../../administration/services.ts";
+import type { AdministrationParts, TenantAdminRpcs } from "../../administration/services.ts";
 import { administeredPart } from "../../administration/tenant/own-tenant.ts";
 import { LAST_LATENESS_BUCKET, type LatenessCounts, latenessLimitMs } from "../lateness.ts";
 import { readUsage, type UsageHourRow } from "../store/usage.ts";
@@ -28,7 +28,7 @@ export function createUsageHandlers({
   pool,
   pageTokens,
   databaseClock,
-}: TenantAdminOptions): TenantAdminRpcs<"getUsage"> {
+}: AdministrationParts): TenantAdminRpcs<"getUsage"> {
   return {
     async getUsage(request, call) {
       const { namespace } = request;
