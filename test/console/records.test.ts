@@ -172,6 +172,25 @@ describeInBrowser("The records of keys", () => {
     );
   });
 
+  test("are followed after their lease has ended, until they are settled", async () => {
+    const { tenant, adminKey, caller, odd } = await tenantWithRecords();
+    await endLeases(database, tenant, ODD_KEY);
+    const path = `/records/charges/${encodeURIComponent(ODD_KEY)}`;
+    const page = await openConsole(server, { key: adminKey, path, clock: "movable" });
+    const main = page.getByRole("main");
+    expect(await main.innerText()).toContain("The lease ended without an answer");
+
+    const next = await grant(caller, { ...odd, owner: "worker-3", fingerprint: FINGERPRINT });
+    await page.clock.runFor(10_000);
+    await expect.poll(() => main.innerText()).toContain("A caller holds the claim");
+    await endLeases(database, tenant, ODD_KEY);
+    await page.clock.runFor(3_000);
+    await expect.poll(() => main.innerText()).toContain("The lease ended without an answer");
+    await caller.complete({ ...odd, fencingToken: next.fencingToken, result: success("{}") });
+    await page.clock.runFor(10_000);
+    await expect.poll(() => main.innerText()).toContain("The operation is done");
+  });
+
   test("have a screen for every key that an address can name", async () => {
     const { adminKey } = await tenantWithRecords();
     const page = await openConsole(server, {

@@ -3,20 +3,21 @@ import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
 import { Attempt_Ending } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { type GetRecordResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import type { QueryState } from "@tanstack/react-query";
 import { Link, useLocation } from "wouter";
 import { commandLine } from "../../format/command.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { ProviderLink } from "../../parts/provider-link.tsx";
-import { leaseOf } from "../../parts/record-lease.ts";
+import { type Lease, leaseOf } from "../../parts/record-lease.ts";
 import { useRecordOfPath } from "../../parts/record-path.ts";
 import { RecordStateMark } from "../../parts/record-state.tsx";
 import { useResolution } from "../../parts/resolution/resolve-buttons.tsx";
 import { useNow } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { readFailure } from "../../session/failure.ts";
-import { useLiveInterval } from "../../shell/live.tsx";
+import { useLive } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
@@ -27,8 +28,14 @@ import { Events, RecordTimeline } from "./record-timeline.tsx";
 import { situationOf } from "./situation.ts";
 import { declinedEvents } from "./timeline.ts";
 
-/** Short enough to see a holder complete; only while a lease is held. */
-const REFRESH_MS = 3_000;
+/** How often a record is read again, by the lease of its newest claim. A settled record changes only if somebody acts on it. */
+const REFRESH_MS: Readonly<Record<Lease, number | false>> = {
+  // Short enough to see a holder complete.
+  held: 3_000,
+  lapsed: 10_000,
+  ambiguous: 10_000,
+  settled: false,
+};
 const SECOND_MS = 1_000;
 
 /** Everything about one key: its state, what happened to it, its result, and what an administrator can do. */
@@ -46,16 +53,16 @@ export default function RecordScreen() {
 }
 
 function Content({ namespace, recordKey }: { readonly namespace: string; readonly recordKey: string }) {
-  const live = useLiveInterval(REFRESH_MS);
+  const { isLive } = useLive();
   const history = useKeyHistory(namespace, recordKey);
   const reply = useQuery(
     TenantAdminService.method.getRecord,
     { namespace, key: recordKey },
-    { refetchInterval: ({ state }) => isHeld(state.data) && live },
+    { refetchInterval: ({ state }) => isLive && refreshMs(state) },
   );
   // Below what is loaded: it would move when that arrives.
   const hint = <CliHint command={commandLine("onceward records show", {}, [namespace, recordKey])} />;
-  if (reply.error !== null && readFailure(reply.error).code === Code.NotFound) {
+  if (isMissing(reply.error)) {
     return (
       <>
         <Empty>
@@ -133,6 +140,12 @@ function BulkDecisions({ until }: { readonly until: Date }) {
   );
 }
 
-function isHeld(reply: GetRecordResponse | undefined): boolean {
-  return reply?.record !== undefined && leaseOf(reply.record, new Date()) === "held";
+/** Returns when a record is read again; false: it is settled, or there is none any more. */
+function refreshMs({ data, error }: QueryState<GetRecordResponse, Error>): number | false {
+  if (data?.record === undefined || isMissing(error)) return false;
+  return REFRESH_MS[leaseOf(data.record, new Date())];
+}
+
+function isMissing(error: Error | null): boolean {
+  return error !== null && readFailure(error).code === Code.NotFound;
 }
