@@ -76,6 +76,7 @@ export const GROUPS: readonly Group[] = [
     ),
   ]),
   group("Recipes", [
+    guide("http", "Guard an HTTP endpoint", "an Express endpoint that takes Idempotency-Key, and others"),
     recipe("payments", "Charge a card", "an Express endpoint whose clients disconnect and send again"),
     recipe("webhooks", "Receive webhooks", "signed events of GitHub, each delivered twice"),
     guide("emails", "Send e-mails", "which key, and what a crash does to a mail"),
