@@ -76,8 +76,10 @@ export const GROUPS: readonly Group[] = [
     ),
   ]),
   group("Recipes", [
+    guide("http", "Guard an HTTP endpoint", "an Express endpoint that takes Idempotency-Key, and others"),
     recipe("payments", "Charge a card", "an Express endpoint whose clients disconnect and send again"),
-    recipe("webhooks", "Receive webhooks", "signed events of GitHub, each delivered twice"),
+    guide("webhooks", "Receive webhooks", "signed events of Stripe and others, in Express, Fastify, Next.js"),
+    recipe("webhooks", "GitHub's webhooks", "signed events of GitHub, each delivered twice"),
     guide("emails", "Send e-mails", "which key, and what a crash does to a mail"),
     guide("cron", "Scheduled jobs", "a job that several machines start"),
     guide("imports", "Import files", "a key for each row, and a file that is uploaded twice"),

@@ -1,15 +1,18 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { createOnceward } from "@onceward/client";
 import { expect, test } from "vitest";
 import { findNodes, linkPackages, typeErrors, usePackedClient } from "../helpers/packages/packed-client.ts";
 import { createWorkplace } from "../helpers/processes/command.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
-import { firstBlock } from "../helpers/processes/readme.ts";
+import { codeBlocks, firstBlock } from "../helpers/processes/readme.ts";
 
 const run = promisify(execFile);
 const README = "clients/typescript/README.md";
+const HTTP_GUIDE = "clients/typescript/guides/http.md";
 const TIMEOUT_MS = 120_000;
 
 const packed = usePackedClient();
@@ -64,6 +67,57 @@ test("the README's first example replays its result on every installed Node, wit
   }
   await pressCtrlC(dev);
 });
+
+test(
+  "the Express program of the guide answers the second request with the first response, under the stored key",
+  async () => {
+    const { project } = packed();
+    const workplace = await createWorkplace();
+    const dev = await startDev(workplace);
+    await linkPackages(project, ["express"]);
+    const program = (await firstBlock(HTTP_GUIDE, "js"))
+      .replace("http://localhost:50051", dev.grpcUrl)
+      .replace(
+        "app.listen(3000)",
+        'app.listen(0, "127.0.0.1", function () { console.log(this.address().port); })',
+      );
+    await writeFile(join(project, "server.mjs"), program);
+    const server = spawn(process.execPath, ["server.mjs"], {
+      cwd: project,
+      env: { ONCEWARD_API_KEY: dev.callerKey },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    try {
+      const [port] = await once(server.stdout, "data");
+      const [, curl = "", show = ""] = await codeBlocks(HTTP_GUIDE, "sh");
+      const send = async (command: string) => {
+        const here = command.replace("localhost:3000", `127.0.0.1:${String(port).trim()}`);
+        return (await run("sh", ["-c", here], { timeout: TIMEOUT_MS })).stdout;
+      };
+      const first = await send(curl);
+      const [second, otherAmount, withoutKey] = [
+        await send(curl),
+        await send(curl.replace("42", "43")),
+        await send(curl.replace(/-H 'idempotency-key[^']*' /, "")),
+      ];
+      expect(first).toMatch(/^HTTP\/1.1 201 .*\{"id":"ch_1","amount":42\}$/s);
+      expect(first).not.toContain("idempotency-replayed");
+      expect(second).toMatch(/^HTTP\/1.1 201 .*idempotency-replayed: true.*\{"id":"ch_1","amount":42\}$/is);
+      expect([otherAmount, withoutKey].map((response) => response.split(" ")[1])).toEqual(["422", "400"]);
+
+      const key = show.trim().split(" ").at(-1);
+      const client = createOnceward({ address: dev.grpcUrl, apiKey: dev.callerKey });
+      expect(await client.api.lookup({ namespace: "charges", key: `${key}` })).toMatchObject({
+        record: { key },
+      });
+      await client.close();
+    } finally {
+      server.kill();
+    }
+    await pressCtrlC(dev);
+  },
+  TIMEOUT_MS,
+);
 
 test.each(Object.entries(BEFORE_THE_CALL))(
   "the one call of %s is well-typed, and charges once in two processes",

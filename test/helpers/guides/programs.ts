@@ -93,6 +93,29 @@ assert.match(second, /^[\\w-]{43}$/);
 assert.deepEqual(sent, ["ada@example.com", "bob@example.com"]);
 `,
   },
+  "webhooks.md": {
+    before: `
+import { once } from "node:events";
+import Stripe from "stripe";
+const stripe = new Stripe("sk_test");
+const endpointSecret = "whsec_test";
+const ship = happen;
+`,
+    after: `
+const payload = JSON.stringify({ id: "evt_1", created: 1_800_000_000, type: "invoice.paid", data: { object: {} } });
+const signature = stripe.webhooks.generateTestHeaderString({ payload, secret: endpointSecret });
+const headers = { "content-type": "application/json", "stripe-signature": signature };
+const listener = app.listen(0, "127.0.0.1");
+await once(listener, "listening");
+const toExpress = \`http://127.0.0.1:\${(listener.address() as { port: number }).port}/webhooks\`;
+const first = await fetch(toExpress, { method: "POST", headers, body: payload });
+assert.deepEqual([first.status, first.headers.get("idempotency-replayed"), effects], [200, null, 1]);
+const second = await server.inject({ method: "POST", url: "/webhooks", headers, payload });
+assert.deepEqual([second.statusCode, second.headers["idempotency-replayed"], effects], [200, "true", 1]);
+listener.close();
+await server.close();
+`,
+  },
   "cron.md": {
     before: `
 let settled = 0;

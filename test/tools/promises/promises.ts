@@ -496,7 +496,7 @@ const SERVER_README: readonly Row[] = [
     "test/commands/secret-files.test.ts",
   ],
   [
-    "One key or token's subject signs in 100 times on a replica",
+    "A key or a token's subject may sign in 100 times on a replica",
     "server/src/features/console/attempts.ts",
     "PER_CREDENTIAL = { burst: 100, perSecond: 0.5 }",
     "test/transports/console/sessions.test.ts",
