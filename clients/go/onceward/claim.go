@@ -25,6 +25,7 @@ type Claim struct {
 	calls   *calls
 	lease   *lease // nil if not guarded.
 	timeout time.Duration
+	codec   Codec // The run's; nil of a claim that a program made: JSONCodec.
 }
 
 // DeriveKey returns an idempotency key for a downstream: opaque, 43 characters, the same on every attempt, different for every

@@ -116,7 +116,9 @@ func (c *Client) run(
 
 // open returns the claim of a run that may begin, and keeps its lease.
 func (c *Client) open(operation *Operation, found *acquired, cancel context.CancelCauseFunc) *Claim {
-	claim := &Claim{Namespace: operation.Namespace, Key: operation.Key, calls: c.calls, timeout: operation.Timeout}
+	claim := &Claim{
+		Namespace: operation.Namespace, Key: operation.Key, calls: c.calls, timeout: operation.Timeout, codec: operation.Codec,
+	}
 	if found.unguarded != nil {
 		c.log().Warn("The service is unreachable, and a function runs without a claim",
 			slog.String("namespace", operation.Namespace), slog.Any("error", found.unguarded))

@@ -1,12 +1,14 @@
 // Package oncewardinbox handles a message once in the caller's own Postgres: the key's row and the rows of its effects commit
-// together. It needs no service of Onceward.
+// together. Once needs no service of Onceward.
 //
 //	tx, err := db.BeginTx(ctx, nil)
 //	result, err := oncewardinbox.Once(ctx, oncewardinbox.SQL(tx), oncewardinbox.Message{Consumer: "billing", Key: event.ID},
 //		func(ctx context.Context) (int64, error) { return insertInvoice(ctx, tx, event) })
 //	err = tx.Commit() // Acknowledge the message only now.
 //
-// The tables are those of @onceward/client/inbox, so that programs in both languages share them: run Migration first.
+// CompleteIn writes the completion of a run in the caller's transaction, and RunRelay delivers it to the service, despite crashes.
+//
+// The tables are those of the TypeScript and Python clients, so that programs in all languages share them: run Migration first.
 package oncewardinbox
 
 import (
@@ -15,10 +17,8 @@ import (
 	"database/sql"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -30,14 +30,6 @@ import (
 //
 //go:embed inbox.sql
 var Migration string
-
-// Executor runs statements in a transaction: SQL and PGX return one.
-type Executor interface {
-	// Exec runs a statement. Returns how many rows it changed.
-	Exec(ctx context.Context, statement string, args ...any) (int64, error)
-	// QueryRow reads the first row of a query into its destinations; sql.ErrNoRows, perhaps wrapped, if there is none.
-	QueryRow(ctx context.Context, query string, args []any, destinations ...any) error
-}
 
 // Message identifies a message that is handled once.
 type Message struct {
@@ -57,9 +49,6 @@ type Result[T any] struct {
 	Replayed bool
 }
 
-// A row that disappears between two statements was swept in between, which hardly happens even once.
-const entryAttempts = 3
-
 // Once runs the function unless this consumer has handled the key before, in the transaction that the caller began and will
 // commit.
 //
@@ -78,33 +67,14 @@ func Once[T any](
 	if err != nil {
 		return Result[T]{}, err
 	}
-	// Refused outside a transaction, before anything has happened: statements that commit one by one would guarantee nothing.
-	if _, err := tx.Exec(ctx, "savepoint onceward"); err != nil {
-		return Result[T]{}, err
-	}
-	ended := false
-	defer func() {
-		if !ended {
-			undo(ctx, tx)
-		}
-	}()
-	if result, err = once(ctx, tx, message, fingerprint, fn); err != nil {
-		return Result[T]{}, err
-	}
-	ended = true
-	if _, err := tx.Exec(ctx, "release savepoint onceward"); err != nil {
+	err = inSavepoint(ctx, tx, func() error {
+		result, err = once(ctx, tx, message, fingerprint, fn)
+		return err
+	})
+	if err != nil {
 		return Result[T]{}, err
 	}
 	return result, nil
-}
-
-// undo undoes the part of the transaction since its savepoint. If this fails, the connection is gone or the transaction can't
-// commit: nothing of it remains, and the caller must see the function's error.
-func undo(ctx context.Context, tx Executor) {
-	ctx = context.WithoutCancel(ctx)
-	if _, err := tx.Exec(ctx, "rollback to savepoint onceward"); err == nil {
-		_, _ = tx.Exec(ctx, "release savepoint onceward")
-	}
 }
 
 func once[T any](
@@ -125,14 +95,14 @@ func once[T any](
 		}
 		var bound []byte
 		var stored sql.NullString
-		err = tx.QueryRow(ctx,
+		found, err := queryRow(ctx, tx,
 			"select fingerprint, result from onceward_inbox where consumer = $1::text and key = $2::text",
 			[]any{message.Consumer, message.Key}, &bound, &stored)
 		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			continue // The row was swept between the two statements.
 		case err != nil:
 			return Result[T]{}, err
+		case !found:
+			continue // The row was swept between the two statements.
 		case bound != nil && fingerprint != nil && !bytes.Equal(bound, fingerprint):
 			return Result[T]{}, &onceward.Error{
 				Reason: onceward.ErrFingerprintMismatch, Message: "The key was handled before, for another request.",
@@ -144,10 +114,7 @@ func once[T any](
 		}
 		return result, err
 	}
-	return Result[T]{}, &onceward.Error{
-		Reason:  onceward.ErrRecordContended,
-		Message: "The key's row can't be read: row-level security hides it, or this very transaction is still writing it.",
-	}
+	return Result[T]{}, notEntered()
 }
 
 func handle[T any](ctx context.Context, tx Executor, message Message, fn func(ctx context.Context) (T, error)) (T, error) {
@@ -204,32 +171,4 @@ func invalid(violations ...onceward.Violation) error {
 		texts[i] = each.Field + " " + each.Description
 	}
 	return &onceward.Error{Reason: onceward.ErrInvalidRequest, Message: strings.Join(texts, "; "), Violations: violations}
-}
-
-const maxSweepLimit = 10_000
-
-// Sweep deletes the oldest handled messages that are older than the given age, at most limit (1-10,000) of them. Returns how many:
-// call it again while that is the limit. A delivery that comes later runs again, so choose an age longer than the longest retry or
-// redrive of any queue. Concurrent sweeps share the rows, and never wait for a handler in progress.
-//
-// The statement commits by itself if the executor is that of a database, as SQL(db) and PGX(pool) are.
-func Sweep(ctx context.Context, database Executor, olderThan time.Duration, limit int) (int64, error) {
-	if olderThan <= 0 {
-		return 0, invalid(onceward.Violation{Field: "olderThan", Description: "must be more than 0"})
-	}
-	if limit < 1 || limit > maxSweepLimit {
-		return 0, invalid(onceward.Violation{Field: "limit", Description: fmt.Sprintf("must be 1-%d", maxSweepLimit)})
-	}
-	return database.Exec(ctx,
-		`with old as materialized (
-		   select consumer, key
-		     from onceward_inbox
-		    where received_at < now() - $1::float8 * interval '1 second'
-		    order by received_at
-		    limit $2::int
-		      for update skip locked
-		 )
-		 delete from onceward_inbox i using old
-		  where i.consumer = old.consumer and i.key = old.key`,
-		olderThan.Seconds(), limit)
 }
