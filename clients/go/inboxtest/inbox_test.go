@@ -47,7 +47,8 @@ func drivers(t *testing.T) map[string]driver {
 	}
 	t.Cleanup(pool.Close)
 	for _, statement := range []string{
-		oncewardinbox.Migration, "create table if not exists effects (note text)", "truncate effects, onceward_inbox",
+		oncewardinbox.Migration, "create table if not exists effects (note text)",
+		"truncate effects, onceward_inbox, onceward_completions",
 	} {
 		if _, err := pool.Exec(t.Context(), statement); err != nil {
 			t.Fatal(err)
@@ -79,6 +80,22 @@ func drivers(t *testing.T) map[string]driver {
 	}
 }
 
+// queryRow reads the one row of a query.
+func (d driver) queryRow(t *testing.T, query string, destinations ...any) {
+	t.Helper()
+	read := func(scan func(destinations ...any) error) error { return scan(destinations...) }
+	if err := d.database.Query(t.Context(), query, nil, read); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (d driver) exec(t *testing.T, statement string) {
+	t.Helper()
+	if _, err := d.database.Exec(t.Context(), statement); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func forEachDriver(t *testing.T, test func(t *testing.T, with driver)) {
 	for name := range drivers(t) {
 		t.Run(name, func(t *testing.T) { test(t, drivers(t)[name]) })
@@ -98,9 +115,7 @@ func note(with transaction, text string) func(context.Context) (string, error) {
 func effects(t *testing.T, with driver) int {
 	t.Helper()
 	var count int
-	if err := with.database.QueryRow(t.Context(), "select count(*) from effects", nil, &count); err != nil {
-		t.Fatal(err)
-	}
+	with.queryRow(t, "select count(*) from effects", &count)
 	return count
 }
 
@@ -197,13 +212,17 @@ func TestASweepDeletesOldRowsInBatches(t *testing.T) {
 	forEachDriver(t, func(t *testing.T, with driver) {
 		aged := "insert into onceward_inbox (consumer, key, received_at) " +
 			"select 'billing', n::text, now() - interval '2 days' from generate_series(1, 3) n"
-		if _, err := with.database.Exec(t.Context(), aged); err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []int64{2, 1, 0} {
+		with.exec(t, aged)
+		with.exec(t, "insert into onceward_completions (namespace, key, fencing_token, delivered_at) values "+
+			"('orders', 'old', 1, now() - interval '2 days'), ('orders', 'new', 1, now()), ('orders', 'due', 1, null)")
+		for _, want := range []oncewardinbox.Swept{{Inbox: 2, Completions: 1}, {Inbox: 1}, {}} {
 			if swept, err := oncewardinbox.Sweep(t.Context(), with.database, 24*time.Hour, 2); err != nil || swept != want {
-				t.Errorf("a sweep deleted %d, %v", swept, err)
+				t.Errorf("a sweep deleted %v, %v", swept, err)
 			}
+		}
+		var kept int
+		if with.queryRow(t, "select count(*) from onceward_completions", &kept); kept != 2 {
+			t.Errorf("%d completions are kept", kept)
 		}
 	})
 }
