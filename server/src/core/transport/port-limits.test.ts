@@ -61,7 +61,9 @@ test("a batch over HTTP is read once its largest reply has room; other calls nee
     callsInFlight: () => 0,
     authenticate: async () => operator,
     async answer(_, incoming) {
-      const read = incoming.receive(operator).then(() => new Refusal("CREDENTIAL_MISSING", "read"));
+      const read = Promise.resolve(incoming.receive(operator)).then(
+        () => new Refusal("CREDENTIAL_MISSING", "read"),
+      );
       throw new FailedCall(await read.catch((refusal: Refusal) => refusal), "request-1");
     },
   };

@@ -121,7 +121,9 @@ test("a stream beyond the budget is refused as one of which nothing was done, un
 test("a batch is read once its largest reply has room; other calls need none", async () => {
   const operator = { role: "OPERATOR", actor: "a key", goodUntilMs: Number.POSITIVE_INFINITY } as const;
   const answered = vi.spyOn(pipeline, "answer").mockImplementation(async (_, incoming) => {
-    const read = incoming.receive(operator).then(() => new Refusal("CREDENTIAL_MISSING", "read"));
+    const read = Promise.resolve(incoming.receive(operator)).then(
+      () => new Refusal("CREDENTIAL_MISSING", "read"),
+    );
     throw new FailedCall(await read.catch((refusal: Refusal) => refusal), "request-1");
   });
   onTestFinished(() => answered.mockRestore());
