@@ -87,10 +87,11 @@ test("audit events younger than 30 days are kept with every retention", async ()
 });
 
 /** Starts pruning as a server does, but every 10 ms; returns the names of the tasks that failed, one for each failure. */
-function startPruners(database: TestDatabase): readonly string[] {
+function startPruners(database: TestDatabase, latestMs = Date.now()): readonly string[] {
   const failed: string[] = [];
   const pruners = createPruners({
     pool: openStorePool(database),
+    databaseClock: { latestMs: () => latestMs },
     metrics: createMetrics("0.0.0"),
     auditRetentionMs: 400 * DAY_MS,
     onFailed: (task) => () => failed.push(task),
@@ -103,12 +104,13 @@ function startPruners(database: TestDatabase): readonly string[] {
   return failed;
 }
 
-test("finished jobs are kept for 90 days, hours of usage for 400", async () => {
+test("finished jobs are kept for 90 days, hours of usage for 400, by the course of the database's clock", async () => {
   const database = await newDatabase();
-  await writeHistory(database, [401, 399, 91, 89]);
-  expect(startPruners(database)).toEqual([]);
-  await expect.poll(() => agesOf(database, "record_jobs")).toEqual([89]);
-  await expect.poll(() => agesOf(database, "usage_hours")).toEqual([399, 91, 89]);
+  // The clock is 60 days ahead of its course.
+  await writeHistory(database, [461, 459, 151, 149]);
+  expect(startPruners(database, Date.now() - 60 * DAY_MS)).toEqual([]);
+  await expect.poll(() => agesOf(database, "record_jobs"), { timeout: 30_000 }).toEqual([149]);
+  await expect.poll(() => agesOf(database, "usage_hours"), { timeout: 30_000 }).toEqual([459, 151, 149]);
 });
 
 test("pruning continues once its statements succeed, and a failure for one table does not affect others", async () => {

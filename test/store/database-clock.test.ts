@@ -12,6 +12,12 @@ import { createHeartbeat } from "../../server/src/core/background/heartbeat.ts";
 import { createDatabaseClockWatch } from "../../server/src/core/domain/database-clock.ts";
 import { createTokenFloor } from "../../server/src/core/domain/token-floor.ts";
 import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
+import {
+  isTakenOver,
+  type TakenOverRow,
+  takeOverParameters,
+  takeOverRecords,
+} from "../../server/src/core/store/records/claim-statements.ts";
 import { createRecordStore } from "../../server/src/core/store/records/record-store.ts";
 import { PLAIN_VALUES } from "../../server/src/core/store/records/record-values.ts";
 import { BEFORE_ALL_REPLICAS, beatReplicaRow, findReplicas } from "../../server/src/core/store/replicas.ts";
@@ -22,7 +28,6 @@ import {
 } from "../../server/src/features/encryption/encryption-pass.ts";
 import { createAmbiguousCounter } from "../../server/src/features/jobs/ambiguous-counter.ts";
 import { insertRecordJob, takeRecordJob } from "../../server/src/features/jobs/store/record-jobs.ts";
-import { restampPage } from "../../server/src/features/jobs/store/restamp-records.ts";
 import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
 import { addUsage } from "../../server/src/features/usage/store/usage.ts";
 import { USAGE_COUNTERS, type UsageCounter } from "../../server/src/features/usage/usage.ts";
@@ -391,22 +396,36 @@ test("a key whose retention has ended by the clock's earlier course is granted w
 
 test("re-stamping forgets no record by a clock that is ahead", async () => {
   const { tenant, client } = await newCaller();
-  await complete(client);
+  await complete(client, success("paid"));
   await setClockAhead(database, 15);
-  const page = { tenantId: tenant.id, namespace: ORDER.namespace, afterKey: "", limit: 10 };
+  await untilMovedBy(15);
   const [was, becomes] = [RETENTION_S, RETENTION_S - 60].map((seconds) => ({
     keyRetentionS: seconds,
     resultRetentionS: seconds,
     failureRetentionS: seconds,
   })) as [never, never];
-  const done = await restampPage(
-    openStorePool(database),
-    page,
-    { was, becomes },
-    { courseMs: Date.now(), shownMs: Date.now() },
-    Date.now() + 1000,
-  );
-  expect(done).toMatchObject({ changed: 1, forgotten: 0 });
+  const changes = { byNamespace: {}, others: { was, becomes } };
+  const job = { tenantId: tenant.id, namespace: undefined, work: { kind: "RESTAMP", changes } } as const;
+  await insertRecordJob(openStorePool(database), { ...job, delayMs: 0 }, Date.now());
+  const finished =
+    "select records_changed::int as changed from record_jobs where tenant_id = $1 and finished_at is not null";
+  await expect.poll(() => database.query(finished, [tenant.id]), PATIENCE).toEqual([{ changed: 1 }]);
+  await setClockAhead(database, 0);
+  await untilMovedBy(0);
+  expect((await client.claim(ORDER)).outcome.case).toBe("completed");
+});
+
+test("a clock that is ahead lets no claim take over a record that ends only by it, if it was set just before", async () => {
+  const { tenant, client } = await newCaller();
+  await complete(client);
+  await setClockAhead(database, 15);
+  const command = claimCommand({ id: { ...ORDER, tenantId: tenant.id } });
+  const takeOver = async (latestMs: number | undefined) => {
+    const parameters = takeOverParameters([command], 0, latestMs);
+    const rows = await openStorePool(database).run<TakenOverRow>(takeOverRecords, parameters);
+    return rows.filter(isTakenOver).length;
+  };
+  expect([await takeOver(Date.now() + 1000), await takeOver(undefined)]).toEqual([0, 1]);
 });
 
 /** A database with a clock to set, and no server that deletes the rows of replicas which it takes for gone. */

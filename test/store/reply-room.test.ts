@@ -14,7 +14,9 @@ const LARGE = { namespace: "large", count: 40, bytes: 1024 * 1024, metadataBytes
 const INLINE = { namespace: "inline", count: 200, bytes: 64 * 1024, metadataBytes: 0 };
 /** Results with more metadata than today's limit, as earlier versions stored them. */
 const METADATA = { namespace: "metadata", count: 40, bytes: 0, metadataBytes: 256 * 1024 };
-const ALL = [LARGE, INLINE, METADATA];
+/** The most metadata of today, with a payload: they are read with their records, too. */
+const BOTH = { namespace: "both", count: 200, bytes: 48 * 1024, metadataBytes: 16 * 1024 };
+const ALL = [LARGE, INLINE, METADATA, BOTH];
 
 let database: TestDatabase;
 let pool: Pool;
@@ -72,6 +74,11 @@ function resultBytesOf(rows: readonly Readonly<Record<string, unknown>>[]): numb
   return bytes;
 }
 
+/** Returns the bytes of the results that are read with their records: of at most 64 KiB. */
+function bytesWithRecords({ count, bytes, metadataBytes }: typeof LARGE): number {
+  return bytes + metadataBytes > 64 * 1024 ? 0 : count * (bytes + metadataBytes);
+}
+
 function idsOf({ namespace, count }: typeof LARGE) {
   return Array.from({ length: count }, (_, n) => ({ tenantId: 1, namespace, key: `key-${n + 1}` }));
 }
@@ -106,7 +113,7 @@ test.each(ALL)(
       reasons: ["RESPONSE_TOO_LARGE"],
     });
     expect(bytesRead).toBeLessThanOrEqual(MAX_MESSAGE_BYTES);
-    expect(bytesReadWithRecords).toBe(of === INLINE ? of.count * of.bytes : 0);
+    expect(bytesReadWithRecords).toBe(bytesWithRecords(of));
   },
 );
 
@@ -127,7 +134,7 @@ test.each(ALL)(
       reasons: ["RESPONSE_TOO_LARGE"],
     });
     expect(bytesRead).toBeLessThanOrEqual(MAX_MESSAGE_BYTES);
-    expect(bytesReadWithRecords).toBe(of === INLINE ? of.count * of.bytes : 0);
+    expect(bytesReadWithRecords).toBe(bytesWithRecords(of));
   },
 );
 

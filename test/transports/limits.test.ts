@@ -25,6 +25,9 @@ async function completeWith(result: object): Promise<readonly string[] | string 
   );
 }
 
+/** With another entry, whose name and value are a letter each, 16 KiB as compact JSON. */
+const MOST_METADATA = { a: "v".repeat(4096), b: "v".repeat(4096), c: "v".repeat(4096), d: "v".repeat(4059) };
+
 /** The numbers are the contract's, on purpose not the constants of the server. */
 describe("a completion is stored at each limit of the contract, and refused one byte beyond", () => {
   test.each<[what: string, atLimit: object, beyond: object, refusal: readonly string[] | string]>([
@@ -33,6 +36,18 @@ describe("a completion is stored at each limit of the contract, and refused one 
       { payload: new Uint8Array(65_536) },
       { payload: new Uint8Array(65_537) },
       "RESULT_TOO_LARGE",
+    ],
+    [
+      "the default size of a payload with its metadata as compact JSON, here of 9 bytes",
+      { payload: new Uint8Array(65_527), metadata: { a: "v" } },
+      { payload: new Uint8Array(65_528), metadata: { a: "v" } },
+      "RESULT_TOO_LARGE",
+    ],
+    [
+      "metadata as compact JSON, of 16 KiB",
+      { metadata: { ...MOST_METADATA, e: "v" } },
+      { metadata: { ...MOST_METADATA, e: "vv" } },
+      ["result.metadata"],
     ],
     [
       "a content type",

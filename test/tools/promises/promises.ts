@@ -121,6 +121,7 @@ const RECORD_PROTO: readonly Row[] = [
   ["At most 64 entries", LIMITS, "MAX_METADATA_ENTRIES = 64", BAD_INPUT],
   ["a name has 1-128 bytes", LIMITS, "MAX_METADATA_NAME_BYTES = 128", LIMITS_TEST],
   ["a value at most 4,096 bytes", LIMITS, "MAX_METADATA_VALUE_BYTES = 4096", LIMITS_TEST],
+  ["towards the result's size, at most 16 KiB in all", LIMITS, "MAX_METADATA_BYTES = 16 * 1024", LIMITS_TEST],
   ['e.g. "charged". 1-128 bytes', LIMITS, "MAX_CHECKPOINT_NAME_BYTES = 128", LIMITS_TEST],
   [
     "The data that the next claimant needs to continue. At most 16 KiB",

@@ -167,6 +167,21 @@ test("a function that returns when its client's time is up is stored", async () 
   expect(await testing.onceward.run(operation, vi.fn())).toBe("charged");
 });
 
+test("a function has a second to end when its client's time is up, and its outcome is stored", async () => {
+  const testing = newTesting();
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  let hasEnded = false;
+  const closed = runUntilClosed(testing, async () => {
+    await new Promise((resolve) => setTimeout(resolve, 900));
+    return "charged";
+  }).finally(() => {
+    hasEnded = true;
+  });
+  while (!hasEnded) await vi.advanceTimersByTimeAsync(1);
+  expect(await closed).toEqual({ status: "fulfilled", value: "charged" });
+});
+
 test("a closed client refuses new runs, and nothing is sent", async () => {
   const testing = newTesting();
   const onceward = newOnceward(testing.transport);

@@ -91,6 +91,16 @@ test("a lease counts from when its claim was sent, not from the answer", async (
   expect(lease.signal.aborted).toBe(false);
 });
 
+test("after a suspension of the machine the loss is noticed within a second, however long the lease is", async () => {
+  const lease = new Lease(() => new Promise(() => {}));
+  lease.granted(leaseNowMs(), 60_000);
+  const { signal } = lease;
+  // The timers stood still.
+  vi.setSystemTime(Date.now() + 60_000);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(signal.reason).toMatchObject({ reason: "LEASE_LOST" });
+});
+
 test("after a stall the loss is noticed on the first turn, and a heartbeat still renews the lease", async () => {
   const { lease, heartbeatsAtMs } = grantedLease(extended);
   const { signal } = lease;

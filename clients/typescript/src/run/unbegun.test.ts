@@ -33,6 +33,17 @@ test("after an outage, the claim of a run that gave up is released, so that the 
   expect(await testing.onceward.run({ ...operation, waitMs: 0 }, fn)).toBe("charged");
 });
 
+test("a release that fails is tried again", async () => {
+  const testing = newTesting();
+  testing.faults.loseNextReply("claim");
+  testing.faults.failNext("claim", "TENANT_SUSPENDED", 1);
+  testing.faults.failNext("release", "DATABASE_UNAVAILABLE", 3);
+  await expect(testing.onceward.run(operation, vi.fn())).rejects.toMatchObject({
+    reason: "TENANT_SUSPENDED",
+  });
+  await untilReleased(testing);
+});
+
 test("a claim that is refused after a lost reply is released, too", async () => {
   const testing = newTesting();
   testing.faults.loseNextReply("claim");

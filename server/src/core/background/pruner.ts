@@ -36,7 +36,7 @@ export function createPruners({
 }: {
   readonly pool: Runner;
   readonly metrics: Pick<Metrics, "prunedRows">;
-  readonly databaseClock?: Pick<DatabaseClock, "latestMs">;
+  readonly databaseClock: Pick<DatabaseClock, "latestMs">;
   /** How long audit events are kept: ONCEWARD_AUDIT_RETENTION. */
   readonly auditRetentionMs: number;
   /** Returns the handler of a task's errors. A failed task is repeated at its next interval. */
@@ -60,7 +60,7 @@ export function createPruners({
     return createRepeating({
       intervalMs,
       async work() {
-        const pruned = await pruneRows(pool, table, retentionMs, BATCH_ROWS, databaseClock?.latestMs());
+        const pruned = await pruneRows(pool, table, retentionMs, BATCH_ROWS, databaseClock.latestMs());
         metrics.prunedRows.inc({ table }, pruned);
         return pruned === BATCH_ROWS;
       },
