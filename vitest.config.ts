@@ -18,6 +18,8 @@ const SERVICE_TESTS = [
   "test/{outage,store,tracing,transports}/**/*.test.ts",
   "test/model/replay/**/*.test.ts",
 ];
+/** Tests of commands that use any database. Those that change Postgres itself, or start it, start their own in "unit". */
+const COMMAND_TESTS = ["test/commands/{api-keys,encryption-status,migrate,move-tenant,serve}.test.ts"];
 /**
  * Tests that together run every statement of the service on the oldest supported Postgres: what the statements
  * do, their plans and their locks. Behaviour above the statements does not depend on Postgres' version.
@@ -241,7 +243,7 @@ function databaseProject(project: DatabaseProject) {
 function serviceProject(name: string, binaries = "") {
   return databaseProject({
     name,
-    include: SERVICE_TESTS,
+    include: [...SERVICE_TESTS, ...COMMAND_TESTS],
     exclude: ["test/doctor/citus-*.test.ts"],
     globalSetup: [POSTGRES_SETUP, PGBOUNCER_SETUP, REDIS_SETUP, RABBITMQ_SETUP, NATS_SETUP],
     binaries,
@@ -259,8 +261,17 @@ function otherPostgres(major: string | undefined) {
   return [serviceProject("another postgres", binaries)];
 }
 
-function plainProject(name: string, include: string[], globalSetup: string[] = []) {
-  return { ...shared, test: { name, include, globalSetup, ...ISOLATION, ...BOUNDS } };
+interface PlainOptions {
+  readonly globalSetup?: string[];
+  readonly exclude?: string[];
+}
+
+function plainProject(
+  name: string,
+  include: string[],
+  { globalSetup = [], exclude = [] }: PlainOptions = {},
+) {
+  return { ...shared, test: { name, include, exclude, globalSetup, ...ISOLATION, ...BOUNDS } };
 }
 
 export default defineConfig({
@@ -270,12 +281,16 @@ export default defineConfig({
     maxWorkers: 4,
     sequence: { sequencer: SlowFirst },
     projects: [
-      plainProject("unit", [
-        "server/src/**/*.test.ts",
-        "clients/*/src/**/*.test.ts",
-        "deploy/site/**/*.test.ts",
-        "test/{commands,repository,examples}/**/*.test.ts",
-      ]),
+      plainProject(
+        "unit",
+        [
+          "server/src/**/*.test.ts",
+          "clients/*/src/**/*.test.ts",
+          "deploy/site/**/*.test.ts",
+          "test/{commands,repository,examples}/**/*.test.ts",
+        ],
+        { exclude: COMMAND_TESTS },
+      ),
       plainProject("tools", TOOL_TESTS),
       databaseProject({
         name: "deploy",
@@ -299,7 +314,7 @@ export default defineConfig({
         include: CONSOLE_TESTS,
         globalSetup: [POSTGRES_SETUP, BROWSER_SETUP, CONSOLE_SETUP],
       }),
-      plainProject("docs", DOCS_TESTS, [BROWSER_SETUP]),
+      plainProject("docs", DOCS_TESTS, { globalSetup: [BROWSER_SETUP] }),
       serviceProject("postgres 18"),
       ...otherPostgres(process.env.ONCEWARD_TEST_POSTGRES),
       databaseProject({

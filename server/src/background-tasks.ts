@@ -4,9 +4,9 @@ import type { StorageTotals } from "./core/admission/storage-totals.ts";
 import type { Heartbeat, ReportState } from "./core/background/heartbeat.ts";
 import type { KeyUse } from "./core/background/key-use.ts";
 import { createPruners } from "./core/background/pruner.ts";
-import { createRepeating } from "./core/background/repeat.ts";
+import { createRepeating, type Repeating } from "./core/background/repeat.ts";
 import { createSweeper, type Sweeper } from "./core/background/sweeper.ts";
-import type { CoreParts, FeatureParts, Task } from "./core/feature.ts";
+import type { CoreParts, FeatureParts } from "./core/feature.ts";
 import type { Runner } from "./core/store/pool.ts";
 import { findLabelledTenants } from "./core/store/tenants/tenants.ts";
 import { MAX_TENANT_LABELS, type TenantLabels } from "./core/telemetry/tenant-labels.ts";
@@ -39,14 +39,14 @@ export function createBackground(options: BackgroundOptions) {
     onFailed: core.onFailed("tenant_labels"),
   });
   const sweeper = createSweep(options);
-  const work: readonly Task[] = [
+  const work: readonly Repeating[] = [
     createNodesTask(facts),
     sweeper,
     ...createScans(core),
     ...facts.stored.tasks(core),
     ...features.flatMap(({ tasks }) => tasks ?? []),
   ];
-  const flushes: readonly Task[] = [...features.flatMap(({ flushes }) => flushes ?? []), keyUse, totals];
+  const flushes: readonly Repeating[] = [...features.flatMap(({ flushes }) => flushes ?? []), keyUse, totals];
   return {
     /** As Sweeper. */
     sweepLateS: sweeper.lateS,
@@ -70,7 +70,7 @@ export function createBackground(options: BackgroundOptions) {
 }
 
 /** Reads where the shards of the records are, if there are any, and tries nodes that did not answer. */
-function createNodesTask({ shards, onFailed }: Facts): Task {
+function createNodesTask({ shards, onFailed }: Facts): Repeating {
   return createRepeating({
     intervalMs: READ_SHARDS_INTERVAL_MS,
     async work() {
@@ -100,7 +100,7 @@ function createSweep({ core, features, totals }: BackgroundOptions): Sweeper {
 }
 
 /** Creates the tasks that scan or change many rows, on the connections of administration. */
-function createScans({ config, tasks, databaseClock, metrics, onFailed }: CoreParts): readonly Task[] {
+function createScans({ config, tasks, databaseClock, metrics, onFailed }: CoreParts): readonly Repeating[] {
   const counter = createRecordCounter({
     pool: tasks.administrationPool.forTask("counts"),
     onFailed: onFailed("count_records"),

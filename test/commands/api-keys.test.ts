@@ -3,17 +3,16 @@ import { parseApiKey } from "../../server/src/core/auth/api-key.ts";
 import { connectOperator } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
-import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { createDatabaseOfTest } from "../helpers/database/database.ts";
 import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
 import { settingsFor, startServe } from "../helpers/processes/serve.ts";
 
-const postgres = useOwnPostgres();
 const CLAIM = { namespace: "charges", key: "order-1" };
 const KEY = /^ow_[a-z0-9]{16}_[\w-]{43}\n$/;
 
 test("printed keys work and are audited, as are tenants that are created for them; a tenant that is being deleted gets none", async () => {
   const workplace = await createWorkplace();
-  const settings = settingsFor(await postgres.createDatabase());
+  const settings = settingsFor((await createDatabaseOfTest()).url);
   const serve = await startServe(workplace, settings);
   const keyOf = async (...args: string[]) => {
     const { exit, stdout, stderr } = await runCommand(args, workplace, settings);
@@ -84,7 +83,8 @@ test.each([
   [["tenant-key", "--tenant", "acme", "--rôle\u001b[31m", "admin"], /^Unknown option '--rôle\ufffd\[31m'/],
   [["operator-key"], /^The schema lacks .* Run: onceward-server migrate\n$/],
 ])("%j on a database without a schema prints no key, but what is wrong", async (args, message) => {
-  const ended = await runCommand(args, await createWorkplace(), settingsFor(await postgres.createDatabase()));
+  const { url } = await createDatabaseOfTest("template0");
+  const ended = await runCommand(args, await createWorkplace(), settingsFor(url));
   expect(ended).toMatchObject({ exit: 1, stdout: "" });
   expect(ended.stderr).toMatch(message);
   expect(ended.stderr).not.toMatch(/\n\s+at /);

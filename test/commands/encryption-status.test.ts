@@ -1,11 +1,8 @@
-import { expect, onTestFinished, test } from "vitest";
-import { openDatabase } from "../helpers/database/database.ts";
-import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { expect, test } from "vitest";
+import { createDatabaseOfTest } from "../helpers/database/database.ts";
 import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
 import { settingsFor } from "../helpers/processes/serve.ts";
 import { encryptionKeys } from "../helpers/servers/encryption.ts";
-
-const postgres = useOwnPostgres();
 
 /** Records with a result (under `$1`) and a checkpoint (under `$2`); more than one statement counts. */
 const INSERT = `
@@ -18,13 +15,10 @@ select 1 + n % 2, 'charges', n || '-' || gen_random_uuid(), 1, 2, 1, false, fals
   from generate_series(1, $3::int) n`;
 
 test("encryption-status counts values by key, and fails if a key that they need is not configured", async () => {
-  const url = await postgres.createDatabase();
+  const database = await createDatabaseOfTest();
   const workplace = await createWorkplace();
   const run = (keys: Readonly<Record<string, string>> = {}) =>
-    runCommand(["encryption-status"], workplace, { ...settingsFor(url), ...keys });
-  await runCommand(["migrate"], workplace, settingsFor(url));
-  const database = openDatabase(url);
-  onTestFinished(() => database.close());
+    runCommand(["encryption-status"], workplace, { ...settingsFor(database.url), ...keys });
   expect(await run()).toMatchObject({
     exit: 0,
     stdout: "plain form: 0 results, 0 checkpoints\nNo server with keys has used this database.\n",

@@ -1,15 +1,18 @@
 import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
+import { createDatabaseOfTest } from "../helpers/database/database.ts";
 import { NAMED_COCKROACH } from "../helpers/database/other-engine.ts";
-import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
 import { settingsFor, startServe } from "../helpers/processes/serve.ts";
 
-const postgres = useOwnPostgres();
+/** Returns the URL of an empty database of the test. */
+async function emptyDatabase(): Promise<string> {
+  return (await createDatabaseOfTest("template0")).url;
+}
 
 test("an empty database is brought up to date; a second run changes nothing", async () => {
   const workplace = await createWorkplace();
-  const settings = settingsFor(await postgres.createDatabase());
+  const settings = settingsFor(await emptyDatabase());
   const before = await runCommand(["migrate", "--check"], workplace, settings);
   expect(before).toMatchObject({ exit: 1, stdout: "" });
   expect(before.stderr).toMatch(/^The schema lacks 0001_core.*\. Run: onceward-server migrate\n$/);
@@ -24,7 +27,7 @@ test("an empty database is brought up to date; a second run changes nothing", as
 
 test("of several concurrent migrations, one does the work, and all succeed", async () => {
   const workplace = await createWorkplace();
-  const settings = settingsFor(await postgres.createDatabase());
+  const settings = settingsFor(await emptyDatabase());
   const all = await Promise.all([1, 2, 3].map(() => runCommand(["migrate"], workplace, settings)));
   const succeeded = {
     exit: 0,
@@ -36,7 +39,7 @@ test("of several concurrent migrations, one does the work, and all succeed", asy
 
 test("a database of an engine that breaks a promise is not migrated or served", async () => {
   const workplace = await createWorkplace();
-  const databaseUrl = await postgres.createDatabase();
+  const databaseUrl = await emptyDatabase();
   const name = new URL(databaseUrl).pathname.slice(1);
   await onDatabase(databaseUrl, NAMED_COCKROACH);
   await onDatabase(databaseUrl, `alter database ${name} set search_path = public, pg_catalog`);
@@ -51,10 +54,9 @@ test("a database of an engine that breaks a promise is not migrated or served", 
 
 test("a schema of a newer server is accepted and reported as newer", async () => {
   const workplace = await createWorkplace();
-  const databaseUrl = await postgres.createDatabase();
-  const settings = settingsFor(databaseUrl);
-  await runCommand(["migrate"], workplace, settings);
-  await onDatabase(databaseUrl, "insert into schema_migrations (name, run_on) values ('9999_later', now())");
+  const database = await createDatabaseOfTest();
+  const settings = settingsFor(database.url);
+  await database.query("insert into schema_migrations (name, run_on) values ('9999_later', now())");
   expect(await runCommand(["migrate", "--check"], workplace, settings)).toEqual({
     exit: 0,
     stdout: "The schema is newer than this server, which can use it: 9999_later\n",
@@ -67,7 +69,7 @@ test("a schema of a newer server is accepted and reported as newer", async () =>
 
 test("DATABASE_DIRECT_URL selects the database that is migrated", async () => {
   const workplace = await createWorkplace();
-  const [pooled, direct] = [await postgres.createDatabase(), await postgres.createDatabase()];
+  const [pooled, direct] = [await emptyDatabase(), await emptyDatabase()];
   await runCommand(["migrate"], workplace, { ...settingsFor(pooled), DATABASE_DIRECT_URL: direct });
   const check = (url: string) => runCommand(["migrate", "--check"], workplace, settingsFor(url));
   const [ofPooled, ofDirect] = await Promise.all([check(pooled), check(direct)]);
@@ -76,7 +78,7 @@ test("DATABASE_DIRECT_URL selects the database that is migrated", async () => {
 
 test("a search_path that leads to another schema than public is refused and changes nothing", async () => {
   const workplace = await createWorkplace();
-  const url = await postgres.createDatabase();
+  const url = await emptyDatabase();
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   onTestFinished(() => client.end());
@@ -95,7 +97,7 @@ test("a search_path that leads to another schema than public is refused and chan
 
 test("an unknown option is refused and changes nothing", async () => {
   const workplace = await createWorkplace();
-  const settings = settingsFor(await postgres.createDatabase());
+  const settings = settingsFor(await emptyDatabase());
   const ended = await runCommand(["migrate", "--chekc"], workplace, settings);
   expect(ended).toMatchObject({ exit: 1, stdout: "" });
   expect(ended.stderr).toMatch(/^Unknown option '--chekc'/);

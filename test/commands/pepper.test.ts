@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
+import { migrate } from "../../server/src/core/store/migrate.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { ORDER } from "../helpers/calls/verbs.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
@@ -24,10 +25,10 @@ interface PepperSettings {
 /** A migrated database, and what happens on it with given peppers. */
 async function createInstallation() {
   const url = await postgres.createDatabase();
+  await migrate(url, () => {});
   const workplace = await createWorkplace();
   const run = (args: readonly string[], peppers: PepperSettings) =>
     runCommand(args, workplace, { ...settingsFor(url), ...peppers });
-  await run(["migrate"], { ONCEWARD_API_KEY_PEPPER: PEPPERS.old });
   let keys = 0;
   return {
     url,

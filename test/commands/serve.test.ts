@@ -1,22 +1,23 @@
 import { expect, test } from "vitest";
-import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { createDatabaseOfTest } from "../helpers/database/database.ts";
 import { createWorkplace, FREE_PORTS, runCommand } from "../helpers/processes/command.ts";
 import { settingsFor, startServe } from "../helpers/processes/serve.ts";
 
-const postgres = useOwnPostgres();
 /** A port that is not in use. */
 const NO_POSTGRES = "postgresql://onceward:a-password@localhost:1/onceward";
 
 test("a replica drains at a request to stop and ends with exit code 0", async () => {
   const workplace = await createWorkplace();
-  const serve = await startServe(workplace, settingsFor(await postgres.createDatabase()));
+  const { url } = await createDatabaseOfTest();
+  const serve = await startServe(workplace, settingsFor(url));
   serve.signal("SIGTERM");
   expect(await serve.ended).toMatchObject({ exit: 0, stderr: "" });
 });
 
 test("a schema that is older than the replica is refused with the command that updates it", async () => {
   const workplace = await createWorkplace();
-  const ended = await runCommand(["serve"], workplace, settingsFor(await postgres.createDatabase()));
+  const { url } = await createDatabaseOfTest("template0");
+  const ended = await runCommand(["serve"], workplace, settingsFor(url));
   expect(ended).toMatchObject({ exit: 1, stdout: "" });
   expect(ended.stderr).toMatch(/^The schema lacks 0001_core.*\. Run: onceward-server migrate\n$/);
 });

@@ -1,5 +1,5 @@
+import { ensureDatabase } from "../../../server/dev/databases.ts";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { ensureDatabase } from "../../../server/src/core/store/databases.ts";
 
 const DATABASE = "example";
 

@@ -1,8 +1,8 @@
 import { chmod, mkdtemp, readFile, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ensureDatabase } from "../../../server/dev/databases.ts";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { ensureDatabase } from "../../../server/src/core/store/databases.ts";
 import { run } from "../commands.ts";
 
 /** Entries of the client that need no framework. */

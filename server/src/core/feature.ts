@@ -2,6 +2,7 @@ import type { Logger } from "pino";
 import type { Admission } from "./admission/admission.ts";
 import type { Authenticator } from "./auth/authenticate.ts";
 import type { SessionFinder } from "./auth/sessions.ts";
+import type { Repeating } from "./background/repeat.ts";
 import type { EntryFormat } from "./cache/entry-format.ts";
 import type { OperationHooks } from "./claims/after-operation.ts";
 import type { Host } from "./commands/host.ts";
@@ -46,9 +47,9 @@ export interface Feature {
 export interface FeatureParts {
   readonly routes?: readonly Route[];
   /** Tasks that change records: they end before the calls that may wait for them are refused. */
-  readonly tasks?: readonly Task[];
+  readonly tasks?: readonly Repeating[];
   /** Tasks that store counts: they end after the last call was counted. */
-  readonly flushes?: readonly Task[];
+  readonly flushes?: readonly Repeating[];
   readonly hooks?: Partial<OperationHooks>;
   /** Receives what a statement of the sweep deleted. */
   readonly onSwept?: (byNamespace: readonly SweptNamespace[]) => void;
@@ -67,13 +68,6 @@ export function forgetKeysOf(features: readonly FeatureParts[]): ForgetKeys {
   return async (...parameters) => {
     for (const forgetKeys of all) await forgetKeys(...parameters);
   };
-}
-
-/** A background task of a replica. */
-export interface Task {
-  start(): void;
-  /** Resolves when the task has ended. */
-  stop(): Promise<void>;
 }
 
 /** A command of `onceward-server`. */
@@ -122,7 +116,7 @@ export interface StoredValues {
   /** Logs an error if this replica cannot read the values of the database. */
   warnIfUnreadable(runner: Runner): Promise<void>;
   /** The tasks that store values again, under the current key. */
-  tasks(core: Pick<CoreParts, "config" | "tasks" | "metrics" | "onFailed">): readonly Task[];
+  tasks(core: Pick<CoreParts, "config" | "tasks" | "metrics" | "onFailed">): readonly Repeating[];
 }
 
 export interface ValuesOptions {
@@ -180,18 +174,16 @@ export interface CoreParts {
   readonly pipeline: Pipeline;
   /** Returns the id of the installation, which each restore or promotion of the database changes. */
   readonly installationId: () => string;
-  readonly replicaState: ReplicaState;
+  /** What its operators see. */
+  readonly replicaState: {
+    readonly id: string;
+    /** Returns the active degraded states. */
+    readonly degraded: () => readonly string[];
+    /** Returns what the last heartbeat read; undefined before the first one. */
+    readonly lastBeaten: () => ServerFacts | undefined;
+  };
   /** Wakes the calls that wait for a record, on every replica. */
   readonly onSettled: (name: string) => void;
   /** Returns the handler of a task's errors. A failed task is retried at its next interval. */
   readonly onFailed: (task: BackgroundTask) => (error: unknown) => void;
-}
-
-/** The state of a replica that its operators see. */
-export interface ReplicaState {
-  readonly id: string;
-  /** Returns the active degraded states. */
-  readonly degraded: () => readonly string[];
-  /** Returns what the last heartbeat read; undefined before the first one. */
-  readonly lastBeaten: () => ServerFacts | undefined;
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import pg from "pg";
-import { inject } from "vitest";
+import { inject, onTestFinished } from "vitest";
 import { makeCitus } from "./citus.ts";
 import { runStatements } from "./statement-runner.ts";
 
@@ -58,6 +58,13 @@ export async function createTestDatabase(template = TEMPLATE_DATABASE): Promise<
   return testDatabase(name, coordinatorUrl);
 }
 
+/** As `createTestDatabase`, for a test alone: drops the database when the test ends. */
+export async function createDatabaseOfTest(template?: string): Promise<TestDatabase> {
+  const database = await createTestDatabase(template);
+  onTestFinished(() => database.drop());
+  return database;
+}
+
 /** Creates an empty database of the same name on each node of a Citus, and returns the coordinator's. */
 export async function createEmptyNodes(): Promise<TestDatabase & { readonly workerUrls: readonly string[] }> {
   const name = randomName();
@@ -100,13 +107,13 @@ export function openDatabase(url: string): OpenDatabase {
   };
 }
 
-/** Returns the maintenance databases of all nodes: one of a plain Postgres, several of a Citus. */
 /** Opens the databases of a test database on all nodes: one on a plain Postgres. */
 export function openNodes({ url }: Pick<OpenDatabase, "url">): readonly OpenDatabase[] {
   const name = new URL(url).pathname.slice(1);
   return nodeUrls().map((node) => openDatabase(databaseUrl(node, name)));
 }
 
+/** Returns the maintenance databases of all nodes: one of a plain Postgres, several of a Citus. */
 function nodeUrls(): readonly string[] {
   return [inject("postgresUrl"), ...inject("citusWorkerUrls")];
 }

@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll } from "vitest";
+import { ensureDatabase } from "../../../server/dev/databases.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { ensureDatabase } from "../../../server/src/core/store/databases.ts";
 import { makeDataDir } from "../processes/data-dir.ts";
 
 /** A Postgres for one test file, for tests of commands, which create their schema themselves. */

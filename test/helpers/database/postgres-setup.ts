@@ -1,8 +1,8 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
+import { ensureDatabase } from "../../../server/dev/databases.ts";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { ensureDatabase } from "../../../server/src/core/store/databases.ts";
 import { migrate } from "../../../server/src/core/store/migrate.ts";
 import { makeDataDir } from "../processes/data-dir.ts";
 import { TEMPLATE_DATABASE } from "./database.ts";

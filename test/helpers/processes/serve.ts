@@ -1,6 +1,6 @@
 import type { Addresses } from "../../../server/src/server.ts";
 import { TEST_PEPPER } from "../servers/server.ts";
-import { type Command, FREE_PORTS, runCommand, startCommand, type Workplace } from "./command.ts";
+import { type Command, FREE_PORTS, startCommand, type Workplace } from "./command.ts";
 
 /** Returns the settings that every command needs for a database. */
 export function settingsFor(databaseUrl: string): Readonly<Record<string, string>> {
@@ -10,12 +10,11 @@ export function settingsFor(databaseUrl: string): Readonly<Record<string, string
 /** A running `onceward-server serve`, ready for calls. */
 export interface Serve extends Command, Addresses {}
 
-/** Creates the schema, starts `serve`, and waits until it logs its addresses. */
+/** Starts `serve` on a migrated database, and waits until it logs its addresses. */
 export async function startServe(
   workplace: Workplace,
   settings: Readonly<Record<string, string>>,
 ): Promise<Serve> {
-  await runCommand(["migrate"], workplace, settings);
   const command = startCommand(["serve"], workplace, { ONCEWARD_DRAIN_DELAY: "0s", ...settings });
   const [line] = await command.untilPrinted(/^.*"serving".*$/m);
   const { grpcPort, httpPort, managementPort } = JSON.parse(line);

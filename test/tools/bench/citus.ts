@@ -1,8 +1,8 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { ensureDatabase } from "../../../server/dev/databases.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
-import { ensureDatabase } from "../../../server/src/core/store/databases.ts";
 import { migrate } from "../../../server/src/core/store/migrate.ts";
 import { distributeRecords } from "../../../server/src/features/citus/distribute-records.ts";
 import { runStatements } from "../../helpers/database/statement-runner.ts";

@@ -3,7 +3,6 @@ import type { Result } from "../domain/record.ts";
 import { resultBytes } from "../domain/result-bytes.ts";
 import { POLICY_SETTLES_MS } from "../domain/statement-times.ts";
 import type { Principal, Tenant } from "../domain/tenant.ts";
-import type { WeightOf } from "../store/batching/fair-queue.ts";
 import { createRateLimit, type Rate } from "./rate-limit.ts";
 import { type QuotaCause, quotaRefusal } from "./refusals.ts";
 import type { StorageTotals } from "./storage-totals.ts";
@@ -12,71 +11,7 @@ import type { StorageTotals } from "./storage-totals.ts";
  * Enforces tenants' quotas, before the database is reached. Operators have no quotas, nor do tenants without
  * configured ones: their calls cost a comparison each.
  */
-export interface Admission {
-  /**
-   * Counts a call in flight. Returns the function that ends the count, to be called when the call has ended;
-   * undefined: nothing to end.
-   */
-  startCall(principal: Principal): (() => void) | undefined;
-  /**
-   * Counts a call's message by its decompressed size: every 16 KiB after the first cost the tenant's rate one
-   * more operation. Never refuses, because the message may report an effect that has happened.
-   */
-  countMessage(principal: Principal, messageBytes: number): void;
-  /**
-   * Refuses a batch, before it is read, whose tenant's debt exceeds five seconds of its rate; counts the
-   * batch's message otherwise. A tenant that settles no more than it claims never has such a debt.
-   *
-   * @throws Refusal QUOTA_RATE.
-   */
-  admitBatch(principal: Principal, messageBytes: number): void;
-  /**
-   * Admits an operation or an administrative call that may be refused, within a started call. A refusal is counted for the
-   * namespace, as the operation names it; undefined: an administrative call.
-   *
-   * @throws Refusal QUOTA_CONCURRENCY, QUOTA_RATE.
-   */
-  admitOperation(principal: Principal, namespace?: string): void;
-  /**
-   * Counts an operation that settles or extends a claim. Never refuses: the effect has happened, and waiting
-   * claims must not prevent its report.
-   */
-  countOperation(principal: Principal): void;
-  /** Returns whether the tenant's records are counted; if not, its claims need no admission one by one. */
-  countsRecords(principal: Principal): boolean;
-  /**
-   * Admits a claim that the replay cache did not answer, and that may add a record: reserves room for one
-   * record until the returned function is called. Returns undefined if claims in flight have reserved the
-   * remaining room.
-   *
-   * @throws Refusal QUOTA_RECORDS, QUOTA_BYTES.
-   */
-  admitRecord(principal: Principal, namespace?: string): SettleRecord | undefined;
-  /** Reserves room as `admitRecord` does, for a claim that rarely adds a record; never refuses. */
-  expectRecord(principal: Principal): SettleRecord;
-  /**
-   * Refuses a claim that would add a record and for which `admitRecord` had no room.
-   *
-   * @throws Refusal QUOTA_RECORDS.
-   */
-  refuseRecord(principal: Principal, namespace?: string): void;
-  /**
-   * Admits the declaration of a namespace by a tenant that has declared `declared` namespaces.
-   *
-   * @throws Refusal QUOTA_NAMESPACES.
-   */
-  admitNamespace(tenant: LimitedTenant, declared: number): void;
-  /**
-   * Admits a record job of a tenant with `unfinished` unfinished jobs.
-   *
-   * @throws Refusal QUOTA_RECORD_JOBS; also in a dry run, because the limit is not one of the tenant's quotas.
-   */
-  admitRecordJob(tenant: LimitedTenant, unfinished: number): void;
-  /** Counts a stored result. */
-  resultAdded(principal: Principal, result: Result): void;
-  /** Returns a tenant's weight as of its latest call. */
-  readonly weightOf: WeightOf;
-}
+export type Admission = ReturnType<typeof createAdmission>;
 
 /** Returns the reserved room, once; `added` shows whether the claim has added a record. */
 export type SettleRecord = (added: boolean) => void;
@@ -141,7 +76,7 @@ export function createAdmission({
    * refused. The namespace is as the call named it, unchecked; empty: none was read; undefined: the call is one of the administration.
    */
   readonly onRefused: OnRefused;
-}): Admission {
+}) {
   /** Refuses; in a dry run, only reports. */
   const refuse: Refuse = (cause, { id, name, quotas }, limit, retryAfterMs, namespace) => {
     onRefused(id, cause, quotas.dryRun ? "dry_run" : "enforced", namespace);
@@ -152,12 +87,22 @@ export function createAdmission({
     ...limitCalls(liveReplicas, refuse),
     ...limitRecords(totals, refuse),
 
-    admitNamespace(tenant, declared) {
+    /**
+     * Admits the declaration of a namespace by a tenant that has declared `declared` namespaces.
+     *
+     * @throws Refusal QUOTA_NAMESPACES.
+     */
+    admitNamespace(tenant: LimitedTenant, declared: number): void {
       const limit = tenant.quotas.declaredNamespaces ?? DEFAULT_DECLARED_NAMESPACES;
       if (declared >= limit) refuse("namespaces", tenant, limit, NAMESPACES_RETRY_AFTER_MS);
     },
 
-    admitRecordJob({ id, name }, unfinished) {
+    /**
+     * Admits a record job of a tenant with `unfinished` unfinished jobs.
+     *
+     * @throws Refusal QUOTA_RECORD_JOBS; also in a dry run, because the limit is not one of the tenant's quotas.
+     */
+    admitRecordJob({ id, name }: LimitedTenant, unfinished: number): void {
       if (unfinished < MAX_UNFINISHED_JOBS) return;
       onRefused(id, "jobs", "enforced", undefined);
       throw quotaRefusal("jobs", name, MAX_UNFINISHED_JOBS, POLICY_SETTLES_MS);
@@ -165,13 +110,8 @@ export function createAdmission({
   };
 }
 
-type CallLimits = Pick<
-  Admission,
-  "startCall" | "countMessage" | "admitBatch" | "admitOperation" | "countOperation" | "weightOf"
->;
-
 /** Limits calls in flight and the rate of operations. */
-function limitCalls(liveReplicas: () => number, refuse: Refuse): CallLimits {
+function limitCalls(liveReplicas: () => number, refuse: Refuse) {
   const rateLimit = createRateLimit();
   const inFlight = createCallCounts();
   /** Weights other than 1. */
@@ -193,6 +133,10 @@ function limitCalls(liveReplicas: () => number, refuse: Refuse): CallLimits {
     rateLimit.owe(meterOf(principal), shareOf(limit, burst), performance.now(), operations);
   }
 
+  /**
+   * Counts a call's message by its decompressed size: every 16 KiB after the first cost the tenant's rate one
+   * more operation. Never refuses, because the message may report an effect that has happened.
+   */
   function countMessage(principal: Principal, messageBytes: number): void {
     if (messageBytes <= BYTES_PER_OPERATION || principal.role === "OPERATOR") return;
     owe(principal, Math.ceil(messageBytes / BYTES_PER_OPERATION) - 1);
@@ -201,14 +145,24 @@ function limitCalls(liveReplicas: () => number, refuse: Refuse): CallLimits {
   return {
     countMessage,
 
-    startCall(principal) {
+    /**
+     * Counts a call in flight. Returns the function that ends the count, to be called when the call has ended;
+     * undefined: nothing to end.
+     */
+    startCall(principal: Principal): (() => void) | undefined {
       if (principal.role === "OPERATOR") return undefined;
       noteWeight(principal.tenant);
       if (principal.tenant.quotas.concurrentCalls === undefined) return undefined;
       return inFlight.start(meterOf(principal));
     },
 
-    admitBatch(principal, messageBytes) {
+    /**
+     * Refuses a batch, before it is read, whose tenant's debt exceeds five seconds of its rate; counts the
+     * batch's message otherwise. A tenant that settles no more than it claims never has such a debt.
+     *
+     * @throws Refusal QUOTA_RATE.
+     */
+    admitBatch(principal: Principal, messageBytes: number): void {
       if (principal.role === "OPERATOR") return;
       const { operationsPerSecond: limit, burst } = principal.tenant.quotas;
       if (limit === undefined) return;
@@ -218,7 +172,13 @@ function limitCalls(liveReplicas: () => number, refuse: Refuse): CallLimits {
       countMessage(principal, messageBytes);
     },
 
-    admitOperation(principal, namespace) {
+    /**
+     * Admits an operation or an administrative call that may be refused, within a started call. A refusal is counted for the
+     * namespace, as the operation names it; undefined: an administrative call.
+     *
+     * @throws Refusal QUOTA_CONCURRENCY, QUOTA_RATE.
+     */
+    admitOperation(principal: Principal, namespace?: string): void {
       if (principal.role === "OPERATOR") return;
       const meter = meterOf(principal);
       const { operationsPerSecond: limit, burst, concurrentCalls } = principal.tenant.quotas;
@@ -230,11 +190,16 @@ function limitCalls(liveReplicas: () => number, refuse: Refuse): CallLimits {
       if (retryAfterMs > 0) refuse("rate", principal.tenant, limit, retryAfterMs, namespace);
     },
 
-    countOperation(principal) {
+    /**
+     * Counts an operation that settles or extends a claim. Never refuses: the effect has happened, and waiting
+     * claims must not prevent its report.
+     */
+    countOperation(principal: Principal): void {
       if (principal.role !== "OPERATOR") owe(principal, 1);
     },
 
-    weightOf: (tenantId) => weights.get(tenantId) ?? 1,
+    /** Returns a tenant's weight as of its latest call. */
+    weightOf: (tenantId: number) => weights.get(tenantId) ?? 1,
   };
 }
 
@@ -264,13 +229,8 @@ function createCallCounts() {
   };
 }
 
-type RecordLimits = Pick<
-  Admission,
-  "countsRecords" | "admitRecord" | "expectRecord" | "refuseRecord" | "resultAdded"
->;
-
 /** Limits stored records and bytes. */
-function limitRecords(totals: StorageTotals, refuse: Refuse): RecordLimits {
+function limitRecords(totals: StorageTotals, refuse: Refuse) {
   function reserveRecord(tenantId: number): SettleRecord {
     totals.reserve(tenantId, 1);
     return (added) => {
@@ -280,9 +240,18 @@ function limitRecords(totals: StorageTotals, refuse: Refuse): RecordLimits {
   }
 
   return {
-    countsRecords: (principal) => principal.role !== "OPERATOR" && isCounted(principal.tenant.quotas),
+    /** Returns whether the tenant's records are counted; if not, its claims need no admission one by one. */
+    countsRecords: (principal: Principal) =>
+      principal.role !== "OPERATOR" && isCounted(principal.tenant.quotas),
 
-    admitRecord(principal, namespace) {
+    /**
+     * Admits a claim that the replay cache did not answer, and that may add a record: reserves room for one
+     * record until the returned function is called. Returns undefined if claims in flight have reserved the
+     * remaining room.
+     *
+     * @throws Refusal QUOTA_RECORDS, QUOTA_BYTES.
+     */
+    admitRecord(principal: Principal, namespace?: string): SettleRecord | undefined {
       if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return settleNothing;
       const { tenant } = principal;
       const { liveRecords, storedBytes, dryRun } = tenant.quotas;
@@ -299,18 +268,25 @@ function limitRecords(totals: StorageTotals, refuse: Refuse): RecordLimits {
       return reserveRecord(tenant.id);
     },
 
-    expectRecord(principal) {
+    /** Reserves room as `admitRecord` does, for a claim that rarely adds a record; never refuses. */
+    expectRecord(principal: Principal): SettleRecord {
       if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return settleNothing;
       return reserveRecord(principal.tenant.id);
     },
 
-    refuseRecord(principal, namespace) {
+    /**
+     * Refuses a claim that would add a record and for which `admitRecord` had no room.
+     *
+     * @throws Refusal QUOTA_RECORDS.
+     */
+    refuseRecord(principal: Principal, namespace?: string): void {
       if (principal.role === "OPERATOR") return;
       const { tenant } = principal;
       refuse("records", tenant, tenant.quotas.liveRecords ?? 0, RESERVED_RETRY_AFTER_MS, namespace);
     },
 
-    resultAdded(principal, result) {
+    /** Counts a stored result. */
+    resultAdded(principal: Principal, result: Result): void {
       if (principal.role === "OPERATOR" || !isCounted(principal.tenant.quotas)) return;
       totals.add({ tenantId: principal.tenant.id, records: 0, storedBytes: resultBytes(result) });
     },

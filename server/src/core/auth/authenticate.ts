@@ -19,41 +19,7 @@ import { type Peppers, pepperMark, storedSecret } from "./pepper.ts";
 import type { KnownSession, SessionFinder } from "./sessions.ts";
 
 /** Identifies callers by their `authorization` header, or by the cookie of a session of the console. */
-export interface Authenticator {
-  /**
-   * Returns the principal of a credential.
-   *
-   * @throws Refusal CREDENTIAL_MISSING; CREDENTIAL_INVALID, with the same text for a malformed, unknown, expired or revoked
-   *   credential and for a wrong secret; ISSUER_UNAVAILABLE, as TokenVerifier.
-   */
-  authenticate(authorization: string | undefined, deadline: Deadline): Promise<Principal>;
-  /**
-   * Returns the principal of a session of the console: the one that its API key or token would give.
-   *
-   * @throws Refusal CREDENTIAL_INVALID if the session or its credential has ended.
-   */
-  authenticateSession(cookie: string, deadline: Deadline): Promise<Principal>;
-  /**
-   * Returns the principal of a token's identity.
-   *
-   * @throws Refusal CREDENTIAL_INVALID if its tenant does not exist.
-   */
-  authenticateIdentity(identity: VerifiedIdentity, deadline: Deadline): Promise<Principal>;
-  /**
-   * Returns the principal of an API key that was verified recently and whose cached key and tenant are fresh;
-   * undefined otherwise: call `authenticate` then.
-   */
-  cachedPrincipal(authorization: string | undefined): Principal | undefined;
-  /**
-   * Drops a tenant that was changed through this replica, so that its next call here sees the change. Other
-   * replicas: within 10 s.
-   */
-  tenantChanged(id: number): void;
-  /** Drops an API key, as `tenantChanged` drops a tenant. */
-  apiKeyChanged(id: string): void;
-  /** Drops all keys and tenants, after the database was restored or replaced. */
-  databaseChanged(): void;
-}
+export type Authenticator = ReturnType<typeof createAuthenticator>;
 
 export interface AuthenticatorOptions {
   readonly peppers: Peppers;
@@ -125,7 +91,7 @@ function createTenantCache(pool: Pool, aging: Aging) {
 }
 
 /** Creates an authenticator. */
-export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): Authenticator {
+export function createAuthenticator(pool: Pool, options: AuthenticatorOptions) {
   const { sessions, tokens, maxAgeMs = MAX_AGE_MS } = options;
   const aging = { maxAgeMs, refreshAfterMs: REFRESH_AFTER_MS };
   const keys = createApiKeyCache(pool, aging);
@@ -139,14 +105,24 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
   const anonymous = createAnonymous(principals);
 
   return {
+    /**
+     * Drops a tenant that was changed through this replica, so that its next call here sees the change. Other
+     * replicas: within 10 s.
+     */
     tenantChanged: tenants.drop,
+    /** Drops an API key, as `tenantChanged` drops a tenant. */
     apiKeyChanged: keys.drop,
-    databaseChanged() {
+    /** Drops all keys and tenants, after the database was restored or replaced. */
+    databaseChanged(): void {
       keys.clear();
       tenants.clear();
       sessions?.clear();
     },
-    cachedPrincipal(authorization) {
+    /**
+     * Returns the principal of an API key that was verified recently and whose cached key and tenant are fresh;
+     * undefined otherwise: call `authenticate` then.
+     */
+    cachedPrincipal(authorization: string | undefined): Principal | undefined {
       const presented = authorization === undefined ? undefined : sliceApiKey(authorization);
       if (presented === undefined) return undefined;
       const nowMs = performance.now();
@@ -154,7 +130,13 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
       if (principal === undefined || principal.role === "OPERATOR") return undefined;
       return tenants.peek(principal.tenant.id, nowMs) === principal.tenant ? principal : undefined;
     },
-    async authenticate(authorization, deadline) {
+    /**
+     * Returns the principal of a credential.
+     *
+     * @throws Refusal CREDENTIAL_MISSING; CREDENTIAL_INVALID, with the same text for a malformed, unknown, expired or revoked
+     *   credential and for a wrong secret; ISSUER_UNAVAILABLE, as TokenVerifier.
+     */
+    async authenticate(authorization: string | undefined, deadline: Deadline): Promise<Principal> {
       if (authorization === undefined) return anonymous(deadline);
       const credential = parseAuthorization(authorization);
       switch (credential?.kind) {
@@ -167,8 +149,18 @@ export function createAuthenticator(pool: Pool, options: AuthenticatorOptions): 
           return byIdentity(await tokens.verify(credential.token), deadline);
       }
     },
+    /**
+     * Returns the principal of a token's identity.
+     *
+     * @throws Refusal CREDENTIAL_INVALID if its tenant does not exist.
+     */
     authenticateIdentity: byIdentity,
-    async authenticateSession(cookie, deadline) {
+    /**
+     * Returns the principal of a session of the console: the one that its API key or token would give.
+     *
+     * @throws Refusal CREDENTIAL_INVALID if the session or its credential has ended.
+     */
+    async authenticateSession(cookie: string, deadline: Deadline): Promise<Principal> {
       if (sessions === undefined) throw credentialInvalid();
       const session = await sessions.find(cookie, deadline);
       const principal = await bySession(session, deadline);

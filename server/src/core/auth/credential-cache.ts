@@ -8,29 +8,6 @@ import { findApiKeys, type KnownApiKey } from "../store/tenants/api-keys.ts";
 import { type ApiKey, digestSecret, ID_LENGTH, SECRET_LENGTH, sameDigest } from "./api-key.ts";
 import type { Peppers } from "./pepper.ts";
 
-/**
- * A cache of database rows that bounds their age.
- *
- * `fetch` of `lru-cache` does not replace it: it loads one key at a time, where this cache loads all keys
- * that are requested together in one statement, and it dates a value from the end of a load, where our bound
- * counts from the start.
- */
-export interface RefreshingCache<Key, Value> {
-  /**
-   * Returns a value that is at most `maxAgeMs` old and has not ended; undefined if the database has no such
-   * key.
-   *
-   * @throws Refusal the error of the load, if the cached value is missing or too old.
-   */
-  get(key: Key, deadline: Deadline): Promise<Value | undefined>;
-  /** Returns the cached value if it needs no refresh; undefined otherwise: call `get` then. */
-  peek(key: Key, nowMs?: number): Value | undefined;
-  /** Drops a key that was just changed; results of loads in flight are not cached. */
-  drop(key: Key): void;
-  /** Drops all keys; results of loads in flight are not cached. */
-  clear(): void;
-}
-
 export interface RefreshingCacheOptions<Key, Value> {
   /** Loads many keys in few statements. The map lacks keys that do not exist. */
   readonly load: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Value>>;
@@ -80,7 +57,13 @@ const MAX_ABSENCE_AGE_MS = 1000;
 const MAX_ABSENCES = 1000;
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 
-/** Creates a refreshing cache. */
+/**
+ * Creates a cache of database rows that bounds their age.
+ *
+ * `fetch` of `lru-cache` does not replace it: it loads one key at a time, where this cache loads all keys
+ * that are requested together in one statement, and it dates a value from the end of a load, where our bound
+ * counts from the start.
+ */
 export function createRefreshingCache<Key extends string | number, Value>({
   load,
   maxAgeMs,
@@ -89,7 +72,7 @@ export function createRefreshingCache<Key extends string | number, Value>({
   maxBytes,
   bytesOf = () => 1,
   endsAtMs = () => Number.POSITIVE_INFINITY,
-}: RefreshingCacheOptions<Key, Value>): RefreshingCache<Key, Value> {
+}: RefreshingCacheOptions<Key, Value>) {
   const entries = new LRUCache<Key, Entry<Value>>({
     max: maxEntries,
     ...(maxBytes !== undefined && {
@@ -126,7 +109,13 @@ export function createRefreshingCache<Key extends string | number, Value>({
   }
 
   return {
-    async get(key, deadline) {
+    /**
+     * Returns a value that is at most `maxAgeMs` old and has not ended; undefined if the database has no such
+     * key.
+     *
+     * @throws Refusal the error of the load, if the cached value is missing or too old.
+     */
+    async get(key: Key, deadline: Deadline): Promise<Value | undefined> {
       const entry = entries.get(key) ?? absences.get(key);
       const nowMs = performance.now();
       if (entry === undefined || isTooOld(entry, nowMs)) return reload(key, deadline);
@@ -139,17 +128,20 @@ export function createRefreshingCache<Key extends string | number, Value>({
       }
       return entry.value;
     },
-    peek(key, nowMs = performance.now()) {
+    /** Returns the cached value if it needs no refresh; undefined otherwise: call `get` then. */
+    peek(key: Key, nowMs = performance.now()): Value | undefined {
       const entry = entries.peek(key);
       if (entry === undefined) return undefined;
       return nowMs - entry.asOfMs < refreshAfterMs && !isTooOld(entry, nowMs) ? entry.value : undefined;
     },
-    drop(key) {
+    /** Drops a key that was just changed; results of loads in flight are not cached. */
+    drop(key: Key): void {
       entries.delete(key);
       absences.delete(key);
       lastDropAtMs = performance.now();
     },
-    clear() {
+    /** Drops all keys; results of loads in flight are not cached. */
+    clear(): void {
       entries.clear();
       lastDropAtMs = performance.now();
     },
@@ -230,7 +222,7 @@ const NAME_BYTES = 60;
 export function createApiKeyCache(
   pool: Pool,
   aging: Pick<RefreshingCacheOptions<string, CachedApiKey>, "maxAgeMs" | "refreshAfterMs">,
-): RefreshingCache<string, CachedApiKey> {
+) {
   return createRefreshingCache<string, CachedApiKey>({
     async load(ids) {
       const keys = await findApiKeys(pool, ids);

@@ -11,24 +11,7 @@ import { Refusal } from "../domain/refusal.ts";
 import { boundedFetch } from "./bounded-fetch.ts";
 
 /** The public keys of an issuer, as it last published them. */
-export interface Jwks {
-  /**
-   * Finds the key that signed a token. Fetches the keys again for an unknown key, at most once in a cooldown.
-   * Known keys keep working while the issuer does not answer.
-   *
-   * @throws Refusal ISSUER_UNAVAILABLE for an unknown key while the issuer does not answer.
-   * @throws errors.JOSEError if the issuer publishes no such key, or several that match.
-   */
-  readonly keyFor: JWTVerifyGetKey;
-  /**
-   * Returns an object that stays the same while the keys stay the same: a token that was verified under
-   * another object must be verified again. Undefined before the first fetch. Like `keyFor`, refreshes old
-   * keys in the background.
-   */
-  current(): object | undefined;
-  /** Fetches the keys in the background, so that the first token does not wait. */
-  warm(): void;
-}
+export type Jwks = ReturnType<typeof createJwks>;
 
 export interface JwksOptions {
   readonly url: string;
@@ -53,7 +36,7 @@ const MAX_BYTES = 256 * 1024;
  * after a failure, a bound of the response's size, and known keys that outlive their age while the issuer is
  * down.
  */
-export function createJwks({ url, cooldownMs, onFailed }: JwksOptions): Jwks {
+export function createJwks({ url, cooldownMs, onFailed }: JwksOptions) {
   const cache: { jwks?: unknown } = {};
   let fetchedAtMs = Number.NEGATIVE_INFINITY;
   let failedAtMs = Number.NEGATIVE_INFINITY;
@@ -94,11 +77,23 @@ export function createJwks({ url, cooldownMs, onFailed }: JwksOptions): Jwks {
   let latestText: string | undefined;
   let version: object | undefined;
   return {
-    keyFor(header, token) {
+    /**
+     * Finds the key that signed a token. Fetches the keys again for an unknown key, at most once in a cooldown.
+     * Known keys keep working while the issuer does not answer.
+     *
+     * @throws Refusal ISSUER_UNAVAILABLE for an unknown key while the issuer does not answer.
+     * @throws errors.JOSEError if the issuer publishes no such key, or several that match.
+     */
+    keyFor(...[header, token]: Parameters<JWTVerifyGetKey>) {
       refreshIfOld();
       return keys(header, token);
     },
-    current() {
+    /**
+     * Returns an object that stays the same while the keys stay the same: a token that was verified under
+     * another object must be verified again. Undefined before the first fetch. Like `keyFor`, refreshes old
+     * keys in the background.
+     */
+    current(): object | undefined {
       refreshIfOld();
       if (cache.jwks !== latest) {
         latest = cache.jwks;
@@ -108,6 +103,7 @@ export function createJwks({ url, cooldownMs, onFailed }: JwksOptions): Jwks {
       }
       return version;
     },
+    /** Fetches the keys in the background, so that the first token does not wait. */
     warm: refresh,
   };
 }

@@ -11,14 +11,11 @@ export interface Peppers {
   readonly second: string | undefined;
 }
 
-/** Settings with peppers, by their names in the environment. */
-interface PepperSettings {
+/** Returns the configured peppers. */
+export function configuredPeppers(settings: {
   readonly ONCEWARD_API_KEY_PEPPER: string;
   readonly ONCEWARD_API_KEY_SECOND_PEPPER?: string | undefined;
-}
-
-/** Returns the configured peppers. */
-export function configuredPeppers(settings: PepperSettings): Peppers {
+}): Peppers {
   const { ONCEWARD_API_KEY_PEPPER: current, ONCEWARD_API_KEY_SECOND_PEPPER: second } = settings;
   return { current, second };
 }

@@ -10,7 +10,7 @@ import {
   replaceId,
 } from "../store/installation.ts";
 import type { Connection } from "../store/pool.ts";
-import { insertAuditEvents, type NewAuditEvent } from "../store/tenants/audit-events.ts";
+import { insertAuditEvents } from "../store/tenants/audit-events.ts";
 
 export interface InstallationWatchOptions {
   readonly replicaId: string;
@@ -172,7 +172,17 @@ export class InstallationWatch {
     const isRenewed = await database.transaction(async (transaction) => {
       if (!(await renewInstallation(transaction, id, tokenFloor.current()))) return false;
       if (why === WENT_BACK) await markLoss(transaction);
-      await insertAuditEvents(transaction, [this.#auditEvent(why)]);
+      await insertAuditEvents(transaction, [
+        {
+          tenant: undefined,
+          actor: "onceward-server",
+          action: "RenewInstallation",
+          target: "installation",
+          reason: why,
+          requestId: this.#options.replicaId,
+          calls: 1,
+        },
+      ]);
       return true;
     });
     if (isRenewed) {
@@ -181,20 +191,5 @@ export class InstallationWatch {
       log.error({ why }, "the database was restored: renewed the installation");
     }
     return this.#adoptNext(database);
-  }
-
-  #auditEvent(reason: string): NewAuditEvent {
-    return {
-      tenant: undefined,
-      actor: "onceward-server",
-      action: "RenewInstallation",
-      target: "installation",
-      denial: undefined,
-      reason,
-      before: undefined,
-      after: undefined,
-      requestId: this.#options.replicaId,
-      calls: 1,
-    };
   }
 }

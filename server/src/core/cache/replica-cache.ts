@@ -2,11 +2,11 @@ import type { Logger } from "pino";
 import type { Metrics } from "../telemetry/metrics.ts";
 import type { EntryFormat } from "./entry-format.ts";
 import { createMemoryCache } from "./memory.ts";
-import { createRedisCache, type RedisCache } from "./redis.ts";
+import { createRedisCache } from "./redis.ts";
 import { connectRedis } from "./redis-connection.ts";
 import { parseRedisUrl, type RedisTarget } from "./redis-url.ts";
 import { createReplayCache } from "./replay-cache.ts";
-import { createWakeChannel, type WakeChannel } from "./wake-channel.ts";
+import { createWakeChannel } from "./wake-channel.ts";
 
 /** The replay cache of one replica and its connections to Redis. */
 export type ReplicaCache = ReturnType<typeof openReplicaCache>;
@@ -66,16 +66,10 @@ function targetOf(url: string): RedisTarget {
   return target;
 }
 
-interface OpenRedis {
-  readonly cache: RedisCache;
-  readonly wakeChannel: WakeChannel;
-  close(): void;
-}
-
 function openRedis(
   url: () => string | undefined,
   { installationId, onSettled, metrics, log }: ReplicaCacheOptions,
-): OpenRedis | undefined {
+) {
   const initial = url();
   if (initial === undefined) return undefined;
   const current = () => targetOf(url() ?? initial);
@@ -108,7 +102,7 @@ function openRedis(
   return {
     cache,
     wakeChannel,
-    close() {
+    close(): void {
       closed = true;
       wakeChannel.close();
       cache.stop();

@@ -3,6 +3,12 @@ import type { RedisCache } from "./redis.ts";
 import type { RedisConnection } from "./redis-connection.ts";
 import { createSubscriptions } from "./subscriptions.ts";
 
+const ANNOUNCE_INTERVAL_MS = 1000;
+/** An announcement counts this long, so that two in a row may be lost. */
+const ANNOUNCEMENT_LIFETIME_MS = 3000;
+/** A subscriber that has not received its own echo for this long is reconnected. */
+const MAX_SILENCE_MS = 3000;
+
 /**
  * Notifies replicas that a record was settled on another replica, by Redis' publish and subscribe. Nothing
  * depends on a message: a waiting claim polls Postgres, and a message only makes it poll at once.
@@ -11,15 +17,6 @@ import { createSubscriptions } from "./subscriptions.ts";
  * announces so on a channel of all replicas, at once and then every second. A replica publishes settlements
  * only after a recent announcement of another replica, so that settlements cost nothing while no claim waits.
  */
-export type WakeChannel = ReturnType<typeof createWakeChannel>;
-
-const ANNOUNCE_INTERVAL_MS = 1000;
-/** An announcement counts this long, so that two in a row may be lost. */
-const ANNOUNCEMENT_LIFETIME_MS = 3000;
-/** A subscriber that has not received its own echo for this long is reconnected. */
-const MAX_SILENCE_MS = 3000;
-
-/** Creates a wake channel. */
 export function createWakeChannel(options: {
   readonly publisher: Pick<RedisCache, "publish" | "isBypassed">;
   /** A connection for this purpose only; `close` closes it. */

@@ -21,7 +21,7 @@ import {
 import type { BatchHandler, Call } from "../calls/call.ts";
 import { MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES } from "../domain/limits.ts";
 import { Rejected, type Settled } from "../domain/operation.ts";
-import { Refusal } from "../domain/refusal.ts";
+import { invalidRequest, type Refusal } from "../domain/refusal.ts";
 import { replyTooLarge } from "../domain/reply-room.ts";
 import { batchItemError } from "./batch-errors.ts";
 import { roundsOf } from "./batch-order.ts";
@@ -45,10 +45,7 @@ export function createBatch(
 ): (request: BatchRequest, call: Call) => Promise<BatchResponse> {
   return async ({ items }, call) => {
     if (items.length === 0 || items.length > MAX_BATCH_ITEMS) {
-      const description = `must have 1-${MAX_BATCH_ITEMS} items, has ${items.length}`;
-      throw new Refusal("INVALID_REQUEST", `items ${description}`, {
-        violations: [{ field: "items", description }],
-      });
+      throw invalidRequest("items", `must have 1-${MAX_BATCH_ITEMS} items, has ${items.length}`);
     }
     const replies = new Array<BatchResponseItem>(items.length);
     const fit = createReplyBudget(items.length, call);
@@ -99,9 +96,9 @@ type Kind = BatchRequestItem["request"]["case"];
 
 function requestOf(item: BatchRequestItem | undefined): Settled<unknown> {
   const request = item?.request;
-  if (request?.case === undefined) return new Rejected(invalid("request", "must be set"));
+  if (request?.case === undefined) return new Rejected(invalidRequest("request", "must be set"));
   if (request.case === "claim" && request.value.wait !== undefined)
-    return new Rejected(invalid("claim.wait", "is not allowed in a batch"));
+    return new Rejected(invalidRequest("claim.wait", "is not allowed in a batch"));
   return request.value;
 }
 
@@ -136,8 +133,4 @@ function errorItem(refusal: Refusal, requestId: string): BatchResponseItem {
   return create(BatchResponseItemSchema, {
     response: { case: "error", value: batchItemError(refusal, requestId) },
   });
-}
-
-function invalid(field: string, description: string): Refusal {
-  return new Refusal("INVALID_REQUEST", `${field} ${description}`, { violations: [{ field, description }] });
 }

@@ -28,14 +28,6 @@ import { type AdmitRecord, claimWithinQuota } from "./claim-within-quota.ts";
 import { claimResponse, type ParsedClaim, parseClaim } from "./messages.ts";
 import type { Waiters } from "./waiters.ts";
 
-/** Answers claims: from cached completions where there are any, and else from Postgres, which alone grants. */
-export interface Claims {
-  /** Answers one claim, which may wait for its record. */
-  claim(request: ClaimRequest, call: Call): Answer<ClaimResponse>;
-  /** Answers claims that do not wait, as if each arrived right after the one before it. */
-  readonly claimAll: BatchHandler<ClaimRequest, ClaimResponse>;
-}
-
 export interface ClaimsOptions {
   readonly records: Pick<RecordStore, "claim" | "read">;
   readonly admission: Admission;
@@ -47,8 +39,8 @@ export interface ClaimsOptions {
   readonly usage: OperationHooks;
 }
 
-/** Creates the handlers of claims. */
-export function createClaims(options: ClaimsOptions): Claims {
+/** Creates the handlers of claims: from cached completions where there are any, and else from Postgres, which alone grants. */
+export function createClaims(options: ClaimsOptions) {
   const { admission, waiters, onOperation } = options;
   const decide = createDecide(options);
   const answer = createAnswer(options);
@@ -115,7 +107,9 @@ export function createClaims(options: ClaimsOptions): Claims {
   }
 
   return {
+    /** Answers one claim, which may wait for its record. */
     claim,
+    /** Answers claims that do not wait, as if each arrived right after the one before it. */
     claimAll: counted({
       kind: "claim",
       onOperation,

@@ -7,7 +7,7 @@ import { printable } from "./printable.ts";
  * Returns the text that a failed command prints: the error's message and its causes. A stack is included only
  * for our own defects.
  */
-function describeFailure(error: unknown): string {
+export function describeFailure(error: unknown): string {
   const lines: string[] = [];
   for (let link = error; link !== undefined; link = link instanceof Error ? link.cause : undefined) {
     lines.push(describe(link));

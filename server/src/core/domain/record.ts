@@ -195,26 +195,17 @@ export interface Contended {
 
 /** Returns the answer to the claim that holds a record: granted now or, if `repeated`, before. */
 export function claimed(record: LiveRecord, repeated: boolean): ClaimOutcome {
-  const {
-    fencingToken,
-    leaseExpiresAtMs,
-    leaseRemainingMs,
-    attempt,
-    firstClaimedAtMs,
-    checkpoint,
-    expiresAtMs,
-  } = record;
   return {
     kind: "claimed",
     repeated,
     endedFirstClaimedAtMs: record.endedFirstClaimedAtMs,
-    fencingToken,
-    leaseExpiresAtMs,
-    leaseRemainingMs,
-    attempt,
-    firstClaimedAtMs,
-    checkpoint,
-    expiresAtMs,
+    fencingToken: record.fencingToken,
+    leaseExpiresAtMs: record.leaseExpiresAtMs,
+    leaseRemainingMs: record.leaseRemainingMs,
+    attempt: record.attempt,
+    firstClaimedAtMs: record.firstClaimedAtMs,
+    checkpoint: record.checkpoint,
+    expiresAtMs: record.expiresAtMs,
     answeredAtMs: answeredAtMs(record),
   };
 }

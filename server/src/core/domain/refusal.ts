@@ -110,6 +110,16 @@ export function isRefusal(error: unknown, reason: Reason): boolean {
   return error instanceof Refusal && error.reason === reason;
 }
 
+/** Returns the refusal of a request with one malformed part. `description` follows the field's name. */
+export function invalidRequest(field: string, description: string): Refusal {
+  return new Refusal("INVALID_REQUEST", `${field} ${description}`, { violations: [{ field, description }] });
+}
+
+/** Returns the refusal of what waited for its turn too long. */
+export function deadlinePassed(): Refusal {
+  return new Refusal("DEADLINE_EXCEEDED", "The deadline passed before the database was reached.");
+}
+
 /** Returns CREDENTIAL_INVALID, with the same message for every cause, so that it gives an attacker no hint. */
 export function credentialInvalid(cause?: unknown): Refusal {
   return new Refusal("CREDENTIAL_INVALID", "The credential is not valid.", { cause });

@@ -1,4 +1,5 @@
 import type { Runner } from "./pool.ts";
+import { fromRow, type RowOf } from "./rows.ts";
 
 /** The installation as one statement read it. */
 export interface InstallationLook {
@@ -23,36 +24,22 @@ export interface InstallationLook {
 const lookAtInstallation = {
   name: "look_at_installation",
   text: `
-select id, made_in is null as unmarked, made_in = database_identity(xmin) as here,
-       current_setting('transaction_read_only') = 'on' as read_only,
-       token_floor::float8 as token_floor, date_part('epoch', records_lost_at) * 1000 as records_lost_at_ms,
-       date_part('epoch', clock_timestamp()) * 1000000 as clock_us
+select id,
+       case when made_in is null then 'unmarked' when made_in = database_identity(xmin) then 'here' else 'elsewhere' end as origin,
+       current_setting('transaction_read_only') = 'on' as "readOnly",
+       token_floor::float8 as "tokenFloor", date_part('epoch', records_lost_at) * 1000 as "recordsLostAtMs",
+       date_part('epoch', clock_timestamp()) * 1000000 as "clockUs"
   from installation`,
 };
 
-interface LookRow {
-  readonly id: string;
-  readonly unmarked: boolean;
-  readonly here: boolean;
-  readonly read_only: boolean;
-  readonly token_floor: number;
-  readonly records_lost_at_ms: number | null;
-  readonly clock_us: number;
-}
+type LookRow = RowOf<InstallationLook> & { readonly readOnly: boolean };
 
 /** Reads the installation. Returns undefined if the database accepts no writes. */
 export async function readInstallation(runner: Runner): Promise<InstallationLook | undefined> {
   const [row] = await runner.run<LookRow>(lookAtInstallation, []);
   if (row === undefined) throw new Error("the installation has no id");
-  if (row.read_only) return undefined;
-  const origin = row.unmarked ? "unmarked" : row.here ? "here" : "elsewhere";
-  return {
-    id: row.id,
-    origin,
-    tokenFloor: row.token_floor,
-    recordsLostAtMs: row.records_lost_at_ms ?? undefined,
-    clockUs: row.clock_us,
-  };
+  const { readOnly, ...look } = row;
+  return readOnly ? undefined : fromRow<InstallationLook>(look);
 }
 
 const raiseStoredFloor = {

@@ -35,10 +35,10 @@ with beaten as (
 ), gone as (
   delete from replicas where id <> $1::uuid and seen_at < now() - interval '1 minute'
 )
-select 1 + count(*)::int as live,
-       (select name from schema_migrations order by id desc limit 1) as schema_version,
-       date_part('epoch', clock_timestamp()) * 1000 as database_ms,
-       max(clock_moved_ms) filter (where seen_at < now() + interval '10 seconds') as others_moved_ms
+select 1 + count(*)::int as replicas,
+       (select name from schema_migrations order by id desc limit 1) as "schemaVersion",
+       date_part('epoch', clock_timestamp()) * 1000 as "databaseMs",
+       max(clock_moved_ms) filter (where seen_at < now() + interval '10 seconds') as "othersMovedMs"
   from replicas
  where id <> $1::uuid and ${IS_LIVE}`,
 };
@@ -75,12 +75,7 @@ export interface Beaten {
   readonly othersMovedMs: number | undefined;
 }
 
-interface BeatRow {
-  readonly live: number;
-  readonly schema_version: string;
-  readonly database_ms: number;
-  readonly others_moved_ms: number | null;
-}
+type BeatRow = RowOf<Omit<Beaten, "clock" | "reading">> & { readonly databaseMs: number };
 
 /** Stores the replica's heartbeat. */
 export async function beatReplicaRow(runner: Runner, beat: Beat): Promise<Beaten> {
@@ -103,13 +98,12 @@ export async function beatReplicaRow(runner: Runner, beat: Beat): Promise<Beaten
     clockExpectedMs ?? null,
   ]);
   if (row === undefined) throw new Error("beat_replica returned no row");
-  const { database_ms: databaseMs } = row;
+  const { databaseMs, othersMovedMs, ...read } = row;
   return {
-    replicas: row.live,
-    schemaVersion: row.schema_version,
+    ...read,
     clock: clockOffset({ startedAtMs, endedAtMs: Date.now(), databaseMs }),
     reading: { startedAtMs: upAtMs, endedAtMs: uptimeMs(), databaseMs },
-    othersMovedMs: row.others_moved_ms ?? undefined,
+    othersMovedMs: othersMovedMs ?? undefined,
   };
 }
 

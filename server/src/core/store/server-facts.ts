@@ -3,7 +3,7 @@ import type { Runner } from "./pool.ts";
 const readFacts = {
   name: "read_server_facts",
   text: `
-select (select name from schema_migrations order by id desc limit 1) as schema_version,
+select (select name from schema_migrations order by id desc limit 1) as "schemaVersion",
        (select count(*) from replicas where seen_at > now() - interval '10 seconds')::int as replicas`,
 };
 
@@ -17,7 +17,7 @@ export interface ServerFacts {
 
 /** Reads the schema version and the number of live replicas. */
 export async function readServerFacts(runner: Runner): Promise<ServerFacts> {
-  const [row] = await runner.run<{ schema_version: string; replicas: number }>(readFacts, []);
+  const [row] = await runner.run<ServerFacts>(readFacts, []);
   if (row === undefined) throw new Error("read_server_facts returned no row");
-  return { schemaVersion: row.schema_version, replicas: row.replicas };
+  return row;
 }

@@ -36,9 +36,9 @@ export class RolledBack extends Error {
 const RETRY_AFTER_MS = 500;
 
 /** Converts a lock conflict into RECORD_CONTENDED: the server works as designed, and nothing was changed. */
-export function asRefusal(error: unknown): unknown {
+export function asRefusal(error: unknown, lock = "a lock that this one needs"): unknown {
   if (!(error instanceof StatementFailed && error.isLockConflict)) return error;
-  return new Refusal("RECORD_CONTENDED", "Another transaction holds a lock that this one needs.", {
+  return new Refusal("RECORD_CONTENDED", `Another transaction holds ${lock}.`, {
     retryAfterMs: RETRY_AFTER_MS,
     cause: error,
   });

@@ -33,10 +33,7 @@ export type BackgroundTask = (typeof BACKGROUND_TASKS)[number];
 
 const UNREADABLE_CAUSES = [{ cause: "key_missing" }, { cause: "not_authentic" }];
 
-/** The metrics of background tasks and of rare events. */
-export type BackgroundMetrics = ReturnType<typeof createBackgroundMetrics>;
-
-/** Creates the metrics of background tasks in a registry. */
+/** Creates the metrics of background tasks and of rare events in a registry. */
 export function createBackgroundMetrics(registry: Registry) {
   const { counter, gauge } = metricsOf(registry);
   return {

@@ -1,38 +1,11 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { OperationKind } from "../domain/operation.ts";
-import { type BackgroundMetrics, createBackgroundMetrics } from "./background-metrics.ts";
+import { createBackgroundMetrics } from "./background-metrics.ts";
 import { TenantLabels } from "./tenant-labels.ts";
 import { addWatchedGauges, type WatchedSources } from "./watched-metrics.ts";
 
 /** The metrics of a replica. Names contain the unit; every label has a bounded number of values. */
-export interface Metrics extends BackgroundMetrics {
-  readonly rpcDuration: Histogram<"service" | "method" | "code">;
-  /** Records a statement that was run for a number of operations. */
-  statementRan(run: StatementRun): void;
-  /** Records an operation that was answered: its outcome, or the reason of its error, in lower case. */
-  operationEnded(kind: OperationKind, outcome: string, durationMs: number): void;
-  /** Returns the number of operations that were recorded. */
-  operations(): number;
-  /** Counts a Claim's outcome. */
-  claimed(tenantId: number, outcome: string): void;
-  /** Counts a lookup of a cached completion. */
-  countCacheLookup(layer: string, result: string): void;
-  /** Counts a refusal by a quota, or in a dry run a call that would have been refused. */
-  refusedByQuota(tenantId: number, cause: string, mode: string): void;
-  /** Counts operations that have to wait because their tenant has its share of operations in flight. */
-  heldToShare(tenantId: number, operations: number): void;
-  /** Adds a queue. `depth` returns the number of its operations. Returns the recorder of how long they wait. */
-  queueAdded(statement: string, depth: () => number): Durations;
-  /** Counts an operation whose deadline passed before its statement. */
-  droppedByDeadline(): void;
-  /** Adds the metrics that are read from their source on every export. */
-  watch(sources: WatchedSources): void;
-  /** Exports the metrics in the Prometheus text format. */
-  render(): Promise<string>;
-  readonly contentType: string;
-  /** Returns the name, type and labels of every metric. */
-  describe(): readonly MetricDescription[];
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 /** A metric without its values. */
 export interface MetricDescription {
@@ -58,7 +31,7 @@ const SIZE_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 
 /** Creates the metrics of one server in their own registry, because tests start several servers in one process. */
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: one list of declarations.
-export function createMetrics(version: string, tenantLabels = new TenantLabels()): Metrics {
+export function createMetrics(version: string, tenantLabels = new TenantLabels()) {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -159,43 +132,54 @@ export function createMetrics(version: string, tenantLabels = new TenantLabels()
       buckets: DURATION_BUCKETS_S,
       registers,
     }),
+    /** Counts a lookup of a cached completion. */
     countCacheLookup: createTally({
       name: "onceward_cache_requests_total",
       help: "Lookups of cached completions, by layer and result.",
       labelNames: ["layer", "result"],
       registers,
     }),
-    statementRan({ statement, operations, durationMs, failed }) {
+    /** Records a statement that was run for a number of operations. */
+    statementRan({ statement, operations, durationMs, failed }: StatementRun): void {
       storeDuration.observe({ statement }, durationMs / 1000);
       batchSize.observe({ statement }, operations);
       if (failed) storeErrors.inc({ statement });
     },
-    operationEnded(kind, outcome, durationMs) {
+    /** Records an operation that was answered: its outcome, or the reason of its error, in lower case. */
+    operationEnded(kind: OperationKind, outcome: string, durationMs: number): void {
       operations++;
       countOperation(kind, outcome);
       operationDurations[kind].observe(durationMs);
     },
+    /** Returns the number of operations that were recorded. */
     operations: () => operations,
-    claimed(tenantId, outcome) {
+    /** Counts a Claim's outcome. */
+    claimed(tenantId: number, outcome: string): void {
       countClaim(tenantId, outcome, 1);
     },
-    refusedByQuota(tenantId, cause, mode) {
+    /** Counts a refusal by a quota, or in a dry run a call that would have been refused. */
+    refusedByQuota(tenantId: number, cause: string, mode: string): void {
       countRefusal(tenantId, `${cause} ${mode}`, 1);
     },
-    heldToShare(tenantId, operations) {
+    /** Counts operations that have to wait because their tenant has its share of operations in flight. */
+    heldToShare(tenantId: number, operations: number): void {
       countHeld(tenantId, "", operations);
     },
-    queueAdded(statement, depth) {
+    /** Adds a queue. `depth` returns the number of its operations. Returns the recorder of how long they wait. */
+    queueAdded(statement: string, depth: () => number): Durations {
       queueDepths.set(statement, depth);
       return queueWaitOf(statement);
     },
-    droppedByDeadline() {
+    /** Counts an operation whose deadline passed before its statement. */
+    droppedByDeadline(): void {
       deadlineDrops.inc();
     },
-    watch: (sources) => addWatchedGauges(registry, sources),
+    /** Adds the metrics that are read from their source on every export. */
+    watch: (sources: WatchedSources) => addWatchedGauges(registry, sources),
+    /** Exports the metrics in the Prometheus text format. */
     render: () => registry.metrics(),
     contentType: registry.contentType,
-    // The registry's types omit the properties that each of its metrics has.
+    /** Returns the name, type and labels of every metric. The registry's types omit them. */
     describe: () => registry.getMetricsAsArray() as unknown as readonly MetricDescription[],
   };
 }

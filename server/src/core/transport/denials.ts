@@ -89,15 +89,11 @@ export function createDenials(runner: Runner, log: Logger, windowMs = WINDOW_MS)
 function denialOf({ principal, action, refusal, requestId }: DeniedCall): Denial {
   const { namespace } = refusal.metadata;
   return {
-    tenant:
-      principal.role === "OPERATOR" ? undefined : { id: principal.tenant.id, name: principal.tenant.name },
+    tenant: principal.role === "OPERATOR" ? undefined : principal.tenant,
     actor: principal.actor,
     action,
     target: namespace === undefined ? "" : `namespace ${namespace}`,
     denial: refusal.reason,
-    reason: "",
-    before: undefined,
-    after: undefined,
     requestId,
   };
 }

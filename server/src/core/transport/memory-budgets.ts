@@ -9,22 +9,9 @@ import { BUDGET_SHARE } from "./memory-limit.ts";
  * The memory of a process for request messages that arrive in several pieces. A message that arrives in one
  * piece needs none of it.
  */
-export interface InboundBudget {
-  /** Returns one connection's part of the budget. */
-  ofConnection(): ConnectionInboundBudget;
-}
+export type InboundBudget = ReturnType<typeof createInboundBudget>;
 
-export interface ConnectionInboundBudget {
-  /**
-   * Reserves memory for a whole message before more of it is read, so that each message that was begun can be
-   * completed. Returns a function that releases the memory, or a promise of it while there is not enough: only then does
-   * a reader pause its stream.
-   *
-   * @throws Refusal OVERLOADED after five seconds without enough memory, or at once if too many messages
-   *   wait. The call had no effect.
-   */
-  reserve(principal: Principal, bytes: number): Release | Promise<Release>;
-}
+export type ConnectionInboundBudget = ReturnType<InboundBudget["ofConnection"]>;
 
 /** Releases a reservation; further calls do nothing. */
 export type Release = () => void;
@@ -105,7 +92,7 @@ interface Waiting {
 }
 
 /** Creates an inbound budget. */
-export function createInboundBudget(limits = INBOUND_LIMITS): InboundBudget {
+export function createInboundBudget(limits = INBOUND_LIMITS) {
   const { maxBytes, maxTenantBytes, maxConnectionBytes, maxWaitMs } = limits;
   const all: Usage = { bytes: 0 };
   const tenants = new Map<number, Usage>();
@@ -168,10 +155,19 @@ export function createInboundBudget(limits = INBOUND_LIMITS): InboundBudget {
   }
 
   return {
+    /** Returns one connection's part of the budget. */
     ofConnection() {
       const connection: Usage = { bytes: 0 };
       return {
-        reserve(principal, bytes) {
+        /**
+         * Reserves memory for a whole message before more of it is read, so that each message that was begun can be
+         * completed. Returns a function that releases the memory, or a promise of it while there is not enough: only then
+         * does a reader pause its stream.
+         *
+         * @throws Refusal OVERLOADED after five seconds without enough memory, or at once if too many messages
+         *   wait. The call had no effect.
+         */
+        reserve(principal: Principal, bytes: number): Release | Promise<Release> {
           const tenant = usageOf(principal);
           const release = tryReserve(connection, tenant, bytes);
           if (release !== undefined) return release;
@@ -192,34 +188,25 @@ function overloaded(): Refusal {
  * The memory of a process for open streams of gRPC, which each take some kilobytes from their headers on: without a budget,
  * connections that open as many as HTTP/2 lets them would fill it with calls that wait for their turn.
  */
-export interface StreamBudget {
-  /** Returns the part of a connection from this address. */
-  ofConnection(address: string): ConnectionStreams;
-}
-
-export interface ConnectionStreams {
-  /** Counts a stream as open; returns false, and counts nothing, if too many are open. */
-  opened(): boolean;
-  readonly closed: () => void;
-  /** To be called once, when the connection has ended. */
-  readonly end: () => void;
-}
+export type StreamBudget = ReturnType<typeof createStreamBudget>;
 
 /** With 1 GiB of memory or more. Half of them may come from one address, such as a balancer's. */
 const MAX_OPEN_STREAMS = 32_768;
 
 /** Creates a budget of open streams. */
-export function createStreamBudget(maxStreams = MAX_OPEN_STREAMS * BUDGET_SHARE): StreamBudget {
+export function createStreamBudget(maxStreams = MAX_OPEN_STREAMS * BUDGET_SHARE) {
   const maxOfAddress = maxStreams / 2;
   const addresses = new Map<string, { streams: number; connections: number }>();
   let open = 0;
   return {
-    ofConnection(address) {
+    /** Returns the part of a connection from this address. */
+    ofConnection(address: string) {
       const own = addresses.get(address) ?? { streams: 0, connections: 0 };
       addresses.set(address, own);
       own.connections++;
       return {
-        opened() {
+        /** Counts a stream as open; returns false, and counts nothing, if too many are open. */
+        opened(): boolean {
           if (open >= maxStreams || own.streams >= maxOfAddress) return false;
           open++;
           own.streams++;
@@ -229,6 +216,7 @@ export function createStreamBudget(maxStreams = MAX_OPEN_STREAMS * BUDGET_SHARE)
           open--;
           own.streams--;
         },
+        /** To be called once, when the connection has ended. */
         end: () => {
           own.connections--;
           if (own.connections === 0) addresses.delete(address);
@@ -242,26 +230,7 @@ export function createStreamBudget(maxStreams = MAX_OPEN_STREAMS * BUDGET_SHARE)
  * The memory of one connection for reply bytes that are not flushed to it yet, because its peer does not read
  * them.
  */
-export interface OutboundBudget {
-  /**
-   * Refuses a call before it has an effect, if the budget is exhausted.
-   *
-   * @throws Refusal OVERLOADED.
-   */
-  admit(): void;
-  /** Whether no further reply may be written. */
-  isExhausted(): boolean;
-  /**
-   * Counts a reply until its HTTP/2 stream or HTTP/1.1 response closes: then the operating system has all of
-   * it.
-   */
-  countUntilClosed(stream: Closing, bytes: number): void;
-  /**
-   * Writes one of a stream's many replies, and counts it until the operating system has it or the stream
-   * ends.
-   */
-  write(stream: Writing, reply: Buffer): void;
-}
+export type OutboundBudget = ReturnType<typeof createOutboundBudget>;
 
 interface Closing {
   once(event: "close", listener: () => void): unknown;
@@ -309,11 +278,7 @@ export function outboundOfHttpConnection(total: OutboundTotal): OutboundBudget {
  * @param maxBytes The limit of the connection. The reply that reaches it may exceed it.
  * @param reservedBytes Bytes that the connection may use even when the total is exhausted.
  */
-export function createOutboundBudget(
-  maxBytes: number,
-  total: OutboundTotal,
-  reservedBytes = RESERVED_BYTES,
-): OutboundBudget {
+export function createOutboundBudget(maxBytes: number, total: OutboundTotal, reservedBytes = RESERVED_BYTES) {
   let unflushedBytes = 0;
   const isExhausted = () =>
     unflushedBytes >= maxBytes || (total.bytes >= total.maxBytes && unflushedBytes >= reservedBytes);
@@ -329,13 +294,27 @@ export function createOutboundBudget(
   }
 
   return {
+    /** Whether no further reply may be written. */
     isExhausted,
-    admit() {
+    /**
+     * Refuses a call before it has an effect, if the budget is exhausted.
+     *
+     * @throws Refusal OVERLOADED.
+     */
+    admit(): void {
       if (!isExhausted()) return;
       const message = "There are too many replies that were not read.";
       throw new Refusal("OVERLOADED", message, { retryAfterMs: RETRY_AFTER_MS });
     },
-    countUntilClosed: (stream, bytes) => void stream.once("close", count(bytes)),
-    write: (stream, reply) => void stream.write(reply, count(reply.byteLength)),
+    /**
+     * Counts a reply until its HTTP/2 stream or HTTP/1.1 response closes: then the operating system has all of
+     * it.
+     */
+    countUntilClosed: (stream: Closing, bytes: number) => void stream.once("close", count(bytes)),
+    /**
+     * Writes one of a stream's many replies, and counts it until the operating system has it or the stream
+     * ends.
+     */
+    write: (stream: Writing, reply: Buffer) => void stream.write(reply, count(reply.byteLength)),
   };
 }

@@ -18,7 +18,7 @@ import {
 import { TenantAdminService } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import type { Answer } from "../calls/call.ts";
 import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
-import { Refusal } from "../domain/refusal.ts";
+import { invalidRequest } from "../domain/refusal.ts";
 import { type Compression, inflate } from "./compression.ts";
 import { malformed, tooLarge } from "./errors.ts";
 import { binaryScannerOf, MAX_FIELDS_IN_ALL } from "./scan-binary.ts";
@@ -190,14 +190,7 @@ export function parseTimeoutMs(header: string | undefined): number | undefined {
   if (header === undefined) return undefined;
   const [, digits, unit = ""] = FORMAT.exec(header) ?? [];
   const unitMs = UNIT_MS[unit];
-  if (digits === undefined || unitMs === undefined) {
-    const violation = {
-      field: "timeout",
-      description: "must be digits and, for gRPC, a unit of H, M, S, m, u or n",
-    };
-    throw new Refusal("INVALID_REQUEST", `${violation.field} ${violation.description}`, {
-      violations: [violation],
-    });
-  }
+  if (digits === undefined || unitMs === undefined)
+    throw invalidRequest("timeout", "must be digits and, for gRPC, a unit of H, M, S, m, u or n");
   return Math.min(Number(digits) * unitMs, MAX_TIMEOUT_MS);
 }

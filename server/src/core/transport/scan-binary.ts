@@ -1,6 +1,6 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
-import { Refusal } from "../domain/refusal.ts";
+import { invalidRequest, type Refusal } from "../domain/refusal.ts";
 import { malformed } from "./errors.ts";
 
 /**
@@ -186,10 +186,7 @@ function readVarint(bytes: Uint8Array, at: number): number {
 }
 
 function tooManyElements(list: string): Refusal {
-  const description = `must have at most ${MAX_ELEMENTS} elements`;
-  return new Refusal("INVALID_REQUEST", `${list} ${description}`, {
-    violations: [{ field: list, description }],
-  });
+  return invalidRequest(list, `must have at most ${MAX_ELEMENTS} elements`);
 }
 
 function unreadable(): Refusal {

@@ -5,20 +5,7 @@ import { createRepeating } from "../background/repeat.ts";
 import type { Config } from "../config/config.ts";
 
 /** The certificate of all ports, from files that are renewed from time to time. */
-export interface Tls {
-  /** The options for a new server. */
-  readonly options: NodeTlsOptions;
-  /** Whether clients must present a certificate. */
-  readonly asksClients: boolean;
-  /** Returns the seconds until the earliest certificate of each file in use expires; negative if it has. */
-  expiresInS(): ReadonlyMap<CertificateFile, number>;
-  /** Gives the server each renewed certificate, for new connections. */
-  follow(server: Pick<Server, "setSecureContext">): void;
-  /** Starts checking the files for renewals. */
-  start(): void;
-  /** Stops checking the files. */
-  stop(): Promise<void>;
-}
+export type Tls = ReturnType<typeof openTls>;
 
 /** The server's certificate with its chain, or the authorities of clients' certificates. */
 export type CertificateFile = "server" | "client_ca";
@@ -54,12 +41,7 @@ const CHECK_INTERVAL_MS = 60_000;
  *
  * @throws Error naming the variable of a file that can't be read or used.
  */
-export function openTls({
-  files,
-  onRenewed,
-  onFailed,
-  checkIntervalMs = CHECK_INTERVAL_MS,
-}: TlsOptions): Tls {
+export function openTls({ files, onRenewed, onFailed, checkIntervalMs = CHECK_INTERVAL_MS }: TlsOptions) {
   const read = () => inUseOf(readFiles(files));
   const servers: Pick<Server, "setSecureContext">[] = [];
   let inUse = read();
@@ -78,16 +60,22 @@ export function openTls({
   });
 
   return {
-    get options() {
+    /** The options for a new server. */
+    get options(): NodeTlsOptions {
       return inUse.options;
     },
+    /** Returns the seconds until the earliest certificate of each file in use expires; negative if it has. */
     expiresInS: () =>
       new Map([...inUse.expiries].map(([file, atMs]) => [file, (atMs - Date.now()) / 1000] as const)),
+    /** Whether clients must present a certificate. */
     asksClients: files.clientCa !== undefined,
-    follow(server) {
+    /** Gives the server each renewed certificate, for new connections. */
+    follow(server: Pick<Server, "setSecureContext">): void {
       servers.push(server);
     },
+    /** Starts checking the files for renewals. */
     start: checking.start,
+    /** Stops checking the files. */
     stop: checking.stop,
   };
 }

@@ -25,12 +25,9 @@ export interface Change {
  */
 export async function recordChange(transaction: Runner, by: Actor, change: Change): Promise<void> {
   const { principal } = isOutdated(by) ? await by.again() : by;
-  const { action, target, tenant = tenantOf(principal), reason = "", before, after } = change;
+  const { tenant = tenantOf(principal) } = change;
   const { actor } = principal;
-  const { requestId } = by;
-  await insertAuditEvents(transaction, [
-    { tenant, actor, action, target, denial: undefined, reason, before, after, requestId, calls: 1 },
-  ]);
+  await insertAuditEvents(transaction, [{ ...change, tenant, actor, requestId: by.requestId, calls: 1 }]);
 }
 
 function tenantOf(principal: Principal): { readonly id: number; readonly name: string } | undefined {

@@ -19,11 +19,7 @@ export type Cursor = readonly string[];
 export type Scope = readonly (string | number | bigint | undefined)[];
 
 /** Writes and reads page tokens, which are opaque and valid only for the list that they come from. */
-export interface PageTokens {
-  write(scope: Scope, cursor: Cursor): string;
-  /** Returns undefined for the first page. Adds a violation of `page_token` for a token of another scope. */
-  read(scope: Scope, token: string, violations: Violations): Cursor | undefined;
-}
+export type PageTokens = ReturnType<typeof createPageTokens>;
 
 const MAC_BYTES = 16;
 
@@ -31,7 +27,7 @@ const MAC_BYTES = 16;
  * @param secret shared by all replicas: each accepts the tokens of the others.
  * @param installationId returns the current one: a token that was written under another one is refused.
  */
-export function createPageTokens(secret: string, installationId: () => string): PageTokens {
+export function createPageTokens(secret: string, installationId: () => string) {
   const key = createHmac("sha256", secret).update("page tokens").digest();
 
   function mac(scope: Scope, cursor: string): Buffer {
@@ -45,11 +41,12 @@ export function createPageTokens(secret: string, installationId: () => string): 
   }
 
   return {
-    write(scope, cursor) {
+    write(scope: Scope, cursor: Cursor): string {
       const text = JSON.stringify(cursor);
       return Buffer.concat([mac(scope, text), Buffer.from(text)]).toString("base64url");
     },
-    read(scope, token, violations) {
+    /** Returns undefined for the first page. Adds a violation of `page_token` for a token of another scope. */
+    read(scope: Scope, token: string, violations: Violations): Cursor | undefined {
       if (token === "") return undefined;
       const bytes = Buffer.from(token, "base64url");
       const text = bytes.subarray(MAC_BYTES).toString();

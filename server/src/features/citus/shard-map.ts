@@ -37,13 +37,7 @@ select s.shardid::int as id, s.shardminvalue::int as "minHash", n.groupid as "no
  order by s.shardminvalue::int`,
 };
 
-interface ShardRow {
-  readonly id: number;
-  readonly minHash: number;
-  readonly nodeId: number;
-  readonly host: string;
-  readonly port: number;
-}
+type ShardRow = Omit<PlacedShard, "node"> & Omit<ShardNode, "id"> & { readonly nodeId: number };
 
 /** Reads the shards of the table of records; undefined on a plain Postgres, or if the table is not distributed. */
 export async function readShardMap(runner: Runner): Promise<readonly PlacedShard[] | undefined> {

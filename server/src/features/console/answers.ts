@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import type { Logger } from "pino";
-import { Refusal } from "../../core/domain/refusal.ts";
+import { invalidRequest, Refusal } from "../../core/domain/refusal.ts";
 import { FailedCall, toConnectError } from "../../core/transport/errors.ts";
 import type { ReadHeader } from "../../core/transport/http/web-page.ts";
 
@@ -67,9 +67,4 @@ export async function readSmallBody(request: IncomingMessage, maxBytes: number):
     chunks.push(chunk as Buffer);
   }
   return Buffer.concat(chunks);
-}
-
-/** Returns the refusal of a request with one malformed part. */
-export function invalidRequest(field: string, description: string): Refusal {
-  return new Refusal("INVALID_REQUEST", `${field} ${description}`, { violations: [{ field, description }] });
 }

@@ -3,29 +3,7 @@ import { Refusal } from "../../core/domain/refusal.ts";
 import { countedAddress } from "../../core/transport/connections.ts";
 
 /** Bounds the attempts to sign in that fail, those that are in progress, and the sign-ins of one credential. */
-export interface Attempts {
-  /**
-   * Runs an attempt with a credential that this server verifies. One that succeeds, and one that the service could not decide, is
-   * not counted. A right credential signs in however many attempts have failed: others behind the same address made them, maybe.
-   *
-   * @throws Refusal QUOTA_RATE if the attempt fails and too many have failed, or if too many of its address are then in progress;
-   *   OVERLOADED if too many are in progress; as `attempt` does.
-   */
-  run<Result>(peer: string | undefined, attempt: () => Promise<Result>): Promise<Result>;
-  /**
-   * Runs an attempt that asks the issuer, and counts as `run` does. It is not made if too many have failed: the issuer is not to
-   * be asked on behalf of anybody who has no credential.
-   *
-   * @throws Refusal QUOTA_RATE if too many attempts have failed; OVERLOADED if too many are in progress; as `attempt` does.
-   */
-  runAtIssuer<Result>(peer: string | undefined, attempt: () => Promise<Result>): Promise<Result>;
-  /**
-   * Counts a sign-in of a verified credential, by the id of its key or its token's subject.
-   *
-   * @throws Refusal QUOTA_RATE if there have been too many.
-   */
-  countSignIn(actor: string): void;
-}
+export type Attempts = ReturnType<typeof createAttempts>;
 
 /** A person who mistypes needs a few; a balancer that shows its own address has many people behind it. */
 const PER_ADDRESS = { burst: 20, perSecond: 0.2 };
@@ -44,7 +22,7 @@ const OVERLOADED_RETRY_AFTER_MS = 500;
 const MAX_IN_PROGRESS_OF_FAILING = 4;
 
 /** Creates the count of failed attempts to sign in. */
-export function createAttempts(): Attempts {
+export function createAttempts() {
   const ofAddresses = createRateLimit<string>();
   const inAll = createRateLimit<string>();
   const ofCredentials = createRateLimit<string>();
@@ -97,7 +75,14 @@ export function createAttempts(): Attempts {
   }
 
   return {
-    async run(peer, attempt) {
+    /**
+     * Runs an attempt with a credential that this server verifies. One that succeeds, and one that the service could not decide, is
+     * not counted. A right credential signs in however many attempts have failed: others behind the same address made them, maybe.
+     *
+     * @throws Refusal QUOTA_RATE if the attempt fails and too many have failed, or if too many of its address are then in progress;
+     *   OVERLOADED if too many are in progress; as `attempt` does.
+     */
+    async run<Result>(peer: string | undefined, attempt: () => Promise<Result>): Promise<Result> {
       const address = countedAddress(peer ?? "");
       const refusal = take(address);
       if (refusal === undefined) return await counted(address, attempt);
@@ -108,13 +93,24 @@ export function createAttempts(): Attempts {
         throw isFailure(error) ? refusal : error;
       }
     },
-    async runAtIssuer(peer, attempt) {
+    /**
+     * Runs an attempt that asks the issuer, and counts as `run` does. It is not made if too many have failed: the issuer is not to
+     * be asked on behalf of anybody who has no credential.
+     *
+     * @throws Refusal QUOTA_RATE if too many attempts have failed; OVERLOADED if too many are in progress; as `attempt` does.
+     */
+    async runAtIssuer<Result>(peer: string | undefined, attempt: () => Promise<Result>): Promise<Result> {
       const address = countedAddress(peer ?? "");
       const refusal = take(address);
       if (refusal !== undefined) throw refusal;
       return await counted(address, attempt);
     },
-    countSignIn(actor) {
+    /**
+     * Counts a sign-in of a verified credential, by the id of its key or its token's subject.
+     *
+     * @throws Refusal QUOTA_RATE if there have been too many.
+     */
+    countSignIn(actor: string): void {
       const waitMs = ofCredentials.take(actor, PER_CREDENTIAL, performance.now());
       if (waitMs > 0)
         throw tooMany("This key or token has signed in too often.", PER_CREDENTIAL.burst, waitMs);

@@ -7,22 +7,7 @@ import { credentialInvalid, Refusal } from "../../core/domain/refusal.ts";
  * Signs people in at the issuer of tokens, by the code flow of OpenID Connect with PKCE, state and nonce:
  * https://openid.net/specs/openid-connect-core-1_0.html#CodeFlowAuth
  */
-export interface IssuerClient {
-  readonly issuer: string;
-  /**
-   * Begins a sign-in. Returns the address to which the browser is sent, and the secrets that the browser brings back.
-   *
-   * @throws Refusal ISSUER_UNAVAILABLE if the issuer's endpoints are not known and the issuer does not answer.
-   */
-  begin(redirectUri: string): Promise<{ readonly url: string; readonly secrets: SignInSecrets }>;
-  /**
-   * Ends a sign-in whose browser came back to `currentUrl`. Returns the identity that the issuer's ID token proves.
-   *
-   * @throws Refusal CREDENTIAL_INVALID if the issuer, or its answer, does not sign the person in; ISSUER_UNAVAILABLE if
-   *   the issuer does not answer.
-   */
-  finish(currentUrl: URL, secrets: SignInSecrets): Promise<VerifiedIdentity>;
-}
+export type IssuerClient = ReturnType<typeof createIssuerClient>;
 
 /** Random texts that bind the issuer's answer to one browser and one sign-in. */
 export interface SignInSecrets {
@@ -72,7 +57,7 @@ interface Discovery {
 }
 
 /** Creates an issuer client. */
-export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
+export function createIssuerClient(options: IssuerClientOptions) {
   const { issuer, idTokens, cooldownMs } = options;
   let discovery: Discovery | undefined;
 
@@ -99,7 +84,12 @@ export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
 
   return {
     issuer,
-    async begin(redirectUri) {
+    /**
+     * Begins a sign-in. Returns the address to which the browser is sent, and the secrets that the browser brings back.
+     *
+     * @throws Refusal ISSUER_UNAVAILABLE if the issuer's endpoints are not known and the issuer does not answer.
+     */
+    async begin(redirectUri: string): Promise<{ readonly url: string; readonly secrets: SignInSecrets }> {
       const configuration = await configured();
       const client = await import("openid-client");
       const secrets = {
@@ -117,7 +107,13 @@ export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
       });
       return { url: url.href, secrets };
     },
-    async finish(currentUrl, { state, nonce, codeVerifier }) {
+    /**
+     * Ends a sign-in whose browser came back to `currentUrl`. Returns the identity that the issuer's ID token proves.
+     *
+     * @throws Refusal CREDENTIAL_INVALID if the issuer, or its answer, does not sign the person in; ISSUER_UNAVAILABLE if
+     *   the issuer does not answer.
+     */
+    async finish(currentUrl: URL, { state, nonce, codeVerifier }: SignInSecrets): Promise<VerifiedIdentity> {
       const configuration = await configured();
       const client = await import("openid-client");
       let idToken: string | undefined;

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { digestSecret } from "../../core/auth/api-key.ts";
 import { createRefreshingCache, MAX_AGE_MS, REFRESH_AFTER_MS } from "../../core/auth/credential-cache.ts";
-import type { KnownSession, SessionCredential, SessionFinder } from "../../core/auth/sessions.ts";
+import type { KnownSession, SessionCredential } from "../../core/auth/sessions.ts";
 import type { Deadline } from "../../core/domain/operation.ts";
 import { credentialInvalid } from "../../core/domain/refusal.ts";
 import type { Principal } from "../../core/domain/tenant.ts";
@@ -16,20 +16,8 @@ import {
   storeSession,
 } from "./store/console-sessions.ts";
 
-/** The sessions of the console. A session is named by the value of its cookie, which only the browser keeps. */
-export interface Sessions extends SessionFinder {
-  /**
-   * Starts a session, and ends the one of the cookie that the browser sent, if any. Returns the new cookie's value.
-   *
-   * @throws Refusal CREDENTIAL_INVALID if the credential has expired; OVERLOADED and DEADLINE_EXCEEDED, as `PacedQueue.run`.
-   */
-  start(signIn: SignIn): Promise<string>;
-  /**
-   * Ends the session of a cookie's value, or all sessions of the same credential: here at once, on other replicas within
-   * 10 s. Returns false if there is no live session. Throws as `start`.
-   */
-  end(cookie: string, which: EndedSessions, requestId: string): Promise<boolean>;
-}
+/** The sessions of the console, as SessionFinder and more. A session is named by the value of its cookie, which only the browser keeps. */
+export type Sessions = ReturnType<typeof createSessions>;
 
 /** A verified credential that starts a session. */
 export interface SignIn {
@@ -69,7 +57,7 @@ export function createSessions({
   readonly pepper: string;
   /** As AuthenticatorOptions. */
   readonly maxAgeMs?: number | undefined;
-}): Sessions {
+}) {
   const cache = createRefreshingCache<string, KnownSession>({
     load: (digests) => findSessions(database, digests),
     maxAgeMs,
@@ -109,18 +97,23 @@ export function createSessions({
       const owner = await endSessions(transaction, digestSecret(cookie, pepper), which);
       if (owner === undefined) return false;
       const action = which === "this" ? "SignOut" : "SignOutEverywhere";
-      await insertAuditEvents(transaction, [{ ...NOTHING_SAID, ...owner, action, requestId }]);
+      await insertAuditEvents(transaction, [{ ...owner, action, target: TARGET, requestId, calls: 1 }]);
       return true;
     });
   }
 
   return {
-    async find(cookie, deadline) {
+    async find(cookie: string, deadline: Deadline): Promise<KnownSession> {
       const session = await live(cookie, deadline);
       if (session === undefined) throw credentialInvalid();
       return session;
     },
-    async start({ principal, credential, replaced, requestId }) {
+    /**
+     * Starts a session, and ends the one of the cookie that the browser sent, if any. Returns the new cookie's value.
+     *
+     * @throws Refusal CREDENTIAL_INVALID if the credential has expired; OVERLOADED and DEADLINE_EXCEEDED, as `PacedQueue.run`.
+     */
+    async start({ principal, credential, replaced, requestId }: SignIn): Promise<string> {
       const cookie = randomBytes(VALUE_BYTES).toString("base64url");
       const tenant = principal.role === "OPERATOR" ? undefined : principal.tenant;
       const stored = await inTurn(tenant?.id, async (transaction) => {
@@ -135,14 +128,18 @@ export function createSessions({
         if (!isStored) return false;
         const { actor } = principal;
         await insertAuditEvents(transaction, [
-          { ...NOTHING_SAID, tenant, actor, action: "SignIn", requestId },
+          { tenant, actor, action: "SignIn", target: TARGET, requestId, calls: 1 },
         ]);
         return true;
       });
       if (!stored) throw credentialInvalid();
       return cookie;
     },
-    async end(cookie, which, requestId) {
+    /**
+     * Ends the session of a cookie's value, or all sessions of the same credential: here at once, on other replicas within
+     * 10 s. Returns false if there is no live session. Throws as `start`.
+     */
+    async end(cookie: string, which: EndedSessions, requestId: string): Promise<boolean> {
       // An invented cookie costs no more than in a call.
       const session = await live(cookie, deadlineFromNow());
       if (session === undefined) return false;
@@ -160,12 +157,3 @@ export function createSessions({
 function deadlineFromNow(): Deadline {
   return { atMs: performance.now() + TIMEOUT_MS, cancelled: false };
 }
-
-const NOTHING_SAID = {
-  target: TARGET,
-  denial: undefined,
-  reason: "",
-  before: undefined,
-  after: undefined,
-  calls: 1,
-} as const;

@@ -1,9 +1,9 @@
 import { readArguments } from "../../core/commands/arguments.ts";
 import { CommandError, type Host } from "../../core/commands/host.ts";
 import { requireSchema } from "../../core/commands/schema.ts";
+import { withPool } from "../../core/commands/with-pool.ts";
 import { readConfig } from "../../core/config/config.ts";
 import { type Keyring, NO_KEYS, parseKeyring } from "../../core/config/keyring.ts";
-import { openPool } from "../../core/store/pool.ts";
 import { type PassProgress, readEncryptionPass } from "./encryption-pass.ts";
 import { countKeyUsage, type KeyUsage } from "./key-usage.ts";
 
@@ -16,12 +16,7 @@ export async function encryptionStatus(host: Host): Promise<void> {
   const config = readConfig(host.env);
   await requireSchema(config);
   const keyring = parseKeyring(config.ONCEWARD_ENCRYPTION_KEYS ?? "") ?? NO_KEYS;
-  const pool = openPool({
-    databaseUrl: config.DATABASE_URL,
-    size: 1,
-    throughPgBouncer: config.ONCEWARD_PGBOUNCER,
-  });
-  try {
+  await withPool(config, async (pool) => {
     // The pass is read first: values that it stores in between are counted where they are then.
     const pass = await readEncryptionPass(pool);
     const usages = await countKeyUsage(pool);
@@ -33,9 +28,7 @@ export async function encryptionStatus(host: Host): Promise<void> {
     throw new CommandError(
       `ONCEWARD_ENCRYPTION_KEYS lacks keys that stored values need: ${ids}. Calls that read them fail.`,
     );
-  } finally {
-    await pool.close();
-  }
+  });
 }
 
 /** Returns a line for each key that is configured or in use, and for plain form. */

@@ -87,9 +87,7 @@ async function recordEnd(
       actor,
       action: "ResolveAmbiguousRecords",
       target,
-      denial: undefined,
       reason,
-      before: undefined,
       after: {
         recordJob: String(id),
         recordsChanged,

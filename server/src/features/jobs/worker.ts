@@ -10,7 +10,16 @@ import { createJobScheduler } from "./scheduler.ts";
 import { countUnfinishedRecordJobs } from "./store/record-jobs.ts";
 import { workBatch } from "./work-batch.ts";
 
-export interface JobWorkerOptions {
+/** Delay between two looks for a job. */
+const INTERVAL_MS = 2000;
+/** Maximum delay between two looks that fail. */
+const MAX_BACKOFF_MS = 30_000;
+
+/**
+ * Works on record jobs, changes of many records, in the background, one batch at a time and tenants in turn.
+ * Every replica does so without a leader: a worker owns a job only for the length of a transaction.
+ */
+export function createJobWorker(options: {
   readonly pool: Statements;
   readonly encryption: RecordValues;
   readonly databaseClock: DatabaseClock;
@@ -21,18 +30,7 @@ export interface JobWorkerOptions {
   readonly onSettled: (name: string) => void;
   readonly forgetKeys?: ForgetKeys;
   readonly intervalMs?: number;
-}
-
-/** Delay between two looks for a job. */
-const INTERVAL_MS = 2000;
-/** Maximum delay between two looks that fail. */
-const MAX_BACKOFF_MS = 30_000;
-
-/**
- * Works on record jobs, changes of many records, in the background, one batch at a time and tenants in turn.
- * Every replica does so without a leader: a worker owns a job only for the length of a transaction.
- */
-export function createJobWorker(options: JobWorkerOptions): Repeating {
+}): Repeating {
   const { pool, encryption, databaseClock, metrics, log, onFailed, onSettled } = options;
   const { intervalMs = INTERVAL_MS, forgetKeys } = options;
   const scheduler = createJobScheduler();

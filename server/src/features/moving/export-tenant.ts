@@ -4,12 +4,13 @@ import { pepperMark } from "../../core/auth/pepper.ts";
 import { readArguments } from "../../core/commands/arguments.ts";
 import { CommandError, type Host } from "../../core/commands/host.ts";
 import { requireSchema } from "../../core/commands/schema.ts";
+import { withPool } from "../../core/commands/with-pool.ts";
 import { type Config, readConfig } from "../../core/config/config.ts";
 import { NO_KEYS, parseKeyring } from "../../core/config/keyring.ts";
 import { NAMESPACE_PATTERN, NAMESPACE_RULE } from "../../core/domain/limits.ts";
 import { POLICY_SETTLES_MS } from "../../core/domain/statement-times.ts";
 import type { TenantResource } from "../../core/domain/tenant.ts";
-import { openPool, type Pool } from "../../core/store/pool.ts";
+import type { Pool } from "../../core/store/pool.ts";
 import { readServerFacts } from "../../core/store/server-facts.ts";
 import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
 import { lockTenant, updateTenant } from "../../core/store/tenants/tenants.ts";
@@ -32,12 +33,7 @@ export async function exportTenant(host: Host): Promise<void> {
   if (!NAMESPACE_PATTERN.test(name)) throw new CommandError(`--tenant ${NAMESPACE_RULE}`);
   const config = readConfig(host.env);
   await requireSchema(config);
-  const pool = openPool({
-    databaseUrl: config.DATABASE_URL,
-    size: 1,
-    throughPgBouncer: config.ONCEWARD_PGBOUNCER,
-  });
-  try {
+  await withPool(config, async (pool) => {
     const { id } = await startMove(pool, name);
     const moving = await untilRefused(pool, id, host);
     let lines = 0;
@@ -52,9 +48,7 @@ export async function exportTenant(host: Host): Promise<void> {
     host.report(
       `Exported ${lines} rows of tenant ${name}. Its calls are refused here until it is deleted or resumed.`,
     );
-  } finally {
-    await pool.close();
-  }
+  });
 }
 
 const POLL_MS = 500;
@@ -65,15 +59,18 @@ async function startMove(pool: Pool, name: string): Promise<TenantResource> {
     const was = await lockTenant(transaction, name);
     if (was === undefined || was.state === "DELETING") throw new CommandError(`There is no tenant ${name}.`);
     if (was.state === "MOVING") return was;
-    const change = {
-      tenant: was,
-      actor: "onceward-server",
-      action: "ExportTenant",
-      target: `tenant ${name}`,
-    };
-    const details = { denial: undefined, reason: "", requestId: randomUUID(), calls: 1 };
-    const states = { before: { state: was.state }, after: { state: "MOVING" } };
-    await insertAuditEvents(transaction, [{ ...change, ...details, ...states }]);
+    await insertAuditEvents(transaction, [
+      {
+        tenant: was,
+        actor: "onceward-server",
+        action: "ExportTenant",
+        target: `tenant ${name}`,
+        before: { state: was.state },
+        after: { state: "MOVING" },
+        requestId: randomUUID(),
+        calls: 1,
+      },
+    ]);
     return await updateTenant(transaction, { ...was, state: "MOVING" });
   });
 }

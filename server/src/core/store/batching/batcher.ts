@@ -1,7 +1,7 @@
 import { type Deadline, isExpired, onlyValue, Rejected, type Settled } from "../../domain/operation.ts";
-import { Refusal } from "../../domain/refusal.ts";
+import { deadlinePassed, Refusal } from "../../domain/refusal.ts";
 import { activeCalls, type CallSpan } from "../../telemetry/tracing.ts";
-import { StatementFailed } from "../statement-errors.ts";
+import { asRefusal, StatementFailed } from "../statement-errors.ts";
 import { type Decision, FairQueue, type TenantLimiter, UNLIMITED } from "./fair-queue.ts";
 import type { Turns } from "./turns.ts";
 
@@ -81,7 +81,6 @@ const MAX_BATCH_BYTES = 4 * 1024 * 1024;
  */
 export const MAX_QUEUED = 40_000;
 const OVERLOADED_RETRY_AFTER_MS = 200;
-const CONTENDED_RETRY_AFTER_MS = 500;
 /** Statements in flight while the operations of a failed statement are retried one by one. */
 const ISOLATION_WIDTH = 2;
 /** The queue of operations without a tenant; tenants are numbered from 1. */
@@ -202,7 +201,7 @@ export class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
       rows = await this.#executeTraced(leaders);
     } catch (error) {
       if (leaders.length > 1 && error instanceof StatementFailed) await this.#executeOneByOne(leaders);
-      else reject(leaders, new Rejected(asRefusal(error)));
+      else reject(leaders, new Rejected(asRefusal(error, "a lock on the record")));
       return;
     }
     leaders.forEach((leader, i) => {
@@ -235,7 +234,7 @@ export class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
 
   /** Refuses an operation whose deadline has passed. It has no duplicates. */
   #drop(pending: PendingOperation<Op, Row>): void {
-    pending.settle(new Rejected(expired()));
+    pending.settle(new Rejected(deadlinePassed()));
     this.#limiter.observer?.droppedByDeadline();
   }
 
@@ -400,21 +399,8 @@ class PendingOperation<Op, Row> {
   }
 }
 
-function expired(): Refusal {
-  return new Refusal("DEADLINE_EXCEEDED", "The deadline passed before the database was reached.");
-}
-
 function overloaded(): Refusal {
   return new Refusal("OVERLOADED", "This replica has too many queued calls.", {
     retryAfterMs: OVERLOADED_RETRY_AFTER_MS,
-  });
-}
-
-/** Converts a lock conflict into RECORD_CONTENDED: the server works as designed, and nothing was changed. */
-function asRefusal(error: unknown): unknown {
-  if (!(error instanceof StatementFailed && error.isLockConflict)) return error;
-  return new Refusal("RECORD_CONTENDED", "Another transaction holds a lock on the record.", {
-    retryAfterMs: CONTENDED_RETRY_AFTER_MS,
-    cause: error,
   });
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { type Deadline, isExpired } from "../../domain/operation.ts";
-import { Refusal } from "../../domain/refusal.ts";
+import { deadlinePassed, Refusal } from "../../domain/refusal.ts";
 import { FairQueue } from "./fair-queue.ts";
 
 /** Runs queued work: a bounded number of tasks at once, one of each lane, lanes in round-robin. */
@@ -41,7 +41,7 @@ export function createPacedQueue({
     const started: QueuedTask[] = [];
     queue.take((task) => {
       if (task.isExpired) {
-        task.refuse(expired());
+        task.refuse(deadlinePassed());
         return "remove";
       }
       if (busySlots >= width) return "keep";
@@ -92,10 +92,6 @@ export function createPacedQueue({
       return queue.size;
     },
   };
-}
-
-function expired(): Refusal {
-  return new Refusal("DEADLINE_EXCEEDED", "The deadline passed before the database was reached.");
 }
 
 function overloaded(): Refusal {

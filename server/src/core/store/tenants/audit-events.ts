@@ -9,11 +9,11 @@ export interface NewAuditEvent {
   readonly action: string;
   readonly target: string;
   /** The reason of the refusal; undefined: the change was made. */
-  readonly denial: string | undefined;
+  readonly denial?: string | undefined;
   /** As the caller gave it. */
-  readonly reason: string;
-  readonly before: Snapshot | undefined;
-  readonly after: Snapshot | undefined;
+  readonly reason?: string;
+  readonly before?: Snapshot | undefined;
+  readonly after?: Snapshot | undefined;
   readonly requestId: string;
   /** How many calls the event stands for. */
   readonly calls: number;
@@ -53,7 +53,7 @@ export async function insertAuditEvents(runner: Runner, events: readonly NewAudi
     textArray(events.map(({ action }) => action)),
     textArray(events.map(({ target }) => target)),
     textArray(events.map(({ denial }) => denial)),
-    textArray(events.map(({ reason }) => reason)),
+    textArray(events.map(({ reason = "" }) => reason)),
     textArray(events.map(({ before }) => before && JSON.stringify(before))),
     textArray(events.map(({ after }) => after && JSON.stringify(after))),
     textArray(events.map(({ requestId }) => requestId)),

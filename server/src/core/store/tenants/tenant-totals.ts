@@ -111,7 +111,7 @@ with page as materialized (
 ), extended as (
   update tenant_totals set counting_until = now() + ${COUNTING_FOR} where tenant_id = $1::int
 )
-select count(*)::int as records, coalesce(sum(stored_bytes), 0)::float8 as stored_bytes,
+select count(*)::int as records, coalesce(sum(stored_bytes), 0)::float8 as "storedBytes",
        (select namespace from page order by namespace desc, key desc limit 1) as namespace,
        (select key from page order by namespace desc, key desc limit 1) as key
   from page`,
@@ -124,15 +124,11 @@ export async function countRecordsPage(
   after: CountedUpTo,
   maxRecords: number,
 ): Promise<StoredTotals & { readonly upTo: CountedUpTo | undefined }> {
-  interface Row {
-    readonly records: number;
-    readonly stored_bytes: number;
-    readonly namespace: string | null;
-    readonly key: string | null;
-  }
-  const [row] = await runner.run<Row>(countPage, [tenantId, after.namespace, after.key, maxRecords]);
+  const parameters = [tenantId, after.namespace, after.key, maxRecords];
+  type Row = StoredTotals & { readonly namespace: string | null; readonly key: string | null };
+  const [row] = await runner.run<Row>(countPage, parameters);
   if (row === undefined) throw new Error("the count returned no row");
-  const { records, stored_bytes: storedBytes, namespace, key } = row;
+  const { records, storedBytes, namespace, key } = row;
   const isLast = namespace === null || key === null || records < maxRecords;
   return { records, storedBytes, upTo: isLast ? undefined : { namespace, key } };
 }

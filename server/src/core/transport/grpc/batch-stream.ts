@@ -242,15 +242,7 @@ class BatchStream {
 }
 
 /** The BatchStreams of a connection. */
-export interface BatchStreams {
-  /** Answers all batches of a stream. */
-  answer(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void;
-  /**
-   * Ends all streams because the connection drains: each when the batches that arrive within a second are
-   * answered.
-   */
-  leave(): void;
-}
+export type BatchStreams = ReturnType<ReturnType<typeof createBatchStreams>>;
 
 /**
  * Returns a function that creates a connection's BatchStreams.
@@ -264,15 +256,16 @@ export function createBatchStreams(options: {
   readonly pipeline: Pipeline;
   /** How long a message may take to arrive; a stream is closed up to the same time later. */
   readonly timeoutMs: number;
-}): (connection: BatchConnection) => BatchStreams {
+}) {
   const { pipeline, timeoutMs } = options;
   const route = options.routes.find(({ method }) => method === IdempotencyService.method.batch);
   if (route === undefined) throw new Error("there is no route for Batch");
   const settings = { route, pipeline, timeoutMs };
-  return (connection) => {
+  return (connection: BatchConnection) => {
     const open = new Set<BatchStream>();
     return {
-      answer(stream, headers) {
+      /** Answers all batches of a stream. */
+      answer(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
         if (open.size >= MAX_STREAMS) {
           stream.close(constants.NGHTTP2_REFUSED_STREAM);
           return;
@@ -281,7 +274,11 @@ export function createBatchStreams(options: {
         open.add(opened);
         stream.once("close", () => open.delete(opened));
       },
-      leave() {
+      /**
+       * Ends all streams because the connection drains: each when the batches that arrive within a second are
+       * answered.
+       */
+      leave(): void {
         for (const stream of open) stream.leaveSoon();
       },
     };

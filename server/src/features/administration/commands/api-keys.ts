@@ -4,11 +4,12 @@ import { readArguments } from "../../../core/commands/arguments.ts";
 import { CommandError, type Host } from "../../../core/commands/host.ts";
 import { requirePepper } from "../../../core/commands/pepper.ts";
 import { requireSchema } from "../../../core/commands/schema.ts";
+import { withPool } from "../../../core/commands/with-pool.ts";
 import { readConfig } from "../../../core/config/config.ts";
 import { NAMESPACE_PATTERN, NAMESPACE_RULE } from "../../../core/domain/limits.ts";
 import { NO_QUOTAS } from "../../../core/domain/quotas.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
-import { openPool, type Runner } from "../../../core/store/pool.ts";
+import type { Runner } from "../../../core/store/pool.ts";
 import { insertTenant, lockTenant } from "../../../core/store/tenants/tenants.ts";
 import { recordChange } from "../audited-change.ts";
 import { type ApiKeyTerms, makeApiKey } from "../create-api-key.ts";
@@ -46,26 +47,15 @@ async function printNewKey(host: Host, { action, role, tenant: name }: NewKey): 
   const config = readConfig(host.env);
   await requireSchema(config);
   await requirePepper(config);
-  const pool = openPool({
-    databaseUrl: config.DATABASE_URL,
-    size: 1,
-    throughPgBouncer: config.ONCEWARD_PGBOUNCER,
-  });
+  const pepper = config.ONCEWARD_API_KEY_PEPPER;
   const terms = { role, label: "made by the server's CLI", namespaces: undefined, expiresAtMs: undefined };
-  try {
+  await withPool(config, async (pool) => {
     const { secret } = await pool.transaction(async (transaction) => {
       const tenant = name === undefined ? undefined : await ensureTenant(transaction, name);
-      return makeApiKey(transaction, COMMAND, {
-        action,
-        tenant,
-        terms,
-        pepper: config.ONCEWARD_API_KEY_PEPPER,
-      });
+      return makeApiKey(transaction, COMMAND, { action, tenant, terms, pepper });
     });
     host.print(secret);
-  } finally {
-    await pool.close();
-  }
+  });
 }
 
 /** The actor of commands in the audit. Commands need no credential but the database's. */

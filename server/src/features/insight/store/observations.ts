@@ -1,4 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
+import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 import type { ClaimsOfDay, LateOfDay, Observations } from "../domain/observations.ts";
 
 /** Sums a namespace's hours by day and retention. `$3` is the number of days. */
@@ -50,14 +51,14 @@ select date_part('epoch', day) * 1000 as "dayMs", retention_s as "retentionS", s
 const readSample = {
   name: "read_sample",
   text: `
-select date_part('epoch', now()) * 1000 as now_ms,
+select date_part('epoch', now()) * 1000 as "nowMs",
        (select date_part('epoch', h.hour) * 1000
           from insight_hours h
          where h.tenant_id = $1::int
            and h.namespace = $2::text
            and h.hour >= (date_trunc('day', now() at time zone 'utc') - $3::int * interval '1 day') at time zone 'utc'
          order by h.hour
-         limit 1) as since_ms,
+         limit 1) as "sinceMs",
        (select json_build_array(n.shift, date_part('epoch', n.since) * 1000)
           from insight_samples n
          where n.tenant_id = $1::int
@@ -67,24 +68,20 @@ select date_part('epoch', now()) * 1000 as now_ms,
                   from records r
                  where r.tenant_id = $1::int
                    and r.namespace = $2::text
-                 limit 200) s) as mean_bytes`,
+                 limit 200) s) as "meanRecordBytes"`,
 };
 
 /** Long enough for a quarter's habits; short enough to follow a change of the callers. */
 const DAYS = 90;
-
-interface SampleRow {
-  readonly now_ms: number;
-  readonly since_ms: number | null;
-  readonly sample: readonly [shift: number, sinceMs: number] | null;
-  readonly mean_bytes: number | null;
-}
 
 /** What was seen of a namespace in the last 90 days. */
 export interface StoredObservations extends Observations {
   /** Mean size of a record's row, of some of the namespace's records; undefined: it has none. */
   readonly meanRecordBytes: number | undefined;
 }
+
+type Seen = Pick<StoredObservations, "nowMs" | "sinceMs" | "meanRecordBytes">;
+type SampleRow = RowOf<Seen> & { readonly sample: readonly [shift: number, sinceMs: number] | null };
 
 /** Returns what was seen of a namespace. */
 export async function readObservations(
@@ -93,18 +90,11 @@ export async function readObservations(
   namespace: string,
 ): Promise<StoredObservations> {
   const parameters = [tenantId, namespace, DAYS];
-  const [sample] = await runner.run<SampleRow>(readSample, parameters);
-  if (sample === undefined) throw new Error("read_sample returned no row");
+  const [row] = await runner.run<SampleRow>(readSample, parameters);
+  if (row === undefined) throw new Error("read_sample returned no row");
   const claims = await runner.run<ClaimsOfDay>(readClaimDays, parameters);
   const late = await runner.run<LateOfDay>(readLateDays, parameters);
-  const [shift, sampledSinceMs] = sample.sample ?? [0, undefined];
-  return {
-    nowMs: sample.now_ms,
-    sinceMs: sample.since_ms ?? undefined,
-    sampledSinceMs,
-    shift,
-    meanRecordBytes: sample.mean_bytes ?? undefined,
-    claims,
-    late,
-  };
+  const { sample, ...seen } = row;
+  const [shift, sampledSinceMs] = sample ?? [0, undefined];
+  return { ...fromRow<Seen>(seen), sampledSinceMs, shift, claims, late };
 }
