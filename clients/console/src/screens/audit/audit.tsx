@@ -8,6 +8,7 @@ import { TimeField } from "../../parts/time-field.tsx";
 import { type Role, useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
 import { capitalized } from "./action-words.ts";
+import { ACTION_OPTIONS, actionOf, unknownAction } from "./actions.ts";
 import { EventList } from "./event-list.tsx";
 import { ExportButtons } from "./export-buttons.tsx";
 import { commandOf, FILTERS, type Filters } from "./filters.ts";
@@ -19,6 +20,7 @@ const PAGE_SIZE = 50;
 export default function Audit() {
   const { role } = useSession();
   const filters = useFilters(FILTERS);
+  const problem = actionOf(filters.action) === undefined ? unknownAction(filters.action) : undefined;
   return (
     <Screen
       title="Audit"
@@ -34,6 +36,13 @@ export default function Audit() {
           />
         ))}
         <SelectField
+          label="Action"
+          name="action"
+          defaultValue={actionOf(filters.action) ?? ""}
+          problem={problem}
+          options={{ "": "any", ...ACTION_OPTIONS }}
+        />
+        <SelectField
           label="Outcome"
           name="outcome"
           defaultValue={filters.outcome}
@@ -42,7 +51,7 @@ export default function Audit() {
         <TimeField label="After" name="after" value={filters.after} />
         <TimeField label="Before" name="before" value={filters.before} />
       </FilterBar>
-      <Events filters={filters} />
+      {problem === undefined && <Events filters={filters} />}
     </Screen>
   );
 }
@@ -52,7 +61,6 @@ function fieldsOf(role: Role) {
   const isOperator = role === "OPERATOR";
   const shared = [
     { name: "actor", placeholder: "id of a key, or subject", maxLength: 255 },
-    { name: "action", placeholder: isOperator ? "suspended tenant" : "changed namespace", maxLength: 64 },
     { name: "target", placeholder: isOperator ? "tenant acme" : "namespace charges", maxLength: 1024 },
   ] as const;
   return isOperator ? [{ name: "tenant", placeholder: "all", maxLength: 63 } as const, ...shared] : shared;
