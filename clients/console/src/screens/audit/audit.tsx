@@ -1,8 +1,7 @@
-import { CliHint } from "../../parts/cli-hint.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
-import { Empty, Unanswered } from "../../parts/list-states.tsx";
-import { Pager } from "../../parts/pager.tsx";
+import { List } from "../../parts/list.tsx";
+import { Empty } from "../../parts/list-states.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { TimeField } from "../../parts/time-field.tsx";
 import { type Role, useSession } from "../../session/session.ts";
@@ -70,24 +69,22 @@ function Events({ filters }: { readonly filters: Filters }) {
   const { role } = useSession();
   const { token } = usePageToken();
   const page = useAuditPage(filters, { pageSize: PAGE_SIZE, pageToken: token });
-  if (page.data === undefined) return <Unanswered query={page} rows={12} />;
-  const { events, nextPageToken } = page.data;
   const command = commandOf(filters, role);
-  if (events.length === 0 && nextPageToken === "") {
-    const isFiltered = token !== "" || FILTERS.some((name) => filters[name] !== "");
-    return (
-      <>
-        <Empty command={command}>{isFiltered ? "No more events match." : "No events."}</Empty>
-        <Pager nextPageToken="" />
-      </>
-    );
-  }
+  const isFiltered = token !== "" || FILTERS.some((name) => filters[name] !== "");
   return (
-    <div aria-busy={page.isPlaceholderData}>
-      <EventList events={events} />
-      <Pager nextPageToken={nextPageToken} />
-      <ExportButtons filters={filters} />
-      <CliHint command={command} />
-    </div>
+    <List
+      page={page}
+      rows={12}
+      isEmpty={({ events }) => events.length === 0}
+      empty={<Empty command={command}>{isFiltered ? "No more events match." : "No events."}</Empty>}
+      command={command}
+    >
+      {({ events }) => (
+        <>
+          <EventList events={events} />
+          <ExportButtons filters={filters} />
+        </>
+      )}
+    </List>
   );
 }
