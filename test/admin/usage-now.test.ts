@@ -134,6 +134,9 @@ describeAdministration(
       const operator = await world().operator();
       const { tenants } = await operator.listTenantUsage({ tenant: tenant.name });
       expect(tenants[0]?.busiestMinute).toMatchObject({ claims: 100n, refused: 30n });
+      expect(tenants[0]?.minutes).toEqual(minutes);
+      const listed = await operator.listTenantUsage({ search: tenant.name });
+      expect(listed.tenants.map((each) => each.minutes)).toEqual([[]]);
     });
 
     test("an operator lists the noisiest, the most refused and the most used tenants first, and searches", async () => {

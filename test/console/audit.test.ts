@@ -6,7 +6,7 @@ import { connectAdmin, connectOperator } from "../helpers/calls/admin.ts";
 import { expectAccessible } from "../helpers/console/accessibility.ts";
 import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { expectNoSidewaysScroll } from "../helpers/console/layout.ts";
-import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
+import { openConsole, untilLoaded, visit } from "../helpers/console/open-console.ts";
 import { screenshot } from "../helpers/console/screenshots.ts";
 import { seedOfRun } from "../helpers/console/seed.ts";
 import { useConsole } from "../helpers/console/use-console.ts";
@@ -46,6 +46,14 @@ describeInBrowser("The screen Audit", () => {
     expect(new URL(page.url()).search).toBe("?target=namespace+payments&outcome=done");
     const rows = page.locator("tbody").getByRole("row");
     await expect.poll(async () => await rows.first().innerText()).toMatch(/Max lease: 30 min becomes 1 h/);
+    await page.getByLabel("Action").selectOption("Changed namespace");
+    await page.getByRole("button", { name: "Filter" }).click();
+    await expect.poll(() => new URL(page.url()).searchParams.get("action")).toBe("UpdateNamespace");
+    await untilLoaded(page);
+    await visit(page, "/audit?action=update");
+    await page.getByText(/^There is no action update\. Did you mean Changed namespace, /).waitFor();
+    expect(await rows.count()).toBe(0);
+    await visit(page, "/audit?target=namespace+payments&outcome=done");
     const actor = partsOf(adminKey).id;
     expect(await rows.first().innerText()).toMatch(
       new RegExp(`${actor}\\s+Changed namespace\\s+namespace payments\\s+Done`),

@@ -158,6 +158,7 @@ describeInBrowser("The screens Tenants and Tenant", () => {
     const first = page.getByRole("rowheader").first();
     // The list refreshes itself.
     await expect.poll(() => first.innerText(), { timeout: 60_000 }).toBe(noisy.name);
+    const chart = page.getByRole("figure").filter({ hasText: "the last 1 hour" });
     let clicks = 0;
     const click = async (target: Locator) => {
       await target.click();
@@ -180,6 +181,20 @@ describeInBrowser("The screens Tenants and Tenant", () => {
     await click(dialog.getByRole("button", { name: "Set the limits" }));
     await page.getByText(`Saved the limits of ${noisy.name}.`).waitFor();
     expect(clicks).toBeLessThanOrEqual(4);
+    // Shown once the minute of the claims has ended.
+    await database.query(
+      `insert into usage_minutes (minute, replica_id, counts)
+       values (date_trunc('minute', now()) - interval '2 minutes', gen_random_uuid(), jsonb_build_object($1::text, '[70, 7]'::jsonb))`,
+      [String(noisy.id)],
+    );
+    await page.reload();
+    await untilLoaded(page);
+    expect(await chart.innerText()).toMatch(/Claims: \d+.*Duplicates stopped: 7/s);
+    await chart.scrollIntoViewIfNeeded();
+    await expectAccessible(page);
+    await screenshot(page, "tenant-busy");
+    await page.setViewportSize({ width: 320, height: 800 });
+    await expectNoSidewaysScroll(page);
   });
 
   test("an operator's key is created, with a secret that is shown once, and revoked", async () => {

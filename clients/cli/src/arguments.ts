@@ -1,6 +1,27 @@
 import { parseBytes } from "@onceward/client/admin";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { choiceParser } from "./choices.ts";
+import { UsageError } from "./failure.ts";
+import { visible } from "./terminal.ts";
+
+/**
+ * Refuses arguments that a command does not take, and names the option for a name that was given without it: lists are limited to a
+ * namespace by an option, while other commands take it as an argument.
+ *
+ * @throws UsageError.
+ */
+export function refuseExcess(made: Command): void {
+  const taken = made.registeredArguments;
+  const [excess] = made.args.slice(taken.length);
+  if (excess === undefined || taken.at(-1)?.variadic) return;
+  const named = made.options.find(
+    ({ long, flags }) => flags.endsWith("<name>") && (long === "--namespace" || long === "--tenant"),
+  );
+  const hint = named
+    ? `Name the ${named.name()} with ${named.long} ${visible(excess)}.`
+    : "--help lists what it takes.";
+  throw new UsageError(`Too many arguments for '${made.name()}': ${visible(excess)}. ${hint}`);
+}
 
 /** Parses a whole number. @throws InvalidArgumentError. */
 export function parseCount(text: string): number {

@@ -69,6 +69,13 @@ test.each([
   ],
   [["tenant", "show", "--profile", "none"], "onceward: There is no profile none"],
   [["tenants"], "onceward: unknown command 'tenants'"],
+  [
+    ["records", "list", "payouts"],
+    "onceward: Too many arguments for 'list': payouts. Name the namespace with --namespace payouts.\n",
+  ],
+  [["usage", "show", "payouts"], "Name the namespace with --namespace payouts."],
+  [["operator", "audit", "acme"], "Name the tenant with --tenant acme."],
+  [["jobs", "show", "7", "8"], "onceward: Too many arguments for 'show': 8. --help lists what it takes."],
   [["records", "show", "charges"], "onceward: missing required argument 'key'"],
   [
     ["retention", "set", "charges", "--key", "long"],

@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { refuseExcess } from "./arguments.ts";
 import { adviceCommand } from "./commands/advice.ts";
 import { auditCommands } from "./commands/audit.ts";
 import { benchCommand } from "./commands/bench.ts";
@@ -78,6 +79,8 @@ export function createProgram(host: Host): Command {
       outputError: (text, write) => write(text.replace(/^error: /, "onceward: ")),
     })
     .configureHelp({ showGlobalOptions: true })
+    .allowExcessArguments()
+    .hook("preAction", (_, made) => refuseExcess(made))
     .exitOverride();
   for (const command of [
     loginCommand(host),

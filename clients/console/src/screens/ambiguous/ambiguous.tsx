@@ -1,7 +1,5 @@
-import { useQuery } from "@connectrpc/connect-query";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSearch } from "wouter";
 import { commandLine } from "../../format/command.ts";
@@ -11,10 +9,10 @@ import { type Column, DataTable } from "../../parts/data-table.tsx";
 import { download } from "../../parts/download.ts";
 import { TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
+import { Pager, usePage } from "../../parts/list.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { NamespaceField, useNamespace } from "../../parts/namespace-field.tsx";
 import { useNotice } from "../../parts/notice.tsx";
-import { Pager } from "../../parts/pager.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { ProviderLink } from "../../parts/provider-link.tsx";
 import { recordHref } from "../../parts/record-path.ts";
@@ -24,7 +22,6 @@ import { Time } from "../../parts/time.tsx";
 import { TimeField } from "../../parts/time-field.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { readFailure } from "../../session/failure.ts";
-import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import { useShortcut } from "../../shell/use-shortcut.ts";
 import styles from "../../styles/screens.module.css";
@@ -91,11 +88,8 @@ export default function Ambiguous() {
 
 function Queue({ filters }: { readonly filters: Filters }) {
   const { token } = usePageToken();
-  const list = useQuery(
-    TenantAdminService.method.listRecords,
-    { ...requestOf(filters), pageSize: PAGE_SIZE, pageToken: token },
-    { refetchInterval: useLiveInterval(REFRESH_MS), placeholderData: keepPreviousData },
-  );
+  const { listRecords } = TenantAdminService.method;
+  const list = usePage(listRecords, { ...requestOf(filters), pageSize: PAGE_SIZE }, REFRESH_MS);
   const [chosen, choose] = useState<ReadonlySet<string>>(new Set());
   if (list.data === undefined) return <Unanswered query={list} rows={12} />;
   const { records, nextPageToken, providerLinks } = list.data;

@@ -1,13 +1,13 @@
-import { CliHint } from "../../parts/cli-hint.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
-import { Empty, Unanswered } from "../../parts/list-states.tsx";
-import { Pager } from "../../parts/pager.tsx";
+import { List } from "../../parts/list.tsx";
+import { Empty } from "../../parts/list-states.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { TimeField } from "../../parts/time-field.tsx";
 import { type Role, useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
 import { capitalized } from "./action-words.ts";
+import { ACTION_OPTIONS, actionOf, unknownAction } from "./actions.ts";
 import { EventList } from "./event-list.tsx";
 import { ExportButtons } from "./export-buttons.tsx";
 import { commandOf, FILTERS, type Filters } from "./filters.ts";
@@ -19,6 +19,7 @@ const PAGE_SIZE = 50;
 export default function Audit() {
   const { role } = useSession();
   const filters = useFilters(FILTERS);
+  const problem = actionOf(filters.action) === undefined ? unknownAction(filters.action) : undefined;
   return (
     <Screen
       title="Audit"
@@ -34,6 +35,13 @@ export default function Audit() {
           />
         ))}
         <SelectField
+          label="Action"
+          name="action"
+          defaultValue={actionOf(filters.action) ?? ""}
+          problem={problem}
+          options={{ "": "any", ...ACTION_OPTIONS }}
+        />
+        <SelectField
           label="Outcome"
           name="outcome"
           defaultValue={filters.outcome}
@@ -42,7 +50,7 @@ export default function Audit() {
         <TimeField label="After" name="after" value={filters.after} />
         <TimeField label="Before" name="before" value={filters.before} />
       </FilterBar>
-      <Events filters={filters} />
+      {problem === undefined && <Events filters={filters} />}
     </Screen>
   );
 }
@@ -52,7 +60,6 @@ function fieldsOf(role: Role) {
   const isOperator = role === "OPERATOR";
   const shared = [
     { name: "actor", placeholder: "id of a key, or subject", maxLength: 255 },
-    { name: "action", placeholder: isOperator ? "suspended tenant" : "changed namespace", maxLength: 64 },
     { name: "target", placeholder: isOperator ? "tenant acme" : "namespace charges", maxLength: 1024 },
   ] as const;
   return isOperator ? [{ name: "tenant", placeholder: "all", maxLength: 63 } as const, ...shared] : shared;
@@ -62,24 +69,22 @@ function Events({ filters }: { readonly filters: Filters }) {
   const { role } = useSession();
   const { token } = usePageToken();
   const page = useAuditPage(filters, { pageSize: PAGE_SIZE, pageToken: token });
-  if (page.data === undefined) return <Unanswered query={page} rows={12} />;
-  const { events, nextPageToken } = page.data;
   const command = commandOf(filters, role);
-  if (events.length === 0 && nextPageToken === "") {
-    const isFiltered = token !== "" || FILTERS.some((name) => filters[name] !== "");
-    return (
-      <>
-        <Empty command={command}>{isFiltered ? "No more events match." : "No events."}</Empty>
-        <Pager nextPageToken="" />
-      </>
-    );
-  }
+  const isFiltered = token !== "" || FILTERS.some((name) => filters[name] !== "");
   return (
-    <div aria-busy={page.isPlaceholderData}>
-      <EventList events={events} />
-      <Pager nextPageToken={nextPageToken} />
-      <ExportButtons filters={filters} />
-      <CliHint command={command} />
-    </div>
+    <List
+      page={page}
+      rows={12}
+      isEmpty={({ events }) => events.length === 0}
+      empty={<Empty command={command}>{isFiltered ? "No more events match." : "No events."}</Empty>}
+      command={command}
+    >
+      {({ events }) => (
+        <>
+          <EventList events={events} />
+          <ExportButtons filters={filters} />
+        </>
+      )}
+    </List>
   );
 }

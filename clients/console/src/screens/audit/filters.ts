@@ -2,7 +2,7 @@ import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { commandLine } from "../../format/command.ts";
 import { timestampOf } from "../../parts/time-field.tsx";
 import type { Role } from "../../session/session.ts";
-import { actionOf } from "./action-words.ts";
+import { actionOf } from "./actions.ts";
 
 /** The filters of the list, as the address names them. `tenant` is the operator's. */
 export const FILTERS = ["tenant", "actor", "action", "target", "outcome", "after", "before"] as const;
@@ -22,7 +22,7 @@ export function requestOf({ actor, action, target, outcome, after, before }: Fil
   return {
     ...{
       actor,
-      action: actionOf(action),
+      action: actionOf(action) ?? action,
       target,
       outcome: OUTCOMES.get(outcome) ?? AuditEvent_Outcome.UNSPECIFIED,
     },
@@ -34,7 +34,7 @@ export function requestOf({ actor, action, target, outcome, after, before }: Fil
 /** Returns the command that lists the same events. */
 export function commandOf(filters: Filters, role: Role): string {
   const { tenant, actor, target, outcome, after, before } = filters;
-  const action = actionOf(filters.action);
+  const action = actionOf(filters.action) ?? filters.action;
   return role === "OPERATOR"
     ? commandLine("onceward operator audit", { tenant, actor, action, target, outcome, after, before })
     : commandLine("onceward audit list", { actor, action, target, outcome, after, before });

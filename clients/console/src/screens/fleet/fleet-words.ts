@@ -11,79 +11,55 @@ export interface DegradedWords {
   readonly runbook: string;
 }
 
-const DEGRADED: ReadonlyMap<string, DegradedWords> = new Map([
-  [
-    "database_away",
-    {
-      title: "Database unreachable",
-      meaning:
-        "Postgres does not answer this replica. Its calls are refused until it does, except some duplicates.",
-      runbook: "deploy/runbook.md#the-database-is-unreachable",
-    },
-  ],
-  [
-    "redis_bypassed",
-    {
-      title: "Redis bypassed",
-      meaning: "Redis fails or is slow. The replica uses its memory and Postgres: duplicates cost more.",
-      runbook: "deploy/runbook.md#redis-is-bypassed",
-    },
-  ],
-  [
-    "schema_ahead",
-    {
-      title: "Schema ahead",
-      meaning: "The database has a migration of a newer version. Normal during an upgrade, until it ends.",
-      runbook: "deploy/runbook.md#the-schema-is-ahead",
-    },
-  ],
-  [
-    "pool_saturated",
-    {
-      title: "Pool saturated",
-      meaning: "Statements wait for a connection to Postgres: calls are slower, and some are refused.",
-      runbook: "deploy/runbook.md#the-pool-is-saturated",
-    },
-  ],
-  [
-    "sweep_behind",
-    {
-      title: "Sweep behind",
-      meaning: "Records stay longer than their retention: the database grows. No call is affected.",
-      runbook: "deploy/runbook.md#the-sweep-is-behind",
-    },
-  ],
-  [
-    "clock_skewed",
-    {
-      title: "Clock wrong",
-      meaning: "The machine's clock differs from the database's by more than 2 s.",
-      runbook: "deploy/runbook.md#a-machines-clock-is-wrong",
-    },
-  ],
-  [
-    "database_clock_moved",
-    {
-      title: "Database clock set",
-      meaning:
-        "The database's clock was set. Leases end early or late; retention ends by the clock's earlier course.",
-      runbook: "deploy/runbook.md#the-databases-clock-was-set",
-    },
-  ],
-  [
-    "shards_away",
-    {
-      title: "Shards unreachable",
-      meaning: "A node of Citus does not answer. Calls for the keys that it holds are refused until it does.",
-      runbook: "deploy/runbook.md#shards-are-unreachable",
-    },
-  ],
-]);
+const DEGRADED: Readonly<Record<string, DegradedWords>> = {
+  database_away: {
+    title: "Database unreachable",
+    meaning:
+      "Postgres does not answer this replica. Its calls are refused until it does, except some duplicates.",
+    runbook: "deploy/runbook.md#the-database-is-unreachable",
+  },
+  redis_bypassed: {
+    title: "Redis bypassed",
+    meaning: "Redis fails or is slow. The replica uses its memory and Postgres: duplicates cost more.",
+    runbook: "deploy/runbook.md#redis-is-bypassed",
+  },
+  schema_ahead: {
+    title: "Schema ahead",
+    meaning: "The database has a migration of a newer version. Normal during an upgrade, until it ends.",
+    runbook: "deploy/runbook.md#the-schema-is-ahead",
+  },
+  pool_saturated: {
+    title: "Pool saturated",
+    meaning: "Statements wait for a connection to Postgres: calls are slower, and some are refused.",
+    runbook: "deploy/runbook.md#the-pool-is-saturated",
+  },
+  sweep_behind: {
+    title: "Sweep behind",
+    meaning: "Records stay longer than their retention: the database grows. No call is affected.",
+    runbook: "deploy/runbook.md#the-sweep-is-behind",
+  },
+  clock_skewed: {
+    title: "Clock wrong",
+    meaning: "The machine's clock differs from the database's by more than 2 s.",
+    runbook: "deploy/runbook.md#a-machines-clock-is-wrong",
+  },
+  database_clock_moved: {
+    title: "Database clock set",
+    meaning:
+      "The database's clock was set. Leases end early or late; retention ends by the clock's earlier course.",
+    runbook: "deploy/runbook.md#the-databases-clock-was-set",
+  },
+  shards_away: {
+    title: "Shards unreachable",
+    meaning: "A node of Citus does not answer. Calls for the keys that it holds are refused until it does.",
+    runbook: "deploy/runbook.md#shards-are-unreachable",
+  },
+};
 
 /** Returns what a degraded state means. A state of a later version is named as it is. */
 export function degradedWords(state: string): DegradedWords {
   return (
-    DEGRADED.get(state) ?? {
+    DEGRADED[state] ?? {
       title: state,
       meaning:
         "This version of the console does not know the state. The answers of the replica stay correct.",

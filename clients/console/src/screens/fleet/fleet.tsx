@@ -1,10 +1,8 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { OperatorService, type Replica } from "@onceward/gen/onceward/v1/operator_pb.ts";
-import { keepPreviousData } from "@tanstack/react-query";
 import { CliHint } from "../../parts/cli-hint.tsx";
+import { Pager, usePage } from "../../parts/list.tsx";
 import { ErrorState, Loading } from "../../parts/list-states.tsx";
-import { Pager } from "../../parts/pager.tsx";
-import { usePageToken } from "../../parts/pages.ts";
 import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import { Degraded } from "./degraded.tsx";
@@ -29,13 +27,8 @@ export default function Fleet() {
 }
 
 function Content() {
-  const { token } = usePageToken();
   const refetchInterval = useLiveInterval(REFRESH_MS);
-  const list = useQuery(
-    OperatorService.method.listReplicas,
-    { pageSize: PAGE_SIZE, pageToken: token },
-    { refetchInterval, placeholderData: keepPreviousData },
-  );
+  const list = usePage(OperatorService.method.listReplicas, { pageSize: PAGE_SIZE }, REFRESH_MS);
   // This one answers without the database, too.
   const info = useQuery(OperatorService.method.getServerInfo, {}, { refetchInterval });
   const isLoading = [list, info].some(({ data, error }) => data === undefined && error === null);

@@ -1,15 +1,10 @@
-import { useQuery } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { RecordJob } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { keepPreviousData } from "@tanstack/react-query";
-import { CliHint } from "../../parts/cli-hint.tsx";
 import { type Column, DataTable } from "../../parts/data-table.tsx";
-import { Empty, Unanswered } from "../../parts/list-states.tsx";
-import { Pager } from "../../parts/pager.tsx";
-import { usePageToken } from "../../parts/pages.ts";
+import { List, usePage } from "../../parts/list.tsx";
+import { Empty } from "../../parts/list-states.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
-import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import { CancelButton, JobProgress } from "./job-parts.tsx";
 import { isUnfinished, stateOf, titleOf } from "./job-words.ts";
@@ -42,36 +37,32 @@ export default function Jobs() {
 }
 
 function JobList() {
-  const { token } = usePageToken();
-  const live = useLiveInterval(REFRESH_MS);
-  const list = useQuery(
-    TenantAdminService.method.listRecordJobs,
-    { pageSize: PAGE_SIZE, pageToken: token },
-    { refetchInterval: live, placeholderData: keepPreviousData },
-  );
-  if (list.data === undefined) return <Unanswered query={list} rows={8} />;
-  const { jobs, nextPageToken } = list.data;
-  if (jobs.length === 0 && token === "") {
-    return (
-      <Empty command={COMMAND}>
-        No background changes yet. One begins when a change concerns stored records.
-      </Empty>
-    );
-  }
-  const unfinished = jobs.filter(isUnfinished).length;
+  const page = usePage(TenantAdminService.method.listRecordJobs, { pageSize: PAGE_SIZE }, REFRESH_MS);
   return (
-    <div aria-busy={list.isPlaceholderData}>
-      <DataTable
-        caption={
-          unfinished === 0 ? "No job of this page is unfinished" : `${unfinished} of this page unfinished`
-        }
-        columns={COLUMNS}
-        rows={jobs}
-        rowKey={({ id }) => String(id)}
-        href={({ id }) => `/jobs/${id}`}
-      />
-      <Pager nextPageToken={nextPageToken} />
-      <CliHint command={COMMAND} />
-    </div>
+    <List
+      page={page}
+      rows={8}
+      isEmpty={({ jobs }) => jobs.length === 0}
+      empty={
+        <Empty command={COMMAND}>
+          No background changes yet. One begins when a change concerns stored records.
+        </Empty>
+      }
+      command={COMMAND}
+    >
+      {({ jobs }) => (
+        <DataTable
+          caption={captionOf(jobs.filter(isUnfinished).length)}
+          columns={COLUMNS}
+          rows={jobs}
+          rowKey={({ id }) => String(id)}
+          href={({ id }) => `/jobs/${id}`}
+        />
+      )}
+    </List>
   );
+}
+
+function captionOf(unfinished: number): string {
+  return unfinished === 0 ? "No job of this page is unfinished" : `${unfinished} of this page unfinished`;
 }

@@ -1,12 +1,11 @@
-import { useQuery } from "@connectrpc/connect-query";
 import { type KeyQuality, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { Link } from "wouter";
+import { commandLine } from "../../format/command.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
-import { Empty, Unanswered } from "../../parts/list-states.tsx";
-import { Pager } from "../../parts/pager.tsx";
-import { usePageToken } from "../../parts/pages.ts";
+import { List, usePage } from "../../parts/list.tsx";
+import { Empty } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
 import { Time } from "../../parts/time.tsx";
 import { Screen } from "../../shell/screen.tsx";
@@ -29,27 +28,30 @@ export default function KeyQualityScreen() {
 }
 
 function Qualities({ namespace }: { readonly namespace: string }) {
-  const { token } = usePageToken();
-  const list = useQuery(TenantAdminService.method.getKeyQuality, {
-    namespace,
-    pageToken: token,
-  });
-  const { data } = list;
-  if (data === undefined) return <Unanswered query={list} rows={12} />;
-  const command = `onceward keys quality${namespace === "" ? "" : ` ${namespace}`}`;
-  if (data.namespaces.length === 0) {
-    return <Empty command={command}>No claim was counted in the last 30 days.</Empty>;
-  }
-  const suspected = data.namespaces.filter(({ suspicions }) => suspicions.length > 0);
-  const others = data.namespaces.filter(({ suspicions }) => suspicions.length === 0);
+  const page = usePage(TenantAdminService.method.getKeyQuality, { namespace });
+  const isSuspected = ({ suspicions }: KeyQuality) => suspicions.length > 0;
   return (
-    <>
-      {suspected.map((quality) => (
-        <NamespaceQuality key={quality.namespace} quality={quality} />
-      ))}
-      {others.length > 0 && <Unsuspected qualities={others} />}
-      <Pager nextPageToken={data.nextPageToken} />
-    </>
+    <List
+      page={page}
+      rows={12}
+      isEmpty={({ namespaces }) => namespaces.length === 0}
+      empty={
+        <Empty command={commandLine("onceward keys quality", {}, namespace === "" ? [] : [namespace])}>
+          No claim was counted in the last 30 days.
+        </Empty>
+      }
+    >
+      {({ namespaces }) => (
+        <>
+          {namespaces.filter(isSuspected).map((quality) => (
+            <NamespaceQuality key={quality.namespace} quality={quality} />
+          ))}
+          {!namespaces.every(isSuspected) && (
+            <Unsuspected qualities={namespaces.filter((quality) => !isSuspected(quality))} />
+          )}
+        </>
+      )}
+    </List>
   );
 }
 

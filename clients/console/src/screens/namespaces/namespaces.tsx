@@ -1,4 +1,4 @@
-import { useQuery } from "@connectrpc/connect-query";
+import type { Policy } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type FormEvent, useState } from "react";
 import { Link, useLocation } from "wouter";
@@ -6,9 +6,9 @@ import { formatDuration } from "../../format/duration.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { useFilters } from "../../parts/filter-bar.tsx";
-import { Empty, Unanswered } from "../../parts/list-states.tsx";
-import { Pager } from "../../parts/pager.tsx";
-import { hereWith, usePageToken } from "../../parts/pages.ts";
+import { List, usePage } from "../../parts/list.tsx";
+import { Empty } from "../../parts/list-states.tsx";
+import { hereWith } from "../../parts/pages.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { FIELD_NAMES, POLICY_FIELDS, policyText } from "../../policy/policy-fields.ts";
 import { useSession } from "../../session/session.ts";
@@ -60,61 +60,55 @@ export default function Namespaces() {
 
 /** The namespaces with a policy of their own: pages are by name, and the rows of a page by late duplicates. */
 function DeclaredNamespaces() {
-  const { token } = usePageToken();
-  const list = useQuery(TenantAdminService.method.listNamespaces, {
-    pageSize: ADVISED_AT_ONCE,
-    pageToken: token,
-  });
-  const { data } = list;
-  if (data === undefined) return <Unanswered query={list} rows={8} />;
-  if (data.namespaces.length === 0) {
-    return (
-      <Empty command="onceward namespaces set NAME --key-retention 72h">
-        No namespace is declared: all follow the tenant's policy. Open one by its name to declare it.
-      </Empty>
-    );
-  }
-  const overrides = new Map(
-    data.namespaces.map(({ name, policy }) => {
-      const own = policyText(policy);
-      const set = FIELD_NAMES.filter((field) => own[field] !== "");
-      return [name, set.map((field) => POLICY_FIELDS[field].label.toLowerCase()).join(", ")];
-    }),
-  );
+  const page = usePage(TenantAdminService.method.listNamespaces, { pageSize: ADVISED_AT_ONCE });
   return (
-    <>
-      <AdviceTable
-        caption="Declared namespaces: those with late duplicates first"
-        names={[...overrides.keys()]}
-        overrides={overrides}
-      />
-      <Pager nextPageToken={data.nextPageToken} />
-    </>
+    <List
+      page={page}
+      rows={8}
+      isEmpty={({ namespaces }) => namespaces.length === 0}
+      empty={
+        <Empty command="onceward namespaces set NAME --key-retention 72h">
+          No namespace is declared: all follow the tenant's policy. Open one by its name to declare it.
+        </Empty>
+      }
+    >
+      {({ namespaces }) => (
+        <AdviceTable
+          caption="Declared namespaces: those with late duplicates first"
+          names={namespaces.map(({ name }) => name)}
+          overrides={new Map(namespaces.map(({ name, policy }) => [name, overridesOf(policy)]))}
+        />
+      )}
+    </List>
   );
+}
+
+/** Returns the names of the fields that a policy sets. */
+function overridesOf(policy: Policy | undefined): string {
+  const own = policyText(policy);
+  const set = FIELD_NAMES.filter((field) => own[field] !== "");
+  return set.map((field) => POLICY_FIELDS[field].label.toLowerCase()).join(", ");
 }
 
 /** The namespaces that have records and no policy of their own, by name. */
 function UndeclaredNamespaces() {
-  const { token } = usePageToken();
-  const list = useQuery(TenantAdminService.method.listUndeclaredNamespaces, {
-    pageSize: ADVISED_AT_ONCE,
-    pageToken: token,
-  });
-  const { data } = list;
-  if (data === undefined) return <Unanswered query={list} rows={8} />;
-  if (data.names.length === 0) {
-    return (
-      <Empty command="onceward namespaces undeclared">Every namespace that has records is declared.</Empty>
-    );
-  }
+  const page = usePage(TenantAdminService.method.listUndeclaredNamespaces, { pageSize: ADVISED_AT_ONCE });
   return (
-    <>
-      <AdviceTable
-        caption="They have records and follow the tenant's policy. A misspelt namespace shows here."
-        names={data.names}
-      />
-      <Pager nextPageToken={data.nextPageToken} />
-    </>
+    <List
+      page={page}
+      rows={8}
+      isEmpty={({ names }) => names.length === 0}
+      empty={
+        <Empty command="onceward namespaces undeclared">Every namespace that has records is declared.</Empty>
+      }
+    >
+      {({ names }) => (
+        <AdviceTable
+          caption="They have records and follow the tenant's policy. A misspelt namespace shows here."
+          names={names}
+        />
+      )}
+    </List>
   );
 }
 

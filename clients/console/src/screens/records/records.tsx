@@ -4,13 +4,12 @@ import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { formatNoun } from "../../format/quantity.ts";
-import { CliHint } from "../../parts/cli-hint.tsx";
 import { type Column, DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
-import { Empty, Unanswered } from "../../parts/list-states.tsx";
+import { List } from "../../parts/list.tsx";
+import { Empty } from "../../parts/list-states.tsx";
 import { NamespaceField, useNamespace } from "../../parts/namespace-field.tsx";
-import { Pager } from "../../parts/pager.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { Quantity } from "../../parts/quantity.tsx";
 import { recordHref } from "../../parts/record-path.ts";
@@ -103,40 +102,40 @@ function RecordList({ filters }: { readonly filters: Filters }) {
       ),
     placeholderData: keepPreviousData,
   });
-  if (list.data === undefined) return <Unanswered query={list} rows={12} />;
-  const { records, nextPageToken } = list.data;
   const command = commandOf(filters);
-  if (records.length === 0 && nextPageToken === "") {
-    const isFiltered = token !== "" || FILTERS.some((name) => filters[name] !== "");
-    return (
-      <>
+  const isFiltered = token !== "" || FILTERS.some((name) => filters[name] !== "");
+  return (
+    <List
+      page={list}
+      rows={12}
+      isEmpty={({ records }) => records.length === 0}
+      empty={
         <Empty command={command}>
           {isFiltered
             ? "No more records match."
             : "No key has been claimed, or no record is remembered any more."}
         </Empty>
-        <Pager nextPageToken="" />
-      </>
-    );
-  }
-  return (
-    <div aria-busy={list.isPlaceholderData}>
-      <DataTable
-        caption={`${formatNoun(records.length, "record", "records")} on this page, the newest first; pages are by namespace and key`}
-        columns={COLUMNS}
-        rows={newestFirst(records)}
-        rowKey={({ namespace, key }) => `${namespace}/${key}`}
-        href={({ namespace, key }) => recordHref(namespace, key)}
-      />
-      {records.length < PAGE_SIZE && nextPageToken !== "" && (
-        <p className={common.quiet}>
-          A part of the records was examined in a second, and the next page continues. A key, or the beginning
-          of one in a namespace, is found at once; by owner, fingerprint, state or time, each record is looked
-          at.
-        </p>
+      }
+      command={command}
+    >
+      {({ records, nextPageToken }) => (
+        <>
+          <DataTable
+            caption={`${formatNoun(records.length, "record", "records")} on this page, the newest first; pages are by namespace and key`}
+            columns={COLUMNS}
+            rows={newestFirst(records)}
+            rowKey={({ namespace, key }) => `${namespace}/${key}`}
+            href={({ namespace, key }) => recordHref(namespace, key)}
+          />
+          {records.length < PAGE_SIZE && nextPageToken !== "" && (
+            <p className={common.quiet}>
+              A part of the records was examined in a second, and the next page continues. A key, or the
+              beginning of one in a namespace, is found at once; by owner, fingerprint, state or time, each
+              record is looked at.
+            </p>
+          )}
+        </>
       )}
-      <Pager nextPageToken={nextPageToken} />
-      <CliHint command={command} />
-    </div>
+    </List>
   );
 }

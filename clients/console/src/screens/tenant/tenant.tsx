@@ -10,10 +10,12 @@ import { CliHint } from "../../parts/cli-hint.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
-import { Time } from "../../parts/time.tsx";
+import { Time, useNow } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
+import { barOf, ofMinute, sumByBar } from "../home/hours.ts";
+import { Outcomes } from "../home/outcomes.tsx";
 import { LimitForm } from "./limit-form.tsx";
 import { type MeasuredQuota, quotaUse } from "./quota-use.ts";
 import { StateChanges } from "./state-changes.tsx";
@@ -56,6 +58,7 @@ function Content({ name }: { readonly name: string }) {
       <h2>Use</h2>
       {usage.error !== null && <ErrorState error={usage.error} retry={usage.refetch} />}
       {usage.data !== undefined && <Use usage={usage.data} />}
+      {usage.data !== undefined && <LastHour usage={usage.data} />}
       {!isDeleting && (
         <>
           <LimitForm tenant={tenant} usage={usage.data} />
@@ -105,6 +108,13 @@ function Facts({ tenant: { state, createdAt, name } }: { readonly tenant: Tenant
       </Fact>
     </dl>
   );
+}
+
+/** The claims of the last hour by minute. A replica of an older version does not send them. */
+function LastHour({ usage }: { readonly usage: TenantUsage }) {
+  const bars = sumByBar(usage.minutes.map(ofMinute), barOf(useNow(), "1h"), "1h");
+  if (bars.every(({ claims, refused }) => claims + refused === 0)) return undefined;
+  return <Outcomes bars={bars} range="1h" />;
 }
 
 const USES: readonly (readonly [MeasuredQuota, string])[] = [

@@ -1,20 +1,15 @@
-import { useQuery } from "@connectrpc/connect-query";
 import {
   ListTenantUsageRequest_Order,
   OperatorService,
   type TenantUsage,
 } from "@onceward/gen/onceward/v1/operator_pb.ts";
-import { keepPreviousData } from "@tanstack/react-query";
 import { commandLine } from "../../format/command.ts";
-import { CliHint } from "../../parts/cli-hint.tsx";
 import { type Column, DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
-import { Empty, Unanswered } from "../../parts/list-states.tsx";
-import { Pager } from "../../parts/pager.tsx";
-import { usePageToken } from "../../parts/pages.ts";
+import { List, usePage } from "../../parts/list.tsx";
+import { Empty } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
-import { useLiveInterval } from "../../shell/live.tsx";
 import { type MeasuredQuota, quotaUse } from "../tenant/quota-use.ts";
 import { NowRate, QuotaBar, Refused, TenantStateMark } from "../tenant/tenant-cells.tsx";
 
@@ -32,14 +27,10 @@ const ORDERS = {
 
 /** The tenants with their use, the busiest first. */
 export function TenantList() {
-  const { token } = usePageToken();
   const { sort, search } = useFilters(["sort", "search"]);
   const key = sort in ORDERS ? (sort as keyof typeof ORDERS) : "rate";
-  const usage = useQuery(
-    OperatorService.method.listTenantUsage,
-    { pageSize: PAGE_SIZE, pageToken: token, order: ORDERS[key].order, search },
-    { refetchInterval: useLiveInterval(REFRESH_MS), placeholderData: keepPreviousData },
-  );
+  const request = { pageSize: PAGE_SIZE, order: ORDERS[key].order, search };
+  const page = usePage(OperatorService.method.listTenantUsage, request, REFRESH_MS);
   return (
     <>
       <FilterBar>
@@ -51,15 +42,29 @@ export function TenantList() {
           options={Object.fromEntries(Object.entries(ORDERS).map(([value, { label }]) => [value, label]))}
         />
       </FilterBar>
-      {usage.data === undefined ? (
-        <Unanswered query={usage} rows={10} />
-      ) : (
-        <div aria-busy={usage.isPlaceholderData}>
-          <Rows tenants={usage.data.tenants} search={search} />
-          <Pager nextPageToken={usage.data.nextPageToken} />
-          <CliHint command={commandLine("onceward operator usage", { sort: key, search })} />
-        </div>
-      )}
+      <List
+        page={page}
+        rows={10}
+        isEmpty={({ tenants }) => tenants.length === 0}
+        empty={
+          search === "" ? (
+            <Empty command="onceward operator tenants create acme">There is no tenant.</Empty>
+          ) : (
+            <Empty command="onceward operator usage">No tenant's name contains {search}.</Empty>
+          )
+        }
+        command={commandLine("onceward operator usage", { sort: key, search })}
+      >
+        {({ tenants }) => (
+          <DataTable
+            caption="Claims now are those of the last minute; the other counts are of the last full hour and this one. Records and bytes are counted while a quota of them is set."
+            columns={COLUMNS}
+            rows={tenants}
+            rowKey={({ tenant }) => tenant}
+            href={({ tenant }) => `/tenants/${tenant}`}
+          />
+        )}
+      </List>
     </>
   );
 }
@@ -73,25 +78,6 @@ const COLUMNS: readonly Column<TenantUsage>[] = [
   use("Stored bytes", "storedBytes"),
   { heading: "State", cell: ({ state }) => <TenantStateMark state={state} /> },
 ];
-
-function Rows({ tenants, search }: { readonly tenants: readonly TenantUsage[]; readonly search: string }) {
-  if (tenants.length === 0) {
-    return search === "" ? (
-      <Empty command="onceward operator tenants create acme">There is no tenant.</Empty>
-    ) : (
-      <Empty command="onceward operator usage">No tenant's name contains {search}.</Empty>
-    );
-  }
-  return (
-    <DataTable
-      caption="Claims now are those of the last minute; the other counts are of the last full hour and this one. Records and bytes are counted while a quota of them is set."
-      columns={COLUMNS}
-      rows={tenants}
-      rowKey={({ tenant }) => tenant}
-      href={({ tenant }) => `/tenants/${tenant}`}
-    />
-  );
-}
 
 function use(heading: string, quota: MeasuredQuota): Column<TenantUsage> {
   return {

@@ -23,7 +23,7 @@ import {
 } from "../store/recent-use.ts";
 import { findTenantUse, type TenantUse } from "../store/tenant-use.ts";
 import { type RankedTenants, rankTenants, type TenantOrder } from "../tenant-ranks.ts";
-import { minuteMessage, nowMessage } from "./usage-now.ts";
+import { MINUTES_SHOWN, minuteMessage, nowMessage } from "./usage-now.ts";
 
 /** Each tenant takes some index ranges; a page of so many takes some tens of milliseconds. */
 const MAX_TENANTS = 200;
@@ -58,12 +58,18 @@ export function createTenantUsageHandlers({
           ? await rankTenants(pool, { search, order, after, count: size + 1, lastMinutes, latestMs })
           : await findNamed(pool, name);
       const ids = found.slice(0, size).map(({ id }) => id);
-      const [use, busiest] = await Promise.all([
+      const [use, busiest, minutes] = await Promise.all([
         findTenantUse(pool, ids, latestMs),
         findBusiestMinutes(pool, ids, latestMs),
+        name === "" ? [] : readMinutes(pool, ids, MINUTES_SHOWN, latestMs),
       ]);
       const { messages, last } = replyPage(found, size, TenantUsageSchema, (tenant) =>
-        usageMessage(tenant, use.get(tenant.id), lastMinutes.get(tenant.id), busiest.get(tenant.id)),
+        usageMessage(tenant, {
+          use: use.get(tenant.id),
+          now: lastMinutes.get(tenant.id),
+          busiest: busiest.get(tenant.id),
+          minutes,
+        }),
       );
       return create(ListTenantUsageResponseSchema, {
         tenants: messages,
@@ -111,12 +117,15 @@ async function findBusiestMinutes(
   return busiest;
 }
 
-function usageMessage(
-  tenant: TenantResource,
-  use: TenantUse | undefined,
-  now: LastMinute | undefined,
-  busiest: UsedMinute | undefined,
-) {
+/** What is known of a tenant's use. */
+interface KnownUse {
+  readonly use: TenantUse | undefined;
+  readonly now: LastMinute | undefined;
+  readonly busiest: UsedMinute | undefined;
+  readonly minutes: readonly UsedMinute[];
+}
+
+function usageMessage(tenant: TenantResource, { use, now, busiest, minutes }: KnownUse) {
   if (use === undefined) throw new Error("a listed tenant has no use");
   const { quotas } = tenant;
   return create(TenantUsageSchema, {
@@ -135,5 +144,6 @@ function usageMessage(
     state: TENANT_STATES[tenant.state],
     now: nowMessage("", now ?? UNUSED),
     ...(busiest && { busiestMinute: minuteMessage(busiest) }),
+    minutes: minutes.map(minuteMessage),
   });
 }

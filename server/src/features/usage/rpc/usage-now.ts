@@ -22,7 +22,8 @@ import {
 import { QUOTA_REFUSALS } from "../usage.ts";
 
 const MAX_NAMESPACES = 100;
-const MINUTES_SHOWN = 60;
+/** Of a tenant's minutes that have ended. */
+export const MINUTES_SHOWN = 60;
 
 /** Returns the RPC for what happens now. */
 export function createUsageNowHandlers({

@@ -1,0 +1,27 @@
+import { IdempotencyService } from "@onceward/gen/onceward/v1/idempotency_pb.ts";
+import { expect, it } from "vitest";
+import { ACTION_OPTIONS, actionOf, CALLER_ACTIONS, unknownAction } from "./actions.ts";
+
+it("the actions are those of every service, sorted by their words", () => {
+  expect(CALLER_ACTIONS).toEqual(IdempotencyService.methods.map(({ name }) => name));
+  expect(ACTION_OPTIONS).toMatchObject({ UpdateNamespace: "Changed namespace", SignIn: "Signed in" });
+  const words = Object.values(ACTION_OPTIONS);
+  expect(words).toEqual(words.toSorted((a, b) => a.localeCompare(b)));
+});
+
+it.each([
+  ["", ""],
+  ["updatenamespace", "UpdateNamespace"],
+  ["Claim", "Claim"],
+  ["update", undefined],
+])("%j in the address is the action %j", (text, action) => {
+  expect(actionOf(text)).toBe(action);
+});
+
+it("an unknown action is refused with those that it may mean", () => {
+  expect(unknownAction("update")).toBe(
+    "There is no action update. Did you mean Changed namespace, Changed tenant, Changed tenant limits?",
+  );
+  expect(unknownAction("changed namespace")).toMatch(/Did you mean Changed namespace\?$/);
+  expect(unknownAction("no-such")).toBe("There is no action no-such. Choose one of the list.");
+});

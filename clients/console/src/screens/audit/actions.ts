@@ -1,0 +1,49 @@
+import { IdentityService } from "@onceward/gen/onceward/v1/identity_pb.ts";
+import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { actionWords } from "./action-words.ts";
+
+/** The calls of services, whose descriptors are not in the page. */
+export const CALLER_ACTIONS = [
+  ...["Claim", "Complete", "Release", "ExtendLease", "Lookup", "Batch", "BatchStream"],
+] as const;
+
+/** What is audited, but is not an RPC: the console's sessions, and commands of the server. */
+const OTHER_ACTIONS = [
+  ...["SignIn", "SignOut", "SignOutEverywhere"],
+  ...["ExportTenant", "ImportTenant", "RenewInstallation"],
+] as const;
+
+/** A refused call is audited as well, so the name of any RPC can be an action. */
+const ACTIONS: readonly string[] = [
+  ...new Set([
+    ...[TenantAdminService, OperatorService, IdentityService].flatMap(({ methods }) =>
+      methods.map(({ name }) => name),
+    ),
+    ...CALLER_ACTIONS,
+    ...OTHER_ACTIONS,
+  ]),
+];
+
+/** Every action of the audit by its name, with its words; sorted by them. */
+export const ACTION_OPTIONS: Readonly<Record<string, string>> = Object.fromEntries(
+  ACTIONS.map((action) => [action, actionWords(action)] as const).toSorted(([, a], [, b]) =>
+    a.localeCompare(b),
+  ),
+);
+
+/** Returns the action that the address names, in any case; "" for none. Undefined: there is no such action. */
+export function actionOf(text: string): string | undefined {
+  const typed = text.toLowerCase();
+  return typed === "" ? "" : ACTIONS.find((action) => action.toLowerCase() === typed);
+}
+
+/** Returns why a text is no action, with the actions that contain it. */
+export function unknownAction(text: string): string {
+  const typed = text.toLowerCase().replaceAll(" ", "");
+  const similar = Object.entries(ACTION_OPTIONS).flatMap(([action, words]) =>
+    [action, words.replaceAll(" ", "")].some((name) => name.toLowerCase().includes(typed)) ? [words] : [],
+  );
+  const hint = similar.length === 0 ? "Choose one of the list." : `Did you mean ${similar.join(", ")}?`;
+  return `There is no action ${text}. ${hint}`;
+}
