@@ -15,6 +15,8 @@ import { codeBlocks } from "../helpers/processes/readme.ts";
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const GUIDES = "clients/typescript/guides";
+/** "typescript" names snippets for libraries that exist in JavaScript only: pages have all others in Python and Go, too. */
+const LANGUAGES = ["ts", "typescript"];
 const TIMEOUT_MS = 60_000;
 /** The form of a key; no service is called with it. */
 const KEY = formatApiKey(generateApiKey());
@@ -28,7 +30,7 @@ beforeAll(async () => {
   await symlink(join(ROOT, "node_modules"), join(dir, "node_modules"));
   await writeFile(join(dir, "package.json"), JSON.stringify({ private: true, type: "module" }));
   for (const [page, program] of Object.entries(GUIDE_PROGRAMS)) {
-    const text = programOf(program, await codeBlocks(`${GUIDES}/${page}`, "ts"));
+    const text = programOf(program, await codeBlocks(`${GUIDES}/${page}`, ...LANGUAGES));
     await writeFile(join(dir, page.replace(".md", ".ts")), text);
   }
 });
@@ -42,7 +44,7 @@ test("every snippet of the guides belongs to a program, and is well-typed", asyn
   const pages = await readdir(join(ROOT, GUIDES));
   const withSnippets: string[] = [];
   for (const page of pages)
-    if ((await codeBlocks(`${GUIDES}/${page}`, "ts")).length > 0) withSnippets.push(page);
+    if ((await codeBlocks(`${GUIDES}/${page}`, ...LANGUAGES)).length > 0) withSnippets.push(page);
   expect(Object.keys(GUIDE_PROGRAMS).sort()).toEqual(withSnippets.sort());
   const files = Object.keys(GUIDE_PROGRAMS).map((page) => page.replace(".md", ".ts"));
   const source = [

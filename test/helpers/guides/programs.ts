@@ -168,11 +168,16 @@ assert.match(String(failed[2]), /fingerprint/i);
 interface Message { readonly orderId: string; readonly body: Order; ack(): Promise<void> }
 let acknowledged = 0;
 const message: Message = { orderId: order.id, body: order, ack: async () => void acknowledged++ };
+const added: { readonly order: Order }[] = [];
+const queue = { add: async (_: string, data: { readonly order: Order }, _options: object) => void added.push(data) };
 `,
     after: `
+const [data] = added;
+for (const id of ["1", "2"]) await processor({ id, data, timestamp: Date.now() } as Job<{ order: Order }>, "token");
+assert.equal(effects, 1);
 await handle(message);
 await handle(message);
-assert.deepEqual([effects, acknowledged], [1, 2]);
+assert.deepEqual([effects, acknowledged], [2, 2]);
 `,
   },
   "from-stripe.md": {

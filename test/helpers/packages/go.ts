@@ -31,8 +31,9 @@ export async function go(dir: string, args: readonly string[], env: NodeJS.Proce
 /** Returns the arguments of the README's `go mod edit`, for the copy of the client. @throws Error if it changed. */
 async function editOfReadme(): Promise<readonly string[]> {
   const block = await firstBlock("clients/go/README.md", "sh");
-  const [, edit = "", ...then] = block.trim().split("\n");
-  if (!edit.endsWith("=../onceward/clients/go") || then.join() !== "go mod tidy")
+  const [init = "", edit = "", ...then] = block.trim().split("\n");
+  const steps = [init.split(" example.com")[0], ...then];
+  if (!edit.endsWith("=../onceward/clients/go") || steps.join() !== "go mod init,go mod tidy,go run .")
     throw new Error(`clients/go/README.md installs in another way: ${block}`);
   return edit.replace("../onceward/clients/go", "./client").split(" ").slice(1);
 }

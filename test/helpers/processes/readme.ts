@@ -1,12 +1,15 @@
 import { readFile } from "node:fs/promises";
 
 /**
- * Returns the code blocks of a language in a page, which is named from the repository's root, in their order.
+ * Returns the code blocks of some languages in a page, which is named from the repository's root, in their order.
  */
-export async function codeBlocks(readme: string, language: string): Promise<readonly string[]> {
+export async function codeBlocks(
+  readme: string,
+  ...languages: readonly string[]
+): Promise<readonly string[]> {
   const text = await readFile(new URL(`../../../${readme}`, import.meta.url), "utf8");
   const blocks = text.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm);
-  return [...blocks].flatMap(([, of, code = ""]) => (of === language ? [code] : []));
+  return [...blocks].flatMap(([, of, code = ""]) => (languages.includes(`${of}`) ? [code] : []));
 }
 
 /** Returns the first code block of a language in a page. @throws if there is none. */
