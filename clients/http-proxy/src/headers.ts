@@ -19,8 +19,6 @@ export const OWN_HEADERS = {
 } as const;
 /** W3C's trace context: while tracing is on, the service gets that of the request's span in place of the client's. */
 export const TRACE_HEADERS = ["traceparent", "tracestate"];
-/** Names the call that Onceward refused, in its log; the guard sets it on the refusals that a client can do something about. */
-export const REQUEST_ID = "onceward-request-id";
 const OWN: ReadonlySet<string> = new Set(Object.values(OWN_HEADERS));
 /**
  * A client can't make these belong to its connection: without them the service would read the end of the body, and with it the

@@ -10,10 +10,10 @@ import { createServer as createTlsServer } from "node:https";
 import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { type Onceward, OncewardError } from "@onceward/client";
-import { OutcomeUnknownError } from "@onceward/client/http";
+import { OutcomeUnknownError, REQUEST_ID_HEADER } from "@onceward/client/http";
 import type { RouteConfig } from "./config.ts";
 import { NotSentError } from "./guarded-call.ts";
-import { endToEnd, mayUpgrade, REQUEST_ID } from "./headers.ts";
+import { endToEnd, mayUpgrade } from "./headers.ts";
 import { type Ending, Metrics } from "./metrics.ts";
 import type { ProxyTracing } from "./opentelemetry.ts";
 import { pass, passUpgrade, refuse } from "./pass.ts";
@@ -147,7 +147,7 @@ export class HttpProxy {
     refuse(
       outgoing,
       ending === "failed" ? 500 : 502,
-      requestId === undefined ? {} : { [REQUEST_ID]: requestId },
+      requestId === undefined ? {} : { [REQUEST_ID_HEADER]: requestId },
     );
     return ending;
   }
