@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { parse, parseAllDocuments } from "yaml";
+import { parse, parseAllDocuments, stringify } from "yaml";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
 import { createManagementServer } from "../../server/src/core/transport/management/server.ts";
 import { CHART_DEFECTS } from "../helpers/chart/defects.ts";
@@ -13,11 +13,13 @@ import { type KubernetesObject, parseObjects, renderText, valuesFile } from "../
 import { type ChartTools, installChartTools, KUBERNETES_VERSIONS } from "../helpers/chart/tools.ts";
 import { CHART } from "../helpers/chart/values.ts";
 import { startProxyCommand } from "../helpers/deploy/proxy-command.ts";
+import { codeBlocks } from "../helpers/processes/readme.ts";
 
 const run = promisify(execFile);
 const TIMEOUT_MS = 120_000;
 const SERVICE_ROLE = fileURLToPath(new URL("../../deploy/postgres/service-role.sql", import.meta.url));
 const RULES = fileURLToPath(new URL("../../deploy/prometheus/rules.yml", import.meta.url));
+const ROUTES = fileURLToPath(new URL("../../deploy/http-proxy/routes.yaml", import.meta.url));
 /** Objects of the Prometheus operator: the package of schemas has none for them. */
 const WITHOUT_SCHEMA = ["ServiceMonitor", "PrometheusRule"];
 
@@ -118,6 +120,52 @@ describe.runIf(tools)("the chart", () => {
     });
     for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"]) {
       const { path } = container[probe].httpGet;
+      expect((await fetch(`http://127.0.0.1:${proxy.managementPort}${path}`)).status).toBe(200);
+    }
+    expect(await proxy.stop()).toBe(0);
+  });
+
+  test("has the sidecar that deploy/README.md shows for pods of another chart, which is valid and whose command line serves", async () => {
+    const [fragment = ""] = (await codeBlocks("deploy/README.md", "yaml")).filter((block) =>
+      block.includes("onceward-http-proxy"),
+    );
+    const containers = [{ name: "service", image: "service" }];
+    const spec = { ...parse(fragment), containers };
+    const pod = stringify({ apiVersion: "v1", kind: "Pod", metadata: { name: "a" }, spec });
+    for (const version of KUBERNETES_VERSIONS)
+      expect(await conform(pod, version)).toMatchObject({ summary: { valid: 1, invalid: 0, errors: 0 } });
+
+    const deployment = (await objectsOf("http-proxy.yaml")).find(
+      ({ kind, metadata }) => kind === "Deployment" && metadata.name === "rel-onceward-http-proxy",
+    ) as KubernetesObject;
+    const [own] = containersOf(deployment);
+    const [sidecar] = spec.initContainers;
+    const portsOf = ({ ports }: typeof own) =>
+      ports.map((port: { containerPort: number }) => port.containerPort);
+    const { restartPolicy, securityContext, resources } = own;
+    expect(sidecar).toMatchObject({
+      restartPolicy,
+      securityContext,
+      resources: { limits: resources.limits },
+    });
+    expect(portsOf(sidecar)).toEqual(portsOf(own));
+    expect(spec.terminationGracePeriodSeconds).toBe(
+      deployment.spec.template.spec.terminationGracePeriodSeconds,
+    );
+
+    const [key, address] = ["ONCEWARD_API_KEY", "ONCEWARD_ADDRESS"].map((name) =>
+      sidecar.env.find((variable: { name: string }) => variable.name === name),
+    );
+    expect(key.valueFrom.secretKeyRef).toMatchObject({ name: expect.any(String), key: expect.any(String) });
+    const routes = `${sidecar.volumeMounts[0].mountPath}/routes.yaml`;
+    expect(spec.volumes[0].name).toBe(sidecar.volumeMounts[0].name);
+    const proxy = await startProxyCommand({
+      command: ["sh", "-c", 'exec node clients/cli/dist/main.js "$@"', "onceward", ...sidecar.args],
+      env: { ONCEWARD_ADDRESS: address.value, ONCEWARD_API_KEY: "ow_a_b" },
+      files: { [routes]: readFileSync(ROUTES, "utf8") },
+    });
+    for (const probe of ["livenessProbe", "readinessProbe"]) {
+      const { path } = sidecar[probe].httpGet;
       expect((await fetch(`http://127.0.0.1:${proxy.managementPort}${path}`)).status).toBe(200);
     }
     expect(await proxy.stop()).toBe(0);

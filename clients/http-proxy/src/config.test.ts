@@ -48,6 +48,11 @@ test.each([
     WHOLE.replace("/charges", "charges"),
     /^routes\.yaml:2: routes\[0\]\.path: must begin/,
   ],
+  [
+    "a path with an escape of a slash",
+    WHOLE.replace("/:id", "%2F:id"),
+    /^routes\.yaml:2: routes\[0\]\.path: must not have an escape/,
+  ],
   ["no routes", "routes: []\n", /^routes\.yaml:1: routes: Too small/],
   ["no YAML", "routes: [\n", /^routes\.yaml:2: /],
   ["nothing", "", /^routes\.yaml:1: the file: /],

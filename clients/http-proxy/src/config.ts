@@ -28,6 +28,10 @@ const route = z.strictObject({
     .string()
     .max(1024)
     .regex(/^\/[\x21-\x7e]*$/, "must begin with a slash, such as /charges/:id")
+    .refine(
+      isWithoutReservedEscapes,
+      "must not have an escape of a delimiter, such as %2F, or a malformed one",
+    )
     .describe("Pattern of the path: /charges/:id matches one segment, /files/* the rest."),
   methods: z.array(z.enum(METHODS)).min(1).optional().describe("Default: the profile's."),
   namespace: z
@@ -115,6 +119,15 @@ export function parseConfig(text: string, file: string): readonly RouteConfig[] 
 /** Returns the JSON Schema of a configuration. */
 export function configSchema(): object {
   return z.toJSONSchema(config, { io: "input" });
+}
+
+/** A path is matched once its escapes are decoded: a pattern that keeps one would guard nothing. */
+function isWithoutReservedEscapes(path: string): boolean {
+  try {
+    return !decodeURI(path).includes("%");
+  } catch {
+    return false;
+  }
 }
 
 function toJs(document: ReturnType<typeof parseDocument>, file: string): unknown {

@@ -1,3 +1,5 @@
+import type { IncomingMessage } from "node:http";
+
 /** Headers of one connection (RFC 9110, 7.6.1): a proxy does not pass them on. */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "connection",
@@ -17,9 +19,14 @@ export const OWN_HEADERS = {
 } as const;
 /** W3C's trace context: while tracing is on, the service gets that of the request's span in place of the client's. */
 export const TRACE_HEADERS = ["traceparent", "tracestate"];
-/** Names the call that Onceward refused, in its log; the guard sets it on the refusals that a client can do something about. */
-export const REQUEST_ID = "onceward-request-id";
 const OWN: ReadonlySet<string> = new Set(Object.values(OWN_HEADERS));
+/**
+ * A client can't make these belong to its connection: without them the service would read the end of the body, and with it the
+ * next request, in another place than the proxy, or take the request for one to another host.
+ */
+const NEVER_DROPPED: ReadonlySet<string> = new Set(["content-length", "transfer-encoding", "host"]);
+/** Protocols that carry requests of HTTP, which the proxy could not see: h2c, HTTP/2.0, TLS/1.3. */
+const CARRIES_HTTP = /^\s*(?:h2|h3|http|tls)/i;
 
 /**
  * Returns the headers to pass on, as names and values by turns, in their order and case.
@@ -29,13 +36,24 @@ const OWN: ReadonlySet<string> = new Set(Object.values(OWN_HEADERS));
  */
 export function endToEnd(raw: readonly string[], without: readonly string[] = []): string[] {
   const named = valuesOf(raw, "connection").flatMap((value) => value.split(","));
-  const dropped = new Set([...named.map((name) => name.trim().toLowerCase()), ...without]);
+  const ofConnection = named
+    .map((name) => name.trim().toLowerCase())
+    .filter((name) => !NEVER_DROPPED.has(name));
+  const dropped = new Set([...ofConnection, ...without]);
   return pairsOf(raw)
     .filter(([name]) => {
       const lower = name.toLowerCase();
-      return !HOP_BY_HOP.has(lower) && !OWN.has(lower) && !dropped.has(lower);
+      // CGI and WSGI make the same variable of `_` and `-`.
+      return !HOP_BY_HOP.has(lower) && !OWN.has(lower.replaceAll("_", "-")) && !dropped.has(lower);
     })
     .flat();
+}
+
+/** Returns whether a request without a guard may become a connection of another protocol: it has no body, and the protocol no requests. */
+export function mayUpgrade({ headers }: Pick<IncomingMessage, "headers">): boolean {
+  const protocols = headers.upgrade?.split(",") ?? [];
+  const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) !== 0;
+  return protocols.length > 0 && !hasBody && !protocols.some((protocol) => CARRIES_HTTP.test(protocol));
 }
 
 /** Returns the headers of an upgrade, which needs two of the connection. */

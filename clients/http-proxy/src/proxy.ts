@@ -3,19 +3,21 @@ import {
   type IncomingMessage,
   type RequestListener,
   type Server,
+  type ServerOptions,
   type ServerResponse,
 } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { type Onceward, OncewardError } from "@onceward/client";
-import { OutcomeUnknownError } from "@onceward/client/http";
+import { OutcomeUnknownError, REQUEST_ID_HEADER } from "@onceward/client/http";
 import type { RouteConfig } from "./config.ts";
 import { NotSentError } from "./guarded-call.ts";
-import { endToEnd, REQUEST_ID } from "./headers.ts";
+import { endToEnd, mayUpgrade } from "./headers.ts";
 import { type Ending, Metrics } from "./metrics.ts";
 import type { ProxyTracing } from "./opentelemetry.ts";
 import { pass, passUpgrade, refuse } from "./pass.ts";
+import { type Routing, routerOf } from "./router.ts";
 import { type GuardedResponse, type GuardedRoute, type RoutedCall, routesOf } from "./routes.ts";
 import { Upstream } from "./upstream.ts";
 
@@ -72,7 +74,7 @@ export class HttpProxy {
   readonly server: Server;
   readonly metrics = new Metrics();
   readonly #upstream: Upstream;
-  readonly #routeOf: (method: string, url: URL) => GuardedRoute | undefined;
+  readonly #routingOf: (incoming: IncomingMessage) => Routing<GuardedRoute>;
   readonly #warn: (line: string) => void;
   readonly #tracing: ProxyTracing | undefined;
   readonly #maxLoad: ProxyLoad;
@@ -85,13 +87,15 @@ export class HttpProxy {
     if (needsCertificates && tls?.clientCa === undefined)
       throw new TypeError("a route's caller is a client's certificate: name the authorities of clients");
     this.#upstream = new Upstream(upstream);
-    this.#routeOf = routesOf(routes, onceward, this.#upstream);
+    this.#routingOf = routerOf(routesOf(routes, onceward, this.#upstream));
     this.#warn = warn;
     this.#tracing = tracing;
     this.#maxLoad = maxLoad;
     const listener = (incoming: IncomingMessage, outgoing: ServerResponse) =>
       void this.#handle(incoming, outgoing);
-    this.server = tls === undefined ? createServer(listener) : serverWithTls(tls, listener);
+    // Otherwise the request is answered as if it had asked for no upgrade (RFC 9110, section 7.8). Node has this from 24.9 on.
+    const options = { shouldUpgradeCallback: (incoming: IncomingMessage) => this.#upgrades(incoming) };
+    this.server = tls === undefined ? createServer(options, listener) : serverWithTls(tls, options, listener);
     this.server.maxConnections = maxLoad.connections;
     this.server.on("upgrade", (incoming, socket, head) => void this.#upgrade(incoming, socket, head));
   }
@@ -116,16 +120,19 @@ export class HttpProxy {
     outgoing.setTimeout(this.#maxLoad.unreadMs, () => {
       if (socket.writableLength > 0) socket.destroy();
     });
-    const url = targetOf(incoming.url);
-    const route = url && this.#routeOf(incoming.method ?? "", url);
+    const tracing = this.#tracing;
+    const routing = this.#routingOf(incoming);
     const answer = async (traceHeaders?: readonly string[]) =>
-      await this.#answer({ incoming, outgoing, url, route, traceHeaders }).catch((error) =>
+      await this.#answer({ incoming, outgoing, routing, traceHeaders }).catch((error) =>
         this.#fail(error, incoming, outgoing),
       );
-    const call = { incoming, outgoing, path: route?.config.path ?? "" };
-    const isTraced = this.#tracing !== undefined && route !== undefined;
+    const path = routing.kind === "guard" ? routing.route.config.path : undefined;
     try {
-      this.metrics.ended(await (isTraced ? this.#tracing.request(call, answer) : answer()));
+      this.metrics.ended(
+        await (path === undefined || tracing === undefined
+          ? answer()
+          : tracing.request({ incoming, outgoing, path }, answer)),
+      );
     } finally {
       this.metrics.inFlight--;
     }
@@ -140,17 +147,22 @@ export class HttpProxy {
     refuse(
       outgoing,
       ending === "failed" ? 500 : 502,
-      requestId === undefined ? {} : { [REQUEST_ID]: requestId },
+      requestId === undefined ? {} : { [REQUEST_ID_HEADER]: requestId },
     );
     return ending;
   }
 
-  async #answer({ incoming, outgoing, url, route, traceHeaders }: Routed): Promise<Ending> {
+  async #answer({ incoming, outgoing, routing, traceHeaders }: Routed): Promise<Ending> {
     if (this.metrics.inFlight > this.#maxLoad.requests) return this.#refuse(outgoing, 503, OVERLOADED);
-    if (url === undefined || route === undefined) {
+    if (routing.kind === "pass") {
       await pass(this.#upstream, incoming, outgoing);
       return "passed";
     }
+    if (routing.kind === "refuse") {
+      const detail = detailOf(incoming);
+      return this.#refuse(outgoing, routing.status, routing.title, detail);
+    }
+    const { route, url } = routing;
     const { maxBodyBytes, timeoutMs } = route.config;
     const identified = await route.identify(incoming);
     if (identified.kind === "refused") return this.#refuse(outgoing, identified.status, identified.title);
@@ -185,32 +197,40 @@ export class HttpProxy {
     return ending;
   }
 
+  #upgrades(incoming: IncomingMessage): boolean {
+    return mayUpgrade(incoming) && this.#routingOf(incoming).kind === "pass";
+  }
+
   async #upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    if (!this.#upgrades(incoming)) {
+      // Before Node 24.9, which asks first.
+      socket.on("error", () => socket.destroy());
+      socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+      this.metrics.ended("refused");
+      return;
+    }
     this.#upgraded.add(socket);
     await passUpgrade(this.#upstream, incoming, socket, head);
     this.#upgraded.delete(socket);
     this.metrics.ended("passed");
   }
 
-  #refuse(outgoing: ServerResponse, status: number, title: string): Ending {
+  #refuse(outgoing: ServerResponse, status: number, title: string, detail?: string): Ending {
     outgoing.writeHead(status, {
       "content-type": "application/problem+json",
       connection: "close",
       ...(status === 503 && { "retry-after": "1" }),
     });
-    outgoing.end(JSON.stringify({ type: "about:blank", status, title }));
+    outgoing.end(JSON.stringify({ type: "about:blank", status, title, detail }));
     return "refused";
   }
 }
 
-/** A request, its target and the route that guards it. */
+/** A request, and what is done with it. */
 interface Routed {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
-  /** Undefined for a target without a path. */
-  readonly url: URL | undefined;
-  /** Undefined: the request passes. */
-  readonly route: GuardedRoute | undefined;
+  readonly routing: Routing<GuardedRoute>;
   readonly traceHeaders: readonly string[] | undefined;
 }
 
@@ -238,25 +258,25 @@ class HeldBytes {
   }
 }
 
-function serverWithTls({ cert, key, clientCa }: ProxyTls, listener: RequestListener): Server {
+function serverWithTls(
+  { cert, key, clientCa }: ProxyTls,
+  options: ServerOptions,
+  listener: RequestListener,
+): Server {
   const asks = clientCa === undefined ? {} : { ca: clientCa, requestCert: true, rejectUnauthorized: true };
   try {
-    return createTlsServer({ cert, key, ...asks }, listener);
+    return createTlsServer({ ...options, cert, key, ...asks }, listener);
   } catch (cause) {
     throw new TypeError("the certificate or its key can't be used", { cause });
   }
 }
 
-/** Only its path and query count: a client must not name another host. */
-const ORIGIN = "http://upstream";
+/** A target may have 16 KiB. */
+const MAX_DETAIL_LENGTH = 200;
 
-/** Returns the path and the query of a request target; undefined for one without a path, such as `*`. */
-function targetOf(target: string | undefined): URL | undefined {
-  if (target?.startsWith("/")) return URL.parse(ORIGIN + target) ?? undefined;
-  const absolute = URL.parse(target ?? "");
-  return absolute === null
-    ? undefined
-    : (URL.parse(ORIGIN + absolute.pathname + absolute.search) ?? undefined);
+/** Returns a request's method and target, cut short. */
+function detailOf({ method, url }: IncomingMessage): string {
+  return `${method} ${url}`.slice(0, MAX_DETAIL_LENGTH);
 }
 
 /**

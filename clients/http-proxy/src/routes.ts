@@ -1,9 +1,9 @@
 import { fingerprintOf, type Onceward } from "@onceward/client";
 import { createGuard, type HttpOptions, type WholeResponse } from "@onceward/client/http";
-import createRouter from "find-my-way";
 import { type IdentifyCaller, identifyBy } from "./callers.ts";
 import type { RouteConfig } from "./config.ts";
 import { callUpstream, type GuardedCall, type UpstreamResponse } from "./guarded-call.ts";
+import type { Guarded } from "./router.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** A guarded request, its target and who sends it. */
@@ -29,24 +29,17 @@ export interface GuardedRoute {
   answer(call: RoutedCall): Promise<GuardedResponse>;
 }
 
-/** Returns a function that finds the route of a request; undefined: it passes. @throws Error for routes that contradict each other. */
+/** Returns the guarded routes of a configuration, with their methods. */
 export function routesOf(
   routes: readonly RouteConfig[],
   onceward: Onceward,
   upstream: Upstream,
-): (method: string, url: URL) => GuardedRoute | undefined {
-  // A service may serve these spellings of a path alike, and then each must be guarded.
-  const router = createRouter({
-    caseSensitive: false,
-    ignoreDuplicateSlashes: true,
-    ignoreTrailingSlash: true,
-  });
-  for (const config of routes) {
-    const route = routeOf(config, onceward, upstream);
-    for (const method of config.methods ?? DEFAULT_METHODS[config.profile])
-      router.on(method, config.path, () => {}, route);
-  }
-  return (method, url) => router.find(method as "POST", url.pathname)?.store as GuardedRoute | undefined;
+): readonly Guarded<GuardedRoute>[] {
+  return routes.map((config) => ({
+    path: config.path,
+    methods: config.methods ?? DEFAULT_METHODS[config.profile],
+    route: routeOf(config, onceward, upstream),
+  }));
 }
 
 /** As the profiles of `@onceward/client/http` have them. */

@@ -12,7 +12,7 @@ import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
 export type { Answer, Guard, GuardedRequest, Handled, Handling, NotHandled } from "./http/guard.ts";
-export { createGuard } from "./http/guard.ts";
+export { createGuard, REQUEST_ID_HEADER } from "./http/guard.ts";
 export type { HttpOptions } from "./http/options.ts";
 export type { Problem, ProblemBody, ProblemType } from "./http/problems.ts";
 export type { HttpProfile } from "./http/profiles.ts";

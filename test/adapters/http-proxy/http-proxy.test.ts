@@ -29,6 +29,7 @@ test("a guarded request runs once, with its derived key and fencing token, and a
   const forged = {
     "Onceward-Derived-Key": "forged",
     "onceward-fencing-token": "99",
+    onceward_attempt: "7",
     "proxy-authorization": "x",
   };
   const first = await post({ headers: forged });
@@ -47,6 +48,7 @@ test("a guarded request runs once, with its derived key and fencing token, and a
     "onceward-attempt": "1",
   });
   expect(headers).not.toHaveProperty("proxy-authorization");
+  expect(headers).not.toHaveProperty("onceward_attempt");
   const other = await post({ headers: { authorization: "Bearer other" } });
   expect(other.headers).not.toHaveProperty("idempotency-replayed");
   expect(effect).toHaveBeenCalledTimes(2);

@@ -177,7 +177,7 @@ export function createGuard<Native extends object>(
         const problem = problemOf(wire.statuses, run.error);
         if (problem === undefined) throw run.error;
         const { requestId } = run.error as OncewardError;
-        if (requestId !== undefined) request.setHeader(REQUEST_ID, requestId);
+        if (requestId !== undefined) request.setHeader(REQUEST_ID_HEADER, requestId);
         return refused(problem);
       }
     }
@@ -246,8 +246,11 @@ async function fingerprintRequest<Native>(
   }
 }
 
-/** Names the refused call in Onceward's log, on the responses to requests that the service refused. */
-const REQUEST_ID = "onceward-request-id";
+/**
+ * Header of a response to a request that the service refused: it names the call in the service's log. Outcomes, such as in
+ * progress or ambiguous, carry no request id.
+ */
+export const REQUEST_ID_HEADER = "onceward-request-id";
 
 /** The form in which bytes count: their SHA-256 as base64url. */
 const DIGEST = /^[\w-]{43}$/;

@@ -1,0 +1,120 @@
+import type { IncomingMessage } from "node:http";
+import createRouter from "find-my-way";
+import { MAX_PATH_LENGTH, readingsOf } from "./readings.ts";
+
+/** What the proxy does with a request. */
+export type Routing<Route> =
+  | { readonly kind: "pass" }
+  | { readonly kind: "guard"; readonly route: Route; readonly url: URL }
+  | { readonly kind: "refuse"; readonly status: 400 | 414; readonly title: string };
+
+/** A route, and the requests that it guards. */
+export interface Guarded<Route> {
+  /** Pattern of the path, as find-my-way has them. */
+  readonly path: string;
+  readonly methods: readonly string[];
+  readonly route: Route;
+}
+
+/** As IncomingMessage of node:http has them. */
+type RequestHead = Pick<IncomingMessage, "method" | "url" | "headers">;
+
+/** Only the path and the query of a target count: a client must not name another host. */
+const ORIGIN = "http://upstream";
+const ABSOLUTE = /^https?:\/\/[^/?#\\]+/i;
+/** Headers by which frameworks take a request for one with another method, such as Rack, Symfony and ASP.NET. */
+const METHOD_HEADERS = ["x-http-method-override", "x-http-method", "x-method-override"];
+/** Headers by which frameworks take a request for one with another target, such as IIS and Zend. */
+const TARGET_HEADERS = ["x-original-url", "x-rewrite-url"];
+
+/**
+ * Returns a function that decides what to do with a request. It passes or guards a request only if every service would take it for
+ * one of that route, or of none: otherwise it refuses the request, because the service could run a guarded operation unguarded.
+ *
+ * @throws Error for routes that contradict each other.
+ */
+export function routerOf<Route>(guarded: readonly Guarded<Route>[]): (head: RequestHead) => Routing<Route> {
+  const find = finderOf(guarded);
+  const judged = new Set(guarded.flatMap(({ methods }) => methods));
+  return (head) => {
+    const methods = methodsOf(head);
+    if (!methods.some((method) => judged.has(method))) return { kind: "pass" };
+    const target = originForm(head.url ?? "");
+    const url = target === undefined ? null : URL.parse(ORIGIN + target);
+    if (target === undefined || url === null) return refused("The target of the request is not a path.");
+    const readings: string[] = [];
+    for (const path of [target, ...targetsOf(head)].map((of) => of.split("?", 1)[0] ?? "")) {
+      if (path.length > MAX_PATH_LENGTH)
+        return { kind: "refuse", status: 414, title: `The path has more than ${MAX_PATH_LENGTH} bytes.` };
+      if (!isDecodable(path)) return refused("The path has an escape that is not one of UTF-8.");
+      const read = readingsOf(path);
+      if (read === undefined) return refused(AMBIGUOUS);
+      readings.push(...read);
+    }
+    const route = find(head.method ?? "", decodeURI(url.pathname));
+    const others = methods.flatMap((method) => readings.map((path) => find(method, path)));
+    if (others.some((other) => other !== undefined && other !== route)) return refused(AMBIGUOUS);
+    if (route === undefined) return { kind: "pass" };
+    return methods.length > 1 ? refused(AMBIGUOUS) : { kind: "guard", route, url };
+  };
+}
+
+const AMBIGUOUS = "The service may take this request for another one, which is guarded in another way.";
+
+function refused(title: string): { kind: "refuse"; status: 400; title: string } {
+  return { kind: "refuse", status: 400, title };
+}
+
+/** Returns a function that finds the route of a method and a decoded path. */
+function finderOf<Route>(guarded: readonly Guarded<Route>[]) {
+  const router = createRouter({
+    caseSensitive: false,
+    ignoreDuplicateSlashes: true,
+    ignoreTrailingSlash: true,
+    maxParamLength: MAX_PATH_LENGTH,
+  });
+  const on = (method: string, path: string, route: Route) =>
+    router.on(method as "POST", decodeURI(path), () => {}, route);
+  const each = guarded.flatMap(({ methods, ...one }) => methods.map((method) => ({ method, ...one })));
+  for (const { method, path, route } of each) on(method, path, route);
+  // `/files/*` of most services also matches `/files/` or `/files`.
+  for (const { method, path, route } of each) {
+    const folder = path.endsWith("/*") ? path.slice(0, -2) : "";
+    if (folder !== "" && !router.hasRoute(method as "POST", decodeURI(folder))) on(method, folder, route);
+  }
+  return (method: string, path: string) =>
+    router.find(method as "POST", path.replace(/[%?#]/g, encodeURIComponent))?.store as Route | undefined;
+}
+
+/** Returns the method of a request, and those that it names to frameworks, which take it for one of them. */
+function methodsOf({ method = "", url = "", headers }: RequestHead): readonly string[] {
+  const named = METHOD_HEADERS.flatMap((name) => headers[name] ?? []);
+  const query = url.slice(url.indexOf("?") + 1);
+  // Symfony, Laravel and Express' method-override.
+  if (/method/i.test(query) && url.includes("?")) named.push(...new URLSearchParams(query).getAll("_method"));
+  return [...new Set([method, ...named.map((other) => other.trim().toUpperCase())])];
+}
+
+/** Returns the targets that a request names to frameworks in place of its own. */
+function targetsOf({ headers }: RequestHead): readonly string[] {
+  const named = TARGET_HEADERS.flatMap((name) => headers[name] ?? []);
+  return named.map((target) => originForm(target) ?? `/${target}`);
+}
+
+/** Returns the path and the query of a target; undefined for one without a path, such as `*`. */
+function originForm(target: string): string | undefined {
+  if (target.startsWith("/")) return target;
+  const [authority] = ABSOLUTE.exec(target) ?? [];
+  if (authority === undefined) return undefined;
+  const rest = target.slice(authority.length);
+  return rest.startsWith("/") ? rest : `/${rest}`;
+}
+
+function isDecodable(path: string): boolean {
+  try {
+    decodeURIComponent(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
