@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 import { timestampNow } from "@bufbuild/protobuf/wkt";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { connectClient } from "../helpers/calls/clients.ts";
@@ -21,6 +22,11 @@ if (tools === undefined) {
   process.stderr.write("Rehearsals of deploy/recovery.md are skipped: install postgresql-15 to run them.\n");
 }
 
+const SERVICE_ROLE_OF_PAGE = "deploy/postgres/service-role.sql";
+const SERVICE_ROLE = fileURLToPath(new URL(`../../${SERVICE_ROLE_OF_PAGE}`, import.meta.url));
+/** The role that it makes. */
+const SERVICE = "onceward_service";
+
 /** The sections that were followed. */
 const rehearsed = new Set<string>();
 
@@ -32,12 +38,16 @@ async function startRehearsal(binDir: string) {
     workplace,
     machine.preparation.map((command) => ({ command, printed: [] })),
   );
-  const url = (socket: string, database = "onceward") =>
-    `postgresql://postgres@localhost/${database}?host=${encodeURIComponent(socket)}`;
-  const migrated = `DATABASE_URL='${url(machine.sockets[0])}' onceward-server migrate`;
+  const url = (socket: string, role = "postgres") =>
+    `postgresql://${role}@localhost/onceward?host=${encodeURIComponent(socket)}`;
+  const owner = url(machine.sockets[0], "onceward");
   const shell = (steps: readonly Step[]) =>
     follow(workplace, [...machine.environment.map((command) => ({ command, printed: [] })), ...steps]);
-  await shell([{ command: migrated, printed: [] }]);
+  const layOutRoles = [
+    `DATABASE_URL='${owner}' onceward-server migrate`,
+    `psql -q --set ON_ERROR_STOP=1 --set password=secret --file ${SERVICE_ROLE} '${owner}'`,
+  ];
+  await shell(layOutRoles.map((command) => ({ command, printed: [] })));
   return {
     machine,
     url,
@@ -53,8 +63,8 @@ async function startRehearsal(binDir: string) {
 interface Changes {
   /** Texts of the page, and what stands in their place. */
   readonly texts?: Readonly<Record<string, string>>;
-  /** A command to type before those that start with a text. */
-  readonly before?: Readonly<Record<string, string>>;
+  /** Commands to type before those that start with a text. */
+  readonly before?: Readonly<Record<string, readonly string[]>>;
 }
 
 function changed(
@@ -67,10 +77,14 @@ function changed(
     "PGHOST=db2": `PGHOST=${sockets[1]}`,
     "/var/lib/postgresql/18": dataDir,
     "/mnt/backups": dataDir,
+    [SERVICE_ROLE_OF_PAGE]: SERVICE_ROLE,
     ...texts,
   }).reduce((command, [from, to]) => command.replaceAll(from, to), step.command);
   const extra = Object.entries(before ?? {}).filter(([start]) => step.command.startsWith(start));
-  return [...extra.map(([, command]) => ({ command, printed: [] })), { ...step, command: replaced }];
+  return [
+    ...extra.flatMap(([, commands]) => commands.map((command) => ({ command, printed: [] }))),
+    { ...step, command: replaced },
+  ];
 }
 
 /** Types commands, and checks that each succeeds and prints what the page shows. */
@@ -101,18 +115,25 @@ const LATE = "late";
 const key = (name: string) => ({ ...ORDER, key: name });
 
 describe.runIf(tools !== undefined)("deploy/recovery.md", () => {
-  test("a dump is restored: results are replayed, and new tokens are above the old ones", async () => {
+  test("a dump is restored on a new cluster: its results are replayed, and keys from before it are refused or get new tokens", async () => {
     const { sections, url, machine } = await startRehearsal(tools ?? "");
-    const { database, server } = await serve(url(machine.sockets[0]));
-    const { apiKey } = await createTenant(database);
+    const { database, server } = await serve(url(machine.sockets[0], SERVICE));
+    const tenant = await createTenant(database);
+    const { apiKey } = tenant;
+    await setNamespacePolicy(database, tenant, LATE, { late_keys: "REQUIRE_TIME" });
     const { fencingToken } = await complete(connectClient(server, apiKey), success("paid"));
+    const unclaimed = { namespace: LATE, key: "queued", keyCreatedAt: timestampNow() };
+    await database.close();
     await server.stop();
-    await sections(["Dump and restore a dump"]);
-    const copy = await serve(url(machine.sockets[0], "copy"));
+    const stop = `pg_ctl stop -D ${machine.dataDir}/main -m immediate`;
+    await sections(["Dump and restore a dump"], {
+      before: { "export PGHOST=db2": [stop, ...machine.newCluster] },
+    });
+    const copy = await serve(url(machine.sockets[1], SERVICE));
     const client = connectClient(copy.server, apiKey);
     expect((await client.claim(ORDER)).outcome.case).toBe("completed");
-    const again = await grant(client, key("another"));
-    expect(again.fencingToken).toBeGreaterThan(fencingToken);
+    expect((await grant(client, key("another"))).fencingToken).toBeGreaterThan(fencingToken);
+    expect(await errorOf(client.claim(unclaimed))).toMatchObject({ reason: "KEY_TOO_OLD" });
   });
 
   test("a primary is lost, and its archive restored to a point in time", async () => {
@@ -149,7 +170,7 @@ describe.runIf(tools !== undefined)("deploy/recovery.md", () => {
 
     await sections(["Restore to a point in time", "Keys from before a restore"], {
       texts: { "2026-01-31 09:00:00+00": now?.until ?? "" },
-      before: { "cp -a": `pg_ctl stop -D ${machine.dataDir}/main -m immediate` },
+      before: { "cp -a": [`pg_ctl stop -D ${machine.dataDir}/main -m immediate`] },
     });
     const restored = await serve(primary);
     const client = connectClient(restored.server, apiKey);
@@ -166,7 +187,7 @@ describe.runIf(tools !== undefined)("deploy/recovery.md", () => {
     const [socket, standbySocket] = machine.sockets;
     // Both run on one machine in the test.
     const own = `printf '%s\\n' "unix_socket_directories = '${standbySocket}'" >> $standby/postgresql.auto.conf`;
-    await sections(["Add a standby"], { before: { "pg_ctl start -D $standby": own } });
+    await sections(["Add a standby"], { before: { "pg_ctl start -D $standby": [own] } });
     const { database, server } = await serve(url(socket));
     const { apiKey } = await createTenant(database);
     const { fencingToken } = await complete(connectClient(server, apiKey), success("acknowledged"));

@@ -37,6 +37,8 @@ export interface PostgresMachine {
   readonly dataDir: string;
   /** Commands that have to run before a page's: they define its programs and start a primary in `dataDir`/main. */
   readonly preparation: readonly string[];
+  /** Commands that start an empty cluster in `dataDir`/standby, on the second socket. */
+  readonly newCluster: readonly string[];
   /** Commands that a later shell needs. */
   readonly environment: readonly string[];
 }
@@ -75,22 +77,27 @@ export async function layOutPostgresMachine(
       if (running !== undefined) await shutDown(running);
     }
   });
-  const main = join(dataDir, "main");
   const environment = [
     `export PATH=${programs}:$PATH ONCEWARD_API_KEY_PEPPER='${TEST_PEPPER}'`,
     `onceward-server() { ${process.execPath} ${MAIN} "$@"; }`,
   ];
-  const settings = ["listen_addresses = ''", `unix_socket_directories = '${sockets[0]}'`];
+  const start = (cluster: string, socket: string) => [
+    `initdb -D ${cluster} -U postgres --auth trust --no-sync --encoding UTF8 --locale C`,
+    ...["listen_addresses = ''", `unix_socket_directories = '${socket}'`].map(
+      (line) => `printf '%s\\n' "${line}" >> ${cluster}/postgresql.conf`,
+    ),
+    `pg_ctl start -D ${cluster} -w -l ${cluster}/server.log`,
+  ];
   return {
     sockets,
     dataDir,
     environment,
     preparation: [
       ...environment,
-      `initdb -D ${main} -U postgres --auth trust --no-sync --encoding UTF8 --locale C`,
-      ...settings.map((line) => `printf '%s\\n' "${line}" >> ${main}/postgresql.conf`),
-      `pg_ctl start -D ${main} -w -l ${main}/server.log`,
-      `createdb -h ${sockets[0]} -U postgres onceward`,
+      ...start(join(dataDir, "main"), sockets[0]),
+      `psql -q -h ${sockets[0]} -U postgres -d postgres -c "create role onceward login createrole"`,
+      `createdb -h ${sockets[0]} -U postgres --owner onceward onceward`,
     ],
+    newCluster: start(join(dataDir, "standby"), sockets[1]),
   };
 }
