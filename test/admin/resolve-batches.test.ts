@@ -104,7 +104,9 @@ test("batches resolve at most 100 records each, and tell which", async () => {
 });
 
 test("batches of large results have fewer records, and one that may have only one has one", async () => {
-  const result = { ...DONE, payload: Buffer.alloc(1024 * 1024) };
+  // As earlier versions stored it: half of it is metadata.
+  const metadataJson = JSON.stringify({ a: "x".repeat(512 * 1024 - 8) });
+  const result = { ...DONE, payload: Buffer.alloc(512 * 1024), metadataJson };
   const { pool, states } = await withJob(6, { kind: "complete", result, resultDigest: digestResult(result) });
   await workBatch(pool, anyTurn(500));
   expect(await states()).toEqual([

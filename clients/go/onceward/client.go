@@ -102,7 +102,8 @@ func NewWithConn(connection grpc.ClientConnInterface, options Options) (*Client,
 func (c *Client) Service() oncewardv1.IdempotencyServiceClient { return c.calls.api }
 
 // Close refuses new runs with ErrClosed, ends at once with ErrClosed the runs that wait for another holder or for the service
-// (their functions did not run), waits for running functions, and closes the connection.
+// (their functions did not run), waits for running functions, and closes the connection: calls of Service in flight end with
+// gRPC's Canceled. A connection of the caller (NewWithConn) stays open, and so do calls of Service on it.
 //
 // When the context ends, the contexts of running functions end with ErrClosed. Functions that end within a further second are
 // still stored; the runs of functions that end later return a CompletionError.

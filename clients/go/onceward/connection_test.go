@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/onceward/onceward/clients/go/onceward"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardtest"
@@ -68,6 +70,46 @@ func (r *replica) setDown(isDown bool) {
 		_ = each.Close()
 	}
 	r.opened = nil
+}
+
+// silent is a service that answers no Lookup. Each that arrives is announced.
+type silent struct {
+	oncewardv1.UnimplementedIdempotencyServiceServer
+	arrived chan struct{}
+}
+
+func (s *silent) Lookup(ctx context.Context, _ *oncewardv1.LookupRequest) (*oncewardv1.LookupResponse, error) {
+	s.arrived <- struct{}{}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestACallThatHasNoAnswerWhenItsClientClosesEnds(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := &silent{arrived: make(chan struct{})}
+	server := grpc.NewServer()
+	oncewardv1.RegisterIdempotencyServiceServer(server, service)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	client, err := onceward.New(fmt.Sprint("http://", listener.Addr()), onceward.Options{APIKey: "key"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() {
+		_, err := client.Service().Lookup(t.Context(), &oncewardv1.LookupRequest{})
+		ended <- err
+	}()
+	<-service.arrived
+	if err := client.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; status.Code(err) != codes.Canceled {
+		t.Errorf("the call ended with %v", err)
+	}
 }
 
 func TestCallsGoToEachReplicaInTurnThatCanBeReached(t *testing.T) {

@@ -1,13 +1,22 @@
 package onceward_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log"
+	"log/slog"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/onceward/onceward/clients/go/onceward"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardtest"
@@ -220,6 +229,33 @@ func TestCloseTellsRunningFunctions(t *testing.T) {
 	}
 	if _, err := onceward.Run(t.Context(), service.Client, charges, succeeds); !errors.Is(err, onceward.ErrClosed) {
 		t.Errorf("a run of a closed client got %v", err)
+	}
+}
+
+// down is a connection to a service that says in colours that it is down.
+type down struct{ grpc.ClientConnInterface }
+
+func (down) Invoke(context.Context, string, any, any, ...grpc.CallOption) error {
+	return status.Error(codes.Unavailable, "\x1b[2Jdown\u009b\u202e")
+}
+
+func TestALineOfTheLogHasNoCharactersThatControlATerminal(t *testing.T) {
+	var lines bytes.Buffer
+	log.SetOutput(&lines)
+	t.Cleanup(func() { log.SetOutput(os.Stderr) })
+	for _, logger := range []*slog.Logger{nil, slog.New(slog.NewTextHandler(&lines, nil))} {
+		client, err := onceward.NewWithConn(down{}, onceward.Options{Timeout: time.Millisecond, Logger: logger})
+		if err != nil {
+			t.Fatal(err)
+		}
+		operation := charges
+		operation.OnUnavailable = onceward.ProceedUnavailable
+		if _, err := onceward.Run(t.Context(), client, operation, succeeds); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if written := lines.String(); strings.Count(written, "down") != 2 || strings.ContainsAny(written, "\x1b\u009b\u202e") {
+		t.Errorf("the log has %q", written)
 	}
 }
 

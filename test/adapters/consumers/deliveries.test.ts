@@ -2,7 +2,13 @@ import { TerminalError } from "@onceward/client";
 import { expect, test, vi } from "vitest";
 import { createHandler } from "../../../clients/typescript/src/consumers/handle.ts";
 import type { ConsumerOptions } from "../../../clients/typescript/src/consumers/options.ts";
+import { sqsBatchOnce } from "../../../clients/typescript/src/consumers/sqs-batch.ts";
+import { eachMessageOnce } from "../../../clients/typescript/src/kafka.ts";
+import { messageOnce as natsMessageOnce } from "../../../clients/typescript/src/nats.ts";
+import { messageOnce as pubsubMessageOnce } from "../../../clients/typescript/src/pubsub.ts";
+import { messageOnce as rabbitMessageOnce } from "../../../clients/typescript/src/rabbitmq.ts";
 import type { Claim } from "../../../clients/typescript/src/run/claim.ts";
+import { messageOnce as sqsMessageOnce } from "../../../clients/typescript/src/sqs.ts";
 import { NESTED_FAILURES } from "../../helpers/calls/nested-runs.ts";
 import { collectWarnings, type Guarded, useGuards } from "./fixtures.ts";
 
@@ -212,6 +218,28 @@ test("invalid options are refused before the first message", async () => {
     );
   }
 });
+
+test.each<[string, (onceward: never, options: never, fn: () => void) => unknown]>([
+  ["NATS", natsMessageOnce],
+  ["RabbitMQ", rabbitMessageOnce],
+  ["Pub/Sub", pubsubMessageOnce],
+  ["SQS", sqsMessageOnce],
+  ["batches of SQS", sqsBatchOnce],
+  ["Kafka", eachMessageOnce],
+])(
+  "a consumer of %s is not made without a decision about messages that no retry can help",
+  async (_, make) => {
+    await using guard = await newGuard();
+    for (const deadLetter of [undefined, "drop"]) {
+      const options = { ...guard.options, tooOld: "skip", deadLetter };
+      const made = (async () => make(guard.onceward as never, options as never, () => {}))();
+      await expect(made).rejects.toMatchObject({
+        reason: "INVALID_REQUEST",
+        violations: [{ field: "deadLetter" }],
+      });
+    }
+  },
+);
 
 test("without a hook, problems are warnings, and operations in progress are not", async () => {
   await using guard = await newGuard();

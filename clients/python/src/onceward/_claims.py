@@ -14,6 +14,7 @@ from ._finish import Held
 from ._keys import derive_key, looks_like_timestamp
 from ._lease import Lease
 from ._options import Operation, RunResult
+from ._texts import printable
 from ._times import datetime_of
 
 
@@ -92,7 +93,7 @@ def hold(
     """Returns the claim of a run that may begin, with the checkpoint of an earlier attempt."""
     if isinstance(acquired, Unguarded):
         message = f"The service is unreachable, and a function runs without a claim: {acquired.error}"
-        warnings.warn(message, RuntimeWarning, stacklevel=4)
+        warnings.warn(printable(message), RuntimeWarning, stacklevel=4)
         return Held(operation, ClaimRef(operation.namespace, operation.key, 0), 0, None), None
     claimed = acquired.claimed
     checkpoint = read_checkpoint(claimed.checkpoint) if claimed.HasField("checkpoint") else None

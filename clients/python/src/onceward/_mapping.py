@@ -9,6 +9,7 @@ from google.rpc import error_details_pb2, status_pb2
 
 from ._catalogue import error_of
 from ._errors import OncewardError, Violation
+from ._texts import printable
 from .v1.errors_pb2 import ErrorReason
 from .v1.idempotency_pb2 import BatchItemError
 
@@ -31,7 +32,7 @@ _UNKNOWN_EFFECT = frozenset(
 def error_from_call(error: grpc.RpcError) -> OncewardError:
     """Returns the error of an RPC, whether the service, a proxy or gRPC made it."""
     code = int(error.code().value[0])
-    message = error.details() or ""
+    message = printable(error.details() or "")
     trailers: Iterable[tuple[str, str | bytes]] = error.trailing_metadata() or ()  # type: ignore[assignment]
     for name, value in trailers:
         if name == "grpc-status-details-bin" and isinstance(value, bytes):
@@ -68,7 +69,7 @@ def error_from_item(item: BatchItemError) -> OncewardError:
     known = item.reason in ErrorReason.values()
     return error_of(
         ErrorReason.Name(item.reason).removeprefix(_PREFIX) if known else f"REASON_{item.reason}",
-        item.message,
+        printable(item.message),
         code=item.code,
         metadata=dict(item.metadata),
         violations=[Violation(each.field, each.description) for each in item.field_violations],

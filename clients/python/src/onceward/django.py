@@ -43,6 +43,7 @@ from ._http_profiles import HttpProfile, Problem
 from ._limits import MAX_RESULT_BYTES
 from ._options import OnceOptions
 from ._per_process import per_process
+from ._texts import printable
 
 __all__ = ["HttpProfile", "OncewardMiddleware"]
 
@@ -136,7 +137,7 @@ class OncewardMiddleware:
         except OncewardError as error:
             if handled and isinstance(error, CompletionError):
                 # This client gets the view's response even if it could not be stored for repeats.
-                _log.warning("A response could not be stored for repeats: %s", error)
+                _log.warning("A response could not be stored for repeats: %s", printable(error))
                 return handled[0]
             problem = problem_of(error)
             if problem is not None:

@@ -39,6 +39,7 @@ from ._http import (
 from ._http_profiles import HttpProfile, Problem
 from ._limits import MAX_RESULT_BYTES
 from ._options import OnceOptions, RunResult
+from ._texts import printable
 from .aio import Claim, Onceward
 
 __all__ = ["HttpProfile", "OncewardMiddleware"]
@@ -212,7 +213,7 @@ def _note(run: asyncio.Future[Any]) -> None:
     """Notes why a response that was sent is not stored for repeats."""
     error = None if run.cancelled() else run.exception()
     if error is not None and not isinstance(error, NotStored):
-        _log.warning("A response could not be stored for repeats: %s", error)
+        _log.warning("A response could not be stored for repeats: %s", printable(error))
 
 
 def _head_of(scope: _Scope) -> RequestHead:

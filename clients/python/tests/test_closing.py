@@ -1,0 +1,82 @@
+"""What a client that closes leaves of calls in flight, and what it writes of the texts of others."""
+
+import asyncio
+import threading
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+import pytest
+
+from onceward import CompletionError
+from onceward.testing import TestingOnceward
+from onceward.testing._refusals import Refused
+from onceward.v1.idempotency_pb2 import ClaimRequest, ClaimResponse
+
+
+class Silent(TestingOnceward):
+    """A service that does not answer a Complete before ``released``."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.released = threading.Event()
+        super().__init__()
+
+    def _answer(self, call: str, request: Any) -> Any:
+        if call == "Complete":
+            self.asked.set()
+            self.released.wait()
+        return super()._answer(call, request)
+
+
+def _close_threads(testing: Silent) -> BaseException | None:
+    with ThreadPoolExecutor(1) as threads:
+        run = threads.submit(testing.onceward.run, "charges", "order-1", lambda claim: "charged")
+        testing.asked.wait()
+        testing.onceward.close(timeout_ms=0)
+        return run.exception()
+
+
+async def _close_aio(testing: Silent) -> BaseException | None:
+    async with testing.aio() as onceward:
+
+        async def charge(claim: Any) -> str:
+            return "charged"
+
+        run = asyncio.ensure_future(onceward.run("charges", "order-1", charge))
+        await asyncio.to_thread(testing.asked.wait)
+        await onceward.close(timeout_ms=0)
+        return (await asyncio.gather(run, return_exceptions=True))[0]  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
+def test_a_call_that_has_no_answer_when_its_client_closes_ends(kind: str) -> None:
+    with Silent() as testing:
+        try:
+            error = _close_threads(testing) if kind == "threads" else asyncio.run(_close_aio(testing))
+        finally:
+            testing.released.set()
+        assert isinstance(error, CompletionError)
+        assert (error.reason, error.stored) == ("CLOSED", False)
+
+
+class Colourful(TestingOnceward):
+    """A service that is down, and says so in a text that clears a terminal."""
+
+    __test__ = False
+
+    def _claim(self, request: ClaimRequest, context: grpc.ServicerContext) -> ClaimResponse:
+        raise Refused("DATABASE_UNAVAILABLE", "\x1b[2Jdown\x9b\u202e")
+
+
+def test_a_warning_has_no_characters_of_others_that_control_a_terminal() -> None:
+    with Colourful() as testing, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        options = {"on_unavailable": "proceed", "timeout_ms": 1}
+        testing.onceward.run("charges", "order-1", lambda claim: None, **options)  # type: ignore[arg-type]
+    [warning] = [str(each.message) for each in caught if "without a claim" in str(each.message)]
+    assert "\ufffd[2Jdown\ufffd\ufffd" in warning
+    assert not any(each in warning for each in "\x1b\x9b\u202e")
