@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { compose, type Replica } from "./compose.ts";
 import { connect, type Facts, openResources, type Resources, type ServerTuning } from "./connect.ts";
@@ -128,8 +129,4 @@ async function close(
 
 function leftMs(endsAtMs: number): number {
   return Math.max(0, endsAtMs - performance.now());
-}
-
-function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, ms));
 }

@@ -206,7 +206,10 @@ function createDecide({ records, admission, replayCache }: ClaimsOptions): Decid
 
   return (commands, call, admit) => {
     const decideWith = (completions: readonly (CachedCompletion | undefined)[]) => {
-      const replays = mapSettled(commands, (command, index) => replayOf(completions[index], command));
+      const replays = mapSettled(commands, (command, index) => {
+        const completion = completions[index];
+        return completion && answerFromCompletion(completion, command);
+      });
       return replays.includes(undefined)
         ? execute(commands, replays, call, admit)
         : (replays as readonly Settled<ClaimOutcome>[]);
@@ -214,11 +217,6 @@ function createDecide({ records, admission, replayCache }: ClaimsOptions): Decid
     const completions = findCompletions(commands, call);
     return completions instanceof Promise ? completions.then(decideWith) : decideWith(completions);
   };
-}
-
-/** Returns the outcome that a cached completion gives; undefined if there is none. */
-function replayOf(completion: CachedCompletion | undefined, command: ClaimCommand): ClaimOutcome | undefined {
-  return completion && answerFromCompletion(completion, command);
 }
 
 /** Counts the outcomes of claims, and returns their responses. */

@@ -98,7 +98,8 @@ export function createPipeline(options: PipelineOptions): Pipeline {
     const credential = head.header("authorization");
     const verified = authenticator.cachedPrincipal(credential);
     if (verified !== undefined) return authorize(verified, observed);
-    if (credentialLookups >= MAX_CREDENTIAL_LOOKUPS) throw tooManyLookups();
+    if (credentialLookups >= MAX_CREDENTIAL_LOOKUPS)
+      throw overloaded("This replica has more callers to look up than it accepts.");
     credentialLookups++;
     const lookup = lookUp(authenticator, head, deadline).finally(() => {
       credentialLookups--;
@@ -183,7 +184,8 @@ function createInFlightBytes() {
   let inFlightBytes = 0;
   return <Reply>(byteLength: number, work: () => Answer<Reply>): Answer<Reply> => {
     if (byteLength <= MIN_COUNTED_BYTES) return work();
-    if (inFlightBytes + byteLength > MAX_IN_FLIGHT_BYTES * BUDGET_SHARE) throw tooManyBytes();
+    if (inFlightBytes + byteLength > MAX_IN_FLIGHT_BYTES * BUDGET_SHARE)
+      throw overloaded("This replica has more large messages in flight than it accepts.");
     inFlightBytes += byteLength;
     const end = () => {
       inFlightBytes -= byteLength;
@@ -311,14 +313,6 @@ class AuthenticatedCall implements Call {
   get signal(): AbortSignal {
     return this.#incoming.signal;
   }
-}
-
-function tooManyLookups(): Refusal {
-  return overloaded("This replica has more callers to look up than it accepts.");
-}
-
-function tooManyBytes(): Refusal {
-  return overloaded("This replica has more large messages in flight than it accepts.");
 }
 
 function overloaded(message: string): Refusal {

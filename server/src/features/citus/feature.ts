@@ -11,8 +11,13 @@ import { undistributeRecords } from "./undistribute-records.ts";
 /** Distributes the records over several servers. */
 export const citus: Feature = {
   migrateOptions: [
-    { name: "citus", check: requireCitus, run: runDistribution, withMigrations: true },
-    { name: "undistribute", run: runUndistribution, withMigrations: false },
+    {
+      name: "citus",
+      check: forCommand(requireCoordinator),
+      run: forCommand((url) => distributeRecords(url)),
+      withMigrations: true,
+    },
+    { name: "undistribute", run: forCommand(undistributeRecords), withMigrations: false },
   ],
   checks: [citusCheck],
   openShards(options) {
@@ -27,31 +32,14 @@ export const citus: Feature = {
   },
 };
 
-/** Checks that the database, which may be empty, is that of a coordinator with all its nodes. @throws CommandError. */
-function requireCitus(databases: Databases): Promise<void> {
-  return onDatabase(databases, refusing(requireCoordinator));
-}
-
-/** Distributes the records over the workers. Returns what was done. @throws CommandError. */
-function runDistribution(databases: Databases): Promise<readonly string[]> {
-  return onDatabase(
-    databases,
-    refusing((url) => distributeRecords(url)),
-  );
-}
-
-/** Copies the records back to the coordinator. Returns what was done. @throws CommandError. */
-function runUndistribution(databases: Databases): Promise<readonly string[]> {
-  return onDatabase(databases, refusing(undistributeRecords));
-}
-
-/** Returns `work` with its refusals as errors of a command. */
-function refusing<Answer>(work: (url: string) => Promise<Answer>): (url: string) => Promise<Answer> {
-  return async (url) => {
-    try {
-      return await work(url);
-    } catch (error) {
-      throw error instanceof DistributionRefused ? new CommandError(error.message) : error;
-    }
-  };
+/** Returns `work` on the database of the configuration, with its refusals as errors of a command. */
+function forCommand<Answer>(
+  work: (url: string) => Promise<Answer>,
+): (databases: Databases) => Promise<Answer> {
+  return (databases) =>
+    onDatabase(databases, (url) =>
+      work(url).catch((error: unknown) => {
+        throw error instanceof DistributionRefused ? new CommandError(error.message) : error;
+      }),
+    );
 }

@@ -37,7 +37,7 @@ select t.id, i.records, i.stored_bytes
 on conflict (tenant_id) do update set
   records = greatest(0, c.records + excluded.records),
   stored_bytes = greatest(0, c.stored_bytes + excluded.stored_bytes)
-returning c.tenant_id, c.records, c.stored_bytes`,
+returning c.tenant_id as "tenantId", c.records::float8 as records, c.stored_bytes::float8 as "storedBytes"`,
 };
 
 /** Stores changes of distinct tenants, and returns the new totals of those that are counted. */
@@ -45,16 +45,11 @@ export async function addTotals(
   runner: Runner,
   changes: readonly TotalsChange[],
 ): Promise<readonly TotalsChange[]> {
-  const rows = await runner.run<{ tenant_id: number; records: string; stored_bytes: string }>(addToTotals, [
+  return await runner.run<TotalsChange>(addToTotals, [
     intArray(changes.map(({ tenantId }) => tenantId)),
     bigintArray(changes.map(({ records }) => records)),
     bigintArray(changes.map(({ storedBytes }) => storedBytes)),
   ]);
-  return rows.map((row) => ({
-    tenantId: row.tenant_id,
-    records: Number(row.records),
-    storedBytes: Number(row.stored_bytes),
-  }));
 }
 
 /** How long a replica reserves a count with each page. If the replica dies, another one takes over after this. */

@@ -88,17 +88,13 @@ function addRoutes(
   for (const route of routes) {
     router.rpc(route.method, async (_empty: unknown, context: HandlerContext) => {
       try {
-        return await pipeline.answer(route, new IncomingConnectCall(route, context, site), unencoded);
+        // connect-node encodes the reply, in the request's protocol.
+        return await pipeline.answer(route, new IncomingConnectCall(route, context, site), (reply) => reply);
       } catch (error) {
         throw toConnectError(error);
       }
     });
   }
-}
-
-/** Returns the reply: connect-node encodes it in the request's protocol. */
-function unencoded<Reply>(reply: Reply): Reply {
-  return reply;
 }
 
 class IncomingConnectCall implements IncomingCall {

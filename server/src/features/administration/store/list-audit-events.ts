@@ -123,12 +123,10 @@ export async function findAuditEvents(
   ]);
   const events = rows.filter((row) => row.wanted).map(parse);
   const wasFull = events.length === limit || rows[0]?.scanned === MAX_SCANNED;
-  const last = events.length === limit ? events.at(-1)?.cursor : cursorOf(rows.at(-1));
+  const lastRow = rows.at(-1);
+  const last: EventCursor | undefined =
+    events.length === limit ? events.at(-1)?.cursor : lastRow && [lastRow.at, lastRow.id];
   return { events, next: wasFull ? last : undefined };
-}
-
-function cursorOf(row: Row | undefined): EventCursor | undefined {
-  return row && [row.at, row.id];
 }
 
 function parse({ wanted, scanned, id, at, ...event }: Row): StoredAuditEvent {
