@@ -24,7 +24,7 @@ import {
   useRetentionCheck,
 } from "./checks.tsx";
 import { FirstClaim } from "./first-claim.tsx";
-import { type Bar, RANGES, type Range, totalOf } from "./hours.ts";
+import { type Bar, lastOf, RANGES, type Range, totalOf } from "./hours.ts";
 import { NowTable, nowWords } from "./now.tsx";
 import { Outcomes, OutcomesLoading } from "./outcomes.tsx";
 import { type RecentUse, useRecentHours, useRecentMinutes, useUsageNow } from "./use-hours.ts";
@@ -216,7 +216,7 @@ function Chart({ recent, range }: { readonly recent: RecentUse; readonly range: 
   if (error !== undefined) return <ErrorState error={error} retry={retry} />;
   if (bars === undefined) return <OutcomesLoading />;
   if (bars.every(({ claims, refused }) => claims + refused === 0)) {
-    return <Empty command="onceward usage show">No claim came in the last {RANGES[range].label}.</Empty>;
+    return <Empty command="onceward usage show">No claim came in {lastOf(range)}.</Empty>;
   }
   return (
     <>

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { UsageHourSchema } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { describe, expect, it } from "vitest";
-import { barOf, HOUR_MS, ofHour, sumByBar, totalOf } from "./hours.ts";
+import { barOf, HOUR_MS, lastOf, ofHour, sumByBar, totalOf } from "./hours.ts";
 import { refusalWords } from "./refusals.ts";
 
 const CURRENT = new Date("2026-11-23T18:00:00Z");
@@ -63,4 +63,8 @@ it("each reason of a refusal is named with its count", () => {
     "8,164 refused by the rate limit",
     "1 beyond a quota that only counts",
   ]);
+});
+
+it("a range is said in a sentence", () => {
+  expect([lastOf("1h"), lastOf("24h")]).toEqual(["the last hour", "the last 24 hours"]);
 });

@@ -15,6 +15,11 @@ export const RANGES = {
 } as const;
 export type Range = keyof typeof RANGES;
 
+/** Returns a range in a sentence, such as "the last 24 hours". */
+export function lastOf(range: Range): string {
+  return `the last ${RANGES[range].label.replace(/^1 /, "")}`;
+}
+
 /** What is counted: claims and what became of them. */
 export const COUNTS = ["claims", "duplicates", "ambiguous", "mismatches", "fenced", "refused"] as const;
 

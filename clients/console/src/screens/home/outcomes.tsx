@@ -5,7 +5,7 @@ import { formatCount, inSentence } from "../../format/quantity.ts";
 import { formatHour, formatZone } from "../../format/time.ts";
 import { DataTable } from "../../parts/data-table.tsx";
 import styles from "../../styles/charts.module.css";
-import { type Bar, COUNTS, type Count, RANGES, type Range, totalOf } from "./hours.ts";
+import { type Bar, COUNTS, type Count, lastOf, type Range, totalOf } from "./hours.ts";
 
 const ROW_HEIGHT = 72;
 /** The name of a row. */
@@ -24,7 +24,7 @@ const NAMES: Readonly<Record<Count, string>> = {
   ambiguous: "Ambiguous",
   mismatches: "Refused: the key of another request",
   fenced: "Refused: a late worker",
-  refused: "Refused: a quota, or a key that is too old",
+  refused: "Refused: a quota, or too old",
 };
 
 /** What a person has to look at. */
@@ -50,7 +50,7 @@ export function Outcomes({ bars, range }: OutcomesProps) {
   const placesOf = ({ left, right }: Frame) => linearScale([0, bars.length], [left, right]);
   return (
     <Figure
-      title={`Claims and duplicates, the last ${RANGES[range].label}`}
+      title={`Claims and duplicates, ${lastOf(range)}`}
       caption="Each row has a scale of its own. The last bar is the present one."
       height={shown.length * ROW_HEIGHT + AXIS_HEIGHT}
       table={<OutcomeTable bars={bars} counts={shown} />}
