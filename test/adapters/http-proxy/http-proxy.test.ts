@@ -1,10 +1,12 @@
+import { execFile } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { IncomingMessage, type RequestListener, request, type ServerResponse } from "node:http";
 import { connect, Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { promisify } from "node:util";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { callUpstream, NotSentError } from "../../../clients/http-proxy/src/guarded-call.ts";
 import { Upstream } from "../../../clients/http-proxy/src/upstream.ts";
@@ -15,6 +17,7 @@ import { problemOf, send } from "../http/http-client.ts";
 import { ROUTES, startWorld } from "./proxied-world.ts";
 
 const world = useServer();
+const README = new URL("../../../clients/http-proxy/README.md", import.meta.url);
 const MIB = 1024 * 1024;
 const charge: RequestListener = (req, res) => {
   req.resume().on("end", () => {
@@ -56,6 +59,23 @@ test("a guarded request runs once, with its derived key and fencing token, and a
   const metrics = await send(proxy.managementPort, { method: "GET", path: "/metrics" });
   expect(metrics.body.toString()).toContain('requests_total{ending="ran"} 2\n');
   expect(metrics.body.toString()).toContain('requests_total{ending="answered"} 2\n');
+});
+
+test("the routes of the README guard the request that it sends with curl", async () => {
+  const readme = await readFile(README, "utf8");
+  const block = (language: string, start: string) =>
+    [...readme.matchAll(/^ {3}```(\w+)\n([\s\S]*?)^ {3}```$/gm)]
+      .filter(([, of, code = ""]) => of === language && code.trim().startsWith(start))
+      .map(([, , code = ""]) => code.replaceAll(/^ {3}/gm, ""))[0] ?? "";
+  const effect = vi.fn(charge);
+  const { proxy } = await startWorld(world, effect, { routes: block("yaml", "routes:") });
+  const curl = block("sh", "curl ").replace("127.0.0.1:8090", `127.0.0.1:${proxy.port}`);
+  const post = async () => (await promisify(execFile)("sh", ["-c", curl])).stdout;
+  const first = await post();
+  expect(first).toMatch(/^HTTP\/1.1 201 .*\{"charge":1\}$/s);
+  expect(first).not.toContain("idempotency-replayed");
+  expect(await post()).toMatch(/^HTTP\/1.1 201 .*idempotency-replayed: true.*\{"charge":1\}$/is);
+  expect(effect).toHaveBeenCalledOnce();
 });
 
 test("a refusal of Onceward names its request in the response, as Onceward's log and the proxy's line do", async () => {

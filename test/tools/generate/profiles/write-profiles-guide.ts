@@ -23,18 +23,17 @@ So do the guards in [Python](../../python/README.md#guard-a-server-a-worker-or-a
 | \`acp\` | [Agentic Commerce Protocol](https://github.com/agentic-commerce-protocol/agentic-commerce-protocol), agentic checkout §6 |
 | \`ucp\` | [Universal Commerce Protocol](https://github.com/Universal-Commerce-Protocol/ucp), checkout over REST |
 
-Whatever the profile: nothing runs twice, a caller never gets another caller's response, and neither cookies nor hop-by-hop headers are
-replayed. A response in progress also has \`Retry-After\`. The other refusals, such as 503 while the service is unreachable, keep their
+With every profile, nothing runs twice, a caller never gets another caller's response, and neither cookies nor hop-by-hop headers are
+replayed. The refusal of a request in progress also has \`Retry-After\`. The other refusals, such as 503 while the service is unreachable, keep their
 [statuses](../src/http/problems.ts), in the profile's format.
 
 `;
 
 const NOTES = `
-A status in the table is the profile's, with the form of its body. \`methods\`, \`required\`, \`fingerprint\`, \`stores\` and \`problemBody\`
-still replace what the profile says, but for \`acp\`, where no option stores a 5xx. With \`documentation\`, refusals link to your page about
-keys, as the draft asks: \`Link: <https://api.example/keys>; rel="describedby"\`.
+Refusals have the status and the body of the profile. The options \`methods\`, \`required\`, \`fingerprint\`, \`stores\` and \`problemBody\`
+override it, except that \`acp\` never stores a 5xx. With \`documentation\`, refusals link to your page about keys, as the draft asks: \`Link: <https://api.example/keys>; rel="describedby"\`.
 
-- A change of a route's profile may give the same header another meaning, and so begins new operations. Change it when no retries are due.
+- After a change of a route's profile, the same header may name a new operation. Change it when no retries are due.
 - \`acp\` and \`ucp\` ask that results are kept for 24 hours: give the namespace a \`result_retention\` of that or more.
 - \`ucp\` compares the bytes of a body where the adapter has them: \`./http\`, Hono, \`express.raw()\`. Behind a parser of JSON, a body that
   is written differently but has the same value is the same request.
