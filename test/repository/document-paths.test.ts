@@ -87,3 +87,13 @@ test.each(DOCUMENTS)("every path from the root that %s names exists", async (fil
   const missing = paths.filter((path) => !/[*{…]/.test(path) && !existsSync(join(ROOT, path)));
   expect(missing).toEqual([]);
 });
+
+test("the list of decisions has each of them, in order, with its title", async () => {
+  const pages = DOCUMENTS.filter((file) => /^server\/decisions\/\d/.test(file)).toSorted();
+  const expected = await Promise.all(
+    pages.map(async (file) => [(await proseOf(file)).match(/^# (.+)$/m)?.[1], file.split("/").at(-1)]),
+  );
+  const listed = (await proseOf("server/decisions/README.md")).matchAll(/^\| \d{4} \| \[(.+)\]\((.+)\) \|/gm);
+  expect(expected.length).toBeGreaterThan(0);
+  expect([...listed].map(([, title, file]) => [title, file])).toEqual(expected);
+});
