@@ -71,8 +71,7 @@ type Options struct {
 }
 
 const (
-	keyHeader      = "Idempotency-Key"
-	replayedHeader = "Idempotency-Replayed"
+	keyHeader = "Idempotency-Key"
 
 	defaultMaxBodyBytes = 1 << 20
 	// Shorter than the timeouts of load balancers and clients (most are 30 or 60 s), longer than most outages.

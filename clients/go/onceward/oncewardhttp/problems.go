@@ -38,67 +38,17 @@ const (
 	Unavailable       ProblemType = "urn:onceward:problem:unavailable"
 )
 
-var problems = map[ProblemType]Problem{
-	KeyMissing: {
-		Status: http.StatusBadRequest,
-		Title:  "This operation requires an Idempotency-Key.",
-		Detail: "Send the header Idempotency-Key: new for each operation, the same for each of its attempts.",
-	},
-	KeyMalformed: {
-		Status: http.StatusBadRequest,
-		Title:  "The Idempotency-Key is malformed.",
-		Detail: `The header Idempotency-Key is 1-255 characters, with or without quotes, such as "8e03978e-40d5".`,
-	},
-	RequestUnreadable: {
-		Status: http.StatusBadRequest,
-		Title:  "The request can't be identified.",
-		Detail: "A part that identifies the request is missing, or is not well-formed Unicode.",
-	},
-	RequestTooLarge: {
-		Status: http.StatusRequestEntityTooLarge,
-		Title:  "The request is too large.",
-		Detail: "Send a smaller body.",
-	},
-	KeyReused: {
-		Status: http.StatusUnprocessableEntity,
-		Title:  "The Idempotency-Key was used for another request.",
-		Detail: "Send this request with a new key, or repeat the first request as it was.",
-	},
-	KeyWithoutTime: {
-		Status: http.StatusBadRequest,
-		Title:  "The Idempotency-Key must contain the time at which it was made.",
-		Detail: "Send a UUID of version 7, or a ULID, made when the operation begins by a clock that is right.",
-	},
-	KeyTooOld: {
-		Status: http.StatusGone,
-		Title:  "Too old to retry: find out what happened.",
-		Detail: "The request may have been carried out, and its record is gone. Read the resource, and use a new key only if it was not.",
-	},
-	InProgress: {
-		Status: http.StatusConflict,
-		Title:  "A request with this Idempotency-Key is in progress.",
-		Detail: "Repeat the same request later.",
-	},
-	Ambiguous: {
-		Status: http.StatusConflict,
-		Title:  "It is not known whether an earlier request had its effect.",
-		Detail: "The owner of this API must find out. A new key could repeat the effect.",
-	},
-	ResultGone: {
-		Status: http.StatusGone,
-		Title:  "The request was carried out; its response is gone.",
-		Detail: "Read the resource instead. A new key would repeat the effect.",
-	},
-	Unavailable: {
-		Status: http.StatusServiceUnavailable,
-		Title:  "It is unknown whether the request was carried out.",
-		Detail: "Nothing was carried out now. Repeat the same request later.",
-	},
+// requestTooLarge is a problem of this guard alone, which reads the body itself.
+var requestTooLarge = Problem{
+	Status: http.StatusRequestEntityTooLarge, Title: "The request is too large.", Detail: "Send a smaller body.",
 }
 
 // problemFor returns the problem of a type. A delay is rounded up to whole seconds.
 func problemFor(kind ProblemType, retryAfter time.Duration) Problem {
 	problem := problems[kind]
+	if kind == RequestTooLarge {
+		problem = requestTooLarge
+	}
 	problem.Type = kind
 	if kind == InProgress || kind == Unavailable {
 		problem.RetryAfter = max(time.Second, (retryAfter + time.Second - 1).Truncate(time.Second))

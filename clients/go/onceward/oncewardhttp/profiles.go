@@ -2,8 +2,10 @@ package oncewardhttp
 
 import (
 	"crypto/sha256"
+	_ "embed"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -42,7 +44,7 @@ const (
 	MissingKeyPasses
 )
 
-// wire is what a profile prescribes.
+// wire is a row of the table in the form that the guard uses.
 type wire struct {
 	methods    []string
 	missingKey MissingKey
@@ -66,44 +68,89 @@ type wire struct {
 	codes map[ProblemType]string
 }
 
-var profiles = map[Profile]wire{
-	ProfileOnceward: draftWire(onceward.ParseIdempotencyKey, replayedHeader),
-	ProfileIETF:     draftWire(parseStructuredKey, ""),
-	ProfileStripe: {
-		methods: []string{http.MethodPost}, missingKey: MissingKeyPasses, parseKey: parseOpaqueKey, endpointOf: allEndpoints,
-		identityOf: wholeRequest, replayed: idempotentReplayed, contentType: plainJSON, bodyOf: stripeBody,
-		statuses: map[ProblemType]int{KeyReused: http.StatusBadRequest},
-		codes:    map[ProblemType]string{KeyReused: stripeReused, InProgress: "idempotency_key_in_use"},
-	},
-	ProfileACP: {
-		methods: []string{http.MethodPost}, missingKey: MissingKeyRefused, parseKey: parseOpaqueKey, endpointOf: byPath,
-		identityOf: jsonBody, replayed: idempotentReplayed, echoes: true, dropsServerErrors: true, contentType: plainJSON,
-		bodyOf: acpBody,
-		codes: map[ProblemType]string{
-			KeyMissing: "idempotency_key_required", KeyReused: "idempotency_conflict", InProgress: "idempotency_in_flight",
-		},
-	},
-	ProfileUCP: {
-		methods: []string{http.MethodPost, http.MethodPut}, missingKey: MissingKeyPasses, parseKey: parseOpaqueKey,
-		endpointOf: byRoute, identityOf: wholeRequest, contentType: plainJSON, bodyOf: ucpBody,
-		statuses: map[ProblemType]int{KeyReused: http.StatusConflict},
-	},
+//go:embed profiles.json
+var tableText []byte
+
+// The profiles and the problems of the table, which is generated from the TypeScript client's.
+var profiles, problems = readTable(tableText)
+
+// row is what the table says of a profile.
+type row struct {
+	Methods                      []string
+	Required                     bool
+	Key, Scope, Compares, Format string
+	Replayed                     string
+	Echoes, DropsServerErrors    bool
+	Statuses                     map[string]int
+	Codes                        map[string]string
+}
+
+var keyForms = map[string]func(header string) (string, bool){
+	"string or bare": onceward.ParseIdempotencyKey,
+	"string":         parseStructuredKey,
+	"opaque":         parseOpaqueKey,
+}
+
+var scopes = map[string]func(*http.Request) []any{"route": byRoute, "path": byPath, "all endpoints": allEndpoints}
+
+var identities = map[string]func(r *http.Request, body []byte) any{"request": wholeRequest, "JSON body": jsonBody}
+
+var formats = map[string]func(problem Problem, code string) any{
+	draftFormat: problemBody, "Stripe": stripeBody, "ACP": acpBody, "UCP": ucpBody,
 }
 
 const (
-	idempotentReplayed = "Idempotent-Replayed"
-	plainJSON          = "application/json"
-	stripeReused       = "idempotency_error"
-	typePrefix         = "urn:onceward:problem:"
+	draftFormat  = "RFC 9457"
+	stripeReused = "idempotency_error"
+	typePrefix   = "urn:onceward:problem:"
 )
 
-// draftWire returns the draft's profile, with a form of keys and a mark of replays.
-func draftWire(parseKey func(string) (string, bool), replayed string) wire {
-	return wire{
-		methods: []string{http.MethodPost, http.MethodPatch}, missingKey: MissingKeyRefused, parseKey: parseKey,
-		endpointOf: byRoute, identityOf: wholeRequest, replayed: replayed, contentType: "application/problem+json",
-		bodyOf: problemBody,
+// readTable panics for a table with a word that this package does not know, which every test finds.
+func readTable(text []byte) (map[Profile]wire, map[ProblemType]Problem) {
+	var table struct {
+		Profiles map[Profile]row
+		Problems map[string]Problem
 	}
+	if err := json.Unmarshal(text, &table); err != nil {
+		panic(err)
+	}
+	wires := make(map[Profile]wire, len(table.Profiles))
+	for name, each := range table.Profiles {
+		wires[name] = each.wire()
+	}
+	return wires, byType(table.Problems)
+}
+
+func (r row) wire() wire {
+	made := wire{
+		methods: r.Methods, missingKey: MissingKeyPasses, parseKey: known(keyForms, r.Key), endpointOf: known(scopes, r.Scope),
+		identityOf: known(identities, r.Compares), replayed: r.Replayed, echoes: r.Echoes, dropsServerErrors: r.DropsServerErrors,
+		contentType: "application/json", bodyOf: known(formats, r.Format), statuses: byType(r.Statuses), codes: byType(r.Codes),
+	}
+	if r.Required {
+		made.missingKey = MissingKeyRefused
+	}
+	if r.Format == draftFormat {
+		made.contentType = "application/problem+json"
+	}
+	return made
+}
+
+func known[T any](words map[string]T, word string) T {
+	value, found := words[word]
+	if !found {
+		panic(fmt.Sprintf("oncewardhttp: the table of profiles has %q", word))
+	}
+	return value
+}
+
+// byType returns the values of problems, which the table names without the prefix of their types.
+func byType[T any](byName map[string]T) map[ProblemType]T {
+	typed := make(map[ProblemType]T, len(byName))
+	for name, value := range byName {
+		typed[ProblemType(typePrefix+name)] = value
+	}
+	return typed
 }
 
 // parseStructuredKey returns the key in a structured-field string alone.

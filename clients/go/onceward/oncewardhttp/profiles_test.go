@@ -2,7 +2,10 @@ package oncewardhttp_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
+	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -57,6 +60,38 @@ var expectations = map[oncewardhttp.Profile]expected{
 		inFlight:  refusal{409, `{"code":"idempotency_in_progress","content":`},
 		bareKey:   "other",
 	},
+}
+
+func TestThePackageNamesEachProfileAndEachProblemOfTheTable(t *testing.T) {
+	text, err := os.ReadFile("profiles.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table struct {
+		Profiles map[oncewardhttp.Profile]any
+		Problems map[string]any
+	}
+	if err := json.Unmarshal(text, &table); err != nil {
+		t.Fatal(err)
+	}
+	inTable := slices.Sorted(maps.Keys(table.Profiles))
+	if tested := slices.Sorted(maps.Keys(expectations)); !slices.Equal(inTable, tested) {
+		t.Errorf("the table has the profiles %v, not %v", inTable, tested)
+	}
+	for _, each := range []oncewardhttp.ProblemType{
+		oncewardhttp.KeyMissing, oncewardhttp.KeyMalformed, oncewardhttp.RequestUnreadable, oncewardhttp.KeyReused,
+		oncewardhttp.KeyWithoutTime, oncewardhttp.KeyTooOld, oncewardhttp.InProgress, oncewardhttp.Ambiguous,
+		oncewardhttp.ResultGone, oncewardhttp.Unavailable,
+	} {
+		name := strings.TrimPrefix(string(each), "urn:onceward:problem:")
+		if _, has := table.Problems[name]; !has {
+			t.Errorf("the table does not have %s", name)
+		}
+		delete(table.Problems, name)
+	}
+	if len(table.Problems) > 0 {
+		t.Errorf("the package does not name %v", table.Problems)
+	}
 }
 
 const profileKey = `"8e03978e-40d5"`

@@ -3,7 +3,7 @@ import { PROBLEMS } from "../../../../clients/typescript/src/http/problems.ts";
 import { PROFILES } from "../../../../clients/typescript/src/http/profiles.ts";
 
 /** Writes the profiles of HTTP and the guard's problems for clients in other languages; part of `npm run generate`. */
-const TABLE = new URL("../../../../clients/python/src/onceward/http_profiles.json", import.meta.url);
+const TABLES = ["python/src/onceward/http_profiles.json", "go/onceward/oncewardhttp/profiles.json"];
 
 // What a profile does not have is null: JSON has no members that are undefined.
 const profiles = Object.fromEntries(
@@ -12,4 +12,5 @@ const profiles = Object.fromEntries(
     { ...profile, replayed: profile.replayed ?? null },
   ]),
 );
-writeFileSync(TABLE, `${JSON.stringify({ profiles, problems: PROBLEMS }, undefined, 2)}\n`);
+const text = `${JSON.stringify({ profiles, problems: PROBLEMS }, undefined, 2)}\n`;
+for (const table of TABLES) writeFileSync(new URL(`../../../../clients/${table}`, import.meta.url), text);
