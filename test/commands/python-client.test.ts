@@ -94,6 +94,7 @@ test.runIf(python).each(pythonAdapters(python))(
 
 test.runIf(python)("the Python sources pass ruff and mypy --strict", { timeout: TIMEOUT_MS }, async () => {
   await run(python, ["-m", "ruff", "check", "."], { cwd: PACKAGE });
+  await run(python, ["-m", "ruff", "format", "--check", "."], { cwd: PACKAGE });
   await run(python, ["-m", "mypy"], { cwd: PACKAGE });
 });
 

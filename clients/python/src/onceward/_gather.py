@@ -89,9 +89,7 @@ class Gatherer:
         with self._lock:
             is_worth_it = self._in_flight < 2 or len(self._queue) >= _MIN_ITEMS_BESIDE_TWO
             # At most about two full batches are in flight.
-            may_send = (
-                self._in_flight < MAX_BATCHES_IN_FLIGHT and self._bytes_in_flight <= _MAX_BATCH_BYTES
-            )
+            may_send = self._in_flight < MAX_BATCHES_IN_FLIGHT and self._bytes_in_flight <= _MAX_BATCH_BYTES
             if not is_worth_it or not may_send or not self._queue:
                 return []
             free = MAX_BATCHES_IN_FLIGHT - self._in_flight

@@ -529,9 +529,7 @@ def _is_unknown(claim: BaseClaim, before: Record | None) -> bool:
         return True
     # An administrator, or the tool's own process, released the record: the last attempt had no effect.
     return not (
-        before is not None
-        and before.state == Record.STATE_RELEASED
-        and before.attempt == claim.attempt - 1
+        before is not None and before.state == Record.STATE_RELEASED and before.attempt == claim.attempt - 1
     )
 
 
