@@ -11,6 +11,8 @@ export interface AdapterCommand {
   readonly program: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** Whether the program compiles the adapter at its first start, which then is no part of a case's time. Default: no. */
+  readonly compiles?: boolean;
 }
 
 /** Longer than any case lasts, on a machine that is oversubscribed. */
@@ -43,7 +45,10 @@ export class Adapter implements AsyncDisposable {
    */
   async perform({ expect: _, service: __, ...given }: Case, address: string | undefined): Promise<unknown> {
     this.#process.stdin.write(jsonLine({ ...given, address }));
-    const timer = setTimeout(() => this.#process.kill("SIGKILL"), ANSWER_TIMEOUT_MS);
+    const timer = setTimeout(() => {
+      this.#errors += `it did not answer within ${ANSWER_TIMEOUT_MS / 1000} s`;
+      this.#process.kill("SIGKILL");
+    }, ANSWER_TIMEOUT_MS);
     const { done, value } = await this.#lines.next();
     clearTimeout(timer);
     if (done === true) throw new Error(`the adapter ended: ${this.#errors.trim().slice(-1000)}`);

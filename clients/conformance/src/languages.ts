@@ -28,5 +28,5 @@ export function pythonAdapters(python: string): readonly AdapterCommand[] {
 
 /** Returns the adapter of the Go client, which `go` builds. */
 export function goAdapter(): AdapterCommand {
-  return { language: "go", program: "go", args: ["run", "-C", GO, "./internal/conformance"] };
+  return { language: "go", program: "go", args: ["run", "-C", GO, "./internal/conformance"], compiles: true };
 }

@@ -21,6 +21,8 @@ const CLOCK_TOLERANCE_MS = 2;
 
 /** Has a client perform the cases, some at a time. Returns the verdicts in the order of the cases. */
 export async function runCases(command: AdapterCommand, cases: readonly Case[]): Promise<readonly Verdict[]> {
+  // Its input ends at once, and so does the adapter.
+  if (command.compiles === true) await new Adapter(command)[Symbol.asyncDispose]();
   const verdicts: Verdict[] = [];
   const entries = cases.entries();
   const work = async () => {
