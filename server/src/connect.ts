@@ -5,12 +5,11 @@ import type { OnRefused } from "./core/admission/admission.ts";
 import { InstallationWatch } from "./core/background/installation-watch.ts";
 import { signedFormat } from "./core/cache/entry-format.ts";
 import { type Config, withCurrentUrls } from "./core/config/config.ts";
-import { type ConfiguredIssuer, configuredIssuer } from "./core/config/configured-issuer.ts";
+import { configuredIssuer } from "./core/config/configured-issuer.ts";
 import { createDatabaseClockWatch, type DatabaseClockWatch } from "./core/domain/database-clock.ts";
 import type { RecordLoss } from "./core/domain/late-keys.ts";
-import { createTokenFloor, type TokenFloor } from "./core/domain/token-floor.ts";
-import type { OpenPage, StoredValues } from "./core/feature.ts";
-import type { Shards } from "./core/store/batching/shards.ts";
+import { createTokenFloor } from "./core/domain/token-floor.ts";
+import type { StoredValues } from "./core/feature.ts";
 import type { Pool } from "./core/store/pool.ts";
 import { PLAIN_VALUES } from "./core/store/records/record-values.ts";
 import { shippedMigrations } from "./core/store/shipped-migrations.ts";
@@ -19,11 +18,11 @@ import type { BackgroundTask } from "./core/telemetry/background-metrics.ts";
 import { createMetrics, type Metrics } from "./core/telemetry/metrics.ts";
 import { TenantLabels } from "./core/telemetry/tenant-labels.ts";
 import type { OpenTracing } from "./core/telemetry/tracing.ts";
-import { type OpenApi, openOpenApi } from "./core/transport/http/openapi.ts";
-import { configuredTls, type Tls } from "./core/transport/tls.ts";
-import { openTracedParts, type TracedParts } from "./features/tracing/traced-parts.ts";
+import { openOpenApi } from "./core/transport/http/openapi.ts";
+import { configuredTls } from "./core/transport/tls.ts";
+import { openTracedParts } from "./features/tracing/traced-parts.ts";
 import { FEATURES } from "./features.ts";
-import { openPools, type Pools } from "./pools.ts";
+import { openPools } from "./pools.ts";
 import { VERSION } from "./version.ts";
 
 /** Intervals and folders that only tests change. */
@@ -59,39 +58,10 @@ export interface ReplicaEvents {
 }
 
 /** What a replica is made of before it has read anything. Nothing of it is connected yet. */
-export interface Resources {
-  readonly config: Config;
-  readonly tuning: ServerTuning;
-  readonly replica: { readonly id: string; readonly version: string };
-  readonly log: Logger;
-  readonly tenantLabels: TenantLabels;
-  readonly metrics: Metrics;
-  /** Returns the handler of a task's errors. A failed task is retried at its next interval. */
-  readonly onFailed: (task: BackgroundTask) => (error: unknown) => void;
-  readonly tls: Tls | undefined;
-  readonly traced: TracedParts;
-  readonly stored: StoredValues;
-  readonly databaseClock: DatabaseClockWatch;
-  readonly tokenFloor: TokenFloor;
-  readonly recordLoss: RecordLoss;
-  readonly installation: InstallationWatch;
-  /** Connects parts whose order of creation is the opposite of the events' direction. */
-  readonly events: EventEmitter<ReplicaEvents>;
-  readonly pools: Pools;
-}
+export type Resources = ReturnType<typeof openResources>;
 
 /** What a replica reads before its parts are built, from which the parts are built without waiting for anything. */
-export interface Facts extends Resources {
-  /** The pool of calls, traced while tracing is on. */
-  readonly pool: Pool;
-  readonly newestMigration: string;
-  /** Undefined on a plain Postgres. */
-  readonly shards: Shards | undefined;
-  readonly issuer: ConfiguredIssuer | undefined;
-  readonly page: OpenPage | undefined;
-  readonly anonymousTenant: string | undefined;
-  readonly openApi: OpenApi;
-}
+export type Facts = Awaited<ReturnType<typeof connect>>;
 
 /**
  * Opens what a replica is made of.
@@ -104,7 +74,7 @@ export function openResources(
   processLog: Logger,
   tuning: ServerTuning,
   openTracing: OpenTracing | undefined,
-): Resources {
+) {
   const replica = { id: randomUUID(), version: VERSION };
   const log = processLog.child({ replica: replica.id });
   const tenantLabels = new TenantLabels();
@@ -142,10 +112,12 @@ export function openResources(
     log,
     tenantLabels,
     metrics,
+    /** Returns the handler of a task's errors. A failed task is retried at its next interval. */
     onFailed,
     tls,
     traced,
     installation,
+    /** Connects parts whose order of creation is the opposite of the events' direction. */
     events,
     stored: openValues(config, metrics, log),
     databaseClock: openDatabaseClock(metrics, log),
@@ -180,7 +152,7 @@ function openDatabaseClock(metrics: Metrics, log: Logger): DatabaseClockWatch {
 const CONNECT = { name: "connect", text: "select" };
 
 /** Connects to the database, and reads all facts. @throws if the database cannot be used. */
-export async function connect(resources: Resources): Promise<Facts> {
+export async function connect(resources: Resources) {
   const { config, tuning, log, traced, stored, onFailed, pools } = resources;
   // Each connection looks at the installation before its first statement.
   await pools.pool.run(CONNECT, []);
@@ -205,9 +177,11 @@ export async function connect(resources: Resources): Promise<Facts> {
   );
   return {
     ...resources,
+    /** The pool of calls, traced while tracing is on. */
     pool,
     issuer,
     page,
+    /** Undefined on a plain Postgres. */
     shards,
     newestMigration: (await shippedMigrations()).at(-1) ?? "",
     anonymousTenant: await ensureAnonymousTenant(pools.pool, config),

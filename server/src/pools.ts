@@ -8,10 +8,10 @@ import {
 import { type OpenedPool, openPool, type PoolObserver, type PoolOptions } from "./core/store/pool.ts";
 import type { Metrics } from "./core/telemetry/metrics.ts";
 
-/** The connections of a replica to Postgres, by what they are for. No kind waits for another's connections. */
-export type Pools = ReturnType<typeof openPools>;
-
-/** Opens the pools of a replica. They connect at their first statement. */
+/**
+ * Opens the connections of a replica to Postgres, by what they are for. No kind waits for another's connections. They connect at
+ * their first statement.
+ */
 export function openPools(
   config: Config,
   {

@@ -9,15 +9,7 @@ import type { JwtAlgorithm } from "./jwt-algorithms.ts";
 import { type ClaimNames, identityOf, type TokenIdentity } from "./token-identity.ts";
 
 /** Verifies tokens of the configured issuer. */
-export interface TokenVerifier {
-  readonly issuer: string;
-  /**
-   * Returns the identity that a token proves.
-   *
-   * @throws Refusal CREDENTIAL_INVALID, with the same text for every defect; ISSUER_UNAVAILABLE, as `Jwks.keyFor`.
-   */
-  verify(token: string): Promise<VerifiedIdentity>;
-}
+export type TokenVerifier = ReturnType<typeof createTokenVerifier>;
 
 /** The identity of a valid token, and when the token expires, in milliseconds since the Unix epoch. */
 export type VerifiedIdentity = TokenIdentity & { readonly expiresAtMs: number };
@@ -56,7 +48,7 @@ interface Verified {
  * Creates a verifier with a cache, because verifying a signature costs more than the rest of a call. The
  * times in a token are compared with this machine's clock, because the issuer does not know the database's.
  */
-export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifier {
+export function createTokenVerifier(options: TokenVerifierOptions) {
   const { jwks, issuer, audience, authorizedParty, algorithms, claims, onRefused } = options;
   /** By the digest of the token, so that no token stays in memory. */
   const verified = new LRUCache<string, Verified>({ maxSize: MAX_CACHE_BYTES });
@@ -86,7 +78,12 @@ export function createTokenVerifier(options: TokenVerifierOptions): TokenVerifie
 
   return {
     issuer,
-    async verify(token) {
+    /**
+     * Returns the identity that a token proves.
+     *
+     * @throws Refusal CREDENTIAL_INVALID, with the same text for every defect; ISSUER_UNAVAILABLE, as `Jwks.keyFor`.
+     */
+    async verify(token: string): Promise<VerifiedIdentity> {
       if (token.length > MAX_TOKEN_LENGTH) throw credentialInvalid();
       const digest = hash("sha256", token, "base64url");
       const known = verified.get(digest);

@@ -111,7 +111,7 @@ export function createSessions({
     /**
      * Starts a session, and ends the one of the cookie that the browser sent, if any. Returns the new cookie's value.
      *
-     * @throws Refusal CREDENTIAL_INVALID if the credential has expired; OVERLOADED and DEADLINE_EXCEEDED, as `PacedQueue.run`.
+     * @throws Refusal CREDENTIAL_INVALID if the credential has expired; OVERLOADED and DEADLINE_EXCEEDED, as `run` of createPacedQueue.
      */
     async start({ principal, credential, replaced, requestId }: SignIn): Promise<string> {
       const cookie = randomBytes(VALUE_BYTES).toString("base64url");

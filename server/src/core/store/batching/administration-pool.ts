@@ -15,7 +15,7 @@ export type Statements = Pick<Pool, "run" | "transaction">;
  */
 export interface AdministrationPool extends Pool {
   /**
-   * Returns a runner for a call: in its tenant's turns, until its deadline. It throws as `PacedQueue.run`
+   * Returns a runner for a call: in its tenant's turns, until its deadline. It throws as `run` of createPacedQueue
    * does.
    */
   of(call: Deadline & { readonly principal: Principal }): Statements;

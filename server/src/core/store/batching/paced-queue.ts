@@ -3,9 +3,6 @@ import { type Deadline, isExpired } from "../../domain/operation.ts";
 import { deadlinePassed, Refusal } from "../../domain/refusal.ts";
 import { FairQueue } from "./fair-queue.ts";
 
-/** Runs queued work: a bounded number of tasks at once, one of each lane, lanes in round-robin. */
-export type PacedQueue = ReturnType<typeof createPacedQueue>;
-
 /** Maximum queued tasks. A single lane may queue half of it. A call has one task queued at a time. */
 const MAX_WAITING = 2000;
 /** Shorter rests are added up before they are taken, because timers are no more precise. */
@@ -21,7 +18,10 @@ interface QueuedTask {
   readonly refuse: (refusal: Refusal) => void;
 }
 
-/** Each slot rests for as long as its task ran, so that the database has half of the time for other work. */
+/**
+ * Runs queued work: a bounded number of tasks at once, one of each lane, lanes in round-robin. Each slot rests for as long as its
+ * task ran, so that the database has half of the time for other work.
+ */
 export function createPacedQueue({
   width,
 }: {
