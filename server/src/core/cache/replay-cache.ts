@@ -17,7 +17,21 @@ import type { RedisCache } from "./redis.ts";
  * - It never finds a completion of another epoch (from before a record was forgotten, retention was shortened or the database was
  *   restored), even if that completion is stored late.
  */
-export type ReplayCache = ReturnType<typeof createReplayCache>;
+export interface ReplayCache {
+  /**
+   * Finds a completion; synchronously unless it asks Redis. Never rejects, and takes at most Redis' command
+   * timeout.
+   */
+  find(id: RecordId, epoch: CacheEpoch): CachedCompletion | undefined | Promise<CachedCompletion | undefined>;
+  /**
+   * Keeps a completion that a statement returned: in memory, and in Redis where it is asked; one that is too large only
+   * replaces what was kept of the record, which may have been forgotten since. Call it after the commit, with the epoch from
+   * before the statement.
+   */
+  keep(id: RecordId, completion: CachedCompletion, epoch: CacheEpoch): void;
+  /** Counts a claim that Postgres answered, with a result (`repeat`) or with anything else. */
+  countAnswer(id: RecordId, repeat: boolean): void;
+}
 
 /** Called for every lookup, for the metrics. */
 export type OnLookup = (layer: "memory" | "redis", result: "hit" | "miss" | "invalid" | "unanswered") => void;
@@ -42,7 +56,7 @@ export function createReplayCache({
   readonly redis: RedisCache | undefined;
   readonly format: EntryFormat;
   readonly onLookup: OnLookup;
-}) {
+}): ReplayCache {
   const meter = createRepeatMeter();
   const lookups = new Map<string, Promise<CachedCompletion | undefined>>();
 
@@ -99,14 +113,7 @@ export function createReplayCache({
   }
 
   return {
-    /**
-     * Finds a completion; synchronously unless it asks Redis. Never rejects, and takes at most Redis' command
-     * timeout.
-     */
-    find(
-      id: RecordId,
-      epoch: CacheEpoch,
-    ): CachedCompletion | undefined | Promise<CachedCompletion | undefined> {
+    find(id, epoch) {
       if (performance.now() - epoch.askedAtMs > MAX_EPOCH_AGE_MS) return undefined;
       const name = nameOf(id, epoch);
       const completion = findInMemory(name, epoch);
@@ -114,12 +121,7 @@ export function createReplayCache({
       return meter.repeatsOften(namespaceOf(id)) ? findOnceInRedis(redis, id, name, epoch) : undefined;
     },
 
-    /**
-     * Keeps a completion that a statement returned: in memory, and in Redis where it is asked; one that is too large only
-     * replaces what was kept of the record, which may have been forgotten since. Call it after the commit, with the epoch from
-     * before the statement.
-     */
-    keep(id: RecordId, completion: CachedCompletion, epoch: CacheEpoch): void {
+    keep(id, completion, epoch) {
       const name = nameOf(id, epoch);
       if (resultBytes(completion.result) > MAX_CACHED_BYTES) {
         memory.delete(name);
@@ -135,8 +137,7 @@ export function createReplayCache({
       if (meter.repeatsOften(namespaceOf(id))) redis?.set(name, () => format.store(name, held), lifetimeMs);
     },
 
-    /** Counts a claim that Postgres answered, with a result (`repeat`) or with anything else. */
-    countAnswer: (id: RecordId, repeat: boolean) => meter.count(namespaceOf(id), repeat),
+    countAnswer: (id, repeat) => meter.count(namespaceOf(id), repeat),
   };
 }
 
