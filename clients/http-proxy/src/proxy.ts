@@ -80,6 +80,7 @@ export class HttpProxy {
   readonly #maxLoad: ProxyLoad;
   #guardedBytes = 0;
   readonly #upgraded = new Set<Duplex>();
+  readonly #running = new Set<Promise<void>>();
 
   /** @throws TypeError for an invalid upstream, route or certificate. */
   constructor({ onceward, upstream, routes, tls, warn, tracing, maxLoad = MAX_LOAD }: ProxyOptions) {
@@ -91,8 +92,10 @@ export class HttpProxy {
     this.#warn = warn;
     this.#tracing = tracing;
     this.#maxLoad = maxLoad;
-    const listener = (incoming: IncomingMessage, outgoing: ServerResponse) =>
-      void this.#handle(incoming, outgoing);
+    const listener = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+      const running = this.#handle(incoming, outgoing).finally(() => this.#running.delete(running));
+      this.#running.add(running);
+    };
     // Otherwise the request is answered as if it had asked for no upgrade (RFC 9110, section 7.8). Node has this from 24.9 on.
     const options = { shouldUpgradeCallback: (incoming: IncomingMessage) => this.#upgrades(incoming) };
     this.server = tls === undefined ? createServer(options, listener) : serverWithTls(tls, options, listener);
@@ -100,17 +103,23 @@ export class HttpProxy {
     this.server.on("upgrade", (incoming, socket, head) => void this.#upgrade(incoming, socket, head));
   }
 
-  /** Stops accepting connections, and waits for requests that run, at most `timeoutMs`. */
+  /**
+   * Stops accepting connections, and waits for requests that run, at most `timeoutMs`. Those that run longer are cut off: the
+   * outcome of a guarded one is then unknown.
+   */
   async drain(timeoutMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     for (const socket of this.#upgraded) socket.end();
-    const timer = setTimeout(() => {
-      this.server.closeAllConnections();
-      for (const socket of this.#upgraded) socket.destroy();
-    }, timeoutMs);
-    await closed;
+    const timedOut = Promise.withResolvers<void>();
+    const timer = setTimeout(timedOut.resolve, timeoutMs);
+    // A call may outlive its client's connection, and its outcome is still to be stored.
+    const answered = closed.then(() => Promise.all(this.#running));
+    await Promise.race([answered, timedOut.promise]);
     clearTimeout(timer);
+    this.server.closeAllConnections();
+    for (const socket of this.#upgraded) socket.destroy();
     this.#upstream.close();
+    await closed;
   }
 
   async #handle(incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {

@@ -5,6 +5,7 @@ import { request as requestTls, Agent as TlsAgent } from "node:https";
 export class Upstream {
   readonly #origin: URL;
   readonly #shared: Agent;
+  readonly #running = new Set<ClientRequest>();
 
   /** @throws TypeError for a URL with a path, a query or credentials. */
   constructor(origin: URL) {
@@ -33,7 +34,7 @@ export class Upstream {
   ): ClientRequest {
     const { protocol, hostname, port } = this.#origin;
     const start = protocol === "https:" ? requestTls : request;
-    return start({
+    const sent = start({
       // URL puts an IPv6 address into brackets.
       host: hostname.replace(/^\[|\]$/g, ""),
       ...(port !== "" && { port }),
@@ -42,9 +43,14 @@ export class Upstream {
       headers,
       agent: connection === "shared" ? this.#shared : false,
     });
+    this.#running.add(sent);
+    sent.once("close", () => this.#running.delete(sent));
+    return sent;
   }
 
+  /** Ends connections, also those of requests that run: they would keep the process. */
   close(): void {
+    for (const request of this.#running) request.destroy(new Error("the proxy ends"));
     this.#shared.destroy();
   }
 }

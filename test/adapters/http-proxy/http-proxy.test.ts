@@ -387,6 +387,25 @@ test("a drain makes the proxy unready, and ends once the requests that run are a
   await closed;
 });
 
+test("a drain waits for a call whose client has left, and its duplicate gets the response", async () => {
+  const arrived = Promise.withResolvers<() => void>();
+  const effect = vi.fn<RequestListener>((req, res) => arrived.resolve(() => charge(req, res)));
+  const first = await startWorld(world, effect);
+  const leaving = new AbortController();
+  const left = first.charge({ signal: leaving.signal });
+  const answer = await arrived.promise;
+  leaving.abort();
+  await expect(left).rejects.toThrow("aborted");
+  const closed = first.proxy.close(60_000);
+  answer();
+  await closed;
+  const [record] = await world.database.query<{ completed: boolean }>(
+    "select settled_at is not null as completed from records where tenant_id = $1",
+    [first.tenantId],
+  );
+  expect(record).toEqual({ completed: true });
+});
+
 test("the command refuses a wrong configuration, upstream and address before it listens, with exit code 2", async () => {
   const dir = await mkdtemp(join(tmpdir(), "ow-http-proxy-"));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));

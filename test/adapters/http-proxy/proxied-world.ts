@@ -70,6 +70,7 @@ export async function startWorld(
   return {
     proxy,
     upstream,
+    tenantId: tenant.id,
     warnings,
     /** What a process of the command line needs to reach Onceward. */
     environment: {

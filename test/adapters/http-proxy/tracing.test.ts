@@ -9,6 +9,7 @@ import { ROUTES, startWorld } from "./proxied-world.ts";
 const world = useServer();
 const TRACE_ID = "0af7651916cd43dd8448eb211c80319c";
 const PARENT_ID = "b7ad6b7169203331";
+const TRACE = { traceparent: `00-${TRACE_ID}-${PARENT_ID}-01`, tracestate: "shop=1" };
 /** Prints each module of OpenTelemetry that Node loads. */
 const PRINT_MODULES = `import { registerHooks } from "node:module";
 registerHooks({ load(url, context, next) {
@@ -17,9 +18,9 @@ registerHooks({ load(url, context, next) {
 } });`;
 
 /** Starts the command line's proxy, in a process of its own, before a service that answers with `status`. */
-async function startTraced(status: number, otel: Readonly<Record<string, string>>) {
+async function startTraced(status: number | "never", otel: Readonly<Record<string, string>>) {
   const effect = vi.fn((incoming: IncomingMessage, outgoing: ServerResponse) => {
-    incoming.resume().on("end", () => outgoing.writeHead(status).end());
+    if (status !== "never") incoming.resume().on("end", () => outgoing.writeHead(status).end());
   });
   const { upstream, environment } = await startWorld(world, effect);
   const { port } = upstream.address() as { port: number };
@@ -27,7 +28,7 @@ async function startTraced(status: number, otel: Readonly<Record<string, string>
     command: [
       ...["sh", "-c", 'exec node clients/cli/dist/main.js http-proxy "$@"', "http-proxy"],
       ...[`--upstream=http://127.0.0.1:${port}`, "--config=/routes.yaml"],
-      ...["--listen=0.0.0.0:8090", "--management=0.0.0.0:9465"],
+      ...["--listen=0.0.0.0:8090", "--management=0.0.0.0:9465", "--drain=0"],
     ],
     env: {
       ...{ ...environment, ...otel },
@@ -35,15 +36,10 @@ async function startTraced(status: number, otel: Readonly<Record<string, string>
     },
     files: { "/routes.yaml": ROUTES },
   });
-  const post = (path: string, key: string) =>
+  const post = (path: string, key: string, trace: Readonly<Record<string, string>> = TRACE) =>
     send(proxy.port, {
       path,
-      headers: {
-        authorization: "Bearer secret-token",
-        "idempotency-key": `"${key}"`,
-        traceparent: `00-${TRACE_ID}-${PARENT_ID}-01`,
-        tracestate: "shop=1",
-      },
+      headers: { authorization: "Bearer secret-token", "idempotency-key": `"${key}"`, ...trace },
     });
   return { proxy, effect, post };
 }
@@ -93,4 +89,55 @@ test("while no variable turns tracing on, no module of OpenTelemetry is loaded, 
   expect(effect.mock.calls[0]?.[0].headers.traceparent).toBe(`00-${TRACE_ID}-${PARENT_ID}-01`);
   expect(await proxy.stop()).toBe(0);
   expect(proxy.printed()).not.toContain("loaded ");
+});
+
+test("a trace context that is malformed, too long or repeated begins a new trace, and no header of it reaches the service", async () => {
+  const collector = await startCollector();
+  onTestFinished(() => collector.close());
+  const { proxy, effect, post } = await startTraced(201, {
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_BSP_SCHEDULE_DELAY: "600000",
+  });
+  const { traceparent } = TRACE;
+  const hostile: readonly Readonly<Record<string, string>>[] = [
+    { traceparent: `${traceparent}, ${traceparent}` },
+    { traceparent: `ff${traceparent.slice(2)}` },
+    { traceparent: `00-${"0".repeat(32)}-${PARENT_ID}-01` },
+    { traceparent: `${traceparent}-more` },
+    { traceparent: `01${traceparent.slice(2)}-${"x".repeat(8000)}` },
+    { traceparent: "\u00ff".repeat(55) },
+    { ...TRACE, tracestate: `a=${"x".repeat(8000)}` },
+    { ...TRACE, tracestate: "a=\u00ff,=,b,c\u00e9=1" },
+    { ...TRACE, tracestate: Array.from({ length: 100 }, (_, index) => `k${index}=1`).join(",") },
+    { traceparent: `${traceparent.slice(0, -2)}ff` },
+  ];
+  for (const [index, trace] of hostile.entries())
+    expect((await post("/charges/1", `order-${index}`, trace)).status).toBe(201);
+  expect(await proxy.stop()).toBe(0);
+  const requests = collector.spans.filter(({ kind }) => kind === 2);
+  expect(requests).toHaveLength(hostile.length);
+  const continued = requests.map(({ traceId }) => traceId === TRACE_ID);
+  expect(continued).toEqual([...Array(6).fill(false), ...Array(4).fill(true)]);
+  for (const [index, { headers }] of effect.mock.calls.map(([incoming]) => incoming).entries()) {
+    expect(headers.traceparent).toBe(`00-${requests[index]?.traceId}-${requests[index]?.spanId}-01`);
+    expect(String(headers.tracestate ?? "")).toMatch(/^[\x20-\x7e]{0,512}$/);
+  }
+});
+
+test("a collector that never answers holds up no request and no stop, nor does a request that the service never answers", async () => {
+  const collector = await startCollector({ hangs: true });
+  onTestFinished(() => collector.close());
+  const { proxy, effect, post } = await startTraced("never", {
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_TIMEOUT: "600000",
+    OTEL_BSP_SCHEDULE_DELAY: "1",
+    OTEL_BSP_EXPORT_TIMEOUT: "600000",
+  });
+  // Refused for its missing key: its span is exported.
+  expect((await send(proxy.port, { path: "/acp" })).status).toBe(400);
+  await expect.poll(() => collector.bodies.length, { timeout: 60_000 }).toBe(1);
+  const cut = post("/charges/1", "order-1").catch((error: Error) => error.message);
+  await expect.poll(() => effect.mock.calls.length, { timeout: 60_000 }).toBe(1);
+  expect(await proxy.stop()).toBe(0);
+  expect(await cut).toMatch(/hang up|ECONNRESET/);
 });

@@ -32,6 +32,8 @@ interface Address {
 
 /** A collector that is down does not hold up the end of the program for long. */
 const EXPORT_LIMIT_MS = 2000;
+/** An export without an answer would hold the process for as long as its own time-out. */
+const EXIT_LIMIT_MS = 1000;
 /** Not 8080, where a server of Onceward on the same machine has its HTTP port. */
 const LISTEN: Address = { host: "127.0.0.1", port: 8090 };
 const MANAGEMENT: Address = { host: "127.0.0.1", port: 9465 };
@@ -106,6 +108,8 @@ async function guardUntilStopped(
     await onceward.close();
     await tracing?.close(EXPORT_LIMIT_MS);
   }
+  // After a signal. Where nothing holds the process, it ends before.
+  setTimeout(() => process.exit(), EXIT_LIMIT_MS).unref();
 }
 
 /** The package is not part of the command line, which stays small. */
