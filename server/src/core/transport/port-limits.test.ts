@@ -64,7 +64,7 @@ test("a batch over HTTP is read once its largest reply has room; other calls nee
       try {
         await incoming.receive(operator);
       } catch (refusal) {
-        throw new FailedCall(refusal, "request-1");
+        throw new FailedCall(refusal as Refusal, "request-1");
       }
       throw new FailedCall(new Refusal("CREDENTIAL_MISSING", "read"), "request-1");
     },

@@ -124,7 +124,7 @@ test("a batch is read once its largest reply has room; other calls need none", a
     try {
       await incoming.receive(operator);
     } catch (refusal) {
-      throw new FailedCall(refusal, "request-1");
+      throw new FailedCall(refusal as Refusal, "request-1");
     }
     throw new FailedCall(new Refusal("CREDENTIAL_MISSING", "read"), "request-1");
   });
