@@ -46,15 +46,16 @@ async def _close_aio(testing: Silent) -> BaseException | None:
         async def charge(claim: Any) -> str:
             return "charged"
 
-        run = asyncio.ensure_future(onceward.run("charges", "order-1", charge))
+        run: asyncio.Future[str] = asyncio.ensure_future(onceward.run("charges", "order-1", charge))
         await asyncio.to_thread(testing.asked.wait)
         await onceward.close(timeout_ms=0)
-        return (await asyncio.gather(run, return_exceptions=True))[0]  # type: ignore[return-value]
+        return (await asyncio.gather(run, return_exceptions=True))[0]
 
 
 @pytest.mark.parametrize("kind", ["threads", "asyncio"])
 def test_a_call_that_has_no_answer_when_its_client_closes_ends(kind: str) -> None:
-    with Silent() as testing:
+    testing = Silent()
+    with testing:
         try:
             error = _close_threads(testing) if kind == "threads" else asyncio.run(_close_aio(testing))
         finally:
