@@ -47,7 +47,7 @@ async def _close_aio(testing: Silent) -> BaseException | None:
         async def charge(_: Claim) -> str:
             return "charged"
 
-        run: asyncio.Future[str] = asyncio.ensure_future(onceward.run("charges", "order-1", charge))
+        run = asyncio.create_task(onceward.run("charges", "order-1", charge))
         await asyncio.to_thread(testing.asked.wait)
         await onceward.close(timeout_ms=0)
         await asyncio.wait([run])
