@@ -44,10 +44,10 @@ def _close_threads(testing: Silent) -> BaseException | None:
 async def _close_aio(testing: Silent) -> BaseException | None:
     async with testing.aio() as onceward:
 
-        async def charge(_: Claim) -> str:
+        async def charge(_: Claim) -> Any:
             return "charged"
 
-        run = asyncio.create_task(onceward.run("charges", "order-1", charge))
+        run: asyncio.Task[Any] = asyncio.create_task(onceward.run("charges", "order-1", charge))
         await asyncio.to_thread(testing.asked.wait)
         await onceward.close(timeout_ms=0)
         await asyncio.wait([run])
