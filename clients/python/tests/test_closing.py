@@ -10,6 +10,7 @@ import grpc
 import pytest
 
 from onceward import CompletionError
+from onceward.aio import Claim
 from onceward.testing import TestingOnceward
 from onceward.testing._refusals import Refused
 from onceward.v1.idempotency_pb2 import ClaimRequest, ClaimResponse
@@ -43,18 +44,20 @@ def _close_threads(testing: Silent) -> BaseException | None:
 async def _close_aio(testing: Silent) -> BaseException | None:
     async with testing.aio() as onceward:
 
-        async def charge(claim: Any) -> str:
+        async def charge(_: Claim) -> Any:
             return "charged"
 
-        run = asyncio.ensure_future(onceward.run("charges", "order-1", charge))
+        run: asyncio.Task[Any] = asyncio.create_task(onceward.run("charges", "order-1", charge))
         await asyncio.to_thread(testing.asked.wait)
         await onceward.close(timeout_ms=0)
-        return (await asyncio.gather(run, return_exceptions=True))[0]  # type: ignore[return-value]
+        await asyncio.wait([run])
+        return run.exception()
 
 
 @pytest.mark.parametrize("kind", ["threads", "asyncio"])
 def test_a_call_that_has_no_answer_when_its_client_closes_ends(kind: str) -> None:
-    with Silent() as testing:
+    testing = Silent()
+    with testing:
         try:
             error = _close_threads(testing) if kind == "threads" else asyncio.run(_close_aio(testing))
         finally:

@@ -61,10 +61,12 @@ test("a batch over HTTP is read once its largest reply has room; other calls nee
     callsInFlight: () => 0,
     authenticate: async () => operator,
     async answer(_, incoming) {
-      const read = Promise.resolve(incoming.receive(operator)).then(
-        () => new Refusal("CREDENTIAL_MISSING", "read"),
-      );
-      throw new FailedCall(await read.catch((refusal: Refusal) => refusal), "request-1");
+      try {
+        await incoming.receive(operator);
+      } catch (refusal) {
+        throw new FailedCall(refusal as Refusal, "request-1");
+      }
+      throw new FailedCall(new Refusal("CREDENTIAL_MISSING", "read"), "request-1");
     },
   };
   const notCalled = () => Promise.reject(new Error("no test calls a service of ours"));

@@ -121,10 +121,12 @@ test("a stream beyond the budget is refused as one of which nothing was done, un
 test("a batch is read once its largest reply has room; other calls need none", async () => {
   const operator = { role: "OPERATOR", actor: "a key", goodUntilMs: Number.POSITIVE_INFINITY } as const;
   const answered = vi.spyOn(pipeline, "answer").mockImplementation(async (_, incoming) => {
-    const read = Promise.resolve(incoming.receive(operator)).then(
-      () => new Refusal("CREDENTIAL_MISSING", "read"),
-    );
-    throw new FailedCall(await read.catch((refusal: Refusal) => refusal), "request-1");
+    try {
+      await incoming.receive(operator);
+    } catch (refusal) {
+      throw new FailedCall(refusal as Refusal, "request-1");
+    }
+    throw new FailedCall(new Refusal("CREDENTIAL_MISSING", "read"), "request-1");
   });
   onTestFinished(() => answered.mockRestore());
   const statuses = [BATCH, CLAIM].map(async (path) => (await call(path, frameMessage(REQUEST))).grpcStatus);
