@@ -44,6 +44,20 @@ test("each command uses the profile's key of the role that it needs", async () =
   expect(await cli("operator", "info")).toMatchObject({ exit: 0 });
 });
 
+test("a refusal of the environment's key names the variable, and one of a profile's key does not", async () => {
+  const { tenant } = await world().tenantWithCli();
+  const withEnvironment = cliFor(world().server, tenant.apiKey);
+  expect(await withEnvironment("tenant", "show")).toMatchObject({
+    exit: 1,
+    stderr: expect.stringMatching(/^onceward: ROLE_DENIED: .* environment variable ONCEWARD_API_KEY, .*\n$/),
+  });
+  const ofProfile = await withProfiles();
+  await ofProfile.set(tenant.apiKey, "--address", ofProfile.address);
+  const { stderr } = await ofProfile.cli("tenant", "show");
+  expect(stderr).toContain("ROLE_DENIED");
+  expect(stderr).not.toContain("ONCEWARD_API_KEY");
+});
+
 test("a key for a profile that does not exist is refused with the similar one, unless an address makes a new one", async () => {
   const { cli, set, address } = await withProfiles();
   await set("ow_0000000000000000_secret", "--address", address);

@@ -1,9 +1,10 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { ageRecords, endLeases } from "../helpers/calls/records.ts";
-import { cliFor } from "../helpers/processes/cli.ts";
+import { seconds } from "../helpers/calls/verbs.ts";
+import { cliFor, cliWith } from "../helpers/processes/cli.ts";
 import { useCliWorld } from "../helpers/processes/cli-world.ts";
 
 /** What happened to a key is stored at once, so that a test need not wait. */
@@ -39,6 +40,36 @@ test("the queue of ambiguous records is one filter", async () => {
     exit: 1,
     stderr: expect.stringContaining("STATE_AMBIGUOUS"),
   });
+});
+
+test("a record in progress whose lease has ended is lapsed everywhere, and what happens next is shown", async () => {
+  const { cli, caller, tenant } = await world().tenantWithCli();
+  for (const key of ["payout-1", "payout-2"])
+    await caller.claim({ namespace: "payouts", key, lease: seconds(300) });
+  await endLeases(world().database, tenant, "payout-1");
+  const asCaller = cliFor(world().server, tenant.apiKey);
+  for (const show of [
+    await cli("records", "show", "payouts", "payout-1"),
+    await asCaller("lookup", "payouts", "payout-1"),
+  ])
+    expect(show.stdout).toMatch(
+      /^state +lapsed\nmeaning +The lease ended without an answer\. The next claim takes the key over\.$/m,
+    );
+  const list = async (...filter: string[]) =>
+    [...(await cli("records", "list", "--state", ...filter)).stdout.matchAll(/(payout-\d) +(\w+)/g)].map(
+      ([, key, state]) => `${key} ${state}`,
+    );
+  expect(await list("in_progress")).toEqual(["payout-1 lapsed", "payout-2 in_progress"]);
+  expect(await list("lapsed")).toEqual(["payout-1 lapsed"]);
+  expect(await list("lapsed", "--lease-expired-before", "1d")).toEqual([]);
+  expect(await list("lapsed", "--lease-expired-before", "2100-01-01T00:00Z")).toEqual(["payout-1 lapsed"]);
+  // Programs read the contract's states.
+  expect(await cli.json("records", "list", "--state", "lapsed")).toMatchObject([
+    { state: "STATE_IN_PROGRESS" },
+  ]);
+  expect((await cli("records", "show", "payouts", "payout-2")).stdout).toMatch(
+    /^state +in_progress\nmeaning +A caller holds/m,
+  );
 });
 
 test("filters are passed on, and standard error says that a list was cut short", async () => {
@@ -159,8 +190,16 @@ test("lookup uses a caller's key, and its exit code says that a key is unknown",
   expect(await cli("lookup", "payouts", "payout-9")).toEqual({
     exit: 4,
     stdout: "",
-    stderr: "onceward: The key is unknown, or forgotten.\n",
+    stderr:
+      "onceward: The key is unknown, or forgotten. HTTP guards store METHOD:route:caller:KEY; an admin lists such keys with onceward records list --namespace payouts --prefix POST:\n",
   });
+});
+
+test("an unknown key that has the form of a guard's is not explained", async () => {
+  const { tenant } = await world().tenantWithCli();
+  expect((await cliFor(world().server, tenant.apiKey)("lookup", "payouts", "POST:/a:b:c")).stderr).toBe(
+    "onceward: The key is unknown, or forgotten.\n",
+  );
 });
 
 test("a record is shown with its attempts", async () => {
@@ -200,6 +239,74 @@ test("all ambiguous records that match are counted, and resolved if their number
   expect(await cli("jobs", "cancel", job, "--yes")).toMatchObject({
     exit: 0,
     stdout: `Job ${job} was already done; it changed 1 records.\n`,
+  });
+});
+
+test("a file of answers completes what happened and releases the rest, after a preview", async () => {
+  const { cli, caller, tenant } = await world().tenantWithCli({ on_lease_expiry: "HOLD" });
+  const keys = ["a,b", 'c"d', "po-3", "po-4"];
+  for (const key of keys) await caller.claim({ namespace: "payouts", key });
+  await endLeases(world().database, tenant);
+  const dir = await mkdtemp(join(tmpdir(), "ow-cli-"));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const file = join(dir, "payouts.csv");
+  const list = ["records", "list", "--state", "ambiguous", "--csv", file] as const;
+  expect(await cli("records", "list", "--csv", file)).toMatchObject({ exit: 2 });
+  expect(await cli(...list)).toMatchObject({ exit: 0 });
+  expect(await cli(...list)).toMatchObject({ exit: 2, stderr: expect.stringContaining("EEXIST") });
+  // The bank's answers: two yes, one no, and one is still open.
+  const exported = await readFile(file, "utf8");
+  const answers = ["yes", "yes", "no", ""].values();
+  await writeFile(
+    file,
+    exported.replaceAll(",,payouts", () => `,${answers.next().value},payouts`),
+  );
+  const resolve = ["records", "resolve", "payouts", "--answers", file, ...WHY] as const;
+  const preview =
+    /^happened: complete +2\ndid not happen: release +1\nskipped: no answer +1\nNothing was changed\.\n$/;
+  expect((await cli(...resolve, "--dry-run")).stdout).toMatch(preview);
+  for (const [wrong, exit] of [
+    [[], 2],
+    [["--release"], 2],
+    [["--all-matching", "--release"], 2],
+    [["--complete", "{}", "--expect", "4"], 1],
+  ] as const)
+    expect({ wrong, ...(await cli(...resolve, ...wrong)) }).toMatchObject({ wrong, exit, stdout: "" });
+  expect(await cli(...resolve, "--complete", '{"paid":true}', "--expect", "3")).toMatchObject({
+    exit: 0,
+    stdout: "Resolved 3 records; every replica follows within 10 s.\n",
+  });
+  const states = async () =>
+    ((await cli.json("records", "list")) as { key: string; state: string }[]).map(({ state }) => state);
+  expect((await states()).toSorted()).toEqual([
+    "STATE_AMBIGUOUS",
+    "STATE_COMPLETED",
+    "STATE_COMPLETED",
+    "STATE_RELEASED",
+  ]);
+  expect((await cli.json(...resolve)) as object).toMatchObject({ complete: 0, release: 0, notAmbiguous: 3 });
+});
+
+test("a file of answers that can't be read is refused whole, by line and column, and has a bound", async () => {
+  const { tenant } = await world().tenantWithCli();
+  const env = {
+    ONCEWARD_ADDRESS: `http://127.0.0.1:${world().server.grpcPort}`,
+    ONCEWARD_API_KEY: tenant.apiKey,
+  };
+  const resolve = (input: string) => cliWith(env, input)("records", "resolve", "--answers", "-", ...WHY);
+  expect(await resolve("key,happened?\npo-1,yes\npo-2,perhaps\n")).toMatchObject({
+    exit: 2,
+    stderr:
+      'onceward: Standard input can\'t be used; nothing was changed.\nLine 3, column "happened?": "perhaps" is not yes or no.\n',
+  });
+  expect(await resolve("")).toMatchObject({ exit: 2, stderr: "onceward: Standard input has no answers.\n" });
+  const dir = await mkdtemp(join(tmpdir(), "ow-cli-"));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const file = join(dir, "large.csv");
+  await writeFile(file, "x".repeat(3 * 1_024 * 1_024 + 1));
+  expect(await cliWith(env)("records", "resolve", "--answers", file, ...WHY)).toMatchObject({
+    exit: 2,
+    stderr: expect.stringContaining("more than 3145728 bytes"),
   });
 });
 

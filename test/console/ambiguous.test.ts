@@ -216,7 +216,7 @@ describeInBrowser("The queue of ambiguous records", () => {
         .getByLabel("File")
         .setInputFiles({ name: "answers.csv", mimeType: "text/csv", buffer: Buffer.from(content) });
     await give(file.replace(",,payouts", ",perhaps,payouts"));
-    await dialog.getByText('Line 2: "perhaps" is not yes or no.').waitFor();
+    await dialog.getByText('Line 2, column "happened?": "perhaps" is not yes or no.').waitFor();
     await give("x".repeat(3 * 1_024 * 1_024 + 1));
     await dialog.getByText(/^At most 3.00 MiB/).waitFor();
 

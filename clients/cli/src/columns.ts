@@ -1,7 +1,7 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { type ApiKey, type AuditEvent, AuditEvent_Outcome, type Replica } from "@onceward/client/admin";
 import { type Column, enumName } from "./output.ts";
-import { formatMoment, Moment } from "./times.ts";
+import { formatMoment, Hour, Moment } from "./times.ts";
 
 /** The columns of audit events. The resource before and after the change is in `--json`. */
 export const AUDIT_COLUMNS: readonly Column<AuditEvent>[] = [
@@ -39,7 +39,7 @@ export const KEY_COLUMNS = {
   id: ["KEY", ({ id }) => id],
   label: ["LABEL", ({ label }) => label || "-"],
   created: ["CREATED", ({ createdAt }) => new Moment(createdAt)],
-  lastUsed: ["LAST USED", ({ lastUsedAt }) => new Moment(lastUsedAt)],
+  lastUsed: ["LAST USED", ({ lastUsedAt }) => new Hour(lastUsedAt)],
   ends: ["ENDS", endOf],
 } as const satisfies Readonly<Record<string, Column<ApiKey>>>;
 

@@ -2,6 +2,9 @@ import { UsageError } from "./failure.ts";
 import type { Host } from "./host.ts";
 import { type KeyRole, keysOf, noProfile, type Profile, readProfiles } from "./profiles.ts";
 
+/** More than any API key, and than a token of an issuer. */
+const MAX_KEY_BYTES = 65_536;
+
 /** The options that every command has. */
 export interface GlobalOptions {
   readonly profile?: string;
@@ -49,6 +52,12 @@ export async function resolveKeys(host: Host, options: GlobalOptions) {
   return { address, keys };
 }
 
+/** Returns a hint if a call's API key is the environment's, which comes before the current profile's; else "". */
+export function keySource(host: Host, { profile, apiKeyStdin }: GlobalOptions): string {
+  if (profile !== undefined || apiKeyStdin || !host.env.ONCEWARD_API_KEY) return "";
+  return " The API key is that of the environment variable ONCEWARD_API_KEY, which comes before the profile in use: unset it, or give --profile NAME.";
+}
+
 /**
  * Returns the address of the console that is stored with the profile that `--profile` names, else in the environment, else with the
  * current profile; undefined: none is.
@@ -75,7 +84,7 @@ export function consoleOrigin(address: string): string | undefined {
  */
 export async function readApiKey(host: Host): Promise<string> {
   if (host.isInteractive) host.warn("API key, and then Ctrl-D: ");
-  const apiKey = (await host.readInput()).trim();
+  const apiKey = (await host.readInput(MAX_KEY_BYTES)).trim();
   if (apiKey === "") throw new UsageError("Standard input held no API key.");
   return apiKey;
 }

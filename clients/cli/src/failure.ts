@@ -53,12 +53,17 @@ export class ServiceFailure extends Error {
   override readonly name = "ServiceFailure";
   override readonly cause: OncewardError;
   readonly requestId: string;
+  readonly hint: string;
 
-  /** @param requestId identifies the call in the server's log. */
-  constructor(cause: OncewardError, requestId: string) {
+  /**
+   * @param requestId identifies the call in the server's log.
+   * @param hint a sentence for people after the service's message, with a space before it; "" if there is none.
+   */
+  constructor(cause: OncewardError, requestId: string, hint = "") {
     super(cause.message);
     this.cause = cause;
     this.requestId = requestId;
+    this.hint = hint;
   }
 }
 
@@ -114,7 +119,7 @@ export function describeFailure(error: unknown): string | undefined {
       const why = visible(error.cause.message).replace(/^\[[a-z_]+\] /, "");
       return `onceward: The service does not answer: ${why}. onceward doctor checks the way to it. (request ${error.requestId})`;
     }
-    return `onceward: ${visible(reason)}: ${describe(error.cause)} (request ${error.requestId})`;
+    return `onceward: ${visible(reason)}: ${describe(error.cause)}${error.hint} (request ${error.requestId})`;
   }
   if (error instanceof OncewardError) return `onceward: ${describe(error)}`;
   return `onceward: ${messageOf(error)}`;

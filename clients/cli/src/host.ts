@@ -23,8 +23,8 @@ export interface Host {
   askSecret(question: string): Promise<string>;
   /** Opens an address of http or https in a browser, if the machine has one; no shell reads it. */
   openBrowser(url: string): void;
-  /** Reads standard input to its end. */
-  readInput(): Promise<string>;
+  /** Reads standard input to its end. @throws UsageError if it has more than `maxBytes`. */
+  readInput(maxBytes: number): Promise<string>;
 }
 
 /** Returns the host, which writes every text as `printable` returns it, because a server or a caller may have written it. */

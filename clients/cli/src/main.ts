@@ -3,8 +3,8 @@ import { spawn } from "node:child_process";
 import { homedir } from "node:os";
 import { createInterface } from "node:readline/promises";
 import { PassThrough } from "node:stream";
-import { text } from "node:stream/consumers";
 import { styleText } from "node:util";
+import { readText } from "./bounded-text.ts";
 import { runProgram } from "./program.ts";
 
 /** The programs that open an address, without a shell; the same library for each platform would bring ten packages. */
@@ -26,7 +26,7 @@ process.exitCode = await runProgram({
   // Plain in pipes, and with NO_COLOR (https://no-color.org).
   writeHeading: (text) => process.stdout.write(styleText("bold", text, { stream: process.stdout })),
   warn: (output) => process.stderr.write(output),
-  readInput: () => text(process.stdin),
+  readInput: (maxBytes) => readText("Standard input", process.stdin, maxBytes),
   openBrowser(url) {
     const [program, ...args] = OPENERS[process.platform] ?? ["xdg-open"];
     const opener = spawn(program, [...args, url], { stdio: "ignore", detached: true });

@@ -1,4 +1,4 @@
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampMs, timestampNow } from "@bufbuild/protobuf/wkt";
 import { ListRecordsRequest_Order } from "@onceward/client/admin";
 import { Record_State } from "@onceward/client/proto";
 import type { Command } from "commander";
@@ -6,10 +6,13 @@ import { parseFingerprint } from "./arguments.ts";
 import { choiceOption, choicesOf } from "./choices.ts";
 import { parsePast } from "./times.ts";
 
+/** The states that records are listed by: the contract's, and those in progress whose lease has ended. */
+const STATES = { ...choicesOf(Record_State), lapsed: "lapsed" } as const;
+
 /** The options that select records. */
 export interface RecordFilterOptions {
   readonly namespace?: string;
-  readonly state?: Record_State;
+  readonly state?: Record_State | "lapsed";
   readonly prefix?: string;
   readonly key?: string;
   readonly owner?: string;
@@ -24,7 +27,13 @@ export interface RecordFilterOptions {
 export function withRecordFilter(made: Command): Command {
   return made
     .option("-n, --namespace <name>", "only records in this namespace")
-    .addOption(choiceOption("--state <state>", "only records in this state", choicesOf(Record_State)))
+    .addOption(
+      choiceOption<Record_State | "lapsed">(
+        "--state <state>",
+        "only records in this state; in_progress also lists those that lapsed: their lease has ended, and the next claim takes them over",
+        STATES,
+      ),
+    )
     .option("--prefix <text>", "only keys with this prefix")
     .option("--key <key>", "only exactly this key, in any namespace; with no other filter but --namespace")
     .option("--owner <text>", "only records whose newest claim has exactly this owner")
@@ -49,17 +58,25 @@ export function withRecordFilter(made: Command): Command {
 /** Returns the filter and the order of a request. */
 export function recordFilter(options: RecordFilterOptions) {
   const { namespace = "", prefix = "", key = "", owner = "", state, fingerprint } = options;
-  const { claimedAfter, claimedBefore, leaseExpiredBefore, oldestFirst } = options;
+  const { claimedAfter, claimedBefore, oldestFirst } = options;
+  const isLapsed = state === "lapsed";
+  const leaseExpiredBefore = isLapsed ? untilNow(options.leaseExpiredBefore) : options.leaseExpiredBefore;
   return {
     namespace,
     keyPrefix: prefix,
     key,
     owner,
-    ...(state && { state }),
+    ...(state && { state: isLapsed ? Record_State.IN_PROGRESS : state }),
     ...(fingerprint && { fingerprint }),
     ...(claimedAfter && { claimedAfter }),
     ...(claimedBefore && { claimedBefore }),
     ...(leaseExpiredBefore && { leaseExpiredBefore }),
     ...(oldestFirst && { order: ListRecordsRequest_Order.LEASE_EXPIRY }),
   };
+}
+
+/** Returns a time that is not ahead: the lease of a lapsed record has ended. */
+function untilNow(time: Timestamp | undefined): Timestamp {
+  const now = timestampNow();
+  return time !== undefined && timestampMs(time) < timestampMs(now) ? time : now;
 }

@@ -1,4 +1,9 @@
-import { DeclinedCall_Outcome, type GetKeyHistoryResponse } from "@onceward/client/admin";
+import {
+  DeclinedCall_Outcome,
+  describeLease,
+  type GetKeyHistoryResponse,
+  leaseOf,
+} from "@onceward/client/admin";
 import {
   type Attempt,
   Attempt_Ending,
@@ -12,9 +17,9 @@ import { enumName } from "./output.ts";
 import { renderFacts, renderTable } from "./table.ts";
 import { formatMoment } from "./times.ts";
 
-/** Returns a state's name, such as "in_progress". */
-export function stateName(state: Record_State): string {
-  return enumName(Record_State, state);
+/** Returns the name of a record's state, such as "completed"; "lapsed" for one in progress whose lease has ended. */
+export function stateName(record: RecordMessage): string {
+  return leaseOf(record, new Date()) === "lapsed" ? "lapsed" : enumName(Record_State, record.state);
 }
 
 /**
@@ -31,7 +36,8 @@ export function describeRecord(
   const facts: readonly (readonly [string, string])[] = [
     ["namespace", record.namespace],
     ["key", record.key],
-    ["state", stateName(record.state)],
+    ["state", stateName(record)],
+    ["meaning", describeLease(record, new Date())],
     ["attempt", `${record.attempt}`],
     ["fencing token", `${record.fencingToken}`],
     ["owner", record.owner],

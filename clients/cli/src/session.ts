@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { type CallOptions, ConnectError } from "@connectrpc/connect";
 import { createOperator, createTenantAdmin, errorFromCall } from "@onceward/client/admin";
 import type { Command } from "commander";
-import { type Credentials, type GlobalOptions, resolveCredentials } from "./credentials.ts";
+import { type Credentials, type GlobalOptions, keySource, resolveCredentials } from "./credentials.ts";
 import { EXIT, exitCodeOf, ServiceFailure } from "./failure.ts";
 import type { Host } from "./host.ts";
 import { requireNames } from "./known-names.ts";
@@ -74,6 +74,9 @@ export function sessions<Client extends { close(): void }>(
         session.output.finish();
       } catch (error) {
         const failure = asFailure(error, requestId);
+        if (failure instanceof ServiceFailure && failure.cause.reason === "ROLE_DENIED") {
+          throw new ServiceFailure(failure.cause, requestId, keySource(host, globals));
+        }
         // In JSON the service names a missing record as audit events and log lines do, also one in a namespace without records.
         const isNotFound = failure instanceof ServiceFailure && exitCodeOf(failure) === EXIT.notFound;
         if (isNotFound && globals.json !== true) await requireNamed();

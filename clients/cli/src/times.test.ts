@@ -6,6 +6,7 @@ import {
   formatAlike,
   formatDuration,
   formatMoment,
+  Hour,
   Moment,
   parseDuration,
   parseFuture,
@@ -74,6 +75,19 @@ test("a time in a table is relative on a terminal, and absolute in a pipe", () =
   expect(new Deadline(at).format(nowMs - 2 * 3_600_000)).toBe("in 1m");
   expect(new Moment(at).format(undefined)).toBe("2026-01-31T09:00:00Z");
   expect(new Moment(undefined).format(nowMs)).toBe("-");
+});
+
+test("what is known to the hour is never before an event of the same hour", () => {
+  const hour = timestampFromMs(Date.parse("2026-01-31T09:00:00Z"));
+  const at = (time: string) => new Hour(hour).format(Date.parse(`2026-01-31T${time}Z`));
+  expect([at("09:18:00"), at("09:59:59"), at("10:00:00"), at("12:30:00")]).toEqual([
+    "this hour",
+    "this hour",
+    "now",
+    "2h ago",
+  ]);
+  expect(new Hour(hour).format(undefined)).toBe("2026-01-31T09:00/09:59Z");
+  expect(new Hour(undefined).format(0)).toBe("not yet");
 });
 
 test("a past time is never ahead, whatever this machine's clock says", () => {

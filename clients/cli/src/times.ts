@@ -75,6 +75,32 @@ const UNITS = [
   ["s", 1000],
 ] as const;
 
+/** A past hour in a table, for what is known to the hour: no moment in it is named, which could be before an event of the same hour. */
+export class Hour extends Moment {
+  readonly #begin: Timestamp | undefined;
+
+  constructor(begin: Timestamp | undefined) {
+    super(begin);
+    this.#begin = begin;
+  }
+
+  /** Returns the text: "this hour", "2h ago" (its end, rounded down), "not yet"; without `nowMs`, its first and last minute. */
+  override format(nowMs: number | undefined): string {
+    if (this.#begin === undefined) return "not yet";
+    const endMs = timestampMs(this.#begin) + HOUR_MS;
+    if (nowMs === undefined)
+      return `${formatMoment(this.#begin).slice(0, 16)}/${formatMinute(endMs - 60_000)}`;
+    return nowMs < endMs ? "this hour" : new Moment(timestampFromMs(endMs)).format(nowMs);
+  }
+}
+
+const HOUR_MS = 3_600_000;
+
+/** Returns the hour and minute of a time, in UTC. */
+function formatMinute(ms: number): string {
+  return `${new Date(ms).toISOString().slice(11, 16)}Z`;
+}
+
 /** A duration in a table, whose column has one unit. */
 export class Span {
   readonly duration: Duration | undefined;

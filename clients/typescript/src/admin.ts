@@ -1,6 +1,6 @@
 /**
  * The published entry `@onceward/client/admin`: the administrative services as plain RPC clients, their messages, the
- * error class of every reason of the catalogue, and the texts of durations and bytes as the command line reads them. `tenant_admin.proto`, `operator.proto` and `identity.proto` document each RPC.
+ * error class of every reason of the catalogue, and how the command line and the console read durations, bytes, leases, and files of answers about ambiguous records. `tenant_admin.proto`, `operator.proto` and `identity.proto` document each RPC.
  */
 
 import { type Client, createClient } from "@connectrpc/connect";
@@ -9,9 +9,21 @@ import { OperatorService } from "./gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "./gen/onceward/v1/tenant_admin_pb.ts";
 import { type ConnectionOptions, connect } from "./transport/connection.ts";
 
+export {
+  type Answer,
+  type Answered,
+  type Answers,
+  MAX_ANSWERS_BYTES,
+  MAX_RECONCILED,
+  type Matched,
+  matchAnswers,
+  readAnswers,
+  reconciliationFile,
+} from "./decode/answers.ts";
 export { parseBytes } from "./decode/bytes.ts";
 export { formatDurationMs, parseDurationMs } from "./decode/durations.ts";
 export { describeInsufficientData } from "./decode/insufficient-data.ts";
+export { describeLease, type Lease, leaseOf } from "./decode/record-lease.ts";
 export * from "./errors/catalogue.ts";
 export { errorFromCall } from "./errors/mapping.ts";
 export * from "./gen/onceward/v1/identity_pb.ts";

@@ -22,10 +22,17 @@ export function lookupCommand(host: Host): Command {
     .action(
       asCaller(async ({ client, call, output }, namespace: string, key: string, { result }: ResultOption) => {
         const { record } = await client.api.lookup({ namespace, key }, call);
-        if (record === undefined) throw new Outcome(EXIT.notFound, "The key is unknown, or forgotten.");
+        if (record === undefined)
+          throw new Outcome(EXIT.notFound, `The key is unknown, or forgotten.${hintForKey(namespace, key)}`);
         output.message(RecordSchema, record, () => describeRecord(record, { showsResult: result === true }));
       }),
     );
+}
+
+/** Returns, for a key that can be a bare `Idempotency-Key`, how HTTP guards store it; else "". */
+function hintForKey(namespace: string, key: string): string {
+  if (key.includes(":")) return "";
+  return ` HTTP guards store METHOD:route:caller:KEY; an admin lists such keys with onceward records list --namespace ${namespace} --prefix POST:`;
 }
 
 function connectCaller(credentials: Credentials) {

@@ -2,10 +2,12 @@ import {
   createTenantAdmin,
   GetKeyHistoryResponseSchema,
   GetRecordResponseSchema,
+  MAX_RECONCILED,
   ResolveRecordResponseSchema,
 } from "@onceward/client/admin";
-import { RecordSchema } from "@onceward/client/proto";
+import { Record_State, RecordSchema } from "@onceward/client/proto";
 import type { Command } from "commander";
+import { resolveAnswers, writeKeys } from "../answers.ts";
 import { parseCount, parseId } from "../arguments.ts";
 import { UsageError } from "../failure.ts";
 import { confirm, type Host } from "../host.ts";
@@ -24,9 +26,14 @@ export interface ResultOption {
   readonly result?: true;
 }
 
+interface ListOptions extends RecordFilterOptions, LimitOption {
+  readonly csv?: string;
+}
+
 interface ResolveOptions extends ResolveMatchingOptions {
   readonly fencingToken?: bigint;
   readonly allMatching?: true;
+  readonly answers?: string;
 }
 
 /** Returns `onceward records …`: the records of keys, and their resolution. */
@@ -50,19 +57,34 @@ function listCommand(host: Host): Command {
         "records list --state ambiguous --oldest-first",
         "records list --namespace charges --prefix order-10 --claimed-before 24h",
         "records list --state ambiguous --lease-expired-before 1h --owner worker-3",
+        "records list --namespace payouts --state ambiguous --csv payouts.csv --limit 1000",
       ),
+    ).option(
+      "--csv <file>",
+      "with --state ambiguous: also write the keys to a new file for records resolve --answers",
     ),
   ).action(
-    asAdmin(async ({ client, call, output }, options: RecordFilterOptions & LimitOption) => {
+    asAdmin(async ({ client, call, output }, options: ListOptions) => {
+      const { csv } = options;
+      if (csv !== undefined && options.state !== Record_State.AMBIGUOUS) {
+        throw new UsageError("--csv needs --state ambiguous.");
+      }
       const filter = recordFilter(options);
-      const listed = await collectPages(options.limit, async (page) => {
-        const { records, nextPageToken } = await client.listRecords({ ...filter, ...page }, call);
+      const links = new Map<string, string>();
+      const limit = csv === undefined ? options.limit : Math.min(options.limit, MAX_RECONCILED);
+      const listed = await collectPages(limit, async (page) => {
+        const { records, nextPageToken, providerLinks } = await client.listRecords(
+          { ...filter, ...page },
+          call,
+        );
+        for (const [namespace, link] of Object.entries(providerLinks)) links.set(namespace, link);
         return { items: records, nextPageToken };
       });
+      if (csv !== undefined) await writeKeys(csv, listed.items, links);
       output.list(RecordSchema, listed, [
         ["NAMESPACE", (record) => record.namespace],
         ["KEY", (record) => record.key],
-        ["STATE", (record) => stateName(record.state)],
+        ["STATE", (record) => stateName(record)],
         ["ATTEMPT", (record) => `${record.attempt}`],
         ["OWNER", (record) => record.owner || "-"],
         ["CLAIMED", (record) => new Moment(record.claimedAt)],
@@ -115,18 +137,23 @@ function resolveCommand(host: Host): Command {
   return withYes(
     command(
       "resolve [namespace] [key]",
-      "Resolves a record, or with --all-matching all ambiguous records that match, for a reason that the audit keeps. Takes effect on every replica within 10 s.",
+      "Resolves a record, with --all-matching all ambiguous records that match, or with --answers those that a file names, for a reason that the audit keeps. Takes effect on every replica within 10 s.",
       "records resolve charges order-1 --release --reason 'no charge at the provider, ticket 411'",
       `records resolve charges order-1 --complete '{"id":"ch_1"}' --reason 'charged, says the provider'`,
       "records resolve charges order-1 --complete @charge.json --reason 'charged, says the provider'",
       "records resolve charges order-1 --forget --reason 'a test order' --yes",
       "records resolve payouts --all-matching --owner worker-3 --release --reason 'worker-3 had no network' --dry-run",
       "records resolve payouts --all-matching --owner worker-3 --release --reason 'worker-3 had no network' --expect 12",
+      "records resolve payouts --answers payouts.csv --complete '' --reason 'looked up at the bank' --dry-run",
     ),
   )
     .option(
       "--all-matching",
       "all ambiguous records of the namespace, or of all, that match the options below",
+    )
+    .option(
+      "--answers <file>",
+      'the ambiguous records of a CSV file with the columns key, "happened?" (yes or no) and, if it has one, namespace, as records list --csv writes it; - is standard input. Yes completes with --complete or --failure, no releases, an empty answer skips; at most 10,000 keys',
     )
     .option("--owner <name>", "with --all-matching: only records whose newest claim named this owner")
     .option(
@@ -135,8 +162,12 @@ function resolveCommand(host: Host): Command {
       parsePast,
     )
     .option("--checkpoint <name>", "with --all-matching: only records whose last checkpoint has this name")
-    .option("--dry-run", "with --all-matching: count the records, and change nothing")
-    .option("--expect <count>", "with --all-matching: refuse unless this many records match", parseCount)
+    .option("--dry-run", "with --all-matching or --answers: count the records, and change nothing")
+    .option(
+      "--expect <count>",
+      "with --all-matching or --answers: refuse unless this many records match",
+      parseCount,
+    )
     .option("--release", "the effect did not happen: the next claim gets the key")
     .option(
       "--complete <json>",
@@ -156,8 +187,11 @@ function resolveCommand(host: Host): Command {
           const { reason, fencingToken = 0n } = options;
           checkResolveOptions(key, options);
           if (options.allMatching) return resolveMatching(session, host, namespace, options);
+          if (options.answers !== undefined) {
+            return resolveAnswers(session, host, namespace, options.answers, options);
+          }
           if (namespace === undefined || key === undefined) {
-            throw new UsageError("Give a namespace and a key, or --all-matching.");
+            throw new UsageError("Give a namespace and a key, or --all-matching, or --answers.");
           }
           const resolution = await readResolution(options);
           const request = { namespace, key, resolution: resolutionMessage(resolution), reason, fencingToken };
@@ -180,16 +214,19 @@ const RESOLVED = {
   complete: { ask: "Complete", done: "Completed" },
 };
 
-/** @throws UsageError if options of one record and of many are mixed. */
+/** @throws UsageError if options of one record, of a filter and of a file are mixed. */
 function checkResolveOptions(key: string | undefined, options: ResolveOptions): void {
-  const { allMatching, fencingToken, owner, leaseExpiredBefore, checkpoint, dryRun, expect } = options;
-  if (allMatching && (key !== undefined || fencingToken !== undefined)) {
-    throw new UsageError("--all-matching takes no key and no --fencing-token.");
+  const { allMatching, answers, fencingToken, owner, leaseExpiredBefore, checkpoint, dryRun, expect } =
+    options;
+  if (allMatching && answers !== undefined) throw new UsageError("Give --all-matching or --answers.");
+  const many = allMatching ? "--all-matching" : answers === undefined ? undefined : "--answers";
+  if (many !== undefined && (key !== undefined || fencingToken !== undefined)) {
+    throw new UsageError(`${many} takes no key and no --fencing-token.`);
   }
-  const ofMany = [owner, leaseExpiredBefore, checkpoint, dryRun, expect];
-  if (!allMatching && ofMany.some((option) => option !== undefined)) {
-    throw new UsageError(
-      "--owner, --lease-expired-before, --checkpoint, --dry-run and --expect need --all-matching.",
-    );
+  if (!allMatching && [owner, leaseExpiredBefore, checkpoint].some((option) => option !== undefined)) {
+    throw new UsageError("--owner, --lease-expired-before and --checkpoint need --all-matching.");
+  }
+  if (many === undefined && (dryRun !== undefined || expect !== undefined)) {
+    throw new UsageError("--dry-run and --expect need --all-matching or --answers.");
   }
 }

@@ -1,3 +1,4 @@
+import { reconciliationFile } from "@onceward/decode/answers.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useState } from "react";
@@ -25,7 +26,6 @@ import { readFailure } from "../../session/failure.ts";
 import { Screen } from "../../shell/screen.tsx";
 import { useShortcut } from "../../shell/use-shortcut.ts";
 import styles from "../../styles/screens.module.css";
-import { reconciliationFile } from "./answers.ts";
 import { AnswersDialog } from "./answers-dialog.tsx";
 import { FILTERS, type Filters, requestOf, useReadAll } from "./filters.ts";
 import { MatchingDialog } from "./matching-dialog.tsx";

@@ -1,3 +1,10 @@
+import {
+  type Answers,
+  MAX_ANSWERS_BYTES,
+  type Matched,
+  matchAnswers,
+  readAnswers,
+} from "@onceward/decode/answers.ts";
 import { useState } from "react";
 import { formatNoun, formatSize } from "../../format/quantity.ts";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
@@ -7,7 +14,6 @@ import { EMPTY_RESULT, isResolvable, resolutionMessage } from "../../parts/resol
 import { unresolvedError, useResolveEach } from "../../parts/resolution/resolve-each.ts";
 import { ResultFields } from "../../parts/resolution/result-fields.tsx";
 import { readFailure } from "../../session/failure.ts";
-import { type Answers, MAX_FILE_BYTES, type Matched, matchAnswers, readAnswers } from "./answers.ts";
 import type { ReadRecords } from "./filters.ts";
 
 /** A file that was read, and what it does. */
@@ -39,8 +45,8 @@ export function AnswersDialog({
     setPreview(undefined);
     setProblem(undefined);
     if (file === undefined) return;
-    if (file.size > MAX_FILE_BYTES)
-      return setProblem(`At most ${formatSize(MAX_FILE_BYTES)}; this file has ${formatSize(file.size)}.`);
+    if (file.size > MAX_ANSWERS_BYTES)
+      return setProblem(`At most ${formatSize(MAX_ANSWERS_BYTES)}; this file has ${formatSize(file.size)}.`);
     try {
       const answers = readAnswers(await file.text());
       const { records, isCut } = await readAll();

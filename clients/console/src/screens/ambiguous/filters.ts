@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
+import { MAX_RECONCILED } from "@onceward/decode/answers.ts";
 import { type Record, Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import {
   ListRecordsRequest_Order,
@@ -9,7 +10,6 @@ import {
 } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { readPages } from "../../parts/read-pages.ts";
 import { timestampOf } from "../../parts/time-field.tsx";
-import { MAX_RECONCILED } from "./answers.ts";
 
 /** The filters of the queue, as the address names them. */
 export const FILTERS = ["namespace", "owner", "checkpoint", "before"] as const;

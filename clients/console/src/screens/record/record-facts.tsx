@@ -1,11 +1,11 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { leaseOf } from "@onceward/decode/record-lease.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { Link } from "wouter";
 import { formatHex } from "../../format/payload.ts";
 import { Fact } from "../../parts/fact.tsx";
 import { Payload } from "../../parts/payload.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
-import { leaseOf } from "../../parts/record-lease.ts";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 

@@ -1,6 +1,7 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
+import { describeLease, type Lease, leaseOf } from "@onceward/decode/record-lease.ts";
 import { Attempt_Ending } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { type GetRecordResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { QueryState } from "@tanstack/react-query";
@@ -10,7 +11,6 @@ import { CliHint } from "../../parts/cli-hint.tsx";
 import { CopyButton } from "../../parts/copy-button.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { ProviderLink } from "../../parts/provider-link.tsx";
-import { type Lease, leaseOf } from "../../parts/record-lease.ts";
 import { useRecordOfPath } from "../../parts/record-path.ts";
 import { RecordStateMark } from "../../parts/record-state.tsx";
 import { useResolution } from "../../parts/resolution/resolve-buttons.tsx";
@@ -25,7 +25,6 @@ import { Duplicates, useKeyHistory } from "./duplicates.tsx";
 import { RecordFacts } from "./record-facts.tsx";
 import { RecordResult } from "./record-result.tsx";
 import { Events, RecordTimeline } from "./record-timeline.tsx";
-import { situationOf } from "./situation.ts";
 import { declinedEvents } from "./timeline.ts";
 
 /** How often a record is read again, by the lease of its newest claim. A settled record changes only if somebody acts on it. */
@@ -102,7 +101,7 @@ function RecordContent({ reply, history }: RecordContentProps) {
     <>
       <div className={`${common.card} ${styles.situation}`}>
         <RecordStateMark record={record} />
-        <p>{situationOf(record, now)}</p>
+        <p>{describeLease(record, now)}</p>
         {providerLink !== "" && <ProviderLink template={providerLink} record={record} />}
         {buttons}
       </div>

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import { RecordSchema } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { expect, it } from "vitest";
+import { RecordSchema } from "../gen/onceward/v1/record_pb.ts";
 import { matchAnswers, readAnswers, reconciliationFile } from "./answers.ts";
 
 const record = (namespace: string, key: string) => create(RecordSchema, { namespace, key });
@@ -35,9 +35,9 @@ it("a file of a spreadsheet is read: its separator, its mark, its ends of lines,
 it("what cannot be read is named with its line, and a key that two namespaces have is not guessed", () => {
   const text = 'key,happened?\npo-1,yes\n,no\npo-2,maybe\npo-1,no\n"po-3"x,no\n"po-4,yes\n';
   expect(readAnswers(text).problems).toEqual([
-    "Line 3 has no key.",
-    'Line 4: "maybe" is not yes or no.',
-    "Line 5 repeats the key of line 2.",
+    'Line 3, column "key": empty.',
+    'Line 4, column "happened?": "maybe" is not yes or no.',
+    'Line 5, column "key": the key of line 2 again.',
   ]);
   expect(readAnswers(text).open).toBe(2);
   expect(readAnswers("id,answer\npo-1,yes").problems).toEqual([

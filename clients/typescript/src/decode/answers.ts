@@ -1,12 +1,11 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
-import { csvLine, parseCsv } from "../../format/csv.ts";
-import { writeProviderLink } from "../../parts/provider-link.tsx";
+import type { Record } from "../gen/onceward/v1/record_pb.ts";
+import { csvLine, parseCsv } from "./csv.ts";
 
 /** More would be a file that no spreadsheet opens well; the server has 1,000 records on a page. */
 export const MAX_RECONCILED = 10_000;
 /** Enough for as many keys of the greatest length, without their other columns. */
-export const MAX_FILE_BYTES = 3 * 1_024 * 1_024;
+export const MAX_ANSWERS_BYTES = 3 * 1_024 * 1_024;
 
 /** The answer about one key. */
 export interface Answer {
@@ -72,11 +71,12 @@ export function readAnswers(text: string): Answers {
     const namespace = (cells[namespaceAt] ?? "").trim();
     const name = JSON.stringify([namespace, key]);
     const before = seen.get(name);
-    if (key === "") problems.push(`Line ${line} has no key.`);
+    if (key === "") problems.push(`Line ${line}, column "key": empty.`);
     else if (answer === "") open += 1;
     else if (!YES.has(answer) && !NO.has(answer))
-      problems.push(`Line ${line}: "${answer.slice(0, 40)}" is not yes or no.`);
-    else if (before !== undefined) problems.push(`Line ${line} repeats the key of line ${before.line}.`);
+      problems.push(`Line ${line}, column "${QUESTION}": "${answer.slice(0, 40)}" is not yes or no.`);
+    else if (before !== undefined)
+      problems.push(`Line ${line}, column "key": the key of line ${before.line} again.`);
     else seen.set(name, { line, namespace, key, happened: YES.has(answer) });
   }
   return { answers: [...seen.values()], open, problems };
@@ -99,7 +99,8 @@ export interface Matched {
 
 /** Finds the record of each answer among the ambiguous ones. */
 export function matchAnswers(answers: readonly Answer[], records: readonly Record[]): Matched {
-  const byKey = Map.groupBy(records, ({ key }) => key);
+  const byKey = new Map<string, Record[]>();
+  for (const record of records) byKey.set(record.key, [...(byKey.get(record.key) ?? []), record]);
   const matched = answers.map((answer) => ({
     answer,
     found: (byKey.get(answer.key) ?? []).filter(
@@ -113,4 +114,14 @@ export function matchAnswers(answers: readonly Answer[], records: readonly Recor
     settled: matched.flatMap(({ answer, found }) => (found.length === 0 ? [answer] : [])),
     unclear: matched.flatMap(({ answer, found }) => (found.length > 1 ? [answer] : [])),
   };
+}
+
+/** Returns the address at the provider for a record, of a policy's template; undefined without one. The server allows only https. */
+export function writeProviderLink(
+  template: string | undefined,
+  { key, owner }: Pick<Record, "key" | "owner">,
+): string | undefined {
+  if (template === undefined || !template.startsWith("https://")) return undefined;
+  const values: Readonly<globalThis.Record<string, string>> = { "{key}": key, "{owner}": owner };
+  return template.replace(/\{(?:key|owner)\}/g, (name) => encodeURIComponent(values[name] ?? ""));
 }

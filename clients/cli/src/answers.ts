@@ -1,0 +1,190 @@
+import { createReadStream } from "node:fs";
+import { writeFile } from "node:fs/promises";
+import { ConnectError } from "@connectrpc/connect";
+import {
+  type Answered,
+  type Answers,
+  errorFromCall,
+  ListRecordsRequest_Order,
+  MAX_ANSWERS_BYTES,
+  type Matched,
+  matchAnswers,
+  readAnswers,
+  reconciliationFile,
+  type TenantAdmin,
+} from "@onceward/client/admin";
+import { Record_State, type RecordMessage } from "@onceward/client/proto";
+import { readText } from "./bounded-text.ts";
+import { EXIT, messageOf, Outcome, UsageError } from "./failure.ts";
+import { confirm, type Host } from "./host.ts";
+import { collectPages } from "./pages.ts";
+import { readResolution, resolutionMessage } from "./resolution.ts";
+import type { ResolveMatchingOptions } from "./resolve-matching.ts";
+import type { Session } from "./session.ts";
+import { renderFacts } from "./table.ts";
+
+/** Calls at a time: decisions must not use up the tenant's rate of calls. */
+const PARALLEL = 4;
+/** Problems of a file that are shown; a file with more is probably another one. */
+const SHOWN = 10;
+/** Why a record is left alone: it was claimed, resolved or completed, or has ended, since it was read. */
+const CHANGED = new Set(["CLAIM_SUPERSEDED", "ALREADY_COMPLETED", "RECORD_NOT_FOUND"]);
+
+/**
+ * Writes the file in which a person says which effects happened, readable by its owner only. It is a file, and not the output, which
+ * shows some characters of keys as U+FFFD. @throws UsageError if it exists, because it may hold answers, or can't be written.
+ */
+export async function writeKeys(
+  file: string,
+  records: readonly RecordMessage[],
+  providerLinks: ReadonlyMap<string, string>,
+): Promise<void> {
+  const options = { flag: "wx", mode: 0o600 } as const;
+  await writeFile(file, reconciliationFile(records, providerLinks), options).catch((error) => {
+    throw new UsageError(`--csv: ${messageOf(error)}.`);
+  });
+}
+
+/**
+ * Resolves the ambiguous records that a file of answers names: completes those whose effect happened, and releases the others, each
+ * only if its newest claim is still the one that was read. Shows the numbers and asks first; with `--dry-run`, only shows them.
+ */
+export async function resolveAnswers(
+  session: Session<TenantAdmin>,
+  host: Host,
+  namespace: string | undefined,
+  file: string,
+  options: ResolveMatchingOptions,
+): Promise<void> {
+  const { output } = session;
+  if (options.release || options.forget) {
+    throw new UsageError(
+      "--answers releases what did not happen: give --complete or --failure for what did.",
+    );
+  }
+  const answers = await readFileOf(host, file);
+  const matched = matchAnswers(answers.answers, await findAmbiguous(session, namespace, answers));
+  const { answered } = matched;
+  const happened = answered.filter((each) => each.happened).length;
+  const numbers = { complete: happened, release: answered.length - happened, ...skippedOf(answers, matched) };
+  const { expect, dryRun, reason } = options;
+  if (dryRun || answered.length === 0) {
+    return output.value(numbers, () => `${describeNumbers(numbers)}Nothing was changed.\n`);
+  }
+  if (expect !== undefined && expect !== answered.length) {
+    throw new Outcome(EXIT.refused, `${answered.length} records match, and --expect is ${expect}.`);
+  }
+  const isGiven = options.complete !== undefined || options.failure !== undefined;
+  if (happened > 0 && !isGiven) {
+    throw new UsageError(
+      `${happened} effects happened: give --complete or --failure, the result that their duplicates get.`,
+    );
+  }
+  const completion = happened > 0 ? await readResolution(options) : { case: "release" as const };
+  output.remark(describeNumbers(numbers));
+  const where = namespace === undefined ? "" : ` in ${namespace}`;
+  const question = `Complete ${happened} and release ${numbers.release} ambiguous records${where}?`;
+  await confirm(host, options, question);
+  const changed = await resolveEach(session, answered, (each) => ({
+    resolution: resolutionMessage(each.happened ? completion : { case: "release" }),
+    reason,
+  }));
+  const resolved = answered.length - changed.length;
+  output.value({ ...numbers, resolved, changedMeanwhile: changed.map(nameOf) }, () =>
+    [
+      `Resolved ${resolved} records; every replica follows within 10 s.\n`,
+      ...changed.map((each) => `Not resolved, because it changed meanwhile: ${nameOf(each)}\n`),
+    ].join(""),
+  );
+}
+
+/** Reads the answers. @throws UsageError with each line and column that can't be read. */
+async function readFileOf(host: Host, file: string): Promise<Answers> {
+  const isInput = file === "-";
+  const text = isInput
+    ? await host.readInput(MAX_ANSWERS_BYTES)
+    : await readText(file, createReadStream(file), MAX_ANSWERS_BYTES).catch((error) => {
+        throw error instanceof UsageError ? error : new UsageError(`--answers: ${messageOf(error)}.`);
+      });
+  const name = isInput ? "Standard input" : file;
+  if (text.trim() === "") throw new UsageError(`${name} has no answers.`);
+  const answers = readAnswers(text);
+  const { problems } = answers;
+  if (problems.length === 0) return answers;
+  const more = problems.length > SHOWN ? [`and ${problems.length - SHOWN} more`] : [];
+  const lines = [`${name} can't be used; nothing was changed.`, ...problems.slice(0, SHOWN), ...more];
+  throw new UsageError(lines.join("\n"));
+}
+
+/** Returns the ambiguous records whose keys have answers. */
+async function findAmbiguous(
+  { client, call }: Session<TenantAdmin>,
+  namespace: string | undefined,
+  { answers }: Answers,
+): Promise<readonly RecordMessage[]> {
+  const keys = new Set(answers.map(({ key }) => key));
+  const filter = {
+    namespace: namespace ?? "",
+    state: Record_State.AMBIGUOUS,
+    order: ListRecordsRequest_Order.LEASE_EXPIRY,
+  };
+  const { items } = await collectPages(Number.MAX_SAFE_INTEGER, async (page) => {
+    const { records, nextPageToken } = await client.listRecords({ ...filter, ...page }, call);
+    return { items: records.filter(({ key }) => keys.has(key)), nextPageToken };
+  });
+  return items;
+}
+
+/** Resolves records. Resolves with those that changed since they were read; any other error ends it. */
+async function resolveEach(
+  { client, call, output }: Session<TenantAdmin>,
+  answered: readonly Answered[],
+  requestOf: (each: Answered) => Pick<Parameters<TenantAdmin["resolveRecord"]>[0], "resolution" | "reason">,
+): Promise<readonly Answered[]> {
+  const waiting = answered.values();
+  const changed: Answered[] = [];
+  const failures: unknown[] = [];
+  let resolved = 0;
+  async function work(): Promise<void> {
+    for (const each of waiting) {
+      if (failures.length > 0) return;
+      const { namespace, key, fencingToken } = each.record;
+      try {
+        await client.resolveRecord({ ...requestOf(each), namespace, key, fencingToken }, call);
+        resolved += 1;
+      } catch (error) {
+        const isChanged = error instanceof ConnectError && CHANGED.has(errorFromCall(error).reason);
+        (isChanged ? changed : failures).push(isChanged ? each : error);
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: PARALLEL }, work));
+  if (failures.length === 0) return changed;
+  output.remark(
+    `Resolved ${resolved} of ${answered.length} records. The same command resolves the others.\n`,
+  );
+  throw failures[0];
+}
+
+/** The answers that change nothing, by why. */
+function skippedOf({ open }: Answers, { settled, unclear }: Matched) {
+  return { unanswered: open, notAmbiguous: settled.length, inSeveralNamespaces: unclear.length };
+}
+
+function describeNumbers(numbers: Readonly<Record<string, number>>): string {
+  const { complete, release, unanswered = 0, notAmbiguous = 0, inSeveralNamespaces = 0 } = numbers;
+  const skipped = [
+    ["skipped: no answer", unanswered],
+    ["skipped: not ambiguous (any more)", notAmbiguous],
+    ["skipped: in several namespaces; name one", inSeveralNamespaces],
+  ] as const;
+  return renderFacts([
+    ["happened: complete", `${complete}`],
+    ["did not happen: release", `${release}`],
+    ...skipped.filter(([, count]) => count > 0).map(([why, count]) => [why, `${count}`] as const),
+  ]);
+}
+
+function nameOf({ record: { namespace, key } }: Answered): string {
+  return `${namespace} ${key}`;
+}
