@@ -110,11 +110,13 @@ export class HttpProxy {
   async drain(timeoutMs: number): Promise<void> {
     const closed = new Promise<void>((resolve) => this.server.close(() => resolve()));
     for (const socket of this.#upgraded) socket.end();
-    const timedOut = Promise.withResolvers<void>();
-    const timer = setTimeout(timedOut.resolve, timeoutMs);
+    let timer: NodeJS.Timeout | undefined;
+    const timedOut = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, timeoutMs);
+    });
     // A call may outlive its client's connection, and its outcome is still to be stored.
     const answered = closed.then(() => Promise.all(this.#running));
-    await Promise.race([answered, timedOut.promise]);
+    await Promise.race([answered, timedOut]);
     clearTimeout(timer);
     this.server.closeAllConnections();
     for (const socket of this.#upgraded) socket.destroy();
