@@ -130,3 +130,27 @@ test("the management port renders the metrics once at a time, for all who ask me
   expect(new Set(texts)).toEqual(new Set(["metrics"]));
   expect(most).toBe(1);
 });
+
+test("the management port rests after a rendering for longer than it took, and then renders for who asked meanwhile", async () => {
+  let renderings = 0;
+  const probe = async () => {
+    for (let probes = 0; probes < 3; probes++) await fetch(`http://${HOST}:${port}/livez`);
+  };
+  const metrics = {
+    contentType: "text/plain",
+    async render() {
+      const text = String(++renderings);
+      await probe();
+      return text;
+    },
+  };
+  const options = { metrics: metrics as never, unreadyReasons: () => [], tls: undefined };
+  const [port] = await start(createManagementServer(options));
+  const scrape = async () => (await fetch(`http://${HOST}:${port}/metrics`)).text();
+  expect(await scrape()).toBe("1");
+  const next = scrape();
+  // Takes as long as the rendering did.
+  await probe();
+  expect(renderings).toBe(1);
+  expect(await next).toBe("2");
+});

@@ -134,13 +134,16 @@ export class StreamHead implements CallHead {
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       const controller = new AbortController();
-      if (this.cancelled) controller.abort();
-      else this.#stream.once("close", () => controller.abort());
+      if (this.cancelled) controller.abort(CLOSED);
+      else this.#stream.once("close", () => controller.abort(CLOSED));
       this.#controller = controller;
     }
     return this.#controller.signal;
   }
 }
+
+/** One for all calls: each stream closes, and a reason of its own would capture a stack. */
+const CLOSED = new DOMException("The stream is closed.", "AbortError");
 
 /**
  * The largest message that is read from a stream. Above the contract's limit, so that a message slightly over

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
 import { TLSSocket } from "node:tls";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { createHttpPort } from "../http/port.ts";
@@ -10,6 +11,9 @@ const MAX_CONNECTIONS = 256;
 const MAX_PER_ADDRESS = 32;
 /** A peer that reads nothing of an answer, or sends nothing, is cut after this: probes and scrapes take milliseconds. */
 const SILENCE_MS = 10_000;
+/** In times that a rendering took: peers who ask without end take a twentieth of the processor with it. */
+const REST = 19;
+const MAX_REST_MS = 1000;
 
 /**
  * Creates the port for the platform: `/livez`, `/readyz`, `/metrics`. It does not listen yet. If clients must present a
@@ -73,15 +77,27 @@ function hasCertificate({ socket }: IncomingMessage): boolean {
   return socket instanceof TLSSocket && socket.authorized;
 }
 
-/** Returns a function that renders at most once at a time, into bytes that all who ask in the meantime share. */
+/**
+ * Returns a function that renders at most once at a time, into bytes that all who ask in the meantime share. After a rendering it
+ * rests, and those who ask then get the next one: nobody gets metrics from before the question, but for those of one in progress.
+ */
 function createSharedRendering(render: () => Promise<string>): () => Promise<Buffer> {
   let shared: Promise<Buffer> | undefined;
+  let restsUntilMs = 0;
+  const renderRested = async () => {
+    const restMs = restsUntilMs - performance.now();
+    if (restMs > 0) await delay(restMs);
+    const startedAtMs = performance.now();
+    try {
+      return Buffer.from(await render());
+    } finally {
+      const endedAtMs = performance.now();
+      restsUntilMs = endedAtMs + Math.min((endedAtMs - startedAtMs) * REST, MAX_REST_MS);
+      shared = undefined;
+    }
+  };
   return () => {
-    shared ??= render()
-      .then((text) => Buffer.from(text))
-      .finally(() => {
-        shared = undefined;
-      });
+    shared ??= renderRested();
     return shared;
   };
 }
