@@ -8,6 +8,7 @@ import {
   InProgressError,
   type Onceward,
   OncewardError,
+  OutcomeUnknownError,
 } from "./index.ts";
 import { Record_State } from "./proto.ts";
 import { createTestingOnceward, type RefusalReason } from "./testing.ts";
@@ -138,6 +139,21 @@ test("a holder that stalled past its lease is superseded by the next one", async
     effect: { value: "the other's" },
   });
   expect(await testing.onceward.run(id, () => "mine")).toBe("the other's");
+});
+
+test("a function that can't know its outcome leaves its claim to the policy", async () => {
+  await using testing = createTestingOnceward({ namespaces: { charges: { onLeaseExpiry: "HOLD" } } });
+  const mail = { ...id, namespace: "mails" };
+  const unknown = new OutcomeUnknownError("the provider timed out");
+  for (const each of [id, mail]) {
+    const failed = testing.onceward.run(each, () => Promise.reject(unknown));
+    await expect(failed).rejects.toBe(unknown);
+    const atOnce = testing.onceward.run({ ...each, onInProgress: "throw" }, () => "again");
+    await expect(atOnce).rejects.toThrow(InProgressError);
+  }
+  testing.clock.advance(30_000);
+  await expect(testing.onceward.run(id, () => "again")).rejects.toThrow(AmbiguousError);
+  expect(await testing.onceward.run(mail, ({ attempt }) => attempt)).toBe(2);
 });
 
 test("under HOLD a lapsed claim is ambiguous, in the namespaces that say so", async () => {

@@ -197,10 +197,7 @@ function outcomeOf<Native>(
   { stores, replayHeaders }: HttpPolicy<Native>,
   outcome: PromiseSettledResult<Handled<unknown>>,
 ): WholeResponse {
-  if (outcome.status === "rejected") {
-    const { reason } = outcome;
-    throw reason instanceof OutcomeUnknownError ? new ClaimAbandoned(reason.message) : reason;
-  }
+  if (outcome.status === "rejected") throw outcome.reason;
   const { status, headers, body } = outcome.value;
   if (!isFinalStatus(status) || !stores(status)) throw new NotStored(status);
   return { status, headers: pickHeaders(headers, replayHeaders), body };

@@ -12,6 +12,7 @@ import { describe } from "./describe-error.ts";
 import type { Observer } from "./events.ts";
 import { GUARD_OFF, guardOff } from "./guard-switch.ts";
 import { callWithin, checkNotWithinItself, type RunScopes } from "./nesting.ts";
+import { OutcomeUnknownError } from "./outcome-unknown.ts";
 import { replay, replayOutcome } from "./result-codec.ts";
 import {
   type AnyRunOptions,
@@ -39,7 +40,10 @@ export async function runOnce(
   try {
     const [effect] = await Promise.allSettled([callWithin(scopes, options, () => fn(claim))]);
     if (effect.status === "fulfilled") return await complete(claim, effect, codec, observer);
-    if (effect.reason instanceof ClaimAbandoned) throw abandon(claim, effect.reason, observer);
+    if (effect.reason instanceof ClaimAbandoned || effect.reason instanceof OutcomeUnknownError) {
+      abandon(claim, effect.reason, observer);
+      throw effect.reason;
+    }
     const failure = terminalErrorOf(effect.reason, classifyError);
     if (failure === undefined) await release(claim, describe(effect.reason, describeError), observer);
     else await complete(claim, { status: "rejected", reason: failure }, codec, observer);
@@ -173,14 +177,13 @@ async function complete<T>(
   });
 }
 
-/** Stops the claim's heartbeats without completing or releasing it. Returns the error for the caller. */
-function abandon(claim: RunningClaim, error: ClaimAbandoned, observer: Observer): ClaimAbandoned {
-  claim.abandon(error);
+/** Stops the claim's heartbeats without completing or releasing it: the effect may have happened. */
+function abandon(claim: RunningClaim, error: Error, observer: Observer): void {
+  claim.abandon(error instanceof ClaimAbandoned ? error : new ClaimAbandoned(error.message));
   if (claim.guarded) {
     const event = { type: "abandoned", attempt: claim.attempt } as const;
     observer.emitWithWarning(event, "ONCEWARD_ABANDONED", error.message);
   }
-  return error;
 }
 
 /**
