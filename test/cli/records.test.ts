@@ -51,10 +51,12 @@ test("a record in progress whose lease has ended is lapsed everywhere, and what 
   for (const show of [
     await cli("records", "show", "payouts", "payout-1"),
     await asCaller("lookup", "payouts", "payout-1"),
-  ])
+  ]) {
     expect(show.stdout).toMatch(
       /^state +lapsed\nmeaning +The lease ended without an answer\. The next claim takes the key over\.$/m,
     );
+    expect(show.stdout).not.toMatch(/\bheld\b/);
+  }
   const list = async (...filter: string[]) =>
     [...(await cli("records", "list", "--state", ...filter)).stdout.matchAll(/(payout-\d) +(\w+)/g)].map(
       ([, key, state]) => `${key} ${state}`,
@@ -242,7 +244,7 @@ test("all ambiguous records that match are counted, and resolved if their number
   });
 });
 
-test("a file of answers completes what happened and releases the rest, after a preview", async () => {
+test("a file of answers completes what happened and releases or forgets the rest, after a preview", async () => {
   const { cli, caller, tenant } = await world().tenantWithCli({ on_lease_expiry: "HOLD" });
   const keys = ["a,b", 'c"d', "po-3", "po-4"];
   for (const key of keys) await caller.claim({ namespace: "payouts", key });
@@ -285,6 +287,11 @@ test("a file of answers completes what happened and releases the rest, after a p
     "STATE_RELEASED",
   ]);
   expect((await cli.json(...resolve)) as object).toMatchObject({ complete: 0, release: 0, notAmbiguous: 3 });
+  await writeFile(file, "key,happened?\npo-4,no\n");
+  expect(await cli(...resolve, "--release", "--forget")).toMatchObject({ exit: 2 });
+  expect((await cli.json(...resolve, "--forget")) as object).toMatchObject({ forget: 1, resolved: 1 });
+  expect(await states()).not.toContain("STATE_AMBIGUOUS");
+  expect(await states()).toHaveLength(3);
 });
 
 test("a file of answers that can't be read is refused whole, by line and column, and has a bound", async () => {

@@ -46,8 +46,9 @@ export async function writeKeys(
 }
 
 /**
- * Resolves the ambiguous records that a file of answers names: completes those whose effect happened, and releases the others, each
- * only if its newest claim is still the one that was read. Shows the numbers and asks first; with `--dry-run`, only shows them.
+ * Resolves the ambiguous records that a file of answers names: completes those whose effect happened, and releases the others, or
+ * forgets them with `--forget`, each only if its newest claim is still the one that was read. Shows the numbers and asks first; with
+ * `--dry-run`, only shows them.
  */
 export async function resolveAnswers(
   session: Session<TenantAdmin>,
@@ -57,36 +58,34 @@ export async function resolveAnswers(
   options: ResolveMatchingOptions,
 ): Promise<void> {
   const { output } = session;
-  if (options.release || options.forget) {
-    throw new UsageError(
-      "--answers releases what did not happen: give --complete or --failure for what did.",
-    );
-  }
+  const { expect, dryRun, reason, forget, release, ...results } = options;
+  if (forget && release) throw new UsageError("Give --release or --forget for what did not happen.");
+  const undone = forget ? ("forget" as const) : ("release" as const);
   const answers = await readFileOf(host, file);
   const matched = matchAnswers(answers.answers, await findAmbiguous(session, namespace, answers));
   const { answered } = matched;
   const happened = answered.filter((each) => each.happened).length;
-  const numbers = { complete: happened, release: answered.length - happened, ...skippedOf(answers, matched) };
-  const { expect, dryRun, reason } = options;
+  const notHappened = answered.length - happened;
+  const numbers = { complete: happened, [undone]: notHappened, ...skippedOf(answers, matched) };
   if (dryRun || answered.length === 0) {
     return output.value(numbers, () => `${describeNumbers(numbers)}Nothing was changed.\n`);
   }
   if (expect !== undefined && expect !== answered.length) {
     throw new Outcome(EXIT.refused, `${answered.length} records match, and --expect is ${expect}.`);
   }
-  const isGiven = options.complete !== undefined || options.failure !== undefined;
+  const isGiven = results.complete !== undefined || results.failure !== undefined;
   if (happened > 0 && !isGiven) {
     throw new UsageError(
       `${happened} effects happened: give --complete or --failure, the result that their duplicates get.`,
     );
   }
-  const completion = happened > 0 ? await readResolution(options) : { case: "release" as const };
+  const completion = happened > 0 ? await readResolution(results) : { case: undone };
   output.remark(describeNumbers(numbers));
   const where = namespace === undefined ? "" : ` in ${namespace}`;
-  const question = `Complete ${happened} and release ${numbers.release} ambiguous records${where}?`;
+  const question = `Complete ${happened} and ${undone} ${notHappened} ambiguous records${where}?`;
   await confirm(host, options, question);
   const changed = await resolveEach(session, answered, (each) => ({
-    resolution: resolutionMessage(each.happened ? completion : { case: "release" }),
+    resolution: resolutionMessage(each.happened ? completion : { case: undone }),
     reason,
   }));
   const resolved = answered.length - changed.length;
@@ -172,7 +171,7 @@ function skippedOf({ open }: Answers, { settled, unclear }: Matched) {
 }
 
 function describeNumbers(numbers: Readonly<Record<string, number>>): string {
-  const { complete, release, unanswered = 0, notAmbiguous = 0, inSeveralNamespaces = 0 } = numbers;
+  const { complete, release, forget, unanswered = 0, notAmbiguous = 0, inSeveralNamespaces = 0 } = numbers;
   const skipped = [
     ["skipped: no answer", unanswered],
     ["skipped: not ambiguous (any more)", notAmbiguous],
@@ -180,7 +179,7 @@ function describeNumbers(numbers: Readonly<Record<string, number>>): string {
   ] as const;
   return renderFacts([
     ["happened: complete", `${complete}`],
-    ["did not happen: release", `${release}`],
+    [`did not happen: ${forget === undefined ? "release" : "forget"}`, `${forget ?? release}`],
     ...skipped.filter(([, count]) => count > 0).map(([why, count]) => [why, `${count}`] as const),
   ]);
 }

@@ -64,8 +64,9 @@ export function describeRecord(
   return renderFacts(facts.filter(([, value]) => value !== "" && value !== "-"));
 }
 
-/** Returns a record's attempts as a table. */
-export function describeAttempts(attempts: readonly Attempt[]): string {
+/** Returns a record's attempts as a table. The service says HELD of the last one also after its lease. */
+export function describeAttempts(attempts: readonly Attempt[], record: RecordMessage): string {
+  const holds = leaseOf(record, new Date()) === "held";
   return renderTable(
     ["ATTEMPT", "OWNER", "CLAIMED", "ENDED", "HOW", "CHECKPOINT", "REASON"],
     attempts.map(({ number, owner, claimedAt, endedAt, ending, checkpoint, reason }) => [
@@ -73,7 +74,7 @@ export function describeAttempts(attempts: readonly Attempt[]): string {
       owner || "-",
       formatMoment(claimedAt),
       formatMoment(endedAt),
-      enumName(Attempt_Ending, ending),
+      ending === Attempt_Ending.HELD && !holds ? stateName(record) : enumName(Attempt_Ending, ending),
       checkpoint || "-",
       reason || "-",
     ]),
