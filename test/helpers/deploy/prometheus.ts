@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { renameSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { vi } from "vitest";
@@ -15,7 +16,7 @@ export interface TestPrometheus {
   /** Returns the labels of the alerts that fire. */
   firing(): Promise<readonly Readonly<Record<string, string>>[]>;
   /** Replaces the targets; Prometheus notices within a second or two. */
-  setTargets(installations: Installations): Promise<void>;
+  setTargets(installations: Installations): void;
   /** Returns the values of an expression, one for each series. @throws Error if it is malformed. */
   query(expr: string): Promise<readonly number[]>;
   stop(): Promise<void>;
@@ -44,7 +45,7 @@ export async function startPrometheus(installations: Installations, speed = 1): 
   const address = `127.0.0.1:${await freePort()}`;
   const config = join(dir, "prometheus.yml");
   const setTargets = (changed: Installations) => writeTargets(join(dir, "targets.json"), changed);
-  await setTargets(installations);
+  setTargets(installations);
   await writeFile(join(dir, "rules.yml"), fastRules(speed));
   await writeFile(config, configuration());
   const program = [
@@ -90,14 +91,14 @@ function configuration(): string {
   });
 }
 
-/** Writes the file from which Prometheus reads its targets, in one step. */
-async function writeTargets(file: string, installations: Installations): Promise<void> {
+/** Writes the file from which Prometheus reads its targets, in one step. Tests that run together write it by turns: it is synchronous. */
+function writeTargets(file: string, installations: Installations): void {
   const groups = Object.entries(installations).map(([job, replicas]) => ({
     labels: { job, __scheme__: replicas.some(({ isTls }) => isTls) ? "https" : "http" },
     targets: replicas.map(({ managementPort }) => `127.0.0.1:${managementPort}`),
   }));
-  await writeFile(`${file}.new`, JSON.stringify(groups));
-  await rename(`${file}.new`, file);
+  writeFileSync(`${file}.new`, JSON.stringify(groups));
+  renameSync(`${file}.new`, file);
 }
 
 /** Returns the rules of `deploy/` without intervals of their own, and with shorter times until alerts fire. */

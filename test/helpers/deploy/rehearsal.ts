@@ -32,7 +32,7 @@ export async function startRehearsal(speed: number): Promise<Rehearsal> {
     async scrape(job, replicas) {
       if (replicas.length > 0) installations.set(job, replicas);
       else installations.delete(job);
-      await prometheus.setTargets(Object.fromEntries(installations));
+      prometheus.setTargets(Object.fromEntries(installations));
       if (replicas.length === 0) return;
       await vi.waitFor(async () => {
         const scraped = await prometheus.query(`count(onceward_build_info{job="${job}"})`);
