@@ -11,7 +11,7 @@ export interface AdapterCommand {
   readonly program: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Whether the program compiles the adapter at its first start, which then is no part of a case's time. Default: no. */
+  /** Whether the program compiles the adapter at its first start, which is then not part of a case's time. Default: no. */
   readonly compiles?: boolean;
 }
 

@@ -38,7 +38,7 @@ export function actionOf(text: string): string | undefined {
   return typed === "" ? "" : ACTIONS.find((action) => action.toLowerCase() === typed);
 }
 
-/** Returns why a text is no action, with the actions that contain it. */
+/** Returns why a text is not an action, with the actions that contain it. */
 export function unknownAction(text: string): string {
   const typed = text.toLowerCase().replaceAll(" ", "");
   const similar = Object.entries(ACTION_OPTIONS).flatMap(([action, words]) =>
