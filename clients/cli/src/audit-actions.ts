@@ -1,5 +1,10 @@
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import { IdentityService, OperatorService, TenantAdminService } from "@onceward/client/admin";
+import {
+  ACTIONS_WITHOUT_RPC,
+  IdentityService,
+  OperatorService,
+  TenantAdminService,
+} from "@onceward/client/admin";
 import { IdempotencyService } from "@onceward/client/proto";
 import { InvalidArgumentError } from "commander";
 import { didYouMean } from "./similar.ts";
@@ -8,18 +13,8 @@ const RPCS = [TenantAdminService, OperatorService, IdempotencyService, IdentityS
   ({ methods }) => methods,
 );
 
-/** What is audited, but is not an RPC: the console's sessions, and commands of the server. */
-const OTHER_ACTIONS = [
-  "SignIn",
-  "SignOut",
-  "SignOutEverywhere",
-  "ExportTenant",
-  "ImportTenant",
-  "RenewInstallation",
-];
-
 /** A refused call is audited as well, so the name of any RPC can be an action. */
-const ACTIONS = [...new Set([...RPCS.map(({ name }) => name), ...OTHER_ACTIONS])].sort();
+const ACTIONS = [...new Set([...RPCS.map(({ name }) => name), ...ACTIONS_WITHOUT_RPC])].sort();
 
 /**
  * Returns the action of audit events that a text names, in any case.

@@ -20,6 +20,7 @@ export {
   readAnswers,
   reconciliationFile,
 } from "./decode/answers.ts";
+export { ACTIONS_WITHOUT_RPC } from "./decode/audit-actions.ts";
 export { parseBytes } from "./decode/bytes.ts";
 export { formatDurationMs, parseDurationMs } from "./decode/durations.ts";
 export { describeInsufficientData } from "./decode/insufficient-data.ts";

@@ -1,3 +1,4 @@
+import { ACTIONS_WITHOUT_RPC } from "@onceward/decode/audit-actions.ts";
 import { IdentityService } from "@onceward/gen/onceward/v1/identity_pb.ts";
 import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
@@ -8,12 +9,6 @@ export const CALLER_ACTIONS = [
   ...["Claim", "Complete", "Release", "ExtendLease", "Lookup", "Batch", "BatchStream"],
 ] as const;
 
-/** What is audited, but is not an RPC: the console's sessions, and commands of the server. */
-const OTHER_ACTIONS = [
-  ...["SignIn", "SignOut", "SignOutEverywhere"],
-  ...["ExportTenant", "ImportTenant", "RenewInstallation"],
-] as const;
-
 /** A refused call is audited as well, so the name of any RPC can be an action. */
 const ACTIONS: readonly string[] = [
   ...new Set([
@@ -21,7 +16,7 @@ const ACTIONS: readonly string[] = [
       methods.map(({ name }) => name),
     ),
     ...CALLER_ACTIONS,
-    ...OTHER_ACTIONS,
+    ...ACTIONS_WITHOUT_RPC,
   ]),
 ];
 
