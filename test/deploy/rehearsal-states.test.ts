@@ -1,5 +1,5 @@
 import pg from "pg";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, test } from "vitest";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { endLeases } from "../helpers/calls/records.ts";
 import { grant, ORDER, success } from "../helpers/calls/verbs.ts";
@@ -140,22 +140,12 @@ const INCIDENTS: readonly Incident[] = [
     alerts: ["OncewardDatabaseRestored"],
     async begin({ database, start }) {
       const replica = await start();
-      const [{ us } = { us: 0 }] = await database.query<{ us: number }>(
-        "select date_part('epoch', clock_timestamp()) * 1000000 as us",
-      );
-      const isRead = () => database.query("select from installation where token_floor > $1::float8", [us]);
-      return {
-        replica,
-        async happen() {
-          // The replica has read a floor since it started.
-          await vi.waitFor(async () => expect(await isRead()).toHaveLength(1), { timeout: 30_000 });
-          await database.query(
-            `update installation
-                set token_floor = token_floor - 3600 * 1000000::bigint,
-                    made_in = database_identity(pg_current_xact_id()::xid)`,
-          );
-        },
-      };
+      // As a dump that was restored: no heartbeat raises the floor of a database that it was not stored in.
+      const happen = () =>
+        database.query(
+          "update installation set token_floor = token_floor - 3600 * 1000000::bigint, made_in = 'elsewhere'",
+        );
+      return { replica, happen };
     },
   },
   {
