@@ -188,6 +188,32 @@ func (e *TerminalError) Error() string { return e.Message }
 // Unwrap returns the cause.
 func (e *TerminalError) Unwrap() error { return e.Cause }
 
+// OutcomeUnknownError says that it is unknown whether the guarded function had its effect. A function returns it, such as one whose
+// provider timed out; it may be wrapped.
+//
+// The claim is not released: its lease expires, and then the namespace's policy decides. Under HOLD the operation becomes ambiguous,
+// under RECLAIM it runs again. Any other error means that there was no effect.
+type OutcomeUnknownError struct {
+	// Default: the text of Cause.
+	Message string
+	// What failed, such as the error of the call to the provider.
+	Cause error
+}
+
+func (e *OutcomeUnknownError) Error() string {
+	switch {
+	case e.Message != "":
+		return e.Message
+	case e.Cause != nil:
+		return e.Cause.Error()
+	default:
+		return "The outcome is unknown."
+	}
+}
+
+// Unwrap returns the cause.
+func (e *OutcomeUnknownError) Unwrap() error { return e.Cause }
+
 func invalidRequest(violations ...Violation) *Error {
 	message := ""
 	for i, violation := range violations {

@@ -42,7 +42,8 @@ type Operation struct {
 	// repetition.
 	AcceptAmbiguous bool
 	// Returns whether an error of the function is permanent, so that it is stored as a TerminalError with its message, and every
-	// delivery gets it. Not called for a TerminalError. Default: every other error releases the claim, or the client's.
+	// delivery gets it. Not called for a TerminalError or an OutcomeUnknownError. Default: every other error releases the claim, or
+	// the client's.
 	IsTerminal func(error) bool
 	// Returns the text that is stored as the reason of a release, in plain form: no secrets, no personal data. Default: the type
 	// of the error, without its message, or the client's.

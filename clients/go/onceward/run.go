@@ -35,6 +35,8 @@ type Result[T any] struct {
 //   - An error of the function is returned unchanged, and the claim is released, so that the next delivery runs the function
 //     again. A *TerminalError, or an error that Operation.IsTerminal calls permanent, is stored, and every delivery gets it. A
 //     function that panics releases its claim.
+//   - A function that can't know whether it had its effect returns an *OutcomeUnknownError: its claim is left to its lease and the
+//     namespace's policy.
 //   - While another holder runs the operation, waits for its outcome, at most Operation.Wait.
 //   - The function's context ends when the caller's does, when the lease is lost (the context's cause is then an Error with
 //     ErrLeaseLost, or why a heartbeat was refused), and when the client closes (ErrClosed). The function decides how it ends;
@@ -157,10 +159,14 @@ func callFunction(
 	return effect
 }
 
-// finish ends a claim by the outcome of its function: completes it, or releases it and returns the function's error.
+// finish ends a claim by the outcome of its function: completes it, or releases it and returns the function's error. A claim whose
+// effect may have happened is left to its lease and the namespace's policy.
 func finish(claim *Claim, operation *Operation, effect Effect, into any) (*facts, error) {
 	if effect.Err == nil {
 		return completeEffect(claim, operation.Codec, effect, into)
+	}
+	if isOutcomeUnknown(effect.Err) {
+		return nil, effect.Err
 	}
 	terminal := terminalErrorOf(effect.Err, operation)
 	if terminal == nil {
@@ -214,6 +220,14 @@ func completeWithoutValue(claim *Claim, effect Effect, why *Error) *CompletionEr
 		return newCompletionError(effect, failed, false, claim.ref())
 	}
 	return newCompletionError(effect, why, response != nil, claim.ref())
+}
+
+// isOutcomeUnknown returns whether the error is or wraps an OutcomeUnknownError. A TerminalError that wraps one is the program's own
+// judgement.
+func isOutcomeUnknown(err error) bool {
+	var unknown *OutcomeUnknownError
+	var terminal *TerminalError
+	return errors.As(err, &unknown) && !(errors.As(err, &terminal) && errors.Is(terminal, unknown))
 }
 
 // terminalErrorOf returns the error that is stored; nil for an error that releases the claim.

@@ -104,6 +104,55 @@ func TestAPanicReleasesTheClaim(t *testing.T) {
 	}
 }
 
+func TestAFunctionThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T) {
+	service := oncewardtest.New(t, oncewardtest.Options{
+		Namespaces: map[string]oncewardtest.Policy{"refunds": {Hold: true}},
+	})
+	timeout := errors.New("the bank timed out")
+	unknown := fmt.Errorf("charge: %w", &onceward.OutcomeUnknownError{Cause: timeout})
+	operations := []onceward.Operation{charges, {Namespace: "refunds", Key: "order-1"}}
+	for _, operation := range operations {
+		// The program's classifier is not asked: a time-out is no failure.
+		operation.IsTerminal = func(error) bool { return true }
+		_, err := onceward.Run(t.Context(), service.Client, operation,
+			func(context.Context, *onceward.Claim) (charge, error) { return charge{}, unknown })
+		if err != unknown || !errors.Is(err, timeout) {
+			t.Errorf("the caller got %v", err)
+		}
+		operation.OnInProgress = onceward.FailInProgress
+		if _, err = onceward.Run(t.Context(), service.Client, operation, succeeds); !errors.Is(err, onceward.ErrInProgress) {
+			t.Errorf("a delivery within the lease got %v", err)
+		}
+	}
+	service.Advance(30 * time.Second)
+	if result, err := onceward.RunDetailed(t.Context(), service.Client, operations[0], succeeds); err != nil || result.Attempt != 2 {
+		t.Errorf("under RECLAIM, a delivery after the lease got %v, %v", result, err)
+	}
+	if _, err := onceward.Run(t.Context(), service.Client, operations[1], succeeds); !errors.Is(err, onceward.ErrAmbiguous) {
+		t.Errorf("under HOLD, a delivery after the lease got %v", err)
+	}
+}
+
+func TestTheOuterOfATerminalAndAnUnknownErrorCounts(t *testing.T) {
+	terminal, unknown := &onceward.TerminalError{Message: "declined"}, &onceward.OutcomeUnknownError{Message: "timed out"}
+	for name, each := range map[string]struct {
+		err  error
+		want oncewardv1.Record_State
+	}{
+		"a terminal error around an unknown one":  {&onceward.TerminalError{Cause: unknown}, oncewardv1.Record_STATE_COMPLETED},
+		"an unknown error around a terminal one":  {&onceward.OutcomeUnknownError{Cause: terminal}, oncewardv1.Record_STATE_IN_PROGRESS},
+		"a terminal error beside an unknown one":  {errors.Join(terminal, unknown), oncewardv1.Record_STATE_IN_PROGRESS},
+		"an error that wraps an unknown one only": {fmt.Errorf("charge: %w", unknown), oncewardv1.Record_STATE_IN_PROGRESS},
+	} {
+		service := oncewardtest.New(t, oncewardtest.Options{})
+		_, err := onceward.Run(t.Context(), service.Client, charges,
+			func(context.Context, *onceward.Claim) (charge, error) { return charge{}, each.err })
+		if state := service.Record("charges", "order-1").GetState(); err == nil || state != each.want {
+			t.Errorf("after %s, the record is %v (%v)", name, state, err)
+		}
+	}
+}
+
 func TestAWrappedTerminalErrorIsStored(t *testing.T) {
 	service := oncewardtest.New(t, oncewardtest.Options{})
 	var calls int

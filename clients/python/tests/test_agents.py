@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from onceward import InvalidRequestError, Onceward, current_claim
+from onceward import InvalidRequestError, Onceward, OutcomeUnknownError, current_claim
 from onceward.agents import AgentRun, Happened, ToolBlockedError, ToolCall, once_tool
 from onceward.testing import TestingOnceward, TestingPolicy
 
@@ -129,6 +129,19 @@ def test_a_call_that_is_known_not_to_have_happened_runs(kind: str) -> None:
         agent.attempt(_refund(), fails=_stop())
         testing.advance(30_000)
         assert agent.attempt(_refund(), resolve_ambiguous=lambda call, claim: False) == ["done 2"]
+
+
+@pytest.mark.parametrize("on_crash", ["hold", "policy"])
+def test_a_tool_that_can_not_know_its_outcome_is_blocked(kind: str, on_crash: Any) -> None:
+    with TestingOnceward(policy=TestingPolicy(on_lease_expiry="HOLD")) as testing:
+        agent = Agent(testing, kind)
+        unknown = OutcomeUnknownError("the bank timed out")
+        [blocked] = agent.attempt(_refund(), fails=unknown, on_crash=on_crash)
+        assert _reason(blocked) == "AMBIGUOUS"
+        testing.advance(30_000)
+        [blocked] = agent.attempt(_refund(), on_crash=on_crash)
+        assert _reason(blocked) == "AMBIGUOUS"
+        assert len(agent.effects) == 1
 
 
 def test_with_policy_the_namespace_decides(kind: str) -> None:

@@ -11,6 +11,7 @@ from onceward import (
     InProgressError,
     InvalidRequestError,
     KeyTooOldError,
+    OutcomeUnknownError,
     key_time,
     new_key,
 )
@@ -73,6 +74,54 @@ def test_a_namespace_has_its_own_policy() -> None:
         testing.onceward.run("charges", "order-1", lambda _: None)
         with pytest.raises(AmbiguousError):
             testing.onceward.run("refunds", "order-1", lambda _: None)
+
+
+_UNKNOWN = OutcomeUnknownError("the bank timed out")
+_HELD_REFUNDS = {"refunds": TestingPolicy(on_lease_expiry="HOLD")}
+
+
+def test_a_function_that_can_not_know_its_outcome_leaves_its_claim_to_the_policy() -> None:
+    def times_out(_: object) -> None:
+        raise _UNKNOWN
+
+    # The program's classifier is not asked: a time-out is no failure.
+    with TestingOnceward(namespaces=_HELD_REFUNDS) as testing:
+        onceward = testing.onceward
+        for namespace in ("charges", "refunds"):
+            with pytest.raises(OutcomeUnknownError) as raised:
+                onceward.run(namespace, "order-1", times_out, classify_error=lambda _: "terminal")
+            assert raised.value is _UNKNOWN
+            with pytest.raises(OutcomeUnknownError), onceward.claim(namespace, "order-2"):
+                times_out(None)
+            for key in ("order-1", "order-2"):
+                with pytest.raises(InProgressError):
+                    onceward.run(namespace, key, lambda _: "again", on_in_progress="throw")
+        testing.advance(30_000)
+        for key in ("order-1", "order-2"):
+            assert onceward.run("charges", key, lambda claim: claim.attempt) == 2
+            with pytest.raises(AmbiguousError):
+                onceward.run("refunds", key, lambda _: "again")
+
+
+def test_a_coroutine_that_can_not_know_its_outcome_leaves_its_claim_to_the_policy() -> None:
+    async def run(testing: TestingOnceward) -> None:
+        async with testing.aio() as onceward:
+
+            async def times_out(_: object) -> None:
+                raise _UNKNOWN
+
+            with pytest.raises(OutcomeUnknownError):
+                await onceward.run("refunds", "order-1", times_out)
+            with pytest.raises(OutcomeUnknownError):
+                async with onceward.claim("refunds", "order-2"):
+                    raise _UNKNOWN
+            await asyncio.to_thread(testing.advance, 30_000)
+            for key in ("order-1", "order-2"):
+                with pytest.raises(AmbiguousError):
+                    await onceward.run("refunds", key, times_out)
+
+    with TestingOnceward(namespaces=_HELD_REFUNDS) as testing:
+        asyncio.run(run(testing))
 
 
 def test_key_created_at_decides_about_late_keys() -> None:

@@ -130,10 +130,11 @@ func replayOf(message any) connect.AnyResponse {
 	return replay{response, message}
 }
 
-// statusOf returns a method's error as one of gRPC, which the guard stores with its details.
+// statusOf returns a method's error as one of gRPC, which the guard stores with its details. An OutcomeUnknownError stays one.
 func statusOf(err error) error {
 	var failed *connect.Error
-	if !errors.As(err, &failed) {
+	var unknown *onceward.OutcomeUnknownError
+	if errors.As(err, &unknown) || !errors.As(err, &failed) {
 		return err
 	}
 	made := &rpcstatus.Status{Code: int32(failed.Code()), Message: failed.Message()}

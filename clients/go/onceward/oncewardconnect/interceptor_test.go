@@ -170,6 +170,20 @@ func TestAnyOtherFailureReleasesTheClaim(t *testing.T) {
 	}
 }
 
+func TestAMethodThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T) {
+	// A code that Stores accepts, around the error.
+	unknown := connect.NewError(connect.CodeFailedPrecondition, &onceward.OutcomeUnknownError{Message: "the bank timed out"})
+	shop := start(t, func(context.Context, *connect.Request[request]) (*connect.Response[response], error) {
+		return nil, unknown
+	}, nil)
+	if _, _, err := shop.call(t, "k-1", 1); connect.CodeOf(err) != connect.CodeFailedPrecondition {
+		t.Errorf("the caller got %v", err)
+	}
+	if _, _, err := shop.call(t, "k-1", 1); connect.CodeOf(err) != connect.CodeAborted || shop.calls.Load() != 1 {
+		t.Errorf("a call within the lease got %v after %d calls", err, shop.calls.Load())
+	}
+}
+
 func TestWithoutTheServiceNothingRuns(t *testing.T) {
 	shop := start(t, charged, nil)
 	for reason, code := range map[onceward.Reason]connect.Code{

@@ -31,8 +31,12 @@ type failureDetail struct {
 	Value string `json:"value"` // Base64.
 }
 
-// stored returns the error that a run stores for a method's error, or one that releases the claim.
+// stored returns the error that a run stores for a method's error, or one that releases or leaves the claim.
 func (g *guard) stored(err error) error {
+	var unknown *onceward.OutcomeUnknownError
+	if errors.As(err, &unknown) {
+		return unknown
+	}
 	failed, hasCode := status.FromError(err)
 	if !hasCode || !g.Stores(failed.Code()) {
 		// A TerminalError of the method, such as that of a nested run, releases the claim as any other error does.

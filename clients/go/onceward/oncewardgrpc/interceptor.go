@@ -71,7 +71,9 @@ const (
 //     and method.
 //   - The first call runs the method; its response is stored before it is sent. Every later call with the key gets that message,
 //     with the header "idempotency-replayed: true". Other headers and trailers are only sent the first time.
-//   - Errors with a code that Stores accepts are stored as well, with their details.
+//   - Errors with a code that Stores accepts are stored as well, with their details. After any other error the next call runs the
+//     method again. A method that can't know whether it had its effect returns an *onceward.OutcomeUnknownError, which may wrap an
+//     error with a code: the caller gets that, and the claim is left to the namespace's policy.
 //   - While the first call runs, another one fails with ABORTED and RetryInfo. With the key of a different request, or of a call
 //     that may have had its effect: FAILED_PRECONDITION. If the response is no longer available: ALREADY_EXISTS. If the service is
 //     unreachable, nothing runs: UNAVAILABLE with RetryInfo. Each has an ErrorInfo of the domain "onceward" with the reason.

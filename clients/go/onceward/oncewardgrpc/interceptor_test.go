@@ -140,6 +140,23 @@ func TestAnyOtherFailureReleasesTheClaim(t *testing.T) {
 	}
 }
 
+func TestAMethodThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T) {
+	shop := start(t, func(context.Context, *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
+		// A code that Stores accepts, of the bank.
+		return nil, &onceward.OutcomeUnknownError{Cause: status.Error(codes.FailedPrecondition, "the bank timed out")}
+	})
+	if _, _, err := shop.call(t, "k-1", 1); status.Code(err) != codes.FailedPrecondition || reasonOf(err) != "" {
+		t.Errorf("the caller got %v", err)
+	}
+	if _, _, err := shop.call(t, "k-1", 1); status.Code(err) != codes.Aborted || shop.calls.Load() != 1 {
+		t.Errorf("a call within the lease got %v after %d calls", err, shop.calls.Load())
+	}
+	shop.Advance(30 * time.Second)
+	if _, _, err := shop.call(t, "k-1", 1); err == nil || shop.calls.Load() != 2 {
+		t.Errorf("a call after the lease got %v after %d calls", err, shop.calls.Load())
+	}
+}
+
 func TestWithoutTheServiceNothingRuns(t *testing.T) {
 	shop := start(t, charged)
 	for reason, code := range map[onceward.Reason]codes.Code{

@@ -59,7 +59,8 @@ type Options struct {
 	// as soon as the service can. Default: 10 s.
 	AnswerAfter time.Duration
 	// A client that disconnects does not end the handler's context, since its response is stored for the duplicate. So long after
-	// the disconnect the context ends all the same. Default: 15 min.
+	// the disconnect the context ends all the same. If the response is then no outcome, the handler may have been interrupted in its
+	// effect: its claim is left to the namespace's policy. Default: 15 min.
 	AbandonAfter time.Duration
 	// The URL of the API's page about keys, to which refusals link, as the draft asks. Default: no link.
 	Documentation string
@@ -89,6 +90,7 @@ const (
 //   - A response larger than the namespace's max_result_bytes is sent, and repeats are answered with 410. From 1 MiB on, it is
 //     streamed; a smaller one is sent once it is whole, so this does not suit event streams. Compress outside the guard.
 //   - If the service is unreachable, nothing runs: 503 with Retry-After.
+//   - A handler that can't know whether it had its effect calls OutcomeUnknown: 409.
 func New(client *onceward.Client, options Options) (func(http.Handler) http.Handler, error) {
 	policy, err := policyOf(options)
 	if err != nil {
@@ -98,6 +100,28 @@ func New(client *onceward.Client, options Options) (func(http.Handler) http.Hand
 		return &guard{client: client, policy: policy, next: next}
 	}, nil
 }
+
+// OutcomeUnknown says that it is unknown whether the handler of the context's request had its effect, such as a handler whose
+// provider timed out. The claim is not released: its lease expires, and then the namespace's policy decides, as after an
+// onceward.OutcomeUnknownError of a run. Call it before the handler returns:
+//
+//	charge, err := bank.Charge(r.Context(), key)
+//	if isTimeout(err) {
+//		oncewardhttp.OutcomeUnknown(r.Context(), err)
+//		http.Error(w, "The bank did not answer.", http.StatusGatewayTimeout)
+//		return
+//	}
+//
+// The handler's own response is for requests that are not guarded: the client of a guarded one gets 409 (Ambiguous) instead, unless
+// the response is so large that it is being sent.
+func OutcomeUnknown(ctx context.Context, cause error) {
+	if recorder, isGuarded := ctx.Value(recorderKey{}).(*recorder); isGuarded {
+		recorder.unknown = &onceward.OutcomeUnknownError{Cause: cause}
+	}
+}
+
+// recorderKey is the key of a request's recorder in the context of its handler.
+type recorderKey struct{}
 
 type guard struct {
 	client *onceward.Client
@@ -205,8 +229,11 @@ func (g *guard) run(w http.ResponseWriter, r *http.Request, operation onceward.O
 		}()
 		outcome.result, outcome.err = onceward.RunDetailed(ctx, g.client, operation,
 			func(ctx context.Context, _ *onceward.Claim) (*response, error) {
-				g.next.ServeHTTP(recorder, r.WithContext(ctx))
+				g.next.ServeHTTP(recorder, r.WithContext(context.WithValue(ctx, recorderKey{}, recorder)))
 				stored, err := recorder.outcome(g.policy)
+				if err != nil && errors.Is(context.Cause(ctx), errAbandoned) {
+					err = &onceward.OutcomeUnknownError{Cause: errAbandoned}
+				}
 				close(handled)
 				return stored, err
 			})
@@ -228,6 +255,11 @@ func (g *guard) run(w http.ResponseWriter, r *http.Request, operation onceward.O
 	}
 	select {
 	case <-handled:
+		if recorder.unknown != nil && !recorder.streamed {
+			g.policy.Logger.WarnContext(r.Context(), "It is unknown whether a request had its effect", slog.Any("error", recorder.unknown))
+			g.refuse(w, r, problemFor(Ambiguous, 0))
+			return
+		}
 		// This client gets the handler's response even if it could not be stored for repeats.
 		recorder.send()
 	default:
@@ -235,13 +267,16 @@ func (g *guard) run(w http.ResponseWriter, r *http.Request, operation onceward.O
 	}
 }
 
+// errAbandoned is the cause of the end of a handler's context AbandonAfter its client left.
+var errAbandoned = fmt.Errorf("oncewardhttp: the client has left, and the handler is abandoned: %w", context.Canceled)
+
 // outlivingDisconnect returns the context without its end, which comes so long after the other's.
 func (g *guard) outlivingDisconnect(request context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(request))
 	var timer *time.Timer
 	armed := make(chan struct{})
 	disarm := context.AfterFunc(request, func() {
-		timer = time.AfterFunc(g.policy.AbandonAfter, func() { cancel(context.Cause(request)) })
+		timer = time.AfterFunc(g.policy.AbandonAfter, func() { cancel(errAbandoned) })
 		close(armed)
 	})
 	return ctx, func() {

@@ -27,9 +27,13 @@ type api struct {
 }
 
 // start serves a guarded handler at POST /charges/{id}.
-func start(t *testing.T, options oncewardhttp.Options, handler http.HandlerFunc) *api {
+func start(t *testing.T, options oncewardhttp.Options, handler http.HandlerFunc, policy ...oncewardtest.Policy) *api {
 	t.Helper()
-	made := &api{Service: oncewardtest.New(t, oncewardtest.Options{}), received: make(chan context.Context, 100)}
+	var settings oncewardtest.Options
+	for _, each := range policy {
+		settings.Policy = each
+	}
+	made := &api{Service: oncewardtest.New(t, settings), received: make(chan context.Context, 100)}
 	options.Namespace = "charges"
 	options.Caller = func(r *http.Request) string { return r.Header.Get("Account") }
 	options.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -154,6 +158,31 @@ func TestAServerErrorIsNotStored(t *testing.T) {
 	}
 }
 
+func TestAHandlerThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T) {
+	timesOut := func(w http.ResponseWriter, r *http.Request) {
+		oncewardhttp.OutcomeUnknown(r.Context(), errors.New("the bank timed out"))
+		http.Error(w, "The bank did not answer.", http.StatusGatewayTimeout)
+	}
+	api := start(t, oncewardhttp.Options{}, timesOut, oncewardtest.Policy{Hold: true})
+	for _, want := range []string{"ambiguous", "in-progress", "ambiguous"} {
+		got := api.post(t, "/charges/1", "a", "k-1", "10")
+		if got.status != 409 || !strings.Contains(got.body, "urn:onceward:problem:"+want) {
+			t.Errorf("it got %v, not %s", got, want)
+		}
+		if want == "in-progress" {
+			api.Advance(30 * time.Second)
+		}
+	}
+	if api.calls.Load() != 1 {
+		t.Errorf("%d calls", api.calls.Load())
+	}
+	// Where nothing is guarded, the handler's own response is sent.
+	response, err := http.Get(api.url + "/charges/1")
+	if err != nil || response.StatusCode != http.StatusGatewayTimeout {
+		t.Errorf("an unguarded request got %v, %v", response, err)
+	}
+}
+
 func TestAPanicOfTheHandlerReleasesTheClaim(t *testing.T) {
 	api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		if claim, _ := onceward.ClaimFromContext(r.Context()); claim.Attempt == 1 {
@@ -224,6 +253,34 @@ func TestAClientThatLeavesDoesNotEndTheHandler(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("the repeat got %v", got)
 		}
+	}
+}
+
+func TestAHandlerThatIsAbandonedLeavesItsClaimToThePolicy(t *testing.T) {
+	running, abandoned := make(chan struct{}), make(chan error, 1)
+	api := start(t, oncewardhttp.Options{AbandonAfter: time.Millisecond}, func(w http.ResponseWriter, r *http.Request) {
+		close(running)
+		<-r.Context().Done() // As a call of the bank that gets the context.
+		w.WriteHeader(http.StatusBadGateway)
+		abandoned <- context.Cause(r.Context())
+	}, oncewardtest.Policy{Hold: true})
+	ctx, leave := context.WithCancel(t.Context())
+	request, _ := http.NewRequestWithContext(ctx, http.MethodPost, api.url+"/charges/1", nil)
+	request.Header.Set("Account", "a")
+	request.Header.Set("Idempotency-Key", "k-1")
+	go func() {
+		<-running
+		leave()
+	}()
+	if response, err := http.DefaultClient.Do(request); err == nil {
+		t.Fatalf("a client that left got %v", response.Status)
+	}
+	if cause := <-abandoned; !errors.Is(cause, context.Canceled) {
+		t.Errorf("the handler's context ended with %v", cause)
+	}
+	api.Advance(30 * time.Second)
+	if got := api.post(t, "/charges/1", "a", "k-1", ""); !strings.Contains(got.body, "urn:onceward:problem:ambiguous") {
+		t.Errorf("the repeat got %v", got)
 	}
 }
 

@@ -116,6 +116,7 @@ type recorder struct {
 	body     []byte
 	streamed bool
 	sent     http.Header // The headers at the time of WriteHeader.
+	unknown  *onceward.OutcomeUnknownError
 }
 
 func (r *recorder) Header() http.Header { return r.header }
@@ -147,6 +148,9 @@ func (r *recorder) Write(part []byte) (int, error) {
 
 // outcome returns the part of the response that is stored; an error for a response that is not.
 func (r *recorder) outcome(policy *policy) (*response, error) {
+	if r.unknown != nil {
+		return nil, r.unknown
+	}
 	r.WriteHeader(http.StatusOK)
 	if !policy.Stores(r.status) {
 		return nil, fmt.Errorf("HTTP %d", r.status)

@@ -1,4 +1,6 @@
-"""The errors of the client. ``OncewardError`` is the base of all but ``TerminalError``."""
+"""The errors of the client. ``OncewardError`` is the base of all but those that guarded functions raise:
+``TerminalError`` and ``OutcomeUnknownError``.
+"""
 
 from __future__ import annotations
 
@@ -181,3 +183,12 @@ class TerminalError(Exception):
         self.message = message
         self.details = details
         self.name = name
+
+
+class OutcomeUnknownError(Exception):
+    """It is unknown whether the guarded function had its effect. Raised by the function of a run, such as one
+    whose provider timed out: ``raise OutcomeUnknownError("the bank timed out") from error``.
+
+    The claim is not released: its lease expires, and then the namespace's policy decides. Under HOLD the
+    operation becomes ambiguous, under RECLAIM it runs again. Any other error means that there was no effect.
+    """

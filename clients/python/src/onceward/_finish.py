@@ -8,7 +8,14 @@ from typing import Any
 from ._acquire import MAX_LATE_ANSWERS, about
 from ._checkpoint import write_checkpoint
 from ._codec import codec_error, decode_value, encode_effect, encode_without_value
-from ._errors import ClaimRef, CompletionError, Effect, OncewardError, TerminalError
+from ._errors import (
+    ClaimRef,
+    CompletionError,
+    Effect,
+    OncewardError,
+    OutcomeUnknownError,
+    TerminalError,
+)
 from ._flow import Call, Flow, duration_ms, retrying
 from ._lease import Lease, lease_lost, lease_now_ms, now_ms
 from ._limits import MAX_RELEASE_REASON_BYTES
@@ -143,12 +150,12 @@ class ClaimAbandoned(BaseException):
 
 def finish(held: Held, effect: Effect) -> Flow[RunResult[Any]]:
     """Ends a claim by the outcome of its function: completes it, or releases it and raises the function's
-    error.
+    error. A claim whose effect may have happened is left to its lease and the namespace's policy.
     """
     error = effect.error
     if error is None:
         return (yield from held.complete(effect))
-    if isinstance(error, ClaimAbandoned):
+    if isinstance(error, (ClaimAbandoned, OutcomeUnknownError)):
         raise error
     terminal = _terminal_error_of(error, held.operation)
     if terminal is None:

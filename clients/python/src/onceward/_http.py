@@ -87,6 +87,7 @@ class NotStored(Exception):
         super().__init__(f"HTTP {status}")
 
 
+AMBIGUOUS = problem_named("ambiguous")
 KEY_MISSING = problem_named("key-missing")
 KEY_MALFORMED = problem_named("key-malformed")
 REQUEST_UNREADABLE = problem_named("request-unreadable")

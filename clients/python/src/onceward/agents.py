@@ -35,7 +35,7 @@ from ._agent_blocked import BlockedReason, ToolBlockedError, blocked_reason
 from ._agent_slots import MAX_CALLS_PER_STEP, Slot, StepSlots, look_up
 from ._claims import BaseClaim
 from ._client import Onceward
-from ._errors import AmbiguousError, CompletionError, OncewardError
+from ._errors import AmbiguousError, CompletionError, OncewardError, OutcomeUnknownError
 from ._fingerprint import fingerprint_of
 from ._finish import ClaimAbandoned
 from ._keytime import key_time
@@ -161,9 +161,12 @@ class AgentRun:
 
         ``fn`` gets the claim. With a client for asyncio, the result is awaited, and ``fn`` may be a coroutine
         function. An error of the tool is raised unchanged, and the next attempt runs the tool again; a
-        TerminalError is stored. A value that can't be stored is returned once, and duplicates are blocked.
+        TerminalError is stored. A tool that can't know whether it had its effect raises an
+        OutcomeUnknownError: the call is then blocked (AMBIGUOUS), as one whose process stopped. A value that
+        can't be stored is returned once, and duplicates are blocked.
 
-        :raises ToolBlockedError: if the tool did not run, with a text for the model.
+        :raises ToolBlockedError: if the tool did not run, or its outcome is unknown, with a text for the
+            model.
         :raises OncewardError: if the program or its credential is wrong.
         """
         value: T = self._drive(self._call(call, fn))
@@ -300,7 +303,8 @@ class AgentRun:
             return (yield lambda: fn(claim))
         except BaseException as error:
             # A tool that was stopped may have had its effect: its lease expires.
-            if not isinstance(error, Exception) or claim.lost is not None:
+            is_stopped = not isinstance(error, Exception) or claim.lost is not None
+            if is_stopped or isinstance(error, OutcomeUnknownError):
                 raise ClaimAbandoned from error
             if self._holds:
                 try:

@@ -22,8 +22,9 @@ import celery
 from celery.exceptions import Retry
 from typing_extensions import Unpack
 
-from ._client import Onceward
-from ._errors import InProgressError
+from ._client import Claim, Onceward
+from ._errors import InProgressError, OutcomeUnknownError
+from ._finish import ClaimAbandoned
 from ._options import OnceOptions
 from ._per_process import per_process
 
@@ -45,6 +46,9 @@ def guarded_task(
     - A repeat of a task that was done returns the stored value, which must be JSON.
     - An error of the task releases the claim, so that a retry runs; ``self.retry`` is such an error. A
       TerminalError is stored: each repeat raises it.
+    - A task that can't know whether it had its effect raises an OutcomeUnknownError, also by ``self.retry``
+      or ``autoretry_for``: its claim is left to the namespace's policy, and retries wait until its lease is
+      over.
     - While another worker runs the task, the message is retried later, without an end, and no worker waits.
     - A task that is called in the process, without a worker, runs guarded if there is a ``key``, and
       unguarded otherwise.
@@ -69,8 +73,20 @@ def guarded_task(
             created_at = None if key_created_at is None else key_created_at(*args, **kwargs)
             waits = {} if self.request.called_directly else {"on_in_progress": "throw"}
             merged: Any = {**waits, **options, "fingerprint": request, "key_created_at": created_at}
+
+            def guarded(_: Claim) -> Any:
+                try:
+                    return run(*args, **kwargs)
+                except Retry as again:
+                    if isinstance(again.exc, OutcomeUnknownError):
+                        raise ClaimAbandoned from again
+                    raise
+
             try:
-                return client().run(namespace, name, lambda _: run(*args, **kwargs), **merged)
+                return client().run(namespace, name, guarded, **merged)
+            except ClaimAbandoned as abandoned:
+                retry: Any = abandoned.__cause__
+                raise retry from retry.exc
             except InProgressError as error:
                 if self.request.called_directly or self.request.is_eager:
                     raise

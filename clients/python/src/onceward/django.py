@@ -26,9 +26,11 @@ from django.utils.encoding import escape_uri_path
 from typing_extensions import Unpack
 
 from ._catalogue import InvalidRequestError
+from ._claims import is_within
 from ._client import Claim, Onceward
-from ._errors import CompletionError, OncewardError
+from ._errors import CompletionError, OncewardError, OutcomeUnknownError
 from ._http import (
+    AMBIGUOUS,
     DEFAULT_MAX_BODY_BYTES,
     REQUEST_TOO_LARGE,
     REQUEST_UNREADABLE,
@@ -48,6 +50,8 @@ from ._texts import printable
 __all__ = ["HttpProfile", "OncewardMiddleware"]
 
 _log = logging.getLogger("onceward")
+#: The attribute of a request whose view raised an OutcomeUnknownError.
+_OUTCOME_UNKNOWN = "_onceward_outcome_unknown"
 
 
 class OncewardMiddleware:
@@ -56,6 +60,8 @@ class OncewardMiddleware:
     What it stores, replays and refuses, and its parameters, are those of
     ``onceward.starlette.OncewardMiddleware``. A response is held until it is stored, or until that has failed
     for the length of its lease. A streaming response is sent, and not stored: repeats are answered with 410.
+    The OutcomeUnknownError must be that of a view: Django answers errors of other middleware before the guard
+    sees them.
 
     :param onceward: a client; or a function that returns one, which is called once in each process: servers
         that fork need it.
@@ -114,6 +120,18 @@ class OncewardMiddleware:
             answer[name] = value
         return answer
 
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Notes that a view can't know whether it had its effect.
+
+        Django calls this for the error of a view. Without it, the guard would see a response with the status
+        500, as after any other error.
+        """
+        if not isinstance(exception, OutcomeUnknownError) or not is_within(self._policy.namespace):
+            return None
+        setattr(request, _OUTCOME_UNKNOWN, exception)
+        # The guard answers; without a response here, Django would log the error and answer itself.
+        return HttpResponse(status=AMBIGUOUS.status)
+
     def _guard(self, request: HttpRequest, head: RequestHead, key: str) -> HttpResponseBase:
         try:
             if int(request.META.get("CONTENT_LENGTH") or 0) > self._policy.max_body_bytes:
@@ -127,6 +145,9 @@ class OncewardMiddleware:
 
         def handle(_: Claim) -> Response:
             response = self._get_response(request)
+            unknown = getattr(request, _OUTCOME_UNKNOWN, None)
+            if unknown is not None:
+                raise unknown
             handled.append(response)
             return self._policy.outcome_of(_whole(response))
 
@@ -134,6 +155,9 @@ class OncewardMiddleware:
             replayed = self._client().run(self._policy.namespace, operation, handle, **options)
         except NotStored:
             return handled[0]
+        except OutcomeUnknownError as error:
+            _log.warning("It is unknown whether a request had its effect: %s", printable(error))
+            return self._refusal(head, AMBIGUOUS)
         except OncewardError as error:
             if handled and isinstance(error, CompletionError):
                 # This client gets the view's response even if it could not be stored for repeats.

@@ -46,6 +46,8 @@ def once(
     - A repeat returns the stored value, which must be JSON.
     - An error of the function releases the claim, so that a retry runs. A TerminalError is stored: give the
       actor ``throws=TerminalError``, because each retry would only raise it again.
+    - A function that can't know whether it had its effect raises an OutcomeUnknownError: its claim is left to
+      the namespace's policy, and retries wait until its lease is over.
     - While another worker runs the operation, the message is retried later, without an end, and no worker
       waits. Such a retry does not count against the actor's ``max_retries`` if the broker has the middleware
       ``CurrentMessage``.

@@ -23,8 +23,9 @@ from starlette.requests import Request
 from typing_extensions import Unpack
 
 from ._catalogue import InvalidRequestError
-from ._errors import OncewardError
+from ._errors import OncewardError, OutcomeUnknownError
 from ._http import (
+    AMBIGUOUS,
     DEFAULT_MAX_BODY_BYTES,
     KEY_HEADER,
     REQUEST_TOO_LARGE,
@@ -65,6 +66,9 @@ class OncewardMiddleware:
       From 1 MiB on, it is streamed; a smaller one is sent once it is whole, so this does not suit event
       streams.
     - If the service is unreachable, nothing runs: 503 with Retry-After.
+    - An application that can't know whether it had its effect raises an ``OutcomeUnknownError``, and has no
+      exception handler for it: the client gets 409 ``ambiguous``, and the claim is left to the namespace's
+      policy. After any other error the next attempt runs.
     - A client that disconnects does not end the application's work, since its response is stored for the
       duplicate.
 
@@ -179,8 +183,7 @@ class OncewardMiddleware:
             ended.cancel()
         if not recorder.ended.is_set():
             if recorder.began:
-                # The application's own error, which is its framework's to answer.
-                await run
+                await self._answer_error(run, recorder, send, head)
             else:
                 await self._answer_unhandled(run, send, head)
             return
@@ -188,6 +191,18 @@ class OncewardMiddleware:
         # This client gets the application's response even if it could not be stored for repeats.
         run.add_done_callback(_note)
         await recorder.finish()
+
+    async def _answer_error(
+        self, run: asyncio.Future[RunResult[Response]], recorder: _Recorder, send: _Send, head: RequestHead
+    ) -> None:
+        """Answers a request whose application raised. :raises Exception: for its framework to answer."""
+        try:
+            await run
+        except OutcomeUnknownError as error:
+            if recorder.streams:
+                raise
+            _log.warning("It is unknown whether a request had its effect: %s", printable(error))
+            await self._refuse(send, head, AMBIGUOUS)
 
     async def _answer_unhandled(
         self, run: asyncio.Future[RunResult[Response]], send: _Send, head: RequestHead
@@ -268,7 +283,8 @@ class _Recorder:
         self._own_headers = _encoded(own_headers)
         self._start: _Message | None = None
         self._body = bytearray()
-        self._streams = False
+        #: Whether the response is being sent.
+        self.streams = False
         #: Whether the application was called.
         self.began = False
         #: Set once the application has returned.
@@ -281,12 +297,12 @@ class _Recorder:
         if message["type"] != "http.response.body" or self._start is None:
             await self._send(message)
             return
-        if self._streams:
+        if self.streams:
             await self._send(message)
             return
         self._body += message.get("body", b"")
         if len(self._body) > MAX_RESULT_BYTES:
-            self._streams = True
+            self.streams = True
             await self._send(self._start)
             more = message.get("more_body", False)
             await self._send({"type": "http.response.body", "body": bytes(self._body), "more_body": more})
@@ -300,11 +316,11 @@ class _Recorder:
         for raw_name, raw_value in self._start.get("headers", ()):
             name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
-        return Response(self._start["status"], headers, None if self._streams else bytes(self._body))
+        return Response(self._start["status"], headers, None if self.streams else bytes(self._body))
 
     async def finish(self) -> None:
         """Sends the response, unless it was streamed."""
-        if self._streams or self._start is None:
+        if self.streams or self._start is None:
             return
         await self._send(self._start)
         await self._send({"type": "http.response.body", "body": bytes(self._body)})

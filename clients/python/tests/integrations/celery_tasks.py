@@ -6,7 +6,7 @@ from pathlib import Path
 
 from celery import Celery
 
-from onceward import Onceward, TerminalError, current_claim
+from onceward import Onceward, OutcomeUnknownError, TerminalError, current_claim
 from onceward.celery import guarded_task
 
 app = Celery(broker=os.environ["REDIS_URL"], backend=os.environ["REDIS_URL"])
@@ -20,6 +20,9 @@ Charge = guarded_task(
     fingerprint=lambda order: order,
 )
 Mail = guarded_task(lambda: Onceward(ADDRESS, api_key="key"), "mails")
+
+
+Refund = guarded_task(lambda: Onceward(ADDRESS, api_key="key"), "refunds")
 
 
 def note(line: str) -> None:
@@ -43,3 +46,11 @@ def mail(self, address):
     if self.request.retries == 0:
         raise self.retry(countdown=0)
     return "sent"
+
+
+@app.task(base=Refund, acks_late=True, autoretry_for=(Exception,), retry_kwargs={"countdown": 0})
+def refund(order_id):
+    note(f"refund of {order_id} in attempt {current_claim().attempt}")
+    if current_claim().attempt == 1:
+        raise OutcomeUnknownError("the bank timed out")
+    return "refunded"

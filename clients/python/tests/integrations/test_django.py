@@ -8,15 +8,18 @@ from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpRe
 from django.test import Client
 from django.urls import path
 
-from onceward import current_claim
+from onceward import OutcomeUnknownError, current_claim
 from onceward.django import OncewardMiddleware
-from onceward.testing import TestingOnceward
+from onceward.testing import TestingOnceward, TestingPolicy
 
 effects: list[str] = []
 service: list[TestingOnceward] = []
 
 
 def charge(request: HttpRequest) -> HttpResponse:
+    if "times-out" in request.GET:
+        effects.append("perhaps")
+        raise OutcomeUnknownError("the bank timed out")
     effects.append(current_claim().derive_key("bank"))
     if "fails" in request.GET:
         raise RuntimeError("no bank")
@@ -90,3 +93,22 @@ def test_a_response_is_sent_although_it_is_not_stored(testing: TestingOnceward) 
     assert (busy.status_code, busy["Retry-After"]) == (409, "1")
     testing.advance(30_000)
     assert _post().json() == {"attempt": 2}
+
+
+def test_a_view_that_can_not_know_its_outcome_leaves_its_claim_to_the_policy(
+    configured_django: None,
+) -> None:
+    effects.clear()
+    with TestingOnceward(policy=TestingPolicy(on_lease_expiry="HOLD")) as testing:
+        service.append(testing)
+        kinds = []
+        for by_ms in (0, 30_000, 0):
+            answer = _post("?times-out")
+            assert answer.status_code == 409
+            kinds.append(answer.json()["type"].removeprefix("urn:onceward:problem:"))
+            testing.advance(by_ms)
+        assert kinds == ["ambiguous", "in-progress", "ambiguous"]
+        assert len(effects) == 1
+        # Where nothing is guarded, Django answers as after any error of a view.
+        unguarded = Client(raise_request_exception=False).put("/charges?times-out")
+        assert unguarded.status_code == 500

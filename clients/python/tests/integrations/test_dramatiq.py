@@ -11,9 +11,10 @@ from dramatiq.middleware import CurrentMessage
 from dramatiq.results import Results
 from dramatiq.results.backends import RedisBackend
 
-from onceward import TerminalError, current_claim
+from onceward import OutcomeUnknownError, TerminalError, current_claim
 from onceward.dramatiq import once
 from onceward.testing import TestingOnceward
+from onceward.v1.record_pb2 import Record
 
 _TIMEOUT_MS = 60_000
 
@@ -48,6 +49,11 @@ def test_actors_run_once_for_a_key(broker: Any) -> None:
                 raise ConnectionError
             return address
 
+        @dramatiq.actor(broker=broker, throws=OutcomeUnknownError)
+        @once(lambda: testing.onceward, "refunds", key=lambda order_id: order_id)
+        def refund(order_id: str) -> None:
+            raise OutcomeUnknownError("the bank timed out")
+
         worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=2)
         worker.start()
         try:
@@ -63,6 +69,11 @@ def test_actors_run_once_for_a_key(broker: Any) -> None:
             worker.join()
             assert effects[3:] == ["order-2 in attempt 1"]
             assert testing.counts.replayed == 2
+            refund.send("order-3")
+            broker.join(refund.queue_name)
+            worker.join()
+            [state] = [record.state for record in testing.records() if record.key == "order-3"]
+            assert state == Record.STATE_IN_PROGRESS
         finally:
             worker.stop()
 

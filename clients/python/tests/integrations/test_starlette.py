@@ -7,15 +7,23 @@ import httpx
 import pytest
 from fastapi import FastAPI, Request, Response
 
-from onceward import InvalidRequestError, OncewardError, OverloadedError, current_claim
+from onceward import (
+    InvalidRequestError,
+    OncewardError,
+    OutcomeUnknownError,
+    OverloadedError,
+    current_claim,
+)
 from onceward.starlette import OncewardMiddleware
-from onceward.testing import TestingOnceward
+from onceward.testing import TestingOnceward, TestingPolicy
 
 KEY = {"idempotency-key": '"8e03978e-40d5"', "account": "a-1"}
 
 
-def _charges(effects: list[str], **options: Any) -> tuple[FastAPI, TestingOnceward, Any]:
-    testing = TestingOnceward()
+def _charges(
+    effects: list[str], policy: TestingPolicy | None = None, **options: Any
+) -> tuple[FastAPI, TestingOnceward, Any]:
+    testing = TestingOnceward(policy=policy)
     onceward = testing.aio()
     app = FastAPI()
     app.add_middleware(
@@ -34,6 +42,8 @@ def _charges(effects: list[str], **options: Any) -> tuple[FastAPI, TestingOncewa
         effects.append(current_claim().derive_key("bank"))
         if order.get("nests"):
             raise OverloadedError("the client of the handler", code=14)
+        if order.get("times_out"):
+            raise OutcomeUnknownError("the bank timed out")
         if order.get("fails"):
             raise RuntimeError("no bank")
         if "status" in order:
@@ -128,6 +138,20 @@ def test_an_error_and_a_failure_of_the_server_are_not_stored() -> None:
             assert (refused.status_code, refused.json()["attempt"]) == (409, 1)
 
     _with_app(test)
+
+
+def test_an_endpoint_that_can_not_know_its_outcome_leaves_its_claim_to_the_policy() -> None:
+    async def test(browser: _Browser, testing: TestingOnceward, effects: list[str]) -> None:
+        kinds = []
+        for by_ms in (0, 30_000, 0):
+            answer = await browser.charge({"times_out": True})
+            assert answer.status_code == 409
+            kinds.append(answer.json()["type"].removeprefix("urn:onceward:problem:"))
+            await asyncio.to_thread(testing.advance, by_ms)
+        assert kinds == ["ambiguous", "in-progress", "ambiguous"]
+        assert len(effects) == 1
+
+    _with_app(test, policy=TestingPolicy(on_lease_expiry="HOLD"))
 
 
 def test_a_request_meets_another_one_with_its_key() -> None:
