@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { canLimitMemory } from "./helpers/processes/memory-cgroup.ts";
 
 /** Tests that may be skipped in continuous integration. */
 export interface AllowedSkip {
@@ -40,6 +41,12 @@ export const SKIPS: readonly AllowedSkip[] = [
     file: "test/tools/chaos/disk.test.ts",
     reason: "A disk of its own needs the right to mount, which most containers lack.",
     when: cannotMount,
+  },
+  {
+    file: "test/transports/limited-memory.test.ts",
+    tests: /limit of its container/,
+    reason: "A memory limit of the kernel needs the right to make cgroups, which most containers lack.",
+    when: () => !canLimitMemory(),
   },
   {
     file: "test/deploy/runbook-walk.test.ts",

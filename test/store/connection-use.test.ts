@@ -1,7 +1,13 @@
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import type { RecordLoss } from "../../server/src/core/domain/late-keys.ts";
 import { POLICY_SETTLES_MS, USE_TIMEOUT_MS } from "../../server/src/core/domain/statement-times.ts";
-import { type OpenedPool, openPool, type PoolOptions } from "../../server/src/core/store/pool.ts";
+import {
+  type BoundStatement,
+  type OpenedPool,
+  openPool,
+  type PoolOptions,
+  type Runner,
+} from "../../server/src/core/store/pool.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 
 let database: TestDatabase;
@@ -15,17 +21,44 @@ afterAll(async () => {
   await database?.drop();
 });
 
-function open(onConnected: NonNullable<PoolOptions["onConnected"]>): OpenedPool {
-  const pool = openPool({ databaseUrl: database.url, size: 1, throughPgBouncer: false, onConnected });
+function open(
+  onConnected: NonNullable<PoolOptions["onConnected"]>,
+  options: Partial<PoolOptions> = {},
+): OpenedPool {
+  const pool = openPool({
+    databaseUrl: database.url,
+    size: 1,
+    throughPgBouncer: false,
+    onConnected,
+    ...options,
+  });
   onTestFinished(() => pool.close());
   return pool;
 }
 
 const write = { name: "write", text: "insert into written values ($1::text)" };
+const sleep = { name: "sleep", text: "select pg_sleep(4.8)" };
+
+/** Each statement stays within the server's limit of one; the round trip takes longer. */
+function slowRoundTrip(by: string): readonly BoundStatement[] {
+  const short = { name: "short sleep", text: "select pg_sleep(0.4)" };
+  return [
+    { statement: sleep, parameters: [], operations: 1 },
+    { statement: short, parameters: [], operations: 1 },
+    { statement: write, parameters: [by], operations: 1 },
+  ];
+}
+
+/** Resolves once no other session of the database runs anything or holds a transaction open. */
+async function untilIdle(): Promise<void> {
+  const others = `select from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`;
+  const isIdle = async () => (await database.query(others)).length === 0;
+  await vi.waitUntil(isIdle, { timeout: 60_000, interval: 20 });
+}
 
 test("a statement of a slow database has no effect after the time for which a policy may be in use", async () => {
   // Each statement of the look stays within its own limit; together they take longer than a use of the connection may.
-  const sleep = { name: "sleep", text: "select pg_sleep(4.8)" };
   let looks = 0;
   const pool = open(async (connection) => {
     if (looks++ > 0) return true;
@@ -33,17 +66,25 @@ test("a statement of a slow database has no effect after the time for which a po
     await connection.run(sleep, []);
     return true;
   });
-  const slow = open(async (connection) => {
+  const sleepFirst = async (connection: Runner) => {
     await connection.run(sleep, []);
     return true;
-  });
+  };
+  const slow = open(sleepFirst);
   const unavailable = { reason: "DATABASE_UNAVAILABLE" };
+  // One round trip, as to the shards of a node. Postgres has all of it when the client closes the connection of the second.
+  const together = open(async () => true, { onShards: true });
+  const left = open(sleepFirst, { onShards: true });
   await Promise.all([
     expect(pool.run(write, ["late"])).rejects.toMatchObject(unavailable),
     // In progress when the time is up: its connection is closed.
     expect(slow.run(sleep, [])).rejects.toMatchObject(unavailable),
+    expect(together.runTogether(slowRoundTrip("together"))).rejects.toMatchObject(unavailable),
+    expect(left.runTogether(slowRoundTrip("left"))).rejects.toMatchObject(unavailable),
   ]);
-  expect(await database.query("select from written where by = 'late'")).toHaveLength(0);
+  await untilIdle();
+  const written = "select by from written where by in ('late', 'together', 'left')";
+  expect(await database.query(written)).toEqual([]);
   // The pool opens a new connection.
   await pool.run(write, ["next"]);
   expect(await database.query("select from written where by = 'next'")).toHaveLength(1);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { MAX_MESSAGE_BYTES } from "../../server/src/core/domain/limits.ts";
 import { Rejected, type Settled } from "../../server/src/core/domain/operation.ts";
 import type { LiveRecord, Result } from "../../server/src/core/domain/record.ts";
@@ -21,6 +21,8 @@ const ALL = [LARGE, INLINE, METADATA, BOTH];
 let database: TestDatabase;
 let pool: Pool;
 let store: RecordStore;
+/** Bytes of the parameters of each statement that stores a value. */
+let bytesWritten: number[] = [];
 /** Bytes of results that statements returned: for reads of large results, and with records. */
 let bytesRead = 0;
 let bytesReadWithRecords = 0;
@@ -46,6 +48,7 @@ beforeAll(async () => {
     {
       ...pool,
       async run<Row extends Record<string, unknown>>(...run: Parameters<Pool["run"]>) {
+        if (/^(complete_records|extend_leases)$/.test(run[0].name)) bytesWritten.push(parameterBytes(run[1]));
         const rows = await pool.run<Row>(...run);
         const bytes = resultBytesOf(rows);
         if (run[0].name === "read_payloads") bytesRead += bytes;
@@ -63,9 +66,14 @@ afterAll(async () => {
 });
 
 beforeEach(() => {
+  bytesWritten = [];
   bytesRead = 0;
   bytesReadWithRecords = 0;
 });
+
+function parameterBytes(parameters: readonly unknown[]): number {
+  return parameters.reduce<number>((bytes, each) => bytes + (Buffer.isBuffer(each) ? each.byteLength : 0), 0);
+}
 
 function resultBytesOf(rows: readonly Readonly<Record<string, unknown>>[]): number {
   let bytes = 0;
@@ -147,4 +155,36 @@ test.each(ALL)("a claim with another fingerprint is told so, however full the re
   const reasons = outcomes.map((outcome) => outcome instanceof Rejected && outcome.error);
   expect(reasons).toEqual(reasons.map(() => expect.objectContaining({ reason: "FINGERPRINT_MISMATCH" })));
   expect(bytesRead).toBe(0);
+});
+
+describe("a statement holds at most 4 MiB, with the last of its values a little more", () => {
+  const PIECE_BYTES = 256 * 1024;
+  const payload = Buffer.alloc(PIECE_BYTES);
+  const metadataJson = `{"a":"${"x".repeat(PIECE_BYTES - 8)}"}`;
+  const claim = { fencingToken: 1n, keyRetentionS: undefined, leaseMs: undefined };
+  const result: Result = { kind: "success", contentType: "", payload, metadataJson };
+  const ids = idsOf({ ...LARGE, namespace: "unknown" });
+
+  test("of completions with payloads and metadata", async () => {
+    await store.complete(
+      ids.map((id) => ({ ...claim, id, result, resultDigest: Buffer.alloc(32) })),
+      NO_DEADLINE,
+    );
+    expectBounded(2 * PIECE_BYTES);
+  });
+
+  test("of checkpoints", async () => {
+    const checkpoint = { name: "page", state: payload };
+    await store.extendLease(
+      ids.map((id) => ({ ...claim, id, checkpoint })),
+      NO_DEADLINE,
+    );
+    expectBounded(PIECE_BYTES);
+  });
+
+  function expectBounded(valueBytes: number): void {
+    const overheadBytes = 16 * 1024;
+    expect(Math.max(...bytesWritten)).toBeLessThan(4 * 1024 * 1024 + valueBytes + overheadBytes);
+    expect(bytesWritten.reduce((sum, bytes) => sum + bytes)).toBeGreaterThan(ids.length * valueBytes);
+  }
 });

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { get, type IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, expect, onTestFailed, test } from "vitest";
+import { budgetShareOf } from "../../server/src/core/transport/memory-limit.ts";
 import { startBystander } from "../helpers/attacks/bystander.ts";
 import {
   floodGrpcWith,
@@ -16,6 +17,7 @@ import {
 import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
 import { untilStill } from "../helpers/attacks/until-still.ts";
 import type { RawSocket } from "../helpers/network/raw-socket.ts";
+import { canLimitMemory, createMemoryCgroup } from "../helpers/processes/memory-cgroup.ts";
 import { SERVER_PROGRAM } from "../helpers/servers/server-process.ts";
 
 /** The memory of a replica in compose and in the chart. */
@@ -42,6 +44,14 @@ afterAll(async () => {
   const wasAlive = target?.server.alive;
   await target?.end();
   expect(wasAlive).toBe(true);
+});
+
+test.runIf(canLimitMemory())("a process divides its budgets by the limit of its container", async () => {
+  using group = createMemoryCgroup(LIMIT_MIB * 1024 * 1024);
+  const source = new URL("../../server/src/core/transport/memory-limit.ts", import.meta.url);
+  const print = `import(${JSON.stringify(source.href)}).then((limit) => console.log(limit.BUDGET_SHARE))`;
+  const share = Number(await group?.run(process.execPath, ["--eval", print]));
+  expect(share).toBeCloseTo(budgetShareOf(LIMIT_MIB * 1024 * 1024), 10);
 });
 
 /** On a connection of its own: one that was kept may be closed by the server just when it is used again. */

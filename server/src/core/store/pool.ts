@@ -7,7 +7,14 @@ import {
   STATEMENT_TIMEOUT_MS,
   USE_TIMEOUT_MS,
 } from "../domain/statement-times.ts";
-import { asRefusal, classify, isUnreachable, RolledBack, StatementFailed } from "./statement-errors.ts";
+import {
+  asRefusal,
+  classify,
+  isUnreachable,
+  RolledBack,
+  StatementFailed,
+  TOOK_TOO_LONG,
+} from "./statement-errors.ts";
 
 /** A named statement: prepared once per connection, then only bound and executed. */
 export interface Statement {
@@ -79,7 +86,7 @@ export interface BoundStatement {
 export interface OpenedPool extends Pool {
   /**
    * Runs statements in one transaction, and returns what each settled with. All are sent before the first result arrives, if
-   * the pool was opened for that (`PoolOptions.onShards`).
+   * the pool was opened for that (`PoolOptions.onShards`). Together they may take as long as one statement.
    *
    * @throws RolledBack if Postgres refused one of them: none had an effect.
    * @throws Refusal DATABASE_UNAVAILABLE as `run` does: all of them or none may have had an effect.
@@ -192,6 +199,15 @@ const PLAN_LIFETIME_MS = 250;
 
 const REPLACED = "the database was replaced while the statement waited for a connection";
 const NO_TIME = "no time is left for the statement";
+
+/**
+ * Fails a round trip that has taken longer than a statement may. Each of its statements has a limit of its own, and Postgres
+ * runs those that it has received also after the client has closed the connection.
+ */
+const CHECK_AGE = {
+  name: "check_age",
+  text: `select (case when clock_timestamp() - now() < interval '${STATEMENT_TIMEOUT_MS} ms' then '1' else '${TOOK_TOO_LONG}' end)::int`,
+};
 
 /** For commands and tests, which see errors in their own calls. */
 const UNOBSERVED: PoolObserver = { ran: () => {}, connectionLost: () => {} };
@@ -333,12 +349,13 @@ async function inOneRoundTrip(
   const results = Promise.allSettled(
     statements.map(({ statement, parameters, operations }) => run<never>(statement, parameters, operations)),
   );
-  const [, settled, ended] = await Promise.all([begun, results, client.query("commit")]);
+  const aged = Promise.allSettled([client.query(CHECK_AGE)]);
+  const [, settled, [age], ended] = await Promise.all([begun, results, aged, client.query("commit")]);
   // Postgres answers the commit of a transaction that failed with ROLLBACK.
-  const refused =
-    ended.command === "ROLLBACK" ? settled.find(({ status }) => status === "rejected") : undefined;
-  if (refused === undefined) return settled;
-  throw new RolledBack(settled.indexOf(refused), (refused as PromiseRejectedResult).reason);
+  if (ended.command !== "ROLLBACK") return settled;
+  const refused = settled.findIndex(({ status }) => status === "rejected");
+  if (refused === -1) throw (age as PromiseRejectedResult).reason;
+  throw new RolledBack(refused, (settled[refused] as PromiseRejectedResult).reason);
 }
 
 /** Creates a pool of connections, and the function that closes it, as Pool.close. */

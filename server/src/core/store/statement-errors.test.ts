@@ -1,6 +1,6 @@
 import pg from "pg";
 import { expect, test } from "vitest";
-import { classify, isUnreachable } from "./statement-errors.ts";
+import { classify, isUnreachable, TOOK_TOO_LONG } from "./statement-errors.ts";
 
 function answerOf(code: string, message: string): Error {
   return classify(Object.assign(new pg.DatabaseError(message, 0, "error"), { code }));
@@ -11,6 +11,13 @@ test.each([
   "could not commit transaction for shard 102013 on at least one active node",
 ])("a node of Citus that is lost is unavailable, and no defect: %s", (message) => {
   expect(answerOf("XX000", message)).toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
+});
+
+test("a round trip that took too long is unavailable, and Postgres is not unreachable", () => {
+  const message = `invalid input syntax for type integer: "${TOOK_TOO_LONG}"`;
+  const error = Object.assign(new pg.DatabaseError(message, 0, "error"), { code: "22P02" });
+  expect(classify(error)).toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
+  expect(isUnreachable(error)).toBe(false);
 });
 
 test("another internal error of Postgres is a defect of its statement", () => {

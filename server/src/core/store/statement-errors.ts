@@ -89,8 +89,13 @@ export function isUnreachable(error: unknown): boolean {
 const NODE_LOST = /^(failure on connection marked as essential|could not commit transaction for shard)/;
 const CONNECTION_FAILURE = "08006";
 
+/** In the message of a round trip that ends because of its age, which the pool makes Postgres refuse as a number. */
+export const TOOK_TOO_LONG = "the statements of a round trip took too long";
+const QUERY_CANCELED = "57014";
+
 /** Returns the SQLSTATE with which Postgres refused a statement. */
 function sqlStateOf(error: unknown): string | undefined {
   if (!(error instanceof pg.DatabaseError)) return undefined;
+  if (error.message.includes(TOOK_TOO_LONG)) return QUERY_CANCELED;
   return NODE_LOST.test(error.message) ? CONNECTION_FAILURE : error.code;
 }
