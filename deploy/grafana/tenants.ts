@@ -10,7 +10,7 @@ export function tenantsDashboard() {
     uid: "onceward-tenants",
     title: "Onceward: tenants",
     description:
-      "Claims, repeats, quotas and ambiguous records by tenant. A replica labels its first 100 tenants; others are `other`.",
+      "Claims, duplicates, quotas and ambiguous records by tenant. A replica labels its first 100 tenants; others are `other`.",
     variables: [choice("tenant", "Tenant", 'label_values(onceward_claims_total{job="$job"}, tenant)')],
     sections: [CLAIMS, LIMITS],
   });
@@ -32,7 +32,7 @@ const CLAIMS: Section = {
       queries: [{ expr: rateBy("outcome", "onceward_claims_total", TENANTS), legend: "{{outcome}}" }],
     },
     {
-      title: "Share of repeats",
+      title: "Share of duplicates",
       description: "Claims that were not the first of their key, of all answered claims.",
       unit: "percentunit",
       queries: [

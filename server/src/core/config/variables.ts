@@ -223,7 +223,7 @@ export const VARIABLES = {
     v.optional(duration("0s", "5m"), "10s"),
     v.description(
       "Time that calls then have to finish before the remaining connections are closed. The last counts and audit events are " +
-        "stored within another 5 s; what a database that does not answer has not stored then is given up.",
+        "stored within another 5 s; if the database does not answer for so long, they are lost.",
     ),
   ),
   ONCEWARD_SWEEP_INTERVAL: v.pipe(

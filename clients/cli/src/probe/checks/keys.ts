@@ -38,7 +38,7 @@ async function sameOrRefused(scene: Scene, key: string | readonly string[]): Pro
 export const KEYS: readonly Check[] = [
   {
     id: "key.missing",
-    fact: "Requests without a key run each by itself, or are refused with a 4xx: always, if a key is required.",
+    fact: "Each request without a key runs, or is refused with a 4xx; if a key is required, it is always refused.",
     async run(scene) {
       const request = scene.request({ key: undefined });
       const answers = [await scene.send(request), await scene.send(request)];
@@ -76,19 +76,21 @@ export const KEYS: readonly Check[] = [
     `${unique}-a`,
     `${unique}-A`,
   ]),
-  distinct("key.spaces", "A key with a space is another one than without, or is refused.", (unique) => [
-    `${unique} 1`,
-    `${unique}1`,
-  ]),
+  distinct(
+    "key.spaces",
+    "A key with a space and the same key without it are two keys, or the first is refused.",
+    (unique) => [`${unique} 1`, `${unique}1`],
+  ),
   distinct(
     "key.separators",
     "Keys that differ in their separators are two keys, or are refused.",
     (unique) => [`${unique}/a:b`, `${unique}:a/b`],
   ),
-  distinct("key.escapes", "A key with %2D is another one than with a hyphen, or is refused.", (unique) => [
-    `${unique}%2D`,
-    `${unique}-`,
-  ]),
+  distinct(
+    "key.escapes",
+    "A key with %2D and the same key with a hyphen are two keys, or the first is refused.",
+    (unique) => [`${unique}%2D`, `${unique}-`],
+  ),
   {
     id: "key.quotes",
     fact: "A key in quotes, as the IETF draft writes it, is one key, or it is refused with a 4xx.",
