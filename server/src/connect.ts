@@ -43,6 +43,8 @@ export interface ServerTuning {
   readonly heartbeatMs?: number;
   /** How long a stopping replica may take to store its last counts. */
   readonly storeMs?: number;
+  /** The longest rest after a rendering of the metrics, which some tests read hundreds of times. */
+  readonly metricsRestMs?: number;
   /** Another directory with the console's page. */
   readonly consoleDir?: string;
 }

@@ -4,7 +4,8 @@ import { connectOperator } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { createDatabaseOfTest } from "../helpers/database/database.ts";
-import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
+import { createWorkplace, type Ended, runCommand } from "../helpers/processes/command.ts";
+import { runHere } from "../helpers/processes/run-here.ts";
 import { settingsFor, startServe } from "../helpers/processes/serve.ts";
 
 const CLAIM = { namespace: "charges", key: "order-1" };
@@ -14,15 +15,10 @@ test("printed keys work and are audited, as are tenants that are created for the
   const workplace = await createWorkplace();
   const settings = settingsFor((await createDatabaseOfTest()).url);
   const serve = await startServe(workplace, settings);
-  const keyOf = async (...args: string[]) => {
-    const { exit, stdout, stderr } = await runCommand(args, workplace, settings);
-    expect({ exit, stderr }).toEqual({ exit: 0, stderr: "" });
-    expect(stdout).toMatch(KEY);
-    return stdout.trim();
-  };
+  const keyOf = async (...args: string[]) => keyIn(await runHere(args, settings));
   const claimWith = (key: string) => connectClient(serve, key).claim(CLAIM);
 
-  const operatorKey = await keyOf("operator-key");
+  const operatorKey = keyIn(await runCommand(["operator-key"], workplace, settings));
   const acme = await keyOf("tenant-key", "--tenant", "acme");
   expect((await claimWith(acme)).outcome.case).toBe("claimed");
   const acmeAgain = await keyOf("tenant-key", "--tenant", "acme");
@@ -64,12 +60,19 @@ test("printed keys work and are audited, as are tenants that are created for the
   }
 
   await operator.deleteTenant({ name: "acme" });
-  expect(await runCommand(["tenant-key", "--tenant", "acme"], workplace, settings)).toMatchObject({
+  expect(await runHere(["tenant-key", "--tenant", "acme"], settings)).toMatchObject({
     exit: 1,
     stdout: "",
     stderr: "tenant acme is being deleted\n",
   });
 });
+
+/** Returns the key that a command printed, and nothing else. */
+function keyIn({ exit, stdout, stderr }: Ended): string {
+  expect({ exit, stderr }).toEqual({ exit: 0, stderr: "" });
+  expect(stdout).toMatch(KEY);
+  return stdout.trim();
+}
 
 /** Returns the target of an event about a printed key. */
 function targetOf(key: string): string {
@@ -84,7 +87,7 @@ test.each([
   [["operator-key"], /^The schema lacks .* Run: onceward-server migrate\n$/],
 ])("%j on a database without a schema prints no key, but what is wrong", async (args, message) => {
   const { url } = await createDatabaseOfTest("template0");
-  const ended = await runCommand(args, await createWorkplace(), settingsFor(url));
+  const ended = await runHere(args, settingsFor(url));
   expect(ended).toMatchObject({ exit: 1, stdout: "" });
   expect(ended.stderr).toMatch(message);
   expect(ended.stderr).not.toMatch(/\n\s+at /);

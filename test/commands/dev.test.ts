@@ -8,6 +8,7 @@ import { findRedisProgram } from "../../server/dev/embedded/redis.ts";
 import { waitUntil } from "../../server/dev/embedded/wait.ts";
 import {
   createWorkplace,
+  createWorkplaceWithCluster,
   FREE_PORTS,
   startDevServer,
   startNpm,
@@ -63,7 +64,7 @@ test("an error about a port in use names the port and its variable, and nothing 
 });
 
 test("npm start ends in order if only its own process gets the signal, as from a supervisor", async () => {
-  const workplace = await createWorkplace();
+  const workplace = await createWorkplaceWithCluster();
   const npm = await startNpm(workplace, FREE_PORTS);
   await npm.untilPrinted(/Ctrl-C stops it/);
   process.kill(npm.pid, "SIGTERM");
@@ -83,7 +84,7 @@ test("npm start ends in order at Ctrl-C, which the server receives twice", async
 });
 
 test("the service continues after its output was closed, as by head, reports this once, and ends in order", async () => {
-  const workplace = await createWorkplace();
+  const workplace = await createWorkplaceWithCluster();
   // At this level each call writes to the output.
   const dev = await startDev(workplace, { ONCEWARD_LOG_LEVEL: "debug" });
   await dev.closeOutput();
@@ -131,7 +132,7 @@ test.each(Object.entries(MOMENTS))("Ctrl-C when %s leaves nothing behind", async
 });
 
 test("a start after SIGKILL uses the existing data", async () => {
-  const workplace = await createWorkplace();
+  const workplace = await createWorkplaceWithCluster();
   const killed = await startDev(workplace);
   expect(await killed.call()).toHaveProperty("claimed");
   killed.signal("SIGKILL");
@@ -144,7 +145,7 @@ test("a start after SIGKILL uses the existing data", async () => {
 });
 
 test("a second Ctrl-C ends it at once", async () => {
-  const workplace = await createWorkplace();
+  const workplace = await createWorkplaceWithCluster();
   const dev = await startDev(workplace, { ONCEWARD_DRAIN_DELAY: "5m" });
   dev.signal("SIGINT");
   const draining = async () => (await fetch(`${dev.managementUrl}/readyz`)).status === 503;
@@ -189,7 +190,7 @@ test("DATABASE_URL selects the database, and no Postgres is started", async () =
 test.runIf(await findRedisProgram(process.env.PATH ?? ""))(
   "an installed Redis is started, and ends with dev, even if dev is killed",
   async () => {
-    const workplace = await createWorkplace();
+    const workplace = await createWorkplaceWithCluster();
     const dev = await startDev(workplace);
     // The replica serves before it is connected to Redis.
     await expect
@@ -207,7 +208,7 @@ test.runIf(await findRedisProgram(process.env.PATH ?? ""))(
 );
 
 test("without Redis on the PATH dev serves, and reports that there is none", async () => {
-  const workplace = await createWorkplace();
+  const workplace = await createWorkplaceWithCluster();
   const dev = await startDev(workplace, { PATH: dirname(process.execPath) });
   await dev.untilPrinted(/Redis +none/);
   expect(await dev.call()).toHaveProperty("claimed");

@@ -2,6 +2,7 @@ import pg from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
+import { runHere } from "../helpers/processes/run-here.ts";
 import { settingsFor } from "../helpers/processes/serve.ts";
 
 const postgres = useOwnPostgres({});
@@ -11,15 +12,15 @@ test("doctor exits with 0, 1, 2 or 3, by the most severe finding", async () => {
   const workplace = await createWorkplace();
   const settings = settingsFor(url);
   const doctor = (env: Readonly<Record<string, string>> = {}, ...args: string[]) =>
-    runCommand(["doctor", ...args], workplace, { ...settings, ...env });
+    runHere(["doctor", ...args], { ...settings, ...env });
 
-  const unmigrated = await doctor();
+  const unmigrated = await runCommand(["doctor"], workplace, settings);
   expect(unmigrated.exit).toBe(2);
   expect(unmigrated.stdout).toMatch(
     /^error {4}schema_behind\n {9}The schema lacks 0001_core, .*\n {9}Run: onceward-server migrate\n {9}deploy\/runbook\.md#schema_behind\n/,
   );
 
-  await runCommand(["migrate"], workplace, settings);
+  await runHere(["migrate"], settings);
   const fine = await doctor();
   expect(fine).toMatchObject({ exit: 0, stderr: "" });
   expect(fine.stdout).toMatch(/^info {5}audit_changeable$/m);

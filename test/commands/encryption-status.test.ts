@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createDatabaseOfTest } from "../helpers/database/database.ts";
-import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
+import { runHere } from "../helpers/processes/run-here.ts";
 import { settingsFor } from "../helpers/processes/serve.ts";
 import { encryptionKeys } from "../helpers/servers/encryption.ts";
 
@@ -16,9 +16,8 @@ select 1 + n % 2, 'charges', n || '-' || gen_random_uuid(), 1, 2, 1, false, fals
 
 test("encryption-status counts values by key, and fails if a key that they need is not configured", async () => {
   const database = await createDatabaseOfTest();
-  const workplace = await createWorkplace();
   const run = (keys: Readonly<Record<string, string>> = {}) =>
-    runCommand(["encryption-status"], workplace, { ...settingsFor(database.url), ...keys });
+    runHere(["encryption-status"], { ...settingsFor(database.url), ...keys });
   expect(await run()).toMatchObject({
     exit: 0,
     stdout: "plain form: 0 results, 0 checkpoints\nNo server with keys has used this database.\n",

@@ -12,7 +12,7 @@ import { ensureDatabase } from "../../server/dev/databases.ts";
 import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { writeGoSnippets } from "../helpers/guides/go-programs.ts";
 import { GO_CLIENT, GO_TIMEOUT_MS, go, installGoClient } from "../helpers/packages/go.ts";
-import { createWorkplace } from "../helpers/processes/command.ts";
+import { createWorkplaceWithCluster } from "../helpers/processes/command.ts";
 import { makeDataDir } from "../helpers/processes/data-dir.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
 import { codeBlocks, firstBlock } from "../helpers/processes/readme.ts";
@@ -37,7 +37,7 @@ test.runIf(dir)(
   "the programs of the README replay, outside the repository",
   { timeout: GO_TIMEOUT_MS },
   async () => {
-    const dev = await startDev(await createWorkplace());
+    const dev = await startDev(await createWorkplaceWithCluster());
     const printed: string[] = [];
     for (const program of await codeBlocks(README, "go")) {
       const isTest = program.includes("_test\n");
@@ -96,7 +96,7 @@ test.runIf(dir)(
   "the one call of the repository's first page charges once in two processes",
   { timeout: GO_TIMEOUT_MS },
   async () => {
-    const dev = await startDev(await createWorkplace());
+    const dev = await startDev(await createWorkplaceWithCluster());
     const call = (await firstBlock("README.md", "go")).replace("http://localhost:50051", dev.grpcUrl);
     await writeFile(join(dir, "main.go"), programOf(call));
     await go(dir, ["mod", "tidy"]);
@@ -188,7 +188,7 @@ test.runIf(dir)(
 test.runIf(dir)("the examples have each effect once", { timeout: GO_TIMEOUT_MS }, async () => {
   const examples = join(GO_CLIENT, "examples");
   await go(examples, ["vet", "./..."]);
-  const dev = await startDev(await createWorkplace());
+  const dev = await startDev(await createWorkplaceWithCluster());
   const service = { ONCEWARD_ADDRESS: dev.grpcUrl, ONCEWARD_API_KEY: dev.callerKey };
   const payments = await go(examples, ["run", "./payments"], service);
   expect(payments).toBe("20 orders, 20 charges; answers map[201:40 422:20]\n");

@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { createDatabaseOfTest } from "../helpers/database/database.ts";
 import { NAMED_COCKROACH } from "../helpers/database/other-engine.ts";
 import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
+import { runHere } from "../helpers/processes/run-here.ts";
 import { settingsFor, startServe } from "../helpers/processes/serve.ts";
 
 /** Returns the URL of an empty database of the test. */
@@ -13,7 +14,7 @@ async function emptyDatabase(): Promise<string> {
 test("an empty database is brought up to date; a second run changes nothing", async () => {
   const workplace = await createWorkplace();
   const settings = settingsFor(await emptyDatabase());
-  const before = await runCommand(["migrate", "--check"], workplace, settings);
+  const before = await runHere(["migrate", "--check"], settings);
   expect(before).toMatchObject({ exit: 1, stdout: "" });
   expect(before.stderr).toMatch(/^The schema lacks 0001_core.*\. Run: onceward-server migrate\n$/);
 
@@ -21,8 +22,8 @@ test("an empty database is brought up to date; a second run changes nothing", as
   expect(first).toMatchObject({ exit: 0, stderr: "" });
   expect(first.stdout).toMatch(/^ran 0001_core\n(ran .*\n)*The schema is current\.\n$/);
   const nothingToDo = { exit: 0, stdout: "The schema is current.\n", stderr: "" };
-  expect(await runCommand(["migrate"], workplace, settings)).toEqual(nothingToDo);
-  expect(await runCommand(["migrate", "--check"], workplace, settings)).toEqual(nothingToDo);
+  expect(await runHere(["migrate"], settings)).toEqual(nothingToDo);
+  expect(await runHere(["migrate", "--check"], settings)).toEqual(nothingToDo);
 });
 
 test("of several concurrent migrations, one does the work, and all succeed", async () => {
@@ -38,13 +39,12 @@ test("of several concurrent migrations, one does the work, and all succeed", asy
 });
 
 test("a database of an engine that breaks a promise is not migrated or served", async () => {
-  const workplace = await createWorkplace();
   const databaseUrl = await emptyDatabase();
   const name = new URL(databaseUrl).pathname.slice(1);
   await onDatabase(databaseUrl, NAMED_COCKROACH);
   await onDatabase(databaseUrl, `alter database ${name} set search_path = public, pg_catalog`);
   for (const command of [["migrate"], ["migrate", "--check"], ["serve"]]) {
-    const ended = await runCommand(command, workplace, settingsFor(databaseUrl));
+    const ended = await runHere(command, settingsFor(databaseUrl));
     expect(ended).toMatchObject({ exit: 1, stdout: "" });
     expect(ended.stderr).toMatch(
       /^The database is CockroachDB, which is not supported\. now\(\) is the clock/,
@@ -57,7 +57,7 @@ test("a schema of a newer server is accepted and reported as newer", async () =>
   const database = await createDatabaseOfTest();
   const settings = settingsFor(database.url);
   await database.query("insert into schema_migrations (name, run_on) values ('9999_later', now())");
-  expect(await runCommand(["migrate", "--check"], workplace, settings)).toEqual({
+  expect(await runHere(["migrate", "--check"], settings)).toEqual({
     exit: 0,
     stdout: "The schema is newer than this server, which can use it: 9999_later\n",
     stderr: "",
@@ -68,23 +68,21 @@ test("a schema of a newer server is accepted and reported as newer", async () =>
 });
 
 test("DATABASE_DIRECT_URL selects the database that is migrated", async () => {
-  const workplace = await createWorkplace();
   const [pooled, direct] = [await emptyDatabase(), await emptyDatabase()];
-  await runCommand(["migrate"], workplace, { ...settingsFor(pooled), DATABASE_DIRECT_URL: direct });
-  const check = (url: string) => runCommand(["migrate", "--check"], workplace, settingsFor(url));
+  await runHere(["migrate"], { ...settingsFor(pooled), DATABASE_DIRECT_URL: direct });
+  const check = (url: string) => runHere(["migrate", "--check"], settingsFor(url));
   const [ofPooled, ofDirect] = await Promise.all([check(pooled), check(direct)]);
   expect([ofPooled.exit, ofDirect.exit]).toEqual([1, 0]);
 });
 
 test("a search_path that leads to another schema than public is refused and changes nothing", async () => {
-  const workplace = await createWorkplace();
   const url = await emptyDatabase();
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   onTestFinished(() => client.end());
   await client.query("create schema ow");
   await client.query(`alter database "${new URL(url).pathname.slice(1)}" set search_path = ow`);
-  const ended = await runCommand(["migrate"], workplace, settingsFor(url));
+  const ended = await runHere(["migrate"], settingsFor(url));
   expect(ended).toEqual({
     exit: 1,
     stdout: "",
@@ -101,7 +99,7 @@ test("an unknown option is refused and changes nothing", async () => {
   const ended = await runCommand(["migrate", "--chekc"], workplace, settings);
   expect(ended).toMatchObject({ exit: 1, stdout: "" });
   expect(ended.stderr).toMatch(/^Unknown option '--chekc'/);
-  expect(await runCommand(["migrate", "--check"], workplace, settings)).toMatchObject({ exit: 1 });
+  expect(await runHere(["migrate", "--check"], settings)).toMatchObject({ exit: 1 });
 });
 
 async function onDatabase(url: string, statement: string): Promise<void> {

@@ -8,7 +8,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { IdempotencyService } from "@onceward/client/proto";
 import { expect, test } from "vitest";
 import { buildFetching, hasMaven, runMaven } from "../helpers/packages/maven.ts";
-import { createWorkplace, type Workplace } from "../helpers/processes/command.ts";
+import { createWorkplaceWithCluster, type Workplace } from "../helpers/processes/command.ts";
 import { type Dev, pressCtrlC, startDev } from "../helpers/processes/dev.ts";
 import { codeBlocks, firstBlock } from "../helpers/processes/readme.ts";
 
@@ -44,7 +44,7 @@ if (!canRunJava) {
 const hasGrpcurl = await succeeds("grpcurl", ["-version"]);
 
 test.runIf(python)("the README's Python claims, completes and is replayed to", async () => {
-  const workplace = await createWorkplace();
+  const workplace = await createWorkplaceWithCluster();
   const dev = await startDev(workplace);
   await run(BUF, ["build", PROTO, "-o", join(workplace.dir, "onceward.binpb")], { timeout: TIMEOUT_MS });
   const script = await firstBlock(README, "python");
@@ -58,7 +58,7 @@ test.runIf(goPath)(
   "the README's Go claims, completes, is replayed to and reads a refusal",
   { timeout: GO_TIMEOUT_MS },
   async () => {
-    const workplace = await createWorkplace();
+    const workplace = await createWorkplaceWithCluster();
     const dev = await startDev(workplace);
     const config = (await firstBlock(README, "yaml")).replace("../onceward/proto", PROTO);
     await writeFile(join(workplace.dir, "buf.gen.yaml"), config);
@@ -80,7 +80,7 @@ test.runIf(canRunJava)(
   "the README's Java claims, completes, is replayed to and reads a refusal",
   { timeout: JAVA_TIMEOUT_MS },
   async ({ skip }) => {
-    const workplace = await createWorkplace();
+    const workplace = await createWorkplaceWithCluster();
     const pom = (await firstBlock(README, "xml")).replace("../onceward/proto", PROTO);
     await writeFile(join(workplace.dir, "pom.xml"), pom);
     const dev = await startDev(workplace);
@@ -103,7 +103,7 @@ test.runIf(canRunJava)(
 );
 
 test("the README's Connect client looks up over HTTP/2 and HTTP/1.1, each on the port that it names", async () => {
-  const workplace = await createWorkplace();
+  const workplace = await createWorkplaceWithCluster();
   const dev = await startDev(workplace);
   const script = (await firstBlock(README, "js"))
     .replace("127.0.0.1:50051", addressOf(dev))
@@ -122,7 +122,7 @@ test("the README's Connect client looks up over HTTP/2 and HTTP/1.1, each on the
 });
 
 test.runIf(hasGrpcurl)("the README's grpcurl claims and completes", async () => {
-  const workplace = await createWorkplace();
+  const workplace = await createWorkplaceWithCluster();
   const dev = await startDev(workplace);
   const [claim = "", complete = ""] = (await codeBlocks(README, "sh")).map((call) =>
     call.replace("127.0.0.1:50051", addressOf(dev)),

@@ -6,7 +6,7 @@ import { connectClient } from "../helpers/calls/clients.ts";
 import { ORDER } from "../helpers/calls/verbs.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { diagnoseDatabase, idsOf } from "../helpers/doctor/diagnosis.ts";
-import { createWorkplace, runCommand } from "../helpers/processes/command.ts";
+import { runHere } from "../helpers/processes/run-here.ts";
 import { settingsFor } from "../helpers/processes/serve.ts";
 import { startServerProcess } from "../helpers/servers/server-process.ts";
 
@@ -26,9 +26,8 @@ interface PepperSettings {
 async function createInstallation() {
   const url = await postgres.createDatabase();
   await migrate(url, () => {});
-  const workplace = await createWorkplace();
   const run = (args: readonly string[], peppers: PepperSettings) =>
-    runCommand(args, workplace, { ...settingsFor(url), ...peppers });
+    runHere(args, { ...settingsFor(url), ...peppers });
   let keys = 0;
   return {
     url,

@@ -10,7 +10,7 @@ import { runCases } from "../../clients/conformance/src/run-cases.ts";
 import { ensureDatabase } from "../../server/dev/databases.ts";
 import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { installPythonClient } from "../helpers/packages/python.ts";
-import { createWorkplace } from "../helpers/processes/command.ts";
+import { createWorkplaceWithCluster } from "../helpers/processes/command.ts";
 import { makeDataDir } from "../helpers/processes/data-dir.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
 import { codeBlocks, firstBlock } from "../helpers/processes/readme.ts";
@@ -33,7 +33,7 @@ afterAll(async () => {
 });
 
 test.runIf(python)("the programs of the README replay, from the installed wheel", async () => {
-  const workplace = await createWorkplace();
+  const workplace = await createWorkplaceWithCluster();
   const dev = await startDev(workplace);
   const printed: string[] = [];
   for (const program of await codeBlocks(README, "python")) {
@@ -68,7 +68,7 @@ class provider:
 `;
 
 test.runIf(python)("the one call of the repository's first page charges once in two processes", async () => {
-  const workplace = await createWorkplace();
+  const workplace = await createWorkplaceWithCluster();
   const dev = await startDev(workplace);
   const file = join(workplace.dir, "program.py");
   const call = (await firstBlock("README.md", "python")).replace("http://localhost:50051", dev.grpcUrl);

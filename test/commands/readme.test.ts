@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createWorkplace } from "../helpers/processes/command.ts";
+import { createWorkplaceWithCluster } from "../helpers/processes/command.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
 import { followSteps, layOutClone, missingLine, stepsOf } from "../helpers/processes/follow-readme.ts";
 
@@ -12,7 +12,7 @@ test(
     const pages = ["clients/cli/tenant-admins.md", "clients/cli/operators.md"];
     const steps = (await Promise.all(pages.map((page) => stepsOf(page)))).flat();
     expect(steps.length).toBeGreaterThan(20);
-    const workplace = await createWorkplace();
+    const workplace = await createWorkplaceWithCluster();
     const dev = await startDev(workplace);
     await layOutClone(workplace);
     const [, httpUrl = ""] = await dev.untilPrinted(/JSON +(http:\S+)/);

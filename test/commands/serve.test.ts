@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { createDatabaseOfTest } from "../helpers/database/database.ts";
 import { createWorkplace, FREE_PORTS, runCommand } from "../helpers/processes/command.ts";
+import { runHere } from "../helpers/processes/run-here.ts";
 import { settingsFor, startServe } from "../helpers/processes/serve.ts";
 
 /** A port that is not in use. */
@@ -15,9 +16,8 @@ test("a replica drains at a request to stop and ends with exit code 0", async ()
 });
 
 test("a schema that is older than the replica is refused with the command that updates it", async () => {
-  const workplace = await createWorkplace();
   const { url } = await createDatabaseOfTest("template0");
-  const ended = await runCommand(["serve"], workplace, settingsFor(url));
+  const ended = await runHere(["serve"], settingsFor(url));
   expect(ended).toMatchObject({ exit: 1, stdout: "" });
   expect(ended.stderr).toMatch(/^The schema lacks 0001_core.*\. Run: onceward-server migrate\n$/);
 });
@@ -48,7 +48,7 @@ test("all invalid settings are reported at once, without secrets", async () => {
 });
 
 test("missing settings are named", async () => {
-  const ended = await runCommand(["serve"], await createWorkplace(), { ONCEWARD_API_KEY_PEPPER: "" });
+  const ended = await runHere(["serve"], { ONCEWARD_API_KEY_PEPPER: "" });
   expect(ended).toMatchObject({
     exit: 1,
     stderr:
@@ -59,7 +59,7 @@ test("missing settings are named", async () => {
 test.each([[["serve"]], [["migrate"]], [["tenant-key", "--tenant", "acme"]]])(
   "%j reports an unreachable database, without a stack or the password",
   async (args) => {
-    const ended = await runCommand(args, await createWorkplace(), settingsFor(NO_POSTGRES));
+    const ended = await runHere(args, settingsFor(NO_POSTGRES));
     expect(ended).toMatchObject({ exit: 1, stdout: "" });
     expect(ended.stderr).toMatch(
       /^Postgres at DATABASE_URL could not be used\.\n {2}because: .*ECONNREFUSED/,

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 import { describeInBrowser } from "../helpers/console/chromium.ts";
 import { openConsole, untilLoaded } from "../helpers/console/open-console.ts";
 import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
-import { createWorkplace, type Workplace } from "../helpers/processes/command.ts";
+import { createWorkplaceWithCluster, type Workplace } from "../helpers/processes/command.ts";
 import { startDev } from "../helpers/processes/dev.ts";
 
 const run = promisify(execFile);
@@ -35,7 +35,7 @@ describeInBrowser("A newcomer with npm start and npm run demo:traffic", () => {
   test("lengthens a retention, decides on a payout, and finds both in the audit", {
     timeout: 2 * LIMIT_MS,
   }, async () => {
-    const workplace = await createWorkplace();
+    const workplace = await createWorkplaceWithCluster();
     const dev = await startDev(workplace);
     const [, address = ""] = await dev.untilPrinted(/^ *Console +(http:\S+)$/m);
     const [, printedKey = ""] = await dev.untilPrinted(/admin's key +(\S+)/);

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { createTestDatabase } from "../helpers/database/database.ts";
 import { readRepositoryFile } from "../helpers/deploy/expressions.ts";
-import { createWorkplace } from "../helpers/processes/command.ts";
+import { createWorkplaceWithCluster } from "../helpers/processes/command.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
 import { followSteps, layOutClone, missingLine, stepsOf } from "../helpers/processes/follow-readme.ts";
 
@@ -17,7 +17,7 @@ test(
     const pages = ["deploy/runbook.md", "deploy/observability.md"];
     const steps = (await Promise.all(pages.map((page) => stepsOf(page)))).flat();
     expect(steps.length).toBeGreaterThan(30);
-    const workplace = await createWorkplace();
+    const workplace = await createWorkplaceWithCluster();
     const dev = await startDev(workplace);
     // Metrics with a label exist from their first event on.
     await dev.call();

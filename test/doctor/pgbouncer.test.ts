@@ -6,7 +6,8 @@ import { complete, ORDER, success } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 import { describeWithPgBouncer, startPgBouncer } from "../helpers/database/pgbouncer.ts";
 import { diagnoseDatabase } from "../helpers/doctor/diagnosis.ts";
-import { createWorkplace, runCommand, startCommand } from "../helpers/processes/command.ts";
+import { createWorkplace, startCommand } from "../helpers/processes/command.ts";
+import { runHere } from "../helpers/processes/run-here.ts";
 import { settingsFor } from "../helpers/processes/serve.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
@@ -39,7 +40,7 @@ describeWithPgBouncer("behind PgBouncer", () => {
       const url = await startPgBouncer(database.url, settings);
       expect(await poolerFindings(url)).toEqual(["pgbouncer_switch_missing"]);
       const env = { ...settingsFor(url), DATABASE_DIRECT_URL: database.url };
-      const served = await runCommand(["serve"], await createWorkplace(), env);
+      const served = await runHere(["serve"], env);
       expect(served).toMatchObject({ exit: 1, stdout: "" });
       expect(served.stderr).toMatch(/^DATABASE_URL leads to a pooler .* Set ONCEWARD_PGBOUNCER=true/);
     },

@@ -7,13 +7,13 @@ import { createTenantAdmin, Policy_OnLeaseExpiry } from "@onceward/client/admin"
 import { expect, test } from "vitest";
 import { RABBITMQ_DIR } from "../helpers/brokers/rabbitmq-broker.ts";
 import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
-import { createWorkplace, type Workplace } from "../helpers/processes/command.ts";
+import { createWorkplace, createWorkplaceWithCluster, type Workplace } from "../helpers/processes/command.ts";
 import { findProgram } from "../helpers/processes/debian-packages.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
 
 const run = promisify(execFile);
 const ROOT = new URL("../../", import.meta.url);
-const TIMEOUT_MS = 50_000;
+const TIMEOUT_MS = 200_000;
 
 /** The programs of `npm run example:…`, as package.json has them. */
 const { scripts } = JSON.parse(await readFile(new URL("package.json", ROOT), "utf8")) as {
@@ -54,7 +54,7 @@ test("the README names every example's command, and every command exists", async
 
 /** Runs examples beside one service, all at once. */
 async function expectSuccess(chosen: typeof examples): Promise<void> {
-  const workplace = await createWorkplace();
+  const workplace = await createWorkplaceWithCluster();
   const dev = await startDev(workplace);
   await declareReconcilerNamespace(workplace, dev.grpcUrl);
   await Promise.all(

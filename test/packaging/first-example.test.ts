@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { createOnceward } from "@onceward/client";
 import { expect, test } from "vitest";
 import { findNodes, linkPackages, typeErrors, usePackedClient } from "../helpers/packages/packed-client.ts";
-import { createWorkplace } from "../helpers/processes/command.ts";
+import { createWorkplaceWithCluster } from "../helpers/processes/command.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
 import { codeBlocks, firstBlock } from "../helpers/processes/readme.ts";
 
@@ -43,7 +43,7 @@ console.log(JSON.stringify({ charge, charges }));
 
 test("the README's first example replays its result on every installed Node, without a warning", async () => {
   const { project } = packed();
-  const workplace = await createWorkplace();
+  const workplace = await createWorkplaceWithCluster();
   const dev = await startDev(workplace);
   const lines = await firstBlock(README, "js");
   expect(lines.trim().split("\n")).toHaveLength(5);
@@ -72,7 +72,7 @@ test(
   "the Express program of the guide answers the second request with the first response, under the stored key",
   async () => {
     const { project } = packed();
-    const workplace = await createWorkplace();
+    const workplace = await createWorkplaceWithCluster();
     const dev = await startDev(workplace);
     await linkPackages(project, ["express"]);
     const program = (await firstBlock(HTTP_GUIDE, "js"))
@@ -123,7 +123,7 @@ test.each(Object.entries(BEFORE_THE_CALL))(
   "the one call of %s is well-typed, and charges once in two processes",
   async (page, before) => {
     const { project } = packed();
-    const workplace = await createWorkplace();
+    const workplace = await createWorkplaceWithCluster();
     const dev = await startDev(workplace);
     await linkPackages(project, ["@types/node"]);
     const call = (await firstBlock(page, "ts")).replace("http://localhost:50051", dev.grpcUrl);

@@ -30,7 +30,7 @@ app.post(
     namespace: "example-payments",
     // In your API: the account that is logged in.
     caller: () => "account-1",
-    waitMs: 10_000,
+    waitMs: 30_000,
   }),
   async (req, res) => void res.status(201).json(await provider.charge(req.body.orderId, req.body.amount)),
 );
@@ -38,7 +38,7 @@ const server = app.listen(0, "127.0.0.1");
 await once(server, "listening");
 const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/charges`;
 
-function pay(orderId: string, amount: number, patienceMs = 10_000): Promise<Response> {
+function pay(orderId: string, amount: number, patienceMs = 40_000): Promise<Response> {
   return fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json", "idempotency-key": `"${orderId}"` },

@@ -5,6 +5,7 @@ import { afterAll, beforeAll } from "vitest";
 import { ensureDatabase } from "../../../server/dev/databases.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { makeDataDir } from "../processes/data-dir.ts";
+import { copyEmptyCluster } from "./empty-cluster.ts";
 
 /** A Postgres for one test file, for tests of commands, which create their schema themselves. */
 export interface OwnPostgres {
@@ -22,6 +23,7 @@ export function useOwnPostgres(settings: Readonly<Record<string, string>> = { fs
   let postgres: EmbeddedPostgres | undefined;
   beforeAll(async () => {
     dir = await makeDataDir("ow-postgres-");
+    await copyEmptyCluster(join(dir, "data"));
     postgres = await startEmbeddedPostgres({ dataDir: join(dir, "data"), settings });
   });
   afterAll(async () => {

@@ -6,6 +6,7 @@ import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts"
 import { migrate } from "../../../server/src/core/store/migrate.ts";
 import { makeDataDir } from "../processes/data-dir.ts";
 import { TEMPLATE_DATABASE } from "./database.ts";
+import { copyEmptyCluster } from "./empty-cluster.ts";
 
 /** Tests that kill a Postgres use durable settings; no other test needs to wait for the disk. */
 const SETTINGS = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "300" };
@@ -17,6 +18,7 @@ const SETTINGS = { fsync: "off", synchronous_commit: "off", full_page_writes: "o
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const dir = await makeDataDir("onceward-test-");
   const binaries = project.config.provide.postgresBinaries;
+  if (binaries === "") await copyEmptyCluster(join(dir, "data"));
   const postgres = await startEmbeddedPostgres({
     dataDir: join(dir, "data"),
     settings: SETTINGS,

@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
 import { readPidFile } from "../../../server/dev/embedded/pid-file.ts";
 import { shutDown } from "../../../server/dev/embedded/postmaster.ts";
+import { copyEmptyCluster } from "../database/empty-cluster.ts";
 import { CHILD_ENVIRONMENT } from "./child-environment.ts";
 import { makeDataDir } from "./data-dir.ts";
 
@@ -55,6 +56,13 @@ export async function createWorkplace(): Promise<Workplace> {
   const temporaryDir = join(dir, "tmp");
   await mkdir(temporaryDir);
   return { dir, temporaryDir };
+}
+
+/** As `createWorkplace`, with the empty Postgres that the first `npm start` in it would create. */
+export async function createWorkplaceWithCluster(): Promise<Workplace> {
+  const workplace = await createWorkplace();
+  await copyEmptyCluster(join(workplace.dir, ".onceward", "postgres"));
+  return workplace;
 }
 
 /** Stops a Postgres that still runs after its command was killed or its test failed. */

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { setTimeout as rest } from "node:timers/promises";
 import { expect } from "vitest";
 import type { ClaimResponse } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import type { Addresses } from "../../../server/src/server.ts";
@@ -67,10 +68,15 @@ export interface Repeats {
   stop(): Promise<void>;
 }
 
-/** Starts one caller per client. */
+/** Keys that the callers do at full speed after those that the test waits for; then each rests between two keys. */
+const KEYS_AHEAD = 50;
+const REST_MS = 20;
+
+/** Starts one caller per client. While a test waits for something else, they leave the processor to what it waits for. */
 export function startRepeats(clients: readonly IdempotencyClient[], namespace: string): Repeats {
   let stopping = false;
   let done = 0;
+  let goal = 0;
   async function run(client: IdempotencyClient, index: number): Promise<void> {
     // The repeat uses another client, which may belong to another server.
     const other = clients[(index + 1) % clients.length] ?? client;
@@ -83,6 +89,7 @@ export function startRepeats(clients: readonly IdempotencyClient[], namespace: s
         expect(outcome).toMatchObject({ case: "completed", value: { result: { payload: bytes(id.key) } } });
       }
       done++;
+      if (done > goal + KEYS_AHEAD) await rest(REST_MS);
     }
   }
   const callers = Promise.all(clients.map(run));
@@ -90,7 +97,7 @@ export function startRepeats(clients: readonly IdempotencyClient[], namespace: s
   callers.catch(() => {});
   return {
     async more(keys) {
-      const goal = done + keys;
+      goal = done + keys;
       await Promise.race([expect.poll(() => done, PATIENCE).toBeGreaterThanOrEqual(goal), callers]);
     },
     async stop() {

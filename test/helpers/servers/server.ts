@@ -37,7 +37,8 @@ export async function startTestServer(
   const log: Record<string, unknown>[] = [];
   const level: LogLevel = config.ONCEWARD_LOG_LEVEL;
   const output = { write: (line: string) => log.push(JSON.parse(line)) };
-  const server = await startServer(config, createLog(level, output), tuning);
+  // Tests count statements and waiting calls in the metrics, some hundreds of times.
+  const server = await startServer(config, createLog(level, output), { metricsRestMs: 0, ...tuning });
   let stopped: Promise<void> | undefined;
   return {
     ...server.addresses,

@@ -39,16 +39,13 @@ const LEFTOVERS_MS = 1000;
 
 let stopRequested: Promise<void> | undefined;
 
-/**
- * Runs a command with this process' environment, output and signals. If the command throws, prints the error
- * to standard error and sets exit code 1, or that of a CommandError.
- */
+/** Runs a command with this process' environment, output and signals, by `runOn`. */
 export async function runCommand(
   command: (host: Host) => Promise<void>,
   args: readonly string[],
 ): Promise<void> {
-  try {
-    await command({
+  await runOn(
+    {
       args,
       env: process.env,
       workingDir: process.cwd(),
@@ -63,12 +60,20 @@ export async function runCommand(
       },
       logDestination: process.stdout,
       untilStopRequested,
-    });
-  } catch (error) {
-    process.stderr.write(`${printable(describeFailure(error))}\n`);
-    process.exitCode = error instanceof CommandError ? error.exitCode : 1;
-  }
+    },
+    command,
+  );
   setTimeout(() => process.exit(), LEFTOVERS_MS).unref();
+}
+
+/** Runs a command. If it throws, reports the error and sets exit code 1, or that of a CommandError. */
+export async function runOn(host: Host, command: (host: Host) => Promise<void>): Promise<void> {
+  try {
+    await command(host);
+  } catch (error) {
+    host.report(describeFailure(error));
+    host.setExitCode(error instanceof CommandError ? error.exitCode : 1);
+  }
 }
 
 function untilStopRequested(): Promise<void> {

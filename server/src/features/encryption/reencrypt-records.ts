@@ -2,6 +2,7 @@ import type { RecordId } from "../../core/domain/record.ts";
 import { isRefusal } from "../../core/domain/refusal.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { type IdRow, idColumns } from "../../core/store/records/record-ids.ts";
+import type { ValuesRow } from "../../core/store/records/record-values.ts";
 import { bigintArray, byteaArray, textArray } from "../../core/store/sql-arrays.ts";
 import type { PassPage, PassPosition } from "./encryption-pass.ts";
 import type { RecordEncryption } from "./record-encryption.ts";
@@ -66,15 +67,7 @@ select r.tenant_id, r.namespace, r.key, r.fencing_token::text as fencing_token, 
    and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)`,
 };
 
-interface SealedValues extends IdRow {
-  readonly fencing_token: string;
-  readonly result_key_id: number | null;
-  readonly checkpoint_key_id: number | null;
-  readonly result_digest: string | null;
-  readonly result_payload: Buffer | null;
-  readonly result_metadata: string | null;
-  readonly checkpoint_state: Buffer | null;
-}
+type SealedValues = ValuesRow & { readonly fencing_token: string };
 
 /**
  * Replaces the values of rows that still hold the values that were read. Rows are not locked while their values

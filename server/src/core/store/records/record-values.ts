@@ -45,6 +45,9 @@ export type SealedRow = Pick<RecordRow, "tenant_id" | "namespace" | "key"> &
     >
   >;
 
+/** A row with all its values, as statements on values alone read them. */
+export type ValuesRow = Required<Omit<SealedRow, "result_bytes">>;
+
 /** Stores values in plain form, and reads no others. */
 export const PLAIN_VALUES: RecordValues = {
   keyId: null,

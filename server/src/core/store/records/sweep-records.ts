@@ -18,11 +18,11 @@ const findDueRecords = {
   name: "find_due_records",
   text: `
 select (count(*) filter (where ordinal <= $1::int))::int as due,
-       min(sweep_at)::text as due_from,
-       (max(sweep_at) filter (where ordinal <= $1::int))::text as due_to,
+       min(sweep_at)::text as "dueFrom",
+       (max(sweep_at) filter (where ordinal <= $1::int))::text as "dueTo",
        coalesce(max(sweep_at) filter (where ordinal <= $1::int)
-                  = max(sweep_at) filter (where ordinal > $1::int), false) as is_cut,
-       coalesce(date_part('epoch', least(now(), to_timestamp($2::float8 / 1000)) - min(sweep_at)), 0) as lag_s
+                  = max(sweep_at) filter (where ordinal > $1::int), false) as "isCut",
+       coalesce(date_part('epoch', least(now(), to_timestamp($2::float8 / 1000)) - min(sweep_at)), 0) as "lagS"
   from (select r.sweep_at, row_number() over (order by r.sweep_at rows unbounded preceding) as ordinal
           from records r
          where r.sweep_at <= least(now(), to_timestamp($2::float8 / 1000))
@@ -217,14 +217,12 @@ export interface SweptKey {
   readonly forgotten: boolean;
 }
 
-interface DueRow {
-  readonly due: number;
+interface DueRow extends Pick<Swept, "due" | "lagS"> {
   /** In Postgres' text format, which has microseconds; null if nothing is due. */
-  readonly due_from: string | null;
-  /** As `due_from`. */
-  readonly due_to: string | null;
-  readonly is_cut: boolean;
-  readonly lag_s: number;
+  readonly dueFrom: string | null;
+  /** As `dueFrom`. */
+  readonly dueTo: string | null;
+  readonly isCut: boolean;
 }
 
 interface SweptRow {
@@ -255,12 +253,12 @@ export async function sweepBatch(
   const seed = sampleSeed === undefined ? null : String(sampleSeed);
   const latest = latestMs ?? null;
   const [found] = await pool.run<DueRow>(findDueRecords, [maxRows, latest]);
-  observer.found(found?.lag_s ?? 0);
+  observer.found(found?.lagS ?? 0);
   if (found === undefined || found.due === 0) return NOTHING_DUE;
-  const { due, lag_s: lagS } = found;
-  const ended = found.is_cut
+  const { due, lagS, dueFrom, dueTo, isCut } = found;
+  const ended = isCut
     ? await runLimited(pool, deleteOverdueRecords, [maxRows, seed, latest])
-    : await runLimited(pool, deleteEndedRecords, [found.due_from, found.due_to, seed, latest]);
+    : await runLimited(pool, deleteEndedRecords, [dueFrom, dueTo, seed, latest]);
   observer.swept(ended.map((row) => sweptNamespace(row, row.records)));
   const deleted = countRecords(ended);
   if (deleted >= due) return { due, lagS, deleted, kept: 0 };

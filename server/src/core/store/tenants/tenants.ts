@@ -129,17 +129,11 @@ type Settings = Pick<TenantResource, "policy" | "bounds" | "quotas">;
 
 const COLUMNS = `
   id, name, suspended_at is not null as suspended, moving_since is not null as moving, deleted_at is not null as deleting,
-  date_part('epoch', created_at) * 1000 as created_at_ms, version, ${SETTING_COLUMNS}`;
+  date_part('epoch', created_at) * 1000 as "createdAtMs", version, ${SETTING_COLUMNS}`;
 
-type ResourceRow = FieldRow & {
-  readonly id: number;
-  readonly name: string;
-  readonly suspended: boolean;
-  readonly moving: boolean;
-  readonly deleting: boolean;
-  readonly created_at_ms: number;
-  readonly version: number;
-};
+type ResourceRow = FieldRow &
+  Pick<TenantResource, "id" | "name" | "createdAtMs" | "version"> &
+  Readonly<Record<"suspended" | "moving" | "deleting", boolean>>;
 
 const readTenant = { name: "read_tenant", text: `select ${COLUMNS} from tenants where id = $1::int` };
 const lockTenantRow = { name: "lock_tenant", text: `${readTenant.text} for update` };
@@ -273,7 +267,7 @@ function parseResource(row: ResourceRow): TenantResource {
     policy: POLICY_COLUMNS.parse(row),
     bounds: BOUND_COLUMNS.parse(row),
     quotas: parseQuotas(row),
-    createdAtMs: row.created_at_ms,
+    createdAtMs: row.createdAtMs,
     version: row.version,
   };
 }

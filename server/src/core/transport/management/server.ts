@@ -24,8 +24,10 @@ export function createManagementServer(options: {
   /** Returns the reasons why the replica should get no traffic; empty if it should. */
   readonly unreadyReasons: () => readonly string[];
   readonly tls: Tls | undefined;
+  /** The longest rest after a rendering of the metrics. */
+  readonly maxRestMs?: number | undefined;
 }) {
-  const { metrics, unreadyReasons, tls } = options;
+  const { metrics, unreadyReasons, tls, maxRestMs = MAX_REST_MS } = options;
   const ofTls = {
     rejectUnauthorized: false,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
@@ -33,7 +35,7 @@ export function createManagementServer(options: {
     requestTimeout: SILENCE_MS,
     connectionsCheckingInterval: 1000,
   };
-  const render = createSharedRendering(() => metrics.render());
+  const render = createSharedRendering(() => metrics.render(), maxRestMs);
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     switch (request.url) {
       case "/livez":
@@ -81,7 +83,7 @@ function hasCertificate({ socket }: IncomingMessage): boolean {
  * Returns a function that renders at most once at a time, into bytes that all who ask in the meantime share. After a rendering it
  * rests, and those who ask then get the next one: nobody gets metrics from before the question, but for those of one in progress.
  */
-function createSharedRendering(render: () => Promise<string>): () => Promise<Buffer> {
+function createSharedRendering(render: () => Promise<string>, maxRestMs: number): () => Promise<Buffer> {
   let shared: Promise<Buffer> | undefined;
   let restsUntilMs = 0;
   const renderRested = async () => {
@@ -92,7 +94,7 @@ function createSharedRendering(render: () => Promise<string>): () => Promise<Buf
       return Buffer.from(await render());
     } finally {
       const endedAtMs = performance.now();
-      restsUntilMs = endedAtMs + Math.min((endedAtMs - startedAtMs) * REST, MAX_REST_MS);
+      restsUntilMs = endedAtMs + Math.min((endedAtMs - startedAtMs) * REST, maxRestMs);
       shared = undefined;
     }
   };

@@ -5,14 +5,9 @@ import { type FieldRow, POLICY_COLUMNS, placeholders } from "../../../core/store
 const POLICY = POLICY_COLUMNS.names.join(", ");
 
 const COLUMNS = `
-  tenant_id, name, date_part('epoch', created_at) * 1000 as created_at_ms, version, ${POLICY}`;
+  tenant_id as "tenantId", name, date_part('epoch', created_at) * 1000 as "createdAtMs", version, ${POLICY}`;
 
-type Row = FieldRow & {
-  readonly tenant_id: number;
-  readonly name: string;
-  readonly created_at_ms: number;
-  readonly version: number;
-};
+type Row = FieldRow & Omit<NamespaceResource, "policy">;
 
 const readNamespace = {
   name: "read_namespace",
@@ -96,11 +91,6 @@ export async function deleteNamespace(transaction: Runner, tenantId: number, nam
 }
 
 function parse(row: Row): NamespaceResource {
-  return {
-    tenantId: row.tenant_id,
-    name: row.name,
-    policy: POLICY_COLUMNS.parse(row),
-    createdAtMs: row.created_at_ms,
-    version: row.version,
-  };
+  const { tenantId, name, createdAtMs, version } = row;
+  return { tenantId, name, policy: POLICY_COLUMNS.parse(row), createdAtMs, version };
 }

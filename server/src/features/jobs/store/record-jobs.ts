@@ -1,32 +1,26 @@
 import type { Runner } from "../../../core/store/pool.ts";
+import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 import { intArray } from "../../../core/store/sql-arrays.ts";
 import type { RecordJob, RecordJobWork } from "../record-job.ts";
 
 const COLUMNS = `
-  j.id, j.tenant_id, j.namespace, j.kind, j.terms, j.after_namespace, j.after_key, j.starts_at <= now() as started,
-  j.records_examined, j.records_changed, j.records_forgotten, j.cancelled,
-  date_part('epoch', j.created_at) * 1000 as created_at_ms,
-  date_part('epoch', j.starts_at) * 1000 as starts_at_ms,
-  date_part('epoch', j.finished_at) * 1000 as finished_at_ms`;
+  j.id, j.tenant_id as "tenantId", j.namespace, j.kind, j.terms, j.after_namespace as "afterNamespace",
+  j.after_key as "afterKey", j.starts_at <= now() as started, j.records_examined::float8 as "recordsExamined",
+  j.records_changed::float8 as "recordsChanged", j.records_forgotten::float8 as "recordsForgotten", j.cancelled,
+  date_part('epoch', j.created_at) * 1000 as "createdAtMs",
+  date_part('epoch', j.starts_at) * 1000 as "startsAtMs",
+  date_part('epoch', j.finished_at) * 1000 as "finishedAtMs"`;
 
-interface Row {
+type Row = RowOf<Omit<RecordJob, "id" | "work" | "state" | "after">> & {
   readonly id: string;
-  readonly tenant_id: number;
-  readonly namespace: string | null;
   readonly kind: RecordJobWork["kind"];
   /** The work without its kind. */
   readonly terms: object;
-  readonly after_namespace: string | null;
-  readonly after_key: string | null;
+  readonly afterNamespace: string | null;
+  readonly afterKey: string | null;
   readonly started: boolean;
-  readonly records_examined: string;
-  readonly records_changed: string;
-  readonly records_forgotten: string;
   readonly cancelled: boolean;
-  readonly created_at_ms: number;
-  readonly starts_at_ms: number;
-  readonly finished_at_ms: number | null;
-}
+};
 
 const insertJob = {
   name: "insert_record_job",
@@ -258,24 +252,17 @@ export async function countUnfinishedRecordJobs(runner: Runner): Promise<number>
 }
 
 function parse(row: Row): RecordJob {
-  const { after_namespace: namespace, after_key: key } = row;
+  const { id, kind, terms, afterNamespace: namespace, afterKey: key, started, cancelled, ...rest } = row;
   return {
-    id: BigInt(row.id),
-    tenantId: row.tenant_id,
-    namespace: row.namespace ?? undefined,
-    work: { kind: row.kind, ...row.terms } as RecordJobWork,
+    ...fromRow<Omit<RecordJob, "id" | "work" | "state" | "after">>(rest),
+    id: BigInt(id),
+    work: { kind, ...terms } as RecordJobWork,
     state: stateOf(row),
-    recordsExamined: Number(row.records_examined),
-    recordsChanged: Number(row.records_changed),
-    recordsForgotten: Number(row.records_forgotten),
-    createdAtMs: row.created_at_ms,
-    startsAtMs: row.starts_at_ms,
-    finishedAtMs: row.finished_at_ms ?? undefined,
     after: namespace === null || key === null ? undefined : { namespace, key },
   };
 }
 
-function stateOf({ cancelled, finished_at_ms: finishedAtMs, started }: Row): RecordJob["state"] {
+function stateOf({ cancelled, finishedAtMs, started }: Row): RecordJob["state"] {
   if (cancelled) return "CANCELLED";
   if (finishedAtMs !== null) return "DONE";
   return started ? "RUNNING" : "WAITING";

@@ -1,5 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
-import type { RecordValues } from "../../../core/store/records/record-values.ts";
+import type { RecordValues, ValuesRow } from "../../../core/store/records/record-values.ts";
 import { OWN_TENANT_COLUMNS, PLAIN_TABLES, type PlainLine, type RecordLine } from "./moved-tenant.ts";
 
 /** A tenant that is moving, as one statement read it. */
@@ -20,27 +20,17 @@ const readMovingTenant = {
   text: `
 select (to_jsonb(t) - '${OWN_COLUMNS}'::text[])::text as row,
        coalesce(t.moving_since::text, '') as since,
-       (select count(*) from record_jobs j where j.tenant_id = t.id and j.finished_at is null)::int as unfinished_jobs,
-       greatest(date_part('epoch', clock_timestamp()) * 1000000, (select token_floor from installation)) + 10000000 as token_floor
+       (select count(*) from record_jobs j where j.tenant_id = t.id and j.finished_at is null)::int as "unfinishedJobs",
+       greatest(date_part('epoch', clock_timestamp()) * 1000000, (select token_floor from installation)) + 10000000 as "tokenFloor"
   from tenants t
  where t.id = $1::int`,
 };
 
 /** Reads a tenant that exists. */
 export async function findMovingTenant(runner: Runner, tenantId: number): Promise<MovingTenant> {
-  const [row] = await runner.run<{
-    row: string;
-    since: string;
-    unfinished_jobs: number;
-    token_floor: number;
-  }>(readMovingTenant, [tenantId]);
-  if (row === undefined) throw new Error("the tenant is missing");
-  return {
-    row: row.row,
-    since: row.since,
-    unfinishedJobs: row.unfinished_jobs,
-    tokenFloor: row.token_floor,
-  };
+  const [tenant] = await runner.run<MovingTenant>(readMovingTenant, [tenantId]);
+  if (tenant === undefined) throw new Error("the tenant is missing");
+  return tenant;
 }
 
 /** Rows of a page: at most 200 MiB of the largest results. */
@@ -106,18 +96,7 @@ select (to_jsonb(r) - '{tenant_id,ambiguous_from,result_digest,result_metadata,r
  limit $4::int`,
 };
 
-interface RecordRow {
-  readonly row: string;
-  readonly tenant_id: number;
-  readonly namespace: string;
-  readonly key: string;
-  readonly result_key_id: number | null;
-  readonly checkpoint_key_id: number | null;
-  readonly result_digest: string | null;
-  readonly result_metadata: string | null;
-  readonly result_payload: Buffer | null;
-  readonly checkpoint_state: Buffer | null;
-}
+type RecordRow = ValuesRow & { readonly row: string };
 
 /**
  * Reads the records of a tenant, page by page, in plain form.
