@@ -53,27 +53,41 @@ export function createCallersPorts(
   };
 }
 
+interface Listener {
+  listen(host: string, port: number): Promise<number>;
+}
+
 /**
- * Listens on the port that a variable configures.
+ * Listens on the three configured ports. Tries all of them, so that one error names every port that is taken.
  *
- * @returns the port, which the system chooses if the configured one is 0.
- * @throws Error that names the variable of the port.
+ * @returns the ports, each of which the system chooses if the configured one is 0.
+ * @throws Error that names each port that cannot be used, and its variable. The others may be listening then.
  */
-export async function listen(
-  listener: {
-    listen(host: string, port: number): Promise<number>;
-  },
+export async function listenOnAll(
+  listeners: { readonly grpc: Listener; readonly http: Listener; readonly management: Listener },
   config: Config,
-  variable: "ONCEWARD_GRPC_PORT" | "ONCEWARD_HTTP_PORT" | "ONCEWARD_MANAGEMENT_PORT",
-): Promise<number> {
-  const { [variable]: port } = config;
-  const own = variable === "ONCEWARD_MANAGEMENT_PORT" ? config.ONCEWARD_MANAGEMENT_HOST : undefined;
-  const host = own ?? config.ONCEWARD_HOST;
-  try {
-    return await listener.listen(host, port);
-  } catch (cause) {
-    throw new Error(`cannot listen on ${host} port ${port}: is it taken? ${variable} sets another one`, {
-      cause,
-    });
-  }
+) {
+  const { ONCEWARD_HOST: host, ONCEWARD_MANAGEMENT_HOST: managementHost = host } = config;
+  const failures: Error[] = [];
+  const tryToListen = async (
+    listener: Listener,
+    address: string,
+    variable: "ONCEWARD_GRPC_PORT" | "ONCEWARD_HTTP_PORT" | "ONCEWARD_MANAGEMENT_PORT",
+  ) => {
+    try {
+      return await listener.listen(address, config[variable]);
+    } catch (cause) {
+      const port = `cannot listen on ${address} port ${config[variable]}`;
+      failures.push(new Error(`${port}: is it taken? ${variable} sets another one`, { cause }));
+      return 0;
+    }
+  };
+  const addresses = {
+    grpcPort: await tryToListen(listeners.grpc, host, "ONCEWARD_GRPC_PORT"),
+    httpPort: await tryToListen(listeners.http, host, "ONCEWARD_HTTP_PORT"),
+    managementPort: await tryToListen(listeners.management, managementHost, "ONCEWARD_MANAGEMENT_PORT"),
+  };
+  const [first] = failures;
+  if (first === undefined) return addresses;
+  throw new Error(failures.map(({ message }) => message).join("\n"), { cause: first.cause });
 }

@@ -6,7 +6,7 @@ import { endsWithin } from "./core/background/ends-within.ts";
 import { type Config, redactedConfig } from "./core/config/config.ts";
 import { STATEMENT_TIMEOUT_MS } from "./core/domain/statement-times.ts";
 import type { OpenTracing } from "./core/telemetry/tracing.ts";
-import { listen } from "./ports.ts";
+import { listenOnAll } from "./ports.ts";
 import { VERSION } from "./version.ts";
 
 /** The time for the last spans to be exported, if calls took the whole time of the drain. */
@@ -39,7 +39,7 @@ export interface Addresses {
  * The schema must be up to date.
  *
  * @param openTracing undefined: tracing is off.
- * @throws Error if the database cannot be used or a port is taken, as `configuredTls`. Everything is closed then.
+ * @throws Error if the database cannot be used or ports are taken, as `configuredTls`. Everything is closed then.
  */
 export async function startServer(
   config: Config,
@@ -71,11 +71,7 @@ export async function startServer(
 /** Listens, and starts all that runs by itself. */
 async function serve({ config, tls }: Resources, replica: Replica): Promise<Addresses> {
   const { ports, management, background, degraded, suspendWatch } = replica;
-  const addresses = {
-    grpcPort: await listen(ports.grpc, config, "ONCEWARD_GRPC_PORT"),
-    httpPort: await listen(ports.http, config, "ONCEWARD_HTTP_PORT"),
-    managementPort: await listen(management, config, "ONCEWARD_MANAGEMENT_PORT"),
-  };
+  const addresses = await listenOnAll({ ...ports, management }, config);
   tls?.start();
   await background.start();
   degraded.start();

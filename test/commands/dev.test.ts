@@ -49,13 +49,19 @@ test("two concurrent starts in one directory share its database and keys, and th
   await expectNothingLeft(workplace);
 });
 
-test("an error about a port in use names the port and its variable, and nothing is left behind", async () => {
+test("an error about ports in use names each port and its variable, and nothing is left behind", async () => {
   const workplace = await createWorkplace();
   const port = await takePort();
-  for (const variable of Object.keys(FREE_PORTS)) {
-    const ended = await startDevServer(workplace, { ...FREE_PORTS, [variable]: String(port) }).ended;
+  const variables = Object.keys(FREE_PORTS);
+  for (const taken of [variables, variables.slice(-1)]) {
+    const ports = Object.fromEntries(taken.map((variable) => [variable, String(port)]));
+    const ended = await startDevServer(workplace, { ...FREE_PORTS, ...ports }).ended;
     expect(ended.exit).toBe(1);
-    expect(ended.stderr).toContain(`cannot listen on 127.0.0.1 port ${port}: is it taken? ${variable} sets`);
+    for (const variable of taken)
+      expect(ended.stderr).toContain(
+        `cannot listen on 127.0.0.1 port ${port}: is it taken? ${variable} sets another one`,
+      );
+    expect(ended.stderr.match(/cannot listen/g)).toHaveLength(taken.length);
     expect(ended.stderr).not.toMatch(/\n\s+at /);
     // Redis had just been connected.
     expect(ended.stdout).not.toMatch(/Redis failed/);

@@ -30,8 +30,10 @@ let url: string;
 let sentBytes = 0;
 
 beforeAll(async () => {
-  const [, builtFor] =
-    (await readFile(join(DIST, "index.html"), "utf8")).match(/src="([^"]*)assets\/app/) ?? [];
+  const firstPage = await readFile(join(DIST, "index.html"), "utf8").catch((cause: unknown) => {
+    throw new Error("The site is not built: run npm run docs", { cause });
+  });
+  const [, builtFor] = firstPage.match(/src="([^"]*)assets\/app/) ?? [];
   if (builtFor === undefined) throw new Error("index.html does not name its program: run npm run docs");
   base = builtFor;
   server = createServer((request, response) => {

@@ -28,6 +28,17 @@ test("every section says what the finding means, how to confirm it, what to do a
   expect(incomplete.map((section) => section.split("\n")[0])).toEqual([]);
 });
 
+test("every section of a page to which an advice leads exists", async () => {
+  const named = Object.values(FINDINGS).flatMap(({ advice }) => [
+    ...advice.matchAll(/(\S+\.md), "([^"]+)"/g),
+  ]);
+  expect(named).not.toEqual([]);
+  for (const [, file = "", heading = ""] of named) {
+    const page = await readFile(new URL(`../../${file}`, import.meta.url), "utf8");
+    expect(page.split("\n")).toContain(`## ${heading}`);
+  }
+});
+
 /**
  * There is no Postgres 14 to install beside the others, and the nodes of a test share a clock: tests beside the source cover
  * both (`checks/postgres-settings.test.ts`, `checks/citus.test.ts`).

@@ -76,7 +76,7 @@ export type FetchHandler<Rest extends readonly unknown[] = []> = (
  *   answered `abandonAfterMs` after the disconnect (`request.signal`) is abandoned: its lease expires.
  * - If the service is unreachable, nothing runs: 503 with Retry-After. If it becomes unreachable while the handler runs, the
  *   response is sent after `answerAfterMs`, and stored as soon as the service can.
- * - A response larger than the namespace's max_result_bytes (by default 64 KiB) is sent, and repeats are answered
+ * - A response larger than the namespace's max_result_bytes (by default 64 KiB) is sent, and duplicates are answered
  *   with 410: the operation is done, its response is not stored. A response from 1 MiB on is streamed. A smaller one
  *   is sent once it is whole, so this does not suit event streams. The same holds for a content type of more than 255
  *   bytes and a replayed header of more than 4,096. Each emits the event `not-stored` with RESULT_TOO_LARGE.

@@ -284,13 +284,13 @@ const BOUNDED: readonly Row[] = [
     "server/src/features/console/attempts.test.ts",
   ],
   [
-    "sign-ins in progress, per process, address beyond its failures; body of a sign-in | 32",
+    "sign-ins in progress, per process, and per address that has used up its failures; body of a sign-in | 32",
     "server/src/features/console/attempts.ts",
     "MAX_IN_PROGRESS = 32",
     "server/src/features/console/attempts.test.ts",
   ],
   [
-    "sign-ins in progress, per process, address beyond its failures; body of a sign-in | 32, 4",
+    "sign-ins in progress, per process, and per address that has used up its failures; body of a sign-in | 32, 4",
     "server/src/features/console/attempts.ts",
     "MAX_IN_PROGRESS_OF_FAILING = 4",
     "server/src/features/console/attempts.test.ts",

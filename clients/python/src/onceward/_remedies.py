@@ -62,7 +62,7 @@ REMEDIES = {
     "RECORD_JOB_NOT_FOUND": "Check the id: finished jobs are kept for 90 days.",
     "QUOTA_RATE": (
         "Wait for `retry_delay_ms`. If it persists, ask the operator for a higher quota, or send "
-        "fewer repeats."
+        "fewer duplicates."
     ),
     "QUOTA_CONCURRENCY": (
         "Wait for `retry_delay_ms`. Use fewer calls that wait at once, or ask for a higher quota."
@@ -92,7 +92,7 @@ REMEDIES = {
     ),
     "IN_PROGRESS": "Retry after `retry_delay_ms`; answer 409 to an HTTP client.",
     "AMBIGUOUS": "Find out, and run with `accept_ambiguous` (crashes).",
-    "RESULT_EXPIRED": ("Do not run it again. Set a longer `result_retention` if repeats need the value."),
+    "RESULT_EXPIRED": ("Do not run it again. Set a longer `result_retention` if duplicates need the value."),
     "RESULT_LOST": "Do not run it again; ask the system that has the effect.",
     "RESULT_NOT_JSON": (
         "Return plain data, or pass a `codec`, the same one for every program that uses the key."

@@ -50,7 +50,7 @@ export interface LangChainOptions {
  * The text of a blocked call is the tool's output, because a ToolNode would ask the model to fix the mistake of a tool that
  * throws. A ToolNode does so with the errors of a wrong program or credential, too, unless its `handleToolErrors` is false.
  *
- * A tool returns text or another JSON value. A ToolMessage or a Command has no JSON form: it is returned once, and repeats are
+ * A tool returns text or another JSON value. A ToolMessage or a Command has no JSON form: it is returned once, and duplicates are
  * blocked (`RESULT_UNAVAILABLE`). A tool that interrupts the graph (`interrupt`) runs again when the thread is resumed. The
  * tool gets `claim.signal` as the `signal` of its config, and the claim by `claimOf(config)`.
  *

@@ -200,7 +200,7 @@ export class ResultUnavailableError extends OncewardError {
  * The function ran to its end in this process, but its outcome could not be stored unchanged. `effect` is the
  * outcome.
  *
- * - `stored`: the operation is stored as done without its value, so it does not run again; repeats get a {@link
+ * - `stored`: the operation is stored as done without its value, so it does not run again; duplicates get a {@link
  *   ResultUnavailableError}. `reason` says why: RESULT_NOT_JSON, CODEC_FAILED, RESULT_TOO_LARGE, INVALID_REQUEST.
  * - Not stored, `CLAIM_SUPERSEDED`: the lease expired and another holder took over, so the effect may happen twice.
  * - Not stored, any other reason: the service could not be reached in time. Once the lease has expired, the next

@@ -39,7 +39,7 @@ test("bytes and a JSON text of their hash are different requests", async () => {
   expect(await statusesOf(digest, bytes)).toEqual([0, 422]);
 });
 
-test("bytes and such a text are replayed to their own repeats", async () => {
+test("bytes and such a text are replayed to their own duplicates", async () => {
   expect(await statusesOf(bytes, bytes)).toEqual([0, 201]);
   expect(await statusesOf(digest, digest)).toEqual([0, 201]);
   expect(await statusesOf(`${digest}=`, { text: digest })).toEqual([0, 422]);

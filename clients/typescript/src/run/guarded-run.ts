@@ -125,7 +125,7 @@ export async function guardedRun<Stored, Handled>(
   await Promise.race([running, answerDue]);
   clearTimeout(timer);
   const [outcome] = outcomes;
-  // This caller gets the handler's outcome even if it could not be stored for repeats.
+  // This caller gets the handler's outcome even if it could not be stored for duplicates.
   if (outcome !== undefined) return { kind: "ran", outcome };
   const [run] = await running;
   if (run.status === "rejected") return { kind: "refused", error: run.reason };

@@ -46,8 +46,8 @@ interface Unfinished extends Claimed {
  * - `in-progress`: a holder runs the operation, or its lease has expired and the next run takes over.
  * - `released`: the last attempt gave up, for this reason. The next run runs.
  * - `ambiguous`: the lease has expired, and it is unknown whether the effect happened.
- * - `completed`: done, with this value, which repeats get.
- * - `failed`: failed permanently, with this error, which repeats throw.
+ * - `completed`: done, with this value, which duplicates get.
+ * - `failed`: failed permanently, with this error, which duplicates throw.
  * - `unreadable`: done. The value can't be read or is no longer stored, as the error says.
  */
 export type KeyState<T> =

@@ -39,7 +39,7 @@ export interface WrapOptions<Input> extends NamespaceDefaults {
 
 /** {@link WrapOptions} with the codec that stores the function's value. */
 export interface CodecWrapOptions<Input, T> extends WrapOptions<Input> {
-  /** Stores the function's value, and restores it for repeats. */
+  /** Stores the function's value, and restores it for duplicates. */
   readonly codec: Codec<T>;
 }
 

@@ -101,7 +101,7 @@ type NamespaceRunOptions = Omit<RunOptions, "key" | "keyCreatedAt" | "claimId">;
 
 /** {@link RunOptions} with the codec that stores the function's value. */
 export interface CodecRunOptions<T> extends RunOptions {
-  /** Stores the function's value, and restores it for repeats. */
+  /** Stores the function's value, and restores it for duplicates. */
   readonly codec: Codec<T>;
 }
 

@@ -129,11 +129,12 @@ export const FINDINGS = {
   },
   audit_changeable: {
     severity: "info",
-    advice: 'Run replicas as a role that owns nothing: deploy/README.md, "The audit\'s role".',
+    advice: 'Run replicas as a role that owns nothing: deploy/README.md, "The database\'s roles".',
   },
   standby_missing: {
     severity: "info",
-    advice: "Nothing, if the provider replicates the disk. Otherwise a lost disk loses all records.",
+    advice:
+      "Do nothing if the provider replicates the disk. Otherwise add a standby: a lost disk loses all records.",
   },
   standby_asynchronous: {
     severity: "warning",

@@ -40,7 +40,7 @@ export const REMEDIES: Readonly<Record<CatalogueReason, string>> = {
   API_KEY_NOT_FOUND: "Check the id: `onceward keys list`.",
   RECORD_JOB_NOT_FOUND: "Check the id: finished jobs are kept for 90 days.",
   QUOTA_RATE:
-    "Wait for `retryDelayMs`. If it persists, ask the operator for a higher quota, or send fewer repeats.",
+    "Wait for `retryDelayMs`. If it persists, ask the operator for a higher quota, or send fewer duplicates.",
   QUOTA_CONCURRENCY: "Wait for `retryDelayMs`. Use fewer calls that wait at once, or ask for a higher quota.",
   QUOTA_RECORDS: "Shorten `key_retention`, or ask the operator for a higher quota.",
   QUOTA_BYTES: "Store smaller results, shorten `result_retention`, or ask the operator for a higher quota.",
@@ -93,7 +93,7 @@ export const OWN_REASONS: Readonly<Record<string, OwnReason>> = {
   },
   RESULT_EXPIRED: {
     meaning: "The operation is done, and its result is no longer stored.",
-    remedy: "Do not run it again. Set a longer `result_retention` if repeats need the value.",
+    remedy: "Do not run it again. Set a longer `result_retention` if duplicates need the value.",
   },
   RESULT_LOST: {
     meaning: "The operation is done, and its value could not be stored.",
