@@ -15,6 +15,7 @@ from onceward import (
     CompletionError,
     InProgressError,
     OncewardError,
+    OutcomeUnknownError,
     RunResult,
     TerminalError,
 )
@@ -42,6 +43,8 @@ def report_error(error: BaseException) -> dict[str, Any]:
         return {
             "terminal": {"name": error.name, "message": error.message, "details": write_value(error.details)}
         }
+    if isinstance(error, OutcomeUnknownError):
+        return {"unknown": str(error)}
     if isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError)):
         return {"cancelled": True}
     return {"thrown": str(error)}

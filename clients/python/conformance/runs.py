@@ -13,7 +13,7 @@ from typing import Any
 from reports import describe_claim, report_error, report_result
 from values import read_value, snake_case
 
-from onceward import BytesCodec, Claim, Onceward, TerminalError
+from onceward import BytesCodec, Claim, Onceward, OutcomeUnknownError, TerminalError
 
 
 def perform_runs(case: dict[str, Any]) -> object:
@@ -103,6 +103,8 @@ def perform_other_step(step: dict[str, Any], claim: Any, seen: dict[str, Any]) -
         seen["derivedKeys"].append(claim.derive_key(step["deriveKey"]))
     elif "throw" in step:
         raise RuntimeError(step["throw"])
+    elif "throwUnknown" in step:
+        raise OutcomeUnknownError(step["throwUnknown"])
     else:
         terminal = dict(step["throwTerminal"])
         raise TerminalError(terminal.pop("message"), read_value(terminal.pop("details", None)), **terminal)

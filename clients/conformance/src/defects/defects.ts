@@ -63,6 +63,13 @@ export const DEFECTS: readonly Defect[] = [
     caughtBy: "an error of the function releases the claim, and reaches the caller unchanged",
   },
   {
+    name: "releases the claim of a function that timed out at its provider",
+    file: "run/run.ts",
+    from: "if (effect.reason instanceof ClaimAbandoned || effect.reason instanceof OutcomeUnknownError) {",
+    to: "if (effect.reason instanceof ClaimAbandoned) {",
+    caughtBy: "an OutcomeUnknownError reaches the caller unchanged, and leaves the claim to the policy",
+  },
+  {
     name: "sends a completion once",
     file: "run/claim.ts",
     from: "return await retrying(() => this.#calls.complete({ ...this.#ref(), result }), giveUpAtMs);",

@@ -5,6 +5,7 @@ import {
   type CodecRunOptions,
   createOnceward,
   type Onceward,
+  OutcomeUnknownError,
   type RunOptions,
   TerminalError,
 } from "../../../typescript/src/index.ts";
@@ -40,6 +41,7 @@ type Step =
   | { readonly awaitLost: true }
   | { readonly return: unknown }
   | { readonly throw: string }
+  | { readonly throwUnknown: string }
   | {
       readonly throwTerminal: {
         readonly message: string;
@@ -117,6 +119,7 @@ async function perform(steps: readonly Step[], claim: Claim, seen: Seen): Promis
     } else if ("awaitLost" in step) seen.lost = await lossOf(claim.signal);
     else if ("return" in step) return readValue(step.return);
     else if ("throw" in step) throw new Error(step.throw);
+    else if ("throwUnknown" in step) throw new OutcomeUnknownError(step.throwUnknown);
     else {
       const { message, details, name } = step.throwTerminal;
       throw new TerminalError(message, readValue(details), name === undefined ? {} : { name });

@@ -3,6 +3,7 @@ import {
   CompletionError,
   InProgressError,
   OncewardError,
+  OutcomeUnknownError,
   type RunResult,
   TerminalError,
 } from "../../../typescript/src/index.ts";
@@ -24,6 +25,7 @@ export function reportError(error: unknown): object {
     const { name, message, details } = error;
     return { terminal: { name, message, details: writeValue(details) } };
   }
+  if (error instanceof OutcomeUnknownError) return { unknown: error.message };
   if (error instanceof Error && error.name === "AbortError") return { cancelled: true };
   return { thrown: error instanceof Error ? error.message : `${error}` };
 }

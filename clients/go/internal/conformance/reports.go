@@ -74,7 +74,10 @@ func reportResult(result onceward.Result[any]) report {
 func reportError(err error) report {
 	var failed *onceward.Error
 	var terminal *onceward.TerminalError
+	var unknown *onceward.OutcomeUnknownError
 	switch {
+	case errors.As(err, &unknown):
+		return report{"unknown": unknown.Message}
 	case errors.As(err, &terminal) && !errors.As(err, &failed):
 		name := terminal.Name
 		if name == "" {

@@ -48,6 +48,7 @@ type step struct {
 	Return         json.RawMessage `json:"return"`
 	Throw          *string         `json:"throw"`
 	ThrowTerminal  *terminal       `json:"throwTerminal"`
+	ThrowUnknown   *string         `json:"throwUnknown"`
 }
 
 type checkpoint struct {
@@ -209,6 +210,8 @@ func performSteps(ctx context.Context, steps []step, claim *onceward.Claim, seen
 			return readValue(each.Return)
 		case each.Throw != nil:
 			return nil, errors.New(*each.Throw)
+		case each.ThrowUnknown != nil:
+			return nil, &onceward.OutcomeUnknownError{Message: *each.ThrowUnknown}
 		case each.ThrowTerminal != nil:
 			details, err := readValue(each.ThrowTerminal.Details)
 			if err != nil {
