@@ -8,6 +8,7 @@ import type { HttpOptions } from "./http/options.ts";
 import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
+import { OutcomeUnknownError } from "./run/outcome-unknown.ts";
 
 /**
  * The middleware's variables: `c.var.claim`, undefined for a request that is not guarded. The handlers after it in one
@@ -68,6 +69,8 @@ export function idempotency(
       handleFetch(c.req.raw, async () => {
         c.set("claim", claim);
         await next();
+        // The response is that of Hono's error handler; the claim must not be released for its status.
+        if (c.error instanceof OutcomeUnknownError) throw c.error;
         return c.res;
       }),
     );
@@ -77,8 +80,12 @@ export function idempotency(
       case "handled":
         c.res = answer.sent;
         return;
-      case "answered":
-        return toResponse(answer.response);
+      case "answered": {
+        const response = toResponse(answer.response);
+        // Hono drops a returned response if its error handler has answered before.
+        if (c.finalized) c.res = response;
+        return response;
+      }
       case "gone":
         // Replaces a response whose body is still being read.
         c.res = goneResponse();

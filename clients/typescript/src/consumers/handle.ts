@@ -11,6 +11,7 @@ import type { Claim } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
 import { callHook, Warnings } from "../run/events.ts";
 import type { Jsonify } from "../run/jsonify.ts";
+import { OutcomeUnknownError } from "../run/outcome-unknown.ts";
 import { terminalErrorOf } from "../run/run.ts";
 import { checkRunOptions, type RunOptions } from "../run/run-options.ts";
 import { type Delivery, warnOfTrouble } from "./delivery.ts";
@@ -102,8 +103,8 @@ async function attempt<Value>(
   try {
     return await fn();
   } catch (error) {
-    // A function that was interrupted, by a lost lease or the end of the process, has not failed.
-    if (attempt < maxAttempts || signal.aborted) throw error;
+    // A function that was interrupted, by a lost lease or the end of the process, or can't know its outcome, has not failed.
+    if (attempt < maxAttempts || signal.aborted || error instanceof OutcomeUnknownError) throw error;
     throw terminalErrorOf(error, () => "terminal") ?? error;
   }
 }
