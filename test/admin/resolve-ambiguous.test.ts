@@ -203,7 +203,21 @@ describeAdministration("ResolveAmbiguousRecords", (world) => {
     expect((await grant(one.caller, { key: "order-7" })).attempt).toBe(2);
     const { record, attempts } = await one.admin.getRecord({ namespace: "charges", key: "order-8" });
     expect(record).toMatchObject({ state: Record_State.RELEASED, releaseReason: "found out" });
-    expect(attempts).toMatchObject([{ ending: 5, reason: "found out", owner: "dead" }]);
+    expect(attempts).toMatchObject([{ ending: 5, reason: "found out", owner: "dead", recordJob: job.id }]);
+
+    // The records that the job resolved: also the one that was claimed again, and none that another job or call resolved.
+    await one.admin.resolveRecord({
+      ...{ namespace: "charges", key: "other", reason: "by phone" },
+      resolution: RELEASE,
+    });
+    const listed = async (filter: { namespace?: string; state?: Record_State; recordJob: bigint }) =>
+      (await one.admin.listRecords({ ...filter, pageSize: 1000 })).records.map(({ key }) => key);
+    expect(await listed({ recordJob: job.id })).toEqual([...keys].sort().concat("payout"));
+    expect(await listed({ recordJob: job.id, namespace: "payouts" })).toEqual(["payout"]);
+    expect(await listed({ recordJob: job.id, state: Record_State.IN_PROGRESS })).toEqual(["order-7"]);
+    expect(await listed({ recordJob: job.id + 1n })).toEqual([]);
+    const single = await one.admin.getRecord({ namespace: "charges", key: "other" });
+    expect(single.attempts).toMatchObject([{ ending: 5, recordJob: 0n }]);
   });
 
   test("complete stores one result for all, which is replayed and which their holders see", async () => {

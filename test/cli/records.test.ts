@@ -209,7 +209,7 @@ test("a record is shown with its attempts", async () => {
   await cli(...RESOLVE, "--release", ...WHY);
   const { stdout } = await cli("records", "show", "payouts", "payout-1");
   expect(stdout).toMatch(
-    /ATTEMPT +OWNER +CLAIMED +ENDED +HOW +CHECKPOINT +REASON\n1 +worker-3 .* resolved +- +found out\n/,
+    /ATTEMPT +OWNER +CLAIMED +ENDED +HOW +CHECKPOINT +REASON +JOB\n1 +worker-3 .* resolved +- +found out +-\n/,
   );
   expect(await cli.json("records", "show", "payouts", "payout-2")).toMatchObject({
     record: { key: "payout-2" },
@@ -236,7 +236,11 @@ test("all ambiguous records that match are counted, and resolved if their number
   expect(exit).toBe(0);
   const [, job = ""] = /^Job (\d+) resolves 1 records\./.exec(stdout) ?? [];
   const watched = await cli("jobs", "show", job, "--watch");
-  expect(watched.stdout).toMatch(/kind +resolve\n(.*\n)*state +done\n/);
+  const list = ["records", "list", "--namespace", "payouts", "--job", job] as const;
+  expect(watched.stdout).toMatch(
+    new RegExp(`kind +resolve\n(.*\n)*state +done\n(.*\n)*changed records +onceward ${list.join(" ")}\n`),
+  );
+  expect(await cli.json(...list)).toMatchObject([{ key: "payout-1", state: "STATE_RELEASED" }]);
   expect(await claim()).toMatchObject({ case: "claimed" });
   expect(await cli("jobs", "cancel", job, "--yes")).toMatchObject({
     exit: 0,

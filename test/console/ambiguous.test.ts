@@ -147,12 +147,21 @@ describeInBrowser("The queue of ambiguous records", () => {
     await events.first().waitFor();
     const shown = (await events.allInnerTexts()).join("\n");
     expect(shown).toMatch(/Lease ended without an answer.*Resolved by an administrator/s);
-    await page.getByRole("link", { name: "Decisions about many records until then" }).click();
+    // From the record to its job, to its audit events and back, and to each record.
+    await events.getByRole("link", { name: /^job \d+$/ }).click();
+    await page.waitForURL(/\/jobs\/\d+$/);
+    await page.getByRole("link", { name: "Audit events of this change" }).click();
     await untilLoaded(page);
     const newest = page.locator("tbody").getByRole("row").first();
     await expect.poll(() => newest.innerText()).toContain("the bank lost the file");
     await newest.getByRole("link", { name: "The job and what it changed" }).click();
     await page.waitForURL(/\/jobs\/\d+$/);
+    await page.getByRole("link", { name: "Records that it resolved" }).click();
+    const resolved = page.locator("tbody").getByRole("rowheader");
+    await expect
+      .poll(async () => (await resolved.allInnerTexts()).sort())
+      .toEqual(["payout-3", "payout-5", "payout-7"]);
+    await expectAccessible(page);
 
     await page.goto("/console/ambiguous");
     await untilLoaded(page);

@@ -2,7 +2,7 @@ import { type Timestamp, timestampMs, timestampNow } from "@bufbuild/protobuf/wk
 import { ListRecordsRequest_Order } from "@onceward/client/admin";
 import { Record_State } from "@onceward/client/proto";
 import type { Command } from "commander";
-import { parseFingerprint } from "./arguments.ts";
+import { parseFingerprint, parseId } from "./arguments.ts";
 import { choiceOption, choicesOf } from "./choices.ts";
 import { parsePast } from "./times.ts";
 
@@ -20,6 +20,7 @@ export interface RecordFilterOptions {
   readonly claimedAfter?: Timestamp;
   readonly claimedBefore?: Timestamp;
   readonly leaseExpiredBefore?: Timestamp;
+  readonly job?: bigint;
   readonly oldestFirst?: true;
 }
 
@@ -49,6 +50,7 @@ export function withRecordFilter(made: Command): Command {
       "only records whose lease ended before this time; with --state ambiguous: ambiguous since then",
       parsePast,
     )
+    .option("--job <job>", "only records that this job resolved, and that are still stored", parseId)
     .option(
       "--oldest-first",
       "with --state ambiguous: those that have been ambiguous for the longest time first",
@@ -58,7 +60,7 @@ export function withRecordFilter(made: Command): Command {
 /** Returns the filter and the order of a request. */
 export function recordFilter(options: RecordFilterOptions) {
   const { namespace = "", prefix = "", key = "", owner = "", state, fingerprint } = options;
-  const { claimedAfter, claimedBefore, oldestFirst } = options;
+  const { claimedAfter, claimedBefore, job, oldestFirst } = options;
   const isLapsed = state === "lapsed";
   const leaseExpiredBefore = isLapsed ? untilNow(options.leaseExpiredBefore) : options.leaseExpiredBefore;
   return {
@@ -71,6 +73,7 @@ export function recordFilter(options: RecordFilterOptions) {
     ...(claimedAfter && { claimedAfter }),
     ...(claimedBefore && { claimedBefore }),
     ...(leaseExpiredBefore && { leaseExpiredBefore }),
+    ...(job && { recordJob: job }),
     ...(oldestFirst && { order: ListRecordsRequest_Order.LEASE_EXPIRY }),
   };
 }

@@ -68,8 +68,8 @@ export function describeRecord(
 export function describeAttempts(attempts: readonly Attempt[], record: RecordMessage): string {
   const holds = leaseOf(record, new Date()) === "held";
   return renderTable(
-    ["ATTEMPT", "OWNER", "CLAIMED", "ENDED", "HOW", "CHECKPOINT", "REASON"],
-    attempts.map(({ number, owner, claimedAt, endedAt, ending, checkpoint, reason }) => [
+    ["ATTEMPT", "OWNER", "CLAIMED", "ENDED", "HOW", "CHECKPOINT", "REASON", "JOB"],
+    attempts.map(({ number, owner, claimedAt, endedAt, ending, checkpoint, reason, recordJob }) => [
       `${number}`,
       owner || "-",
       formatMoment(claimedAt),
@@ -77,6 +77,7 @@ export function describeAttempts(attempts: readonly Attempt[], record: RecordMes
       ending === Attempt_Ending.HELD && !holds ? stateName(record) : enumName(Attempt_Ending, ending),
       checkpoint || "-",
       reason || "-",
+      recordJob === 0n ? "-" : `${recordJob}`,
     ]),
   );
 }

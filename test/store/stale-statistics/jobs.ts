@@ -45,6 +45,7 @@ const FILTER = {
   fingerprint: undefined,
   leaseExpiredBeforeMs: undefined,
   checkpoint: "",
+  recordJob: undefined,
 } as const;
 
 /** A position among the ambiguous records. */

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { timestampDate } from "@bufbuild/protobuf/wkt";
 import {
   createTenantAdmin,
   type RecordJob,
@@ -113,7 +114,10 @@ async function showJob(session: Session<TenantAdmin>, id: bigint, watch: boolean
     if (job === undefined) return;
     if (!watch || job.finishedAt !== undefined) {
       return output.message(RecordJobSchema, job, () =>
-        renderFacts(JOB_COLUMNS.map(([heading, cell]) => [heading.toLowerCase(), cellText(cell(job))])),
+        renderFacts([
+          ...JOB_COLUMNS.map(([heading, cell]) => [heading.toLowerCase(), cellText(cell(job))] as const),
+          ["changed records", describeChangedRecords(job)],
+        ]),
       );
     }
     const progress = describeProgress(job);
@@ -121,6 +125,24 @@ async function showJob(session: Session<TenantAdmin>, id: bigint, watch: boolean
     shown = progress;
     await sleep(WATCH_INTERVAL_MS);
   }
+}
+
+/** Returns how the records that a job changed are listed. A record keeps which job resolved it, but not which one changed its retention. */
+function describeChangedRecords({
+  id,
+  kind,
+  namespace,
+  recordsChanged,
+  recordsForgotten,
+  startsAt,
+}: RecordJob) {
+  if (recordsChanged === 0n) return "none";
+  if (kind === RecordJob_Kind.FORGET || recordsForgotten === recordsChanged)
+    return "forgotten: none is stored";
+  const list = `onceward records list${namespace && ` --namespace ${namespace}`}`;
+  if (kind === RecordJob_Kind.RESOLVE) return `${list} --job ${id}`;
+  const before = startsAt === undefined ? "" : ` --claimed-before ${timestampDate(startsAt).toISOString()}`;
+  return `among ${list}${before}`;
 }
 
 function describeProgress({ state, recordsExamined, recordsChanged, recordsForgotten }: RecordJob): string {

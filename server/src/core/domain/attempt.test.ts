@@ -9,6 +9,7 @@ function past(fields: Partial<Attempt> = {}): Attempt {
     owner: "worker-0",
     claimedAtMs: 1000,
     checkpoint: "",
+    recordJob: undefined,
     ending: "superseded",
     endedAtMs: 2000,
     reason: "",

@@ -17,6 +17,8 @@ export interface Attempt {
   readonly endedAtMs: number | undefined;
   /** At most 128 characters. Empty: none. */
   readonly reason: string;
+  /** The record job that resolved the record. Undefined: none. */
+  readonly recordJob: bigint | undefined;
 }
 
 /** The length to which reasons are shortened. Statements hold the number, too. */
@@ -56,7 +58,11 @@ function newestAttempt({
   checkpoint,
   phase,
 }: LiveRecord): Attempt {
-  const begun = { number: attempt, fencingToken, owner, claimedAtMs, checkpoint: checkpoint?.name ?? "" };
+  const begun = {
+    ...{ number: attempt, fencingToken, owner, claimedAtMs },
+    checkpoint: checkpoint?.name ?? "",
+    recordJob: undefined,
+  };
   switch (phase.kind) {
     case "inProgress":
     case "lapsed":

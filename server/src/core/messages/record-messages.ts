@@ -83,7 +83,8 @@ const ENDINGS: Readonly<Record<Attempt["ending"], Attempt_Ending>> = {
 
 /** Returns an attempt with every field of the contract. */
 export function attemptMessage(attempt: Attempt): AttemptMessage {
-  const { number, owner, fencingToken, claimedAtMs, endedAtMs, ending, reason, checkpoint } = attempt;
+  const { number, owner, fencingToken, claimedAtMs, endedAtMs, ending, reason, checkpoint, recordJob } =
+    attempt;
   return create(AttemptSchema, {
     number,
     owner,
@@ -93,5 +94,6 @@ export function attemptMessage(attempt: Attempt): AttemptMessage {
     ending: ENDINGS[ending],
     reason,
     checkpoint,
+    recordJob: recordJob ?? 0n,
   });
 }

@@ -16,6 +16,8 @@ export interface ResolveCommand {
   readonly resolution: Resolution;
   /** The administrator's text. */
   readonly reason: string;
+  /** The record job that resolves it; undefined: a call for this record. */
+  readonly recordJob: bigint | undefined;
   /** Resolves only the claim with this token; undefined: the newest claim. */
   readonly fencingToken: bigint | undefined;
 }

@@ -43,7 +43,11 @@ export async function resolveBatch(
     const record = await lockRecord(transaction, id, withoutValues);
     if (record === undefined || !isMeant(record, work.which)) continue;
     const { reason } = work.audit;
-    await resolveOneOfMany(transaction, { id, resolution, reason, fencingToken: undefined }, encryption);
+    await resolveOneOfMany(
+      transaction,
+      { id, resolution, reason, recordJob: job.id, fencingToken: undefined },
+      encryption,
+    );
     settled.push(id);
   }
   const isForgetting = resolution.kind === "forget";
@@ -70,6 +74,7 @@ function filterOf({ tenantId, namespace }: TakenJob, { which }: ResolveWork): Re
     claimedAfterMs: undefined,
     claimedBeforeMs: undefined,
     fingerprint: undefined,
+    recordJob: undefined,
   };
 }
 

@@ -1,5 +1,7 @@
+import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import { type RecordJob, RecordJob_Kind, RecordJob_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { formatCount, formatNoun } from "../../format/quantity.ts";
+import { withParameters } from "../../parts/pages.ts";
 import type { Mark } from "../../parts/state-mark.tsx";
 
 /** Returns what a job does, such as "Resolve ambiguous records". */
@@ -32,6 +34,11 @@ export function stateOf({ state }: Pick<RecordJob, "state">): Mark {
   }
 }
 
+/** Returns the id of a job; undefined: the text is none. An id of the contract is an int64; a longer text names no job. */
+export function parseJobId(text: string): bigint | undefined {
+  return /^[1-9][0-9]{0,17}$/.test(text) ? BigInt(text) : undefined;
+}
+
 /** Returns whether a job can still change records. */
 export function isUnfinished({ state }: Pick<RecordJob, "state">): boolean {
   return state === RecordJob_State.WAITING || state === RecordJob_State.RUNNING;
@@ -60,4 +67,57 @@ export function progressOf(job: RecordJob): string {
   const forgotten =
     recordsForgotten > 0n ? `, ${formatCount(recordsForgotten)} of them forgotten at once` : "";
   return `${formatCount(recordsChanged)} of ${examined} changed${forgotten}`;
+}
+
+/** Where the records that a job changed are listed, and what that list does not show. */
+interface ChangedRecords {
+  /** Undefined: there is none to list. */
+  readonly list: { readonly label: string; readonly path: string } | undefined;
+  /** "": nothing. */
+  readonly note: string;
+}
+
+/** Returns where the records that a job changed are listed. A record keeps which job resolved it, but not which one changed its retention. */
+export function changedRecords(job: RecordJob): ChangedRecords {
+  const { id, kind, namespace, recordsChanged, recordsForgotten, startsAt } = job;
+  if (recordsChanged === 0n) return { list: undefined, note: "None." };
+  if (kind === RecordJob_Kind.FORGET || recordsForgotten === recordsChanged) {
+    return { list: undefined, note: "They are forgotten: no record is left to list." };
+  }
+  if (kind === RecordJob_Kind.RESOLVE) {
+    const path = pathOf("/records", { namespace, job: `${id}` });
+    return { list: { label: "Records that it resolved", path }, note: "" };
+  }
+  const path = pathOf("/records", { namespace, before: secondAfter(startsAt) });
+  const note =
+    "It changed those that followed the old retention. A record does not keep which job changed it.";
+  return { list: { label: "Records that were claimed before it began", path }, note };
+}
+
+/** Returns the address of the audit events of a job's change, from its start to its end. */
+export function auditPathOf({ kind, namespace, createdAt, finishedAt }: RecordJob): string {
+  const after = createdAt === undefined ? "" : timestampDate(createdAt).toISOString();
+  const action = actionOf(kind, namespace);
+  return pathOf("/audit", { action, after, before: secondAfter(finishedAt) });
+}
+
+/** Returns the name of the call that creates a job, as the audit keeps it. */
+function actionOf(kind: RecordJob_Kind, namespace: string): string {
+  switch (kind) {
+    case RecordJob_Kind.RESOLVE:
+      return "ResolveAmbiguousRecords";
+    case RecordJob_Kind.FORGET:
+      return "DeleteNamespace";
+    default:
+      return namespace === "" ? "UpdateTenant" : "UpdateNamespace";
+  }
+}
+
+function pathOf(path: string, filters: Readonly<Record<string, string>>): string {
+  return `${path}?${withParameters("", filters)}`;
+}
+
+/** Returns the next whole second; "" without a time. */
+function secondAfter(time: Timestamp | undefined): string {
+  return time === undefined ? "" : new Date((Number(time.seconds) + 1) * 1_000).toISOString();
 }

@@ -12,25 +12,24 @@ import { Time } from "../../parts/time.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
+import common from "../../styles/common.module.css";
 import { CancelButton, JobProgress } from "./job-parts.tsx";
-import { isUnfinished, stateOf, titleOf } from "./job-words.ts";
+import { auditPathOf, changedRecords, isUnfinished, parseJobId, stateOf, titleOf } from "./job-words.ts";
 
 const REFRESH_MS = 2_000;
-/** An id of the contract is an int64; a longer text in the address names no job. */
-const ID = /^[1-9][0-9]{0,17}$/;
 
 /** One background change of records, and its progress. */
 export default function JobScreen() {
-  const { id = "" } = useParams();
+  const id = parseJobId(useParams().id ?? "");
   return (
-    <Screen title={ID.test(id) ? `Job ${id}` : "Job"}>
+    <Screen title={id === undefined ? "Job" : `Job ${id}`}>
       <p>
         <Link href="/jobs">All jobs</Link>
       </p>
-      {ID.test(id) ? (
-        <Content id={BigInt(id)} />
-      ) : (
+      {id === undefined ? (
         <Empty command="onceward jobs list">There is no such job.</Empty>
+      ) : (
+        <Content id={id} />
       )}
     </Screen>
   );
@@ -61,6 +60,7 @@ function Content({ id }: { readonly id: bigint }) {
 
 function JobFacts({ job }: { readonly job: RecordJob }) {
   const { kind, namespace, recordsExamined, recordsLeftAlone, createdAt, startsAt, finishedAt } = job;
+  const { note, list } = changedRecords(job);
   return (
     <dl>
       <Fact name="What it does">{titleOf(job)}</Fact>
@@ -79,6 +79,13 @@ function JobFacts({ job }: { readonly job: RecordJob }) {
           <Quantity value={recordsLeftAlone} />
         </Fact>
       )}
+      <Fact name="Changed records">
+        {list && <Link href={list.path}>{list.label}</Link>}
+        {note !== "" && <div className={common.quiet}>{note}</div>}
+      </Fact>
+      <Fact name="Who began it">
+        <Link href={auditPathOf(job)}>Audit events of this change</Link>
+      </Fact>
       <Fact name="Created">
         <Time at={createdAt} />
       </Fact>

@@ -2,6 +2,7 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import type { Attempt, Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import type { DeclinedCall } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { ReactNode } from "react";
+import { Link } from "wouter";
 import { formatDuration } from "../../format/duration.ts";
 import { formatNoun } from "../../format/quantity.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
@@ -55,7 +56,7 @@ export function Events({ events }: { readonly events: readonly TimelineEvent[] }
 }
 
 function Details({
-  event: { attempt, owner, heldMs, checkpoint, reason, call },
+  event: { attempt, owner, heldMs, checkpoint, reason, job, call },
 }: {
   readonly event: TimelineEvent;
 }) {
@@ -65,6 +66,7 @@ function Details({
     ["held for", heldMs !== undefined && formatDuration(heldMs)],
     ["last checkpoint", checkpoint !== "" && <UserText>{checkpoint}</UserText>],
     ["reason", reason !== "" && <UserText>{reason}</UserText>],
+    ["by", job !== undefined && <Link href={`/jobs/${job}`}>{`job ${job}`}</Link>],
     ["API key", call !== undefined && <UserText>{call.actor}</UserText>],
     ["request", call !== undefined && <UserText>{call.requestId}</UserText>],
   ];

@@ -1,8 +1,6 @@
-import { timestampDate } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
 import { describeLease, type Lease, leaseOf } from "@onceward/decode/record-lease.ts";
-import { Attempt_Ending } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { type GetRecordResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { QueryState } from "@tanstack/react-query";
 import { Link, useLocation } from "wouter";
@@ -35,7 +33,6 @@ const REFRESH_MS: Readonly<Record<Lease, number | false>> = {
   ambiguous: 10_000,
   settled: false,
 };
-const SECOND_MS = 1_000;
 
 /** Everything about one key: its state, what happened to it, its result, and what an administrator can do. */
 export default function RecordScreen() {
@@ -96,7 +93,6 @@ function RecordContent({ reply, history }: RecordContentProps) {
   });
   if (record === undefined) return undefined;
   const audit = new URLSearchParams({ target: auditTarget });
-  const decided = attempts.findLast(({ ending }) => ending === Attempt_Ending.RESOLVED)?.endedAt;
   return (
     <>
       <div className={`${common.card} ${styles.situation}`}>
@@ -120,22 +116,10 @@ function RecordContent({ reply, history }: RecordContentProps) {
             Every refused request is in the server's log, by the name of the record:{" "}
             <code>{auditTarget}</code>
           </p>
-          {decided !== undefined && <BulkDecisions until={timestampDate(decided)} />}
         </div>
       </div>
       {dialog}
     </>
-  );
-}
-
-/** A decision about many records is one event, of their namespace or tenant; its start is stored before the records change. */
-function BulkDecisions({ until }: { readonly until: Date }) {
-  const before = new Date(Math.ceil(until.getTime() / SECOND_MS) * SECOND_MS).toISOString();
-  const query = new URLSearchParams({ action: "ResolveAmbiguousRecords", before });
-  return (
-    <p>
-      <Link href={`/audit?${query}`}>Decisions about many records until then</Link>
-    </p>
   );
 }
 

@@ -27,6 +27,8 @@ export interface TimelineEvent {
   readonly checkpoint: string;
   /** Of a release or a resolution. */
   readonly reason: string;
+  /** The job that resolved the record; undefined: none. */
+  readonly job: bigint | undefined;
   /** Who called, and in which request; undefined: no call that was declined. */
   readonly call: Pick<DeclinedCall, "actor" | "requestId"> | undefined;
 }
@@ -100,7 +102,7 @@ function leaseEndOf({ endedAt, ending }: Attempt, { leaseExpiresAt }: Record): T
 }
 
 function eventsOf(attempt: Attempt, leaseEnd: Timestamp | undefined): readonly TimelineEvent[] {
-  const { number, owner, claimedAt, endedAt, ending, checkpoint, reason } = attempt;
+  const { number, owner, claimedAt, endedAt, ending, checkpoint, reason, recordJob } = attempt;
   if (claimedAt === undefined) return [];
   const claimed = eventOf(`claim ${number}`, {
     ...{ at: claimedAt, tone: "busy", what: "Claimed", attempt: number, owner },
@@ -108,7 +110,13 @@ function eventsOf(attempt: Attempt, leaseEnd: Timestamp | undefined): readonly T
   });
   const end = ENDINGS[ending];
   if (endedAt === undefined || end === undefined) return [claimed];
-  const ended = { ...end, at: endedAt, attempt: number, reason };
+  const ended = {
+    ...end,
+    at: endedAt,
+    attempt: number,
+    reason,
+    job: recordJob === 0n ? undefined : recordJob,
+  };
   const last = { heldMs: timeBetween(claimedAt, leaseEnd ?? endedAt), checkpoint };
   if (leaseEnd === undefined) return [claimed, eventOf(`end ${number}`, { ...ended, ...last })];
   const lease = {
@@ -162,6 +170,7 @@ function eventOf(id: string, parts: EventParts): TimelineEvent {
     heldMs: undefined,
     checkpoint: "",
     reason: "",
+    job: undefined,
     call: undefined,
   };
   return { ...none, ...parts, id };

@@ -1,7 +1,7 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { expect, it } from "vitest";
-import { commandOf, FILTERS, type Filters, fingerprintProblem, requestOf } from "./filters.ts";
+import { commandOf, FILTERS, type Filters, fingerprintProblem, jobProblem, requestOf } from "./filters.ts";
 
 const NONE = Object.fromEntries(FILTERS.map((name) => [name, ""])) as Filters;
 
@@ -23,6 +23,7 @@ it("every filter of the address is in the request and in the command", () => {
     state: "released",
     prefix: "a b",
     fingerprint: "0f".repeat(32),
+    job: "12",
     before,
   };
   expect(requestOf(filters)).toEqual({
@@ -31,10 +32,11 @@ it("every filter of the address is in the request and in the command", () => {
     keyPrefix: "a b",
     state: Record_State.RELEASED,
     fingerprint: new Uint8Array(32).fill(15),
+    recordJob: 12n,
     claimedBefore: timestampFromDate(new Date(before)),
   });
   expect(commandOf(filters)).toBe(
-    `onceward records list --namespace charges --state released --prefix 'a b' --fingerprint ${"0f".repeat(32)} --claimed-before ${before}`,
+    `onceward records list --namespace charges --state released --prefix 'a b' --fingerprint ${"0f".repeat(32)} --job 12 --claimed-before ${before}`,
   );
 });
 
@@ -42,4 +44,10 @@ it("a fingerprint has 64 hexadecimal digits", () => {
   expect(fingerprintProblem("0F".repeat(32))).toBeUndefined();
   expect(fingerprintProblem("0f".repeat(31))).toBeDefined();
   expect(requestOf({ ...NONE, fingerprint: "zz" })).not.toHaveProperty("fingerprint");
+});
+
+it("the id of a job is a positive number", () => {
+  expect(jobProblem("12")).toBeUndefined();
+  for (const id of ["0", "-1", "1e9", "9".repeat(19)]) expect(jobProblem(id), id).toBeDefined();
+  expect(requestOf({ ...NONE, job: "twelve" })).not.toHaveProperty("recordJob");
 });

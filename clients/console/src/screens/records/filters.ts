@@ -3,9 +3,19 @@ import { Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import type { ListRecordsRequestSchema } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { commandLine } from "../../format/command.ts";
 import { timestampOf } from "../../parts/time-field.tsx";
+import { parseJobId } from "../jobs/job-words.ts";
 
 /** The filters of the list, as the address names them. */
-export const FILTERS = ["namespace", "state", "prefix", "owner", "fingerprint", "after", "before"] as const;
+export const FILTERS = [
+  "namespace",
+  "state",
+  "prefix",
+  "owner",
+  "fingerprint",
+  "job",
+  "after",
+  "before",
+] as const;
 
 /** The filters of the address; "" where there is none. */
 export type Filters = Readonly<Record<(typeof FILTERS)[number], string>>;
@@ -22,12 +32,14 @@ export const STATES: ReadonlyMap<string, { readonly state: Record_State; readonl
 export function requestOf(filters: Filters): MessageInitShape<typeof ListRecordsRequestSchema> {
   const { namespace, state, prefix, owner } = filters;
   const fingerprint = parseFingerprint(filters.fingerprint);
+  const recordJob = parseJobId(filters.job);
   const claimedAfter = timestampOf(filters.after);
   const claimedBefore = timestampOf(filters.before);
   return {
     ...{ namespace, owner, keyPrefix: prefix },
     state: STATES.get(state)?.state ?? Record_State.UNSPECIFIED,
     ...(fingerprint && { fingerprint }),
+    ...(recordJob && { recordJob }),
     ...(claimedAfter && { claimedAfter }),
     ...(claimedBefore && { claimedBefore }),
   };
@@ -38,10 +50,16 @@ export function fingerprintProblem(hex: string): string | undefined {
   return hex === "" || parseFingerprint(hex) !== undefined ? undefined : "64 hexadecimal digits.";
 }
 
+/** Returns why a job's id is none; undefined: it is one, or empty. */
+export function jobProblem(id: string): string | undefined {
+  return id === "" || parseJobId(id) !== undefined ? undefined : "The number of a job, such as 12.";
+}
+
 /** Returns the command that lists the same records. */
-export function commandOf({ namespace, state, prefix, owner, fingerprint, after, before }: Filters): string {
+export function commandOf(filters: Filters): string {
+  const { namespace, state, prefix, owner, fingerprint, job, after, before } = filters;
   return commandLine("onceward records list", {
-    ...{ namespace, state, prefix, owner, fingerprint },
+    ...{ namespace, state, prefix, owner, fingerprint, job },
     ...{ "claimed-after": after, "claimed-before": before },
   });
 }

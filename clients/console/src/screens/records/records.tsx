@@ -21,7 +21,15 @@ import { Screen } from "../../shell/screen.tsx";
 import { useShortcut } from "../../shell/use-shortcut.ts";
 import common from "../../styles/common.module.css";
 import { Counts } from "./counts.tsx";
-import { commandOf, FILTERS, type Filters, fingerprintProblem, requestOf, STATES } from "./filters.ts";
+import {
+  commandOf,
+  FILTERS,
+  type Filters,
+  fingerprintProblem,
+  jobProblem,
+  requestOf,
+  STATES,
+} from "./filters.ts";
 import { newestFirst, scanRecords } from "./scan-records.ts";
 import { SearchResults } from "./search-results.tsx";
 
@@ -75,6 +83,13 @@ export default function Records() {
           problem={fingerprintProblem(filters.fingerprint)}
           defaultValue={filters.fingerprint}
           maxLength={64}
+        />
+        <TextField
+          label="Resolved by job"
+          name="job"
+          problem={jobProblem(filters.job)}
+          defaultValue={filters.job}
+          maxLength={18}
         />
         <TimeField label="Claimed after" name="after" value={filters.after} />
         <TimeField label="Claimed before" name="before" value={filters.before} />

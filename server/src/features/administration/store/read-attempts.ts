@@ -24,6 +24,8 @@ interface StoredAttempt {
   readonly ended: string;
   readonly ending: "superseded" | "released" | "resolved";
   readonly reason?: string;
+  /** Of "resolved" by a record job: its id. */
+  readonly job?: string;
 }
 
 /**
@@ -51,6 +53,7 @@ function parse({
   ended,
   ending,
   reason,
+  job,
 }: StoredAttempt): Attempt {
   return {
     number: Number(attempt),
@@ -61,5 +64,6 @@ function parse({
     ending,
     endedAtMs: Number(ended),
     reason: reason ?? "",
+    recordJob: job === undefined ? undefined : BigInt(job),
   };
 }

@@ -77,6 +77,7 @@ function parseRecordFilter(request: ListRecordsRequest, call: Call, violations: 
   if (request.fingerprint.byteLength > 0 && request.fingerprint.byteLength !== FINGERPRINT_BYTES) {
     violations.add("fingerprint", `must have ${FINGERPRINT_BYTES} bytes`);
   }
+  if (request.recordJob < 0n) violations.add("record_job", "must not be negative");
   const filter = {
     namespace: namespace === "" ? undefined : namespace,
     state: parseState(request.state, violations),
@@ -88,6 +89,7 @@ function parseRecordFilter(request: ListRecordsRequest, call: Call, violations: 
     fingerprint: request.fingerprint.byteLength === 0 ? undefined : request.fingerprint,
     leaseExpiredBeforeMs: violations.timestampMs("lease_expired_before", request.leaseExpiredBefore),
     checkpoint: request.checkpoint,
+    recordJob: request.recordJob === 0n ? undefined : request.recordJob,
   };
   if (request.key !== "") checkAlone(request, violations);
   return { tenantId: tenant.id, ...filter };
@@ -103,6 +105,7 @@ function checkAlone(request: ListRecordsRequest, violations: Violations): void {
     claimed_before: request.claimedBefore !== undefined,
     owner: request.owner !== "",
     checkpoint: request.checkpoint !== "",
+    record_job: request.recordJob !== 0n,
     fingerprint: request.fingerprint.byteLength > 0,
     lease_expired_before: request.leaseExpiredBefore !== undefined,
     order: request.order !== ListRecordsRequest_Order.UNSPECIFIED,
@@ -228,7 +231,7 @@ export async function providerLinks(
 function listScope({ tenantId, fingerprint, ...filter }: RecordFilter, order: RecordOrder): Scope {
   const { namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs, owner, leaseExpiredBeforeMs } =
     filter;
-  const { key, checkpoint } = filter;
+  const { key, checkpoint, recordJob } = filter;
   return [
     ...[tenantId, "ListRecords", namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs, owner],
     ...[
@@ -237,6 +240,7 @@ function listScope({ tenantId, fingerprint, ...filter }: RecordFilter, order: Re
       order,
       key,
       checkpoint,
+      recordJob,
     ],
   ];
 }

@@ -68,7 +68,13 @@ function parseResolve(request: ResolveRecordRequest, { principal }: Call): Resol
   parseReason(reason, violations);
   if (fencingToken < 0n) violations.add("fencing_token", "must be a token that Claim returned, or 0");
   const resolution = parseResolution(request.resolution, policy, violations);
-  return { id, resolution, reason, fencingToken: fencingToken === 0n ? undefined : fencingToken };
+  return {
+    id,
+    resolution,
+    reason,
+    recordJob: undefined,
+    fencingToken: fencingToken === 0n ? undefined : fencingToken,
+  };
 }
 
 /** Adds a violation unless the administrator gave a reason. */

@@ -1,7 +1,7 @@
 import type { LiveRecord } from "../../../core/domain/record.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { listedRecord, RECORD_SELECT, type RecordRow } from "../../../core/store/records/record-row.ts";
-import type { RecordFilter } from "./list-records.ts";
+import { keptAttemptOf, type RecordFilter } from "./list-records.ts";
 
 /**
  * A position in a tenant's ambiguous records, which are ordered by the end of their lease, then by namespace and
@@ -43,7 +43,8 @@ with examined as materialized (
            and r.claimed_at < coalesce(to_timestamp($8::float8 / 1000), 'infinity')
            and ($11::text = '' or r.owner = $11::text)
            and ($12::bytea is null or r.fingerprint = $12::bytea)
-           and ($13::text = '' or coalesce(r.checkpoint_name, '') = $13::text) as wanted,
+           and ($13::text = '' or coalesce(r.checkpoint_name, '') = $13::text)
+           and coalesce(r.past_attempts @> $15::jsonb, $15::jsonb is null) as wanted,
          r.ambiguous_from,
          r.ambiguous_from::text as since,
          ${RECORD_SELECT},
@@ -99,6 +100,7 @@ export async function findAmbiguous(
     filter.fingerprint ?? null,
     filter.checkpoint,
     latestMs ?? null,
+    keptAttemptOf(filter),
   ]);
   const wanted = rows.filter((row) => row.wanted);
   const found = wanted.map((row) => ({ record: listedRecord(row, latestMs), at: cursorAt(row) }));

@@ -32,6 +32,13 @@ export interface RecordFilter {
   readonly leaseExpiredBeforeMs: number | undefined;
   /** The name of the last checkpoint. Empty: any. */
   readonly checkpoint: string;
+  /** The job that resolved one of the record's attempts. Undefined: any, or none. */
+  readonly recordJob: bigint | undefined;
+}
+
+/** Returns the part of `records.past_attempts` that a record of the filter has; null: any. */
+export function keptAttemptOf({ recordJob }: Pick<RecordFilter, "recordJob">): string | null {
+  return recordJob === undefined ? null : JSON.stringify([{ job: `${recordJob}` }]);
 }
 
 /** The records that one statement found. */
@@ -66,6 +73,7 @@ with examined as materialized (
            and ($12::bytea is null or r.fingerprint = $12::bytea)
            and r.lease_expires_at < coalesce(to_timestamp($13::float8 / 1000), 'infinity')
            and ($14::text = '' or coalesce(r.checkpoint_name, '') = $14::text)
+           and coalesce(r.past_attempts @> $16::jsonb, $16::jsonb is null)
            and coalesce($9::int, derived.state) = derived.state as wanted,
          ${RECORD_SELECT},
          null::bytea as checkpoint_state, null::text as result_metadata, null::bytea as result_payload
@@ -122,6 +130,7 @@ export async function findRecords(
     filter.leaseExpiredBeforeMs ?? null,
     filter.checkpoint,
     latestMs ?? null,
+    keptAttemptOf(filter),
   ]);
   const wanted = rows.filter((row) => row.wanted);
   const records = wanted.map((row) => listedRecord(row, latestMs));

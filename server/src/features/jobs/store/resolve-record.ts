@@ -55,8 +55,8 @@ update records as r set
 };
 
 /**
- * Appends the attempt that ends, as `take_over_records` does; replaces it if an earlier resolution appended
- * it.
+ * Appends the attempt that ends, as `take_over_records` does, with the record job that ends it; replaces it if an earlier
+ * resolution appended it.
  */
 const releaseRecordRow = {
   name: "resolve_as_released",
@@ -71,10 +71,10 @@ with changed as (
            when jsonb_array_length(r.past_attempts) >= 16 then r.past_attempts - 0
            else coalesce(r.past_attempts, '[]') end
       || jsonb_strip_nulls(jsonb_object(
-           array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason'],
+           array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason', 'job'],
            array[r.attempt::text, r.fencing_token::text, r.owner,
                  (date_part('epoch', r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
-                 (date_part('epoch', now() - to_timestamp(0)) * 1000)::text, 'resolved', left($4::text, 128)]))
+                 (date_part('epoch', now() - to_timestamp(0)) * 1000)::text, 'resolved', left($4::text, 128), $5::text]))
  where r.tenant_id = $1::int and r.namespace = $2::text and r.key = $3::text
   returning r.*
 )
@@ -108,10 +108,10 @@ with changed as (
            when jsonb_array_length(r.past_attempts) >= 16 then r.past_attempts - 0
            else coalesce(r.past_attempts, '[]') end
       || jsonb_strip_nulls(jsonb_object(
-           array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason'],
+           array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason', 'job'],
            array[r.attempt::text, r.fencing_token::text, r.owner,
                  (date_part('epoch', r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
-                 (date_part('epoch', now() - to_timestamp(0)) * 1000)::text, 'resolved', left($10::text, 128)]))
+                 (date_part('epoch', now() - to_timestamp(0)) * 1000)::text, 'resolved', left($10::text, 128), $11::text]))
   from (select $4::smallint as result_kind, $5::bytea as result_digest, $6::bytea as result_payload,
                $7::text as result_content_type, $8::text as result_metadata, $9::smallint as result_key_id,
                null::int as key_retention_s) i
@@ -161,15 +161,16 @@ export async function resolveOneOfMany(
 /** Returns the changed row; undefined if its record was forgotten. */
 async function changeRow(
   transaction: Runner,
-  { id, resolution, reason }: ResolveCommand,
+  { id, resolution, reason, recordJob }: ResolveCommand,
   encryption: RecordValues,
 ): Promise<RecordRow | undefined> {
+  const job = recordJob?.toString() ?? null;
   switch (resolution.kind) {
     case "forget":
       await transaction.run(forgetRecordRow, keyParameters(id));
       return undefined;
     case "release":
-      return onlyRow(await transaction.run(releaseRecordRow, [...keyParameters(id), reason]));
+      return onlyRow(await transaction.run(releaseRecordRow, [...keyParameters(id), reason, job]));
     case "complete": {
       const { result, resultDigest } = resolution;
       const { digest, payload, metadata } = encryption.storedResult(id, {
@@ -181,7 +182,7 @@ async function changeRow(
         ...keyParameters(id),
         ...[RESULT_KIND[result.kind], digest, payload, result.contentType || null, metadata ?? null],
         encryption.keyId,
-        reason,
+        ...[reason, job],
       ];
       return onlyRow(await transaction.run(completeRecordRow, parameters));
     }
