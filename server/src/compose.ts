@@ -80,12 +80,7 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
     openApi: facts.openApi,
     console: facts.page?.createPage(core),
   });
-  const management = createManagementServer({
-    metrics,
-    unreadyReasons,
-    tls,
-    maxRestMs: tuning.metricsRestMs,
-  });
+  const management = createManagementServer({ metrics, unreadyReasons, tls, restMs: tuning.metricsRestMs });
   const load = createLoadMeter({
     callsInFlight: core.pipeline.callsInFlight,
     connections: () => ports.grpc.connections() + ports.http.connections(),

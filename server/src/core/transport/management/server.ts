@@ -25,9 +25,9 @@ export function createManagementServer(options: {
   readonly unreadyReasons: () => readonly string[];
   readonly tls: Tls | undefined;
   /** The longest rest after a rendering of the metrics. */
-  readonly maxRestMs?: number | undefined;
+  readonly restMs?: number | undefined;
 }) {
-  const { metrics, unreadyReasons, tls, maxRestMs = MAX_REST_MS } = options;
+  const { metrics, unreadyReasons, tls, restMs = MAX_REST_MS } = options;
   const ofTls = {
     rejectUnauthorized: false,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
@@ -35,7 +35,7 @@ export function createManagementServer(options: {
     requestTimeout: SILENCE_MS,
     connectionsCheckingInterval: 1000,
   };
-  const render = createSharedRendering(() => metrics.render(), maxRestMs);
+  const render = createSharedRendering(() => metrics.render(), restMs);
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     switch (request.url) {
       case "/livez":
