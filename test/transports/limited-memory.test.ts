@@ -27,6 +27,8 @@ const OLD_SPACE_MIB = 256;
 const FLOOD_MS = Number(process.env.ONCEWARD_TEST_FLOOD_SECONDS ?? 0) * 1000;
 /** Makes the process divide its budgets as in a container of that size; works without root or cgroups. */
 const AS_IN_CONTAINER = `data:text/javascript,process.constrainedMemory=()=>${LIMIT_MIB * 1024 * 1024}`;
+/** As many requests as one read of a connection brings. */
+const TINY_REQUESTS = "GET / HTTP/1.1\r\nhost: a\r\n\r\n".repeat(2400);
 /** For each kind of call. */
 const GRPC_CONNECTIONS = 8;
 /** Calls of a bystander that are answered while the replies of the floods wait. */
@@ -88,6 +90,7 @@ test("a replica with 512 MiB survives floods of requests whose answers nobody re
       floodWith(httpPort, 200, OPENAPI_REQUEST.repeat(16)),
       floodWith(httpPort, 200, WHO_AM_I_REQUEST.repeat(16)),
       floodWith(managementPort, 20, METRICS_REQUEST.repeat(16)),
+      floodWith(httpPort, 400, TINY_REQUESTS),
       ...Object.values(grpcFloods(target)).map((calls) => floodGrpcWith(grpcPort, GRPC_CONNECTIONS, calls)),
     ]);
     return opened.flat();

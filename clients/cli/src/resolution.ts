@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { createReadStream } from "node:fs";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import {
   type ResolveRecordRequest,
@@ -7,6 +7,7 @@ import {
   ResolveRecordRequest_ReleaseSchema,
 } from "@onceward/client/admin";
 import { Result_Kind, type ResultSchema } from "@onceward/client/proto";
+import { readText } from "./bounded-text.ts";
 import { UsageError } from "./failure.ts";
 
 /** The options that resolve a record, of which exactly one must be given. */
@@ -17,6 +18,8 @@ export interface ResolutionOptions {
   readonly failure?: string;
 }
 
+/** The largest result that a policy can allow. */
+const MAX_RESULT_BYTES = 1024 * 1024;
 const JSON_CONTENT_TYPE = "application/json";
 
 /** A resolution of a ResolveRecordRequest. */
@@ -53,7 +56,7 @@ export function resolutionMessage(resolution: Resolution): ResolveRecordRequest[
 
 /** Returns a JSON text's bytes unchanged: results are replayed byte for byte. An empty text is an empty result. */
 async function readJson(argument: string): Promise<Uint8Array> {
-  const text = argument.startsWith("@") ? await readText(argument.slice(1)) : argument;
+  const text = argument.startsWith("@") ? await readFileOf(argument.slice(1)) : argument;
   if (text === "") return new Uint8Array();
   try {
     JSON.parse(text);
@@ -63,10 +66,9 @@ async function readJson(argument: string): Promise<Uint8Array> {
   return new TextEncoder().encode(text);
 }
 
-async function readText(file: string): Promise<string> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (error) {
-    throw new UsageError(`${file} can't be read: ${(error as NodeJS.ErrnoException).code}.`);
-  }
+async function readFileOf(file: string): Promise<string> {
+  return await readText(file, createReadStream(file), MAX_RESULT_BYTES).catch((error) => {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`${file} can't be read: ${error.code}.`);
+  });
 }

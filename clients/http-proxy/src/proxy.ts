@@ -19,6 +19,7 @@ import type { ProxyTracing } from "./opentelemetry.ts";
 import { pass, passUpgrade, refuse } from "./pass.ts";
 import { type Routing, routerOf } from "./router.ts";
 import { type GuardedResponse, type GuardedRoute, type RoutedCall, routesOf } from "./routes.ts";
+import { answerInTurns } from "./turns.ts";
 import { Upstream } from "./upstream.ts";
 
 /** PEM texts for TLS in front of a proxy. */
@@ -58,10 +59,7 @@ export interface ProxyLoad {
 const MIB = 1024 * 1024;
 /** The guard reads a response to store it, up to the largest result of any policy; a longer one is streamed. */
 const REPLY_BYTES = MIB;
-/**
- * A connection costs some 20 KiB and may bring any number of requests at once (RFC 9112, section 9.3.2), each of which opens
- * a connection to the service.
- */
+/** A connection costs some 20 KiB; a request opens a connection to the service. */
 const MAX_LOAD: ProxyLoad = {
   connections: 10_000,
   requests: 2000,
@@ -92,10 +90,10 @@ export class HttpProxy {
     this.#warn = warn;
     this.#tracing = tracing;
     this.#maxLoad = maxLoad;
-    const listener = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    const listener = answerInTurns((incoming, outgoing) => {
       const running = this.#handle(incoming, outgoing).finally(() => this.#running.delete(running));
       this.#running.add(running);
-    };
+    });
     // Otherwise the request is answered as if it had asked for no upgrade (RFC 9110, section 7.8). Node has this from 24.9 on.
     const options = { shouldUpgradeCallback: (incoming: IncomingMessage) => this.#upgrades(incoming) };
     this.server = tls === undefined ? createServer(options, listener) : serverWithTls(tls, options, listener);

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { HttpProxy, type ProxyOptions } from "./proxy.ts";
+import { answerInTurns } from "./turns.ts";
 
 /** A proxy and where it listens. */
 export interface RunOptions extends ProxyOptions {
@@ -31,7 +32,7 @@ const MAX_MANAGEMENT_CONNECTIONS = 100;
 export async function startProxy({ listen, management, ...options }: RunOptions): Promise<RunningProxy> {
   const proxy = new HttpProxy(options);
   let isReady = false;
-  const managing = createServer((incoming, outgoing) => {
+  const answer = answerInTurns((incoming, outgoing) => {
     const path = incoming.url?.split("?")[0];
     if (path === "/metrics")
       outgoing.writeHead(200, { "content-type": "text/plain; version=0.0.4" }).end(proxy.metrics.text());
@@ -39,6 +40,7 @@ export async function startProxy({ listen, management, ...options }: RunOptions)
     else if (path === "/readyz") outgoing.writeHead(isReady ? 200 : 503).end(isReady ? "ok\n" : "draining\n");
     else outgoing.writeHead(404).end();
   });
+  const managing = createServer(answer);
   managing.maxConnections = MAX_MANAGEMENT_CONNECTIONS;
   const managementPort = await start(managing, management);
   let port: number;

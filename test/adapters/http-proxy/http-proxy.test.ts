@@ -157,7 +157,7 @@ test.each<[string, RequestListener, string]>([
 
 test("a proxy that holds its maximum of requests, bytes or connections refuses more, and none reaches the service", async () => {
   const held = vi.fn<RequestListener>(() => {});
-  const maxLoad = { connections: 3, requests: 3, guardedBytes: MIB + 50, unreadMs: 60_000 };
+  const maxLoad = { connections: 4, requests: 3, guardedBytes: MIB + 50, unreadMs: 60_000 };
   const { charge: post, proxy } = await startWorld(world, held, { maxLoad });
   const large = { headers: { "idempotency-key": '"large"' }, body: `"${"x".repeat(60)}"` };
   expect(await post(large)).toMatchObject({ status: 503, headers: { "retry-after": "1" } });
@@ -170,16 +170,45 @@ test("a proxy that holds its maximum of requests, bytes or connections refuses m
     status: 503,
   });
 
-  const socket = connect(proxy.port, "127.0.0.1").on("error", () => {});
-  onTestFinished(() => void socket.destroy());
-  socket.write("GET /free HTTP/1.1\r\nhost: a\r\n\r\n".repeat(5));
+  const free = { method: "GET", path: "/free" };
+  const waiting = [send(proxy.port, free), send(proxy.port, free)].map((sent) => sent.catch(() => {}));
   await expect.poll(() => held.mock.calls.length).toBe(3);
+  expect(await send(proxy.port, free)).toMatchObject({ status: 503 });
   const metrics = await send(proxy.managementPort, { method: "GET", path: "/metrics" });
-  expect(metrics.body.toString()).toContain('requests_total{ending="refused"} 5\n');
+  expect(metrics.body.toString()).toContain('requests_total{ending="refused"} 3\n');
 
   const others = Array.from({ length: 3 }, () => connect(proxy.port, "127.0.0.1").on("error", () => {}));
   await Promise.any(others.map((other) => once(other.resume(), "close")));
   for (const other of others) other.destroy();
+  held.mock.calls.forEach(([, response]) => {
+    response.end();
+  });
+  await Promise.all(waiting);
+});
+
+/** Sends requests on one connection without waiting for answers. */
+function pipeline(port: number, requests: number): Socket {
+  const socket = connect(port, "127.0.0.1").on("error", () => {});
+  onTestFinished(() => void socket.destroy());
+  socket.write("GET /metrics HTTP/1.1\r\nhost: a\r\n\r\n".repeat(requests));
+  return socket;
+}
+
+test("a connection with more than 16 requests that wait for their turn is cut, also of the management port", async () => {
+  const held = vi.fn<RequestListener>(() => {});
+  const { proxy } = await startWorld(world, held);
+  for (const port of [proxy.port, proxy.managementPort]) await once(pipeline(port, 18).resume(), "close");
+  expect(held.mock.calls.length).toBeLessThan(2);
+});
+
+test("17 requests that a client sends without waiting are answered", async () => {
+  const { proxy } = await startWorld(world, (_, response) => response.end("one,"));
+  let answers = "";
+  for await (const chunk of pipeline(proxy.port, 17)) {
+    answers += chunk;
+    if (answers.split("one,").length > 17) return;
+  }
+  expect(answers).toBe("17 answers");
 });
 
 test("a client that takes nothing of its response is disconnected, and one whose response waits is not", async () => {

@@ -1,6 +1,7 @@
-import { EventEmitter } from "node:events";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import { beforeEach, expect, test, vi } from "vitest";
+import { EventEmitter, once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { answerInTurns } from "./turns.ts";
 
 /** A connection of an address, as far as turns look at it. */
@@ -47,6 +48,17 @@ test("a connection with more than 16 waiting requests is cut, and what follows i
   expect(socket.destroyed).toBe(true);
   send(socket);
   expect(answered).toHaveLength(1);
+});
+
+test("once a connection is cut, no more of what was read from it is parsed", async () => {
+  const parsed = vi.fn();
+  const server = createServer(listener).on("request", parsed).listen(0, "127.0.0.1");
+  onTestFinished(() => void server.close());
+  await once(server, "listening");
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1").on("error", () => {});
+  socket.resume().write("GET / HTTP/1.1\r\nhost: a\r\n\r\n".repeat(2000));
+  await once(socket, "close");
+  expect(parsed).toHaveBeenCalledTimes(18);
 });
 
 test("a request whose connection is cut takes no part of a later turn", async () => {

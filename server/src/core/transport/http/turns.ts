@@ -36,8 +36,21 @@ export function answerInTurns(answer: RequestListener): RequestListener {
       });
       connections.set(socket, turns);
     }
-    if (!turns.add({ request, response })) socket.destroy();
+    if (!turns.add({ request, response })) cut(socket);
   };
+}
+
+/** What node:http's parser takes for an upgrade: it leaves the rest of what was read alone. */
+const STOP_PARSING = 2;
+
+/**
+ * Cuts a connection, and parses nothing more of it. One read may bring two thousand requests, and node:http keeps what it makes of
+ * each until the connection has closed, after it has read from all others that have sent something: a few hundred connections would
+ * take all memory. There is no public way to stop the parser.
+ */
+function cut(socket: Socket & { readonly parser?: { onIncoming: () => number } | null }): void {
+  socket.destroy();
+  if (socket.parser) socket.parser.onIncoming = () => STOP_PARSING;
 }
 
 /** The requests of one connection. */
