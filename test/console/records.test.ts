@@ -59,7 +59,7 @@ describeInBrowser("The records of keys", () => {
     expect(shared.get("after")).toMatch(/^\d{4}-\d\d-\d\dT/);
     await page.getByLabel("Claimed before").fill("1h");
     await page.getByRole("button", { name: "Filter" }).click();
-    await expect.poll(() => page.getByRole("main").innerText()).toContain("No more records match");
+    await expect.poll(() => page.getByRole("main").innerText()).toContain("No record matches");
     expect(await page.getByRole("main").innerText()).toContain("onceward records list --namespace charges");
 
     await page.getByRole("button", { name: "Clear" }).click();

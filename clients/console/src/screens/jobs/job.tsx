@@ -1,7 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
 import { type GetRecordJobResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { type RecordJob, RecordJob_Kind } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { type RecordJob, RecordJob_Kind, RecordJob_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { Link, useParams } from "wouter";
 import { CliHint } from "../../parts/cli-hint.tsx";
 import { Fact } from "../../parts/fact.tsx";
@@ -59,7 +59,7 @@ function Content({ id }: { readonly id: bigint }) {
 }
 
 function JobFacts({ job }: { readonly job: RecordJob }) {
-  const { kind, namespace, recordsExamined, recordsLeftAlone, createdAt, startsAt, finishedAt } = job;
+  const { kind, namespace, state, recordsExamined, recordsLeftAlone, createdAt, startsAt, finishedAt } = job;
   const { note, list } = changedRecords(job);
   return (
     <dl>
@@ -83,13 +83,13 @@ function JobFacts({ job }: { readonly job: RecordJob }) {
         {list && <Link href={list.path}>{list.label}</Link>}
         {note !== "" && <div className={common.quiet}>{note}</div>}
       </Fact>
-      <Fact name="Who began it">
+      <Fact name="Audit">
         <Link href={auditPathOf(job)}>Audit events of this change</Link>
       </Fact>
       <Fact name="Created">
         <Time at={createdAt} />
       </Fact>
-      <Fact name="Begins">
+      <Fact name={state === RecordJob_State.WAITING ? "Begins" : "Began"}>
         <Time at={startsAt} />
       </Fact>
       <Fact name="Finished">

@@ -127,7 +127,7 @@ function RecordList({ filters }: { readonly filters: Filters }) {
       empty={
         <Empty command={command}>
           {isFiltered
-            ? "No more records match."
+            ? `No ${token === "" ? "record matches" : "more records match"}.`
             : "No key has been claimed, or no record is remembered any more."}
         </Empty>
       }
