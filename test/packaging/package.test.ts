@@ -122,16 +122,19 @@ test("the root loads neither Connect nor HTTP/2: these load with the first conne
  */
 const MAX_BUNDLE_BYTES = { "index.js": 49_000, "http.js": 27_900 };
 
-test.each(Object.entries(MAX_BUNDLE_BYTES))("a bundle of the whole of %s is small", async (file, maxBytes) => {
-  const bundle = await rolldown({
-    input: join(packed().project, "node_modules/@onceward/client/dist", file),
-    platform: "node",
-  });
-  const { output } = await bundle.generate({ format: "esm", minify: true });
-  await bundle.close();
-  const sizes = output.map((chunk) => (chunk.type === "chunk" ? gzipSync(chunk.code).byteLength : 0));
-  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(maxBytes);
-});
+test.each(Object.entries(MAX_BUNDLE_BYTES))(
+  "a bundle of the whole of %s is small",
+  async (file, maxBytes) => {
+    const bundle = await rolldown({
+      input: join(packed().project, "node_modules/@onceward/client/dist", file),
+      platform: "node",
+    });
+    const { output } = await bundle.generate({ format: "esm", minify: true });
+    await bundle.close();
+    const sizes = output.map((chunk) => (chunk.type === "chunk" ? gzipSync(chunk.code).byteLength : 0));
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThan(maxBytes);
+  },
+);
 
 const COUNT = `
 import { registerHooks } from "node:module";
