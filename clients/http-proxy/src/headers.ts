@@ -90,5 +90,7 @@ export function pairsOf(raw: readonly string[]): readonly [name: string, value: 
 
 /** Returns the values of all headers that a service may take for one of this name. @param name in lower case, with hyphens. */
 export function valuesOf(raw: readonly string[], name: string): readonly string[] {
-  return pairsOf(raw).flatMap(([of, value]) => (asVariable(of) === name ? [value] : []));
+  return pairsOf(raw).flatMap(([of, value]) =>
+    of.length === name.length && asVariable(of) === name ? [value] : [],
+  );
 }

@@ -35,10 +35,7 @@ function passSafe(
 
 function passStream(upstream: Upstream, incoming: IncomingMessage, outgoing: ServerResponse): void {
   const request = begin(upstream, incoming, outgoing, "own");
-  request.on("error", () => {
-    // A service may answer, and close its connection, before it has read the whole request.
-    if (!outgoing.writableEnded) refuse(outgoing, 502);
-  });
+  request.on("error", () => refuse(outgoing, 502));
   incoming.on("error", () => request.destroy());
   incoming.on("end", () => {
     passTrailers(incoming, request);
@@ -120,12 +117,14 @@ export function passUpgrade(
   });
 }
 
-/** Answers with a status and no body, if nothing has been answered yet. */
+/** Answers with a status and no body, if nothing has been answered yet; ends a response that has begun. */
 export function refuse(
   outgoing: ServerResponse,
   status: number,
   headers: Readonly<Record<string, string>> = {},
 ): void {
+  // A service may answer, and close its connection, before it has read the whole request.
+  if (outgoing.writableEnded) return;
   if (outgoing.headersSent) outgoing.destroy();
   else outgoing.writeHead(status, { ...headers, connection: "close" }).end();
 }
