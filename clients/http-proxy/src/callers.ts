@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { TLSSocket } from "node:tls";
 import { createRemoteJWKSet, customFetch, errors, jwtVerify } from "jose";
 import type { CallerConfig } from "./config.ts";
+import { asVariable, valuesOf } from "./headers.ts";
 
 /** Who sends a request, or why it is refused. */
 export type Identified =
@@ -23,14 +24,17 @@ export function identifyBy(source: CallerConfig): IdentifyCaller {
   if ("constant" in source) return async () => known(source.constant);
   if ("clientCertificate" in source) return async ({ socket }) => byCertificate(socket);
   if ("jwt" in source) return byToken(source.jwt);
-  const name = source.header.toLowerCase();
-  return async ({ headers }) => {
-    const value = headers[name];
-    if (value === undefined || value.length === 0)
-      return refused(400, "The request has no header that identifies its caller.");
-    return known(hashed(String(value)));
+  const name = asVariable(source.header);
+  return async ({ rawHeaders }) => {
+    const [value = "", ...others] = valuesOf(rawHeaders, name);
+    if (value === "") return refused(400, "The request has no header that identifies its caller.");
+    if (others.length > 0) return refused(400, SEVERAL);
+    return known(hashed(value));
   };
 }
+
+/** The service may take another one of them than the proxy. */
+const SEVERAL = "The request has several headers that identify its caller.";
 
 function byCertificate(socket: IncomingMessage["socket"]): Identified {
   const certificate =
@@ -46,8 +50,10 @@ function byToken(config: Extract<CallerConfig, { jwt: unknown }>["jwt"]): Identi
     timeoutDuration: KEYS_TIMEOUT_MS,
     [customFetch]: fetchKeys,
   });
-  return async ({ headers }) => {
-    const [, token = ""] = /^Bearer +(\S+)$/i.exec(headers.authorization ?? "") ?? [];
+  return async ({ rawHeaders }) => {
+    const [value = "", ...others] = valuesOf(rawHeaders, "authorization");
+    if (others.length > 0) return refused(400, SEVERAL);
+    const [, token = ""] = /^Bearer +(\S+)$/i.exec(value) ?? [];
     // Node takes no more than 16 KiB of headers.
     if (token === "") return refused(401, "The request has no bearer token that identifies its caller.");
     try {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Claim } from "@onceward/client";
 import { type Handled, OutcomeUnknownError } from "@onceward/client/http";
-import { endToEnd, OWN_HEADERS, pairsOf, TRACE_HEADERS } from "./headers.ts";
+import { endToEnd, OWN_HEADERS, pairsOf, statusText, TRACE_HEADERS } from "./headers.ts";
 import type { Ending } from "./metrics.ts";
 import type { Upstream } from "./upstream.ts";
 
@@ -84,6 +84,11 @@ export function callUpstream(
       else reject(new NotSentError("The upstream service is unreachable.", { cause }));
     };
     request.on("error", fail);
+    // Without a listener, Node ends the connection and reports nothing.
+    request.on("upgrade", (_, socket) => {
+      socket.destroy();
+      fail(new Error("the service switches protocols, which the request did not ask for"));
+    });
     request.on("response", (response) => {
       const { statusCode: status = 0 } = response;
       if (status >= 200 && status <= 599) readResponse(response, resolve, fail);
@@ -99,7 +104,8 @@ function readResponse(
   resolve: (handled: Handled<UpstreamResponse>) => void,
   fail: (cause: unknown) => void,
 ): void {
-  const { statusCode: status = 0, statusMessage = "" } = response;
+  const { statusCode: status = 0 } = response;
+  const statusMessage = statusText(response);
   const headers = endToEnd(response.rawHeaders, ["transfer-encoding", "trailer", "content-length"]);
   const chunks: Buffer[] = [];
   let sizeBytes = 0;

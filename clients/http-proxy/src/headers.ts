@@ -43,17 +43,35 @@ export function endToEnd(raw: readonly string[], without: readonly string[] = []
   return pairsOf(raw)
     .filter(([name]) => {
       const lower = name.toLowerCase();
-      // CGI and WSGI make the same variable of `_` and `-`.
-      return !HOP_BY_HOP.has(lower) && !OWN.has(lower.replaceAll("_", "-")) && !dropped.has(lower);
+      return !HOP_BY_HOP.has(lower) && !OWN.has(asVariable(name)) && !dropped.has(lower);
     })
     .flat();
 }
 
+/** Returns the trailers to pass on, as pairs: those that neither frame a message nor name its target. */
+export function endToEndTrailers(raw: readonly string[]): readonly [name: string, value: string][] {
+  return pairsOf(endToEnd(raw, [...NEVER_DROPPED]));
+}
+
+/** Returns a header's name in the form in which CGI, WSGI and PHP have it, but for its case: they make one variable of `_`, `-` and `.`. */
+export function asVariable(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z\d]/g, "-");
+}
+
+/** Returns a status' text as Node sends one: an upstream service's may have control characters. */
+export function statusText({ statusMessage = "" }: Pick<IncomingMessage, "statusMessage">): string {
+  return statusMessage.replaceAll(/[^\t\x20-\x7e\x80-\xff]/g, "?");
+}
+
 /** Returns whether a request without a guard may become a connection of another protocol: it has no body, and the protocol no requests. */
-export function mayUpgrade({ headers }: Pick<IncomingMessage, "headers">): boolean {
-  const protocols = headers.upgrade?.split(",") ?? [];
-  const hasBody = headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) !== 0;
-  return protocols.length > 0 && !hasBody && !protocols.some((protocol) => CARRIES_HTTP.test(protocol));
+export function mayUpgrade(head: Pick<IncomingMessage, "headers">): boolean {
+  const protocols = head.headers.upgrade?.split(",") ?? [];
+  return protocols.length > 0 && !hasBody(head) && !protocols.some((protocol) => CARRIES_HTTP.test(protocol));
+}
+
+/** Returns whether a request has a body of at least one byte, or of a length that is not known yet. */
+export function hasBody({ headers }: Pick<IncomingMessage, "headers">): boolean {
+  return headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) !== 0;
 }
 
 /** Returns the headers of an upgrade, which needs two of the connection. */
@@ -70,6 +88,9 @@ export function pairsOf(raw: readonly string[]): readonly [name: string, value: 
   ]);
 }
 
-function valuesOf(raw: readonly string[], name: string): readonly string[] {
-  return pairsOf(raw).flatMap(([of, value]) => (of.toLowerCase() === name ? [value] : []));
+/** Returns the values of all headers that a service may take for one of this name. @param name in lower case, with hyphens. */
+export function valuesOf(raw: readonly string[], name: string): readonly string[] {
+  return pairsOf(raw).flatMap(([of, value]) =>
+    of.length === name.length && asVariable(of) === name ? [value] : [],
+  );
 }

@@ -172,6 +172,8 @@ export class HttpProxy {
       return this.#refuse(outgoing, routing.status, routing.title, detail);
     }
     const { route, url } = routing;
+    if (!isPlainOrChunked(incoming))
+      return this.#refuse(outgoing, 501, "The proxy reads no other transfer coding than chunked.");
     const { maxBodyBytes, timeoutMs } = route.config;
     const identified = await route.identify(incoming);
     if (identified.kind === "refused") return this.#refuse(outgoing, identified.status, identified.title);
@@ -286,6 +288,12 @@ const MAX_DETAIL_LENGTH = 200;
 /** Returns a request's method and target, cut short. */
 function detailOf({ method, url }: IncomingMessage): string {
   return `${method} ${url}`.slice(0, MAX_DETAIL_LENGTH);
+}
+
+/** Any other coding would be lost with the header, because a guarded body is sent with its length. */
+function isPlainOrChunked({ headers }: IncomingMessage): boolean {
+  const coding = headers["transfer-encoding"];
+  return coding === undefined || coding.trim().toLowerCase() === "chunked";
 }
 
 /**

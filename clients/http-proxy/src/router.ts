@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import createRouter from "find-my-way";
+import { valuesOf } from "./headers.ts";
 import { MAX_PATH_LENGTH, readingsOf } from "./readings.ts";
 
 /** What the proxy does with a request. */
@@ -17,7 +18,7 @@ export interface Guarded<Route> {
 }
 
 /** As IncomingMessage of node:http has them. */
-type RequestHead = Pick<IncomingMessage, "method" | "url" | "headers">;
+type RequestHead = Pick<IncomingMessage, "method" | "url" | "rawHeaders">;
 
 /** Only the path and the query of a target count: a client must not name another host. */
 const ORIGIN = "http://upstream";
@@ -87,17 +88,27 @@ function finderOf<Route>(guarded: readonly Guarded<Route>[]) {
 }
 
 /** Returns the method of a request, and those that it names to frameworks, which take it for one of them. */
-function methodsOf({ method = "", url = "", headers }: RequestHead): readonly string[] {
-  const named = METHOD_HEADERS.flatMap((name) => headers[name] ?? []);
-  const query = url.slice(url.indexOf("?") + 1);
-  // Symfony, Laravel and Express' method-override.
-  if (/method/i.test(query) && url.includes("?")) named.push(...new URLSearchParams(query).getAll("_method"));
+function methodsOf({ method = "", url = "", rawHeaders }: RequestHead): readonly string[] {
+  const named = METHOD_HEADERS.flatMap((name) => valuesOf(rawHeaders, name)).flatMap((value) =>
+    value.split(","),
+  );
+  const query = url.includes("?") ? url.slice(url.indexOf("?") + 1) : "";
+  if (/method|%/i.test(query)) named.push(...methodsInQuery(query));
   return [...new Set([method, ...named.map((other) => other.trim().toUpperCase())])];
 }
 
+/** Returns the values of `_method`, as Symfony, Laravel, Rack and Express' method-override have them. */
+function methodsInQuery(query: string): readonly string[] {
+  // Rack and Python have separated by semicolons, too; PHP makes `_` of some characters.
+  const parameters = [...new URLSearchParams(query.replaceAll(";", "&"))];
+  return parameters.flatMap(([name, value]) =>
+    name.trimStart().replaceAll(/[.[ ]/g, "_") === "_method" ? [value] : [],
+  );
+}
+
 /** Returns the targets that a request names to frameworks in place of its own. */
-function targetsOf({ headers }: RequestHead): readonly string[] {
-  const named = TARGET_HEADERS.flatMap((name) => headers[name] ?? []);
+function targetsOf({ rawHeaders }: RequestHead): readonly string[] {
+  const named = TARGET_HEADERS.flatMap((name) => valuesOf(rawHeaders, name));
   return named.map((target) => originForm(target) ?? `/${target}`);
 }
 

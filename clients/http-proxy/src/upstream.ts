@@ -28,7 +28,7 @@ export class Upstream {
    * @param connection `shared`: one that other requests have used, which may break for reasons of theirs; `own`: a new one.
    */
   send(
-    { method = "GET", url = "/" }: IncomingMessage,
+    { method = "GET", url = "/", headers: { host } }: IncomingMessage,
     headers: readonly string[],
     connection: "shared" | "own",
   ): ClientRequest {
@@ -40,7 +40,8 @@ export class Upstream {
       ...(port !== "" && { port }),
       method,
       path: url,
-      headers,
+      // HTTP/1.1 needs the header, and HTTP/1.0 does not have it.
+      headers: host === undefined ? [...headers, "Host", this.#origin.host] : headers,
       agent: connection === "shared" ? this.#shared : false,
     });
     this.#running.add(sent);

@@ -15,6 +15,7 @@ const ROUTES = `routes:
   - { path: "/charges", namespace: charges, caller: { header: authorization } }
   - { path: "/charges/:id", namespace: charges, caller: { header: authorization } }
   - { path: "/files/*", namespace: charges, caller: { constant: all } }
+  - { path: "/reports.:format", namespace: charges, caller: { constant: all } }
   - { path: "/caf%C3%A9", namespace: charges, caller: { constant: all } }
 `;
 const REFUSED = "400";
@@ -83,6 +84,8 @@ test("a path that the service may read as a guarded one is guarded or refused, a
     ["POST /files/", "200, guarded POST /files/"],
     ["POST /files", "200, guarded POST /files"],
     ["POST /files/a%20b", "200, guarded POST /files/a%20b"],
+    ["POST /reports.json", "200, guarded POST /reports.json"],
+    ["POST /reports", "200, passed POST /reports"],
     ["POST /caf%C3%A9", "200, guarded POST /caf%C3%A9"],
     // Refused: no reading at all.
     ["POST /charges/%zz", REFUSED],
@@ -125,6 +128,9 @@ test("a path that the service may read as a guarded one is guarded or refused, a
     ["POST /other?_method=PUT", "200, passed POST /other?_method=PUT"],
     ["GET /charges?_method=POST", REFUSED],
     ["POST /charges?_method=delete", REFUSED],
+    ["GET /charges?_%6Dethod=POST", REFUSED],
+    ["GET /charges?a=b;_method=POST", REFUSED],
+    ["GET /charges?+.method=POST", REFUSED],
     // Refused by Node: no target has these, and no method is in lower case.
     ["POST /charges\tx", REFUSED],
     ["POST /charges x", REFUSED],
@@ -166,7 +172,13 @@ test.each<[header: string, line: string, result: string]>([
   ["X-Method-Override: DELETE", "POST /charges/1", REFUSED],
   ["X-HTTP-Method-Override: POST", "GET /other", "200, passed GET /other"],
   ["X-HTTP-Method-Override: post", "POST /charges", "200, guarded POST /charges"],
+  ["X_HTTP.Method-Override: POST", "GET /charges", REFUSED],
+  ["X-HTTP-Method-Override: GET, POST", "GET /charges", REFUSED],
+  ["X-HTTP-Method-Override: GET\r\nX-HTTP-Method-Override: POST", "GET /charges", REFUSED],
   ["X-Original-URL: /charges", "POST /other", REFUSED],
+  ["X_Original_URL: /charges", "POST /other", REFUSED],
+  ["X-Original-URL: /other\r\nX-Original-URL: /charges", "POST /other", REFUSED],
+  ["Authorization: another", "POST /charges", REFUSED],
   ["X-Rewrite-URL: http://other.example/%63harges?a=b", "POST /other", REFUSED],
   ["X-Original-URL: /api/charges/1", "POST /charges/1", "200, guarded POST /charges/1"],
 ])("%s with %s: %s", async (header, line, result) => {
@@ -236,6 +248,13 @@ test.each<[what: string, line: string, headers: string, body: string, result: st
     REFUSED,
   ],
   ["an encoding that is none", "POST /other", "Transfer-Encoding: xchunked\r\n", "abc", REFUSED],
+  [
+    "a coding besides chunks of a guarded request",
+    "POST /charges",
+    CHUNKED.replace(":", ": gzip,"),
+    chunked("abc"),
+    "501",
+  ],
   ["chunks of a guarded request", "POST /charges", CHUNKED, chunked("abc"), "200, guarded POST /charges"],
   [
     "an expectation",
@@ -264,7 +283,7 @@ test("without Node's question whether to upgrade, a request that may not become 
     warn() {},
   });
   const socket = new PassThrough();
-  const request = { method: "POST", url: "/charges", headers: { upgrade: "echo" } };
+  const request = { method: "POST", url: "/charges", headers: { upgrade: "echo" }, rawHeaders: [] };
   proxy.server.emit("upgrade", request, socket, Buffer.alloc(0));
   expect(await text(socket)).toMatch(/^HTTP\/1\.1 400 /);
 });

@@ -100,7 +100,7 @@ async function guardUntilStopped(
     const tls = await readTls(flags);
     const proxy = await startProxy({ onceward, upstream, routes, listen, management, tls, warn, tracing });
     warn(
-      `guarding ${routes.length} routes of ${upstream.origin} on ${listen.host}:${proxy.port}; health and metrics on ${management.host}:${proxy.managementPort}`,
+      `guarding ${routes.length === 1 ? "1 route" : `${routes.length} routes`} of ${upstream.origin} on ${listen.host}:${proxy.port}; health and metrics on ${management.host}:${proxy.managementPort}`,
     );
     await Promise.race([once(process, "SIGTERM"), once(process, "SIGINT")]);
     await proxy.close(flags.drain * 1000);

@@ -14,7 +14,7 @@ import { confirm, type Host } from "../host.ts";
 import { collectPages } from "../pages.ts";
 import { type RecordFilterOptions, recordFilter, withRecordFilter } from "../record-filter.ts";
 import { describeAttempts, describeHistory, describeRecord, stateName } from "../record-text.ts";
-import { readResolution, resolutionMessage } from "../resolution.ts";
+import { readResolution, resolutionMessage, withResolution } from "../resolution.ts";
 import { type ResolveMatchingOptions, resolveMatching } from "../resolve-matching.ts";
 import { sessions } from "../session.ts";
 import { Deadline, Moment, parsePast } from "../times.ts";
@@ -134,50 +134,43 @@ function historyCommand(host: Host): Command {
 
 function resolveCommand(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  return withYes(
-    command(
-      "resolve [namespace] [key]",
-      "Resolves a record, with --all-matching all ambiguous records that match, or with --answers those that a file names, for a reason that the audit keeps. Takes effect on every replica within 10 s.",
-      "records resolve charges order-1 --release --reason 'no charge at the provider, ticket 411'",
-      `records resolve charges order-1 --complete '{"id":"ch_1"}' --reason 'charged, says the provider'`,
-      "records resolve charges order-1 --complete @charge.json --reason 'charged, says the provider'",
-      "records resolve charges order-1 --forget --reason 'a test order' --yes",
-      "records resolve payouts --all-matching --owner worker-3 --release --reason 'worker-3 had no network' --dry-run",
-      "records resolve payouts --all-matching --owner worker-3 --release --reason 'worker-3 had no network' --expect 12",
-      "records resolve payouts --answers payouts.csv --complete '' --reason 'looked up at the bank' --dry-run",
-    ),
+  return withResolution(
+    withYes(
+      command(
+        "resolve [namespace] [key]",
+        "Resolves a record, with --all-matching all ambiguous records that match, or with --answers those that a file names, for a reason that the audit keeps. Takes effect on every replica within 10 s.",
+        "records resolve charges order-1 --release --reason 'no charge at the provider, ticket 411'",
+        `records resolve charges order-1 --complete '{"id":"ch_1"}' --reason 'charged, says the provider'`,
+        "records resolve charges order-1 --complete @charge.json --reason 'charged, says the provider'",
+        `records resolve charges POST:/charges:acme:order-1 --complete '{"id":"ch_1"}' --http-status 201 --reason 'charged'`,
+        "records resolve charges order-1 --forget --reason 'a test order' --yes",
+        "records resolve payouts --all-matching --owner worker-3 --release --reason 'worker-3 had no network' --dry-run",
+        "records resolve payouts --all-matching --owner worker-3 --release --reason 'worker-3 had no network' --expect 12",
+        "records resolve payouts --answers payouts.csv --complete '' --reason 'looked up at the bank' --dry-run",
+      ),
+    )
+      .option(
+        "--all-matching",
+        "all ambiguous records of the namespace, or of all, that match the options below",
+      )
+      .option(
+        "--answers <file>",
+        'the ambiguous records of a CSV file with the columns key, "happened?" (yes or no) and, if it has one, namespace, as records list --csv writes it; - is standard input. Yes completes with --complete or --failure, no releases, or with --forget forgets, an empty answer skips; at most 10,000 keys',
+      )
+      .option("--owner <name>", "with --all-matching: only records whose newest claim named this owner")
+      .option(
+        "--lease-expired-before <time>",
+        "with --all-matching: only leases that expired before",
+        parsePast,
+      )
+      .option("--checkpoint <name>", "with --all-matching: only records whose last checkpoint has this name")
+      .option("--dry-run", "with --all-matching or --answers: count the records, and change nothing")
+      .option(
+        "--expect <count>",
+        "with --all-matching or --answers: refuse unless this many records match",
+        parseCount,
+      ),
   )
-    .option(
-      "--all-matching",
-      "all ambiguous records of the namespace, or of all, that match the options below",
-    )
-    .option(
-      "--answers <file>",
-      'the ambiguous records of a CSV file with the columns key, "happened?" (yes or no) and, if it has one, namespace, as records list --csv writes it; - is standard input. Yes completes with --complete or --failure, no releases, or with --forget forgets, an empty answer skips; at most 10,000 keys',
-    )
-    .option("--owner <name>", "with --all-matching: only records whose newest claim named this owner")
-    .option(
-      "--lease-expired-before <time>",
-      "with --all-matching: only leases that expired before",
-      parsePast,
-    )
-    .option("--checkpoint <name>", "with --all-matching: only records whose last checkpoint has this name")
-    .option("--dry-run", "with --all-matching or --answers: count the records, and change nothing")
-    .option(
-      "--expect <count>",
-      "with --all-matching or --answers: refuse unless this many records match",
-      parseCount,
-    )
-    .option("--release", "the effect did not happen: the next claim gets the key")
-    .option(
-      "--complete <json>",
-      "the effect happened, and this is its result, or empty; @FILE reads it from a file",
-    )
-    .option(
-      "--failure <json>",
-      'the operation failed permanently, with this error, such as {"message":"card declined"}',
-    )
-    .option("--forget", "remove the record, as if the key had never been claimed")
     .requiredOption("--reason <text>", "the reason, for the audit")
     .option("--fencing-token <token>", "only if this is still the newest claim's token", parseId)
     .action(

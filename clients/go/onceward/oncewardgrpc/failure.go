@@ -96,7 +96,8 @@ func refusalOf(err error) error {
 		message := "The idempotency key must contain the time at which it was made, as a UUID of version 7 does."
 		return refusal(codes.InvalidArgument, reason, message)
 	case reason == onceward.ErrClosed, failed.IsRetryable():
-		return refusal(codes.Unavailable, reason, "It is unknown whether the call was carried out.", failed.RetryDelay)
+		message := "The idempotency key can't be checked now: this call was not carried out; an earlier one may have been."
+		return refusal(codes.Unavailable, reason, message, failed.RetryDelay)
 	default:
 		return nil
 	}

@@ -18,7 +18,7 @@ import type { WholeResponse } from "./whole-response.ts";
  * | `in-progress` | 409, Retry-After | the first request is still in progress | repeats the same request |
  * | `ambiguous` | 409 | it is unknown whether an earlier attempt had its effect, and a person must find out | asks the API's owner |
  * | `result-gone` | 410 | the request was carried out, once; its response is no longer stored, or was too large | reads the resource instead |
- * | `unavailable` | 503, Retry-After | it is unknown whether the request was carried out before, so nothing was done now | repeats the same request |
+ * | `unavailable` | 503, Retry-After | the key can't be checked: this request was not carried out, and an earlier one may have been | repeats the same request |
  */
 export type ProblemType = keyof typeof PROBLEMS;
 
@@ -97,8 +97,8 @@ export const PROBLEMS = {
   },
   unavailable: {
     status: 503,
-    title: "It is unknown whether the request was carried out.",
-    detail: "Nothing was carried out now. Repeat the same request later.",
+    title: "The Idempotency-Key can't be checked now.",
+    detail: "This request was not carried out; an earlier one may have been. Repeat the same request later.",
   },
 } as const;
 

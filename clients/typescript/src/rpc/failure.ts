@@ -66,7 +66,8 @@ export function refusalOf(error: unknown): RpcFailure {
     return refusal(Code.InvalidArgument, reason, message);
   }
   if (reason === "CLOSED" || isRetryable(error)) {
-    const message = "It is unknown whether the call was carried out.";
+    const message =
+      "The idempotency key can't be checked now: this call was not carried out; an earlier one may have been.";
     return refusal(Code.Unavailable, reason, message, retryDelayMs);
   }
   return unguardable();

@@ -1,0 +1,131 @@
+import { once } from "node:events";
+import { IncomingMessage } from "node:http";
+import { type AddressInfo, connect, createServer, Socket } from "node:net";
+import { text } from "node:stream/consumers";
+import { createOnceward } from "@onceward/client";
+import { OutcomeUnknownError } from "@onceward/client/http";
+import { parseConfig } from "@onceward/http-proxy";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { callUpstream } from "../../../clients/http-proxy/src/guarded-call.ts";
+import { HttpProxy } from "../../../clients/http-proxy/src/proxy.ts";
+import { Upstream } from "../../../clients/http-proxy/src/upstream.ts";
+
+/** What the proxy does if a service, or a client, uses its connection in another way than Node does. */
+
+const ROUTES = "routes: [{ path: /charges, namespace: charges, caller: { constant: all } }]";
+const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/** Starts a service that is a function of a connection and of its number; returns where it listens. */
+async function startService(onConnection: (socket: Socket, count: number) => void) {
+  let count = 0;
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket.on("error", () => {}));
+    onConnection(socket, ++count);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  return new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+}
+
+/** Starts a proxy before a service; returns a function that sends bytes on a new connection, and returns all that comes back. */
+async function startProxy(onConnection: (socket: Socket, count: number) => void) {
+  const upstream = await startService(onConnection);
+  const onceward = createOnceward({ address: "http://127.0.0.1:1", apiKey: "ow_a_b" });
+  const proxy = new HttpProxy({ onceward, upstream, routes: parseConfig(ROUTES, "routes.yaml"), warn() {} });
+  proxy.server.listen(0, "127.0.0.1");
+  await once(proxy.server, "listening");
+  onTestFinished(async () => {
+    await proxy.drain(0);
+    await onceward.close();
+  });
+  return async (bytes: string) => {
+    const socket = connect((proxy.server.address() as AddressInfo).port, "127.0.0.1").on("error", () => {});
+    socket.write(Buffer.from(bytes, "latin1"));
+    return await text(socket);
+  };
+}
+
+/** Returns a service that answers everything with these bytes, and what it received. */
+function answering(answer: string) {
+  const received: string[] = [];
+  const onConnection = (socket: Socket) =>
+    void socket.on("data", (bytes) => {
+      received.push(bytes.toString("latin1"));
+      socket.write(Buffer.from(answer, "latin1"));
+    });
+  return { received, onConnection };
+}
+
+const GET = "GET /free HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+test.each<[what: string, answer: string, passed: RegExp]>([
+  [
+    "control characters in the status' text",
+    OK.replace("OK", "O\x01K\x7f"),
+    /^HTTP\/1\.1 200 O\?K\?\r\n[\s\S]*ok$/,
+  ],
+  ["a status of another class", OK.replace("200", "099"), /^HTTP\/1\.1 502 /],
+  [
+    "a protocol that nobody asked for",
+    "HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+    /^HTTP\/1\.1 502 /,
+  ],
+  ["101 without a protocol", "HTTP/1.1 101 S\r\n\r\n", /^HTTP\/1\.1 502 /],
+])("a service that answers with %s does not stop the proxy", async (_, answer, passed) => {
+  const send = await startProxy(answering(answer).onConnection);
+  expect(await send(GET)).toMatch(passed);
+  expect(await send(GET)).toMatch(passed);
+});
+
+test("a guarded call that is answered by another protocol has an unknown outcome, and control characters in the status' text are replaced", async () => {
+  const call = async (answer: string) => {
+    const upstream = new Upstream(await startService(answering(answer).onConnection));
+    const incoming = Object.assign(new IncomingMessage(new Socket()), { method: "POST", url: "/charges" });
+    const report = vi.fn();
+    const facts = { incoming, body: Buffer.from("{}"), timeoutMs: 60_000, traceHeaders: undefined, report };
+    return { calling: callUpstream(upstream, facts, undefined), report };
+  };
+  const switched = await call("HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n");
+  await expect(switched.calling).rejects.toThrow(OutcomeUnknownError);
+  expect(switched.report.mock.lastCall).toEqual(["unknown"]);
+  expect((await (await call(OK.replace("OK", "O\x01K"))).calling).sent.statusMessage).toBe("O?K");
+});
+
+test("a request without an effect is sent again if the service closes a shared connection as it is used, and no other request shares one", async () => {
+  const lines: string[] = [];
+  const send = await startProxy((socket, connection) => {
+    let requests = 0;
+    socket.on("data", (bytes) => {
+      lines.push(`${connection}: ${bytes.toString("latin1").split(" ", 1)}`);
+      if (requests++ === 0) socket.write(OK);
+      else socket.destroy();
+    });
+  });
+  const post = "POST /free HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+  for (const request of [GET, GET, post]) expect(await send(request)).toMatch(/^HTTP\/1\.1 200 /);
+  expect(lines).toEqual(["1: GET", "1: GET", "2: GET", "3: POST"]);
+});
+
+test("a request of HTTP/1.0 without a host reaches the service with one", async () => {
+  const { received, onConnection } = answering(OK);
+  const send = await startProxy(onConnection);
+  expect(await send("GET /free HTTP/1.0\r\n\r\n")).toMatch(/ok$/);
+  expect(received.join("")).toMatch(/^GET \/free HTTP\/1\.1\r\nHost: 127\.0\.0\.1:\d+\r\n/);
+});
+
+test("neither headers nor trailers of a client can be taken for the proxy's own", async () => {
+  const { received, onConnection } = answering(OK.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"));
+  const send = await startProxy(onConnection);
+  const forged = "onceward.derived.key: forged\r\nOnceward_Attempt: forged\r\n";
+  await send(GET.replace("\r\n\r\n", `\r\n${forged}\r\n`));
+  const trailers = `onceward-fencing-token: forged\r\n${forged}Keep-Alive: forged\r\nX-Sum: 1\r\n`;
+  const head =
+    "PUT /free HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n";
+  await send(`${head}\r\n1\r\na\r\n0\r\n${trailers}\r\n`);
+  expect(received.join("")).not.toContain("forged");
+});
