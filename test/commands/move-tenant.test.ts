@@ -229,7 +229,7 @@ test("an export whose tenant is resumed fails, and an import refuses an edited f
   const readLook = async () => {
     const [look] = await from.database.query<{ at: string }>(
       `select query_start::text as at from pg_stat_activity
-        where query like '%as unfinished_jobs%' and pid <> pg_backend_pid() and datname = current_database()`,
+        where query like '%as "unfinishedJobs"%' and pid <> pg_backend_pid() and datname = current_database()`,
     );
     if (look !== undefined) looks.add(look.at);
     return looks.size;
