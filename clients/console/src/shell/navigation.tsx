@@ -22,7 +22,10 @@ export function Navigation() {
               .filter((link) => link.group === group)
               .map(({ href, label }) => (
                 <li key={href}>
-                  <Link href={href} aria-current={isCurrent(href, location) ? "page" : undefined}>
+                  <Link
+                    href={href}
+                    {...(isCurrent(href, location) && { "aria-current": "page", ref: scrollTo })}
+                  >
                     {label}
                     {href === "/ambiguous" && <AmbiguousCount />}
                     {href === "/jobs" && <JobCount />}
@@ -34,6 +37,14 @@ export function Navigation() {
       ))}
     </nav>
   );
+}
+
+/** Scrolls the links so that one is seen: in a narrow window they are a line that can be longer than the window. */
+function scrollTo(link: HTMLElement | null): void {
+  const bar = link?.closest("nav");
+  if (!link || !bar) return;
+  const [seen, own] = [bar.getBoundingClientRect(), link.getBoundingClientRect()];
+  if (own.left < seen.left || own.right > seen.right) bar.scrollLeft += own.left - seen.left;
 }
 
 /** How many records wait for a person. */
