@@ -544,7 +544,9 @@ type Attempt struct {
 	// The reason of the release or of the resolution, shortened to 128 characters. Empty: none was given.
 	Reason string `protobuf:"bytes,7,opt,name=reason,proto3" json:"reason,omitempty"`
 	// The name of the record's last checkpoint when the attempt ended, or now while HELD. An earlier attempt may have saved it.
-	Checkpoint    string `protobuf:"bytes,8,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	Checkpoint string `protobuf:"bytes,8,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	// The id of the record job that resolved the record, of RESOLVED. 0: none did.
+	RecordJob     int64 `protobuf:"varint,9,opt,name=record_job,json=recordJob,proto3" json:"record_job,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -635,6 +637,13 @@ func (x *Attempt) GetCheckpoint() string {
 	return ""
 }
 
+func (x *Attempt) GetRecordJob() int64 {
+	if x != nil {
+		return x.RecordJob
+	}
+	return 0
+}
+
 var File_onceward_v1_record_proto protoreflect.FileDescriptor
 
 const file_onceward_v1_record_proto_rawDesc = "" +
@@ -686,7 +695,7 @@ const file_onceward_v1_record_proto_rawDesc = "" +
 	"\x11STATE_IN_PROGRESS\x10\x01\x12\x13\n" +
 	"\x0fSTATE_COMPLETED\x10\x02\x12\x12\n" +
 	"\x0eSTATE_RELEASED\x10\x03\x12\x13\n" +
-	"\x0fSTATE_AMBIGUOUS\x10\x04\"\xc6\x03\n" +
+	"\x0fSTATE_AMBIGUOUS\x10\x04\"\xe5\x03\n" +
 	"\aAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x05R\x06number\x12\x14\n" +
 	"\x05owner\x18\x02 \x01(\tR\x05owner\x12#\n" +
@@ -698,7 +707,9 @@ const file_onceward_v1_record_proto_rawDesc = "" +
 	"\x06reason\x18\a \x01(\tR\x06reason\x12\x1e\n" +
 	"\n" +
 	"checkpoint\x18\b \x01(\tR\n" +
-	"checkpoint\"\x88\x01\n" +
+	"checkpoint\x12\x1d\n" +
+	"\n" +
+	"record_job\x18\t \x01(\x03R\trecordJob\"\x88\x01\n" +
 	"\x06Ending\x12\x16\n" +
 	"\x12ENDING_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vENDING_HELD\x10\x01\x12\x15\n" +

@@ -98,7 +98,7 @@ class Record(_message.Message):
     def __init__(self, namespace: _Optional[str] = ..., key: _Optional[str] = ..., state: _Optional[_Union[Record.State, str]] = ..., fencing_token: _Optional[int] = ..., attempt: _Optional[int] = ..., owner: _Optional[str] = ..., fingerprint: _Optional[bytes] = ..., first_claimed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., claimed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., lease_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., completed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., released_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., release_reason: _Optional[str] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., result_expired: bool = ..., checkpoint: _Optional[_Union[Checkpoint, _Mapping]] = ..., result_expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., expires_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Attempt(_message.Message):
-    __slots__ = ("number", "owner", "fencing_token", "claimed_at", "ended_at", "ending", "reason", "checkpoint")
+    __slots__ = ("number", "owner", "fencing_token", "claimed_at", "ended_at", "ending", "reason", "checkpoint", "record_job")
     class Ending(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         ENDING_UNSPECIFIED: _ClassVar[Attempt.Ending]
@@ -121,6 +121,7 @@ class Attempt(_message.Message):
     ENDING_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
     CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    RECORD_JOB_FIELD_NUMBER: _ClassVar[int]
     number: int
     owner: str
     fencing_token: int
@@ -129,4 +130,5 @@ class Attempt(_message.Message):
     ending: Attempt.Ending
     reason: str
     checkpoint: str
-    def __init__(self, number: _Optional[int] = ..., owner: _Optional[str] = ..., fencing_token: _Optional[int] = ..., claimed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ending: _Optional[_Union[Attempt.Ending, str]] = ..., reason: _Optional[str] = ..., checkpoint: _Optional[str] = ...) -> None: ...
+    record_job: int
+    def __init__(self, number: _Optional[int] = ..., owner: _Optional[str] = ..., fencing_token: _Optional[int] = ..., claimed_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ended_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ending: _Optional[_Union[Attempt.Ending, str]] = ..., reason: _Optional[str] = ..., checkpoint: _Optional[str] = ..., record_job: _Optional[int] = ...) -> None: ...
