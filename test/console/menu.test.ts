@@ -15,7 +15,10 @@ describeInBrowser("The menu", () => {
     // The link of the screen is seen, beyond the first ones that the window has room for.
     const current = page.getByRole("navigation", { name: "Screens" }).locator("[aria-current=page]");
     const { x = -1, width = 0 } = (await current.boundingBox()) ?? {};
-    expect([x, x + width].every((edge) => edge >= 0 && edge <= 320), `from ${x}, ${width} wide`).toBe(true);
+    expect(
+      [x, x + width].every((edge) => edge >= 0 && edge <= 320),
+      `from ${x}, ${width} wide`,
+    ).toBe(true);
     // Six fields would fill the screen: they are folded while nothing is filtered.
     expect(await page.getByLabel("Actor", { exact: true }).isVisible()).toBe(false);
     await page.getByText("Filters", { exact: true }).click();
