@@ -6,6 +6,7 @@ export const CITUS_WORK: ExplainedWork = {
     "find_citus",
     "read_shards",
     "find_shards_of_keys",
+    "check_age",
     "check_node",
     "draw_tokens",
     "create_shard_guard",
