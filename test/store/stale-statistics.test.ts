@@ -154,10 +154,11 @@ test("every statement of the store on more than one row is tested", async () => 
   const files = (await readdir(folder, { recursive: true })).filter((file) => /(?<!\.test)\.ts$/.test(file));
   const sources = await Promise.all(files.map((file) => readFile(new URL(file, folder), "utf8")));
   const names = sources.flatMap((source) =>
-    [...source.matchAll(/name: "(\w+)",\s+text:/g)].map(([, name]) => name),
+    [...source.matchAll(/name: "(\w+)",\s+text\b/g)].map(([, name]) => name),
   );
   const others = AREAS.flatMap(({ onOneRow = [], elsewhere = [] }) => [...onOneRow, ...elsewhere]);
   const tested = new Set([...explainedAnywhere, ...others]);
   expect(names.length).toBeGreaterThan(50);
   expect(names.filter((name) => !tested.has(name ?? ""))).toEqual([]);
+  expect(others.filter((name) => !names.includes(name))).toEqual([]);
 });

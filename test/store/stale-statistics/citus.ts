@@ -8,7 +8,6 @@ export const CITUS_WORK: ExplainedWork = {
     "find_shards_of_keys",
     "check_age",
     "check_node",
-    "draw_tokens",
     "create_shard_guard",
     "distribute_shard_guard",
     "create_closed_mark",
