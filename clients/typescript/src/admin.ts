@@ -22,6 +22,7 @@ export {
 } from "./decode/answers.ts";
 export { ACTIONS_WITHOUT_RPC } from "./decode/audit-actions.ts";
 export { parseBytes } from "./decode/bytes.ts";
+export { type ChangedRecords, changedRecordsOf } from "./decode/changed-records.ts";
 export { formatDurationMs, parseDurationMs } from "./decode/durations.ts";
 export { describeInsufficientData } from "./decode/insufficient-data.ts";
 export { describeLease, type Lease, leaseOf } from "./decode/record-lease.ts";

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { timestampDate } from "@bufbuild/protobuf/wkt";
 import {
+  changedRecordsOf,
   createTenantAdmin,
   type RecordJob,
   RecordJob_Kind,
@@ -127,22 +128,20 @@ async function showJob(session: Session<TenantAdmin>, id: bigint, watch: boolean
   }
 }
 
-/** Returns how the records that a job changed are listed. A record keeps which job resolved it, but not which one changed its retention. */
-function describeChangedRecords({
-  id,
-  kind,
-  namespace,
-  recordsChanged,
-  recordsForgotten,
-  startsAt,
-}: RecordJob) {
-  if (recordsChanged === 0n) return "none";
-  if (kind === RecordJob_Kind.FORGET || recordsForgotten === recordsChanged)
-    return "forgotten: none is stored";
+/** Returns how the records that a job changed are listed. */
+function describeChangedRecords(job: RecordJob): string {
+  const { id, namespace, startsAt } = job;
   const list = `onceward records list${namespace && ` --namespace ${namespace}`}`;
-  if (kind === RecordJob_Kind.RESOLVE) return `${list} --job ${id}`;
-  const before = startsAt === undefined ? "" : ` --claimed-before ${timestampDate(startsAt).toISOString()}`;
-  return `among ${list}${before}`;
+  switch (changedRecordsOf(job)) {
+    case "none":
+      return "none";
+    case "forgotten":
+      return "forgotten: none is stored";
+    case "by-job":
+      return `${list} --job ${id}`;
+    case "claimed-before":
+      return `among ${list}${startsAt === undefined ? "" : ` --claimed-before ${timestampDate(startsAt).toISOString()}`}`;
+  }
 }
 
 function describeProgress({ state, recordsExamined, recordsChanged, recordsForgotten }: RecordJob): string {

@@ -1,4 +1,5 @@
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import { changedRecordsOf } from "@onceward/decode/changed-records.ts";
 import { type RecordJob, RecordJob_Kind, RecordJob_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { formatCount, formatNoun } from "../../format/quantity.ts";
 import { withParameters } from "../../parts/pages.ts";
@@ -70,28 +71,32 @@ export function progressOf(job: RecordJob): string {
 }
 
 /** Where the records that a job changed are listed, and what that list does not show. */
-interface ChangedRecords {
+interface ChangedRecordsList {
   /** Undefined: there is none to list. */
   readonly list: { readonly label: string; readonly path: string } | undefined;
   /** "": nothing. */
   readonly note: string;
 }
 
-/** Returns where the records that a job changed are listed. A record keeps which job resolved it, but not which one changed its retention. */
-export function changedRecords(job: RecordJob): ChangedRecords {
-  const { id, kind, namespace, recordsChanged, recordsForgotten, startsAt } = job;
-  if (recordsChanged === 0n) return { list: undefined, note: "None." };
-  if (kind === RecordJob_Kind.FORGET || recordsForgotten === recordsChanged) {
-    return { list: undefined, note: "They are forgotten: no record is left to list." };
+/** Returns where the records that a job changed are listed. */
+export function changedRecords(job: RecordJob): ChangedRecordsList {
+  const { id, namespace, startsAt } = job;
+  switch (changedRecordsOf(job)) {
+    case "none":
+      return { list: undefined, note: "None." };
+    case "forgotten":
+      return { list: undefined, note: "They are forgotten: no record is left to list." };
+    case "by-job": {
+      const path = pathOf("/records", { namespace, job: `${id}` });
+      return { list: { label: "Records that it resolved", path }, note: "" };
+    }
+    case "claimed-before": {
+      const path = pathOf("/records", { namespace, before: secondAfter(startsAt) });
+      const note =
+        "It changed those that followed the old retention. A record does not keep which job changed it.";
+      return { list: { label: "Records that were claimed before it began", path }, note };
+    }
   }
-  if (kind === RecordJob_Kind.RESOLVE) {
-    const path = pathOf("/records", { namespace, job: `${id}` });
-    return { list: { label: "Records that it resolved", path }, note: "" };
-  }
-  const path = pathOf("/records", { namespace, before: secondAfter(startsAt) });
-  const note =
-    "It changed those that followed the old retention. A record does not keep which job changed it.";
-  return { list: { label: "Records that were claimed before it began", path }, note };
 }
 
 /** Returns the address of the audit events of a job's change, from its start to its end. */
