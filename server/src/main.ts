@@ -1,11 +1,6 @@
 #!/usr/bin/env node
-import { migrate } from "./commands/migrate.ts";
-import { serve } from "./commands/serve.ts";
+import { COMMANDS } from "./commands.ts";
 import { runCommand } from "./core/commands/process.ts";
-import type { Command } from "./core/feature.ts";
-import { FEATURES } from "./features.ts";
-
-const COMMANDS: readonly Command[] = [serve, migrate, ...FEATURES.flatMap(({ commands }) => commands ?? [])];
 
 const CALLS = COMMANDS.map(({ name, synopsis = "" }) => `  ${name} ${synopsis}`.trimEnd());
 const WIDTH = Math.max(...CALLS.map(({ length }) => length)) + 2;

@@ -1,25 +1,21 @@
-import { migrate } from "../../../server/src/commands/migrate.ts";
-import { serve } from "../../../server/src/commands/serve.ts";
+import { COMMANDS } from "../../../server/src/commands.ts";
 import type { Host } from "../../../server/src/core/commands/host.ts";
 import { printable } from "../../../server/src/core/commands/printable.ts";
 import { runOn } from "../../../server/src/core/commands/process.ts";
-import { FEATURES } from "../../../server/src/features.ts";
 import type { Ended } from "./command.ts";
-
-const COMMANDS = [migrate, serve, ...FEATURES.flatMap(({ commands }) => commands ?? [])];
 
 /**
  * Runs a command of `onceward-server` to its end in this process, which has loaded the server already: a process of its own takes
  * half a second of processor time to load it. For commands that need no input, no signal and no log.
  *
- * @throws Error if there is no such command.
+ * @throws Error if the first argument is not a command.
  */
 export async function runHere(
   [name, ...args]: readonly string[],
   env: Readonly<Record<string, string>>,
 ): Promise<Ended> {
   const command = COMMANDS.find((each) => each.name === name);
-  if (command === undefined) throw new Error(`there is no command ${name}`);
+  if (command === undefined) throw new Error(`${name} is not a command`);
   const ended = { exit: 0, stdout: "", stderr: "" };
   const host: Partial<Host> = {
     args,
