@@ -27,7 +27,7 @@ export function answerInTurns(answer: RequestListener): RequestListener {
   function next(turns: Turns): void {
     const [incoming, outgoing] = turns.waiting.shift() ?? [];
     turns.isBusy = incoming !== undefined;
-    // Nobody reads the answers of a connection that was cut.
+    // The answers of a connection that was cut are not read.
     if (incoming === undefined || outgoing === undefined || incoming.socket.destroyed) return;
     outgoing.once("close", () => next(turns));
     answer(incoming, outgoing);
@@ -39,7 +39,7 @@ const STOP_PARSING = 2;
 
 /**
  * Cuts a connection, and parses nothing more of it: node:http keeps what it makes of each request until the connection has closed,
- * after it has read from all others that have sent something. There is no public way to stop the parser.
+ * after it has read from all others that have sent something. node:http has no public API that stops the parser.
  */
 function cut(socket: Socket & { readonly parser?: { onIncoming: () => number } | null }): void {
   socket.destroy();

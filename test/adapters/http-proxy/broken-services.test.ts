@@ -71,7 +71,7 @@ test.each<[what: string, answer: string, passed: RegExp]>([
   ],
   ["a status of another class", OK.replace("200", "099"), /^HTTP\/1\.1 502 /],
   [
-    "a protocol that nobody asked for",
+    "a protocol that the client did not ask for",
     "HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
     /^HTTP\/1\.1 502 /,
   ],

@@ -46,7 +46,7 @@ const STOP_PARSING = 2;
 /**
  * Cuts a connection, and parses nothing more of it. One read may bring two thousand requests, and node:http keeps what it makes of
  * each until the connection has closed, after it has read from all others that have sent something: a few hundred connections would
- * take all memory. There is no public way to stop the parser.
+ * take all memory. node:http has no public API that stops the parser.
  */
 function cut(socket: Socket & { readonly parser?: { onIncoming: () => number } | null }): void {
   socket.destroy();
