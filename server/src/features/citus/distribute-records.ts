@@ -94,7 +94,8 @@ async function distribute(
 
 /**
  * Stores the settings in the workers' databases, because Citus runs statements there in sessions of its own, without
- * the settings of the session on the coordinator.
+ * the settings of the session on the coordinator. Each worker changes its own database, which Citus 13.2 refuses to a session
+ * that hands such changes on to the other nodes.
  */
 async function setUpWorkers(runner: Runner): Promise<void> {
   const [database] = await runner.run<{ name: string }>(
@@ -102,7 +103,13 @@ async function setUpWorkers(runner: Runner): Promise<void> {
     [],
   );
   for (const [name, value] of Object.entries(WORKER_SETTINGS)) {
-    const answers = await askWorkers(runner, `alter database ${database?.name} set ${name} = '${value}'`);
+    const answers = await askWorkers(
+      runner,
+      `do $here$ begin
+         set local citus.enable_ddl_propagation = off;
+         alter database ${database?.name} set ${name} = '${value}';
+       end $here$`,
+    );
     const failed = answers.find(({ success }) => !success);
     if (failed !== undefined) {
       throw new DistributionRefused(`Worker ${failed.node} refused the setting ${name}: ${failed.result}`);
