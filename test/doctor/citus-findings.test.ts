@@ -22,7 +22,11 @@ test("the nodes of a Citus with distributed records are in order", async () => {
 
 test("a worker without the settings of the service's sessions is found, and a repeated distribution sets them", async () => {
   await database.query(
-    `select run_command_on_workers(format('alter database %I reset lock_timeout', current_database()))`,
+    `select run_command_on_workers(format(
+       'do $here$ begin
+          set local citus.enable_ddl_propagation = off;
+          alter database %I reset lock_timeout;
+        end $here$', current_database()))`,
   );
   const { findings } = await diagnoseDatabase(database.url);
   const summaries = findings.filter(({ id }) => id === "citus_worker_settings_missing");
