@@ -3,7 +3,7 @@ import { canLimitMemory } from "./helpers/processes/memory-cgroup.ts";
 
 /** Tests that may be skipped in continuous integration. */
 export interface AllowedSkip {
-  /** The path of the test file from the root. */
+  /** The path of the test file from the root; of a test in Go, the path of its package. */
   readonly file: string;
   /** Matches the full names of the tests; undefined: all tests of the file. */
   readonly tests?: RegExp;
@@ -18,14 +18,17 @@ export const SKIPS: readonly AllowedSkip[] = [
   {
     file: "test/commands/other-languages.test.ts",
     reason: "Compilers and packages of Python, Go and Java; the nightly job `languages` installs them.",
+    when: mayNotDownload,
   },
   {
     file: "test/commands/python-client.test.ts",
     reason: "Packages of PyPI; the nightly job `languages` installs them.",
+    when: mayNotDownload,
   },
   {
     file: "test/commands/go-client.test.ts",
     reason: "Modules of Go's proxy; the nightly job `languages` downloads them.",
+    when: mayNotDownload,
   },
   {
     file: "test/deploy/image.test.ts",
@@ -61,6 +64,18 @@ export const SKIPS: readonly AllowedSkip[] = [
     when: cannotMount,
   },
 ];
+
+/** Whether a test may be skipped on this machine. @param path as AllowedSkip.file. */
+export function isListed(path: string, name: string): boolean {
+  return SKIPS.some(
+    (skip) => skip.file === path && (skip.tests?.test(name) ?? true) && (skip.when?.() ?? true),
+  );
+}
+
+/** `npm run test:languages` may, and then skips nothing. */
+function mayNotDownload(): boolean {
+  return process.env.ONCEWARD_TEST_DOWNLOADS !== "true";
+}
 
 function cannotMount(): boolean {
   return process.getuid?.() !== 0 || !isInstalled("unshare", "--mount", "true");

@@ -11,7 +11,7 @@ import { runCases } from "../../clients/conformance/src/run-cases.ts";
 import { ensureDatabase } from "../../server/dev/databases.ts";
 import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { writeGoSnippets } from "../helpers/guides/go-programs.ts";
-import { GO_CLIENT, GO_TIMEOUT_MS, go, installGoClient } from "../helpers/packages/go.ts";
+import { GO_CLIENT, GO_TIMEOUT_MS, go, goTest, installGoClient } from "../helpers/packages/go.ts";
 import { createWorkplaceWithCluster } from "../helpers/processes/command.ts";
 import { makeDataDir } from "../helpers/processes/data-dir.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
@@ -130,7 +130,7 @@ test.runIf(dir)(
     expect(stdout).toBe("");
     await go(GO_CLIENT, ["vet", "./..."]);
     await go(GO_CLIENT, ["run", STATICCHECK, "./..."]);
-    expect(await go(GO_CLIENT, ["test", "-race", "./..."])).toMatch(/^ok/m);
+    await goTest(GO_CLIENT, ["-race", "./..."]);
   },
 );
 
@@ -156,9 +156,7 @@ test.runIf(dir)(
     await withPostgres(async (url) => {
       const inbox = join(GO_CLIENT, "inboxtest");
       await go(inbox, ["vet", "./..."]);
-      expect(await go(inbox, ["test", "-race", "-count=1", "./..."], { INBOX_TEST_DATABASE: url })).toMatch(
-        /^ok/m,
-      );
+      await goTest(inbox, ["-race", "-count=1", "./..."], { INBOX_TEST_DATABASE: url });
     });
   },
 );
@@ -180,7 +178,7 @@ test.runIf(dir)(
     await go(dir, ["mod", "tidy"]);
     await go(guides, ["vet", "."]);
     await withPostgres(async (url) => {
-      expect(await go(guides, ["test", "-count=1", "."], { DATABASE_URL: url })).toMatch(/^ok/m);
+      await goTest(guides, ["-count=1", "."], { DATABASE_URL: url });
     });
   },
 );

@@ -10,6 +10,7 @@ import { runCases } from "../../clients/conformance/src/run-cases.ts";
 import { ensureDatabase } from "../../server/dev/databases.ts";
 import { startEmbeddedPostgres } from "../../server/dev/embedded/postgres.ts";
 import { installPythonClient } from "../helpers/packages/python.ts";
+import { PYTEST_REPORT, refuseUnlisted, skippedByPytest } from "../helpers/packages/suite-skips.ts";
 import { createWorkplaceWithCluster } from "../helpers/processes/command.ts";
 import { makeDataDir } from "../helpers/processes/data-dir.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
@@ -107,10 +108,10 @@ test.runIf(python)(
     try {
       await ensureDatabase(postgres.url("postgres"), "billing");
       const env = { ...process.env, ONCEWARD_TEST_DATABASE: postgres.url("billing") };
-      const args = ["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"];
+      const args = ["-m", "pytest", "-q", ...PYTEST_REPORT, "-p", "no:cacheprovider"];
       const { stdout } = await run(python, args, { cwd: PACKAGE, env, timeout: TABLE_TIMEOUT_MS });
       expect(stdout).toMatch(/^\d+ passed/m);
-      for (const [skipped] of stdout.matchAll(/^SKIPPED .*$/gm)) process.stderr.write(`pytest: ${skipped}\n`);
+      refuseUnlisted(skippedByPytest(stdout));
     } finally {
       await postgres.stop();
       await rm(data, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 import { relative } from "node:path";
 import type { Reporter, TestCase, TestModule, Vitest } from "vitest/node";
-import { SKIPS } from "../skips.ts";
+import { isListed } from "../skips.ts";
 
 /** What `slow-first.ts` lists. */
 const SLOW_MS = 10_000;
@@ -50,13 +50,6 @@ export class RunReport implements Reporter {
 export function slowestFiles(durations: readonly { readonly file: string; readonly ms: number }[]): string[] {
   const slow = durations.filter(({ ms }) => ms > SLOW_MS).sort((a, b) => b.ms - a.ms);
   return slow.map(({ file, ms }) => `${file} ${Math.round(ms / 1000)} s`);
-}
-
-/** Whether a test may be skipped on this machine. */
-function isListed(path: string, name: string): boolean {
-  return SKIPS.some(
-    (skip) => skip.file === path && (skip.tests?.test(name) ?? true) && (skip.when?.() ?? true),
-  );
 }
 
 function print(line: string): void {

@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
+import { refuseUnlisted, skippedByGo, skippedByPytest } from "../helpers/packages/suite-skips.ts";
 import { SKIPS } from "../skips.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -31,6 +32,44 @@ test("in continuous integration, a skipped test that is not listed fails the run
   expect(stderr).toContain("Skipped: a.test.ts > needs a program");
   expect(await runTests(skipped, false)).toMatchObject({ status: 0 });
   expect(await runTests('test("runs", () => {});', true)).toMatchObject({ status: 0 });
+});
+
+/** What pytest 9 prints. */
+const PYTEST = `
+=========================== short test summary info ============================
+SKIPPED tests/integrations/test_inbox.py - Skipped: ONCEWARD_TEST_DATABASE names no Postgres
+SKIPPED tests/integrations/test_examples.py::test_an_example_has_one_effect[mails] - Skipped: there is no redis-server
+`;
+
+test("skipped tests of the suites in Python and Go fail the run, too", () => {
+  const python = skippedByPytest(`${PYTEST}149 passed, 2 skipped in 21.03s\n`);
+  expect(python).toEqual([
+    { file: "clients/python/tests/integrations/test_inbox.py", name: "tests/integrations/test_inbox.py" },
+    {
+      file: "clients/python/tests/integrations/test_examples.py",
+      name: "test_an_example_has_one_effect[mails]",
+    },
+  ]);
+  for (const summary of [
+    "149 passed, 3 skipped in 2s",
+    "9 passed, 2 skipped, 1 deselected in 2s",
+    "2 skipped in 2s",
+  ])
+    expect(() => skippedByPytest(`${PYTEST}${summary}\n`)).toThrow("pytest named 2 skipped tests");
+  const inbox = "github.com/onceward/onceward/clients/go/inboxtest";
+  const go = [
+    { Action: "output", Package: inbox, Test: "TestOnce", Output: "--- SKIP: TestOnce" },
+    { Action: "skip", Package: inbox, Test: "TestOnce", Elapsed: 0 },
+    { Action: "skip", Package: `${inbox}/empty`, Elapsed: 0 },
+  ];
+  const skippedGo = skippedByGo(go.map((event) => JSON.stringify(event)).join("\n"));
+  expect(skippedGo).toEqual([{ file: "clients/go/inboxtest", name: "TestOnce" }]);
+  for (const skipped of [...python, ...skippedGo]) {
+    expect(() => refuseUnlisted([skipped], true)).toThrow(`${skipped.file} > ${skipped.name}`);
+    expect(() => refuseUnlisted([skipped], false)).not.toThrow();
+  }
+  const listed = { file: "test/deploy/image.test.ts", name: "starts" };
+  expect(() => refuseUnlisted([listed], true)).not.toThrow();
 });
 
 test("a failed run prints the seed of its random values", async () => {

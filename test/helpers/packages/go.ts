@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { firstBlock } from "../processes/readme.ts";
+import { refuseUnlisted, skippedByGo } from "./suite-skips.ts";
 
 const run = promisify(execFile);
 export const GO_CLIENT = fileURLToPath(new URL("../../../clients/go", import.meta.url));
@@ -26,6 +27,21 @@ export async function go(dir: string, args: readonly string[], env: NodeJS.Proce
   const options = { cwd: dir, env: { ...process.env, ...env }, timeout: GO_TIMEOUT_MS, maxBuffer: 2 ** 24 };
   const { stdout } = await run("go", [...args], options);
   return stdout;
+}
+
+/**
+ * Runs `go test` in a folder.
+ *
+ * @throws Error if a test fails, if none passes, or as `refuseUnlisted` does.
+ */
+export async function goTest(
+  dir: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv = {},
+): Promise<void> {
+  const report = await go(dir, ["test", "-json", ...args], env);
+  if (!report.includes('"Action":"pass"')) throw new Error("no test has passed");
+  refuseUnlisted(skippedByGo(report));
 }
 
 /** Returns the arguments of the README's `go mod edit`, for the copy of the client. @throws Error if it changed. */
