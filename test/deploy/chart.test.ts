@@ -171,6 +171,25 @@ describe.runIf(tools)("the chart", () => {
     expect(await proxy.stop()).toBe(0);
   });
 
+  test("takes the values of its README, whose Ingress leads browsers from the console's origin to the release", async () => {
+    const shown = (await codeBlocks("deploy/helm/onceward/README.md", "yaml")).map((block) => parse(block));
+    expect(shown).toHaveLength(2);
+    for (const { secrets, ...values } of shown) {
+      const own = { ...values, fullnameOverride: "onceward", secrets: { ...MINIMAL.secrets, ...secrets } };
+      const objects = parseObjects(await renderText(helm, await valuesFile(own)));
+      expect(objectionsTo(objects)).toEqual([]);
+      for (const { spec } of objects.filter(({ kind }) => kind === "Ingress")) {
+        const [{ host, http }] = spec.rules;
+        expect(`https://${host}`).toBe(values.config.ONCEWARD_CONSOLE_ORIGIN);
+        const { name, port } = http.paths[0].backend.service;
+        const service = objects.find(({ kind, metadata }) => kind === "Service" && metadata.name === name);
+        expect(service?.spec.ports).toContainEqual(expect.objectContaining(port));
+      }
+    }
+    expect(shown[0].extraObjects).toMatchObject([{ kind: "Ingress" }]);
+    expect(Object.keys(shown[0].config)).toContain("ONCEWARD_CONSOLE_OIDC_CLIENT_ID");
+  });
+
   test("has no HTTP proxy unless it is wanted, and admits it to the server where callers are named", async () => {
     expect(JSON.stringify(await objectsOf("production.yaml"))).not.toMatch(/"http-proxy"\s*:|-http-proxy"/);
     const policies = (await objectsOf("http-proxy.yaml")).filter(({ kind }) => kind === "NetworkPolicy");
