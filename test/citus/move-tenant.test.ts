@@ -2,7 +2,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { raiseTokenFloor } from "../../server/src/core/store/installation.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { granted } from "../helpers/calls/records.ts";
-import { success } from "../helpers/calls/verbs.ts";
+import { seconds, success } from "../helpers/calls/verbs.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import { createTestDatabase } from "../helpers/database/database.ts";
 import { runWithInput } from "../helpers/processes/command.ts";
@@ -33,7 +33,8 @@ test("a tenant moves from one Citus to another: results are replayed, and tokens
     const { fencingToken } = granted(await old.claim(id(key)));
     await old.complete({ ...id(key), fencingToken, result: success(key) });
   }
-  granted(await old.claim(id("held")));
+  // The move may last for longer than a default lease.
+  granted(await old.claim({ ...id("held"), lease: seconds(600) }));
   const swept = granted(await old.claim(id("swept")));
   await from.database.query("delete from records where key = 'swept'");
 
