@@ -161,6 +161,16 @@ test("replicas read encryption keys that are made as the page says, from a secre
   }
 });
 
+test("replicas read a second pepper, for a change of the pepper, from a secret that only they mount", () => {
+  const withPepper = composes.find(({ file }) => file === "deploy/compose.second-pepper.yml");
+  const replica = {
+    environment: { ONCEWARD_API_KEY_SECOND_PEPPER_FILE: "/run/secrets/api_key_second_pepper" },
+    secrets: ["api_key_second_pepper"],
+  };
+  expect(withPepper?.services).toEqual({ "replica-1": replica, "replica-2": replica });
+  expect(VARIABLES.ONCEWARD_API_KEY_SECOND_PEPPER).toBeDefined();
+});
+
 test.each(allServices.filter(([, { image }]) => image !== undefined))(
   "%s has a pinned version, and bounds for processor, memory, processes and log",
   (_, { image, build, logging, deploy, pids_limit }) => {
