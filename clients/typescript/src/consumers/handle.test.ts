@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from "vitest";
-import { AmbiguousError, InProgressError, OutcomeUnknownError } from "../index.ts";
+import { AmbiguousError, InProgressError, OncewardError, OutcomeUnknownError } from "../index.ts";
+import type { Runner } from "../run/client.ts";
 import { createTestingOnceward } from "../testing.ts";
 import { createHandler } from "./handle.ts";
 
@@ -18,4 +19,38 @@ test("a function that can't know its outcome has not failed, on its last attempt
   expect(await handle("order-1")).toMatchObject({ kind: "postponed", error: expect.any(InProgressError) });
   clock.advance(30_000);
   expect(await handle("order-1")).toMatchObject({ kind: "postponed", error: expect.any(AmbiguousError) });
+});
+
+test.each([
+  ["is waited for if it is longer than the consumer's", 60_000, 60_000],
+  ["is cut to a day, which a timer can wait", 2 ** 40, 86_400_000],
+])("a delay of the service %s", async (_, retryDelayMs, delayMs) => {
+  const unavailable = new OncewardError("DATABASE_UNAVAILABLE", "away", { retryDelayMs });
+  const onceward: Runner = {
+    run: () => Promise.reject(unavailable),
+    runDetailed: () => Promise.reject(unavailable),
+  };
+  const options = { namespace: "charges", onDelivery: () => {} };
+  const handle = createHandler(
+    onceward,
+    options,
+    (message: string) => message,
+    () => {},
+  );
+  expect(await handle("order-1")).toMatchObject({ kind: "postponed", error: unavailable, delayMs });
+});
+
+test("an operation fails permanently after 20 attempts by default", async () => {
+  const { onceward } = createTestingOnceward();
+  onTestFinished(() => onceward.close());
+  const options = { namespace: "charges", onDelivery: () => {} };
+  const handle = createHandler(
+    onceward,
+    options,
+    (message: string) => message,
+    () => Promise.reject(new Error("declined")),
+  );
+  const kinds: string[] = [];
+  for (let delivery = 0; delivery < 21; delivery++) kinds.push((await handle("order-1")).kind);
+  expect(kinds).toEqual([...Array.from({ length: 19 }, () => "released"), "failed", "duplicate"]);
 });

@@ -1,4 +1,4 @@
-import { expect, test, vi } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { createTestingOnceward } from "../testing.ts";
 import { jsonCodec } from "./codec.ts";
 import { guardedRun, pickRunOptions } from "./guarded-run.ts";
@@ -28,6 +28,27 @@ test("in an outage after the handler ran, its answer is held for `answerAfterMs`
     const repeat = await guardedRun(testing.onceward, { ...options, waitMs: 0 }, handle, outcomeOf);
     expect(repeat).toEqual({ kind: "replayed", value: "charged" });
   }, 30_000);
+});
+
+test("in an outage, an answer is held for 10 s by default", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  await using testing = createTestingOnceward();
+  testing.faults.failNext("complete", "DATABASE_UNAVAILABLE", Number.POSITIVE_INFINITY);
+  const times: number[] = [];
+  const handle = async () => {
+    times.push(Date.now());
+    return "charged";
+  };
+  void guardedRun(testing.onceward, operation, handle, outcomeOf).then(handle);
+  // The client's own timers are real.
+  while (times.length === 0) await vi.advanceTimersByTimeAsync(1);
+  await vi.advanceTimersByTimeAsync(20_000);
+  // The repeat stores the answer, so that nothing waits for the clock.
+  testing.faults.clear();
+  await vi.advanceTimersByTimeAsync(60_000);
+  vi.useRealTimers();
+  expect(times.map((time) => time - (times[0] ?? 0))).toEqual([0, 10_000]);
 });
 
 test("in an outage after the handler failed, its error is held for `answerAfterMs`", async () => {
