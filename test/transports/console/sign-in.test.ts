@@ -187,6 +187,15 @@ test("behind a balancer that ends TLS, the cookie is the host's own and travels 
   expect(await who(behind, { cookie: plain, origin: "https://onceward.example" })).toBe("CREDENTIAL_MISSING");
 });
 
+test("in a container whose page has a loopback address for browsers, the cookie is one that they keep without TLS", async () => {
+  const origin = "http://localhost:8080";
+  const behind = await startAnother({ ONCEWARD_CONSOLE_ORIGIN: origin, ONCEWARD_HOST: "0.0.0.0" });
+  const answer = await postKey(behind, adminKey, { origin });
+  expect(setCookies(answer.headers)).toEqual([
+    expect.stringMatching(/^onceward-session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/),
+  ]);
+});
+
 test("without TLS, a sign-in is refused on an address that other machines can reach", async () => {
   const cookie = await signIn(server, adminKey);
   const open = await startAnother({ ONCEWARD_HOST: "0.0.0.0" });
