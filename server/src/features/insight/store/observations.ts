@@ -2,7 +2,10 @@ import type { Runner } from "../../../core/store/pool.ts";
 import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 import type { ClaimsOfDay, LateOfDay, Observations } from "../domain/observations.ts";
 
-/** Sums the hours of each namespace by day and retention. `$3` is the number of days. */
+/**
+ * Sums the hours of each namespace by day and retention. `$3` is the number of days. There is no join of sums with sums: with wrong
+ * statistics its inner side would be computed again for each day.
+ */
 const readClaimDays = {
   name: "read_claim_days",
   text: `
@@ -13,23 +16,25 @@ with hours as materialized (
    where h.tenant_id = $1::int
      and h.namespace = any($2::text[])
      and h.hour >= (date_trunc('day', now() at time zone 'utc') - $3::int * interval '1 day') at time zone 'utc'
-), totals as (
-  select namespace, day, retention_s, sum(claims)::float8 as claims, sum(first_claims)::float8 as first_claims
+), counts as (
+  select namespace, day, retention_s, claims, first_claims, null::smallint as bucket, null::bigint as repeats
     from hours
-   group by namespace, day, retention_s
-), histograms as (
-  select namespace, day, retention_s,
-         json_agg(json_build_object('bucket', bucket, 'repeats', repeats) order by bucket) as repeats
-    from (select h.namespace, h.day, h.retention_s, e.bucket, sum(e.repeats) as repeats
-            from hours h, unnest(h.buckets, h.repeats) as e (bucket, repeats)
-           group by h.namespace, h.day, h.retention_s, e.bucket) sums
-   group by namespace, day, retention_s
+   union all
+  select h.namespace, h.day, h.retention_s, 0, 0, e.bucket, e.repeats
+    from hours h, unnest(h.buckets, h.repeats) as e (bucket, repeats)
+), sums as (
+  select namespace, day, retention_s, bucket, sum(claims) as claims, sum(first_claims) as first_claims,
+         sum(repeats) as repeats
+    from counts
+   group by namespace, day, retention_s, bucket
 )
-select t.namespace, date_part('epoch', t.day) * 1000 as "dayMs", t.retention_s as "retentionS", t.claims,
-       t.first_claims as "firstClaims", coalesce(g.repeats, '[]') as repeats
-  from totals t
-  left join histograms g on g.namespace = t.namespace and g.day = t.day and g.retention_s = t.retention_s
- order by t.namespace, t.day, t.retention_s`,
+select namespace, date_part('epoch', day) * 1000 as "dayMs", retention_s as "retentionS", sum(claims)::float8 as claims,
+       sum(first_claims)::float8 as "firstClaims",
+       coalesce(json_agg(json_build_object('bucket', bucket, 'repeats', repeats) order by bucket)
+                  filter (where bucket is not null), '[]') as repeats
+  from sums
+ group by namespace, day, retention_s
+ order by namespace, day, retention_s`,
 };
 
 const readLateDays = {
@@ -48,7 +53,10 @@ select namespace, date_part('epoch', day) * 1000 as "dayMs", retention_s as "ret
  order by namespace, day, retention_s, shift`,
 };
 
-/** The sample of each namespace, when counting began, and the mean size of some records. */
+/**
+ * The sample of each namespace, when counting began, and the mean size of some records. These are read in the order of the primary
+ * key: without an order, a namespace that has none would cost a scan of the whole table.
+ */
 const readSamples = {
   name: "read_samples",
   text: `
@@ -70,6 +78,7 @@ select asked.namespace,
                   from records r
                  where r.tenant_id = $1::int
                    and r.namespace = asked.namespace
+                 order by r.key
                  limit 200) s) as "meanRecordBytes"
   from unnest($2::text[]) as asked (namespace)`,
 };
