@@ -1,5 +1,8 @@
 import { expect, test } from "vitest";
-import type { RetentionCandidate } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
+import type {
+  GetRetentionAdviceResponse,
+  RetentionCandidate,
+} from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
 import { type AdministeredTenant, connectAdmin, describeAdministration } from "../helpers/calls/admin.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
@@ -64,6 +67,12 @@ async function advised(tenant: AdministeredTenant, fields: { readonly maxLatePer
     return found;
   };
   return { advice, candidate };
+}
+
+/** Rates and numbers of days grow between two calls, with the time that is observed. */
+function withoutFractions({ candidates, ...advice }: GetRetentionAdviceResponse) {
+  const stable = candidates.map(({ keyRetention, evidence }) => ({ keyRetention, kind: evidence.case }));
+  return { ...advice, candidates: stable };
 }
 
 function lateOf({ evidence }: RetentionCandidate) {
@@ -145,6 +154,42 @@ describeAdministration(
       expect(error).toMatchObject({ reason: "INVALID_REQUEST", fields: [field] });
     });
 
+    test("is the same for several namespaces at once, in the request's order", async () => {
+      const tenant = await newTenant();
+      await plant(world().database, tenant.tenant, {
+        days: 30,
+        claimsPerDay: 1000,
+        recognised: { latenessS: 8 * HOUR_S, repeats: 6 },
+        late: { latenessS: 40 * HOUR_S, repeats: 10, shift: 2 },
+        shift: 2,
+      });
+      await setNamespacePolicy(world().database, tenant.tenant, "refunds", { key_retention_s: HOUR_S });
+      const namespaces = ["refunds", "charges", "emails", "charges"];
+      const { advice } = await tenant.admin.listRetentionAdvice({ namespaces, maxLatePerMillion: 20_000 });
+      expect(advice.map(({ namespace }) => namespace)).toEqual(["refunds", "charges", "emails"]);
+      expect(advice.map(({ observedSince }) => observedSince !== undefined)).toEqual([false, true, false]);
+      for (const answer of advice) {
+        const { namespace, maxLatePerMillion } = answer;
+        const alone = await tenant.admin.getRetentionAdvice({ namespace, maxLatePerMillion });
+        expect(withoutFractions(answer)).toEqual(withoutFractions(alone));
+      }
+    });
+
+    test.each([
+      [{ namespaces: [] }, "namespaces must be 1-20 names, are 0"],
+      [
+        { namespaces: Array.from({ length: 21 }, (_, n) => `charges-${n}`) },
+        "namespaces must be 1-20 names, are 21",
+      ],
+      [{ namespaces: ["charges", "Charges"] }, "namespaces each must be 1-63 lower-case letters"],
+      [{ namespaces: ["charges"], maxLatePerMillion: -1 }, "max_late_per_million must be between"],
+    ])("refuses a list for %j", async (request, message) => {
+      const { admin } = await newTenant();
+      const error = await errorOf(admin.listRetentionAdvice(request));
+      expect(error.reason).toBe("INVALID_REQUEST");
+      expect(error.message).toContain(message);
+    });
+
     test("shows nothing of another tenant, and is refused to a credential of other namespaces", async () => {
       const tenant = await newTenant();
       await plant(world().database, tenant.tenant, { days: 30, claimsPerDay: 1000 });
@@ -155,6 +200,9 @@ describeAdministration(
       expect((await errorOf(limited.getRetentionAdvice({ namespace: "charges" }))).reason).toBe(
         "NAMESPACE_DENIED",
       );
+      const namespaces = ["refunds", "charges"];
+      expect((await errorOf(limited.listRetentionAdvice({ namespaces }))).reason).toBe("NAMESPACE_DENIED");
+      expect((await limited.listRetentionAdvice({ namespaces: ["refunds"] })).advice).toHaveLength(1);
     });
   },
   EAGER,

@@ -20,8 +20,8 @@ const TYPED_PATHS = {
   operatorKey: ["/audit?after=48h"],
 } as const;
 const OBSERVED_MS = 10_000;
-/** Home makes one call for each namespace when it is opened, and repeats six calls in this time. */
-const MAX_CALLS = 30;
+/** Home makes 11 calls when it is opened, and repeats six calls in this time. */
+const MAX_CALLS = 22;
 /** So many answers of the server without a call of the page, and the page is at rest. */
 const QUIET_ANSWERS = 10;
 

@@ -126,6 +126,7 @@ export const ADMINISTRATORS_REQUESTS: Requests<typeof TenantAdminService> = {
   ],
   getUsageNow: ({ namespace }) => [{ namespace }],
   getRetentionAdvice: ({ namespace }) => [{ namespace }, { namespace, maxLatePerMillion: 100_000 }],
+  listRetentionAdvice: ({ namespace }) => [{ namespaces: [namespace] }, { namespaces: ["other", namespace] }],
   getKeyQuality: ({ namespace, pageTokens }) => [{ namespace }, { pageToken: pageTokens.getKeyQuality }],
 };
 

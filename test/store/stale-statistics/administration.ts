@@ -32,5 +32,5 @@ export const ADMINISTRATION_WORK: ExplainedWork = {
     "list all audit events": (pool) => listEvents(pool, undefined),
     "count a tenant's namespaces": (pool) => countNamespaces(pool, CROWDED_TENANT, BATCH_ROWS),
   },
-  onOneRow: ["read_namespace", "put_namespace", "delete_namespace", "read_past_attempts"],
+  onOneRow: ["read_namespaces", "put_namespace", "delete_namespace", "read_past_attempts"],
 };

@@ -20,6 +20,8 @@ interface AdviceOptions {
 
 /** Hours of usage that are searched for namespaces. */
 const MAX_HOURS = 10_000;
+/** The server advises on as many namespaces at once. */
+const ADVISED_AT_ONCE = 20;
 
 /** Returns `onceward advice`: which retention is long enough for how late duplicates come. */
 export function adviceCommand(host: Host): Command {
@@ -38,16 +40,24 @@ export function adviceCommand(host: Host): Command {
     .action(
       asAdmin(async (session, name: string | undefined, { maxLate = 0 }: AdviceOptions) => {
         const { client, call, output } = session;
-        const advise = (namespace: string) =>
-          client.getRetentionAdvice({ namespace, maxLatePerMillion: maxLate }, call);
         if (name !== undefined) {
-          const advice = await advise(name);
+          const advice = await client.getRetentionAdvice(
+            { namespace: name, maxLatePerMillion: maxLate },
+            call,
+          );
           if (advice.observedSince === undefined) await requireNamespace(client, call, name);
           return output.message(GetRetentionAdviceResponseSchema, advice, () => describeAdvice(advice));
         }
         const used = await usedNamespaces(session);
         const items = [];
-        for (const namespace of used.items) items.push(await advise(namespace));
+        for (let from = 0; from < used.items.length; from += ADVISED_AT_ONCE) {
+          const namespaces = used.items.slice(from, from + ADVISED_AT_ONCE);
+          const { advice } = await client.listRetentionAdvice(
+            { namespaces, maxLatePerMillion: maxLate },
+            call,
+          );
+          items.push(...advice);
+        }
         output.list(GetRetentionAdviceResponseSchema, { items, hasMore: used.hasMore }, ADVICE_COLUMNS);
       }),
     );

@@ -1,9 +1,8 @@
-import { createQueryOptions, useTransport } from "@connectrpc/connect-query";
+import { useQuery } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { useQueries } from "@tanstack/react-query";
 import { type Advice, adviceOf } from "./candidates.ts";
 
-/** Each namespace is a call of its own for its advice. */
+/** The server advises on as many namespaces at once. */
 export const ADVISED_AT_ONCE = 20;
 /** Advice is computed from whole hours. */
 const FRESH_MS = 60_000;
@@ -17,16 +16,12 @@ export interface AdvisedNamespace {
 
 /** Returns the advice on each of at most ADVISED_AT_ONCE namespaces. */
 export function useAdvice(names: readonly string[]): readonly AdvisedNamespace[] {
-  const transport = useTransport();
-  const answers = useQueries({
-    queries: names.slice(0, ADVISED_AT_ONCE).map((namespace) => ({
-      ...createQueryOptions(TenantAdminService.method.getRetentionAdvice, { namespace }, { transport }),
-      staleTime: FRESH_MS,
-    })),
-  });
-  return answers.map(({ data, error }, index) => ({
-    name: names[index] ?? "",
-    advice: data && adviceOf(data),
-    error: error ?? undefined,
-  }));
+  const namespaces = names.slice(0, ADVISED_AT_ONCE);
+  const { data, error } = useQuery(
+    TenantAdminService.method.listRetentionAdvice,
+    { namespaces },
+    { enabled: namespaces.length > 0, staleTime: FRESH_MS },
+  );
+  const answers = new Map(data?.advice.map((answer) => [answer.namespace, adviceOf(answer)]));
+  return namespaces.map((name) => ({ name, advice: answers.get(name), error: error ?? undefined }));
 }

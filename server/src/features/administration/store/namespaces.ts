@@ -9,9 +9,9 @@ const COLUMNS = `
 
 type Row = FieldRow & Omit<NamespaceResource, "policy">;
 
-const readNamespace = {
-  name: "read_namespace",
-  text: `select ${COLUMNS} from namespaces where tenant_id = $1::int and name = $2::text`,
+const readNamespaces = {
+  name: "read_namespaces",
+  text: `select ${COLUMNS} from namespaces where tenant_id = $1::int and name = any($2::text[])`,
 };
 
 /** Returns a declared namespace; undefined if it was never declared. */
@@ -20,8 +20,17 @@ export async function findNamespaceResource(
   tenantId: number,
   name: string,
 ): Promise<NamespaceResource | undefined> {
-  const [row] = await runner.run<Row>(readNamespace, [tenantId, name]);
-  return row && parse(row);
+  return (await findNamespaceResources(runner, tenantId, [name])).get(name);
+}
+
+/** Returns those of the named namespaces that are declared, by name. */
+export async function findNamespaceResources(
+  runner: Runner,
+  tenantId: number,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, NamespaceResource>> {
+  const rows = await runner.run<Row>(readNamespaces, [tenantId, names]);
+  return new Map(rows.map(parse).map((namespace) => [namespace.name, namespace]));
 }
 
 const listNamespaceRows = {

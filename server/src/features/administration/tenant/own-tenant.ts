@@ -32,6 +32,13 @@ export function administeredNamespace({ principal }: Call, namespace: string): T
   return principal.tenant;
 }
 
+/** Returns the tenant of a caller who may administer each of these namespaces, at least one. @throws Refusal NAMESPACE_DENIED. */
+export function administeredNamespaces(call: Call, namespaces: readonly string[]): Tenant {
+  const [tenant] = namespaces.map((namespace) => administeredNamespace(call, namespace));
+  if (tenant === undefined) throw new Error("no namespace is named");
+  return tenant;
+}
+
 /**
  * Returns the tenant of a caller who may administer the namespace of this name; if the name is empty, the tenant as a whole.
  * Adds a violation for an invalid name.

@@ -1,18 +1,21 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { NAMESPACE_PATTERN, NAMESPACE_RULE } from "../../../core/domain/limits.ts";
 import { resolvePolicy } from "../../../core/domain/policy.ts";
 import { boundsInForce } from "../../../core/domain/policy-bounds.ts";
 import { credentialInvalid } from "../../../core/domain/refusal.ts";
 import { duration, timestamp, Violations } from "../../../core/messages/violations.ts";
+import type { Runner } from "../../../core/store/pool.ts";
 import { findTenantResource } from "../../../core/store/tenants/tenants.ts";
 import {
   type GetRetentionAdviceResponse,
   GetRetentionAdviceResponseSchema,
+  ListRetentionAdviceResponseSchema,
   type RetentionCandidate,
   RetentionCandidateSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../../administration/services.ts";
-import { findNamespaceResource } from "../../administration/store/namespaces.ts";
-import { administeredNamespace } from "../../administration/tenant/own-tenant.ts";
+import { findNamespaceResources } from "../../administration/store/namespaces.ts";
+import { administeredNamespace, administeredNamespaces } from "../../administration/tenant/own-tenant.ts";
 import {
   type Advice,
   adviseRetention,
@@ -27,41 +30,75 @@ const DEFAULT_PER_MILLION = 1;
 /** Below this, no namespace of the service has enough claims; above it, the target is not a target. */
 const MIN_PER_MILLION = 0.001;
 const MAX_PER_MILLION = 100_000;
+/** Each namespace may have 90 days of hours to read. */
+const MAX_NAMESPACES = 20;
 
-/** Returns the RPC for advice on retention. */
+/** Returns the RPCs for advice on retention. */
 export function createRetentionAdviceHandlers({
   pool,
-}: AdministrationParts): TenantAdminRpcs<"getRetentionAdvice"> {
+}: AdministrationParts): TenantAdminRpcs<"getRetentionAdvice" | "listRetentionAdvice"> {
   return {
-    async getRetentionAdvice(request, call) {
-      const { namespace, maxLatePerMillion } = request;
+    async getRetentionAdvice({ namespace, maxLatePerMillion }, call) {
       const violations = new Violations();
       violations.name("namespace", namespace);
-      const perMillion = maxLatePerMillion === 0 ? DEFAULT_PER_MILLION : maxLatePerMillion;
-      if (!(perMillion >= MIN_PER_MILLION && perMillion <= MAX_PER_MILLION)) {
-        const range = `between ${MIN_PER_MILLION} and ${MAX_PER_MILLION}`;
-        violations.add("max_late_per_million", `must be ${range}, or 0 for ${DEFAULT_PER_MILLION}`);
-      }
+      const perMillion = parsePerMillion(maxLatePerMillion, violations);
       violations.throwIfAny();
-      const own = administeredNamespace(call, namespace);
+      const { id } = administeredNamespace(call, namespace);
+      const [advice] = await advise(pool.of(call), id, { namespaces: [namespace], perMillion });
+      if (advice === undefined) throw new Error("a namespace has no advice");
+      return advice;
+    },
 
-      const runner = pool.of(call);
-      const tenant = await findTenantResource(runner, own.id);
-      // The tenant was just deleted, and its credentials with it.
-      if (tenant === undefined) throw credentialInvalid();
-      const declared = await findNamespaceResource(runner, own.id, namespace);
-      const { keyRetentionS } = resolvePolicy(tenant.policy, declared?.policy ?? {});
-      const bounds = boundsInForce(tenant.bounds);
-      const observations = await readObservations(runner, own.id, namespace);
-      const advice = adviseRetention(observations, {
-        retentionS: keyRetentionS,
-        minRetentionS: bounds.minKeyRetentionS,
-        maxRetentionS: bounds.maxKeyRetentionS,
-        targetShare: perMillion / MILLION,
-      });
-      return adviceMessage(advice, { namespace, keyRetentionS, perMillion, observations });
+    async listRetentionAdvice({ namespaces, maxLatePerMillion }, call) {
+      const violations = new Violations();
+      if (namespaces.length === 0 || namespaces.length > MAX_NAMESPACES) {
+        violations.add("namespaces", `must be 1-${MAX_NAMESPACES} names, are ${namespaces.length}`);
+      }
+      if (!namespaces.every((namespace) => NAMESPACE_PATTERN.test(namespace))) {
+        violations.add("namespaces", `each ${NAMESPACE_RULE}`);
+      }
+      const perMillion = parsePerMillion(maxLatePerMillion, violations);
+      violations.throwIfAny();
+      const { id } = administeredNamespaces(call, namespaces);
+      const asked = { namespaces: [...new Set(namespaces)], perMillion };
+      return create(ListRetentionAdviceResponseSchema, { advice: await advise(pool.of(call), id, asked) });
     },
   };
+}
+
+function parsePerMillion(asked: number, violations: Violations): number {
+  const perMillion = asked === 0 ? DEFAULT_PER_MILLION : asked;
+  if (!(perMillion >= MIN_PER_MILLION && perMillion <= MAX_PER_MILLION)) {
+    const range = `between ${MIN_PER_MILLION} and ${MAX_PER_MILLION}`;
+    violations.add("max_late_per_million", `must be ${range}, or 0 for ${DEFAULT_PER_MILLION}`);
+  }
+  return perMillion;
+}
+
+/** Returns the advice on each namespace, in their order. */
+async function advise(
+  runner: Runner,
+  tenantId: number,
+  { namespaces, perMillion }: { readonly namespaces: readonly string[]; readonly perMillion: number },
+): Promise<GetRetentionAdviceResponse[]> {
+  const tenant = await findTenantResource(runner, tenantId);
+  // The tenant was just deleted, and its credentials with it.
+  if (tenant === undefined) throw credentialInvalid();
+  const bounds = boundsInForce(tenant.bounds);
+  const declared = await findNamespaceResources(runner, tenantId, namespaces);
+  const observed = await readObservations(runner, tenantId, namespaces);
+  return namespaces.map((namespace) => {
+    const { keyRetentionS } = resolvePolicy(tenant.policy, declared.get(namespace)?.policy ?? {});
+    const observations = observed.get(namespace);
+    if (observations === undefined) throw new Error("a namespace has no observations");
+    const advice = adviseRetention(observations, {
+      retentionS: keyRetentionS,
+      minRetentionS: bounds.minKeyRetentionS,
+      maxRetentionS: bounds.maxKeyRetentionS,
+      targetShare: perMillion / MILLION,
+    });
+    return adviceMessage(advice, { namespace, keyRetentionS, perMillion, observations });
+  });
 }
 
 function adviceMessage(
