@@ -170,7 +170,7 @@ const OLDER_MAJORS: Readonly<Record<string, string>> = {
 };
 const OLDER_MAJORS_TESTS = [
   "test/adapters/{agents,temporal}/*.test.ts",
-  "test/adapters/http/{departures,express,fastify}.test.ts",
+  "test/adapters/http/{departures,express,fastify,unknown-outcomes}.test.ts",
   "test/adapters/consumers/{bullmq,nats,rabbitmq}.test.ts",
   "test/adapters/rpc/grpc.test.ts",
   "test/on-demand/agents/*.test.ts",

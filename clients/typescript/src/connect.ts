@@ -67,7 +67,8 @@ export type IdempotentImpl<I extends DescMessage, O extends DescMessage> = (
  *   the key gets that message, with the header `idempotency-replayed: true`. Other headers and trailers are only sent
  *   the first time.
  * - Errors with a code that `stores` accepts are stored as well, with their details; any other error releases the
- *   claim, so that the next attempt runs.
+ *   claim, so that the next attempt runs. An implementation that can't know whether it had its effect throws an
+ *   OutcomeUnknownError, or an error with it as its `cause`: the caller gets that error, and the claim is left to the policy.
  * - While the first call runs, another call with the key fails with ABORTED and RetryInfo, or waits (`waitMs`). A
  *   call with the key of a different request, or of a call that may have had its effect, fails with
  *   FAILED_PRECONDITION; a call whose stored response is no longer available with ALREADY_EXISTS. If the service is

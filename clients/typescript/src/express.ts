@@ -1,6 +1,7 @@
 /** `@onceward/client/express`: the Idempotency-Key header as a middleware of Express 4 and 5. */
 
-import type { Request, RequestHandler, Response } from "express";
+import type { ErrorRequestHandler, Request, RequestHandler, Response } from "express";
+import { seeErrorsOfRoutes } from "./http/express-routes.ts";
 import { createGuard } from "./http/guard.ts";
 import { HeldResponse } from "./http/held-response.ts";
 import { parsedBody, splitTarget } from "./http/node-request.ts";
@@ -54,7 +55,9 @@ export type IdempotencyHandler = RequestHandler<
  * - The fingerprint is of the body parser's result: JSON by value, in any order of its members, and the bytes of
  *   `express.raw`. Without a `fingerprint` option, a body that was not parsed is an error, and so is a multipart
  *   form, whose parser keeps the files elsewhere: different requests would have the same fingerprint.
- * - If a handler throws or calls `next` with an error, the error handler's response counts as its response.
+ * - If a handler throws or calls `next` with an error, the error handler's response counts as its response. After an
+ *   OutcomeUnknownError of a route's handler, the client gets 409 `ambiguous` instead, and the claim is left to the namespace's
+ *   policy. {@link noteUnknownOutcome} does so for other handlers.
  * - Until the response is whole, the handler does not see that its client has disconnected: `res` stays writable,
  *   `close` is emitted later, and a file or a pipeline is written to its end. Always end the response: after a
  *   disconnect, its claim is kept for `abandonAfterMs`.
@@ -77,10 +80,14 @@ export function idempotency(onceward: Runner, options: HttpOptions<Request>): Id
       body: () => parsedBody(req, req.body),
       setHeader: (name: string, value: string) => void res.setHeader(name, value),
     };
+    let held: HeldResponse | undefined;
     try {
       const answer = await guard(guarded, (claim) => {
         res.locals.claim = claim;
-        const held = new HeldResponse(req, res);
+        held = new HeldResponse(req, res);
+        // A request may have guards of several namespaces.
+        heldOf.set(req, [...(heldOf.get(req) ?? []), held]);
+        seeErrorsOfRoutes(req, noteUnknownOutcome);
         next();
         return held;
       });
@@ -90,6 +97,7 @@ export function idempotency(onceward: Runner, options: HttpOptions<Request>): Id
         case "handled":
           return answer.sent.send();
         case "answered":
+          if (held !== undefined) return held.replace(answer.response);
           return send(res, answer.response);
         case "gone":
           return;
@@ -99,6 +107,26 @@ export function idempotency(onceward: Runner, options: HttpOptions<Request>): Id
     }
   };
 }
+
+/** The held responses of a request. */
+const heldOf = new WeakMap<Request, readonly HeldResponse[]>();
+
+/**
+ * An error handler that notes for the guard that the outcome is unknown (OutcomeUnknownError), and passes the error on. The guard
+ * adds it to the end of each route that a guarded request reaches. Add it yourself where an error handler that answers comes earlier,
+ * and after a handler that has no route:
+ *
+ * ```ts
+ * app.post("/charges", once, charge, noteUnknownOutcome, answerError);
+ * app.use("/refunds", once, refund, noteUnknownOutcome);
+ * ```
+ *
+ * Without it, the guard sees only the answer to the error: a 5xx releases the claim, and the next request has the effect again.
+ */
+export const noteUnknownOutcome: ErrorRequestHandler = (error, req, _res, next) => {
+  for (const held of heldOf.get(req) ?? []) held.noteError(error);
+  next(error);
+};
 
 function send(res: Response, { status, headers, body }: WholeResponse): void {
   res.status(status);

@@ -9,6 +9,7 @@ import { createGuard, type Guard, type Handled, type Handling, type NotHandled }
 import { HeldResponse } from "./http/held-response.ts";
 import { parsedBody, splitTarget } from "./http/node-request.ts";
 import type { HttpOptions } from "./http/options.ts";
+import type { WholeResponse } from "./http/whole-response.ts";
 import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
@@ -45,7 +46,8 @@ declare module "fastify" {
  *   the parser keeps a part elsewhere (a stream, a multipart form) is an error: different requests would have the
  *   same fingerprint. A form whose fields and files are in the body (`attachFieldsToBody: "keyValues"` of
  *   `@fastify/multipart`) counts by these.
- * - If a handler throws, the error handler's response counts as its response.
+ * - If a handler throws, the error handler's response counts as its response. After an OutcomeUnknownError, the client gets 409
+ *   `ambiguous` instead, and the claim is left to the namespace's policy.
  * - Data that a handler writes to `reply.raw` itself, such as after `hijack`, is held back and replayed, too.
  * - Until the response is whole, the handler does not see that its client has disconnected: `reply.raw` stays
  *   writable, and `close` is emitted later. Always answer: after a disconnect, the claim is kept for
@@ -84,7 +86,7 @@ export function idempotency(onceward: Runner, options: HttpOptions<FastifyReques
       const begun = underway.get(request);
       if (begun === undefined) return payload;
       underway.delete(request);
-      begun.handling.settle(reply, payload);
+      begun.handling.settle(payload);
       return await begun.sent;
     });
     done();
@@ -128,13 +130,14 @@ function begin(
       return handling;
     });
     const sent = answered
-      .finally(() => handling?.held.send())
       .then((answer) => {
         if (answer.kind === "handled") return answer.sent;
+        if (answer.kind === "answered" && handling !== undefined) return handling.replace(answer.response);
         if (answer.kind !== "gone") decide(answer);
         // Undefined would leave the payload as it is.
         return null;
-      });
+      })
+      .finally(() => handling?.held.send());
     sent.catch(refuse);
   });
 }
@@ -149,10 +152,16 @@ class FastifyHandling implements Handling<unknown> {
   readonly handled: Promise<Handled<unknown>>;
   readonly held: HeldResponse;
   readonly #reading = new AbortController();
+  readonly #reply: FastifyReply;
+  readonly #headersBefore: ReturnType<FastifyReply["getHeaders"]>;
+  #isSettled = false;
   #settle: (handled: Promise<Handled<unknown>>) => void = () => {};
 
   constructor(request: FastifyRequest, reply: FastifyReply) {
+    this.#reply = reply;
+    this.#headersBefore = reply.getHeaders();
     this.held = new HeldResponse(request.raw, reply.raw);
+    this.#noteErrors();
     const settled = new Promise<Handled<unknown>>((resolve) => {
       this.#settle = resolve;
     });
@@ -165,8 +174,34 @@ class FastifyHandling implements Handling<unknown> {
   }
 
   /** Takes the payload that Fastify is about to send. */
-  settle(reply: FastifyReply, payload: unknown): void {
-    this.#settle(readReply(reply, payload, this.#reading.signal));
+  settle(payload: unknown): void {
+    this.#isSettled = true;
+    const { unknown } = this.held;
+    if (unknown !== undefined) this.#settle(Promise.reject(unknown));
+    else this.#settle(readReply(this.#reply, payload, this.#reading.signal));
+  }
+
+  /** Returns the payload of another response, for Fastify to send, unless the handler has written its own. */
+  replace(response: WholeResponse): unknown {
+    if (!this.#isSettled) {
+      this.held.replace(response);
+      return null;
+    }
+    this.held.discard();
+    const reply = this.#reply;
+    for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name);
+    reply.code(response.status).headers({ ...this.#headersBefore, ...response.headers });
+    return Buffer.from(response.body ?? "");
+  }
+
+  /** Fastify sends the errors of handlers and hooks, thrown or not, by this method. The hook `onError` misses some. */
+  #noteErrors(): void {
+    const reply = this.#reply;
+    const { send } = reply;
+    reply.send = (...args) => {
+      this.held.noteError(args[0]);
+      return Reflect.apply(send, reply, args);
+    };
   }
 
   abandon(): void {

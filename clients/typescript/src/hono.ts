@@ -8,7 +8,7 @@ import type { HttpOptions } from "./http/options.ts";
 import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
-import { OutcomeUnknownError } from "./run/outcome-unknown.ts";
+import { isOutcomeUnknown } from "./run/outcome-unknown.ts";
 
 /**
  * The middleware's variables: `c.var.claim`, undefined for a request that is not guarded. The handlers after it in one
@@ -70,7 +70,7 @@ export function idempotency(
         c.set("claim", claim);
         await next();
         // The response is that of Hono's error handler; the claim must not be released for its status.
-        if (c.error instanceof OutcomeUnknownError) throw c.error;
+        if (isOutcomeUnknown(c.error)) throw c.error;
         return c.res;
       }),
     );

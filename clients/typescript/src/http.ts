@@ -71,7 +71,8 @@ export type FetchHandler<Rest extends readonly unknown[] = []> = (
  *   version 1, 6 or 7, or ULIDs, say when they were made.
  * - Responses of 5xx, 401, 408, 425 and 429 (`stores`) are sent and not stored, so that the next attempt runs. If the
  *   handler throws, the claim is released, too, and the error is rethrown. A handler that can't know whether it had its effect
- *   throws an {@link OutcomeUnknownError}: the client gets 409 `ambiguous`, and the claim is left to the namespace's policy.
+ *   throws an {@link OutcomeUnknownError}, or an error with it as its `cause`: the client gets 409 `ambiguous`, and the claim is left to
+ *   the namespace's policy. `redirect()` and `notFound()` of Next.js throw errors, too: return a response after the effect.
  * - A client's disconnect does not stop the handler: its response is stored for the repeat. A handler that has not
  *   answered `abandonAfterMs` after the disconnect (`request.signal`) is abandoned: its lease expires.
  * - If the service is unreachable, nothing runs: 503 with Retry-After. If it becomes unreachable while the handler runs, the

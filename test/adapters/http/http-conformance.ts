@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { problemOf } from "./http-client.ts";
 import { speaksProfiles } from "./http-profiles.ts";
 import { refuses, writesRefusals } from "./http-refusals.ts";
+import { leavesToThePolicy } from "./http-unknown-outcomes.ts";
 import { type Begin, createWorlds, type Effect, type Reply, type StartApp } from "./http-world.ts";
 
 const charged = {
@@ -39,6 +40,7 @@ export function describeHttpAdapter(
     afterAll(() => worlds.stop());
     describe("replays", () => replays(begin));
     describe("releases", () => releases(begin));
+    describe("leaves to the policy", () => leavesToThePolicy(begin));
     describe("refuses", () => refuses(begin));
     describe("tells apart", () => tellsApart(begin, framework));
     describe("answers without a result", () => answersWithoutResult(begin));

@@ -1,6 +1,6 @@
 import { Record_State, type Record as RecordMessage } from "../gen/onceward/v1/record_pb.ts";
 import { type Claim, ClaimAbandoned } from "../run/claim.ts";
-import { OutcomeUnknownError } from "../run/outcome-unknown.ts";
+import { isOutcomeUnknown } from "../run/outcome-unknown.ts";
 
 /** Returns a key's record; undefined if there is none. @throws OncewardError. */
 export type RecordLookup = (key: string) => Promise<RecordMessage | undefined>;
@@ -62,7 +62,7 @@ export async function runTool(claim: Claim, fn: (claim: Claim) => unknown): Prom
   try {
     return await fn(claim);
   } catch (error) {
-    if (claim.signal.aborted || error instanceof OutcomeUnknownError)
+    if (claim.signal.aborted || isOutcomeUnknown(error))
       throw new ClaimAbandoned("A tool was stopped, and may have had its effect.");
     throw error;
   }

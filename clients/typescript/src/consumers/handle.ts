@@ -11,7 +11,7 @@ import type { Claim } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
 import { callHook, Warnings } from "../run/events.ts";
 import type { Jsonify } from "../run/jsonify.ts";
-import { OutcomeUnknownError } from "../run/outcome-unknown.ts";
+import { isOutcomeUnknown } from "../run/outcome-unknown.ts";
 import { terminalErrorOf } from "../run/run.ts";
 import { checkRunOptions, type RunOptions } from "../run/run-options.ts";
 import { type Delivery, warnOfTrouble } from "./delivery.ts";
@@ -104,7 +104,7 @@ async function attempt<Value>(
     return await fn();
   } catch (error) {
     // A function that was interrupted, by a lost lease or the end of the process, or can't know its outcome, has not failed.
-    if (attempt < maxAttempts || signal.aborted || error instanceof OutcomeUnknownError) throw error;
+    if (attempt < maxAttempts || signal.aborted || isOutcomeUnknown(error)) throw error;
     throw terminalErrorOf(error, () => "terminal") ?? error;
   }
 }

@@ -9,7 +9,7 @@ import { type Claim, ClaimAbandoned } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
 import { Warnings } from "../run/events.ts";
 import { callerOf, guardedRun, warnOfFingerprint } from "../run/guarded-run.ts";
-import { OutcomeUnknownError } from "../run/outcome-unknown.ts";
+import { isOutcomeUnknown } from "../run/outcome-unknown.ts";
 import { base64Url, sha256 } from "../wire/bytes.ts";
 import { inAcceptedCoding } from "./content-coding.ts";
 import { type HttpOptions, type HttpPolicy, httpPolicy } from "./options.ts";
@@ -165,8 +165,7 @@ export function createGuard<Native extends object>(
     switch (run.kind) {
       case "ran": {
         const { outcome } = run;
-        if (outcome.status === "rejected" && outcome.reason instanceof OutcomeUnknownError)
-          return refusedAs("ambiguous");
+        if (outcome.status === "rejected" && isOutcomeUnknown(outcome.reason)) return refusedAs("ambiguous");
         const answer = answerOf(outcome);
         if (answer.kind === "gone") handling?.abandon();
         return answer;

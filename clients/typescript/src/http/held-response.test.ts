@@ -1,6 +1,7 @@
 import { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { expect, test, vi } from "vitest";
+import { OutcomeUnknownError } from "../http.ts";
 import { ResponseDestroyed } from "./guard.ts";
 import { HeldResponse } from "./held-response.ts";
 
@@ -51,4 +52,21 @@ test("a destroyed response looks destroyed at once, takes no data, and is destro
   expect(destroySocket).toHaveBeenCalledOnce();
   expect(response.destroyed).toBe(true);
   expect(sent).toEqual([]);
+});
+
+test("a response that was destroyed after an unknown outcome is replaced, and its connection stays", async () => {
+  const { request, response, sent } = requestWithoutSocket();
+  const destroySocket = vi.fn();
+  Object.assign(request.socket, { destroy: destroySocket });
+  const held = new HeldResponse(request, response);
+  const unknown = new OutcomeUnknownError("the bank timed out");
+  response.writeHead(500, "Failed", { "content-length": "9", "x-error": "yes" });
+  response.write("half of");
+  held.noteError(unknown);
+  response.destroy();
+  await expect(held.handled).rejects.toBe(unknown);
+  held.replace({ status: 409, headers: { "content-type": "text/plain" }, body: Buffer.from("unknown") });
+  expect(sent.join("")).toMatch(/^HTTP\/1.1 409 Conflict\r\n.*content-length: 7\r\n.*\r\n\r\nunknown$/s);
+  expect(sent.join("")).not.toContain("x-error");
+  expect(destroySocket).not.toHaveBeenCalled();
 });

@@ -1,9 +1,12 @@
 import { Buffer } from "node:buffer";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { isOutcomeUnknown } from "../run/outcome-unknown.ts";
 import { MAX_RESULT_BYTES } from "../wire/limits.ts";
 import { type Handled, type Handling, ResponseDestroyed } from "./guard.ts";
 import { HiddenDisconnect, isAbort } from "./hidden-disconnect.ts";
 import { PropertyOverrides } from "./property-overrides.ts";
+import { restoreHead, setHead } from "./response-head.ts";
+import type { WholeResponse } from "./whole-response.ts";
 
 /**
  * Holds back the data written to a node:http response until `send`: nothing reaches the socket before the outcome is
@@ -12,7 +15,8 @@ import { PropertyOverrides } from "./property-overrides.ts";
 export class HeldResponse implements Handling<HeldResponse> {
   /**
    * Resolves once the response is whole, or larger than any policy allows. Rejects with ResponseDestroyed if the
-   * handler destroys the response or its connection, which `abandon` then does. A client's disconnect has no effect.
+   * handler destroys the response or its connection, which `abandon` then does. A client's disconnect has no effect. After
+   * `noteError` of an unknown outcome, rejects with that error in both cases; then `discard` or `replace` the response.
    */
   readonly handled: Promise<Handled<HeldResponse>>;
   readonly #response: ServerResponse;
@@ -25,16 +29,23 @@ export class HeldResponse implements Handling<HeldResponse> {
   #ended = false;
   #held = true;
   #onFinish: (() => void) | undefined;
+  /** The handler's error, if it says that the outcome is unknown. */
+  #unknown: unknown;
+  /** The headers that earlier handlers have set. */
+  readonly #headersBefore: OutgoingHttpHeaders;
   #resolve: (handled: Handled<HeldResponse>) => void = () => {};
-  #reject: (error: Error) => void = () => {};
+  #reject: (error: unknown) => void = () => {};
 
   constructor(request: IncomingMessage, response: ServerResponse) {
     const { write, end, writeHead, flushHeaders, destroy } = response;
     this.#response = response;
     this.#original = { write, end, writeHead, flushHeaders, destroy };
     this.#overrides = new PropertyOverrides(response);
+    this.#headersBefore = { ...response.getHeaders() };
     // The response will never be whole.
-    this.#disconnect = new HiddenDisconnect(request, response, () => this.#reject(new ResponseDestroyed()));
+    this.#disconnect = new HiddenDisconnect(request, response, () =>
+      this.#reject(this.#unknown ?? new ResponseDestroyed()),
+    );
     this.handled = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -45,6 +56,19 @@ export class HeldResponse implements Handling<HeldResponse> {
   /** Aborts when the client disconnects. */
   get disconnected(): AbortSignal {
     return this.#disconnect.disconnected;
+  }
+
+  /** The handler's error, if `noteError` got one that says that the outcome is unknown. */
+  get unknown(): unknown {
+    return this.#unknown;
+  }
+
+  /**
+   * Notes an error of the handler, which the framework is about to answer: the guard sees no error, only the answer to it. No
+   * effect once the response is whole, and for errors that don't say that the outcome is unknown.
+   */
+  noteError(error: unknown): void {
+    if (isOutcomeUnknown(error)) this.#unknown ??= error;
   }
 
   /**
@@ -74,6 +98,33 @@ export class HeldResponse implements Handling<HeldResponse> {
     this.#release();
     this.#chunks.length = 0;
     this.#disconnect.report(false);
+  }
+
+  /**
+   * Drops the held data, and restores the response as it was before the handler, also if the handler has destroyed it: the framework
+   * writes another one.
+   */
+  discard(): void {
+    if (!this.#held) return;
+    this.#disconnect.cancelDestroy();
+    this.#release();
+    this.#chunks.length = 0;
+    restoreHead(this.#response, this.#headersBefore);
+    this.#reportOnceWritten();
+  }
+
+  /** Sends another response in place of the held data. */
+  replace({ status, headers, body = new Uint8Array() }: WholeResponse): void {
+    this.discard();
+    this.#overrides.undo();
+    const response = this.#response;
+    response.statusCode = status;
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
+    // Node adds no length to a response from which one was removed.
+    response.setHeader("content-length", body.byteLength);
+    // Middleware between the guard and the handler may have ended its own view of the response.
+    this.#original.end.call(response, body, "utf8");
+    this.#disconnect.report(true);
   }
 
   #release(): void {
@@ -138,6 +189,8 @@ export class HeldResponse implements Handling<HeldResponse> {
       destroy: (error?: Error) => {
         // When a connection closes, http destroys the responses that still wait for it.
         if (this.#held && this.#disconnect.isQueued && isAbort(error)) return response;
+        // A pipeline destroys the response with its own error.
+        this.noteError(error);
         if (!this.#held) return original.destroy.call(response, error);
         this.#disconnect.delayDestroy(() => original.destroy.call(response, error));
         return response;
@@ -151,6 +204,10 @@ export class HeldResponse implements Handling<HeldResponse> {
   #progress(): void {
     const tooLarge = this.#sizeBytes > MAX_RESULT_BYTES;
     if (!tooLarge && !this.#ended) return;
+    if (this.#unknown !== undefined) {
+      this.#reject(this.#unknown);
+      return;
+    }
     const response = this.#response;
     const body = tooLarge ? undefined : Buffer.concat(this.#chunks);
     this.#resolve({ status: response.statusCode, headers: response.getHeaders(), body, sent: this });
@@ -183,25 +240,4 @@ function refuse(args: readonly unknown[]): false {
   const written = callbackOf(args);
   if (written !== undefined) queueMicrotask(() => written(new ResponseDestroyed()));
   return false;
-}
-
-/** Applies the arguments of `writeHead`: the status, its message, and headers as an object or as a flat list. */
-export function setHead(response: ServerResponse, head: readonly unknown[]): void {
-  const [status, ...rest] = head;
-  response.statusCode = Number(status);
-  for (const part of rest) {
-    if (typeof part === "string") response.statusMessage = part;
-    else if (Array.isArray(part)) setFlatHeaders(response, part.flat());
-    else if (part !== null && typeof part === "object") {
-      for (const [name, value] of Object.entries(part))
-        if (value !== undefined) response.setHeader(name, value);
-    }
-  }
-}
-
-function setFlatHeaders(response: ServerResponse, flat: readonly string[]): void {
-  for (let index = 0; index + 1 < flat.length; index += 2) response.removeHeader(flat[index] ?? "");
-  for (let index = 0; index + 1 < flat.length; index += 2) {
-    response.appendHeader(flat[index] ?? "", flat[index + 1] ?? "");
-  }
 }

@@ -68,6 +68,11 @@ export class HiddenDisconnect {
     this.#onDestroy();
   }
 
+  /** Drops what `delayDestroy` delays. */
+  cancelDestroy(): void {
+    this.#destroy = undefined;
+  }
+
   /** Restores the request and the response. Listeners for the end of the response are called by `report`. */
   end(): void {
     this.#hidden = false;

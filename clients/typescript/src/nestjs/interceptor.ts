@@ -8,7 +8,7 @@ import {
   type Type,
   UseInterceptors,
 } from "@nestjs/common";
-import { type Observable, of } from "rxjs";
+import { type Observable, of, tap } from "rxjs";
 import { sendFinal } from "../http/final-response.ts";
 import { createGuard, type Guard, type NotHandled } from "../http/guard.ts";
 import { HeldResponse } from "../http/held-response.ts";
@@ -39,7 +39,9 @@ export type IdempotentOptions<Request> = Partial<HttpOptions<Request>>;
  * - Options of the module (`http`) apply to every route; a route's own options replace them.
  * - The key counts per caller, method and route (`/charges/:id/refunds`). The fingerprint is of the parsed body.
  * - The answer is stored as it is written: with what interceptors map, exception filters answer, `@Res()` gets and a
- *   `StreamableFile` contains. Nothing is sent before it is stored, or `answerAfterMs` have passed.
+ *   `StreamableFile` contains. Nothing is sent before it is stored, or `answerAfterMs` have passed. After an OutcomeUnknownError, the
+ *   client gets 409 `ambiguous` instead, and the claim is left to the namespace's policy. An interceptor after this one must pass the
+ *   error on, or throw another one with it as its `cause`.
  * - Nest runs guards before the claim, and pipes after it: a request that a pipe refuses with 400 keeps that answer
  *   under its key. `stores` changes this.
  * - A replay runs neither pipes nor the handler. Interceptors before this one get the value `undefined`, and what they
@@ -75,6 +77,9 @@ export function IdempotencyInterceptor<Request extends object = NestRequest>(
       const begun = await begin(this.#guard, exchange);
       switch (begun.kind) {
         case "claimed":
+          claims.set(exchange.guarded.native, begun.claim);
+          // Exception filters answer errors after the interceptors.
+          return next.handle().pipe(tap({ error: (error) => begun.held.noteError(error) }));
         case "unguarded":
           if (begun.claim !== undefined) claims.set(exchange.guarded.native, begun.claim);
           return next.handle();
@@ -105,15 +110,24 @@ export const CurrentClaim: () => ParameterDecorator = createParamDecorator(
   (_: unknown, context: ExecutionContext) => claims.get(context.switchToHttp().getRequest<object>()),
 );
 
+/** A request whose handler must be called, and its response, which is held. */
+interface Claimed {
+  readonly kind: "claimed";
+  readonly claim: Claim;
+  readonly held: HeldResponse;
+}
+
 /** Resolves as soon as it is known whether the handler must be called; its response is sent once it is stored. */
 function begin<Request extends object>(
   guard: Guard<Request>,
-  { guarded, incoming, response }: Exchange<Request>,
-): Promise<{ readonly kind: "claimed"; readonly claim: Claim } | NotHandled> {
+  { guarded, incoming, response, pendingHeaders }: Exchange<Request>,
+): Promise<Claimed | NotHandled> {
   return new Promise((decide, refuse) => {
+    let claimed: (Claimed & { readonly headers: Readonly<Record<string, string>> }) | undefined;
     const answered = guard(guarded, (claim) => {
       const held = new HeldResponse(incoming, response);
-      decide({ kind: "claimed", claim });
+      claimed = { kind: "claimed", claim, held, headers: pendingHeaders() };
+      decide(claimed);
       return held;
     });
     answered
@@ -123,7 +137,11 @@ function begin<Request extends object>(
             return answer.sent.send();
           case "gone":
             return;
-          case "answered":
+          case "answered": {
+            if (claimed === undefined) return decide(answer);
+            const { held, headers } = claimed;
+            return held.replace({ ...answer.response, headers: { ...headers, ...answer.response.headers } });
+          }
           case "unguarded":
             return decide(answer);
         }

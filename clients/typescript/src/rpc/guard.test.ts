@@ -2,8 +2,10 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { expect, test, vi } from "vitest";
 import { ErrorInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 import { jsonCodec } from "../run/codec.ts";
+import { OutcomeUnknownError } from "../run/outcome-unknown.ts";
 import { createTestingOnceward } from "../testing.ts";
 import { connectFailures } from "./connect-failures.ts";
+import { grpcFailures } from "./grpc-failures.ts";
 import { createCallGuard } from "./guard.ts";
 import type { RpcOptions } from "./options.ts";
 
@@ -25,6 +27,14 @@ test.each([
   );
 });
 
+const callWith = (key: string) => ({
+  native: {},
+  procedure: "/shop.v1.Charges/Create",
+  key,
+  fingerprint: () => 1,
+  codec: jsonCodec,
+});
+
 test.each([
   ["was made too long ago", "01b8dceb-0500-7000-8000-000000000000", Code.FailedPrecondition, "KEY_TOO_OLD"],
   ["contains no time", "order-1", Code.InvalidArgument, "INVALID_REQUEST"],
@@ -32,16 +42,34 @@ test.each([
   const policy = { lateKeys: "REQUIRE_TIME", keyRetentionS: 3600 } as const;
   const { onceward } = createTestingOnceward({ now: new Date("2030-01-01T12:00:00Z"), policy });
   const guard = createCallGuard(onceward, { namespace: "charges", caller: () => "a-1" }, connectFailures);
-  const call = {
-    native: {},
-    procedure: "/shop.v1.Charges/Create",
-    key,
-    fingerprint: () => 1,
-    codec: jsonCodec,
-  };
   const handle = vi.fn();
-  const error = await guard(call, handle).catch((error: unknown) => ConnectError.from(error));
+  const error = await guard(callWith(key), handle).catch((error: unknown) => ConnectError.from(error));
   expect(error).toMatchObject({ code });
   expect(error instanceof ConnectError && error.findDetails(ErrorInfoSchema)).toMatchObject([{ reason }]);
   expect(handle).not.toHaveBeenCalled();
+});
+
+const unknown = new OutcomeUnknownError("the bank timed out");
+
+test.each([
+  ["an OutcomeUnknownError", connectFailures, unknown],
+  [
+    "a Connect error that it caused",
+    connectFailures,
+    new ConnectError("no charge", Code.FailedPrecondition, undefined, undefined, unknown),
+  ],
+  [
+    "an error of grpc-js that it caused",
+    grpcFailures,
+    { code: Code.FailedPrecondition, details: "no charge", cause: unknown },
+  ],
+])("a handler that throws %s keeps its claim, and its caller gets that error", async (_, failures, error) => {
+  const { onceward, clock } = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
+  const guard = createCallGuard(onceward, { namespace: "charges", caller: () => "a-1" }, failures);
+  const handle = vi.fn(() => Promise.reject(error));
+  await expect(guard(callWith("order-1"), handle)).rejects.toBe(error);
+  await expect(guard(callWith("order-1"), handle)).rejects.toMatchObject({ code: Code.Aborted });
+  clock.advance(30_000);
+  await expect(guard(callWith("order-1"), handle)).rejects.toMatchObject({ code: Code.FailedPrecondition });
+  expect(handle).toHaveBeenCalledOnce();
 });

@@ -18,6 +18,7 @@ import {
   pickRunOptions,
   warnOfFingerprint,
 } from "../run/guarded-run.ts";
+import { isOutcomeUnknown } from "../run/outcome-unknown.ts";
 import type { CodecRunOptions } from "../run/run-options.ts";
 import { type RpcFailure, refusal, refusalOf, storedFailure, terminalError } from "./failure.ts";
 import { isOutcome, type RpcOptions } from "./options.ts";
@@ -101,6 +102,7 @@ export function createCallGuard<Native>(
 
     const store = (outcome: PromiseSettledResult<HandledCall<Response, Sent>>) => {
       if (outcome.status === "fulfilled") return outcome.value.message;
+      if (isOutcomeUnknown(outcome.reason)) throw outcome.reason;
       const failure = failures.read(outcome.reason);
       if (failure === undefined || !stores(failure.code)) throw outcome.reason;
       throw terminalError(failure, outcome.reason);

@@ -12,7 +12,7 @@ import { describe } from "./describe-error.ts";
 import type { Observer } from "./events.ts";
 import { GUARD_OFF, guardOff } from "./guard-switch.ts";
 import { callWithin, checkNotWithinItself, type RunScopes } from "./nesting.ts";
-import { OutcomeUnknownError } from "./outcome-unknown.ts";
+import { isOutcomeUnknown } from "./outcome-unknown.ts";
 import { replay, replayOutcome } from "./result-codec.ts";
 import {
   type AnyRunOptions,
@@ -40,7 +40,7 @@ export async function runOnce(
   try {
     const [effect] = await Promise.allSettled([callWithin(scopes, options, () => fn(claim))]);
     if (effect.status === "fulfilled") return await complete(claim, effect, codec, observer);
-    if (effect.reason instanceof ClaimAbandoned || effect.reason instanceof OutcomeUnknownError) {
+    if (effect.reason instanceof ClaimAbandoned || isOutcomeUnknown(effect.reason)) {
       abandon(claim, effect.reason, observer);
       throw effect.reason;
     }
@@ -178,11 +178,12 @@ async function complete<T>(
 }
 
 /** Stops the claim's heartbeats without completing or releasing it: the effect may have happened. */
-function abandon(claim: RunningClaim, error: Error, observer: Observer): void {
-  claim.abandon(error instanceof ClaimAbandoned ? error : new ClaimAbandoned(error.message));
+function abandon(claim: RunningClaim, error: unknown, observer: Observer): void {
+  const why = error instanceof Error ? error.message : "A function does not know whether it had its effect.";
+  claim.abandon(error instanceof ClaimAbandoned ? error : new ClaimAbandoned(why));
   if (claim.guarded) {
     const event = { type: "abandoned", attempt: claim.attempt } as const;
-    observer.emitWithWarning(event, "ONCEWARD_ABANDONED", error.message);
+    observer.emitWithWarning(event, "ONCEWARD_ABANDONED", why);
   }
 }
 
