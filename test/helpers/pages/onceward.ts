@@ -1,4 +1,3 @@
-import { type Command, CommanderError } from "commander";
 import type { Host } from "../../../clients/cli/src/host.ts";
 import { createProgram } from "../../../clients/cli/src/program.ts";
 import { COMMANDS } from "../../../server/src/commands.ts";
@@ -26,14 +25,13 @@ export async function oncewardProblem(words: Words, isInline: boolean): Promise<
     await program.parseAsync(args, { from: "user" });
     return undefined;
   } catch (error) {
-    const code = error instanceof CommanderError ? error.code : "";
-    if (code === HELP || (isInline && MENTIONS.includes(code))) return undefined;
-    return (error as Error).message;
+    const { code = "", message } = error as Error & { readonly code?: string };
+    return code === HELP || (isInline && MENTIONS.includes(code)) ? undefined : message;
   }
 }
 
 /** Keeps the program's commands from running. */
-function makeIdle(command: Command): void {
+function makeIdle(command: ReturnType<typeof createProgram>): void {
   if (command.commands.length === 0) command.action(quiet);
   for (const child of command.commands) makeIdle(child);
 }
