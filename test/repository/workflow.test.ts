@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
@@ -23,6 +24,7 @@ interface Job {
 interface Workflow {
   readonly on: unknown;
   readonly permissions: unknown;
+  readonly defaults: unknown;
   readonly jobs: Readonly<Record<string, Job>>;
 }
 
@@ -160,5 +162,17 @@ test.each(workflows)(
     expect(uses.length).toBeGreaterThan(0);
     for (const action of uses)
       expect(action).toMatch(/^(actions|sigstore|pypa)\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/);
+  },
+);
+
+test.each(workflows)(
+  "each step of $name is sound text of bash, and ends if a command of a pipe fails or a value is missing",
+  ({ workflow }) => {
+    // With it, the forge runs `bash -eo pipefail`; without, `bash -e`.
+    expect(workflow.defaults).toEqual({ run: { shell: "bash" } });
+    for (const command of Object.values(workflow.jobs).flatMap(commandsOf)) {
+      execFileSync("bash", ["-n"], { input: command, stdio: ["pipe", "pipe", "pipe"] });
+      expect(command).not.toMatch(/jq (?!--exit-status)/);
+    }
   },
 );
