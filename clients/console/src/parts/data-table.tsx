@@ -3,18 +3,16 @@ import { Link } from "wouter";
 import styles from "../styles/table.module.css";
 import { type RowSelection, useRowBoxes } from "./row-selection.tsx";
 
-/** A column of a table. */
-export interface Column<Row> {
-  readonly heading: ReactNode;
-  readonly cell: (row: Row) => ReactNode;
-  /** Numbers are aligned on the right, with digits of one width. */
-  readonly kind?: "text" | "number";
-}
+/** A column of a table. Numbers are aligned on the right, with digits of one width. */
+export type Column<Row> = readonly [heading: string, cell: (row: Row) => ReactNode, kind?: "number"];
+
+/** The columns of a table, of which the first heads its rows. */
+export type Columns<Row> = readonly [Column<Row>, ...Column<Row>[]];
 
 interface DataTableProps<Row> {
   /** Says what the rows are, unlike the other tables of the screen; shown above the table. */
   readonly caption: ReactNode;
-  readonly columns: readonly Column<Row>[];
+  readonly columns: Columns<Row>;
   readonly rows: readonly Row[];
   readonly rowKey: (row: Row) => string;
   /** Where a row leads, below `/console`: the first cell becomes the link. */
@@ -30,7 +28,7 @@ const NO_SELECTION: RowSelection<never> = { chosen: new Set(), choose() {}, name
  * else wide tables scroll sideways in a region of their own, which the keyboard reaches.
  */
 export function DataTable<Row>({ caption, columns, rows, rowKey, href, selection }: DataTableProps<Row>) {
-  const [first, ...others] = columns;
+  const [[, firstCell, firstKind], ...others] = columns;
   const captionId = useId();
   const boxes = useRowBoxes(rows.map(rowKey), selection ?? NO_SELECTION);
   return (
@@ -41,10 +39,16 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, href, selection
         <thead>
           <tr>
             {selection !== undefined && <td data-kind="box">{boxes.all}</td>}
-            {columns.map((column, index) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: the columns of a table stay in place.
-              <ColumnHead key={index} column={column} />
-            ))}
+            {columns.map(([heading, , kind]) =>
+              // A column of names for the rows needs no heading: an empty one would be read aloud.
+              heading === "" ? (
+                <td key="" />
+              ) : (
+                <th key={heading} scope="col" data-kind={kind}>
+                  {heading}
+                </th>
+              ),
+            )}
           </tr>
         </thead>
         <tbody>
@@ -53,15 +57,12 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, href, selection
               {selection !== undefined && (
                 <td data-kind="box">{boxes.of(rowKey(row), selection.nameOf(row))}</td>
               )}
-              {first !== undefined && (
-                <th scope="row" data-kind={first.kind}>
-                  {href === undefined ? first.cell(row) : <Link href={href(row)}>{first.cell(row)}</Link>}
-                </th>
-              )}
-              {others.map((column, index) => (
-                // biome-ignore lint/suspicious/noArrayIndexKey: the columns of a table stay in place.
-                <td key={index} data-kind={column.kind} data-heading={headingOf(column)}>
-                  {column.cell(row)}
+              <th scope="row" data-kind={firstKind}>
+                {href === undefined ? firstCell(row) : <Link href={href(row)}>{firstCell(row)}</Link>}
+              </th>
+              {others.map(([heading, cell, kind]) => (
+                <td key={heading} data-kind={kind} data-heading={heading || undefined}>
+                  {cell(row)}
                 </td>
               ))}
             </tr>
@@ -69,20 +70,5 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, href, selection
         </tbody>
       </table>
     </section>
-  );
-}
-
-/** What a card has before a value; undefined: nothing. */
-function headingOf<Row>({ heading }: Column<Row>): string | undefined {
-  return typeof heading === "string" && heading !== "" ? heading : undefined;
-}
-
-/** A column of names for the rows needs no heading: an empty one would be read aloud. */
-function ColumnHead<Row>({ column: { heading, kind } }: { readonly column: Column<Row> }) {
-  if (heading === "") return <td />;
-  return (
-    <th scope="col" data-kind={kind}>
-      {heading}
-    </th>
   );
 }

@@ -28,10 +28,10 @@ export function SavedByOthers({
           <DataTable
             caption={`${event} Nothing that you typed is lost: compare, and save again.`}
             columns={[
-              { heading: "Field", cell: ({ name }) => name },
-              { heading: "When you began", cell: ({ before }) => before },
-              { heading: "Saved now", cell: ({ now }) => now },
-              { heading: "Yours", cell: ({ typed }) => typed ?? "not changed" },
+              ["Field", ({ name }) => name],
+              ["When you began", ({ before }) => before],
+              ["Saved now", ({ now }) => now],
+              ["Yours", ({ typed }) => typed ?? "not changed"],
             ]}
             rows={fields}
             rowKey={({ name }) => name}

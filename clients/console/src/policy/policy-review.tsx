@@ -58,9 +58,9 @@ export function PolicyReview(props: PolicyReviewProps) {
         <DataTable
           caption="Effective for new claims"
           columns={[
-            { heading: "Field", cell: ({ field }) => POLICY_FIELDS[field].label },
-            { heading: "Now", cell: (row) => fieldWords(row.field, row.now) },
-            { heading: "Then", cell: (row) => fieldWords(row.field, row.after) },
+            ["Field", ({ field }) => POLICY_FIELDS[field].label],
+            ["Now", (row) => fieldWords(row.field, row.now)],
+            ["Then", (row) => fieldWords(row.field, row.after)],
           ]}
           rows={effect}
           rowKey={({ field }) => field}

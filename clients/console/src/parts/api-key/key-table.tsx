@@ -36,9 +36,9 @@ export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }
       <DataTable
         caption={caption}
         columns={[
-          {
-            heading: "Key",
-            cell: ({ id, label }) => (
+          [
+            "Key",
+            ({ id, label }) => (
               <>
                 {label !== "" && <UserText>{label}</UserText>}
                 <div className={common.quiet}>
@@ -47,14 +47,14 @@ export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }
                 </div>
               </>
             ),
-          },
-          { heading: "State", cell: (key) => <StateMark {...KEY_STATE_MARKS[keyState(key, now)]} /> },
+          ],
+          ["State", (key) => <StateMark {...KEY_STATE_MARKS[keyState(key, now)]} />],
           ...columns,
-          { heading: "Last used", cell: ({ lastUsedAt }) => <LastUse at={lastUsedAt} /> },
-          { heading: "Expires", cell: ({ expiresAt }) => (expiresAt ? <Time at={expiresAt} /> : "never") },
-          {
-            heading: "Created",
-            cell: ({ id, createdAt }) => (
+          ["Last used", ({ lastUsedAt }) => <LastUse at={lastUsedAt} />],
+          ["Expires", ({ expiresAt }) => (expiresAt ? <Time at={expiresAt} /> : "never")],
+          [
+            "Created",
+            ({ id, createdAt }) => (
               <>
                 <Time at={createdAt} form="absolute" />
                 {creatorOf?.(id) !== undefined && (
@@ -64,10 +64,10 @@ export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }
                 )}
               </>
             ),
-          },
-          {
-            heading: "",
-            cell: (key) =>
+          ],
+          [
+            "",
+            (key) =>
               keyState(key, now) !== "revoked" && (
                 <span className={styles.acts}>
                   {act?.(key)}
@@ -81,7 +81,7 @@ export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }
                   </button>
                 </span>
               ),
-          },
+          ],
         ]}
         rows={keys}
         rowKey={({ id }) => id}

@@ -6,7 +6,7 @@ import { useSearch } from "wouter";
 import { commandLine } from "../../format/command.ts";
 import { formatNoun } from "../../format/quantity.ts";
 import { CliHint } from "../../parts/cli-hint.tsx";
-import { type Column, DataTable } from "../../parts/data-table.tsx";
+import { type Column, type Columns, DataTable } from "../../parts/data-table.tsx";
 import { download } from "../../parts/download.ts";
 import { TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
@@ -174,21 +174,21 @@ function Decision({ records, filters, isOffered, isMore, clear }: DecisionProps)
   );
 }
 
-function columnsOf(links: ReadonlyMap<string, string>): readonly Column<Record>[] {
-  const lookUp = (record: Record) => {
-    const template = links.get(record.namespace);
-    return template === undefined ? undefined : <ProviderLink template={template} record={record} />;
-  };
+function columnsOf(links: ReadonlyMap<string, string>): Columns<Record> {
+  const atProvider: Column<Record> = [
+    "At the provider",
+    (record) => <ProviderLink template={links.get(record.namespace)} record={record} />,
+  ];
   return [
-    { heading: "Key", cell: ({ key }) => <UserText>{key}</UserText> },
-    { heading: "Namespace", cell: ({ namespace }) => namespace },
-    { heading: "Ambiguous since", cell: ({ leaseExpiresAt }) => <Time at={leaseExpiresAt} /> },
-    {
-      heading: "Last checkpoint",
-      cell: ({ checkpoint }) => (checkpoint === undefined ? "none" : <UserText>{checkpoint.name}</UserText>),
-    },
-    { heading: "Owner", cell: ({ owner }) => (owner === "" ? "none" : <UserText>{owner}</UserText>) },
-    ...(links.size === 0 ? [] : [{ heading: "At the provider", cell: lookUp }]),
+    ["Key", ({ key }) => <UserText>{key}</UserText>],
+    ["Namespace", ({ namespace }) => namespace],
+    ["Ambiguous since", ({ leaseExpiresAt }) => <Time at={leaseExpiresAt} />],
+    [
+      "Last checkpoint",
+      ({ checkpoint }) => (checkpoint === undefined ? "none" : <UserText>{checkpoint.name}</UserText>),
+    ],
+    ["Owner", ({ owner }) => (owner === "" ? "none" : <UserText>{owner}</UserText>)],
+    ...(links.size === 0 ? [] : [atProvider]),
   ];
 }
 

@@ -47,12 +47,12 @@ export function KeyList() {
   );
 }
 
-const ROLE_COLUMN: Column<ApiKey> = {
-  heading: "Role",
-  cell: ({ role, namespaces }) => (
+const ROLE_COLUMN: Column<ApiKey> = [
+  "Role",
+  ({ role, namespaces }) => (
     <>
       {roleWords(role)}
       <div className={common.quiet}>in {namespaces.join(", ") || "all namespaces"}</div>
     </>
   ),
-};
+];

@@ -25,8 +25,8 @@ export function ServerInfo({ info }: { readonly info: GetServerInfoResponse }) {
         <DataTable
           caption="Effective environment variables. Secrets are replaced."
           columns={[
-            { heading: "Variable", cell: ([name]) => <code>{name}</code> },
-            { heading: "Value", cell: ([, value]) => <code>{value}</code> },
+            ["Variable", ([name]) => <code>{name}</code>],
+            ["Value", ([, value]) => <code>{value}</code>],
           ]}
           rows={Object.entries(config).sort(([a], [b]) => (a < b ? -1 : 1))}
           rowKey={([name]) => name}

@@ -165,13 +165,12 @@ function FoundTable({ checks }: { readonly checks: readonly Check[] }) {
       rowKey={({ name }) => name}
       href={({ href }) => href}
       columns={[
-        { heading: "Check", cell: ({ name }) => name },
-        {
-          heading: "State",
-          cell: ({ finding }) =>
-            finding === undefined ? <span aria-busy="true" /> : <StateMark {...finding} />,
-        },
-        { heading: "Detail", cell: ({ finding }) => finding?.detail },
+        ["Check", ({ name }) => name],
+        [
+          "State",
+          ({ finding }) => (finding === undefined ? <span aria-busy="true" /> : <StateMark {...finding} />),
+        ],
+        ["Detail", ({ finding }) => finding?.detail],
       ]}
     />
   );

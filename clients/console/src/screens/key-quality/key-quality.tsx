@@ -62,17 +62,11 @@ function Unsuspected({ qualities }: { readonly qualities: readonly KeyQuality[] 
       <DataTable
         caption="Namespaces whose keys look right"
         columns={[
-          { heading: "Namespace", cell: ({ namespace }) => namespace },
-          { heading: "Claims", kind: "number", cell: ({ claims }) => <Quantity value={claims} /> },
-          {
-            heading: "Counted since",
-            cell: ({ observedSince }) => <Time at={observedSince} form="absolute" />,
-          },
-          { heading: "Too early to say", cell: ({ undecided }) => <Undecided undecided={undecided} /> },
-          {
-            heading: "Policy",
-            cell: ({ namespace }) => <Link href={`/namespaces/${namespace}`}>Show the policy</Link>,
-          },
+          ["Namespace", ({ namespace }) => namespace],
+          ["Claims", ({ claims }) => <Quantity value={claims} />, "number"],
+          ["Counted since", ({ observedSince }) => <Time at={observedSince} form="absolute" />],
+          ["Too early to say", ({ undecided }) => <Undecided undecided={undecided} />],
+          ["Policy", ({ namespace }) => <Link href={`/namespaces/${namespace}`}>Show the policy</Link>],
         ]}
         rows={qualities}
         rowKey={({ namespace }) => namespace}

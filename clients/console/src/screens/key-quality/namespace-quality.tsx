@@ -76,16 +76,16 @@ function Suspicion({ namespace, suspicion: { defect, evidence, examples, advice 
         <DataTable
           caption={`What was counted in ${namespace}: ${defectTitle(defect).toLowerCase()}`}
           columns={[
-            { heading: "What was counted", cell: ({ measure }) => measureWords(measure) },
-            { heading: "Count", kind: "number", cell: ({ count }) => formatCount(Math.round(count)) },
-            { heading: "Of", kind: "number", cell: ({ of }) => formatCount(Math.round(of)) },
-            { heading: "Share", kind: "number", cell: ({ count, of }) => formatShare(shareOf(count, of)) },
-            {
-              heading: "Between (95 % sure)",
-              kind: "number",
-              cell: ({ shareLow, shareHigh }) => `${formatShare(shareLow)} to ${formatShare(shareHigh)}`,
-            },
-            { heading: "0 to 100 %", cell: (row) => <IntervalBar evidence={row} /> },
+            ["What was counted", ({ measure }) => measureWords(measure)],
+            ["Count", ({ count }) => formatCount(Math.round(count)), "number"],
+            ["Of", ({ of }) => formatCount(Math.round(of)), "number"],
+            ["Share", ({ count, of }) => formatShare(shareOf(count, of)), "number"],
+            [
+              "Between (95 % sure)",
+              ({ shareLow, shareHigh }) => `${formatShare(shareLow)} to ${formatShare(shareHigh)}`,
+              "number",
+            ],
+            ["0 to 100 %", (row) => <IntervalBar evidence={row} />],
           ]}
           rows={evidence}
           rowKey={({ measure }) => measure}
@@ -127,17 +127,17 @@ function Examples({ namespace, defect, examples }: ExamplesProps) {
     <DataTable
       caption={`Records of ${namespace} that show: ${defectTitle(defect).toLowerCase()}`}
       columns={[
-        { heading: "Key", cell: ({ key }) => <UserText>{key}</UserText> },
-        { heading: "First claimed", cell: ({ firstClaimedAt }) => <Time at={firstClaimedAt} /> },
-        {
-          heading: "Fingerprint",
-          cell: ({ fingerprint }) =>
+        ["Key", ({ key }) => <UserText>{key}</UserText>],
+        ["First claimed", ({ firstClaimedAt }) => <Time at={firstClaimedAt} />],
+        [
+          "Fingerprint",
+          ({ fingerprint }) =>
             fingerprint.length === 0 ? (
               "none"
             ) : (
               <SameFingerprint namespace={namespace} fingerprint={fingerprint} />
             ),
-        },
+        ],
       ]}
       rows={examples}
       rowKey={({ key }) => key}

@@ -3,7 +3,7 @@ import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts
 import { type FormEvent, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { formatDuration } from "../../format/duration.ts";
-import { DataTable } from "../../parts/data-table.tsx";
+import { type Column, DataTable } from "../../parts/data-table.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { useFilters } from "../../parts/filter-bar.tsx";
 import { List, usePage } from "../../parts/list.tsx";
@@ -121,6 +121,7 @@ interface AdviceTableProps {
 
 function AdviceTable({ caption, names, overrides }: AdviceTableProps) {
   const rows = useAdvice(names).toSorted((a, b) => lateOf(b) - lateOf(a));
+  const own: Column<AdvisedNamespace> = ["Overrides", ({ name }) => overrides?.get(name) || "nothing"];
   return (
     <DataTable
       caption={caption}
@@ -128,22 +129,11 @@ function AdviceTable({ caption, names, overrides }: AdviceTableProps) {
       rowKey={({ name }) => name}
       href={({ name }) => `/namespaces/${name}`}
       columns={[
-        { heading: "Namespace", cell: ({ name }) => name },
-        {
-          heading: "Key retention",
-          kind: "number",
-          cell: ({ advice }) => advice && formatDuration(advice.retentionMs),
-        },
-        { heading: "Long enough?", cell: (row) => <VerdictCell row={row} /> },
-        { heading: "Why", cell: ({ advice }) => advice && describeVerdict(judge(advice)) },
-        ...(overrides === undefined
-          ? []
-          : [
-              {
-                heading: "Overrides",
-                cell: ({ name }: AdvisedNamespace) => overrides.get(name) || "nothing",
-              },
-            ]),
+        ["Namespace", ({ name }) => name],
+        ["Key retention", ({ advice }) => advice && formatDuration(advice.retentionMs), "number"],
+        ["Long enough?", (row) => <VerdictCell row={row} />],
+        ["Why", ({ advice }) => advice && describeVerdict(judge(advice))],
+        ...(overrides === undefined ? [] : [own]),
       ]}
     />
   );

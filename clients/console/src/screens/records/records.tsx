@@ -4,7 +4,7 @@ import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { formatNoun } from "../../format/quantity.ts";
-import { type Column, DataTable } from "../../parts/data-table.tsx";
+import { type Columns, DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
 import { List } from "../../parts/list.tsx";
@@ -35,14 +35,14 @@ import { SearchResults } from "./search-results.tsx";
 
 const PAGE_SIZE = 50;
 
-const COLUMNS: readonly Column<Record>[] = [
-  { heading: "Key", cell: ({ key }) => <UserText>{key}</UserText> },
-  { heading: "Namespace", cell: ({ namespace }) => namespace },
-  { heading: "State", cell: (record) => <RecordStateMark record={record} /> },
-  { heading: "Attempt", kind: "number", cell: ({ attempt }) => <Quantity value={attempt} /> },
-  { heading: "Owner", cell: ({ owner }) => (owner === "" ? "none" : <UserText>{owner}</UserText>) },
-  { heading: "Claimed", cell: ({ claimedAt }) => <Time at={claimedAt} /> },
-  { heading: "Forgotten", cell: ({ expiresAt }) => <Time at={expiresAt} /> },
+const COLUMNS: Columns<Record> = [
+  ["Key", ({ key }) => <UserText>{key}</UserText>],
+  ["Namespace", ({ namespace }) => namespace],
+  ["State", (record) => <RecordStateMark record={record} />],
+  ["Attempt", ({ attempt }) => <Quantity value={attempt} />, "number"],
+  ["Owner", ({ owner }) => (owner === "" ? "none" : <UserText>{owner}</UserText>)],
+  ["Claimed", ({ claimedAt }) => <Time at={claimedAt} />],
+  ["Forgotten", ({ expiresAt }) => <Time at={expiresAt} />],
 ];
 
 /** The records of keys: opened by key, listed by filters, counted by state. */

@@ -25,18 +25,10 @@ export function Comparison({ advice, proposal }: { readonly advice: Advice; read
       rows={rowsOf(today, proposal)}
       rowKey={({ name }) => name}
       columns={[
-        { heading: "Figure", cell: ({ name }) => name },
-        {
-          heading: `Today, ${formatDuration(today.retentionMs)}`,
-          kind: "number",
-          cell: (row) => row.today,
-        },
-        {
-          heading: `Proposed, ${formatDuration(proposal.retentionMs)}`,
-          kind: "number",
-          cell: (row) => row.proposed,
-        },
-        { heading: "Difference", kind: "number", cell: (row) => row.difference },
+        ["Figure", ({ name }) => name],
+        [`Today, ${formatDuration(today.retentionMs)}`, (row) => row.today, "number"],
+        [`Proposed, ${formatDuration(proposal.retentionMs)}`, (row) => row.proposed, "number"],
+        ["Difference", (row) => row.difference, "number"],
       ]}
     />
   );

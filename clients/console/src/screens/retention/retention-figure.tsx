@@ -153,8 +153,8 @@ function BarTable({ bars }: { readonly bars: readonly Bar[] }) {
       rows={bars}
       rowKey={({ fromMs }) => `${fromMs}`}
       columns={[
-        { heading: "Time", cell: timeOf },
-        { heading: "Duplicates a month", kind: "number", cell: perMonthOf },
+        ["Time", timeOf],
+        ["Duplicates a month", perMonthOf, "number"],
       ]}
     />
   );
@@ -177,19 +177,18 @@ function CandidateTable({ advice: { candidates, retentionMs: inForceMs } }: { re
       rows={candidates}
       rowKey={({ retentionMs }) => `${retentionMs}`}
       columns={[
-        {
-          heading: "Key retention",
-          cell: ({ retentionMs }) =>
-            `${formatDuration(retentionMs)}${retentionMs === inForceMs ? " (today)" : ""}`,
-        },
-        { heading: "Late a month", kind: "number", cell: ({ evidence }) => formatLate(evidence) },
-        { heading: "Records", kind: "number", cell: ({ records }) => formatEstimate(Math.round(records)) },
-        { heading: "Size", kind: "number", cell: ({ bytes }) => formatSize(bytes) },
-        {
-          heading: "Missing",
-          cell: ({ evidence }) =>
+        [
+          "Key retention",
+          ({ retentionMs }) => `${formatDuration(retentionMs)}${retentionMs === inForceMs ? " (today)" : ""}`,
+        ],
+        ["Late a month", ({ evidence }) => formatLate(evidence), "number"],
+        ["Records", ({ records }) => formatEstimate(Math.round(records)), "number"],
+        ["Size", ({ bytes }) => formatSize(bytes), "number"],
+        [
+          "Missing",
+          ({ evidence }) =>
             evidence.kind === "missing" ? describeMissing(evidence.days, evidence.claims) : "",
-        },
+        ],
       ]}
     />
   );

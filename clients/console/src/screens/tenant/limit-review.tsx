@@ -56,18 +56,18 @@ export function LimitReview({ tenant, usage, texts, changed, after, act, close }
             refusing > 0 ? "The present use is beyond the new limits" : "The present use and the new limits"
           }
           columns={[
-            { heading: "Quota", cell: ({ quota }) => QUOTA_LABELS[quota] },
-            { heading: "Used", kind: "number", cell: ({ used }) => used },
-            { heading: "New limit", kind: "number", cell: ({ limit }) => limit },
-            {
-              heading: "Effect",
-              cell: ({ fullness, consequence }) => (
+            ["Quota", ({ quota }) => QUOTA_LABELS[quota]],
+            ["Used", ({ used }) => used, "number"],
+            ["New limit", ({ limit }) => limit, "number"],
+            [
+              "Effect",
+              ({ fullness, consequence }) => (
                 <>
                   <StateMark {...FULLNESS_MARKS[fullness]} />
                   <div>{consequence}</div>
                 </>
               ),
-            },
+            ],
           ]}
           rows={effects}
           rowKey={({ quota }) => quota}
