@@ -1,4 +1,5 @@
 import { type ComponentType, lazy } from "react";
+import type { Role } from "./session/session.ts";
 
 /** Who a screen is for: the administrators of a tenant, the operator, or both. */
 export type Audience = "tenant" | "operator" | "both";
@@ -73,3 +74,28 @@ export const ROUTES: readonly ScreenRoute[] = [
   route("/api-keys", "tenant", () => import("./screens/api-keys/api-keys.tsx"), ["Access", "API keys", "k"]),
   route("/settings", "tenant", () => import("./screens/settings/settings.tsx"), ["Access", "Settings", "s"]),
 ];
+
+/** Returns the navigation of a role. A caller sees the tenant's, and on its screens which role they need. */
+export function linksFor(role: Role): readonly NavigationLink[] {
+  return ROUTES.flatMap(({ audience, link }) =>
+    link !== undefined && isForNavigation(audience, role) ? [link] : [],
+  );
+}
+
+function isForNavigation(audience: Audience, role: Role): boolean {
+  return audience === "both" || audience === (role === "OPERATOR" ? "operator" : "tenant");
+}
+
+/** Returns the role that a screen needs and the session does not have; undefined: it has it. */
+export function missingRole(audience: Audience, role: Role): Role | undefined {
+  switch (audience) {
+    case "both":
+      return role === "CALLER" ? "TENANT_ADMIN" : undefined;
+    case "tenant":
+      return role === "TENANT_ADMIN" ? undefined : "TENANT_ADMIN";
+    case "operator":
+      return role === "OPERATOR" ? undefined : "OPERATOR";
+    default:
+      return audience satisfies never;
+  }
+}

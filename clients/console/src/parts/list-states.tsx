@@ -4,7 +4,7 @@ import { type Failure, readFailure } from "../session/failure.ts";
 import { type Role, useSession } from "../session/session.ts";
 import common from "../styles/common.module.css";
 import styles from "../styles/parts.module.css";
-import { CliHint } from "./cli-hint.tsx";
+import { CliHint } from "./copy-button.tsx";
 
 /** Shows that there is nothing, why, and the command that does the same. */
 export function Empty({ children, command }: { readonly children: ReactNode; readonly command?: string }) {

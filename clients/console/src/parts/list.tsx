@@ -5,7 +5,7 @@ import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { useLiveInterval } from "../shell/live.tsx";
 import styles from "../styles/parts.module.css";
-import { CliHint } from "./cli-hint.tsx";
+import { CliHint } from "./copy-button.tsx";
 import { Unanswered } from "./list-states.tsx";
 import { hereWith, pageHref, usePageToken } from "./pages.ts";
 

@@ -6,8 +6,16 @@ import { formatNoun } from "../format/quantity.ts";
 import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
 import { DataTable } from "../parts/data-table.tsx";
 import { LateClaims } from "./late-claims.tsx";
-import { effectOnFields, POLICY_DRAFTS, type PolicyDraft, type PolicyOutcome } from "./policy-draft.ts";
-import { fieldWords, POLICY_FIELDS, type PolicyText, RETENTION_FIELDS } from "./policy-fields.ts";
+import {
+  effectOnFields,
+  fieldWords,
+  POLICY_DRAFTS,
+  POLICY_FIELDS,
+  type PolicyDraft,
+  type PolicyOutcome,
+  type PolicyText,
+  RETENTION_FIELDS,
+} from "./policy-fields.ts";
 
 interface PolicyReviewProps {
   readonly subject: string;

@@ -8,7 +8,7 @@ import { UserText } from "../../parts/user-text.tsx";
 import { useSession } from "../../session/session.ts";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
-import { actionWords, denialWords } from "./action-words.ts";
+import { actionWords, denialWords } from "./actions.ts";
 import { type Difference, differences } from "./difference.ts";
 
 /** So many differences are shown at once; more, when they are asked for. */

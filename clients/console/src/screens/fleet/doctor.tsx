@@ -6,10 +6,9 @@ import {
   OperatorService,
 } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { formatNoun } from "../../format/quantity.ts";
-import { CliHint } from "../../parts/cli-hint.tsx";
+import { CliHint, Runbook } from "../../parts/copy-button.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { ErrorState } from "../../parts/list-states.tsx";
-import { Runbook } from "../../parts/runbook.tsx";
 import { type Mark, StateMark } from "../../parts/state-mark.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";

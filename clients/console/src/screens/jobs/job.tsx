@@ -3,7 +3,7 @@ import { useQuery } from "@connectrpc/connect-query";
 import { type GetRecordJobResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type RecordJob, RecordJob_Kind, RecordJob_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { Link, useParams } from "wouter";
-import { CliHint } from "../../parts/cli-hint.tsx";
+import { CliHint } from "../../parts/copy-button.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";

@@ -14,7 +14,7 @@ import { FIELD_NAMES, POLICY_FIELDS, policyText } from "../../policy/policy-fiel
 import { useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
-import { ADVISED_AT_ONCE, type AdvisedNamespace, useAdvice } from "../retention/use-advice.ts";
+import { ADVISED_AT_ONCE, type AdvisedNamespace, useAdvice } from "../retention/candidates.ts";
 import { judge } from "../retention/verdict.ts";
 import { describeVerdict, nameVerdict } from "../retention/words.ts";
 import { isNamespaceName } from "./namespace-name.ts";

@@ -5,13 +5,12 @@ import { type GetRecordResponse, TenantAdminService } from "@onceward/gen/oncewa
 import type { QueryState } from "@tanstack/react-query";
 import { Link, useLocation } from "wouter";
 import { commandLine } from "../../format/command.ts";
-import { CliHint } from "../../parts/cli-hint.tsx";
-import { CopyButton } from "../../parts/copy-button.tsx";
+import { CliHint, CopyButton } from "../../parts/copy-button.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { ProviderLink } from "../../parts/provider-link.tsx";
 import { useRecordOfPath } from "../../parts/record-path.ts";
 import { RecordStateMark } from "../../parts/record-state.tsx";
-import { useResolution } from "../../parts/resolution/resolve-buttons.tsx";
+import { useResolution } from "../../parts/resolution/resolve-dialog.tsx";
 import { useNow } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { readFailure } from "../../session/failure.ts";
@@ -19,9 +18,7 @@ import { useLive } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
-import { Duplicates, useKeyHistory } from "./duplicates.tsx";
-import { RecordFacts } from "./record-facts.tsx";
-import { RecordResult } from "./record-result.tsx";
+import { Duplicates, RecordFacts, RecordResult, useKeyHistory } from "./record-facts.tsx";
 import { Events, RecordTimeline } from "./record-timeline.tsx";
 import { declinedEvents } from "./timeline.ts";
 

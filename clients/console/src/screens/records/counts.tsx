@@ -4,7 +4,7 @@ import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts
 import { useEffect, useState } from "react";
 import { commandLine } from "../../format/command.ts";
 import { formatNoun } from "../../format/quantity.ts";
-import { CliHint } from "../../parts/cli-hint.tsx";
+import { CliHint } from "../../parts/copy-button.tsx";
 import { type Column, type Columns, DataTable } from "../../parts/data-table.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";

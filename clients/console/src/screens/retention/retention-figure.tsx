@@ -5,7 +5,7 @@ import { ThresholdLine } from "../../charts/threshold-line.tsx";
 import { formatDuration } from "../../format/duration.ts";
 import { formatCount, formatEstimate, formatSize } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
-import { useUsageDays } from "../../policy/use-usage-days.ts";
+import { useUsageDays } from "../../policy/late-claims.tsx";
 import styles from "../../styles/charts.module.css";
 import type { Advice } from "./candidates.ts";
 import { Curve } from "./curve.tsx";

@@ -6,7 +6,7 @@ import { Link, useParams } from "wouter";
 import { commandLine } from "../../format/command.ts";
 import { CreateKeyDialog } from "../../parts/api-key/create-key-dialog.tsx";
 import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.tsx";
-import { CliHint } from "../../parts/cli-hint.tsx";
+import { CliHint } from "../../parts/copy-button.tsx";
 import { Fact } from "../../parts/fact.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
@@ -20,8 +20,7 @@ import { LimitForm } from "./limit-form.tsx";
 import { type MeasuredQuota, quotaUse } from "./quota-use.ts";
 import { StateChanges } from "./state-changes.tsx";
 import { NowRate, QuotaBar, Refused, Since, TenantStateMark } from "./tenant-cells.tsx";
-import { useCreateTenantKey } from "./use-create-tenant-key.ts";
-import { useTenantUsage } from "./use-tenant-usage.ts";
+import { useCreateTenantKey, useTenantUsage } from "./use-tenant-usage.ts";
 
 /** The screen of a tenant: its use, limits, first keys and state. */
 export default function TenantScreen() {

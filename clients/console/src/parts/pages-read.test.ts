@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { readPages } from "./read-pages.ts";
+import { readPages } from "./pages.ts";
 
 const MAX = 10_000;
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { markAt } from "./readout.tsx";
+import { markAt } from "./figure.tsx";
 
 const MARKS = [
   { from: 10, to: 20, label: "a" },
