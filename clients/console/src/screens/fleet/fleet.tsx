@@ -1,4 +1,5 @@
 import { useQuery } from "@connectrpc/connect-query";
+import { degradedStates } from "@onceward/decode/degraded.ts";
 import {
   type GetServerInfoResponse,
   OperatorService,
@@ -17,7 +18,6 @@ import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
 import { Doctor } from "./doctor.tsx";
-import { degradedStates } from "./fleet-words.ts";
 import { Replicas } from "./replicas.tsx";
 
 const PAGE_SIZE = 100;

@@ -1,4 +1,5 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
+import { degradedWords } from "@onceward/decode/degraded.ts";
 import type { Replica, ReplicaLoad } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import type { ReactNode } from "react";
 import { formatEstimate } from "../../format/quantity.ts";
@@ -10,7 +11,7 @@ import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import common from "../../styles/common.module.css";
-import { clockWords, degradedWords, versionWords } from "./fleet-words.ts";
+import { clockWords, versionWords } from "./fleet-words.ts";
 
 interface ReplicasProps {
   readonly replicas: readonly Replica[];

@@ -1,8 +1,8 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
+import { refusalWords } from "@onceward/decode/refusals.ts";
 import type { UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { formatCount, formatEstimate } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
-import { refusalWords } from "./refusals.ts";
 
 /** Returns the last minute in words. */
 export function nowWords(now: UsageNow): string {

@@ -1,5 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
+import { isUnfinished, titleOf } from "@onceward/decode/job-words.ts";
 import { type GetRecordJobResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type RecordJob, RecordJob_Kind, RecordJob_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { Link, useParams } from "wouter";
@@ -14,7 +15,7 @@ import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import { CancelButton, JobProgress } from "./job-parts.tsx";
-import { auditPathOf, changedRecords, isUnfinished, parseJobId, stateOf, titleOf } from "./job-words.ts";
+import { auditPathOf, changedRecords, parseJobId, stateOf } from "./job-words.ts";
 
 const REFRESH_MS = 2_000;
 

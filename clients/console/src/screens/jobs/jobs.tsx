@@ -1,3 +1,4 @@
+import { isUnfinished, titleOf } from "@onceward/decode/job-words.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { RecordJob } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { type Columns, DataTable } from "../../parts/data-table.tsx";
@@ -7,7 +8,7 @@ import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import { CancelButton, JobProgress } from "./job-parts.tsx";
-import { isUnfinished, stateOf, titleOf } from "./job-words.ts";
+import { stateOf } from "./job-words.ts";
 
 const PAGE_SIZE = 50;
 const REFRESH_MS = 5_000;

@@ -1,4 +1,5 @@
 import { describeInsufficientData } from "@onceward/decode/insufficient-data.ts";
+import { defectTitle, measureWords } from "@onceward/decode/key-quality-words.ts";
 import {
   KeyDefect,
   type KeyEvidence,
@@ -17,7 +18,7 @@ import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import styles from "../../styles/charts.module.css";
 import common from "../../styles/common.module.css";
-import { defectTitle, measureWords, placeInterval } from "./quality-words.ts";
+import { placeInterval } from "./quality-words.ts";
 
 /** A namespace with suspicions: each with its advice, its evidence and examples. */
 export function NamespaceQuality({ quality }: { readonly quality: KeyQuality }) {

@@ -1,3 +1,5 @@
+import { judge } from "@onceward/decode/retention-verdict.ts";
+import { describeVerdict } from "@onceward/decode/verdict-words.ts";
 import type { Policy } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type FormEvent, useState } from "react";
@@ -14,9 +16,8 @@ import { FIELD_NAMES, POLICY_FIELDS, policyText } from "../../policy/policy-fiel
 import { useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
-import { ADVISED_AT_ONCE, type AdvisedNamespace, useAdvice } from "../retention/candidates.ts";
-import { judge } from "../retention/verdict.ts";
-import { describeVerdict, nameVerdict } from "../retention/words.ts";
+import { ADVISED_AT_ONCE, type AdvisedNamespace, useAdvice } from "../retention/use-advice.ts";
+import { nameVerdict } from "../retention/words.ts";
 import { isNamespaceName } from "./namespace-name.ts";
 
 /** The parameter of the address that chooses the list. */

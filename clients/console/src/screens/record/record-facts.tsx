@@ -1,5 +1,6 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
+import { keyHistoryOf } from "@onceward/decode/key-history.ts";
 import { leaseOf } from "@onceward/decode/record-lease.ts";
 import { type Record, Record_State, Result_Kind } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { type GetKeyHistoryResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
@@ -16,7 +17,6 @@ import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { useLiveInterval } from "../../shell/live.tsx";
 import common from "../../styles/common.module.css";
-import { keyHistoryOf } from "./key-history.ts";
 
 /** The fields of a record; those that are not set are skipped. */
 export function RecordFacts({ record }: { readonly record: Record }) {

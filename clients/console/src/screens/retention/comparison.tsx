@@ -1,7 +1,8 @@
+import type { Advice } from "@onceward/decode/retention-advice.ts";
 import { formatDuration } from "../../format/duration.ts";
 import { formatEstimate, formatSize } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
-import { type Advice, type Proposal, proposalOf } from "./candidates.ts";
+import { type Proposal, proposalOf } from "./candidates.ts";
 import { formatLate } from "./words.ts";
 
 interface Row {

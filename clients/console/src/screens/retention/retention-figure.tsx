@@ -1,3 +1,5 @@
+import { describeInsufficientData } from "@onceward/decode/insufficient-data.ts";
+import type { Advice } from "@onceward/decode/retention-advice.ts";
 import { BottomAxis, LeftAxis } from "../../charts/axes.tsx";
 import { Figure } from "../../charts/figure.tsx";
 import { decadeTicks, durationTicks, type Frame, logScale, type Scale } from "../../charts/scales.ts";
@@ -7,11 +9,10 @@ import { formatCount, formatEstimate, formatSize } from "../../format/quantity.t
 import { DataTable } from "../../parts/data-table.tsx";
 import { useUsageDays } from "../../policy/late-claims.tsx";
 import styles from "../../styles/charts.module.css";
-import type { Advice } from "./candidates.ts";
 import { Curve } from "./curve.tsx";
 import { type Bar, histogramOf } from "./histogram.ts";
 import { daysCovered, SHORTEST_MS, type SurvivalPoint, survivalOf } from "./survival.ts";
-import { describeMissing, formatLate } from "./words.ts";
+import { formatLate } from "./words.ts";
 
 const DAYS = 30;
 const HEIGHT = 280;
@@ -187,7 +188,9 @@ function CandidateTable({ advice: { candidates, retentionMs: inForceMs } }: { re
         [
           "Missing",
           ({ evidence }) =>
-            evidence.kind === "missing" ? describeMissing(evidence.days, evidence.claims) : "",
+            evidence.kind === "missing"
+              ? describeInsufficientData({ missingDays: evidence.days, missingClaims: evidence.claims })
+              : "",
         ],
       ]}
     />

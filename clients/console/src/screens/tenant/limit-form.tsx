@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { useQuery, useTransport } from "@connectrpc/connect-query";
+import { beyondBounds, effectOfQuotas } from "@onceward/decode/limit-effect.ts";
 import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { PolicyBoundsSchema, QuotasSchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
@@ -13,7 +14,6 @@ import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import styles from "../../styles/screens.module.css";
-import { beyondBounds, effectOfQuotas } from "./limit-effect.ts";
 import {
   FLAG,
   LIMIT_DRAFTS,
@@ -24,7 +24,7 @@ import {
   limitWords,
   parseLimits,
 } from "./limit-fields.ts";
-import { FULLNESS_MARKS, type MeasuredQuota } from "./quota-use.ts";
+import { FULLNESS_MARKS } from "./tenant-cells.tsx";
 
 interface LimitFormProps {
   readonly tenant: Tenant;
@@ -153,13 +153,6 @@ interface LimitReviewProps {
   readonly close: () => void;
 }
 
-const QUOTA_LABELS: Readonly<Record<MeasuredQuota, string>> = {
-  liveRecords: "Stored records",
-  storedBytes: "Stored bytes",
-  declaredNamespaces: "Declared namespaces",
-  operationsPerSecond: "Claims, at their busiest",
-};
-
 /** Asks before limits are saved: what changes, and which of the present uses the new limits would refuse. */
 function LimitReview({ tenant, usage, texts, changed, after, act, close }: LimitReviewProps) {
   const saved = limitTexts(tenant);
@@ -191,7 +184,7 @@ function LimitReview({ tenant, usage, texts, changed, after, act, close }: Limit
             refusing > 0 ? "The present use is beyond the new limits" : "The present use and the new limits"
           }
           columns={[
-            ["Quota", ({ quota }) => QUOTA_LABELS[quota]],
+            ["Quota", ({ label }) => label],
             ["Used", ({ used }) => used, "number"],
             ["New limit", ({ limit }) => limit, "number"],
             [
@@ -205,7 +198,7 @@ function LimitReview({ tenant, usage, texts, changed, after, act, close }: Limit
             ],
           ]}
           rows={effects}
-          rowKey={({ quota }) => quota}
+          rowKey={({ label }) => label}
         />
       )}
       {stays.length > 0 && (

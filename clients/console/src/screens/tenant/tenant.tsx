@@ -1,4 +1,5 @@
 import { useQuery } from "@connectrpc/connect-query";
+import { type MeasuredQuota, quotaUse } from "@onceward/decode/quota-use.ts";
 import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { ApiKey_Role, type Tenant, Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
@@ -17,7 +18,6 @@ import common from "../../styles/common.module.css";
 import { barOf, ofMinute, sumByBar } from "../home/hours.ts";
 import { Outcomes } from "../home/outcomes.tsx";
 import { LimitForm } from "./limit-form.tsx";
-import { type MeasuredQuota, quotaUse } from "./quota-use.ts";
 import { StateChanges } from "./state-changes.tsx";
 import { NowRate, QuotaBar, Refused, Since, TenantStateMark } from "./tenant-cells.tsx";
 import { useCreateTenantKey, useTenantUsage } from "./use-tenant-usage.ts";

@@ -1,3 +1,4 @@
+import { type MeasuredQuota, quotaUse } from "@onceward/decode/quota-use.ts";
 import {
   ListTenantUsageRequest_Order,
   OperatorService,
@@ -10,7 +11,6 @@ import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
 import { List, usePage } from "../../parts/list.tsx";
 import { Empty } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
-import { type MeasuredQuota, quotaUse } from "../tenant/quota-use.ts";
 import { NowRate, QuotaBar, Refused, TenantStateMark } from "../tenant/tenant-cells.tsx";
 
 const PAGE_SIZE = 50;

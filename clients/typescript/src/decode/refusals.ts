@@ -1,4 +1,4 @@
-import { formatCount } from "../../format/quantity.ts";
+import { formatCount } from "./words.ts";
 
 /** The counters of calls that quotas refused. */
 export const REFUSALS = [

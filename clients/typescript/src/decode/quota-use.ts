@@ -1,8 +1,7 @@
-import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
-import type { Quotas } from "@onceward/gen/onceward/v1/policy_pb.ts";
-import { formatCount, formatEstimate, formatShare, formatSize } from "../../format/quantity.ts";
-import type { Mark } from "../../parts/state-mark.tsx";
-import { REFUSALS } from "../home/refusals.ts";
+import type { TenantUsage } from "../gen/onceward/v1/operator_pb.ts";
+import type { Quotas } from "../gen/onceward/v1/policy_pb.ts";
+import { REFUSALS } from "./refusals.ts";
+import { formatCount, formatEstimate, formatShare, formatSize } from "./words.ts";
 
 /** The quotas whose use is known, in the order of the screens. */
 export const MEASURED = ["liveRecords", "storedBytes", "declaredNamespaces", "operationsPerSecond"] as const;
@@ -78,15 +77,6 @@ export function shareWords(used: number, limit: number): string {
   if (used <= limit) return formatShare(limit === 0 ? 1 : used / limit);
   return limit === 0 ? "beyond it" : `${formatEstimate(used / limit)} times as many`;
 }
-
-/** How a fullness is shown. */
-export const FULLNESS_MARKS: Readonly<Record<Fullness, Mark>> = {
-  "not counted": { tone: "quiet", word: "Not counted" },
-  "not limited": { tone: "quiet", word: "Not limited" },
-  within: { tone: "good", word: "Within" },
-  near: { tone: "attention", word: "Nearly used up" },
-  beyond: { tone: "bad", word: "Used up" },
-};
 
 /** Returns an amount of a quota with its unit. */
 export function amountWords(quota: MeasuredQuota, amount: number): string {

@@ -1,5 +1,5 @@
-import type { GetKeyHistoryResponse } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { formatCount, formatNoun } from "../../format/quantity.ts";
+import type { GetKeyHistoryResponse } from "../gen/onceward/v1/tenant_admin_pb.ts";
+import { formatCount, formatNoun } from "./words.ts";
 
 /** What became of calls on a key that did not get its claim, in words of the page. */
 export interface KeyHistory {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { type Advice, type Candidate, type Evidence, proposalOf, type Recommendation } from "./candidates.ts";
-import { advisedMs, judge, targetOfTraffic } from "./verdict.ts";
-import { describeVerdict, nameVerdict } from "./words.ts";
+import type { Advice, Candidate, Evidence, Recommendation } from "./retention-advice.ts";
+import { advisedMs, judge, targetOfTraffic } from "./retention-verdict.ts";
+import { describeVerdict, VERDICT_NAMES } from "./verdict-words.ts";
 
 const HOUR_MS = 3_600_000;
 const NONE_KNOWN: Recommendation & { kind: "missing" } = { kind: "missing", days: 0, claims: 2_993_565n };
@@ -87,7 +87,7 @@ describe("the words of a verdict", () => {
 
   it("are one sentence with one number, and the retention that would have been enough", () => {
     const verdict = judge(advice(24, candidates, NONE_KNOWN));
-    expect(nameVerdict(verdict).word).toBe("Too short");
+    expect(VERDICT_NAMES[verdict.kind]).toBe("Too short");
     expect(describeVerdict(verdict)).toBe(
       "About 1,750 duplicates a month come later, and take effect a second time. 4 d would have caught all of them (28 days observed).",
     );
@@ -96,7 +96,7 @@ describe("the words of a verdict", () => {
 
   it("call it a success when nothing was late, and say what the traffic is enough for", () => {
     const verdict = judge(advice(96, candidates, NONE_KNOWN));
-    expect(nameVerdict(verdict)).toEqual({ tone: "good", word: "None late" });
+    expect(VERDICT_NAMES[verdict.kind]).toBe("None late");
     expect(describeVerdict(verdict)).toBe(
       "No duplicate came later in 28 days. By this traffic, fewer than 1 in 21 claims has one.",
     );
@@ -106,22 +106,5 @@ describe("the words of a verdict", () => {
     expect(describeVerdict({ kind: "unproven", days: 3 })).toBe(
       "3 more days of traffic show whether it is long enough.",
     );
-  });
-});
-
-describe("a proposed retention", () => {
-  const given = advice(6, [candidate(6, late(61)), candidate(24, late(5))], NONE_KNOWN);
-
-  it("between two candidates has the evidence of the shorter one, and the cost of its time", () => {
-    expect(proposalOf(given, 12 * HOUR_MS)).toMatchObject({
-      evidenceOfMs: 6 * HOUR_MS,
-      evidence: { perMonth: 61 },
-      records: 120,
-      bytes: 12_000,
-    });
-  });
-
-  it("shorter than all candidates has none", () => {
-    expect(proposalOf(given, HOUR_MS)).toMatchObject({ evidence: undefined, records: 10 });
   });
 });

@@ -1,8 +1,6 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
-import type { Policy, PolicyBounds, Quotas } from "@onceward/gen/onceward/v1/policy_pb.ts";
-import { formatDuration } from "../../format/duration.ts";
-import { formatCount, formatNoun, formatSize } from "../../format/quantity.ts";
+import type { TenantUsage } from "../gen/onceward/v1/operator_pb.ts";
+import type { Policy, PolicyBounds, Quotas } from "../gen/onceward/v1/policy_pb.ts";
 import {
   amountWords,
   busiestMinute,
@@ -12,10 +10,21 @@ import {
   quotaUse,
   refusedOfBusiest,
 } from "./quota-use.ts";
+import { formatCount, formatDuration, formatNoun, formatSize } from "./words.ts";
+
+/** The quotas in words. */
+const QUOTA_LABELS: Readonly<Record<MeasuredQuota, string>> = {
+  liveRecords: "Stored records",
+  storedBytes: "Stored bytes",
+  declaredNamespaces: "Declared namespaces",
+  operationsPerSecond: "Claims, at their busiest",
+};
 
 /** What new limits do to the present use of one quota. */
 export interface LimitEffect {
   readonly quota: MeasuredQuota;
+  /** The quota in words. */
+  readonly label: string;
   readonly used: string;
   readonly limit: string;
   readonly fullness: Fullness;
@@ -31,6 +40,7 @@ export function effectOfQuotas(usage: TenantUsage, quotas: Partial<Quotas>): rea
     const use = quotaUse(quota, usage, quotas);
     return {
       quota,
+      label: QUOTA_LABELS[quota],
       used: use.used === undefined ? "not counted" : amountWords(quota, use.used),
       limit: use.limit === undefined ? "not limited" : amountWords(quota, use.limit),
       fullness: use.fullness,

@@ -1,4 +1,4 @@
-import type { Advice, Candidate, Evidence } from "./candidates.ts";
+import type { Advice, Candidate, Evidence } from "./retention-advice.ts";
 
 /** What the evidence says about the retention in force. */
 export type Verdict =
