@@ -31,6 +31,7 @@ export { type KeyHistory, keyHistoryOf } from "./decode/key-history.ts";
 export { defectTitle, measureWords } from "./decode/key-quality-words.ts";
 export { beyondBounds, effectOfQuotas, type LimitEffect } from "./decode/limit-effect.ts";
 export type { Fullness, MeasuredQuota } from "./decode/quota-use.ts";
+export { recordHref } from "./decode/record-address.ts";
 export { describeLease, type Lease, leaseOf } from "./decode/record-lease.ts";
 export {
   type Advice,

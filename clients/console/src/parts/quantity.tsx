@@ -4,11 +4,11 @@ import { formatCount, formatSize } from "../format/quantity.ts";
 import styles from "../styles/parts.module.css";
 
 /** Shows a whole number, exactly, with its unit if it has one. */
-export function Quantity({ value, unit }: { readonly value: number | bigint; readonly unit?: string }) {
+export function Quantity({ value, unit = "" }: { readonly value: number | bigint; readonly unit?: string }) {
   return (
     <span className={styles.number}>
       {formatCount(value)}
-      {unit !== undefined && ` ${unit}`}
+      {unit && ` ${unit}`}
     </span>
   );
 }

@@ -7,7 +7,7 @@ import common from "../../styles/common.module.css";
 import styles from "../../styles/parts.module.css";
 import { ConfirmDialog } from "../confirm-dialog.tsx";
 import { type Column, DataTable } from "../data-table.tsx";
-import { Fact } from "../fact.tsx";
+import { Facts } from "../facts.tsx";
 import { useNotice } from "../notice.tsx";
 import { StateMark } from "../state-mark.tsx";
 import { Time, useNow } from "../time.tsx";
@@ -116,13 +116,13 @@ export function RevokeKeyDialog({ apiKey, revoke, close }: RevokeKeyDialogProps)
         notify(`Revoked key ${id}. Every replica refuses it within 10 s.`);
       }}
     >
-      <dl>
-        <Fact name="Purpose">{label === "" ? "-" : <UserText>{label}</UserText>}</Fact>
-        <Fact name="Role">{roleWords(role)}</Fact>
-        <Fact name="Last used">
-          <LastUse at={lastUsedAt} />
-        </Fact>
-      </dl>
+      <Facts
+        of={{
+          Purpose: label === "" ? "-" : <UserText>{label}</UserText>,
+          Role: roleWords(role),
+          "Last used": <LastUse at={lastUsedAt} />,
+        }}
+      />
       <p>Calls with it are refused from then on. It can't be undone.</p>
       {id === actor && <p>You are signed in with this key: your session ends with it.</p>}
     </ConfirmDialog>

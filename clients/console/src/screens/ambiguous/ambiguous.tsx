@@ -1,4 +1,5 @@
 import { reconciliationFile } from "@onceward/decode/answers.ts";
+import { recordHref } from "@onceward/decode/record-address.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useState } from "react";
@@ -15,7 +16,6 @@ import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { ProviderLink } from "../../parts/provider-link.tsx";
-import { recordHref } from "../../parts/record-path.ts";
 import type { ResolutionKind } from "../../parts/resolution/resolution.ts";
 import { ResolveButtons, useResolution } from "../../parts/resolution/resolve-dialog.tsx";
 import { Time } from "../../parts/time.tsx";

@@ -8,7 +8,7 @@ import {
 import { formatEstimate, formatNoun } from "../../format/quantity.ts";
 import { CliHint, Runbook } from "../../parts/copy-button.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
-import { Fact } from "../../parts/fact.tsx";
+import { Facts } from "../../parts/facts.tsx";
 import { Pager, usePage } from "../../parts/list.tsx";
 import { ErrorState, Loading } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
@@ -109,16 +109,14 @@ function ServerInfo({ info }: { readonly info: GetServerInfoResponse }) {
   return (
     <section aria-labelledby="server">
       <h2 id="server">The replica that answers this page</h2>
-      <dl>
-        <Fact name="Replica">
-          <code>{replicaId}</code>
-        </Fact>
-        <Fact name="Version">{version}</Fact>
-        <Fact name="Newest migration">{schemaVersion === "" ? "-" : schemaVersion}</Fact>
-        <Fact name="Live replicas">
-          <Quantity value={replicas} />
-        </Fact>
-      </dl>
+      <Facts
+        of={{
+          Replica: <code>{replicaId}</code>,
+          Version: version,
+          "Newest migration": schemaVersion || "-",
+          "Live replicas": <Quantity value={replicas} />,
+        }}
+      />
       <details>
         <summary>Its configuration</summary>
         <DataTable

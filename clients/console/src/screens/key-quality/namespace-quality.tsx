@@ -1,5 +1,6 @@
 import { describeInsufficientData } from "@onceward/decode/insufficient-data.ts";
 import { defectTitle, measureWords } from "@onceward/decode/key-quality-words.ts";
+import { recordHref } from "@onceward/decode/record-address.ts";
 import {
   KeyDefect,
   type KeyEvidence,
@@ -12,7 +13,6 @@ import { Link } from "wouter";
 import { formatHex } from "../../format/payload.ts";
 import { formatCount, formatNoun, formatShare, inSentence } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
-import { recordHref } from "../../parts/record-path.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";

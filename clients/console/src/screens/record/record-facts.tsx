@@ -8,7 +8,7 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { formatHex } from "../../format/payload.ts";
 import { formatNoun } from "../../format/quantity.ts";
-import { Fact } from "../../parts/fact.tsx";
+import { Facts } from "../../parts/facts.tsx";
 import { Unanswered } from "../../parts/list-states.tsx";
 import { Payload } from "../../parts/payload.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
@@ -24,64 +24,48 @@ export function RecordFacts({ record }: { readonly record: Record }) {
   return (
     <section aria-labelledby="facts">
       <h2 id="facts">Facts</h2>
-      <dl>
-        <Fact name="Namespace">
-          <Link href={`/namespaces/${encodeURIComponent(namespace)}`}>{namespace}</Link>
-        </Fact>
-        <Fact name="Owner">{owner === "" ? "none" : <UserText>{owner}</UserText>}</Fact>
-        <Fact name="Attempt">
-          <Quantity value={attempt} />
-        </Fact>
-        <Fact name="Fencing token">
-          <code>{String(fencingToken)}</code>
-        </Fact>
-        <FingerprintFact record={record} />
-        {checkpoint !== undefined && (
-          <Fact name="Last checkpoint">
-            <UserText>{checkpoint.name}</UserText>
-            {checkpoint.state.length > 0 && <Payload bytes={checkpoint.state} name="its state" />}
-          </Fact>
-        )}
-        <TimeFact name="First claimed" at={record.firstClaimedAt} />
-        <TimeFact name="Claimed" at={record.claimedAt} />
-        {leaseOf(record, new Date()) !== "settled" && (
-          <TimeFact name="Lease end" at={record.leaseExpiresAt} />
-        )}
-        <TimeFact name="Completed" at={record.completedAt} />
-        <TimeFact name="Released" at={record.releasedAt} />
-        {releaseReason !== "" && (
-          <Fact name="Release reason">
-            <UserText>{releaseReason}</UserText>
-          </Fact>
-        )}
-        <TimeFact name="Result kept until" at={record.resultExpiresAt} />
-        <TimeFact name="Key kept until" at={record.expiresAt} />
-      </dl>
+      <Facts
+        of={{
+          Namespace: <Link href={`/namespaces/${encodeURIComponent(namespace)}`}>{namespace}</Link>,
+          Owner: owner === "" ? "none" : <UserText>{owner}</UserText>,
+          Attempt: <Quantity value={attempt} />,
+          "Fencing token": <code>{String(fencingToken)}</code>,
+          Fingerprint: <Fingerprint record={record} />,
+          "Last checkpoint": checkpoint && (
+            <>
+              <UserText>{checkpoint.name}</UserText>
+              {checkpoint.state.length > 0 && <Payload bytes={checkpoint.state} name="its state" />}
+            </>
+          ),
+          "First claimed": timeFact(record.firstClaimedAt),
+          Claimed: timeFact(record.claimedAt),
+          "Lease end": leaseOf(record, new Date()) !== "settled" && timeFact(record.leaseExpiresAt),
+          Completed: timeFact(record.completedAt),
+          Released: timeFact(record.releasedAt),
+          "Release reason": releaseReason !== "" && <UserText>{releaseReason}</UserText>,
+          "Result kept until": timeFact(record.resultExpiresAt),
+          "Key kept until": timeFact(record.expiresAt),
+        }}
+      />
     </section>
   );
 }
 
-function FingerprintFact({ record: { namespace, fingerprint } }: { readonly record: Record }) {
+function Fingerprint({ record: { namespace, fingerprint } }: { readonly record: Record }) {
   const hex = formatHex(fingerprint);
-  if (hex === "")
-    return <Fact name="Fingerprint">none: a different request with this key would get this result</Fact>;
+  if (hex === "") return "none: a different request with this key would get this result";
   return (
-    <Fact name="Fingerprint">
+    <>
       <code>{hex}</code>{" "}
       <Link href={`/records?${new URLSearchParams({ namespace, fingerprint: hex })}`}>
         Other records with it
       </Link>
-    </Fact>
+    </>
   );
 }
 
-function TimeFact({ name, at }: { readonly name: string; readonly at: Timestamp | undefined }) {
-  if (at === undefined) return undefined;
-  return (
-    <Fact name={name}>
-      <Time at={at} form="both" />
-    </Fact>
-  );
+function timeFact(at: Timestamp | undefined) {
+  return at && <Time at={at} form="both" />;
 }
 
 /** The result of a completed record. Its payload and its metadata are shown when a person asks for them. */

@@ -1,4 +1,5 @@
 import { callUnaryMethod, createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
+import { recordHref } from "@onceward/decode/record-address.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
@@ -11,7 +12,6 @@ import { List } from "../../parts/list.tsx";
 import { Empty } from "../../parts/list-states.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { Quantity } from "../../parts/quantity.tsx";
-import { recordHref } from "../../parts/record-path.ts";
 import { RecordStateMark } from "../../parts/record-state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";

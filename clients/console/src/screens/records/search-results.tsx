@@ -1,11 +1,11 @@
 import { type Client, createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
+import { recordHref } from "@onceward/decode/record-address.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Redirect } from "wouter";
 import { Unanswered } from "../../parts/list-states.tsx";
-import { recordHref } from "../../parts/record-path.ts";
 import { UserText } from "../../parts/user-text.tsx";
 import { useSession } from "../../session/session.ts";
 import { looksLike } from "./filters.ts";

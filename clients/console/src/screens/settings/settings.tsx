@@ -1,9 +1,10 @@
+import type { Duration } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { useQuery, useTransport } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { CliHint } from "../../parts/copy-button.tsx";
-import { Fact } from "../../parts/fact.tsx";
+import { Facts } from "../../parts/facts.tsx";
 import { Unanswered } from "../../parts/list-states.tsx";
 import { Bytes, DurationText, Quantity } from "../../parts/quantity.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
@@ -73,60 +74,44 @@ function TenantFacts({ tenant }: { readonly tenant: Tenant }) {
     <div className={common.columns}>
       <section>
         <h2>Bounds of policies</h2>
-        <dl>
-          <Fact name="Shortest key retention">
-            {bounds?.minKeyRetention ? <DurationText value={bounds.minKeyRetention} /> : CONTRACT.minKey}
-          </Fact>
-          <Fact name="Longest key retention">
-            {bounds?.maxKeyRetention ? <DurationText value={bounds.maxKeyRetention} /> : CONTRACT.maxKey}
-          </Fact>
-          <Fact name="Longest lease">
-            {bounds?.maxLease ? <DurationText value={bounds.maxLease} /> : CONTRACT.maxLease}
-          </Fact>
-          <Fact name="Largest result">
-            {bounds?.maxResultBytes === undefined ? (
-              CONTRACT.maxResult
-            ) : (
-              <Bytes value={bounds.maxResultBytes} />
-            )}
-          </Fact>
-        </dl>
+        <Facts
+          of={{
+            "Shortest key retention": durationOf(bounds?.minKeyRetention) ?? CONTRACT.minKey,
+            "Longest key retention": durationOf(bounds?.maxKeyRetention) ?? CONTRACT.maxKey,
+            "Longest lease": durationOf(bounds?.maxLease) ?? CONTRACT.maxLease,
+            "Largest result": bytesOf(bounds?.maxResultBytes) ?? CONTRACT.maxResult,
+          }}
+        />
       </section>
       <section>
         <h2>Quotas</h2>
-        <dl>
-          <Fact name="Operations">
-            <Limit value={quotas?.operationsPerSecond} unit="a second" />
-          </Fact>
-          <Fact name="Calls at once, each replica">
-            <Limit value={quotas?.concurrentCalls} />
-          </Fact>
-          <Fact name="Stored records">
-            <Limit value={quotas?.liveRecords} />
-          </Fact>
-          <Fact name="Stored results">
-            {quotas?.storedBytes === undefined ? NO_LIMIT : <Bytes value={quotas.storedBytes} />}
-          </Fact>
-          <Fact name="Declared namespaces">
-            <Quantity value={quotas?.declaredNamespaces ?? 1_000} />
-          </Fact>
-        </dl>
+        <Facts
+          of={{
+            Operations: countOf(quotas?.operationsPerSecond, "a second") ?? NO_LIMIT,
+            "Calls at once, each replica": countOf(quotas?.concurrentCalls) ?? NO_LIMIT,
+            "Stored records": countOf(quotas?.liveRecords) ?? NO_LIMIT,
+            "Stored results": bytesOf(quotas?.storedBytes) ?? NO_LIMIT,
+            "Declared namespaces": countOf(quotas?.declaredNamespaces ?? 1_000),
+          }}
+        />
         {quotas?.dryRun === true && <p>Calls beyond a quota are counted, and not refused.</p>}
       </section>
       <section>
         <h2>Tenant</h2>
-        <dl>
-          <Fact name="Name">{tenant.name}</Fact>
-          <Fact name="Created">
-            <Time at={tenant.createdAt} />
-          </Fact>
-        </dl>
+        <Facts of={{ Name: tenant.name, Created: <Time at={tenant.createdAt} /> }} />
       </section>
     </div>
   );
 }
 
-function Limit({ value, unit }: { readonly value: number | bigint | undefined; readonly unit?: string }) {
-  if (value === undefined) return NO_LIMIT;
-  return unit === undefined ? <Quantity value={value} /> : <Quantity value={value} unit={unit} />;
+function durationOf(limit: Duration | undefined) {
+  return limit && <DurationText value={limit} />;
+}
+
+function bytesOf(limit: number | bigint | undefined) {
+  return limit === undefined ? undefined : <Bytes value={limit} />;
+}
+
+function countOf(limit: number | bigint | undefined, unit = "") {
+  return limit === undefined ? undefined : <Quantity value={limit} unit={unit} />;
 }

@@ -41,8 +41,7 @@ export function LimitForm({ tenant, usage }: LimitFormProps) {
 
   async function save(): Promise<void> {
     if ((await form.save({ validateOnly: false })) === undefined) return;
-    const { getTenant, listTenantUsage, listAuditEvents } = OperatorService.method;
-    await refresh(getTenant, listTenantUsage, listAuditEvents);
+    await refresh(OperatorService);
     notify(`Saved the limits of ${tenant.name}. Every replica follows within 10 s.`);
   }
 

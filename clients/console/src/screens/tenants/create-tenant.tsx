@@ -31,8 +31,7 @@ export function CreateTenant({ created, close }: CreateTenantProps) {
     if (!isMade) {
       await create.mutateAsync({ tenant: { name: name.trim() } });
       setMade(true);
-      const { listTenantUsage, listAuditEvents } = OperatorService.method;
-      await refresh(listTenantUsage, listAuditEvents);
+      await refresh(OperatorService);
     }
     const terms = { role: ApiKey_Role.TENANT_ADMIN, label: label.trim(), namespaces: [] };
     created(await createKey(name.trim(), { ...terms, ...expiryField(expiry) }));

@@ -13,7 +13,7 @@ const PAGE_SIZE = 50;
 
 /** The operators' keys, newest first, revoked and expired ones too. */
 export function OperatorKeys() {
-  const { listOperatorApiKeys, listAuditEvents, revokeOperatorApiKey } = OperatorService.method;
+  const { listOperatorApiKeys, revokeOperatorApiKey } = OperatorService.method;
   const page = usePage(listOperatorApiKeys, { pageSize: PAGE_SIZE });
   const revoke = useMutation(revokeOperatorApiKey);
   const refresh = useRefresh();
@@ -35,7 +35,7 @@ export function OperatorKeys() {
           keys={apiKeys}
           revoke={async (id) => {
             await revoke.mutateAsync({ id });
-            await refresh(listOperatorApiKeys, listAuditEvents);
+            await refresh(OperatorService);
           }}
         />
       )}
@@ -56,7 +56,7 @@ export function CreateOperatorKey(props: CreateOperatorKeyProps) {
   async function create({ role: _operator, ...apiKey }: KeyTerms): Promise<NewSecret> {
     const answer = await client.createOperatorApiKey({ apiKey });
     // Not awaited: the secret is shown even if the list can't be read.
-    void refresh(OperatorService.method.listOperatorApiKeys, OperatorService.method.listAuditEvents);
+    void refresh(OperatorService);
     return { id: answer.apiKey?.id ?? "", label: apiKey.label, secret: answer.secret };
   }
 

@@ -1,10 +1,8 @@
-import { useLocation, useSearch } from "wouter";
-
 /** Path segments that a browser would resolve: a record with such a key is named by the query. */
 const DOT_SEGMENTS = [".", ".."];
 const KEY_PARAMETER = "key";
 
-/** Returns the path of a record's screen below `/console`. A key can hold any characters. */
+/** Returns the path of the console's screen of a record, below `/console`. A key can hold any characters. */
 export function recordHref(namespace: string, key: string): string {
   const folder = `/records/${encodeURIComponent(namespace)}`;
   if (!DOT_SEGMENTS.includes(key)) return `${folder}/${encodeURIComponent(key)}`;
@@ -18,13 +16,6 @@ export function recordOf(
 ): { readonly namespace: string; readonly key: string } {
   const [namespace = "", key = ""] = pathname.split("/records/")[1]?.split("/").map(decodeSegment) ?? [];
   return { namespace, key: new URLSearchParams(search).get(KEY_PARAMETER) ?? key };
-}
-
-/** Returns the record that the page's address names. The router's own parameters would decode "%252F" twice. */
-export function useRecordOfPath(): { readonly namespace: string; readonly key: string } {
-  useLocation();
-  const search = useSearch();
-  return recordOf(window.location.pathname, search);
 }
 
 /** A person can type a malformed address: its text is then the name. */

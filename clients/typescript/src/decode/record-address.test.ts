@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { recordHref, recordOf } from "./record-path.ts";
+import { recordHref, recordOf } from "./record-address.ts";
 
 it("every key has an address of its own, which names it again", () => {
   const keys = ["a/b", "a%2Fb", "?", "#", "..", ".", "-", "%", "é", " ", "records/x", "<img src=x>"];
