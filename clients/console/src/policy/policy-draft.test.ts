@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { Policy_LateKeys, Policy_OnLeaseExpiry, PolicySchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { describe, expect, test } from "vitest";
 import {
-  effectOnFields,
+  changedInForce,
   fieldOfPath,
   fieldWords,
   POLICY_DRAFTS,
@@ -96,8 +96,6 @@ describe("The form of a policy", () => {
 
   test("shows which values in force change", () => {
     const now = policyText(POLICY);
-    expect(effectOnFields(now, { ...now, maxLease: "1h" })).toEqual([
-      { field: "maxLease", now: "", after: "1h" },
-    ]);
+    expect(changedInForce(now, { ...now, maxLease: "1h" })).toEqual(["maxLease"]);
   });
 });

@@ -92,7 +92,6 @@ export function PolicyEditor({ form, ...props }: PolicyEditorProps & { readonly 
       <FormFrame
         form={form}
         changedEvent="This policy was changed while you edited it."
-        labelOf={(field) => POLICY_FIELDS[field].label}
         wordsOf={fieldWords}
         action={action}
         mayBeUnchanged={mayBeUnchanged}

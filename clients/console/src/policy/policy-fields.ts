@@ -6,16 +6,8 @@ import {
   type PolicySchema,
 } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import type { RetentionEffect } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { createDrafts, type Draft, type FieldTexts, type SavedTexts } from "../form/draft.ts";
-import {
-  bytesKind,
-  canonicalText,
-  choiceKind,
-  DURATION,
-  type FieldKind,
-  maskName,
-  TEXT,
-} from "../form/field-kinds.ts";
+import { createDrafts, type Draft, type FieldTexts, type FormField, type SavedTexts } from "../form/draft.ts";
+import { bytesKind, choiceKind, DURATION, type FieldKind, maskName, TEXT } from "../form/field-kinds.ts";
 import { formatExactly, parseDuration } from "../format/duration.ts";
 import { formatCount, formatSize, parseSize } from "../format/quantity.ts";
 
@@ -26,10 +18,7 @@ export type PolicyField = Exclude<keyof Policy, "$typeName" | "$unknown">;
 export type PolicyText = FieldTexts<PolicyField>;
 
 /** How a field is shown and typed. */
-export interface FieldInfo {
-  readonly label: string;
-  readonly help: string;
-  readonly kind: FieldKind;
+interface FieldInfo extends FormField {
   /** Undefined: the value is typed; else each value with its words. */
   readonly choices?: Readonly<Record<string, string>>;
 }
@@ -89,11 +78,7 @@ function typed<Value>(kind: FieldKind<Value>, label: string, help: string): Fiel
 export const FIELD_NAMES = Object.keys(POLICY_FIELDS) as readonly PolicyField[];
 
 /** The fields whose change concerns records that exist, of which the review shows what becomes of them. */
-export const RETENTION_FIELDS: ReadonlySet<PolicyField> = new Set([
-  "keyRetention",
-  "resultRetention",
-  "failureRetention",
-]);
+export const RETENTION_FIELDS = new Set<PolicyField>(["keyRetention", "resultRetention", "failureRetention"]);
 
 /** What a tenant inherits: the service's defaults, as the contract names them (policy.proto). */
 export const SERVICE_DEFAULTS: PolicyText = {
@@ -109,13 +94,12 @@ export const SERVICE_DEFAULTS: PolicyText = {
   providerLink: "",
 };
 
+/** The drafts of a policy. */
+export const POLICY_DRAFTS = createDrafts<PolicyField>(POLICY_FIELDS);
+
 /** Returns the fields that a policy sets, as a person types them. */
 export function policyText(policy: Policy | undefined): PolicyText {
-  const texts = FIELD_NAMES.map((field) => {
-    const value = policy?.[field];
-    return [field, value === undefined ? "" : POLICY_FIELDS[field].kind.format(value)];
-  });
-  return Object.fromEntries(texts) as PolicyText;
+  return POLICY_DRAFTS.textsOf((field) => policy?.[field]);
 }
 
 /** Returns a field's text in words, such as "3 d" or "Required". */
@@ -139,36 +123,12 @@ export type SavedPolicy = SavedTexts<PolicyField>;
 /** A form over a saved policy. */
 export type PolicyDraft = Draft<PolicyField>;
 
-/** The drafts of a policy. */
-export const POLICY_DRAFTS = createDrafts(FIELD_NAMES, (field, text) =>
-  canonicalText(POLICY_FIELDS[field].kind, text),
-);
-
-/** What a form asks the server to change, or why it can't be asked. */
-interface PolicyRequest {
-  readonly policy: MessageInitShape<typeof PolicySchema>;
-  /** Paths for `update_mask`. */
-  readonly paths: string[];
-  readonly problems: Readonly<Partial<Record<PolicyField, string>>>;
-}
-
-/** Reads the changed fields: the others may hold values that this version of the console does not know. */
-export function readDraft(draft: PolicyDraft): PolicyRequest {
-  const policy: Partial<Record<PolicyField, unknown>> = {};
-  const problems: Partial<Record<PolicyField, string>> = {};
+/** Reads the changed fields, for a request: the others may hold values that this version of the console does not know. */
+export function readDraft(draft: PolicyDraft) {
   const fields = POLICY_DRAFTS.changed(draft);
-  for (const field of fields) {
-    const text = draft.typed[field].trim();
-    if (text === "") continue;
-    const { kind } = POLICY_FIELDS[field];
-    policy[field] = kind.parse(text);
-    if (policy[field] === undefined) problems[field] = kind.example;
-  }
-  return {
-    policy: policy as PolicyRequest["policy"],
-    paths: fields.map((field) => `policy.${maskName(field)}`),
-    problems,
-  };
+  const { values, problems } = POLICY_DRAFTS.read(draft.typed, fields);
+  const paths = fields.map((field) => `policy.${maskName(field)}`);
+  return { policy: values as MessageInitShape<typeof PolicySchema>, paths, problems };
 }
 
 /** Returns the field that a refused path such as "namespace.policy.key_retention" names; undefined: another one. */
@@ -187,18 +147,7 @@ export interface PolicyOutcome {
   readonly jobId: bigint | undefined;
 }
 
-/** A value that would be in force after saving, beside the present one. */
-interface EffectOnField {
-  readonly field: PolicyField;
-  readonly now: string;
-  readonly after: string;
-}
-
 /** Returns the fields whose value in force changes. */
-export function effectOnFields(now: PolicyText, after: PolicyText): readonly EffectOnField[] {
-  return FIELD_NAMES.filter((field) => now[field] !== after[field]).map((field) => ({
-    field,
-    now: now[field],
-    after: after[field],
-  }));
+export function changedInForce(now: PolicyText, after: PolicyText): readonly PolicyField[] {
+  return FIELD_NAMES.filter((field) => now[field] !== after[field]);
 }

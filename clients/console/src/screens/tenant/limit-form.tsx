@@ -64,7 +64,6 @@ export function LimitForm({ tenant, usage }: LimitFormProps) {
       <FormFrame
         form={form}
         changedEvent="The limits were changed while you edited them."
-        labelOf={(path) => LIMIT_FIELDS.find((field) => field.path === path)?.label ?? path}
         wordsOf={limitWords}
         action="Preview the limits"
       >
@@ -122,7 +121,7 @@ function useLimitForm(tenant: Tenant) {
     drafts: LIMIT_DRAFTS,
     saved: { etag: tenant.etag, own: limitTexts(tenant) },
     problemsOf: (draft) => parseLimits(draft.typed, LIMIT_DRAFTS.changed(draft)).problems,
-    fieldOfPath: (given) => LIMIT_FIELDS.find(({ path }) => path === given)?.path,
+    fieldOfPath: (path) => LIMIT_DRAFTS.fields[path] && path,
     preview: { validateOnly: true },
     async send(draft, { validateOnly }) {
       const paths = LIMIT_DRAFTS.changed(draft);
