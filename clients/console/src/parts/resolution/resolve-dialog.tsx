@@ -7,6 +7,7 @@ import { useNotice } from "../notice.tsx";
 import { UserText } from "../user-text.tsx";
 import {
   EMPTY_RESULT,
+  isOfHttpGuard,
   isResolvable,
   RESOLUTIONS,
   type ResolutionKind,
@@ -32,7 +33,7 @@ export function ResolveDialog({ records, kind, close, resolved }: ResolveDialogP
   const [draft, setDraft] = useState(EMPTY_RESULT);
   const { done, resolveEach } = useResolveEach();
   const notify = useNotice();
-  const { answer, verb, meaning } = RESOLUTIONS[kind];
+  const { answer, verb, past, meaning } = RESOLUTIONS[kind];
   const [only, ...others] = left;
   const count = formatNoun(left.length, "record", "records");
   const isOne = only !== undefined && others.length === 0;
@@ -47,7 +48,7 @@ export function ResolveDialog({ records, kind, close, resolved }: ResolveDialogP
       setLeft(unresolved.map(({ record }) => record));
       throw unresolvedError(unresolved);
     }
-    notify(`${RESOLUTIONS[kind].done(count)} Every replica follows within 10 s.`);
+    notify(`${past} ${count}. Every replica follows within 10 s.`);
     resolved?.();
   }
 
@@ -73,7 +74,9 @@ export function ResolveDialog({ records, kind, close, resolved }: ResolveDialogP
           {done} of {left.length}
         </p>
       )}
-      {kind === "complete" && <ResultFields draft={draft} change={setDraft} />}
+      {kind === "complete" && (
+        <ResultFields draft={draft} change={setDraft} isHttp={records.every(isOfHttpGuard)} />
+      )}
     </ConfirmDialog>
   );
 }
