@@ -77,25 +77,12 @@ export const ROUTES: readonly ScreenRoute[] = [
 
 /** Returns the navigation of a role. A caller sees the tenant's, and on its screens which role they need. */
 export function linksFor(role: Role): readonly NavigationLink[] {
-  return ROUTES.flatMap(({ audience, link }) =>
-    link !== undefined && isForNavigation(audience, role) ? [link] : [],
-  );
-}
-
-function isForNavigation(audience: Audience, role: Role): boolean {
-  return audience === "both" || audience === (role === "OPERATOR" ? "operator" : "tenant");
+  const own = role === "OPERATOR" ? "operator" : "tenant";
+  return ROUTES.flatMap(({ audience, link }) => (link && ["both", own].includes(audience) ? [link] : []));
 }
 
 /** Returns the role that a screen needs and the session does not have; undefined: it has it. */
 export function missingRole(audience: Audience, role: Role): Role | undefined {
-  switch (audience) {
-    case "both":
-      return role === "CALLER" ? "TENANT_ADMIN" : undefined;
-    case "tenant":
-      return role === "TENANT_ADMIN" ? undefined : "TENANT_ADMIN";
-    case "operator":
-      return role === "OPERATOR" ? undefined : "OPERATOR";
-    default:
-      return audience satisfies never;
-  }
+  const needed = audience === "operator" ? "OPERATOR" : "TENANT_ADMIN";
+  return role === needed || (audience === "both" && role === "OPERATOR") ? undefined : needed;
 }

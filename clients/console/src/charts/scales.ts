@@ -46,18 +46,6 @@ export function logScale(domain: Range, range: Range): Scale {
   };
 }
 
-/** Returns 0 and up to `count` further round numbers of which the last is at least `max`. */
-export function linearTicks(max: number, count: number): readonly number[] {
-  const step = roundStep(Math.max(max, 1) / count);
-  return Array.from({ length: Math.ceil(Math.max(max, 1) / step) + 1 }, (_, index) => index * step);
-}
-
-function roundStep(least: number): number {
-  const power = 10 ** Math.floor(Math.log10(least));
-  const factor = [1, 2, 5, 10].find((each) => each * power >= least) ?? 10;
-  return Math.max(1, factor * power);
-}
-
 /** Returns the powers of ten from 1 to the first that is at least `max`. */
 export function decadeTicks(max: number): readonly number[] {
   const last = Math.max(1, Math.ceil(Math.log10(Math.max(1, max))));

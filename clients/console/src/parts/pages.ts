@@ -33,15 +33,8 @@ export function withParameters(search: string, changes: Readonly<Record<string, 
   return parameters.toString();
 }
 
-/** The rows of a list, read page by page. */
-interface ReadRows<Row> {
-  readonly rows: readonly Row[];
-  /** Whether the list goes on. */
-  readonly isCut: boolean;
-}
-
 /**
- * Reads a list by pages, at most `max` rows. `progressed` gets the count after each page.
+ * Reads a list by pages, at most `max` rows; `isCut`: there are more. `progressed` gets the count after each page.
  *
  * @throws what `fetchPage` throws.
  */
@@ -49,7 +42,7 @@ export async function readPages<Page extends { readonly nextPageToken: string },
   fetchPage: (pageToken: string) => Promise<Page>,
   rowsOf: (page: Page) => readonly Row[],
   { max, progressed }: { readonly max: number; readonly progressed?: (count: number) => void },
-): Promise<ReadRows<Row>> {
+) {
   const rows: Row[] = [];
   let pageToken = "";
   do {

@@ -66,19 +66,12 @@ const HOUR_MS = 3_600_000;
 /** An hour is one row of usage: 30 days are 720, and one page has 1,000. */
 const MAX_HOURS = 1_000;
 
-/** The last days of use; no hours until they are answered. */
-interface UsageDays {
-  readonly after: Date;
-  readonly now: Date;
-  readonly hours: readonly UsageHour[] | undefined;
-}
-
 /**
- * Returns the usage of a namespace in the last days, at most 30. All users of the same days share one request.
+ * Returns the usage of a namespace in the last days, at most 30; no hours until they are answered. All users of the same days share one request.
  *
  * @param namespace "" for all of the tenant's together, without the lateness of duplicates.
  */
-export function useUsageDays(namespace: string, days: number): UsageDays {
+export function useUsageDays(namespace: string, days: number) {
   // Whole hours: the request stays the same while the screen is open.
   const [now] = useState(() => new Date(Math.ceil(Date.now() / HOUR_MS) * HOUR_MS));
   const after = new Date(now.getTime() - days * DAY_MS);

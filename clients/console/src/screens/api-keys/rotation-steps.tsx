@@ -225,7 +225,9 @@ export function Rotation({ id, successorId, created }: RotationProps) {
         <>
           <h2>Rotate key {id}</h2>
           <p className={common.quiet}>
-            <Scope apiKey={old} />
+            {old.label !== "" && <UserText>{old.label}</UserText>}
+            {old.label !== "" && ", "}
+            {roleWords(old.role)}, {old.namespaces.join(", ") || "all namespaces"}
           </p>
           <RotationSteps
             old={old}
@@ -235,19 +237,6 @@ export function Rotation({ id, successorId, created }: RotationProps) {
           />
         </>
       )}
-    </>
-  );
-}
-
-function Scope({ apiKey: { role, label, namespaces } }: { readonly apiKey: ApiKey }) {
-  return (
-    <>
-      {label !== "" && (
-        <>
-          <UserText>{label}</UserText>,{" "}
-        </>
-      )}
-      {roleWords(role)}, {namespaces.length === 0 ? "all namespaces" : namespaces.join(", ")}
     </>
   );
 }

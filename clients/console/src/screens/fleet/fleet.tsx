@@ -1,10 +1,6 @@
 import { useQuery } from "@connectrpc/connect-query";
 import { degradedStates } from "@onceward/decode/degraded.ts";
-import {
-  type GetServerInfoResponse,
-  OperatorService,
-  type Replica,
-} from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { type GetServerInfoResponse, OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { formatEstimate, formatNoun } from "../../format/quantity.ts";
 import { CliHint, Runbook } from "../../parts/copy-button.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
@@ -45,9 +41,10 @@ function Content() {
   if (isLoading) return <Loading rows={12} />;
   const here = info.data === undefined ? [] : [{ id: info.data.replicaId, degraded: info.data.degraded }];
   const replicas = list.data?.replicas ?? [];
+  const perSecond = replicas.reduce((sum, { load }) => sum + (load?.operationsPerSecond ?? 0), 0);
   return (
     <div aria-busy={list.isPlaceholderData}>
-      <Degraded replicas={[...here, ...replicas]} operationsPerSecond={sumOf(replicas)} />
+      <Degraded replicas={[...here, ...replicas]} operationsPerSecond={perSecond} />
       {list.error !== null && <ErrorState error={list.error} retry={list.refetch} />}
       {list.data !== undefined && (
         <>
@@ -65,10 +62,6 @@ function Content() {
       {info.data !== undefined && <ServerInfo info={info.data} />}
     </div>
   );
-}
-
-function sumOf(replicas: readonly Replica[]): number {
-  return replicas.reduce((sum, { load }) => sum + (load?.operationsPerSecond ?? 0), 0);
 }
 
 interface DegradedProps {

@@ -27,40 +27,34 @@ const COLUMNS: Columns<RecordJob> = [
 
 /** The background changes of records, newest first. */
 export default function Jobs() {
+  const page = usePage(TenantAdminService.method.listRecordJobs, { pageSize: PAGE_SIZE }, REFRESH_MS);
   return (
     <Screen
       title="Jobs"
       lead="Changes of many records, in the background: a new retention, a deleted namespace, a resolution."
     >
-      <JobList />
+      <List
+        page={page}
+        rows={8}
+        isEmpty={({ jobs }) => jobs.length === 0}
+        empty={
+          <Empty command={COMMAND}>
+            No background changes yet. One begins when a change concerns stored records.
+          </Empty>
+        }
+        command={COMMAND}
+      >
+        {({ jobs }) => (
+          <DataTable
+            caption={captionOf(jobs.filter(isUnfinished).length)}
+            columns={COLUMNS}
+            rows={jobs}
+            rowKey={({ id }) => String(id)}
+            href={({ id }) => `/jobs/${id}`}
+          />
+        )}
+      </List>
     </Screen>
-  );
-}
-
-function JobList() {
-  const page = usePage(TenantAdminService.method.listRecordJobs, { pageSize: PAGE_SIZE }, REFRESH_MS);
-  return (
-    <List
-      page={page}
-      rows={8}
-      isEmpty={({ jobs }) => jobs.length === 0}
-      empty={
-        <Empty command={COMMAND}>
-          No background changes yet. One begins when a change concerns stored records.
-        </Empty>
-      }
-      command={COMMAND}
-    >
-      {({ jobs }) => (
-        <DataTable
-          caption={captionOf(jobs.filter(isUnfinished).length)}
-          columns={COLUMNS}
-          rows={jobs}
-          rowKey={({ id }) => String(id)}
-          href={({ id }) => `/jobs/${id}`}
-        />
-      )}
-    </List>
   );
 }
 

@@ -93,7 +93,7 @@ function DeleteNamespace({ namespace: { name, etag }, close }: DeleteNamespacePr
   const [, navigate] = useLocation();
   const [force, setForce] = useState(false);
   const records = counts.data && countOf(counts.data);
-  const isReady = records !== undefined && (isEmpty(records) || force);
+  const isReady = records !== undefined && (records.isEmpty || force);
 
   async function act(): Promise<void> {
     if (!isReady)
@@ -128,14 +128,14 @@ function DeleteNamespace({ namespace: { name, etag }, close }: DeleteNamespacePr
 }
 
 interface RecordsNoteProps {
-  readonly records: CountedRecords;
+  readonly records: ReturnType<typeof countOf>;
   readonly force: boolean;
   readonly setForce: (force: boolean) => void;
 }
 
 function RecordsNote({ records, force, setForce }: RecordsNoteProps) {
-  const { count, ambiguous, isLowerBound } = records;
-  if (isEmpty(records)) return <p>It has no records.</p>;
+  const { count, ambiguous, isEmpty, isLowerBound } = records;
+  if (isEmpty) return <p>It has no records.</p>;
   const prefix = isLowerBound ? "at least " : "";
   return (
     <>
@@ -156,22 +156,10 @@ function RecordsNote({ records, force, setForce }: RecordsNoteProps) {
   );
 }
 
-/** How many records a namespace has. */
-interface CountedRecords {
-  readonly count: bigint;
-  readonly ambiguous: bigint;
-  /** The server did not examine all records for one answer. */
-  readonly isLowerBound: boolean;
-}
-
-/** Returns the records of one answer, of every state. */
-function countOf(answer: CountRecordsResponse): CountedRecords {
+/** Returns the records of one answer, of every state. `isLowerBound`: the server did not examine all for one answer. */
+function countOf(answer: CountRecordsResponse) {
   const { inProgress, lapsed, completed, released, ambiguous, nextPageToken } = answer;
   const count = inProgress + lapsed + completed + released + ambiguous;
-  return { count, ambiguous, isLowerBound: nextPageToken !== "" };
-}
-
-/** Returns whether a namespace is known to have no record. */
-function isEmpty({ count, isLowerBound }: CountedRecords): boolean {
-  return count === 0n && !isLowerBound;
+  const isLowerBound = nextPageToken !== "";
+  return { count, ambiguous, isLowerBound, isEmpty: count === 0n && !isLowerBound };
 }

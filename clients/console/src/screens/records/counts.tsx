@@ -11,7 +11,7 @@ import { Quantity } from "../../parts/quantity.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useSession } from "../../session/session.ts";
 import styles from "../../styles/screens.module.css";
-import { countNamespaces, type NamespaceCounts, namespacesOf } from "./counts.ts";
+import { type CountedState, countNamespaces, type NamespaceCounts, namespacesOf } from "./counts.ts";
 
 /** What is known of a count that a person started. */
 interface Progress {
@@ -35,10 +35,7 @@ const COLUMNS: Columns<NamespaceCounts> = [
   ["Count", ({ isWhole }) => (isWhole ? "complete" : "so far")],
 ];
 
-function number(
-  heading: string,
-  state: "inProgress" | "lapsed" | "completed" | "released" | "ambiguous",
-): Column<NamespaceCounts> {
+function number(heading: string, state: CountedState): Column<NamespaceCounts> {
   return [heading, ({ counts }) => <Quantity value={counts[state]} />, "number"];
 }
 

@@ -1,12 +1,13 @@
-import type { Duration } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import { createClient } from "@connectrpc/connect";
 import { useQuery, useTransport } from "@connectrpc/connect-query";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { formatDuration } from "../../format/duration.ts";
 import { CliHint } from "../../parts/copy-button.tsx";
 import { Facts } from "../../parts/facts.tsx";
 import { Unanswered } from "../../parts/list-states.tsx";
-import { Bytes, DurationText, Quantity } from "../../parts/quantity.tsx";
+import { Bytes, Quantity } from "../../parts/quantity.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
 import { Time } from "../../parts/time.tsx";
 import { PolicyEditor, type PolicyEditorProps, usePolicyForm } from "../../policy/policy-editor.tsx";
@@ -105,7 +106,7 @@ function TenantFacts({ tenant }: { readonly tenant: Tenant }) {
 }
 
 function durationOf(limit: Duration | undefined) {
-  return limit && <DurationText value={limit} />;
+  return limit && formatDuration(durationMs(limit));
 }
 
 function bytesOf(limit: number | bigint | undefined) {
