@@ -71,12 +71,14 @@ test("keys quality names the suspected defect with evidence, examples and advice
   expect(exit).toBe(0);
   expect(stdout).toMatch(/^Keys in charges: 30,\d{3} claims, since .*Z\. Intervals hold with 95 %\.$/m);
   expect(stdout).toMatch(
-    /^Suspected: no fingerprints\n {2}without fingerprint: 40[01] of 40[01] \(99\.\d+ % – 100 %\)\n {2}for example: order-1\n {2}\S/m,
+    /^Suspected: Claims without a fingerprint\n {2}Claims without a fingerprint: 40[01] of 40[01] \(99\.\d+ % – 100 %\)\n {2}for example: order-1\n {2}\S/m,
   );
   // Keys are stored apart from usage, perhaps later.
   await expect
     .poll(async () => (await cli("keys", "quality", "mails")).stdout, { timeout: 30_000 })
-    .toMatch(/^Nothing is suspected\.\n\nNot known yet: new key per retry \(needs .*999 more claims\)\.$/m);
+    .toMatch(
+      /^Nothing is suspected\.\n\nNot known yet: A new key for each retry \(needs .*999 more claims\)\.$/m,
+    );
   expect((await cli("keys", "quality")).stdout.trim().split("\n")).toEqual([
     expect.stringMatching(/^NAMESPACE +CLAIMS +OBSERVED SINCE +SUSPECTED$/),
     expect.stringMatching(/^charges +30,\d{3} +\S.* no fingerprints$/),

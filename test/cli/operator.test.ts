@@ -54,6 +54,7 @@ test("limits are set one by one, and unset", async () => {
   });
   expect(await tenants("limits", "--burst", "none", "--quota-dry-run", "true", "--dry-run")).toMatchObject({
     exit: 0,
+    stderr: expect.stringMatching(/^Claims, at their busiest .* No claim came in the last 15 minutes\.$/m),
   });
   expect(await shown()).toMatchObject({ quotas: { burst: 1000, dryRun: false } });
   expect(await tenants("limits", "--burst", "none", "--quota-dry-run", "true")).toMatchObject({ exit: 0 });

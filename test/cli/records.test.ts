@@ -134,7 +134,9 @@ test("the history of a key has its duplicates by outcome, API key and request", 
   expect(await history()).toContain("No duplicate and no refusal of this key is kept");
   const headers = { "x-request-id": "the-duplicate" };
   await caller.claim({ namespace: "payouts", key: "payout-2" }, { headers });
-  await expect.poll(() => history(), { interval: 50 }).toMatch(/^found it in use +1$/m);
+  await expect
+    .poll(() => history(), { interval: 50 })
+    .toMatch(/^ {2}1 came while another caller held the key$/m);
   const keyId = tenant.apiKey.split("_")[1] ?? "";
   expect(await history()).toMatch(new RegExp(`in_progress +${keyId} +the-duplicate$`, "m"));
   expect(await cli.json("records", "history", "payouts", "payout-2")).toMatchObject({ inProgress: "1" });

@@ -46,6 +46,7 @@ test("advice is a table of candidates with the recommendation", () => {
   expect(
     describeAdvice(advice),
   ).toBe(`Key retention in charges: 24h; claims since 2026-01-31T09:00:00Z. Intervals hold with 95 %.
+Too short. About 16 duplicates a month come later, and take effect a second time. No longer retention was observed that would have caught all of them.
 
 KEY RETENTION  LATE A MONTH  INTERVAL     ON DAYS  AT MOST A MILLION  RECORDS  SIZE   MISSING
 1d (now)       16            3.2 – 1,235  2 of 30  0.568              12,346   5 MiB

@@ -1,7 +1,11 @@
 import {
+  adviceOf,
   describeInsufficientData,
+  describeVerdict,
   type GetRetentionAdviceResponse,
+  judge,
   type RetentionCandidate,
+  VERDICT_NAMES,
 } from "@onceward/client/admin";
 import type { Column } from "./output.ts";
 import { renderTable } from "./table.ts";
@@ -15,15 +19,16 @@ export const ADVICE_COLUMNS: readonly Column<GetRetentionAdviceResponse>[] = [
   ["ADVICE", describeRecommendation],
 ];
 
-/** Returns the table of a namespace's candidates, and the recommendation. */
+/** Returns the verdict on a namespace's retention, the table of its candidates, and the recommendation. */
 export function describeAdvice(advice: GetRetentionAdviceResponse): string {
   const { namespace, keyRetention, observedSince, candidates } = advice;
   const since = observedSince === undefined ? "no claim yet" : `claims since ${formatMoment(observedSince)}`;
   const current = formatDuration(keyRetention);
   const retentions = formatAlike(candidates.map((candidate) => candidate.keyRetention));
+  const verdict = judge(adviceOf(advice));
   const largest = Math.max(0, ...candidates.map(({ bytes }) => bytes));
   return [
-    `Key retention in ${namespace}: ${current}; ${since}. Intervals hold with 95 %.\n`,
+    `Key retention in ${namespace}: ${current}; ${since}. Intervals hold with 95 %.\n${VERDICT_NAMES[verdict.kind]}. ${describeVerdict(verdict)}\n`,
     renderTable(
       [
         "KEY RETENTION",

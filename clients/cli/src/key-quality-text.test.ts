@@ -33,12 +33,12 @@ test("suspicions are shown with their evidence, examples and advice", () => {
     describeQuality(QUALITY),
   ).toBe(`Keys in charges: 12,345 claims, since 2026-01-31T09:00:00Z. Intervals hold with 95 %.
 
-Suspected: new key per retry
-  other key within 15 minutes: 160 of 8,192 (1.66 % – 2.28 %)
+Suspected: A new key for each retry
+  Equal fingerprints that came again within 15 minutes under another key: 160 of 8,192 (1.66 % – 2.28 %)
   for example: a-1, a-2
   Make the key once.
 
-Not known yet: uuid per claim (needs 655 more claims).
+Not known yet: A new UUID for each claim (needs 655 more claims).
 `);
 });
 

@@ -1,9 +1,11 @@
 import {
+  defectTitle,
   describeInsufficientData,
   KeyDefect,
   type KeyEvidence,
   type KeyQuality,
   type KeySuspicion,
+  measureWords,
 } from "@onceward/client/admin";
 import { type Column, enumName } from "./output.ts";
 import { formatMoment, Moment } from "./times.ts";
@@ -35,14 +37,14 @@ export function describeQuality({
     ...undecided.map(({ defect, insufficient }) =>
       insufficient === undefined
         ? ""
-        : `Not known yet: ${defectName(defect)} (${describeInsufficientData(insufficient)}).\n`,
+        : `Not known yet: ${defectTitle(defect)} (${describeInsufficientData(insufficient)}).\n`,
     ),
   ].join("\n");
 }
 
 function describeSuspicion({ defect, evidence, examples, advice }: KeySuspicion): string {
   return [
-    `Suspected: ${defectName(defect)}`,
+    `Suspected: ${defectTitle(defect)}`,
     ...evidence.map((each) => `  ${describeEvidence(each)}`),
     ...(examples.length === 0 ? [] : [`  for example: ${examples.map(({ key }) => key).join(", ")}`]),
     `  ${advice}\n`,
@@ -50,9 +52,8 @@ function describeSuspicion({ defect, evidence, examples, advice }: KeySuspicion)
 }
 
 function describeEvidence({ measure, count, of, shareLow, shareHigh }: KeyEvidence): string {
-  const name = measure.replaceAll("_", " ");
   const number = (value: number) => Math.round(value).toLocaleString("en");
-  return `${name}: ${number(count)} of ${number(of)} (${percent(shareLow)} – ${percent(shareHigh)})`;
+  return `${measureWords(measure)}: ${number(count)} of ${number(of)} (${percent(shareLow)} – ${percent(shareHigh)})`;
 }
 
 function percent(share: number): string {

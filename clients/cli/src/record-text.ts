@@ -2,6 +2,7 @@ import {
   DeclinedCall_Outcome,
   describeLease,
   type GetKeyHistoryResponse,
+  keyHistoryOf,
   leaseOf,
 } from "@onceward/client/admin";
 import {
@@ -84,17 +85,8 @@ export function describeAttempts(attempts: readonly Attempt[], record: RecordMes
 
 /** Returns what became of calls on a key that did not get its claim: the counts that are not 0, and some of the calls. */
 export function describeHistory(history: GetKeyHistoryResponse): string {
-  const counts = [
-    ["got the result", history.replayed],
-    ["found it in use", history.inProgress],
-    ["found it ambiguous", history.ambiguous],
-    ["belonged to another request", history.mismatched],
-    ["were too old", history.tooOld],
-    ["were beyond a quota", history.overQuota],
-    ["came after a later claim", history.superseded],
-  ] as const;
-  const facts = counts.flatMap(([name, count]) => (count > 0n ? [[name, `${count}`] as const] : []));
-  if (facts.length === 0) return "No duplicate and no refusal of this key is kept.\n";
+  const { answer, parts } = keyHistoryOf(history);
+  if (answer === undefined) return "No duplicate and no refusal of this key is kept.\n";
   const times = [
     ["first", formatMoment(history.firstAt)],
     ["last", formatMoment(history.lastAt)],
@@ -108,7 +100,7 @@ export function describeHistory(history: GetKeyHistoryResponse): string {
       requestId,
     ]),
   );
-  return `${renderFacts([...facts, ...times])}\n${calls}`;
+  return `${answer}\n${parts.map((part) => `  ${part}\n`).join("")}${renderFacts(times)}\n${calls}`;
 }
 
 function describeResult({ kind, payload, contentType }: Result, isShown: boolean): string {

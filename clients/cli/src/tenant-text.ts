@@ -1,4 +1,12 @@
-import { type PolicyBounds, type Quotas, type Tenant, Tenant_State } from "@onceward/client/admin";
+import {
+  beyondBounds,
+  effectOfQuotas,
+  type PolicyBounds,
+  type Quotas,
+  type Tenant,
+  Tenant_State,
+  type TenantUsage,
+} from "@onceward/client/admin";
 import { enumName } from "./output.ts";
 import { policyRows } from "./policy-fields.ts";
 import { renderFacts, renderTable } from "./table.ts";
@@ -33,6 +41,20 @@ export function describeTenant({
     ),
     renderFacts(quotaRows(quotas)),
   ].join("\n");
+}
+
+/** Returns what new limits do to the present use of a tenant, and which values of its policy are beyond them. */
+export function describeLimitEffects(usage: TenantUsage, before: Tenant, after: Tenant): string {
+  const effects = effectOfQuotas(usage, after.quotas ?? {});
+  const stays = beyondBounds(before.policy, after.policyBounds);
+  return [
+    "\n",
+    renderTable(
+      ["USE", "NOW", "NEW LIMIT", "EFFECT"],
+      effects.map(({ label, used, limit, consequence }) => [label, used, limit, consequence]),
+    ),
+    ...stays.map((sentence) => `${sentence} It stays in force until it is next updated.\n`),
+  ].join("");
 }
 
 /** Returns a state's name, such as "active". */

@@ -1,3 +1,4 @@
+import { recordHref } from "@onceward/client/admin";
 import { Record_State } from "@onceward/client/proto";
 import { type Command, CommanderError } from "commander";
 import {
@@ -108,10 +109,8 @@ function tenantScreen(given: Given): string {
   return name === undefined ? "/tenants" : `/tenants/${segment(name)}`;
 }
 
-/** A browser would resolve a segment of dots: the console then takes the key from the query. */
 function recordScreen(given: Given): string {
-  const [folder, key = ""] = [`/records/${segment(given("namespace"))}`, given("key")];
-  return /^\.\.?$/.test(key) ? `${folder}/-?key=${key}` : `${folder}/${segment(key)}`;
+  return recordHref(given("namespace") ?? "", given("key") ?? "");
 }
 
 function recordsScreen(given: Given): string {

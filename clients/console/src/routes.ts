@@ -1,4 +1,5 @@
 import { type ComponentType, lazy } from "react";
+import type { Role } from "./session/session.ts";
 
 /** Who a screen is for: the administrators of a tenant, the operator, or both. */
 export type Audience = "tenant" | "operator" | "both";
@@ -73,3 +74,15 @@ export const ROUTES: readonly ScreenRoute[] = [
   route("/api-keys", "tenant", () => import("./screens/api-keys/api-keys.tsx"), ["Access", "API keys", "k"]),
   route("/settings", "tenant", () => import("./screens/settings/settings.tsx"), ["Access", "Settings", "s"]),
 ];
+
+/** Returns the navigation of a role. A caller sees the tenant's, and on its screens which role they need. */
+export function linksFor(role: Role): readonly NavigationLink[] {
+  const own = role === "OPERATOR" ? "operator" : "tenant";
+  return ROUTES.flatMap(({ audience, link }) => (link && ["both", own].includes(audience) ? [link] : []));
+}
+
+/** Returns the role that a screen needs and the session does not have; undefined: it has it. */
+export function missingRole(audience: Audience, role: Role): Role | undefined {
+  const needed = audience === "operator" ? "OPERATOR" : "TENANT_ADMIN";
+  return role === needed || (audience === "both" && role === "OPERATOR") ? undefined : needed;
+}

@@ -3,11 +3,14 @@ import { timestampDate } from "@bufbuild/protobuf/wkt";
 import {
   changedRecordsOf,
   createTenantAdmin,
+  isUnfinished,
+  progressOf,
   type RecordJob,
   RecordJob_Kind,
   RecordJob_State,
   RecordJobSchema,
   type TenantAdmin,
+  titleOf,
 } from "@onceward/client/admin";
 import { Argument, type Command } from "commander";
 import { parseId } from "../arguments.ts";
@@ -113,7 +116,7 @@ async function showJob(session: Session<TenantAdmin>, id: bigint, watch: boolean
   for (;;) {
     const { job } = await client.getRecordJob({ id }, call);
     if (job === undefined) return;
-    if (!watch || job.finishedAt !== undefined) {
+    if (!watch || !isUnfinished(job)) {
       return output.message(RecordJobSchema, job, () =>
         renderFacts([
           ...JOB_COLUMNS.map(([heading, cell]) => [heading.toLowerCase(), cellText(cell(job))] as const),
@@ -144,7 +147,6 @@ function describeChangedRecords(job: RecordJob): string {
   }
 }
 
-function describeProgress({ state, recordsExamined, recordsChanged, recordsForgotten }: RecordJob): string {
-  const counts = `${recordsExamined} examined, ${recordsChanged} changed, ${recordsForgotten} forgotten`;
-  return `${enumName(RecordJob_State, state)}: ${counts}\n`;
+function describeProgress(job: RecordJob): string {
+  return `${titleOf(job)}: ${enumName(RecordJob_State, job.state)}, ${progressOf(job)}\n`;
 }

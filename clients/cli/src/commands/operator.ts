@@ -2,7 +2,9 @@ import {
   AuditEventSchema,
   CreateTenantApiKeyResponseSchema,
   createOperator,
+  degradedStates,
   GetServerInfoResponseSchema,
+  type Operator,
   ReplicaSchema,
 } from "@onceward/client/admin";
 import type { Command } from "commander";
@@ -11,7 +13,7 @@ import type { Host } from "../host.ts";
 import { type NewKeyOptions, newKey, withNewKey } from "../new-key.ts";
 import { collectPages } from "../pages.ts";
 import { createWithSecret } from "../secret-file.ts";
-import { sessions } from "../session.ts";
+import { type Session, sessions } from "../session.ts";
 import { renderFacts } from "../table.ts";
 import { type AuditOptions, auditFilter, withAuditFilter } from "./audit.ts";
 import { doctorCommand } from "./doctor.ts";
@@ -88,14 +90,16 @@ export function operatorCommands(host: Host): Command {
         "operator replicas",
         "operator replicas --json",
       ),
-    ).action(
-      asOperator(async ({ client, call, output }, { limit }: LimitOption) => {
-        const listed = await collectPages(limit, async (page) => {
-          const { replicas, nextPageToken } = await client.listReplicas(page, call);
-          return { items: replicas, nextPageToken };
-        });
-        output.list(ReplicaSchema, listed, REPLICA_COLUMNS);
-      }),
-    ),
+    ).action(asOperator((session, { limit }: LimitOption) => listReplicas(session, limit))),
   ]);
+}
+
+async function listReplicas({ client, call, output }: Session<Operator>, limit: number): Promise<void> {
+  const listed = await collectPages(limit, async (page) => {
+    const { replicas, nextPageToken } = await client.listReplicas(page, call);
+    return { items: replicas, nextPageToken };
+  });
+  output.list(ReplicaSchema, listed, REPLICA_COLUMNS);
+  for (const { state, meaning, runbook, replicaIds } of degradedStates(listed.items))
+    output.remark(`${state} (${replicaIds.join(", ")}): ${meaning} See ${runbook}.\n`);
 }

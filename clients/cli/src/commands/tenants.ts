@@ -15,7 +15,7 @@ import { BOUNDS_FIELDS, QUOTA_FIELDS } from "../limit-fields.ts";
 import type { Output } from "../output.ts";
 import { collectPages } from "../pages.ts";
 import { sessions } from "../session.ts";
-import { describeTenant, stateName } from "../tenant-text.ts";
+import { describeLimitEffects, describeTenant, stateName } from "../tenant-text.ts";
 import { Moment } from "../times.ts";
 import { command, group, type LimitOption, withLimit, withYes } from "./group.ts";
 
@@ -95,7 +95,7 @@ function limitsCommand(host: Host): Command {
       "operator tenants limits acme --operations-per-second 500 --burst 1000",
       "operator tenants limits acme --max-key-retention 30d --stored-bytes none",
       "operator tenants limits acme --operations-per-second 200 --quota-dry-run true",
-    ).option("--dry-run", "show the result, and change nothing"),
+    ).option("--dry-run", "show the result and what it does to the present use, and change nothing"),
   ).action(
     asOperator(async ({ client, call, output }, name: string, options: { readonly dryRun?: true }) => {
       const { policyBounds, quotas, paths } = readLimits(options);
@@ -109,8 +109,13 @@ function limitsCommand(host: Host): Command {
         updateMask,
         validateOnly,
       };
+      const before = validateOnly ? await client.getTenant({ name }, call) : undefined;
       const { tenant } = await client.updateTenantLimits(request, call);
       printTenant(output, tenant);
+      if (before?.tenant === undefined || tenant === undefined || output.isJson) return;
+      const { tenants } = await client.listTenantUsage({ tenant: name }, call);
+      const usage = tenants.find((each) => each.tenant === name);
+      if (usage !== undefined) output.remark(describeLimitEffects(usage, before.tenant, tenant));
     }),
   );
 }

@@ -46,18 +46,6 @@ export function logScale(domain: Range, range: Range): Scale {
   };
 }
 
-/** Returns 0 and up to `count` further round numbers of which the last is at least `max`. */
-export function linearTicks(max: number, count: number): readonly number[] {
-  const step = roundStep(Math.max(max, 1) / count);
-  return Array.from({ length: Math.ceil(Math.max(max, 1) / step) + 1 }, (_, index) => index * step);
-}
-
-function roundStep(least: number): number {
-  const power = 10 ** Math.floor(Math.log10(least));
-  const factor = [1, 2, 5, 10].find((each) => each * power >= least) ?? 10;
-  return Math.max(1, factor * power);
-}
-
 /** Returns the powers of ten from 1 to the first that is at least `max`. */
 export function decadeTicks(max: number): readonly number[] {
   const last = Math.max(1, Math.ceil(Math.log10(Math.max(1, max))));
@@ -93,4 +81,43 @@ export function durationTicks([from, to]: Range, scale: Scale, apart: number): r
     if (ms >= from && ms <= to && isFree) kept.push(ms);
   }
   return kept.sort((a, b) => a - b);
+}
+
+/** Values that a line can stand at, the smallest first; above 0. */
+export type Stops = readonly number[];
+
+/** How many stops Page Up and Page Down move a line. */
+const PAGE = 3;
+
+/** Returns the stop that is nearest to a value by ratio, as on a logarithmic axis. */
+export function nearestStop(stops: Stops, value: number): number {
+  const distance = (stop: number) => Math.abs(Math.log(stop / value));
+  return stops.reduce((best, stop) => (distance(stop) < distance(best) ? stop : best), stops[0] ?? value);
+}
+
+/**
+ * Returns where a key moves a line that stands at `value`, which need not be a stop; undefined: the key does not move it. The
+ * keys are those of ARIA's slider pattern.
+ */
+export function stopAfterKey(stops: Stops, value: number, key: string): number | undefined {
+  const above = stops.filter((stop) => stop > value);
+  const below = stops.filter((stop) => stop < value).reverse();
+  switch (key) {
+    case "ArrowRight":
+    case "ArrowUp":
+      return above[0] ?? value;
+    case "ArrowLeft":
+    case "ArrowDown":
+      return below[0] ?? value;
+    case "PageUp":
+      return above[PAGE - 1] ?? above.at(-1) ?? value;
+    case "PageDown":
+      return below[PAGE - 1] ?? below.at(-1) ?? value;
+    case "Home":
+      return stops[0] ?? value;
+    case "End":
+      return stops.at(-1) ?? value;
+    default:
+      return undefined;
+  }
 }

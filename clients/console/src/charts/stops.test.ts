@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { nearestStop, stopAfterKey } from "./stops.ts";
+import { nearestStop, stopAfterKey } from "./scales.ts";
 
 const STOPS = [1, 10, 100, 1_000, 10_000];
 

@@ -1,7 +1,6 @@
 import { type KeyboardEvent, type PointerEvent, useRef } from "react";
 import styles from "../styles/charts.module.css";
-import type { Frame, Scale } from "./scales.ts";
-import { nearestStop, type Stops, stopAfterKey } from "./stops.ts";
+import { type Frame, nearestStop, type Scale, type Stops, stopAfterKey } from "./scales.ts";
 
 interface ThresholdLineProps {
   readonly frame: Frame;

@@ -1,3 +1,5 @@
+import { canonicalText, type FieldKind } from "./field-kinds.ts";
+
 /** The fields of a form as a person types them, by name. */
 export type FieldTexts<Field extends string> = Readonly<Record<Field, string>>;
 
@@ -26,50 +28,72 @@ export interface SavedByOther<Field extends string> {
   readonly typed: string | undefined;
 }
 
+/** A field of a form. */
+export interface FormField {
+  readonly label: string;
+  readonly help: string;
+  readonly kind: FieldKind;
+}
+
 /** The drafts of one form. */
-export interface Drafts<Field extends string> {
+export type Drafts<Field extends string> = ReturnType<typeof createDrafts<Field>>;
+
+/** Returns the drafts of a form over fields. */
+export function createDrafts<Field extends string>(fields: Readonly<Record<Field, FormField>>) {
+  const names = Object.keys(fields) as Field[];
+  const canonical = (field: Field, text: string) => canonicalText(fields[field].kind, text);
+  const isChanged = (field: Field, saved: FieldTexts<Field>, typed: FieldTexts<Field>) =>
+    saved[field] !== typed[field] && saved[field] !== canonical(field, typed[field]);
+
   /** Returns a form with nothing changed. */
-  start(saved: SavedTexts<Field>): Draft<Field>;
-  /** Returns the form with a field typed. */
-  type(draft: Draft<Field>, field: Field, text: string): Draft<Field>;
+  function start(saved: SavedTexts<Field>): Draft<Field> {
+    return { saved, typed: saved.own, savedByOthers: [] };
+  }
   /** Returns the fields that saving would change: by another value, not by another way to write it. */
-  changed(draft: Draft<Field>): readonly Field[];
+  function changed({ saved, typed }: Draft<Field>): readonly Field[] {
+    return names.filter((field) => isChanged(field, saved.own, typed));
+  }
+  /** Returns the form with a field typed. */
+  function type(draft: Draft<Field>, field: Field, text: string): Draft<Field> {
+    return { ...draft, typed: { ...draft.typed, [field]: text } };
+  }
+  /** Returns the values of a message as a person types them; empty: not set. */
+  function textsOf(given: (field: Field) => unknown): FieldTexts<Field> {
+    const textOf = (field: Field, value = given(field)) =>
+      value === undefined ? "" : fields[field].kind.format(value);
+    return Object.fromEntries(names.map((field) => [field, textOf(field)])) as FieldTexts<Field>;
+  }
+  /** Reads some fields; an empty text unsets its field. `problems` has what to type instead of a text that can't be read. */
+  function read(texts: FieldTexts<Field>, some: readonly Field[]) {
+    const values: Partial<Record<Field, unknown>> = {};
+    const problems: Partial<Record<Field, string>> = {};
+    for (const field of names.filter((name) => some.includes(name) && texts[name].trim() !== "")) {
+      const { parse, example } = fields[field].kind;
+      const value = parse(texts[field].trim());
+      if (value === undefined) problems[field] = example;
+      else values[field] = value;
+    }
+    return { values, problems };
+  }
   /**
    * Returns the form over a newer state. What was typed stays; the other fields take their new values. `savedByOthers` has the
    * fields that another person changed, if anything was typed.
    */
-  follow(draft: Draft<Field>, latest: SavedTexts<Field>): Draft<Field>;
-}
-
-/** @param canonical returns a field's text in the one form that saved texts have. */
-export function createDrafts<Field extends string>(
-  names: readonly Field[],
-  canonical: (field: Field, text: string) => string,
-): Drafts<Field> {
-  const start = (saved: SavedTexts<Field>): Draft<Field> => ({ saved, typed: saved.own, savedByOthers: [] });
-  const isChanged = (field: Field, saved: FieldTexts<Field>, typed: FieldTexts<Field>) =>
-    saved[field] !== typed[field] && saved[field] !== canonical(field, typed[field]);
-  const changed = ({ saved, typed }: Draft<Field>) =>
-    names.filter((field) => isChanged(field, saved.own, typed));
-  return {
-    start,
-    changed,
-    type: (draft, field, text) => ({ ...draft, typed: { ...draft.typed, [field]: text } }),
-    follow(draft, latest) {
-      if (latest.etag === draft.saved.etag) return draft;
-      const touched = changed(draft).map((field) => [field, draft.typed[field]] as const);
-      const typed = { ...latest.own, ...Object.fromEntries(touched) };
-      const remaining = { saved: latest, typed, savedByOthers: [] };
-      if (changed(remaining).length === 0) return start(latest);
-      const savedByOthers = names
-        .filter((field) => draft.saved.own[field] !== latest.own[field])
-        .map((field) => ({
-          field,
-          before: draft.saved.own[field],
-          now: latest.own[field],
-          typed: isChanged(field, latest.own, typed) ? canonical(field, typed[field]) : undefined,
-        }));
-      return { ...remaining, savedByOthers };
-    },
-  };
+  function follow(draft: Draft<Field>, latest: SavedTexts<Field>): Draft<Field> {
+    if (latest.etag === draft.saved.etag) return draft;
+    const touched = changed(draft).map((field) => [field, draft.typed[field]] as const);
+    const typed = { ...latest.own, ...Object.fromEntries(touched) };
+    const remaining = { saved: latest, typed, savedByOthers: [] };
+    if (changed(remaining).length === 0) return start(latest);
+    const savedByOthers = names
+      .filter((field) => draft.saved.own[field] !== latest.own[field])
+      .map((field) => ({
+        field,
+        before: draft.saved.own[field],
+        now: latest.own[field],
+        typed: isChanged(field, latest.own, typed) ? canonical(field, typed[field]) : undefined,
+      }));
+    return { ...remaining, savedByOthers };
+  }
+  return { fields, start, changed, type, textsOf, read, follow };
 }

@@ -1,16 +1,14 @@
 import type { ReactNode } from "react";
+import { DataTable } from "../parts/data-table.tsx";
 import { FailureText } from "../parts/list-states.tsx";
-import { SavedByOthers } from "../parts/saved-by-others.tsx";
 import common from "../styles/common.module.css";
 import styles from "../styles/parts.module.css";
-import type { SavedByOther } from "./draft.ts";
 import type { Form } from "./use-form.ts";
 
 interface FormFrameProps<Field extends string, How, Outcome> {
   readonly form: Form<Field, How, Outcome>;
   /** A sentence, such as "This policy was changed while you edited it." */
   readonly changedEvent: string;
-  readonly labelOf: (field: Field) => string;
   readonly wordsOf: (field: Field, text: string) => string;
   /** The button that asks for the change. A form that may be saved without a change says so with `mayBeUnchanged`. */
   readonly action: string;
@@ -22,19 +20,12 @@ interface FormFrameProps<Field extends string, How, Outcome> {
 export function FormFrame<Field extends string, How, Outcome>({
   form,
   changedEvent,
-  labelOf,
   wordsOf,
   action,
   mayBeUnchanged = false,
   children,
 }: FormFrameProps<Field, How, Outcome>) {
   const { draft, changed, failure } = form;
-  const inWords = ({ field, before, now, typed }: SavedByOther<Field>) => ({
-    name: labelOf(field),
-    before: wordsOf(field, before),
-    now: wordsOf(field, now),
-    typed: typed === undefined ? undefined : wordsOf(field, typed),
-  });
   return (
     <form
       className={styles.form}
@@ -43,11 +34,29 @@ export function FormFrame<Field extends string, How, Outcome>({
         void form.review(draft);
       }}
     >
-      <SavedByOthers
-        event={changedEvent}
-        fields={draft.savedByOthers.map(inWords)}
-        hide={form.hideSavedByOthers}
-      />
+      <div role="alert">
+        {draft.savedByOthers.length > 0 && (
+          <div className={common.card} data-edge="warning">
+            <DataTable
+              caption={`${changedEvent} Nothing that you typed is lost: compare, and save again.`}
+              columns={[
+                ["Field", ({ field }) => form.drafts.fields[field].label],
+                ["When you began", ({ field, before }) => wordsOf(field, before)],
+                ["Saved now", ({ field, now }) => wordsOf(field, now)],
+                [
+                  "Yours",
+                  ({ field, typed }) => (typed === undefined ? "not changed" : wordsOf(field, typed)),
+                ],
+              ]}
+              rows={draft.savedByOthers}
+              rowKey={({ field }) => field}
+            />
+            <button type="button" onClick={form.hideSavedByOthers}>
+              I have read it
+            </button>
+          </div>
+        )}
+      </div>
       {children}
       <div role="alert" className={common.problem}>
         {failure !== undefined && <FailureText failure={failure} />}

@@ -87,7 +87,7 @@ export function useForm<Field extends string, How, Outcome>(options: FormOptions
   }
 
   return {
-    ...{ draft, setDraft, problems, failure, isWaiting, outcome, review },
+    ...{ drafts, draft, setDraft, problems, failure, isWaiting, outcome, review },
     changed: drafts.changed(draft),
     save: (how: How) => request(draft, how),
     type: (field: Field, text: string) => setDraft(drafts.type(draft, field, text)),

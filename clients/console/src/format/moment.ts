@@ -14,7 +14,9 @@ export function parseMoment(text: string, now: Date): Date | undefined {
   if (RFC_3339.test(trimmed)) return valid(new Date(trimmed));
   const match = LOCAL_TIME.exec(trimmed);
   if (match === null) return undefined;
-  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match.slice(1).map(numberOf);
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match
+    .slice(1)
+    .map((digits) => Number(digits ?? 0));
   const at = new Date(year, month - 1, day, hour, minute, second);
   // Date takes the 31st of February as the 3rd of March.
   const isMeant = at.getMonth() === month - 1 && at.getDate() === day && at.getHours() === hour;
@@ -34,10 +36,6 @@ export function writeMoment(at: Date): string {
   const two = (part: number) => String(part).padStart(2, "0");
   const date = [at.getFullYear(), two(at.getMonth() + 1), two(at.getDate())].join("-");
   return `${date} ${[at.getHours(), at.getMinutes(), at.getSeconds()].map(two).join(":")}`;
-}
-
-function numberOf(digits: string | undefined): number {
-  return Number(digits ?? 0);
 }
 
 function valid(at: Date): Date | undefined {

@@ -2,7 +2,7 @@ import { type FormEvent, type ReactNode, useState } from "react";
 import { readFailure } from "../session/failure.ts";
 import common from "../styles/common.module.css";
 import { Dialog } from "./dialog.tsx";
-import { TextArea, TextField } from "./field.tsx";
+import { bytesProblem, TextArea, TextField } from "./field.tsx";
 import { FailureText } from "./list-states.tsx";
 
 interface ConfirmDialogProps {
@@ -43,7 +43,7 @@ export function ConfirmDialog({
   const [error, setError] = useState<unknown>();
   const [waiting, setWaiting] = useState(false);
   const isTyped = typed === undefined || typedText.trim() === typed;
-  const problem = reasonProblem(reasonText);
+  const problem = bytesProblem(reasonText, REASON_MAX_BYTES);
   const hasReason = reason === "none" || (reasonText.trim() !== "" && problem === undefined);
   const isReady = isValid && isTyped && hasReason && !waiting;
 
@@ -96,9 +96,4 @@ export function ConfirmDialog({
       </form>
     </Dialog>
   );
-}
-
-function reasonProblem(reason: string): string | undefined {
-  const bytes = new TextEncoder().encode(reason).length;
-  return bytes > REASON_MAX_BYTES ? `At most ${REASON_MAX_BYTES} bytes; this has ${bytes}.` : undefined;
 }

@@ -1,20 +1,17 @@
-import { type ReactNode, useId } from "react";
+import { type KeyboardEvent, type MouseEvent, type ReactNode, useId, useRef } from "react";
 import { Link } from "wouter";
 import styles from "../styles/table.module.css";
-import { type RowSelection, useRowBoxes } from "./row-selection.tsx";
 
-/** A column of a table. */
-export interface Column<Row> {
-  readonly heading: ReactNode;
-  readonly cell: (row: Row) => ReactNode;
-  /** Numbers are aligned on the right, with digits of one width. */
-  readonly kind?: "text" | "number";
-}
+/** A column of a table. Numbers are aligned on the right, with digits of one width. */
+export type Column<Row> = readonly [heading: string, cell: (row: Row) => ReactNode, kind?: "number"];
+
+/** The columns of a table, of which the first heads its rows. */
+export type Columns<Row> = readonly [Column<Row>, ...Column<Row>[]];
 
 interface DataTableProps<Row> {
   /** Says what the rows are, unlike the other tables of the screen; shown above the table. */
   readonly caption: ReactNode;
-  readonly columns: readonly Column<Row>[];
+  readonly columns: Columns<Row>;
   readonly rows: readonly Row[];
   readonly rowKey: (row: Row) => string;
   /** Where a row leads, below `/console`: the first cell becomes the link. */
@@ -30,7 +27,7 @@ const NO_SELECTION: RowSelection<never> = { chosen: new Set(), choose() {}, name
  * else wide tables scroll sideways in a region of their own, which the keyboard reaches.
  */
 export function DataTable<Row>({ caption, columns, rows, rowKey, href, selection }: DataTableProps<Row>) {
-  const [first, ...others] = columns;
+  const [[, firstCell, firstKind], ...others] = columns;
   const captionId = useId();
   const boxes = useRowBoxes(rows.map(rowKey), selection ?? NO_SELECTION);
   return (
@@ -41,10 +38,16 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, href, selection
         <thead>
           <tr>
             {selection !== undefined && <td data-kind="box">{boxes.all}</td>}
-            {columns.map((column, index) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: the columns of a table stay in place.
-              <ColumnHead key={index} column={column} />
-            ))}
+            {columns.map(([heading, , kind]) =>
+              // A column of names for the rows needs no heading: an empty one would be read aloud.
+              heading === "" ? (
+                <td key="" />
+              ) : (
+                <th key={heading} scope="col" data-kind={kind}>
+                  {heading}
+                </th>
+              ),
+            )}
           </tr>
         </thead>
         <tbody>
@@ -53,15 +56,12 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, href, selection
               {selection !== undefined && (
                 <td data-kind="box">{boxes.of(rowKey(row), selection.nameOf(row))}</td>
               )}
-              {first !== undefined && (
-                <th scope="row" data-kind={first.kind}>
-                  {href === undefined ? first.cell(row) : <Link href={href(row)}>{first.cell(row)}</Link>}
-                </th>
-              )}
-              {others.map((column, index) => (
-                // biome-ignore lint/suspicious/noArrayIndexKey: the columns of a table stay in place.
-                <td key={index} data-kind={column.kind} data-heading={headingOf(column)}>
-                  {column.cell(row)}
+              <th scope="row" data-kind={firstKind}>
+                {href === undefined ? firstCell(row) : <Link href={href(row)}>{firstCell(row)}</Link>}
+              </th>
+              {others.map(([heading, cell, kind]) => (
+                <td key={heading} data-kind={kind} data-heading={heading || undefined}>
+                  {cell(row)}
                 </td>
               ))}
             </tr>
@@ -72,17 +72,62 @@ export function DataTable<Row>({ caption, columns, rows, rowKey, href, selection
   );
 }
 
-/** What a card has before a value; undefined: nothing. */
-function headingOf<Row>({ heading }: Column<Row>): string | undefined {
-  return typeof heading === "string" && heading !== "" ? heading : undefined;
+/** The rows of a table that a person has chosen. */
+interface RowSelection<Row> {
+  /** The keys of the chosen rows, as `rowKey` gives them. */
+  readonly chosen: ReadonlySet<string>;
+  readonly choose: (chosen: ReadonlySet<string>) => void;
+  /** Names a row for screen readers. */
+  readonly nameOf: (row: Row) => string;
 }
 
-/** A column of names for the rows needs no heading: an empty one would be read aloud. */
-function ColumnHead<Row>({ column: { heading, kind } }: { readonly column: Column<Row> }) {
-  if (heading === "") return <td />;
-  return (
-    <th scope="col" data-kind={kind}>
-      {heading}
-    </th>
-  );
+/** Returns the check boxes of a table: one for all rows, and one for each. Shift chooses all rows from the last one. */
+function useRowBoxes(keys: readonly string[], { chosen, choose }: RowSelection<never>) {
+  const last = useRef<string>(undefined);
+  const isAll = keys.length > 0 && keys.every((key) => chosen.has(key));
+
+  function toggle(key: string, event: MouseEvent<HTMLInputElement>): void {
+    const from = event.shiftKey ? keys.indexOf(last.current ?? key) : -1;
+    const to = keys.indexOf(key);
+    const range = from < 0 ? [key] : keys.slice(Math.min(from, to), Math.max(from, to) + 1);
+    const next = new Set(chosen);
+    for (const each of range)
+      if (event.currentTarget.checked) next.add(each);
+      else next.delete(each);
+    last.current = key;
+    choose(next);
+  }
+
+  return {
+    all: (
+      <input
+        type="checkbox"
+        aria-label="Select all rows"
+        checked={isAll}
+        ref={(box) => {
+          if (box !== null) box.indeterminate = !isAll && chosen.size > 0;
+        }}
+        onChange={() => choose(new Set(isAll ? [] : keys))}
+      />
+    ),
+    of: (key: string, name: string) => (
+      <input
+        type="checkbox"
+        aria-label={`Select ${name}`}
+        checked={chosen.has(key)}
+        onClick={(event) => toggle(key, event)}
+        onKeyDown={moveBetweenRows}
+        readOnly
+      />
+    ),
+  };
+}
+
+/** The arrow keys lead to the boxes of the rows above and below. */
+function moveBetweenRows(event: KeyboardEvent<HTMLInputElement>): void {
+  const row = event.currentTarget.closest("tr");
+  const next = { ArrowDown: row?.nextElementSibling, ArrowUp: row?.previousElementSibling }[event.key];
+  if (!next) return;
+  event.preventDefault();
+  next.querySelector<HTMLElement>("input[type=checkbox]")?.focus();
 }

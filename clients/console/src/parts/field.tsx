@@ -70,3 +70,9 @@ function Field({ label, help, problem, children }: FrameProps) {
     </div>
   );
 }
+
+/** Returns the problem of a text with more bytes of UTF-8 than a field may have; undefined: none. */
+export function bytesProblem(text: string, limit: number): string | undefined {
+  const bytes = new TextEncoder().encode(text).length;
+  return bytes > limit ? `At most ${limit} bytes; this has ${bytes}.` : undefined;
+}

@@ -1,7 +1,10 @@
+import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type FormEvent, type ReactNode, useEffect, useMemo, useState } from "react";
 import { useLocation, useSearch } from "wouter";
-import { fixMoment } from "../format/moment.ts";
+import { fixMoment, parseMoment, writeMoment } from "../format/moment.ts";
+import { useSession } from "../session/session.ts";
 import common from "../styles/common.module.css";
+import { SelectField, TextField } from "./field.tsx";
 import { hereWith, withParameters } from "./pages.ts";
 
 interface FilterBarProps {
@@ -89,4 +92,78 @@ function fixTimes(search: string): string {
     .filter(([name, value]) => value !== parameters.get(name));
   for (const [name, value] of changes) parameters.set(name, value);
   return changes.length === 0 ? search : parameters.toString();
+}
+
+interface TimeFieldProps {
+  readonly label: string;
+  /** The parameter of the address, which gets the time in RFC 3339. */
+  readonly name: string;
+  /** From `useFilters()`. */
+  readonly value: string;
+}
+
+/**
+ * A time in a FilterBar, typed as a duration ago or as a date. The address gets the time itself, so that a shared list is
+ * the same list, and that its page tokens stay valid.
+ */
+export function TimeField({ label, name, value }: TimeFieldProps) {
+  const [text, setText] = useState(() => shownMoment(value));
+  const at = parseMoment(text, new Date());
+  const problem = text.trim() === "" || at !== undefined ? undefined : "Such as 24h, or 2026-11-23 18:00.";
+  return (
+    <>
+      <TextField
+        label={label}
+        problem={problem}
+        placeholder="24h ago, or a date"
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        maxLength={40}
+      />
+      <input type="hidden" name={name} value={at?.toISOString() ?? ""} />
+    </>
+  );
+}
+
+/** Returns the time of a filter, for a request; undefined without one. A malformed one in the address is skipped. */
+export function timestampOf(filter: string): Timestamp | undefined {
+  const at = parseMoment(filter, new Date());
+  return at === undefined ? undefined : timestampFromDate(at);
+}
+
+function shownMoment(filter: string): string {
+  const at = parseMoment(filter, new Date());
+  return at === undefined ? filter : writeMoment(at);
+}
+
+interface NamespaceFieldProps {
+  /** From `useNamespace`. */
+  readonly value: string;
+}
+
+/**
+ * The namespace in a FilterBar, as the parameter `namespace`. A session that is limited to namespaces chooses one of
+ * them, because it may not list those of the whole tenant.
+ */
+export function NamespaceField({ value }: NamespaceFieldProps) {
+  const { namespaces } = useSession();
+  if (namespaces.length === 0) {
+    return (
+      <TextField label="Namespace" name="namespace" placeholder="all" defaultValue={value} maxLength={63} />
+    );
+  }
+  return (
+    <SelectField
+      label="Namespace"
+      name="namespace"
+      defaultValue={value}
+      options={Object.fromEntries(namespaces.map((name) => [name, name]))}
+    />
+  );
+}
+
+/** Returns the namespace to list: the filter's, or the first that a limited session has; "" for all. */
+export function useNamespace(filter: string): string {
+  const { namespaces } = useSession();
+  return filter === "" ? (namespaces[0] ?? "") : filter;
 }

@@ -1,10 +1,11 @@
+import type { UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { formatDuration } from "../format/duration.ts";
 import { type Failure, readFailure } from "../session/failure.ts";
 import { type Role, useSession } from "../session/session.ts";
 import common from "../styles/common.module.css";
 import styles from "../styles/parts.module.css";
-import { CliHint } from "./cli-hint.tsx";
+import { CliHint } from "./copy-button.tsx";
 
 /** Shows that there is nothing, why, and the command that does the same. */
 export function Empty({ children, command }: { readonly children: ReactNode; readonly command?: string }) {
@@ -28,16 +29,15 @@ export function Loading({ rows }: { readonly rows: number }) {
   );
 }
 
-/** Shows that a question has no answer yet, in the room of `rows` rows, or why it was not answered. */
-export function Unanswered({ query, rows }: { readonly query: Query; readonly rows: number }) {
-  if (query.error === null) return <Loading rows={rows} />;
-  return <ErrorState error={query.error} retry={query.refetch} />;
+interface UnansweredProps {
+  readonly query: Pick<UseQueryResult, "error" | "refetch">;
+  readonly rows: number;
 }
 
-/** A question that has no answer. */
-interface Query {
-  readonly error: unknown;
-  readonly refetch: () => unknown;
+/** Shows that a question has no answer yet, in the room of `rows` rows, or why it was not answered. */
+export function Unanswered({ query, rows }: UnansweredProps) {
+  if (query.error === null) return <Loading rows={rows} />;
+  return <ErrorState error={query.error} retry={query.refetch} />;
 }
 
 /**

@@ -1,11 +1,11 @@
 import type { DescMessage, DescMethodUnary, MessageInitShape } from "@bufbuild/protobuf";
 import { useQuery } from "@connectrpc/connect-query";
-import { keepPreviousData } from "@tanstack/react-query";
+import { keepPreviousData, type UseQueryResult } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { useLiveInterval } from "../shell/live.tsx";
 import styles from "../styles/parts.module.css";
-import { CliHint } from "./cli-hint.tsx";
+import { CliHint } from "./copy-button.tsx";
 import { Unanswered } from "./list-states.tsx";
 import { hereWith, pageHref, usePageToken } from "./pages.ts";
 
@@ -27,12 +27,7 @@ export function usePage<I extends DescMessage, O extends DescMessage>(
 
 interface ListProps<Page> {
   /** From `usePage`, or as it. */
-  readonly page: {
-    readonly data: Page | undefined;
-    readonly error: unknown;
-    readonly refetch: () => unknown;
-    readonly isPlaceholderData: boolean;
-  };
+  readonly page: Pick<UseQueryResult<Page>, "data" | "error" | "refetch" | "isPlaceholderData">;
   /** How many rows there are room for until they arrive. */
   readonly rows: number;
   /** Whether a page shows nothing. */

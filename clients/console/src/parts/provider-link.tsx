@@ -1,14 +1,13 @@
 import { writeProviderLink } from "@onceward/decode/answers.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 
-/** Leads to the provider's page about a record, where a person sees whether the effect happened. */
-export function ProviderLink({
-  template,
-  record,
-}: {
-  readonly template: string;
+interface ProviderLinkProps {
+  readonly template: string | undefined;
   readonly record: Pick<Record, "key" | "owner">;
-}) {
+}
+
+/** Leads to the provider's page about a record, where a person sees whether the effect happened. */
+export function ProviderLink({ template, record }: ProviderLinkProps) {
   const href = writeProviderLink(template, record);
   if (href === undefined) return undefined;
   return (

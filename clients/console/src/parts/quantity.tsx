@@ -1,14 +1,12 @@
-import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
-import { formatDuration } from "../format/duration.ts";
 import { formatCount, formatSize } from "../format/quantity.ts";
 import styles from "../styles/parts.module.css";
 
 /** Shows a whole number, exactly, with its unit if it has one. */
-export function Quantity({ value, unit }: { readonly value: number | bigint; readonly unit?: string }) {
+export function Quantity({ value, unit = "" }: { readonly value: number | bigint; readonly unit?: string }) {
   return (
     <span className={styles.number}>
       {formatCount(value)}
-      {unit !== undefined && ` ${unit}`}
+      {unit && ` ${unit}`}
     </span>
   );
 }
@@ -19,12 +17,5 @@ export function Bytes({ value }: { readonly value: number | bigint }) {
     <span className={styles.number} title={`${formatCount(value)} bytes`}>
       {formatSize(value)}
     </span>
-  );
-}
-
-/** Shows a duration in at most two units; a dash for undefined. */
-export function DurationText({ value }: { readonly value: Duration | undefined }) {
-  return (
-    <span className={styles.number}>{value === undefined ? "-" : formatDuration(durationMs(value))}</span>
   );
 }

@@ -1,8 +1,8 @@
 import { createClient } from "@connectrpc/connect";
 import { createConnectQueryKey, useQuery as useConnectQuery, useTransport } from "@connectrpc/connect-query";
+import { isUnfinished } from "@onceward/decode/job-words.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useQuery } from "@tanstack/react-query";
-import { isUnfinished } from "../screens/jobs/job-words.ts";
 import { useLiveInterval } from "../shell/live.tsx";
 
 const LIVE_MS = 10_000;

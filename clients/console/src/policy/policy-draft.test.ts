@@ -1,8 +1,15 @@
 import { create } from "@bufbuild/protobuf";
 import { Policy_LateKeys, Policy_OnLeaseExpiry, PolicySchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { describe, expect, test } from "vitest";
-import { effectOnFields, fieldOfPath, POLICY_DRAFTS, readDraft, type SavedPolicy } from "./policy-draft.ts";
-import { fieldWords, policyText } from "./policy-fields.ts";
+import {
+  changedInForce,
+  fieldOfPath,
+  fieldWords,
+  POLICY_DRAFTS,
+  policyText,
+  readDraft,
+  type SavedPolicy,
+} from "./policy-fields.ts";
 
 const POLICY = create(PolicySchema, {
   keyRetention: { seconds: 259_200n },
@@ -89,8 +96,6 @@ describe("The form of a policy", () => {
 
   test("shows which values in force change", () => {
     const now = policyText(POLICY);
-    expect(effectOnFields(now, { ...now, maxLease: "1h" })).toEqual([
-      { field: "maxLease", now: "", after: "1h" },
-    ]);
+    expect(changedInForce(now, { ...now, maxLease: "1h" })).toEqual(["maxLease"]);
   });
 });

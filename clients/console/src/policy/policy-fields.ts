@@ -1,6 +1,13 @@
-import { type Policy, Policy_LateKeys, Policy_OnLeaseExpiry } from "@onceward/gen/onceward/v1/policy_pb.ts";
-import type { FieldTexts } from "../form/draft.ts";
-import { bytesKind, choiceKind, DURATION, type FieldKind, TEXT } from "../form/field-kinds.ts";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type Policy,
+  Policy_LateKeys,
+  Policy_OnLeaseExpiry,
+  type PolicySchema,
+} from "@onceward/gen/onceward/v1/policy_pb.ts";
+import type { RetentionEffect } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { createDrafts, type Draft, type FieldTexts, type FormField, type SavedTexts } from "../form/draft.ts";
+import { bytesKind, choiceKind, DURATION, type FieldKind, maskName, TEXT } from "../form/field-kinds.ts";
 import { formatExactly, parseDuration } from "../format/duration.ts";
 import { formatCount, formatSize, parseSize } from "../format/quantity.ts";
 
@@ -11,10 +18,7 @@ export type PolicyField = Exclude<keyof Policy, "$typeName" | "$unknown">;
 export type PolicyText = FieldTexts<PolicyField>;
 
 /** How a field is shown and typed. */
-export interface FieldInfo {
-  readonly label: string;
-  readonly help: string;
-  readonly kind: FieldKind;
+interface FieldInfo extends FormField {
   /** Undefined: the value is typed; else each value with its words. */
   readonly choices?: Readonly<Record<string, string>>;
 }
@@ -74,11 +78,7 @@ function typed<Value>(kind: FieldKind<Value>, label: string, help: string): Fiel
 export const FIELD_NAMES = Object.keys(POLICY_FIELDS) as readonly PolicyField[];
 
 /** The fields whose change concerns records that exist, of which the review shows what becomes of them. */
-export const RETENTION_FIELDS: ReadonlySet<PolicyField> = new Set([
-  "keyRetention",
-  "resultRetention",
-  "failureRetention",
-]);
+export const RETENTION_FIELDS = new Set<PolicyField>(["keyRetention", "resultRetention", "failureRetention"]);
 
 /** What a tenant inherits: the service's defaults, as the contract names them (policy.proto). */
 export const SERVICE_DEFAULTS: PolicyText = {
@@ -94,13 +94,12 @@ export const SERVICE_DEFAULTS: PolicyText = {
   providerLink: "",
 };
 
+/** The drafts of a policy. */
+export const POLICY_DRAFTS = createDrafts<PolicyField>(POLICY_FIELDS);
+
 /** Returns the fields that a policy sets, as a person types them. */
 export function policyText(policy: Policy | undefined): PolicyText {
-  const texts = FIELD_NAMES.map((field) => {
-    const value = policy?.[field];
-    return [field, value === undefined ? "" : POLICY_FIELDS[field].kind.format(value)];
-  });
-  return Object.fromEntries(texts) as PolicyText;
+  return POLICY_DRAFTS.textsOf((field) => policy?.[field]);
 }
 
 /** Returns a field's text in words, such as "3 d" or "Required". */
@@ -116,4 +115,39 @@ export function fieldWords(field: PolicyField, text: string): string {
   const bytes = parseSize(text);
   if (bytes === undefined) return text;
   return bytes % KIB === 0 ? formatSize(bytes).replace(/\.0+ /, " ") : `${formatCount(bytes)} B`;
+}
+
+/** A policy as the server keeps it. */
+export type SavedPolicy = SavedTexts<PolicyField>;
+
+/** A form over a saved policy. */
+export type PolicyDraft = Draft<PolicyField>;
+
+/** Reads the changed fields, for a request: the others may hold values that this version of the console does not know. */
+export function readDraft(draft: PolicyDraft) {
+  const fields = POLICY_DRAFTS.changed(draft);
+  const { values, problems } = POLICY_DRAFTS.read(draft.typed, fields);
+  const paths = fields.map((field) => `policy.${maskName(field)}`);
+  return { policy: values as MessageInitShape<typeof PolicySchema>, paths, problems };
+}
+
+/** Returns the field that a refused path such as "namespace.policy.key_retention" names; undefined: another one. */
+export function fieldOfPath(path: string): PolicyField | undefined {
+  const last = path.slice(path.lastIndexOf(".") + 1);
+  return FIELD_NAMES.find((field) => maskName(field) === last);
+}
+
+/** What a change does, or did. */
+export interface PolicyOutcome {
+  /** The values in force after it. */
+  readonly inForce: PolicyText;
+  /** What `applyToExisting` would do to stored records; set by `validateOnly`. */
+  readonly effect: RetentionEffect | undefined;
+  /** The job that changes stored records; undefined: none. */
+  readonly jobId: bigint | undefined;
+}
+
+/** Returns the fields whose value in force changes. */
+export function changedInForce(now: PolicyText, after: PolicyText): readonly PolicyField[] {
+  return FIELD_NAMES.filter((field) => now[field] !== after[field]);
 }

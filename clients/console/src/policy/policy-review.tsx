@@ -6,8 +6,16 @@ import { formatNoun } from "../format/quantity.ts";
 import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
 import { DataTable } from "../parts/data-table.tsx";
 import { LateClaims } from "./late-claims.tsx";
-import { effectOnFields, POLICY_DRAFTS, type PolicyDraft, type PolicyOutcome } from "./policy-draft.ts";
-import { fieldWords, POLICY_FIELDS, type PolicyText, RETENTION_FIELDS } from "./policy-fields.ts";
+import {
+  changedInForce,
+  fieldWords,
+  POLICY_DRAFTS,
+  POLICY_FIELDS,
+  type PolicyDraft,
+  type PolicyOutcome,
+  type PolicyText,
+  RETENTION_FIELDS,
+} from "./policy-fields.ts";
 
 interface PolicyReviewProps {
   readonly subject: string;
@@ -27,8 +35,8 @@ export function PolicyReview(props: PolicyReviewProps) {
   const [chosen, setChosen] = useState<boolean>();
   const after = outcome.inForce;
   const changed = POLICY_DRAFTS.changed(draft);
-  const effect = effectOnFields(now, after);
-  const isRetention = effect.some(({ field }) => RETENTION_FIELDS.has(field));
+  const effect = changedInForce(now, after);
+  const isRetention = effect.some((field) => RETENTION_FIELDS.has(field));
   const isShorter = msOf(after) < msOf(now);
   // A longer retention is wanted for the stored records, too; a shorter one forgets some of them.
   const toExisting = isRetention && (chosen ?? msOf(after) > msOf(now));
@@ -58,12 +66,12 @@ export function PolicyReview(props: PolicyReviewProps) {
         <DataTable
           caption="Effective for new claims"
           columns={[
-            { heading: "Field", cell: ({ field }) => POLICY_FIELDS[field].label },
-            { heading: "Now", cell: (row) => fieldWords(row.field, row.now) },
-            { heading: "Then", cell: (row) => fieldWords(row.field, row.after) },
+            ["Field", (field) => POLICY_FIELDS[field].label],
+            ["Now", (field) => fieldWords(field, now[field])],
+            ["Then", (field) => fieldWords(field, after[field])],
           ]}
           rows={effect}
-          rowKey={({ field }) => field}
+          rowKey={(field) => field}
         />
       )}
       {now.lateKeys !== after.lateKeys && <LateClaims namespace={namespace} choice={after.lateKeys} />}

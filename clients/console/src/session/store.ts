@@ -1,16 +1,7 @@
 import { useSyncExternalStore } from "react";
 
-/** A value that lives beside React's tree, which parts of the page read. */
-export interface Store<Value> {
-  readonly get: () => Value;
-  /** Sets the value, and draws again what shows it. */
-  readonly set: (next: Value) => void;
-  /** Returns the value, within a component. */
-  readonly use: () => Value;
-}
-
-/** Returns a store that begins with a value. */
-export function createStore<Value>(first: Value): Store<Value> {
+/** Returns a store of a value that lives beside React's tree, which parts of the page read. */
+export function createStore<Value>(first: Value) {
   let value = first;
   const listeners = new Set<() => void>();
   const subscribe = (listener: () => void) => {
@@ -20,10 +11,12 @@ export function createStore<Value>(first: Value): Store<Value> {
   const get = () => value;
   return {
     get,
-    set(next) {
+    /** Sets the value, and draws again what shows it. */
+    set(next: Value) {
       value = next;
       for (const listener of listeners) listener();
     },
+    /** Returns the value, within a component. */
     use: () => useSyncExternalStore(subscribe, get),
   };
 }

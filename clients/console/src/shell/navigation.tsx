@@ -1,9 +1,9 @@
 import { Link, useLocation } from "wouter";
 import { formatCount } from "../format/quantity.ts";
 import { useAmbiguousCount, useUnfinishedJobs } from "../parts/work-counts.ts";
+import { linksFor } from "../routes.ts";
 import { useSession } from "../session/session.ts";
 import styles from "../styles/shell.module.css";
-import { linksFor } from "./links.ts";
 
 /** The links to the role's screens, in groups by what a person comes for. */
 export function Navigation() {

@@ -1,14 +1,12 @@
 import { Suspense } from "react";
-import { Redirect, Route, Switch } from "wouter";
+import { Link, Redirect, Route, Switch } from "wouter";
 import { Denied, Loading } from "../parts/list-states.tsx";
 import { NoticeProvider } from "../parts/notice.tsx";
-import { ANY_PATH, ROUTES, type ScreenRoute } from "../routes.ts";
+import { ANY_PATH, missingRole, ROUTES, type ScreenRoute } from "../routes.ts";
 import { useSession } from "../session/session.ts";
 import styles from "../styles/shell.module.css";
 import { Header } from "./header.tsx";
-import { missingRole } from "./links.ts";
 import { Navigation } from "./navigation.tsx";
-import { NotFound } from "./not-found.tsx";
 import { Screen } from "./screen.tsx";
 import { ScreenBoundary } from "./screen-boundary.tsx";
 
@@ -67,5 +65,16 @@ function RoutedScreen({ route }: { readonly route: ScreenRoute }) {
         <route.screen />
       </Suspense>
     </ScreenBoundary>
+  );
+}
+
+/** The screen of an address that is none. */
+function NotFound() {
+  return (
+    <Screen title="Not found">
+      <p>
+        There is no such page. <Link href="/">Go to the start</Link>.
+      </p>
+    </Screen>
   );
 }

@@ -1,9 +1,11 @@
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
+import { Dialog } from "../parts/dialog.tsx";
 import { usePreference } from "../parts/preferences.ts";
+import { linksFor, type NavigationLink } from "../routes.ts";
 import { useSession } from "../session/session.ts";
-import { linksFor } from "./links.ts";
-import { ShortcutDialog } from "./shortcut-dialog.tsx";
+import common from "../styles/common.module.css";
+import styles from "../styles/shell.module.css";
 import { nextKeyState, type Shortcut, START, type Typed } from "./shortcut-keys.ts";
 import { ShortcutContext } from "./use-shortcut.ts";
 
@@ -61,4 +63,51 @@ function isForPage(event: KeyboardEvent): boolean {
   if (document.querySelector("dialog[open]") !== null) return true;
   const { target } = event;
   return target instanceof Element && target.closest("input, select, textarea, [role=slider]") !== null;
+}
+
+interface ShortcutDialogProps {
+  readonly links: readonly NavigationLink[];
+  readonly shortcuts: readonly Shortcut[];
+  readonly isOn: boolean;
+  readonly setOn: (next: boolean) => void;
+  readonly close: () => void;
+}
+
+/** Shows the keys of the page and of the screen, and the switch that turns them off. */
+function ShortcutDialog({ links, shortcuts, isOn, setOn, close }: ShortcutDialogProps) {
+  return (
+    <Dialog title="Shortcuts" close={close}>
+      <table className={styles.keys}>
+        <tbody>
+          <Row keys={["?"]} label="This list" />
+          {links.map(({ letter, label }) => (
+            <Row key={letter} keys={["g", letter]} label={label} />
+          ))}
+          {shortcuts.map(({ key, label }) => (
+            <Row key={key} keys={[key]} label={label} />
+          ))}
+        </tbody>
+      </table>
+      <p>
+        <label>
+          <input type="checkbox" checked={isOn} onChange={(event) => setOn(event.target.checked)} /> Use these
+          keys
+        </label>
+      </p>
+      <p className={common.quiet}>Everything can also be reached with Tab, Enter and the arrow keys.</p>
+    </Dialog>
+  );
+}
+
+function Row({ keys, label }: { readonly keys: readonly string[]; readonly label: string }) {
+  return (
+    <tr>
+      <th scope="row">
+        {keys.map((key) => (
+          <kbd key={key}>{key}</kbd>
+        ))}
+      </th>
+      <td>{label}</td>
+    </tr>
+  );
 }

@@ -1,10 +1,9 @@
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { type ApiKey, ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
 import common from "../../styles/common.module.css";
 import { ConfirmDialog } from "../confirm-dialog.tsx";
 import { SelectField, TextArea, TextField } from "../field.tsx";
-import { type Expiry, ExpiryField, expiryField } from "./expiry-field.tsx";
 import { parseNamespaces, roleWords } from "./key-state.ts";
 import type { NewSecret } from "./secret-panel.tsx";
 
@@ -68,5 +67,40 @@ export function CreateKeyDialog(props: CreateKeyDialogProps) {
         <ExpiryField value={expiry} change={setExpiry} />
       </div>
     </ConfirmDialog>
+  );
+}
+
+const DAY_MS = 24 * 3_600_000;
+
+/** When a new key expires: after days, or never. */
+export type Expiry = "30" | "90" | "365" | "never";
+
+const EXPIRIES: Readonly<Record<Expiry, string>> = {
+  "30": "In 30 days",
+  "90": "In 90 days",
+  "365": "In a year",
+  never: "Never",
+};
+
+/** Returns the field of a request for a key that expires as chosen. */
+export function expiryField(expiry: Expiry): { readonly expiresAt?: Timestamp } {
+  if (expiry === "never") return {};
+  return { expiresAt: timestampFromDate(new Date(Date.now() + Number(expiry) * DAY_MS)) };
+}
+
+interface ExpiryFieldProps {
+  readonly value: Expiry;
+  readonly change: (expiry: Expiry) => void;
+}
+
+/** The choice of when a new key expires. */
+export function ExpiryField({ value, change }: ExpiryFieldProps) {
+  return (
+    <SelectField
+      label="Expires"
+      value={value}
+      options={EXPIRIES}
+      onChange={(event) => change(event.target.value as Expiry)}
+    />
   );
 }

@@ -7,7 +7,7 @@ import common from "../../styles/common.module.css";
 import styles from "../../styles/parts.module.css";
 import { ConfirmDialog } from "../confirm-dialog.tsx";
 import { type Column, DataTable } from "../data-table.tsx";
-import { Fact } from "../fact.tsx";
+import { Facts } from "../facts.tsx";
 import { useNotice } from "../notice.tsx";
 import { StateMark } from "../state-mark.tsx";
 import { Time, useNow } from "../time.tsx";
@@ -36,9 +36,9 @@ export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }
       <DataTable
         caption={caption}
         columns={[
-          {
-            heading: "Key",
-            cell: ({ id, label }) => (
+          [
+            "Key",
+            ({ id, label }) => (
               <>
                 {label !== "" && <UserText>{label}</UserText>}
                 <div className={common.quiet}>
@@ -47,14 +47,14 @@ export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }
                 </div>
               </>
             ),
-          },
-          { heading: "State", cell: (key) => <StateMark {...KEY_STATE_MARKS[keyState(key, now)]} /> },
+          ],
+          ["State", (key) => <StateMark {...KEY_STATE_MARKS[keyState(key, now)]} />],
           ...columns,
-          { heading: "Last used", cell: ({ lastUsedAt }) => <LastUse at={lastUsedAt} /> },
-          { heading: "Expires", cell: ({ expiresAt }) => (expiresAt ? <Time at={expiresAt} /> : "never") },
-          {
-            heading: "Created",
-            cell: ({ id, createdAt }) => (
+          ["Last used", ({ lastUsedAt }) => <LastUse at={lastUsedAt} />],
+          ["Expires", ({ expiresAt }) => (expiresAt ? <Time at={expiresAt} /> : "never")],
+          [
+            "Created",
+            ({ id, createdAt }) => (
               <>
                 <Time at={createdAt} form="absolute" />
                 {creatorOf?.(id) !== undefined && (
@@ -64,10 +64,10 @@ export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }
                 )}
               </>
             ),
-          },
-          {
-            heading: "",
-            cell: (key) =>
+          ],
+          [
+            "",
+            (key) =>
               keyState(key, now) !== "revoked" && (
                 <span className={styles.acts}>
                   {act?.(key)}
@@ -81,7 +81,7 @@ export function KeyTable({ caption, keys, columns = [], creatorOf, act, revoke }
                   </button>
                 </span>
               ),
-          },
+          ],
         ]}
         rows={keys}
         rowKey={({ id }) => id}
@@ -116,13 +116,13 @@ export function RevokeKeyDialog({ apiKey, revoke, close }: RevokeKeyDialogProps)
         notify(`Revoked key ${id}. Every replica refuses it within 10 s.`);
       }}
     >
-      <dl>
-        <Fact name="Purpose">{label === "" ? "-" : <UserText>{label}</UserText>}</Fact>
-        <Fact name="Role">{roleWords(role)}</Fact>
-        <Fact name="Last used">
-          <LastUse at={lastUsedAt} />
-        </Fact>
-      </dl>
+      <Facts
+        of={{
+          Purpose: label === "" ? "-" : <UserText>{label}</UserText>,
+          Role: roleWords(role),
+          "Last used": <LastUse at={lastUsedAt} />,
+        }}
+      />
       <p>Calls with it are refused from then on. It can't be undone.</p>
       {id === actor && <p>You are signed in with this key: your session ends with it.</p>}
     </ConfirmDialog>

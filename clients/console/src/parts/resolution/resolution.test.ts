@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import {
   checkResult,
   EMPTY_RESULT,
+  isOfHttpGuard,
   isResolvable,
   resolutionMessage,
   resolutionsOf,
@@ -11,7 +12,7 @@ import {
 
 describe("A resolution", () => {
   it("sends a result byte for byte, and only with a completion", () => {
-    const draft = { outcome: "failure", contentType: " text/plain ", text: " é\n" } as const;
+    const draft = { ...EMPTY_RESULT, outcome: "failure", contentType: " text/plain ", text: " é\n" } as const;
     expect(resolutionMessage("release", draft)).toEqual({ case: "release", value: {} });
     expect(resolutionMessage("complete", draft)).toEqual({
       case: "complete",
@@ -35,6 +36,22 @@ describe("A resolution", () => {
     expect(isResolvable("complete", EMPTY_RESULT)).toBe(true);
     expect(checkResult({ ...draft, contentType: "", text: "é".repeat(600_000) }).text).toContain("1200000");
     expect(checkResult({ ...draft, contentType: "x".repeat(256) }).contentType).toContain("255");
+  });
+
+  it("stores the status that an HTTP endpoint replays, of a success alone", () => {
+    expect(["POST:/charges:key:7", "order-7", "POST:7"].map((key) => isOfHttpGuard({ key }))).toEqual([
+      ...[true, false, false],
+    ]);
+    const draft = { ...EMPTY_RESULT, httpStatus: " 201 " };
+    expect(resolutionMessage("complete", draft)).toMatchObject({
+      value: { result: { metadata: { "http-status": "201" } } },
+    });
+    const failure = resolutionMessage("complete", { ...draft, outcome: "failure" });
+    expect(failure).not.toHaveProperty("value.result.metadata");
+    expect(resolutionMessage("complete", EMPTY_RESULT)).not.toHaveProperty("value.result.metadata");
+    expect(isResolvable("complete", draft)).toBe(true);
+    expect(isResolvable("complete", { ...draft, httpStatus: "199" })).toBe(false);
+    expect(isResolvable("complete", { ...draft, httpStatus: "199", outcome: "failure" })).toBe(true);
   });
 
   it("of a completed record can only be to forget it", () => {

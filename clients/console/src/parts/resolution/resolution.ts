@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { type Record, Record_State, Result_Kind } from "@onceward/gen/onceward/v1/record_pb.ts";
 import type { ResolveRecordRequestSchema } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { bytesProblem } from "../field.tsx";
 
 /** A decision about a record that its holder left unresolved. */
 export type ResolutionKind = "complete" | "release" | "forget";
@@ -10,27 +11,34 @@ export interface ResultDraft {
   readonly outcome: "success" | "failure";
   readonly contentType: string;
   readonly text: string;
+  /** With which an HTTP endpoint answers duplicates; empty: 410, and for records of other callers. */
+  readonly httpStatus: string;
 }
 
 /** What a form begins with. */
-export const EMPTY_RESULT: ResultDraft = { outcome: "success", contentType: "application/json", text: "" };
+export const EMPTY_RESULT: ResultDraft = {
+  ...{ outcome: "success", contentType: "application/json", text: "", httpStatus: "" },
+};
+
+/** Returns whether a guard of HTTP endpoints made a key: it begins with the method and the route. */
+export function isOfHttpGuard({ key }: Pick<Record, "key">): boolean {
+  return /^[A-Z]+:\//.test(key);
+}
 
 /** More than a person types; the policy of a namespace can allow less, which the server enforces. */
 const MAX_PAYLOAD_BYTES = 1_024 * 1_024;
 /** The contract's. */
 const MAX_CONTENT_TYPE_BYTES = 255;
 
-/** What is wrong with a result, by field; undefined: nothing. */
-export interface ResultProblems {
-  readonly text: string | undefined;
-  readonly contentType: string | undefined;
-}
-
-/** Checks a result before it is sent: JSON that cannot be parsed would be replayed to every duplicate of the key. */
-export function checkResult({ text, contentType }: ResultDraft): ResultProblems {
+/** Returns what is wrong with a result before it is sent, by field: JSON that cannot be parsed would be replayed to every duplicate of the key. */
+export function checkResult({ outcome, text, contentType, httpStatus }: ResultDraft) {
   return {
     text: bytesProblem(text, MAX_PAYLOAD_BYTES) ?? jsonProblem(text, contentType),
     contentType: bytesProblem(contentType, MAX_CONTENT_TYPE_BYTES),
+    httpStatus:
+      outcome === "failure" || /^([2-5]\d\d)?$/.test(httpStatus.trim())
+        ? undefined
+        : "A status of HTTP, 200 to 599.",
   };
 }
 
@@ -45,11 +53,10 @@ export type ResolutionField = NonNullable<MessageInitShape<typeof ResolveRecordR
 /** Returns the request's field. Of the kinds, only "complete" takes the result. */
 export function resolutionMessage(
   kind: ResolutionKind,
-  { outcome, contentType, text }: ResultDraft,
+  { outcome, contentType, text, httpStatus }: ResultDraft,
 ): ResolutionField {
   switch (kind) {
     case "forget":
-      return { case: kind, value: {} };
     case "release":
       return { case: kind, value: {} };
     case "complete": {
@@ -57,6 +64,8 @@ export function resolutionMessage(
         kind: outcome === "success" ? Result_Kind.SUCCESS : Result_Kind.FAILURE,
         payload: new TextEncoder().encode(text),
         contentType: contentType.trim(),
+        ...(outcome === "success" &&
+          httpStatus.trim() !== "" && { metadata: { "http-status": httpStatus.trim() } }),
       };
       return { case: kind, value: { result } };
     }
@@ -78,48 +87,26 @@ export function resolutionsOf({ state }: Pick<Record, "state">): readonly Resolu
   }
 }
 
-/** What a person answers, how the resolution is called, and what it says about the effect. */
-export const RESOLUTIONS: Readonly<
-  globalThis.Record<
-    ResolutionKind,
-    {
-      readonly answer: string;
-      readonly verb: string;
-      /** What became of records, of which `count` is such as "3 records". */
-      readonly done: (count: string) => string;
-      readonly meaning: string;
-    }
-  >
-> = {
+/** What a person answers, how the resolution is called before and after it, and what it says about the effect. */
+export const RESOLUTIONS = {
   complete: {
-    answer: "It happened",
-    verb: "Complete",
-    done: (count) => `Completed ${count}.`,
+    ...{ answer: "It happened", verb: "Complete", past: "Completed" },
     meaning: "The effect happened, or failed permanently. Every duplicate of the key gets the stored result.",
   },
   release: {
-    answer: "It did not happen",
-    verb: "Release",
-    done: (count) => `Released ${count}.`,
+    ...{ answer: "It did not happen", verb: "Release", past: "Released" },
     meaning: "The effect did not happen. The next claim gets the key and performs the operation.",
   },
   forget: {
-    answer: "Forget",
-    verb: "Forget",
-    done: (count) => `Forgot ${count}.`,
+    ...{ answer: "Forget", verb: "Forget", past: "Forgot" },
     meaning:
       "The record is removed, as if its key had never been claimed: a duplicate is a new operation. This cannot be undone.",
   },
-};
+} satisfies Readonly<globalThis.Record<ResolutionKind, object>>;
 
 /** Returns what has to be typed before a record is forgotten: its key, or its namespace if the key is hard to type. */
 export function typedName({ namespace, key }: Pick<Record, "namespace" | "key">): string {
   return /^[!-~]{1,64}$/.test(key) ? key : namespace;
-}
-
-function bytesProblem(text: string, limit: number): string | undefined {
-  const bytes = new TextEncoder().encode(text).length;
-  return bytes > limit ? `At most ${limit} bytes; this has ${bytes}.` : undefined;
 }
 
 function jsonProblem(text: string, contentType: string): string | undefined {

@@ -1,15 +1,18 @@
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { formatNoun } from "../../format/quantity.ts";
+import common from "../../styles/common.module.css";
 import { ConfirmDialog } from "../confirm-dialog.tsx";
 import { useNotice } from "../notice.tsx";
 import { UserText } from "../user-text.tsx";
 import {
   EMPTY_RESULT,
+  isOfHttpGuard,
   isResolvable,
   RESOLUTIONS,
   type ResolutionKind,
   resolutionMessage,
+  resolutionsOf,
   typedName,
 } from "./resolution.ts";
 import { unresolvedError, useResolveEach } from "./resolve-each.ts";
@@ -30,7 +33,7 @@ export function ResolveDialog({ records, kind, close, resolved }: ResolveDialogP
   const [draft, setDraft] = useState(EMPTY_RESULT);
   const { done, resolveEach } = useResolveEach();
   const notify = useNotice();
-  const { answer, verb, meaning } = RESOLUTIONS[kind];
+  const { answer, verb, past, meaning } = RESOLUTIONS[kind];
   const [only, ...others] = left;
   const count = formatNoun(left.length, "record", "records");
   const isOne = only !== undefined && others.length === 0;
@@ -45,7 +48,7 @@ export function ResolveDialog({ records, kind, close, resolved }: ResolveDialogP
       setLeft(unresolved.map(({ record }) => record));
       throw unresolvedError(unresolved);
     }
-    notify(`${RESOLUTIONS[kind].done(count)} Every replica follows within 10 s.`);
+    notify(`${past} ${count}. Every replica follows within 10 s.`);
     resolved?.();
   }
 
@@ -71,7 +74,57 @@ export function ResolveDialog({ records, kind, close, resolved }: ResolveDialogP
           {done} of {left.length}
         </p>
       )}
-      {kind === "complete" && <ResultFields draft={draft} change={setDraft} />}
+      {kind === "complete" && (
+        <ResultFields draft={draft} change={setDraft} isHttp={records.every(isOfHttpGuard)} />
+      )}
     </ConfirmDialog>
   );
+}
+
+interface ResolveButtonsProps {
+  /** The resolutions that are offered. */
+  readonly kinds: readonly ResolutionKind[];
+  readonly ask: (kind: ResolutionKind) => void;
+}
+
+/** A button for each resolution. */
+export function ResolveButtons({ kinds, ask }: ResolveButtonsProps) {
+  return (
+    <div className={common.row}>
+      {kinds.map((kind) => (
+        <button
+          key={kind}
+          type="button"
+          data-look={kind === "forget" ? "rare" : "plain"}
+          onClick={() => ask(kind)}
+        >
+          {RESOLUTIONS[kind].answer}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/**
+ * Returns the buttons that resolve some records, and the dialog that they open.
+ *
+ * @param resolved called after a change.
+ */
+export function useResolution(
+  records: readonly Record[],
+  resolved?: (kind: ResolutionKind) => void,
+): { readonly buttons: ReactNode; readonly dialog: ReactNode } {
+  const [open, setOpen] = useState<{
+    readonly kind: ResolutionKind;
+    readonly records: readonly Record[];
+  }>();
+  const [first] = records;
+  return {
+    buttons: first !== undefined && (
+      <ResolveButtons kinds={resolutionsOf(first)} ask={(kind) => setOpen({ kind, records })} />
+    ),
+    dialog: open !== undefined && (
+      <ResolveDialog {...open} close={() => setOpen(undefined)} resolved={() => resolved?.(open.kind)} />
+    ),
+  };
 }

@@ -6,10 +6,12 @@ import { checkResult, type ResultDraft } from "./resolution.ts";
 interface ResultFieldsProps {
   readonly draft: ResultDraft;
   readonly change: (draft: ResultDraft) => void;
+  /** Ask for the status that an HTTP endpoint replays, too. */
+  readonly isHttp?: boolean;
 }
 
 /** The fields of the result that a completion stores. */
-export function ResultFields({ draft, change }: ResultFieldsProps) {
+export function ResultFields({ draft, change, isHttp = false }: ResultFieldsProps) {
   const problems = checkResult(draft);
   return (
     <div className={common.stack}>
@@ -29,6 +31,15 @@ export function ResultFields({ draft, change }: ResultFieldsProps) {
           onChange={({ target }) => change({ ...draft, contentType: target.value })}
         />
       </div>
+      {isHttp && draft.outcome === "success" && (
+        <TextField
+          label="HTTP status"
+          help="Duplicates get the result with it, such as 201. Empty: 410, without the result."
+          problem={problems.httpStatus}
+          value={draft.httpStatus}
+          onChange={({ target }) => change({ ...draft, httpStatus: target.value })}
+        />
+      )}
       <TextArea
         label="Result"
         help="Replayed byte for byte to every duplicate. Can be empty."

@@ -1,26 +1,24 @@
 import { reconciliationFile } from "@onceward/decode/answers.ts";
+import { recordHref } from "@onceward/decode/record-address.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useState } from "react";
 import { useSearch } from "wouter";
 import { commandLine } from "../../format/command.ts";
 import { formatNoun } from "../../format/quantity.ts";
-import { CliHint } from "../../parts/cli-hint.tsx";
-import { type Column, DataTable } from "../../parts/data-table.tsx";
+import { CliHint } from "../../parts/copy-button.tsx";
+import { type Column, type Columns, DataTable } from "../../parts/data-table.tsx";
 import { download } from "../../parts/download.ts";
 import { TextField } from "../../parts/field.tsx";
-import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
+import { FilterBar, NamespaceField, TimeField, useFilters, useNamespace } from "../../parts/filter-bar.tsx";
 import { Pager, usePage } from "../../parts/list.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
-import { NamespaceField, useNamespace } from "../../parts/namespace-field.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { ProviderLink } from "../../parts/provider-link.tsx";
-import { recordHref } from "../../parts/record-path.ts";
 import type { ResolutionKind } from "../../parts/resolution/resolution.ts";
-import { ResolveButtons, useResolution } from "../../parts/resolution/resolve-buttons.tsx";
+import { ResolveButtons, useResolution } from "../../parts/resolution/resolve-dialog.tsx";
 import { Time } from "../../parts/time.tsx";
-import { TimeField } from "../../parts/time-field.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { readFailure } from "../../session/failure.ts";
 import { Screen } from "../../shell/screen.tsx";
@@ -174,21 +172,21 @@ function Decision({ records, filters, isOffered, isMore, clear }: DecisionProps)
   );
 }
 
-function columnsOf(links: ReadonlyMap<string, string>): readonly Column<Record>[] {
-  const lookUp = (record: Record) => {
-    const template = links.get(record.namespace);
-    return template === undefined ? undefined : <ProviderLink template={template} record={record} />;
-  };
+function columnsOf(links: ReadonlyMap<string, string>): Columns<Record> {
+  const atProvider: Column<Record> = [
+    "At the provider",
+    (record) => <ProviderLink template={links.get(record.namespace)} record={record} />,
+  ];
   return [
-    { heading: "Key", cell: ({ key }) => <UserText>{key}</UserText> },
-    { heading: "Namespace", cell: ({ namespace }) => namespace },
-    { heading: "Ambiguous since", cell: ({ leaseExpiresAt }) => <Time at={leaseExpiresAt} /> },
-    {
-      heading: "Last checkpoint",
-      cell: ({ checkpoint }) => (checkpoint === undefined ? "none" : <UserText>{checkpoint.name}</UserText>),
-    },
-    { heading: "Owner", cell: ({ owner }) => (owner === "" ? "none" : <UserText>{owner}</UserText>) },
-    ...(links.size === 0 ? [] : [{ heading: "At the provider", cell: lookUp }]),
+    ["Key", ({ key }) => <UserText>{key}</UserText>],
+    ["Namespace", ({ namespace }) => namespace],
+    ["Ambiguous since", ({ leaseExpiresAt }) => <Time at={leaseExpiresAt} />],
+    [
+      "Last checkpoint",
+      ({ checkpoint }) => (checkpoint === undefined ? "none" : <UserText>{checkpoint.name}</UserText>),
+    ],
+    ["Owner", ({ owner }) => (owner === "" ? "none" : <UserText>{owner}</UserText>)],
+    ...(links.size === 0 ? [] : [atProvider]),
   ];
 }
 

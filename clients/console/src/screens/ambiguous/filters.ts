@@ -8,8 +8,8 @@ import {
   type ListRecordsRequestSchema,
   TenantAdminService,
 } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
-import { readPages } from "../../parts/read-pages.ts";
-import { timestampOf } from "../../parts/time-field.tsx";
+import { timestampOf } from "../../parts/filter-bar.tsx";
+import { readPages } from "../../parts/pages.ts";
 
 /** The filters of the queue, as the address names them. */
 export const FILTERS = ["namespace", "owner", "checkpoint", "before"] as const;

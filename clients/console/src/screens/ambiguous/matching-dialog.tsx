@@ -4,8 +4,9 @@ import { useState } from "react";
 import { useLocation } from "wouter";
 import { commandLine, shellWord } from "../../format/command.ts";
 import { formatNoun } from "../../format/quantity.ts";
-import { CliHint } from "../../parts/cli-hint.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
+import { CliHint } from "../../parts/copy-button.tsx";
+import { timestampOf } from "../../parts/filter-bar.tsx";
 import { Unanswered } from "../../parts/list-states.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
@@ -18,7 +19,6 @@ import {
   resolutionMessage,
 } from "../../parts/resolution/resolution.ts";
 import { ResultFields } from "../../parts/resolution/result-fields.tsx";
-import { timestampOf } from "../../parts/time-field.tsx";
 import { readFailure } from "../../session/failure.ts";
 import type { Filters } from "./filters.ts";
 

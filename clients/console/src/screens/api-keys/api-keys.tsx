@@ -1,14 +1,20 @@
-import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { type ApiKey, ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
-import { useLocation } from "wouter";
+import { Link, useLocation } from "wouter";
 import { CreateKeyDialog } from "../../parts/api-key/create-key-dialog.tsx";
+import { roleWords } from "../../parts/api-key/key-state.ts";
+import { KeyTable } from "../../parts/api-key/key-table.tsx";
 import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.tsx";
+import type { Column } from "../../parts/data-table.tsx";
 import { useFilters } from "../../parts/filter-bar.tsx";
+import { List, usePage } from "../../parts/list.tsx";
+import { Empty } from "../../parts/list-states.tsx";
 import { hereWith } from "../../parts/pages.ts";
 import { Screen } from "../../shell/screen.tsx";
-import { KeyList } from "./key-list.tsx";
-import { Rotation } from "./rotation.tsx";
-import { useCreateKey } from "./use-key-calls.ts";
+import common from "../../styles/common.module.css";
+import { Rotation } from "./rotation-steps.tsx";
+import { useCreateKey, useCreators, useRevokeKey } from "./use-key-calls.ts";
 
 /**
  * The screen "API keys". A secret lives in this component's state alone: no cache and no address has it, and it is gone
@@ -58,3 +64,50 @@ export default function ApiKeys() {
     </Screen>
   );
 }
+
+const PAGE_SIZE = 50;
+
+/** The tenant's keys, newest first, revoked and expired ones too. */
+function KeyList() {
+  const page = usePage(TenantAdminService.method.listApiKeys, { pageSize: PAGE_SIZE });
+  const creatorOf = useCreators(page.data?.apiKeys ?? []);
+  const revoke = useRevokeKey();
+  return (
+    <List
+      page={page}
+      rows={6}
+      isEmpty={({ apiKeys }) => apiKeys.length === 0}
+      empty={
+        <Empty command="onceward keys create --role caller --label payments">
+          The tenant has no key. Its callers sign in with tokens, or not at all.
+        </Empty>
+      }
+      command="onceward keys list"
+    >
+      {({ apiKeys }) => (
+        <KeyTable
+          caption="Newest first. The last use is known to the hour."
+          keys={apiKeys}
+          columns={[ROLE_COLUMN]}
+          creatorOf={creatorOf}
+          act={({ id }) => (
+            <Link href={hereWith(`?${new URLSearchParams({ rotate: id })}`)} aria-label={`Rotate ${id}`}>
+              Rotate
+            </Link>
+          )}
+          revoke={revoke}
+        />
+      )}
+    </List>
+  );
+}
+
+const ROLE_COLUMN: Column<ApiKey> = [
+  "Role",
+  ({ role, namespaces }) => (
+    <>
+      {roleWords(role)}
+      <div className={common.quiet}>in {namespaces.join(", ") || "all namespaces"}</div>
+    </>
+  ),
+];

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { actionWords, denialWords } from "./action-words.ts";
+import { actionWords, denialWords } from "./actions.ts";
 
 it.each([
   ["UpdateNamespace", "Changed namespace"],

@@ -1,13 +1,11 @@
 import { SelectField, TextField } from "../../parts/field.tsx";
-import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
+import { FilterBar, TimeField, useFilters } from "../../parts/filter-bar.tsx";
 import { List } from "../../parts/list.tsx";
 import { Empty } from "../../parts/list-states.tsx";
 import { usePageToken } from "../../parts/pages.ts";
-import { TimeField } from "../../parts/time-field.tsx";
 import { type Role, useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
-import { capitalized } from "./action-words.ts";
-import { ACTION_OPTIONS, actionOf, unknownAction } from "./actions.ts";
+import { ACTION_OPTIONS, actionOf, capitalized, unknownAction } from "./actions.ts";
 import { EventList } from "./event-list.tsx";
 import { ExportButtons } from "./export-buttons.tsx";
 import { commandOf, FILTERS, type Filters } from "./filters.ts";

@@ -8,48 +8,38 @@ import { UserText } from "../../parts/user-text.tsx";
 import { useSession } from "../../session/session.ts";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
-import { actionWords, denialWords } from "./action-words.ts";
+import { actionWords, denialWords } from "./actions.ts";
 import { type Difference, differences } from "./difference.ts";
 
 /** So many differences are shown at once; more, when they are asked for. */
 const SHOWN_DIFFERENCES = 3;
 
-const COLUMNS: readonly Column<AuditEvent>[] = [
-  { heading: "When", cell: ({ at }) => <Time at={at} /> },
-  { heading: "Actor", cell: ({ actor }) => <Named text={actor} /> },
-  { heading: "Action", cell: ({ action }) => <Named text={actionWords(action)} /> },
-  {
-    heading: "Target",
-    cell: ({ target }) =>
-      target === "" ? <span className={common.quiet}>-</span> : <UserText>{target}</UserText>,
-  },
-  { heading: "Outcome", cell: (event) => <Outcome event={event} /> },
-  { heading: "Change", cell: (event) => <Change event={event} /> },
-];
-
-const TENANT_COLUMN: Column<AuditEvent> = {
-  heading: "Tenant",
-  cell: ({ tenant }) => (tenant === "" ? <span className={common.quiet}>-</span> : tenant),
-};
+const TENANT: Column<AuditEvent> = ["Tenant", ({ tenant }) => <Given text={tenant} />];
 
 /** A page of audit events. */
 export function EventList({ events }: { readonly events: readonly AuditEvent[] }) {
   const { role } = useSession();
-  const [when, ...others] = COLUMNS;
-  const columns = role === "OPERATOR" && when !== undefined ? [when, TENANT_COLUMN, ...others] : COLUMNS;
   return (
     <DataTable
       caption={`${formatNoun(events.length, "event", "events")} on this page, newest first`}
-      columns={columns}
+      columns={[
+        ["When", ({ at }) => <Time at={at} />],
+        ...(role === "OPERATOR" ? [TENANT] : []),
+        ["Actor", ({ actor }) => <Given text={actor} otherwise="several" />],
+        ["Action", ({ action }) => <Given text={actionWords(action)} otherwise="several" />],
+        ["Target", ({ target }) => <Given text={target} />],
+        ["Outcome", (event) => <Outcome event={event} />],
+        ["Change", (event) => <Change event={event} />],
+      ]}
       rows={events}
       rowKey={({ id }) => String(id)}
     />
   );
 }
 
-/** An actor or an action. Empty: calls of several were refused, and are one event together. */
-function Named({ text }: { readonly text: string }) {
-  return text === "" ? <span className={common.quiet}>several</span> : <UserText>{text}</UserText>;
+/** A text of an event. Without an actor or an action, calls of several were refused, and are one event together. */
+function Given({ text, otherwise = "-" }: { readonly text: string; readonly otherwise?: string }) {
+  return text === "" ? <span className={common.quiet}>{otherwise}</span> : <UserText>{text}</UserText>;
 }
 
 function Outcome({ event: { outcome, denial, calls } }: { readonly event: AuditEvent }) {

@@ -3,7 +3,7 @@ import { formatCount, formatNoun } from "../../format/quantity.ts";
 import { download } from "../../parts/download.ts";
 import { FailureText } from "../../parts/list-states.tsx";
 import { useNotice } from "../../parts/notice.tsx";
-import { readPages } from "../../parts/read-pages.ts";
+import { readPages } from "../../parts/pages.ts";
 import { readFailure } from "../../session/failure.ts";
 import common from "../../styles/common.module.css";
 import { type ExportFormat, exportText } from "./export-format.ts";

@@ -1,6 +1,6 @@
 import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { commandLine } from "../../format/command.ts";
-import { timestampOf } from "../../parts/time-field.tsx";
+import { timestampOf } from "../../parts/filter-bar.tsx";
 import type { Role } from "../../session/session.ts";
 import { actionOf } from "./actions.ts";
 

@@ -6,10 +6,9 @@ import {
   OperatorService,
 } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { formatNoun } from "../../format/quantity.ts";
-import { CliHint } from "../../parts/cli-hint.tsx";
-import { Fact } from "../../parts/fact.tsx";
+import { CliHint, Runbook } from "../../parts/copy-button.tsx";
+import { Facts } from "../../parts/facts.tsx";
 import { ErrorState } from "../../parts/list-states.tsx";
-import { Runbook } from "../../parts/runbook.tsx";
 import { type Mark, StateMark } from "../../parts/state-mark.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
@@ -49,10 +48,12 @@ function Diagnosis({ diagnosis: { findings, passed, skipped } }: { readonly diag
           ))}
         </ul>
       )}
-      <dl>
-        <Fact name="Found nothing">{passed.length === 0 ? "no check" : passed.join(", ")}</Fact>
-        {skipped.length > 0 && <Fact name="Skipped">{skipped.join(", ")}: Postgres does not answer</Fact>}
-      </dl>
+      <Facts
+        of={{
+          "Found nothing": passed.join(", ") || "no check",
+          Skipped: skipped.length > 0 && `${skipped.join(", ")}: Postgres does not answer`,
+        }}
+      />
     </>
   );
 }

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
-import { clockWords, degradedStates, degradedWords, versionWords } from "./fleet-words.ts";
+import { clockWords, versionWords } from "./fleet-words.ts";
 
 it("one version of all replicas is one sentence, several are counted, the most frequent first", () => {
   const on = (...versions: readonly string[]) => versions.map((version) => ({ version }));
@@ -13,27 +13,10 @@ it("one version of all replicas is one sentence, several are counted, the most f
   );
 });
 
-it("a degraded state is shown once, with its replicas", () => {
-  const states = degradedStates([
-    { id: "a", degraded: ["sweep_behind", "redis_bypassed"] },
-    { id: "b", degraded: ["redis_bypassed"] },
-    { id: "a", degraded: ["sweep_behind", "redis_bypassed"] },
-    { id: "c", degraded: [] },
-  ]);
-  expect(states.map(({ state, replicaIds }) => [state, replicaIds])).toEqual([
-    ["redis_bypassed", ["a", "b"]],
-    ["sweep_behind", ["a"]],
-  ]);
-});
-
 it("a clock is ahead or behind, or not measured yet", () => {
   const of = (seconds: number, nanos: number) => create(DurationSchema, { seconds: BigInt(seconds), nanos });
   expect(clockWords(undefined)).toBe("-");
   expect(clockWords(of(0, 0))).toBe("in step");
   expect(clockWords(of(0, 12_000_000))).toBe("12 ms ahead");
   expect(clockWords(of(-2, -500_000_000))).toBe("2 s behind");
-});
-
-it("a state of a later version is named as it is", () => {
-  expect(degradedWords("moon_full").title).toBe("moon_full");
 });

@@ -1,14 +1,20 @@
 import { useQuery } from "@connectrpc/connect-query";
-import { OperatorService, type Replica } from "@onceward/gen/onceward/v1/operator_pb.ts";
-import { CliHint } from "../../parts/cli-hint.tsx";
+import { degradedStates } from "@onceward/decode/degraded.ts";
+import { type GetServerInfoResponse, OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { formatEstimate, formatNoun } from "../../format/quantity.ts";
+import { CliHint, Runbook } from "../../parts/copy-button.tsx";
+import { DataTable } from "../../parts/data-table.tsx";
+import { Facts } from "../../parts/facts.tsx";
 import { Pager, usePage } from "../../parts/list.tsx";
 import { ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Quantity } from "../../parts/quantity.tsx";
+import { StateMark } from "../../parts/state-mark.tsx";
 import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
-import { Degraded } from "./degraded.tsx";
+import common from "../../styles/common.module.css";
+import styles from "../../styles/screens.module.css";
 import { Doctor } from "./doctor.tsx";
 import { Replicas } from "./replicas.tsx";
-import { ServerInfo } from "./server-info.tsx";
 
 const PAGE_SIZE = 100;
 /** Heartbeats come every 3 s. */
@@ -35,9 +41,10 @@ function Content() {
   if (isLoading) return <Loading rows={12} />;
   const here = info.data === undefined ? [] : [{ id: info.data.replicaId, degraded: info.data.degraded }];
   const replicas = list.data?.replicas ?? [];
+  const perSecond = replicas.reduce((sum, { load }) => sum + (load?.operationsPerSecond ?? 0), 0);
   return (
     <div aria-busy={list.isPlaceholderData}>
-      <Degraded replicas={[...here, ...replicas]} operationsPerSecond={sumOf(replicas)} />
+      <Degraded replicas={[...here, ...replicas]} operationsPerSecond={perSecond} />
       {list.error !== null && <ErrorState error={list.error} retry={list.refetch} />}
       {list.data !== undefined && (
         <>
@@ -57,6 +64,65 @@ function Content() {
   );
 }
 
-function sumOf(replicas: readonly Replica[]): number {
-  return replicas.reduce((sum, { load }) => sum + (load?.operationsPerSecond ?? 0), 0);
+interface DegradedProps {
+  readonly replicas: Parameters<typeof degradedStates>[0];
+  /** Of all of them together. */
+  readonly operationsPerSecond: number;
+}
+
+/** The degraded states of the replicas: what each means, and where the runbook says what to do. */
+function Degraded({ replicas, operationsPerSecond }: DegradedProps) {
+  const states = degradedStates(replicas);
+  if (states.length === 0) {
+    return (
+      <p className={common.answer}>
+        <StateMark tone="good" word="Healthy" />
+        {`: ${formatNoun(new Set(replicas.map(({ id }) => id)).size, "replica", "replicas")}, ${formatEstimate(operationsPerSecond)} operations a second`}
+      </p>
+    );
+  }
+  return (
+    <ul className={`${common.plain} ${styles.findings}`} aria-label="Degraded states">
+      {states.map(({ state, title, meaning, runbook, replicaIds }) => (
+        <li key={state} className={common.card} data-edge="warning">
+          <StateMark tone="attention" word={title} /> <code>{state}</code>
+          <p>{meaning}</p>
+          <p className={common.quiet}>
+            On {replicaIds.join(", ")}. <Runbook section={runbook} />
+          </p>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The replica that answered, and the configuration that it uses. */
+function ServerInfo({ info }: { readonly info: GetServerInfoResponse }) {
+  const { version, replicaId, schemaVersion, replicas, config } = info;
+  return (
+    <section aria-labelledby="server">
+      <h2 id="server">The replica that answers this page</h2>
+      <Facts
+        of={{
+          Replica: <code>{replicaId}</code>,
+          Version: version,
+          "Newest migration": schemaVersion || "-",
+          "Live replicas": <Quantity value={replicas} />,
+        }}
+      />
+      <details>
+        <summary>Its configuration</summary>
+        <DataTable
+          caption="Effective environment variables. Secrets are replaced."
+          columns={[
+            ["Variable", ([name]) => <code>{name}</code>],
+            ["Value", ([, value]) => <code>{value}</code>],
+          ]}
+          rows={Object.entries(config).sort(([a], [b]) => (a < b ? -1 : 1))}
+          rowKey={([name]) => name}
+        />
+      </details>
+      <CliHint command="onceward operator info" />
+    </section>
+  );
 }

@@ -1,15 +1,17 @@
 import { timestampDate } from "@bufbuild/protobuf/wkt";
-import type { Replica } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { degradedWords } from "@onceward/decode/degraded.ts";
+import type { Replica, ReplicaLoad } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import type { ReactNode } from "react";
 import { formatEstimate } from "../../format/quantity.ts";
 import { formatRelative } from "../../format/time.ts";
-import { type Column, DataTable } from "../../parts/data-table.tsx";
+import { type Column, type Columns, DataTable } from "../../parts/data-table.tsx";
 import { Empty } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import common from "../../styles/common.module.css";
-import { clockWords, degradedWords, versionWords } from "./fleet-words.ts";
+import { clockWords, versionWords } from "./fleet-words.ts";
 
 interface ReplicasProps {
   readonly replicas: readonly Replica[];
@@ -24,10 +26,10 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
   if (replicas.length === 0) {
     return <Empty command="onceward operator replicas">No replica has stored a heartbeat.</Empty>;
   }
-  const columns: readonly Column<Replica>[] = [
-    {
-      heading: "Replica",
-      cell: ({ id, host }) => (
+  const columns: Columns<Replica> = [
+    [
+      "Replica",
+      ({ id, host }) => (
         <>
           <code>{id}</code>
           {host !== "" && (
@@ -38,13 +40,13 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
           {id === hereId && <div className={common.quiet}>answers this page</div>}
         </>
       ),
-    },
+    ],
     ...(new Set(replicas.map(({ version }) => version)).size === 1 ? [] : [VERSION_COLUMN]),
-    { heading: "State", cell: (replica) => <ReplicaState replica={replica} /> },
-    { heading: "Last heartbeat", cell: ({ seenAt }) => <Heartbeat at={seenAt} readAt={readAt} /> },
+    ["State", (replica) => <ReplicaState replica={replica} />],
+    ["Last heartbeat", ({ seenAt }) => <Heartbeat at={seenAt} readAt={readAt} />],
     ...LOAD_COLUMNS,
-    { heading: "Clock", kind: "number", cell: ({ clockOffset }) => clockWords(clockOffset) },
-    { heading: "Started", cell: ({ startedAt }) => <Time at={startedAt} /> },
+    ["Clock", ({ clockOffset }) => clockWords(clockOffset), "number"],
+    ["Started", ({ startedAt }) => <Time at={startedAt} />],
   ];
   return (
     <DataTable caption={versionWords(replicas)} columns={columns} rows={replicas} rowKey={({ id }) => id} />
@@ -52,7 +54,7 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
 }
 
 /** The caption names the version if all have the same. */
-const VERSION_COLUMN: Column<Replica> = { heading: "Version", cell: ({ version }) => version };
+const VERSION_COLUMN: Column<Replica> = ["Version", ({ version }) => version];
 
 /** A replica of an older version does not send its load. */
 const LOAD_COLUMNS: readonly Column<Replica>[] = [
@@ -67,15 +69,8 @@ const LOAD_COLUMNS: readonly Column<Replica>[] = [
   )),
 ];
 
-function load(
-  heading: string,
-  cell: (load: NonNullable<Replica["load"]>) => ReturnType<Column<Replica>["cell"]>,
-) {
-  return {
-    heading,
-    kind: "number" as const,
-    cell: (replica: Replica) => (replica.load === undefined ? "-" : cell(replica.load)),
-  };
+function load(heading: string, cell: (load: ReplicaLoad) => ReactNode): Column<Replica> {
+  return [heading, ({ load }) => (load === undefined ? "-" : cell(load)), "number"];
 }
 
 function ReplicaState({ replica: { degraded } }: { readonly replica: Replica }) {

@@ -1,5 +1,8 @@
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { useQuery } from "@connectrpc/connect-query";
+import { defectTitle } from "@onceward/decode/key-quality-words.ts";
+import { REFUSALS, type RefusalCounts, refusalWords } from "@onceward/decode/refusals.ts";
+import { judge } from "@onceward/decode/retention-verdict.ts";
 import { Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { ListRecordsRequest_Order, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { AuditEvent_Outcome } from "@onceward/gen/onceward/v1/tenant_pb.ts";
@@ -11,12 +14,9 @@ import { Time, useNow } from "../../parts/time.tsx";
 import { useAmbiguousCount, useUnfinishedJobs } from "../../parts/work-counts.ts";
 import { readFailure } from "../../session/failure.ts";
 import { useLiveInterval } from "../../shell/live.tsx";
-import { denialWords } from "../audit/action-words.ts";
-import { defectTitle } from "../key-quality/quality-words.ts";
+import { denialWords } from "../audit/actions.ts";
 import { ADVISED_AT_ONCE, useAdvice } from "../retention/use-advice.ts";
-import { judge } from "../retention/verdict.ts";
 import { type Bar, barOf, firstOf, totalOf } from "./hours.ts";
-import { REFUSALS, type RefusalCounts, refusalWords } from "./refusals.ts";
 import type { RecentUse } from "./use-hours.ts";
 
 /** One line of "is anything wrong?". */

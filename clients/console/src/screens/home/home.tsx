@@ -4,12 +4,11 @@ import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { useSearchParams } from "wouter";
 import { formatNoun, inSentence } from "../../format/quantity.ts";
-import { CliHint } from "../../parts/cli-hint.tsx";
+import { CliHint } from "../../parts/copy-button.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
 import { SelectField } from "../../parts/field.tsx";
-import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
+import { FilterBar, NamespaceField, useFilters, useNamespace } from "../../parts/filter-bar.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
-import { NamespaceField, useNamespace } from "../../parts/namespace-field.tsx";
 import { StateMark, type StateTone } from "../../parts/state-mark.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import styles from "../../styles/screens.module.css";
@@ -165,13 +164,12 @@ function FoundTable({ checks }: { readonly checks: readonly Check[] }) {
       rowKey={({ name }) => name}
       href={({ href }) => href}
       columns={[
-        { heading: "Check", cell: ({ name }) => name },
-        {
-          heading: "State",
-          cell: ({ finding }) =>
-            finding === undefined ? <span aria-busy="true" /> : <StateMark {...finding} />,
-        },
-        { heading: "Detail", cell: ({ finding }) => finding?.detail },
+        ["Check", ({ name }) => name],
+        [
+          "State",
+          ({ finding }) => (finding === undefined ? <span aria-busy="true" /> : <StateMark {...finding} />),
+        ],
+        ["Detail", ({ finding }) => finding?.detail],
       ]}
     />
   );

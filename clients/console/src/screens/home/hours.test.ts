@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import { refusalWords } from "@onceward/decode/refusals.ts";
 import { UsageHourSchema } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { describe, expect, it } from "vitest";
 import { barOf, HOUR_MS, lastOf, ofHour, sumByBar, totalOf } from "./hours.ts";
-import { refusalWords } from "./refusals.ts";
 
 const CURRENT = new Date("2026-11-23T18:00:00Z");
 

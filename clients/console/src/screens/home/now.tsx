@@ -1,8 +1,8 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
+import { refusalWords } from "@onceward/decode/refusals.ts";
 import type { UsageNow } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { formatCount, formatEstimate } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
-import { refusalWords } from "./refusals.ts";
 
 /** Returns the last minute in words. */
 export function nowWords(now: UsageNow): string {
@@ -21,16 +21,12 @@ export function NowTable({ namespaces }: { readonly namespaces: readonly UsageNo
       rows={namespaces.slice(0, MAX_ROWS)}
       rowKey={({ namespace }) => namespace}
       columns={[
-        { heading: "Namespace", cell: ({ namespace }) => namespace || "Without one" },
-        {
-          heading: "Claims a second",
-          kind: "number",
-          cell: ({ claimsPerSecond }) => formatEstimate(claimsPerSecond),
-        },
-        { heading: "Duplicates stopped", kind: "number", cell: ({ duplicates }) => formatCount(duplicates) },
-        { heading: "Refused", cell: (now) => refusalWords(now).join(", ") || "–" },
-        { heading: "Half within", kind: "number", cell: ({ medianLatency }) => latency(medianLatency) },
-        { heading: "99 of 100 within", kind: "number", cell: ({ p99Latency }) => latency(p99Latency) },
+        ["Namespace", ({ namespace }) => namespace || "Without one"],
+        ["Claims a second", ({ claimsPerSecond }) => formatEstimate(claimsPerSecond), "number"],
+        ["Duplicates stopped", ({ duplicates }) => formatCount(duplicates), "number"],
+        ["Refused", (now) => refusalWords(now).join(", ") || "–"],
+        ["Half within", ({ medianLatency }) => latency(medianLatency), "number"],
+        ["99 of 100 within", ({ p99Latency }) => latency(p99Latency), "number"],
       ]}
     />
   );

@@ -3,7 +3,7 @@ import { Figure } from "../../charts/figure.tsx";
 import { type Frame, linearScale, type Scale } from "../../charts/scales.ts";
 import { formatCount, inSentence } from "../../format/quantity.ts";
 import { formatHour, formatZone } from "../../format/time.ts";
-import { DataTable } from "../../parts/data-table.tsx";
+import { type Column, DataTable } from "../../parts/data-table.tsx";
 import styles from "../../styles/charts.module.css";
 import { type Bar, COUNTS, type Count, lastOf, type Range, totalOf } from "./hours.ts";
 
@@ -131,15 +131,8 @@ function OutcomeTable({ bars, counts }: Pick<OutcomesProps, "bars"> & { readonly
       rows={bars.toReversed()}
       rowKey={({ from }) => from.toISOString()}
       columns={[
-        {
-          heading: `From, ${formatZone(bars.at(-1)?.from ?? new Date())}`,
-          cell: ({ from }) => formatHour(from),
-        },
-        ...counts.map((count) => ({
-          heading: NAMES[count],
-          kind: "number" as const,
-          cell: (bar: Bar) => formatCount(bar[count]),
-        })),
+        [`From, ${formatZone(bars.at(-1)?.from ?? new Date())}`, ({ from }) => formatHour(from)],
+        ...counts.map((count): Column<Bar> => [NAMES[count], (bar) => formatCount(bar[count]), "number"]),
       ]}
     />
   );

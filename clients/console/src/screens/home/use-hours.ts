@@ -2,7 +2,7 @@ import { timestampFromDate } from "@bufbuild/protobuf/wkt";
 import { callUnaryMethod, useQuery, useTransport } from "@connectrpc/connect-query";
 import { GetUsageRequest_Grouping, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useQuery as usePlainQuery } from "@tanstack/react-query";
-import { readPages } from "../../parts/read-pages.ts";
+import { readPages } from "../../parts/pages.ts";
 import { useNow } from "../../parts/time.tsx";
 import { useLiveInterval } from "../../shell/live.tsx";
 import { type Bar, barOf, firstOf, HOUR_MS, ofHour, ofMinute, type Range, sumByBar } from "./hours.ts";

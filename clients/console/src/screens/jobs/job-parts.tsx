@@ -1,4 +1,5 @@
 import { useMutation } from "@connectrpc/connect-query";
+import { isUnfinished, progressOf, titleOf } from "@onceward/decode/job-words.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type RecordJob, RecordJob_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
@@ -6,7 +7,7 @@ import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
 import styles from "../../styles/screens.module.css";
-import { isUnfinished, progressOf, shareOf, titleOf } from "./job-words.ts";
+import { shareOf } from "./job-words.ts";
 
 /** Shows a job's progress in words, and as a bar where the whole is known. */
 export function JobProgress({ job }: { readonly job: RecordJob }) {

@@ -1,23 +1,8 @@
 import { type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
 import { changedRecordsOf } from "@onceward/decode/changed-records.ts";
 import { type RecordJob, RecordJob_Kind, RecordJob_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { formatCount, formatNoun } from "../../format/quantity.ts";
 import { withParameters } from "../../parts/pages.ts";
 import type { Mark } from "../../parts/state-mark.tsx";
-
-/** Returns what a job does, such as "Resolve ambiguous records". */
-export function titleOf({ kind }: Pick<RecordJob, "kind">): string {
-  switch (kind) {
-    case RecordJob_Kind.RESTAMP:
-      return "Apply a new retention";
-    case RecordJob_Kind.FORGET:
-      return "Forget a deleted namespace's records";
-    case RecordJob_Kind.RESOLVE:
-      return "Resolve ambiguous records";
-    default:
-      return "Change records";
-  }
-}
 
 /** Returns a job's state, for StateMark. */
 export function stateOf({ state }: Pick<RecordJob, "state">): Mark {
@@ -40,11 +25,6 @@ export function parseJobId(text: string): bigint | undefined {
   return /^[1-9][0-9]{0,17}$/.test(text) ? BigInt(text) : undefined;
 }
 
-/** Returns whether a job can still change records. */
-export function isUnfinished({ state }: Pick<RecordJob, "state">): boolean {
-  return state === RecordJob_State.WAITING || state === RecordJob_State.RUNNING;
-}
-
 /**
  * Returns the part of a job that is done, from 0 to 1; undefined if it is unknown: only jobs that resolve know how many
  * records they have before them.
@@ -53,21 +33,6 @@ export function shareOf({ state, kind, recordsExamined, recordsMatching }: Recor
   if (state === RecordJob_State.DONE) return 1;
   if (kind !== RecordJob_Kind.RESOLVE || recordsMatching === 0n) return undefined;
   return Math.min(1, Number(recordsExamined) / Number(recordsMatching));
-}
-
-/** Returns a job's progress in words. */
-export function progressOf(job: RecordJob): string {
-  const { kind, recordsChanged, recordsExamined, recordsForgotten, recordsMatching, recordsLeftAlone } = job;
-  if (job.state === RecordJob_State.WAITING) return "not started";
-  if (kind === RecordJob_Kind.RESOLVE) {
-    const leftAlone = recordsLeftAlone > 0n ? `, ${formatCount(recordsLeftAlone)} left alone` : "";
-    return `${formatCount(recordsChanged)} of ${formatNoun(recordsMatching, "record", "records")} resolved${leftAlone}`;
-  }
-  const examined = formatNoun(recordsExamined, "record", "records");
-  if (kind === RecordJob_Kind.FORGET) return `${formatCount(recordsChanged)} of ${examined} forgotten`;
-  const forgotten =
-    recordsForgotten > 0n ? `, ${formatCount(recordsForgotten)} of them forgotten at once` : "";
-  return `${formatCount(recordsChanged)} of ${examined} changed${forgotten}`;
 }
 
 /** Where the records that a job changed are listed, and what that list does not show. */

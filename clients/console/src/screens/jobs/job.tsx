@@ -1,10 +1,11 @@
 import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
+import { isUnfinished, titleOf } from "@onceward/decode/job-words.ts";
 import { type GetRecordJobResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type RecordJob, RecordJob_Kind, RecordJob_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { Link, useParams } from "wouter";
-import { CliHint } from "../../parts/cli-hint.tsx";
-import { Fact } from "../../parts/fact.tsx";
+import { CliHint } from "../../parts/copy-button.tsx";
+import { Facts } from "../../parts/facts.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
@@ -14,7 +15,7 @@ import { useLiveInterval } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import { CancelButton, JobProgress } from "./job-parts.tsx";
-import { auditPathOf, changedRecords, isUnfinished, parseJobId, stateOf, titleOf } from "./job-words.ts";
+import { auditPathOf, changedRecords, parseJobId, stateOf } from "./job-words.ts";
 
 const REFRESH_MS = 2_000;
 
@@ -62,40 +63,26 @@ function JobFacts({ job }: { readonly job: RecordJob }) {
   const { kind, namespace, state, recordsExamined, recordsLeftAlone, createdAt, startsAt, finishedAt } = job;
   const { note, list } = changedRecords(job);
   return (
-    <dl>
-      <Fact name="What it does">{titleOf(job)}</Fact>
-      <Fact name="Namespace">{namespace === "" ? "all" : namespace}</Fact>
-      <Fact name="State">
-        <StateMark {...stateOf(job)} />
-      </Fact>
-      <Fact name="Progress">
-        <JobProgress job={job} />
-      </Fact>
-      <Fact name="Records examined">
-        <Quantity value={recordsExamined} />
-      </Fact>
-      {kind === RecordJob_Kind.RESOLVE && (
-        <Fact name="No longer ambiguous">
-          <Quantity value={recordsLeftAlone} />
-        </Fact>
-      )}
-      <Fact name="Changed records">
-        {list && <Link href={list.path}>{list.label}</Link>}
-        {note !== "" && <div className={common.quiet}>{note}</div>}
-      </Fact>
-      <Fact name="Audit">
-        <Link href={auditPathOf(job)}>Audit events of this change</Link>
-      </Fact>
-      <Fact name="Created">
-        <Time at={createdAt} />
-      </Fact>
-      <Fact name={state === RecordJob_State.WAITING ? "Begins" : "Began"}>
-        <Time at={startsAt} />
-      </Fact>
-      <Fact name="Finished">
-        <Time at={finishedAt} />
-      </Fact>
-    </dl>
+    <Facts
+      of={{
+        "What it does": titleOf(job),
+        Namespace: namespace || "all",
+        State: <StateMark {...stateOf(job)} />,
+        Progress: <JobProgress job={job} />,
+        "Records examined": <Quantity value={recordsExamined} />,
+        "No longer ambiguous": kind === RecordJob_Kind.RESOLVE && <Quantity value={recordsLeftAlone} />,
+        "Changed records": (
+          <>
+            {list && <Link href={list.path}>{list.label}</Link>}
+            {note !== "" && <div className={common.quiet}>{note}</div>}
+          </>
+        ),
+        Audit: <Link href={auditPathOf(job)}>Audit events of this change</Link>,
+        Created: <Time at={createdAt} />,
+        [state === RecordJob_State.WAITING ? "Begins" : "Began"]: <Time at={startsAt} />,
+        Finished: <Time at={finishedAt} />,
+      }}
+    />
   );
 }
 

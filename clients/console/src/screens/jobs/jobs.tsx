@@ -1,65 +1,60 @@
+import { isUnfinished, titleOf } from "@onceward/decode/job-words.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { RecordJob } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { type Column, DataTable } from "../../parts/data-table.tsx";
+import { type Columns, DataTable } from "../../parts/data-table.tsx";
 import { List, usePage } from "../../parts/list.tsx";
 import { Empty } from "../../parts/list-states.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import { CancelButton, JobProgress } from "./job-parts.tsx";
-import { isUnfinished, stateOf, titleOf } from "./job-words.ts";
+import { stateOf } from "./job-words.ts";
 
 const PAGE_SIZE = 50;
 const REFRESH_MS = 5_000;
 const COMMAND = "onceward jobs list";
 
-const COLUMNS: readonly Column<RecordJob>[] = [
-  { heading: "What it does", cell: titleOf },
-  { heading: "Job", kind: "number", cell: ({ id }) => String(id) },
-  { heading: "Namespace", cell: ({ namespace }) => (namespace === "" ? "all" : namespace) },
-  { heading: "State", cell: (job) => <StateMark {...stateOf(job)} /> },
-  { heading: "Progress", cell: (job) => <JobProgress job={job} /> },
-  { heading: "Created", cell: ({ createdAt }) => <Time at={createdAt} /> },
-  { heading: "Finished", cell: ({ finishedAt }) => <Time at={finishedAt} /> },
-  { heading: "", cell: (job) => <CancelButton job={job} look="row" /> },
+const COLUMNS: Columns<RecordJob> = [
+  ["What it does", titleOf],
+  ["Job", ({ id }) => String(id), "number"],
+  ["Namespace", ({ namespace }) => (namespace === "" ? "all" : namespace)],
+  ["State", (job) => <StateMark {...stateOf(job)} />],
+  ["Progress", (job) => <JobProgress job={job} />],
+  ["Created", ({ createdAt }) => <Time at={createdAt} />],
+  ["Finished", ({ finishedAt }) => <Time at={finishedAt} />],
+  ["", (job) => <CancelButton job={job} look="row" />],
 ];
 
 /** The background changes of records, newest first. */
 export default function Jobs() {
+  const page = usePage(TenantAdminService.method.listRecordJobs, { pageSize: PAGE_SIZE }, REFRESH_MS);
   return (
     <Screen
       title="Jobs"
       lead="Changes of many records, in the background: a new retention, a deleted namespace, a resolution."
     >
-      <JobList />
+      <List
+        page={page}
+        rows={8}
+        isEmpty={({ jobs }) => jobs.length === 0}
+        empty={
+          <Empty command={COMMAND}>
+            No background changes yet. One begins when a change concerns stored records.
+          </Empty>
+        }
+        command={COMMAND}
+      >
+        {({ jobs }) => (
+          <DataTable
+            caption={captionOf(jobs.filter(isUnfinished).length)}
+            columns={COLUMNS}
+            rows={jobs}
+            rowKey={({ id }) => String(id)}
+            href={({ id }) => `/jobs/${id}`}
+          />
+        )}
+      </List>
     </Screen>
-  );
-}
-
-function JobList() {
-  const page = usePage(TenantAdminService.method.listRecordJobs, { pageSize: PAGE_SIZE }, REFRESH_MS);
-  return (
-    <List
-      page={page}
-      rows={8}
-      isEmpty={({ jobs }) => jobs.length === 0}
-      empty={
-        <Empty command={COMMAND}>
-          No background changes yet. One begins when a change concerns stored records.
-        </Empty>
-      }
-      command={COMMAND}
-    >
-      {({ jobs }) => (
-        <DataTable
-          caption={captionOf(jobs.filter(isUnfinished).length)}
-          columns={COLUMNS}
-          rows={jobs}
-          rowKey={({ id }) => String(id)}
-          href={({ id }) => `/jobs/${id}`}
-        />
-      )}
-    </List>
   );
 }
 

@@ -14,6 +14,7 @@ import { NamespaceQuality, Undecided } from "./namespace-quality.tsx";
 /** The screen "Key quality": what is suspected of how callers make their keys. */
 export default function KeyQualityScreen() {
   const { namespace } = useFilters(["namespace"]);
+  const page = usePage(TenantAdminService.method.getKeyQuality, { namespace });
   return (
     <Screen
       title="Key quality"
@@ -22,37 +23,33 @@ export default function KeyQualityScreen() {
       <FilterBar>
         <TextField label="Namespace" name="namespace" defaultValue={namespace} placeholder="all" />
       </FilterBar>
-      <Qualities namespace={namespace} />
+      <List
+        page={page}
+        rows={12}
+        isEmpty={({ namespaces }) => namespaces.length === 0}
+        empty={
+          <Empty command={commandLine("onceward keys quality", {}, namespace === "" ? [] : [namespace])}>
+            No claim was counted in the last 30 days.
+          </Empty>
+        }
+      >
+        {({ namespaces }) => (
+          <>
+            {namespaces.filter(isSuspected).map((quality) => (
+              <NamespaceQuality key={quality.namespace} quality={quality} />
+            ))}
+            {!namespaces.every(isSuspected) && (
+              <Unsuspected qualities={namespaces.filter((quality) => !isSuspected(quality))} />
+            )}
+          </>
+        )}
+      </List>
     </Screen>
   );
 }
 
-function Qualities({ namespace }: { readonly namespace: string }) {
-  const page = usePage(TenantAdminService.method.getKeyQuality, { namespace });
-  const isSuspected = ({ suspicions }: KeyQuality) => suspicions.length > 0;
-  return (
-    <List
-      page={page}
-      rows={12}
-      isEmpty={({ namespaces }) => namespaces.length === 0}
-      empty={
-        <Empty command={commandLine("onceward keys quality", {}, namespace === "" ? [] : [namespace])}>
-          No claim was counted in the last 30 days.
-        </Empty>
-      }
-    >
-      {({ namespaces }) => (
-        <>
-          {namespaces.filter(isSuspected).map((quality) => (
-            <NamespaceQuality key={quality.namespace} quality={quality} />
-          ))}
-          {!namespaces.every(isSuspected) && (
-            <Unsuspected qualities={namespaces.filter((quality) => !isSuspected(quality))} />
-          )}
-        </>
-      )}
-    </List>
-  );
+function isSuspected({ suspicions }: KeyQuality): boolean {
+  return suspicions.length > 0;
 }
 
 function Unsuspected({ qualities }: { readonly qualities: readonly KeyQuality[] }) {
@@ -62,17 +59,11 @@ function Unsuspected({ qualities }: { readonly qualities: readonly KeyQuality[] 
       <DataTable
         caption="Namespaces whose keys look right"
         columns={[
-          { heading: "Namespace", cell: ({ namespace }) => namespace },
-          { heading: "Claims", kind: "number", cell: ({ claims }) => <Quantity value={claims} /> },
-          {
-            heading: "Counted since",
-            cell: ({ observedSince }) => <Time at={observedSince} form="absolute" />,
-          },
-          { heading: "Too early to say", cell: ({ undecided }) => <Undecided undecided={undecided} /> },
-          {
-            heading: "Policy",
-            cell: ({ namespace }) => <Link href={`/namespaces/${namespace}`}>Show the policy</Link>,
-          },
+          ["Namespace", ({ namespace }) => namespace],
+          ["Claims", ({ claims }) => <Quantity value={claims} />, "number"],
+          ["Counted since", ({ observedSince }) => <Time at={observedSince} form="absolute" />],
+          ["Too early to say", ({ undecided }) => <Undecided undecided={undecided} />],
+          ["Policy", ({ namespace }) => <Link href={`/namespaces/${namespace}`}>Show the policy</Link>],
         ]}
         rows={qualities}
         rowKey={({ namespace }) => namespace}

@@ -1,4 +1,6 @@
 import { describeInsufficientData } from "@onceward/decode/insufficient-data.ts";
+import { defectTitle, measureWords } from "@onceward/decode/key-quality-words.ts";
+import { recordHref } from "@onceward/decode/record-address.ts";
 import {
   KeyDefect,
   type KeyEvidence,
@@ -11,13 +13,12 @@ import { Link } from "wouter";
 import { formatHex } from "../../format/payload.ts";
 import { formatCount, formatNoun, formatShare, inSentence } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
-import { recordHref } from "../../parts/record-path.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import styles from "../../styles/charts.module.css";
 import common from "../../styles/common.module.css";
-import { defectTitle, measureWords, placeInterval } from "./quality-words.ts";
+import { placeInterval } from "./quality-words.ts";
 
 /** A namespace with suspicions: each with its advice, its evidence and examples. */
 export function NamespaceQuality({ quality }: { readonly quality: KeyQuality }) {
@@ -76,16 +77,16 @@ function Suspicion({ namespace, suspicion: { defect, evidence, examples, advice 
         <DataTable
           caption={`What was counted in ${namespace}: ${defectTitle(defect).toLowerCase()}`}
           columns={[
-            { heading: "What was counted", cell: ({ measure }) => measureWords(measure) },
-            { heading: "Count", kind: "number", cell: ({ count }) => formatCount(Math.round(count)) },
-            { heading: "Of", kind: "number", cell: ({ of }) => formatCount(Math.round(of)) },
-            { heading: "Share", kind: "number", cell: ({ count, of }) => formatShare(shareOf(count, of)) },
-            {
-              heading: "Between (95 % sure)",
-              kind: "number",
-              cell: ({ shareLow, shareHigh }) => `${formatShare(shareLow)} to ${formatShare(shareHigh)}`,
-            },
-            { heading: "0 to 100 %", cell: (row) => <IntervalBar evidence={row} /> },
+            ["What was counted", ({ measure }) => measureWords(measure)],
+            ["Count", ({ count }) => formatCount(Math.round(count)), "number"],
+            ["Of", ({ of }) => formatCount(Math.round(of)), "number"],
+            ["Share", ({ count, of }) => formatShare(shareOf(count, of)), "number"],
+            [
+              "Between (95 % sure)",
+              ({ shareLow, shareHigh }) => `${formatShare(shareLow)} to ${formatShare(shareHigh)}`,
+              "number",
+            ],
+            ["0 to 100 %", (row) => <IntervalBar evidence={row} />],
           ]}
           rows={evidence}
           rowKey={({ measure }) => measure}
@@ -127,17 +128,17 @@ function Examples({ namespace, defect, examples }: ExamplesProps) {
     <DataTable
       caption={`Records of ${namespace} that show: ${defectTitle(defect).toLowerCase()}`}
       columns={[
-        { heading: "Key", cell: ({ key }) => <UserText>{key}</UserText> },
-        { heading: "First claimed", cell: ({ firstClaimedAt }) => <Time at={firstClaimedAt} /> },
-        {
-          heading: "Fingerprint",
-          cell: ({ fingerprint }) =>
+        ["Key", ({ key }) => <UserText>{key}</UserText>],
+        ["First claimed", ({ firstClaimedAt }) => <Time at={firstClaimedAt} />],
+        [
+          "Fingerprint",
+          ({ fingerprint }) =>
             fingerprint.length === 0 ? (
               "none"
             ) : (
               <SameFingerprint namespace={namespace} fingerprint={fingerprint} />
             ),
-        },
+        ],
       ]}
       rows={examples}
       rowKey={({ key }) => key}

@@ -1,18 +1,18 @@
 import { createClient } from "@connectrpc/connect";
-import { useTransport } from "@connectrpc/connect-query";
+import { callUnaryMethod, createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
 import { formatDurationMs } from "@onceward/decode/durations.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { Namespace, Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { type UseQueryResult, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { parseDuration } from "../../format/duration.ts";
-import { CliHint } from "../../parts/cli-hint.tsx";
+import { CliHint } from "../../parts/copy-button.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
-import { POLICY_DRAFTS } from "../../policy/policy-draft.ts";
 import { PolicyEditor, type PolicyEditorProps, usePolicyForm } from "../../policy/policy-editor.tsx";
-import { policyText, SERVICE_DEFAULTS } from "../../policy/policy-fields.ts";
+import { POLICY_DRAFTS, policyText, SERVICE_DEFAULTS } from "../../policy/policy-fields.ts";
+import { readFailure } from "../../session/failure.ts";
 import { type Lengthened, RetentionAnswer } from "./retention-answer.tsx";
-import { useNamespace } from "./use-namespace.ts";
 
 interface NamespacePolicyProps {
   readonly name: string;
@@ -86,4 +86,32 @@ export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProp
       />
     </>
   );
+}
+
+/** What is known of a name. */
+interface FoundNamespace {
+  /** Undefined: it is not declared. */
+  readonly namespace: Namespace | undefined;
+}
+
+/**
+ * Reads a namespace. That it is not declared is an answer, not an error: a query in error begins at nothing when it is read
+ * again, and a form over it would lose what was typed.
+ */
+export function useNamespace(name: string): UseQueryResult<FoundNamespace> {
+  const transport = useTransport();
+  const schema = TenantAdminService.method.getNamespace;
+  const key = createConnectQueryKey({ schema, input: { name }, transport, cardinality: "finite" });
+  return useQuery({
+    queryKey: [...key, "or undeclared"],
+    async queryFn({ signal }): Promise<FoundNamespace> {
+      try {
+        const { namespace } = await callUnaryMethod(transport, schema, { name }, { signal });
+        return { namespace };
+      } catch (error) {
+        if (readFailure(error).reason !== "NAMESPACE_NOT_FOUND") throw error;
+        return { namespace: undefined };
+      }
+    },
+  });
 }

@@ -1,17 +1,21 @@
-import { useQuery } from "@connectrpc/connect-query";
-import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { useMutation, useQuery } from "@connectrpc/connect-query";
+import { type CountRecordsResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import type { Namespace } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
-import { Link, useParams } from "wouter";
-import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
+import { Link, useLocation, useParams } from "wouter";
+import { formatNoun } from "../../format/quantity.ts";
+import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
+import { Empty, ErrorState, Loading, Unanswered } from "../../parts/list-states.tsx";
+import { useNotice } from "../../parts/notice.tsx";
+import { useRefresh } from "../../parts/refresh.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { FIELD_NAMES } from "../../policy/policy-fields.ts";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
+import styles from "../../styles/screens.module.css";
 import { isNamespaceName } from "../namespaces/namespace-name.ts";
-import { DeleteNamespace } from "./delete-namespace.tsx";
-import { NamespacePolicy } from "./namespace-policy.tsx";
-import { useNamespace } from "./use-namespace.ts";
+import { NamespacePolicy, useNamespace } from "./namespace-policy.tsx";
 
 /** The screen of one namespace: its policy beside the tenant's. Declares it if it is not. */
 export default function NamespaceScreen() {
@@ -73,4 +77,89 @@ function NamespaceOf({ name }: { readonly name: string }) {
       )}
     </Screen>
   );
+}
+
+interface DeleteNamespaceProps {
+  readonly namespace: Namespace;
+  readonly close: () => void;
+}
+
+/** Asks before a namespace's policy is deleted: the name has to be typed. A namespace with records is emptied with it. */
+function DeleteNamespace({ namespace: { name, etag }, close }: DeleteNamespaceProps) {
+  const counts = useQuery(TenantAdminService.method.countRecords, { namespace: name });
+  const remove = useMutation(TenantAdminService.method.deleteNamespace);
+  const refresh = useRefresh();
+  const notify = useNotice();
+  const [, navigate] = useLocation();
+  const [force, setForce] = useState(false);
+  const records = counts.data && countOf(counts.data);
+  const isReady = records !== undefined && (records.isEmpty || force);
+
+  async function act(): Promise<void> {
+    if (!isReady)
+      throw new Error("Tick that the records are forgotten, too: a namespace with records stays.");
+    const { job } = await remove.mutateAsync({ name, etag, force });
+    navigate("/namespaces");
+    notify(
+      job === undefined
+        ? `Deleted the policy of ${name}.`
+        : `Deleted the policy of ${name}. Job ${job.id} forgets its records.`,
+    );
+    await refresh(TenantAdminService);
+  }
+
+  return (
+    <ConfirmDialog
+      title={`Delete the policy of ${name}?`}
+      action={force ? "Delete, and forget the records" : "Delete the policy"}
+      typed={name}
+      look="danger"
+      act={act}
+      close={close}
+    >
+      <p>The namespace then follows the tenant's policy. Its values can't be brought back.</p>
+      {records === undefined ? (
+        <Unanswered query={counts} rows={1} />
+      ) : (
+        <RecordsNote records={records} force={force} setForce={setForce} />
+      )}
+    </ConfirmDialog>
+  );
+}
+
+interface RecordsNoteProps {
+  readonly records: ReturnType<typeof countOf>;
+  readonly force: boolean;
+  readonly setForce: (force: boolean) => void;
+}
+
+function RecordsNote({ records, force, setForce }: RecordsNoteProps) {
+  const { count, ambiguous, isEmpty, isLowerBound } = records;
+  if (isEmpty) return <p>It has no records.</p>;
+  const prefix = isLowerBound ? "at least " : "";
+  return (
+    <>
+      <p>
+        It has {prefix}
+        {formatNoun(count, "record", "records")}
+        {ambiguous > 0n && `, of which ${formatNoun(ambiguous, "is", "are")} ambiguous`}: it can only be
+        deleted together with them.
+      </p>
+      <label className={styles.tick}>
+        <input type="checkbox" checked={force} onChange={(event) => setForce(event.target.checked)} />
+        <span>
+          Forget the records, as if their keys had never been claimed: a duplicate of any of them does its
+          effect a second time.
+        </span>
+      </label>
+    </>
+  );
+}
+
+/** Returns the records of one answer, of every state. `isLowerBound`: the server did not examine all for one answer. */
+function countOf(answer: CountRecordsResponse) {
+  const { inProgress, lapsed, completed, released, ambiguous, nextPageToken } = answer;
+  const count = inProgress + lapsed + completed + released + ambiguous;
+  const isLowerBound = nextPageToken !== "";
+  return { count, ambiguous, isLowerBound, isEmpty: count === 0n && !isLowerBound };
 }

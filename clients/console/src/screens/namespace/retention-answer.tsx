@@ -1,4 +1,13 @@
 import { useQuery } from "@connectrpc/connect-query";
+import { type Advice, adviceOf } from "@onceward/decode/retention-advice.ts";
+import {
+  advisedMs,
+  judge,
+  lateOf,
+  targetOfTraffic,
+  type Verdict,
+} from "@onceward/decode/retention-verdict.ts";
+import { describeVerdict } from "@onceward/decode/verdict-words.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useSearchParams } from "wouter";
 import { formatDuration } from "../../format/duration.ts";
@@ -8,11 +17,10 @@ import { TimeText } from "../../parts/time.tsx";
 import { LateDuplicates } from "../../policy/late-claims.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
-import { type Advice, adviceOf, proposalOf } from "../retention/candidates.ts";
+import { proposalOf } from "../retention/candidates.ts";
 import { Comparison } from "../retention/comparison.tsx";
 import { RetentionFigure } from "../retention/retention-figure.tsx";
-import { advisedMs, judge, lateOf, targetOfTraffic, type Verdict } from "../retention/verdict.ts";
-import { describeVerdict, nameVerdict } from "../retention/words.ts";
+import { nameVerdict } from "../retention/words.ts";
 
 interface RetentionAnswerProps {
   readonly namespace: string;

@@ -1,9 +1,11 @@
+import { judge } from "@onceward/decode/retention-verdict.ts";
+import { describeVerdict } from "@onceward/decode/verdict-words.ts";
 import type { Policy } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { type FormEvent, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { formatDuration } from "../../format/duration.ts";
-import { DataTable } from "../../parts/data-table.tsx";
+import { type Column, DataTable } from "../../parts/data-table.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { useFilters } from "../../parts/filter-bar.tsx";
 import { List, usePage } from "../../parts/list.tsx";
@@ -15,8 +17,7 @@ import { useSession } from "../../session/session.ts";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import { ADVISED_AT_ONCE, type AdvisedNamespace, useAdvice } from "../retention/use-advice.ts";
-import { judge } from "../retention/verdict.ts";
-import { describeVerdict, nameVerdict } from "../retention/words.ts";
+import { nameVerdict } from "../retention/words.ts";
 import { isNamespaceName } from "./namespace-name.ts";
 
 /** The parameter of the address that chooses the list. */
@@ -121,6 +122,7 @@ interface AdviceTableProps {
 
 function AdviceTable({ caption, names, overrides }: AdviceTableProps) {
   const rows = useAdvice(names).toSorted((a, b) => lateOf(b) - lateOf(a));
+  const own: Column<AdvisedNamespace> = ["Overrides", ({ name }) => overrides?.get(name) || "nothing"];
   return (
     <DataTable
       caption={caption}
@@ -128,22 +130,11 @@ function AdviceTable({ caption, names, overrides }: AdviceTableProps) {
       rowKey={({ name }) => name}
       href={({ name }) => `/namespaces/${name}`}
       columns={[
-        { heading: "Namespace", cell: ({ name }) => name },
-        {
-          heading: "Key retention",
-          kind: "number",
-          cell: ({ advice }) => advice && formatDuration(advice.retentionMs),
-        },
-        { heading: "Long enough?", cell: (row) => <VerdictCell row={row} /> },
-        { heading: "Why", cell: ({ advice }) => advice && describeVerdict(judge(advice)) },
-        ...(overrides === undefined
-          ? []
-          : [
-              {
-                heading: "Overrides",
-                cell: ({ name }: AdvisedNamespace) => overrides.get(name) || "nothing",
-              },
-            ]),
+        ["Namespace", ({ name }) => name],
+        ["Key retention", ({ advice }) => advice && formatDuration(advice.retentionMs), "number"],
+        ["Long enough?", (row) => <VerdictCell row={row} />],
+        ["Why", ({ advice }) => advice && describeVerdict(judge(advice))],
+        ...(overrides === undefined ? [] : [own]),
       ]}
     />
   );

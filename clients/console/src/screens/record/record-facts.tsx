@@ -1,13 +1,22 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { useQuery } from "@connectrpc/connect-query";
+import { keyHistoryOf } from "@onceward/decode/key-history.ts";
 import { leaseOf } from "@onceward/decode/record-lease.ts";
-import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
+import { type Record, Record_State, Result_Kind } from "@onceward/gen/onceward/v1/record_pb.ts";
+import { type GetKeyHistoryResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { useState } from "react";
 import { Link } from "wouter";
 import { formatHex } from "../../format/payload.ts";
-import { Fact } from "../../parts/fact.tsx";
+import { formatNoun } from "../../format/quantity.ts";
+import { Facts } from "../../parts/facts.tsx";
+import { Unanswered } from "../../parts/list-states.tsx";
 import { Payload } from "../../parts/payload.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
+import { StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
+import { useLiveInterval } from "../../shell/live.tsx";
+import common from "../../styles/common.module.css";
 
 /** The fields of a record; those that are not set are skipped. */
 export function RecordFacts({ record }: { readonly record: Record }) {
@@ -15,62 +24,151 @@ export function RecordFacts({ record }: { readonly record: Record }) {
   return (
     <section aria-labelledby="facts">
       <h2 id="facts">Facts</h2>
-      <dl>
-        <Fact name="Namespace">
-          <Link href={`/namespaces/${encodeURIComponent(namespace)}`}>{namespace}</Link>
-        </Fact>
-        <Fact name="Owner">{owner === "" ? "none" : <UserText>{owner}</UserText>}</Fact>
-        <Fact name="Attempt">
-          <Quantity value={attempt} />
-        </Fact>
-        <Fact name="Fencing token">
-          <code>{String(fencingToken)}</code>
-        </Fact>
-        <FingerprintFact record={record} />
-        {checkpoint !== undefined && (
-          <Fact name="Last checkpoint">
-            <UserText>{checkpoint.name}</UserText>
-            {checkpoint.state.length > 0 && <Payload bytes={checkpoint.state} name="its state" />}
-          </Fact>
-        )}
-        <TimeFact name="First claimed" at={record.firstClaimedAt} />
-        <TimeFact name="Claimed" at={record.claimedAt} />
-        {leaseOf(record, new Date()) !== "settled" && (
-          <TimeFact name="Lease end" at={record.leaseExpiresAt} />
-        )}
-        <TimeFact name="Completed" at={record.completedAt} />
-        <TimeFact name="Released" at={record.releasedAt} />
-        {releaseReason !== "" && (
-          <Fact name="Release reason">
-            <UserText>{releaseReason}</UserText>
-          </Fact>
-        )}
-        <TimeFact name="Result kept until" at={record.resultExpiresAt} />
-        <TimeFact name="Key kept until" at={record.expiresAt} />
-      </dl>
+      <Facts
+        of={{
+          Namespace: <Link href={`/namespaces/${encodeURIComponent(namespace)}`}>{namespace}</Link>,
+          Owner: owner === "" ? "none" : <UserText>{owner}</UserText>,
+          Attempt: <Quantity value={attempt} />,
+          "Fencing token": <code>{String(fencingToken)}</code>,
+          Fingerprint: <Fingerprint record={record} />,
+          "Last checkpoint": checkpoint && (
+            <>
+              <UserText>{checkpoint.name}</UserText>
+              {checkpoint.state.length > 0 && <Payload bytes={checkpoint.state} name="its state" />}
+            </>
+          ),
+          "First claimed": timeFact(record.firstClaimedAt),
+          Claimed: timeFact(record.claimedAt),
+          "Lease end": leaseOf(record, new Date()) !== "settled" && timeFact(record.leaseExpiresAt),
+          Completed: timeFact(record.completedAt),
+          Released: timeFact(record.releasedAt),
+          "Release reason": releaseReason !== "" && <UserText>{releaseReason}</UserText>,
+          "Result kept until": timeFact(record.resultExpiresAt),
+          "Key kept until": timeFact(record.expiresAt),
+        }}
+      />
     </section>
   );
 }
 
-function FingerprintFact({ record: { namespace, fingerprint } }: { readonly record: Record }) {
+function Fingerprint({ record: { namespace, fingerprint } }: { readonly record: Record }) {
   const hex = formatHex(fingerprint);
-  if (hex === "")
-    return <Fact name="Fingerprint">none: a different request with this key would get this result</Fact>;
+  if (hex === "") return "none: a different request with this key would get this result";
   return (
-    <Fact name="Fingerprint">
+    <>
       <code>{hex}</code>{" "}
       <Link href={`/records?${new URLSearchParams({ namespace, fingerprint: hex })}`}>
         Other records with it
       </Link>
-    </Fact>
+    </>
   );
 }
 
-function TimeFact({ name, at }: { readonly name: string; readonly at: Timestamp | undefined }) {
-  if (at === undefined) return undefined;
+function timeFact(at: Timestamp | undefined) {
+  return at && <Time at={at} form="both" />;
+}
+
+/** The result of a completed record. Its payload and its metadata are shown when a person asks for them. */
+export function RecordResult({ record: { state, result, resultExpired } }: { readonly record: Record }) {
+  if (state !== Record_State.COMPLETED) return undefined;
   return (
-    <Fact name={name}>
-      <Time at={at} form="both" />
-    </Fact>
+    <section aria-labelledby="result">
+      <h2 id="result">Result</h2>
+      {result === undefined && (
+        <p>
+          {resultExpired
+            ? "The retention of the result has ended. The key is still remembered: a duplicate is refused without a result."
+            : "There is no result."}
+        </p>
+      )}
+      {result !== undefined && (
+        <>
+          <p>
+            {result.kind === Result_Kind.FAILURE ? (
+              <StateMark tone="bad" word="permanent failure" />
+            ) : (
+              <StateMark tone="good" word="success" />
+            )}
+          </p>
+          <div className={common.stack}>
+            <Payload bytes={result.payload} name="the result" contentType={result.contentType} />
+            <Metadata metadata={result.metadata} />
+          </div>
+        </>
+      )}
+    </section>
+  );
+}
+
+function Metadata({ metadata }: { readonly metadata: Readonly<{ [name: string]: string }> }) {
+  const [isShown, setShown] = useState(false);
+  const entries = Object.entries(metadata);
+  if (entries.length === 0) return undefined;
+  return (
+    <div>
+      <button type="button" aria-expanded={isShown} onClick={() => setShown(!isShown)}>
+        {isShown ? "Hide the metadata" : "Show the metadata"}
+      </button>{" "}
+      {formatNoun(entries.length, "entry", "entries")}
+      {isShown && (
+        <dl>
+          {entries.map(([name, value]) => (
+            <div key={name}>
+              <dt>
+                <UserText>{name}</UserText>
+              </dt>
+              <dd>
+                <UserText>{value}</UserText>
+              </dd>
+            </div>
+          ))}
+        </dl>
+      )}
+    </div>
+  );
+}
+
+/** A replica stores what it counted every 5 s. */
+const REFRESH_MS = 5_000;
+
+/** Reads what became of calls on a key that did not get its claim. */
+export function useKeyHistory(namespace: string, key: string) {
+  return useQuery(
+    TenantAdminService.method.getKeyHistory,
+    { namespace, key },
+    { refetchInterval: useLiveInterval(REFRESH_MS) },
+  );
+}
+
+/** How often a key was repeated and refused, as one sentence, what became of these calls, and since when. */
+export function Duplicates({ query }: { readonly query: ReturnType<typeof useKeyHistory> }) {
+  return (
+    <section aria-labelledby="duplicates">
+      <h2 id="duplicates">Duplicates and refusals</h2>
+      {query.data === undefined ? <Unanswered query={query} rows={2} /> : <Counts history={query.data} />}
+    </section>
+  );
+}
+
+function Counts({ history }: { readonly history: GetKeyHistoryResponse }) {
+  const { answer, parts } = keyHistoryOf(history);
+  if (answer === undefined) {
+    return (
+      <p className={common.quiet}>
+        None is kept. Duplicates are shown some seconds after they come, those of the busiest keys first.
+      </p>
+    );
+  }
+  return (
+    <>
+      <p>
+        <b>{answer}</b> First <Time at={history.firstAt} />, last <Time at={history.lastAt} />.
+      </p>
+      <ul>
+        {parts.map((part) => (
+          <li key={part}>{part}</li>
+        ))}
+      </ul>
+    </>
   );
 }

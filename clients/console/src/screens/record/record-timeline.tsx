@@ -61,11 +61,11 @@ function Details({
   readonly event: TimelineEvent;
 }) {
   const details: readonly (readonly [string, ReactNode])[] = [
-    ["attempt", attempt !== undefined && attempt],
-    ["owner", owner !== undefined && owner !== "" && <UserText>{owner}</UserText>],
+    ["attempt", attempt],
+    ["owner", owner && <UserText>{owner}</UserText>],
     ["held for", heldMs !== undefined && formatDuration(heldMs)],
-    ["last checkpoint", checkpoint !== "" && <UserText>{checkpoint}</UserText>],
-    ["reason", reason !== "" && <UserText>{reason}</UserText>],
+    ["last checkpoint", checkpoint && <UserText>{checkpoint}</UserText>],
+    ["reason", reason && <UserText>{reason}</UserText>],
     ["by", job !== undefined && <Link href={`/jobs/${job}`}>{`job ${job}`}</Link>],
     ["API key", call !== undefined && <UserText>{call.actor}</UserText>],
     ["request", call !== undefined && <UserText>{call.requestId}</UserText>],
@@ -73,7 +73,7 @@ function Details({
   return (
     <div className={`${common.note} ${styles.details}`}>
       {details
-        .filter(([, value]) => value !== false)
+        .filter(([, value]) => value)
         .map(([name, value]) => (
           <span key={name}>
             {name} <b>{value}</b>

@@ -1,17 +1,16 @@
 import { Code } from "@connectrpc/connect";
 import { useQuery } from "@connectrpc/connect-query";
+import { recordOf } from "@onceward/decode/record-address.ts";
 import { describeLease, type Lease, leaseOf } from "@onceward/decode/record-lease.ts";
 import { type GetRecordResponse, TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import type { QueryState } from "@tanstack/react-query";
-import { Link, useLocation } from "wouter";
+import { Link, useLocation, useSearch } from "wouter";
 import { commandLine } from "../../format/command.ts";
-import { CliHint } from "../../parts/cli-hint.tsx";
-import { CopyButton } from "../../parts/copy-button.tsx";
+import { CliHint, CopyButton } from "../../parts/copy-button.tsx";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { ProviderLink } from "../../parts/provider-link.tsx";
-import { useRecordOfPath } from "../../parts/record-path.ts";
 import { RecordStateMark } from "../../parts/record-state.tsx";
-import { useResolution } from "../../parts/resolution/resolve-buttons.tsx";
+import { useResolution } from "../../parts/resolution/resolve-dialog.tsx";
 import { useNow } from "../../parts/time.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { readFailure } from "../../session/failure.ts";
@@ -19,9 +18,7 @@ import { useLive } from "../../shell/live.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
-import { Duplicates, useKeyHistory } from "./duplicates.tsx";
-import { RecordFacts } from "./record-facts.tsx";
-import { RecordResult } from "./record-result.tsx";
+import { Duplicates, RecordFacts, RecordResult, useKeyHistory } from "./record-facts.tsx";
 import { Events, RecordTimeline } from "./record-timeline.tsx";
 import { declinedEvents } from "./timeline.ts";
 
@@ -36,7 +33,9 @@ const REFRESH_MS: Readonly<Record<Lease, number | false>> = {
 
 /** Everything about one key: its state, what happened to it, its result, and what an administrator can do. */
 export default function RecordScreen() {
-  const { namespace, key } = useRecordOfPath();
+  // The router's own parameters would decode "%252F" twice.
+  useLocation();
+  const { namespace, key } = recordOf(window.location.pathname, useSearch());
   return (
     <Screen
       title={key}

@@ -14,26 +14,24 @@ export interface TimelineEvent {
   readonly at: Timestamp;
   readonly tone: StateTone;
   /** The end of a lease or of retention, which can lie in the future. */
-  readonly isDue: boolean;
+  readonly isDue?: true;
   /** What happened, in words of the page. */
   readonly what: string;
   /** The attempt of which it is a part; undefined: of the record. */
-  readonly attempt: number | undefined;
+  readonly attempt?: number | undefined;
   /** The owner of a claim; "": it named none; undefined: no claim. */
-  readonly owner: string | undefined;
+  readonly owner?: string;
   /** How long the attempt held the claim, in milliseconds; undefined: it holds it, or the event is not an ending. */
-  readonly heldMs: number | undefined;
+  readonly heldMs?: number;
   /** The last checkpoint when an attempt ended, or so far. */
-  readonly checkpoint: string;
+  readonly checkpoint?: string;
   /** Of a release or a resolution. */
-  readonly reason: string;
+  readonly reason?: string;
   /** The job that resolved the record; undefined: none. */
-  readonly job: bigint | undefined;
+  readonly job?: bigint | undefined;
   /** Who called, and in which request; undefined: no call that was declined. */
-  readonly call: Pick<DeclinedCall, "actor" | "requestId"> | undefined;
+  readonly call?: Pick<DeclinedCall, "actor" | "requestId">;
 }
-
-type EventParts = Pick<TimelineEvent, "at" | "tone" | "what"> & Partial<TimelineEvent>;
 
 /**
  * Returns a record's history and future, oldest first: a claim and an ending of each attempt, the end of a lease
@@ -61,7 +59,7 @@ export function declinedEvents(calls: readonly DeclinedCall[]): readonly Timelin
     calls.flatMap(({ at, outcome, actor, requestId }, index) => {
       const words = DECLINED[outcome];
       if (at === undefined || words === undefined) return [];
-      return [eventOf(`call ${index}`, { ...words, at, call: { actor, requestId } })];
+      return [{ id: `call ${index}`, ...words, at, call: { actor, requestId } }];
     }),
   );
 }
@@ -104,28 +102,18 @@ function leaseEndOf({ endedAt, ending }: Attempt, { leaseExpiresAt }: Record): T
 function eventsOf(attempt: Attempt, leaseEnd: Timestamp | undefined): readonly TimelineEvent[] {
   const { number, owner, claimedAt, endedAt, ending, checkpoint, reason, recordJob } = attempt;
   if (claimedAt === undefined) return [];
-  const claimed = eventOf(`claim ${number}`, {
-    ...{ at: claimedAt, tone: "busy", what: "Claimed", attempt: number, owner },
+  const claimed: TimelineEvent = {
+    ...{ id: `claim ${number}`, at: claimedAt, tone: "busy", what: "Claimed", attempt: number, owner },
     checkpoint: endedAt === undefined ? checkpoint : "",
-  });
+  };
   const end = ENDINGS[ending];
   if (endedAt === undefined || end === undefined) return [claimed];
-  const ended = {
-    ...end,
-    at: endedAt,
-    attempt: number,
-    reason,
-    job: recordJob === 0n ? undefined : recordJob,
-  };
+  const job = recordJob === 0n ? undefined : recordJob;
+  const ended = { id: `end ${number}`, ...end, at: endedAt, attempt: number, reason, job };
   const last = { heldMs: timeBetween(claimedAt, leaseEnd ?? endedAt), checkpoint };
-  if (leaseEnd === undefined) return [claimed, eventOf(`end ${number}`, { ...ended, ...last })];
-  const lease = {
-    at: leaseEnd,
-    tone: "attention",
-    what: "Lease ended without an answer",
-    attempt: number,
-  } as const;
-  return [claimed, eventOf("lease", { ...lease, ...last }), eventOf(`end ${number}`, ended)];
+  if (leaseEnd === undefined) return [claimed, { ...ended, ...last }];
+  const what = "Lease ended without an answer";
+  return [claimed, { id: "lease", at: leaseEnd, tone: "attention", what, attempt: number, ...last }, ended];
 }
 
 function timeBetween(from: Timestamp, to: Timestamp): number {
@@ -134,48 +122,20 @@ function timeBetween(from: Timestamp, to: Timestamp): number {
 
 function leaseEvents(record: Record, attempts: readonly Attempt[]): readonly TimelineEvent[] {
   const { state, leaseExpiresAt: at } = record;
-  const attempt = attempts.at(-1)?.number;
   if (at === undefined) return [];
-  switch (state) {
-    case Record_State.AMBIGUOUS: {
-      const what = "Lease ended: ambiguous until a person decides";
-      return [dueOf("lease", { at, tone: "attention", what, attempt })];
-    }
-    case Record_State.IN_PROGRESS: {
-      const what = "Lease ends, unless the holder extends it";
-      return [dueOf("lease", { at, tone: "quiet", what, attempt })];
-    }
-    default:
-      return [];
-  }
+  const lease = { id: "lease", at, attempt: attempts.at(-1)?.number, isDue: true } as const;
+  if (state === Record_State.AMBIGUOUS)
+    return [{ ...lease, tone: "attention", what: "Lease ended: ambiguous until a person decides" }];
+  if (state === Record_State.IN_PROGRESS)
+    return [{ ...lease, tone: "quiet", what: "Lease ends, unless the holder extends it" }];
+  return [];
 }
 
 function retentionEvents({ resultExpiresAt, expiresAt }: Record): readonly TimelineEvent[] {
+  const due = { tone: "quiet", isDue: true } as const;
+  const forgotten = "Key is forgotten: a duplicate is a new operation";
   return [
-    resultExpiresAt && dueOf("result", { at: resultExpiresAt, tone: "quiet", what: "Result is removed" }),
-    expiresAt &&
-      dueOf("record", {
-        at: expiresAt,
-        tone: "quiet",
-        what: "Key is forgotten: a duplicate is a new operation",
-      }),
-  ].filter((event) => event !== undefined);
-}
-
-function eventOf(id: string, parts: EventParts): TimelineEvent {
-  const none = {
-    isDue: false,
-    attempt: undefined,
-    owner: undefined,
-    heldMs: undefined,
-    checkpoint: "",
-    reason: "",
-    job: undefined,
-    call: undefined,
-  };
-  return { ...none, ...parts, id };
-}
-
-function dueOf(id: string, parts: EventParts): TimelineEvent {
-  return eventOf(id, { ...parts, isDue: true });
+    ...(resultExpiresAt ? [{ ...due, id: "result", at: resultExpiresAt, what: "Result is removed" }] : []),
+    ...(expiresAt ? [{ ...due, id: "record", at: expiresAt, what: forgotten }] : []),
+  ];
 }

@@ -4,8 +4,11 @@ import type { CountRecordsResponse, TenantAdminService } from "@onceward/gen/onc
 
 const STATES = ["inProgress", "lapsed", "completed", "released", "ambiguous"] as const;
 
+/** A state of which the records are counted. */
+export type CountedState = (typeof STATES)[number];
+
 /** The records of a namespace by state. */
-export type StateCounts = Readonly<Record<(typeof STATES)[number], bigint>> & {
+export type StateCounts = Readonly<Record<CountedState, bigint>> & {
   /** When the lease of the longest ambiguous record ended. */
   readonly oldestAmbiguousSince: Timestamp | undefined;
 };
@@ -76,7 +79,7 @@ export function addCounts(
     .filter((since) => since !== undefined)
     .sort((a, b) => timestampMs(a) - timestampMs(b));
   return {
-    ...(Object.fromEntries(sums) as Record<(typeof STATES)[number], bigint>),
+    ...(Object.fromEntries(sums) as Record<CountedState, bigint>),
     oldestAmbiguousSince: oldest[0],
   };
 }

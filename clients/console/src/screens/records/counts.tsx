@@ -4,14 +4,14 @@ import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts
 import { useEffect, useState } from "react";
 import { commandLine } from "../../format/command.ts";
 import { formatNoun } from "../../format/quantity.ts";
-import { CliHint } from "../../parts/cli-hint.tsx";
-import { type Column, DataTable } from "../../parts/data-table.tsx";
+import { CliHint } from "../../parts/copy-button.tsx";
+import { type Column, type Columns, DataTable } from "../../parts/data-table.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useSession } from "../../session/session.ts";
 import styles from "../../styles/screens.module.css";
-import { countNamespaces, type NamespaceCounts, namespacesOf } from "./counts.ts";
+import { type CountedState, countNamespaces, type NamespaceCounts, namespacesOf } from "./counts.ts";
 
 /** What is known of a count that a person started. */
 interface Progress {
@@ -24,22 +24,19 @@ interface Progress {
 
 const START: Progress = { rows: [], total: undefined, isAll: true, end: "running" };
 
-const COLUMNS: readonly Column<NamespaceCounts>[] = [
-  { heading: "Namespace", cell: ({ namespace }) => namespace },
+const COLUMNS: Columns<NamespaceCounts> = [
+  ["Namespace", ({ namespace }) => namespace],
   number("In progress", "inProgress"),
   number("Lapsed", "lapsed"),
   number("Completed", "completed"),
   number("Released", "released"),
   number("Ambiguous", "ambiguous"),
-  { heading: "Ambiguous since", cell: ({ counts }) => <Time at={counts.oldestAmbiguousSince} /> },
-  { heading: "Count", cell: ({ isWhole }) => (isWhole ? "complete" : "so far") },
+  ["Ambiguous since", ({ counts }) => <Time at={counts.oldestAmbiguousSince} />],
+  ["Count", ({ isWhole }) => (isWhole ? "complete" : "so far")],
 ];
 
-function number(
-  heading: string,
-  state: "inProgress" | "lapsed" | "completed" | "released" | "ambiguous",
-): Column<NamespaceCounts> {
-  return { heading, kind: "number", cell: ({ counts }) => <Quantity value={counts[state]} /> };
+function number(heading: string, state: CountedState): Column<NamespaceCounts> {
+  return [heading, ({ counts }) => <Quantity value={counts[state]} />, "number"];
 }
 
 /**

@@ -2,7 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Record_State } from "@onceward/gen/onceward/v1/record_pb.ts";
 import type { ListRecordsRequestSchema } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { commandLine } from "../../format/command.ts";
-import { timestampOf } from "../../parts/time-field.tsx";
+import { timestampOf } from "../../parts/filter-bar.tsx";
 import { parseJobId } from "../jobs/job-words.ts";
 
 /** The filters of the list, as the address names them. */
@@ -67,4 +67,14 @@ export function commandOf(filters: Filters): string {
 function parseFingerprint(hex: string): Uint8Array<ArrayBuffer> | undefined {
   if (!/^[0-9a-f]{64}$/i.test(hex)) return undefined;
   return Uint8Array.from(hex.match(/../g) ?? [], (byte) => Number.parseInt(byte, 16));
+}
+
+const FINGERPRINT = /^\s*[0-9a-f]{64}\s*$/i;
+/** A UUID, as the server names requests that have no id of their own. */
+const REQUEST_ID = /^\s*[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\s*$/i;
+
+/** Returns what the text of a search can be, beside a key: a key can be any text. */
+export function looksLike(text: string): "fingerprint" | "request id" | "key" {
+  if (FINGERPRINT.test(text)) return "fingerprint";
+  return REQUEST_ID.test(text) ? "request id" : "key";
 }

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { looksLike } from "./looks-like.ts";
+import { looksLike } from "./filters.ts";
 
 it("a fingerprint and a request id are told from keys by their form", () => {
   expect(looksLike(` ${"0F".repeat(32)}\n`)).toBe("fingerprint");

@@ -1,21 +1,19 @@
 import { callUnaryMethod, createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
+import { recordHref } from "@onceward/decode/record-address.ts";
 import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { formatNoun } from "../../format/quantity.ts";
-import { type Column, DataTable } from "../../parts/data-table.tsx";
+import { type Columns, DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
-import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
+import { FilterBar, NamespaceField, TimeField, useFilters, useNamespace } from "../../parts/filter-bar.tsx";
 import { List } from "../../parts/list.tsx";
 import { Empty } from "../../parts/list-states.tsx";
-import { NamespaceField, useNamespace } from "../../parts/namespace-field.tsx";
 import { usePageToken } from "../../parts/pages.ts";
 import { Quantity } from "../../parts/quantity.tsx";
-import { recordHref } from "../../parts/record-path.ts";
 import { RecordStateMark } from "../../parts/record-state.tsx";
 import { Time } from "../../parts/time.tsx";
-import { TimeField } from "../../parts/time-field.tsx";
 import { UserText } from "../../parts/user-text.tsx";
 import { Screen } from "../../shell/screen.tsx";
 import { useShortcut } from "../../shell/use-shortcut.ts";
@@ -35,14 +33,14 @@ import { SearchResults } from "./search-results.tsx";
 
 const PAGE_SIZE = 50;
 
-const COLUMNS: readonly Column<Record>[] = [
-  { heading: "Key", cell: ({ key }) => <UserText>{key}</UserText> },
-  { heading: "Namespace", cell: ({ namespace }) => namespace },
-  { heading: "State", cell: (record) => <RecordStateMark record={record} /> },
-  { heading: "Attempt", kind: "number", cell: ({ attempt }) => <Quantity value={attempt} /> },
-  { heading: "Owner", cell: ({ owner }) => (owner === "" ? "none" : <UserText>{owner}</UserText>) },
-  { heading: "Claimed", cell: ({ claimedAt }) => <Time at={claimedAt} /> },
-  { heading: "Forgotten", cell: ({ expiresAt }) => <Time at={expiresAt} /> },
+const COLUMNS: Columns<Record> = [
+  ["Key", ({ key }) => <UserText>{key}</UserText>],
+  ["Namespace", ({ namespace }) => namespace],
+  ["State", (record) => <RecordStateMark record={record} />],
+  ["Attempt", ({ attempt }) => <Quantity value={attempt} />, "number"],
+  ["Owner", ({ owner }) => (owner === "" ? "none" : <UserText>{owner}</UserText>)],
+  ["Claimed", ({ claimedAt }) => <Time at={claimedAt} />],
+  ["Forgotten", ({ expiresAt }) => <Time at={expiresAt} />],
 ];
 
 /** The records of keys: opened by key, listed by filters, counted by state. */

@@ -4,13 +4,6 @@ import type { ListRecordsResponse } from "@onceward/gen/onceward/v1/tenant_admin
 /** A request examines records for a second: a second one still answers within two. */
 const SCAN_MS = 1_000;
 
-/** Records that match, and where the list continues. */
-export interface Scanned {
-  readonly records: readonly Record[];
-  /** Empty: there are no more. */
-  readonly nextPageToken: string;
-}
-
 /** Reads a list until a page is full, it ends, or a second has passed: where few records match, most requests find none. */
 export async function scanRecords(
   fetchPage: (
@@ -18,7 +11,7 @@ export async function scanRecords(
     pageSize: number,
   ) => Promise<Pick<ListRecordsResponse, "records" | "nextPageToken">>,
   { token, size, nowMs = () => performance.now() }: { token: string; size: number; nowMs?: () => number },
-): Promise<Scanned> {
+) {
   const records: Record[] = [];
   const endMs = nowMs() + SCAN_MS;
   let nextPageToken = token;

@@ -1,14 +1,14 @@
-import { createClient } from "@connectrpc/connect";
+import { type Client, createClient } from "@connectrpc/connect";
 import { useTransport } from "@connectrpc/connect-query";
+import { recordHref } from "@onceward/decode/record-address.ts";
+import type { Record } from "@onceward/gen/onceward/v1/record_pb.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
 import { useQuery } from "@tanstack/react-query";
 import { Link, Redirect } from "wouter";
 import { Unanswered } from "../../parts/list-states.tsx";
-import { recordHref } from "../../parts/record-path.ts";
 import { UserText } from "../../parts/user-text.tsx";
 import { useSession } from "../../session/session.ts";
-import { type Found, findKey, findKeyIn } from "./find-record.ts";
-import { looksLike } from "./looks-like.ts";
+import { looksLike } from "./filters.ts";
 
 /** Leads to the record of a key, or says what else the text of a search can be. */
 export function SearchResults({ text }: { readonly text: string }) {
@@ -88,4 +88,45 @@ function NotFound({ text, isRequestId, scope }: NotFoundProps) {
 
 function hrefOf(filter: string, text: string): string {
   return `/records?${new URLSearchParams({ [filter]: text })}`;
+}
+
+/** What a search for a key needs of TenantAdminService. */
+type SearchClient = Pick<Client<typeof TenantAdminService>, "listRecords">;
+
+/** More records than a person reads beside a field; the others are found by naming the namespace. */
+const MAX_FOUND = 20;
+/** A page examines the server's namespaces for a second: some 100,000 in all. */
+const MAX_PAGES = 5;
+/** Requests at a time: a search must not use up the tenant's rate of calls. */
+const PARALLEL = 4;
+
+/** The records that have a key. */
+interface Found {
+  readonly records: readonly Record[];
+  /** False: there may be more. */
+  readonly isAll: boolean;
+}
+
+/** Returns the records with exactly this key: of one namespace, or of all if `namespace` is empty. */
+async function findKey(client: SearchClient, key: string, namespace: string): Promise<Found> {
+  const records: Record[] = [];
+  let pageToken = "";
+  for (let page = 0; page < MAX_PAGES && records.length < MAX_FOUND; page += 1) {
+    const answer = await client.listRecords({ key, namespace, pageSize: MAX_FOUND, pageToken });
+    records.push(...answer.records);
+    pageToken = answer.nextPageToken;
+    if (pageToken === "") return { records, isAll: true };
+  }
+  return { records, isAll: false };
+}
+
+/** Returns the records with exactly this key of some namespaces: those of a person who may not ask about all together. */
+async function findKeyIn(client: SearchClient, key: string, namespaces: readonly string[]): Promise<Found> {
+  const records: Record[] = [];
+  for (let start = 0; start < namespaces.length; start += PARALLEL) {
+    const some = namespaces.slice(start, start + PARALLEL);
+    const found = await Promise.all(some.map((namespace) => findKey(client, key, namespace)));
+    records.push(...found.flatMap((one) => one.records));
+  }
+  return { records, isAll: true };
 }

@@ -1,15 +1,11 @@
+import type { Advice } from "@onceward/decode/retention-advice.ts";
 import { formatDuration } from "../../format/duration.ts";
 import { formatEstimate, formatSize } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
-import { type Advice, type Proposal, proposalOf } from "./candidates.ts";
+import { type Proposal, proposalOf } from "./candidates.ts";
 import { formatLate } from "./words.ts";
 
-interface Row {
-  readonly name: string;
-  readonly today: string;
-  readonly proposed: string;
-  readonly difference: string;
-}
+type Row = readonly [name: string, today: string, proposed: string, difference: string];
 
 /** What the proposed retention changes: late duplicates, records and bytes. */
 export function Comparison({ advice, proposal }: { readonly advice: Advice; readonly proposal: Proposal }) {
@@ -23,52 +19,29 @@ export function Comparison({ advice, proposal }: { readonly advice: Advice; read
     <DataTable
       caption={`What would change${bound}`}
       rows={rowsOf(today, proposal)}
-      rowKey={({ name }) => name}
+      rowKey={([name]) => name}
       columns={[
-        { heading: "Figure", cell: ({ name }) => name },
-        {
-          heading: `Today, ${formatDuration(today.retentionMs)}`,
-          kind: "number",
-          cell: (row) => row.today,
-        },
-        {
-          heading: `Proposed, ${formatDuration(proposal.retentionMs)}`,
-          kind: "number",
-          cell: (row) => row.proposed,
-        },
-        { heading: "Difference", kind: "number", cell: (row) => row.difference },
+        ["Figure", ([name]) => name],
+        [`Today, ${formatDuration(today.retentionMs)}`, ([, now]) => now, "number"],
+        [`Proposed, ${formatDuration(proposal.retentionMs)}`, ([, , proposed]) => proposed, "number"],
+        ["Difference", ([, , , difference]) => difference, "number"],
       ]}
     />
   );
 }
 
 function rowsOf(today: Proposal, proposed: Proposal): readonly Row[] {
+  const row = (name: string, of: (each: Proposal) => string, difference = ""): Row => {
+    return [name, of(today), of(proposed), difference];
+  };
+  const moreRecords = signed(proposed.records - today.records, formatWhole);
+  const moreBytes = signed(proposed.bytes - today.bytes, formatSize);
   return [
-    {
-      name: "Late duplicates a month",
-      today: formatLate(today.evidence),
-      proposed: formatLate(proposed.evidence),
-      difference: lateDifference(today, proposed),
-    },
-    {
-      name: "Days with a late duplicate",
-      today: describeDays(today),
-      proposed: describeDays(proposed),
-      difference: "",
-    },
-    { name: "Claims with a late duplicate", today: oneIn(today), proposed: oneIn(proposed), difference: "" },
-    {
-      name: "Records kept",
-      today: formatWhole(today.records),
-      proposed: formatWhole(proposed.records),
-      difference: signed(proposed.records - today.records, formatWhole),
-    },
-    {
-      name: "Storage",
-      today: formatSize(today.bytes),
-      proposed: formatSize(proposed.bytes),
-      difference: signed(proposed.bytes - today.bytes, formatSize),
-    },
+    row("Late duplicates a month", ({ evidence }) => formatLate(evidence), lateDifference(today, proposed)),
+    row("Days with a late duplicate", describeDays),
+    row("Claims with a late duplicate", oneIn),
+    row("Records kept", ({ records }) => formatWhole(records), moreRecords),
+    row("Storage", ({ bytes }) => formatSize(bytes), moreBytes),
   ];
 }
 

@@ -1,7 +1,7 @@
+import type { Advice, Candidate } from "@onceward/decode/retention-advice.ts";
 import type { Frame, Scale } from "../../charts/scales.ts";
 import { formatDuration } from "../../format/duration.ts";
 import styles from "../../styles/charts.module.css";
-import type { Advice, Candidate } from "./candidates.ts";
 import type { SurvivalPoint } from "./survival.ts";
 
 /** Narrower regions have no label; the legend names their colour. */

@@ -1,3 +1,5 @@
+import { describeInsufficientData } from "@onceward/decode/insufficient-data.ts";
+import type { Advice } from "@onceward/decode/retention-advice.ts";
 import { BottomAxis, LeftAxis } from "../../charts/axes.tsx";
 import { Figure } from "../../charts/figure.tsx";
 import { decadeTicks, durationTicks, type Frame, logScale, type Scale } from "../../charts/scales.ts";
@@ -5,13 +7,12 @@ import { ThresholdLine } from "../../charts/threshold-line.tsx";
 import { formatDuration } from "../../format/duration.ts";
 import { formatCount, formatEstimate, formatSize } from "../../format/quantity.ts";
 import { DataTable } from "../../parts/data-table.tsx";
-import { useUsageDays } from "../../policy/use-usage-days.ts";
+import { useUsageDays } from "../../policy/late-claims.tsx";
 import styles from "../../styles/charts.module.css";
-import type { Advice } from "./candidates.ts";
 import { Curve } from "./curve.tsx";
 import { type Bar, histogramOf } from "./histogram.ts";
 import { daysCovered, SHORTEST_MS, type SurvivalPoint, survivalOf } from "./survival.ts";
-import { describeMissing, formatLate } from "./words.ts";
+import { formatLate } from "./words.ts";
 
 const DAYS = 30;
 const HEIGHT = 280;
@@ -153,8 +154,8 @@ function BarTable({ bars }: { readonly bars: readonly Bar[] }) {
       rows={bars}
       rowKey={({ fromMs }) => `${fromMs}`}
       columns={[
-        { heading: "Time", cell: timeOf },
-        { heading: "Duplicates a month", kind: "number", cell: perMonthOf },
+        ["Time", timeOf],
+        ["Duplicates a month", perMonthOf, "number"],
       ]}
     />
   );
@@ -177,19 +178,20 @@ function CandidateTable({ advice: { candidates, retentionMs: inForceMs } }: { re
       rows={candidates}
       rowKey={({ retentionMs }) => `${retentionMs}`}
       columns={[
-        {
-          heading: "Key retention",
-          cell: ({ retentionMs }) =>
-            `${formatDuration(retentionMs)}${retentionMs === inForceMs ? " (today)" : ""}`,
-        },
-        { heading: "Late a month", kind: "number", cell: ({ evidence }) => formatLate(evidence) },
-        { heading: "Records", kind: "number", cell: ({ records }) => formatEstimate(Math.round(records)) },
-        { heading: "Size", kind: "number", cell: ({ bytes }) => formatSize(bytes) },
-        {
-          heading: "Missing",
-          cell: ({ evidence }) =>
-            evidence.kind === "missing" ? describeMissing(evidence.days, evidence.claims) : "",
-        },
+        [
+          "Key retention",
+          ({ retentionMs }) => `${formatDuration(retentionMs)}${retentionMs === inForceMs ? " (today)" : ""}`,
+        ],
+        ["Late a month", ({ evidence }) => formatLate(evidence), "number"],
+        ["Records", ({ records }) => formatEstimate(Math.round(records)), "number"],
+        ["Size", ({ bytes }) => formatSize(bytes), "number"],
+        [
+          "Missing",
+          ({ evidence }) =>
+            evidence.kind === "missing"
+              ? describeInsufficientData({ missingDays: evidence.days, missingClaims: evidence.claims })
+              : "",
+        ],
       ]}
     />
   );

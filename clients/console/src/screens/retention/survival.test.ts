@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import type { Advice, Evidence } from "@onceward/decode/retention-advice.ts";
 import { UsageHourSchema } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { describe, expect, it } from "vitest";
-import type { Advice, Evidence } from "./candidates.ts";
 import { daysCovered, survivalOf } from "./survival.ts";
 
 const MINUTE_MS = 60_000;

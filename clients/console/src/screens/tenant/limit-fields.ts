@@ -1,9 +1,8 @@
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
-import { createDrafts, type FieldTexts } from "../../form/draft.ts";
+import { createDrafts, type FieldTexts, type FormField } from "../../form/draft.ts";
 import {
   bigKind,
   bytesKind,
-  canonicalText,
   choiceKind,
   countKind,
   DURATION,
@@ -13,14 +12,11 @@ import {
 import { formatCount } from "../../format/quantity.ts";
 
 /** A limit that the operator sets. */
-export interface LimitField {
+export interface LimitField extends FormField {
   /** The name in an update mask. */
   readonly path: string;
   readonly group: "policyBounds" | "quotas";
   readonly name: string;
-  readonly label: string;
-  readonly help: string;
-  readonly kind: FieldKind;
 }
 
 const BYTES_EXAMPLE = "A whole number of bytes, such as 65536, 64KiB or 5GiB.";
@@ -67,49 +63,35 @@ function bound<Value>(name: string, kind: FieldKind<Value>, label: string, help:
 /** Limits as a person types them, by path; empty: not set. A flag is "true" or empty. */
 export type LimitTexts = FieldTexts<string>;
 
-/** Returns a tenant's limits as a person types them. */
-export function limitTexts(tenant: Pick<Tenant, "policyBounds" | "quotas">): LimitTexts {
-  return Object.fromEntries(
-    LIMIT_FIELDS.map(({ group, name, path, kind }) => {
-      const value = (tenant[group] as Readonly<Record<string, unknown>> | undefined)?.[name];
-      return [path, value === undefined ? "" : kind.format(value)];
-    }),
-  );
-}
-
-/** Limits for a request: some fields of PolicyBounds and Quotas, by their names. */
-export interface ParsedLimits {
-  readonly policyBounds: Readonly<Record<string, unknown>>;
-  readonly quotas: Readonly<Record<string, unknown>>;
-  /** Paths of fields that can't be read, with what to type. */
-  readonly problems: Readonly<Record<string, string>>;
-}
-
-/** Reads the fields of `paths`; an empty text unsets its field. */
-export function parseLimits(texts: LimitTexts, paths: readonly string[]): ParsedLimits {
-  const groups = { policyBounds: {} as Record<string, unknown>, quotas: {} as Record<string, unknown> };
-  const problems: Record<string, string> = {};
-  for (const { path, group, name, kind } of LIMIT_FIELDS) {
-    const text = texts[path]?.trim() ?? "";
-    if (!paths.includes(path) || text === "") continue;
-    const value = kind.parse(text);
-    if (value === undefined) problems[path] = kind.example;
-    else groups[group][name] = value;
-  }
-  return { ...groups, problems };
-}
-
 /** The drafts of a tenant's limits. */
 export const LIMIT_DRAFTS = createDrafts<string>(
-  LIMIT_FIELDS.map(({ path }) => path),
-  (path, text) => canonicalText(LIMIT_FIELDS.find((field) => field.path === path)?.kind ?? FLAG, text),
+  Object.fromEntries(LIMIT_FIELDS.map((field) => [field.path, field])),
 );
+
+/** Returns a tenant's limits as a person types them. */
+export function limitTexts(tenant: Pick<Tenant, "policyBounds" | "quotas">): LimitTexts {
+  const values = LIMIT_FIELDS.map(({ group, name, path }) => {
+    return [path, (tenant[group] as Readonly<Record<string, unknown>> | undefined)?.[name]] as const;
+  });
+  const byPath = new Map(values);
+  return LIMIT_DRAFTS.textsOf((path) => byPath.get(path));
+}
+
+/** Reads the fields of `paths` for a request: some fields of PolicyBounds and Quotas, by their names. */
+export function parseLimits(texts: LimitTexts, paths: readonly string[]) {
+  const { values, problems } = LIMIT_DRAFTS.read(texts, paths);
+  const given = LIMIT_FIELDS.filter(({ path }) => path in values);
+  const ofGroup = (group: LimitField["group"]) =>
+    Object.fromEntries(
+      given.flatMap((field) => (field.group === group ? [[field.name, values[field.path]]] : [])),
+    );
+  return { policyBounds: ofGroup("policyBounds"), quotas: ofGroup("quotas"), problems };
+}
 
 /** Returns a limit as a person reads it, such as "10,000" or "Count only". */
 export function limitWords(path: string, text = ""): string {
   const trimmed = text.trim();
-  if (LIMIT_FIELDS.find((field) => field.path === path)?.kind === FLAG)
-    return trimmed === "true" ? "Count only" : "Enforce";
+  if (LIMIT_DRAFTS.fields[path]?.kind === FLAG) return trimmed === "true" ? "Count only" : "Enforce";
   if (trimmed === "") return "not set";
   return /^\d{1,15}$/.test(trimmed) ? formatCount(Number(trimmed)) : trimmed;
 }

@@ -1,25 +1,30 @@
 import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { useQuery, useTransport } from "@connectrpc/connect-query";
+import { beyondBounds, effectOfQuotas } from "@onceward/decode/limit-effect.ts";
 import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { PolicyBoundsSchema, QuotasSchema } from "@onceward/gen/onceward/v1/policy_pb.ts";
 import type { Tenant } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { FormFrame } from "../../form/form-frame.tsx";
 import { useForm } from "../../form/use-form.ts";
+import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
+import { DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
+import { StateMark } from "../../parts/state-mark.tsx";
 import styles from "../../styles/screens.module.css";
 import {
   FLAG,
   LIMIT_DRAFTS,
   LIMIT_FIELDS,
   type LimitField,
+  type LimitTexts,
   limitTexts,
   limitWords,
   parseLimits,
 } from "./limit-fields.ts";
-import { LimitReview } from "./limit-review.tsx";
+import { FULLNESS_MARKS } from "./tenant-cells.tsx";
 
 interface LimitFormProps {
   readonly tenant: Tenant;
@@ -36,8 +41,7 @@ export function LimitForm({ tenant, usage }: LimitFormProps) {
 
   async function save(): Promise<void> {
     if ((await form.save({ validateOnly: false })) === undefined) return;
-    const { getTenant, listTenantUsage, listAuditEvents } = OperatorService.method;
-    await refresh(getTenant, listTenantUsage, listAuditEvents);
+    await refresh(OperatorService);
     notify(`Saved the limits of ${tenant.name}. Every replica follows within 10 s.`);
   }
 
@@ -60,7 +64,6 @@ export function LimitForm({ tenant, usage }: LimitFormProps) {
       <FormFrame
         form={form}
         changedEvent="The limits were changed while you edited them."
-        labelOf={(path) => LIMIT_FIELDS.find((field) => field.path === path)?.label ?? path}
         wordsOf={limitWords}
         action="Preview the limits"
       >
@@ -118,7 +121,7 @@ function useLimitForm(tenant: Tenant) {
     drafts: LIMIT_DRAFTS,
     saved: { etag: tenant.etag, own: limitTexts(tenant) },
     problemsOf: (draft) => parseLimits(draft.typed, LIMIT_DRAFTS.changed(draft)).problems,
-    fieldOfPath: (given) => LIMIT_FIELDS.find(({ path }) => path === given)?.path,
+    fieldOfPath: (path) => LIMIT_DRAFTS.fields[path] && path,
     preview: { validateOnly: true },
     async send(draft, { validateOnly }) {
       const paths = LIMIT_DRAFTS.changed(draft);
@@ -135,4 +138,79 @@ function useLimitForm(tenant: Tenant) {
       return { etag: data?.tenant?.etag ?? "" };
     },
   });
+}
+
+interface LimitReviewProps {
+  readonly tenant: Tenant;
+  readonly usage: TenantUsage | undefined;
+  readonly texts: LimitTexts;
+  readonly changed: readonly string[];
+  /** The tenant as the server would save it. */
+  readonly after: Tenant;
+  readonly act: () => Promise<unknown>;
+  readonly close: () => void;
+}
+
+/** Asks before limits are saved: what changes, and which of the present uses the new limits would refuse. */
+function LimitReview({ tenant, usage, texts, changed, after, act, close }: LimitReviewProps) {
+  const saved = limitTexts(tenant);
+  const effects = usage === undefined ? [] : effectOfQuotas(usage, after.quotas ?? {});
+  const refusing = effects.filter(({ fullness }) => fullness === "beyond").length;
+  const stays = beyondBounds(tenant.policy, after.policyBounds);
+  return (
+    <ConfirmDialog
+      title={`Set the limits of ${tenant.name}?`}
+      action="Set the limits"
+      look={refusing > 0 ? "danger" : "plain"}
+      {...(refusing > 0 && { typed: tenant.name })}
+      act={act}
+      close={close}
+    >
+      <ul>
+        {LIMIT_FIELDS.filter(({ path }) => changed.includes(path)).map(({ path, label }) => (
+          <li key={path}>
+            {label}: {limitWords(path, saved[path])} becomes <strong>{limitWords(path, texts[path])}</strong>
+          </li>
+        ))}
+      </ul>
+      {usage === undefined && (
+        <p>The tenant's use could not be read: whether it is beyond the limits is not known.</p>
+      )}
+      {effects.length > 0 && (
+        <DataTable
+          caption={
+            refusing > 0 ? "The present use is beyond the new limits" : "The present use and the new limits"
+          }
+          columns={[
+            ["Quota", ({ label }) => label],
+            ["Used", ({ used }) => used, "number"],
+            ["New limit", ({ limit }) => limit, "number"],
+            [
+              "Effect",
+              ({ fullness, consequence }) => (
+                <>
+                  <StateMark {...FULLNESS_MARKS[fullness]} />
+                  <div>{consequence}</div>
+                </>
+              ),
+            ],
+          ]}
+          rows={effects}
+          rowKey={({ label }) => label}
+        />
+      )}
+      {stays.length > 0 && (
+        <>
+          <p>
+            Values of the tenant's policy beyond the new bounds stay in force until they are next updated:
+          </p>
+          <ul>
+            {stays.map((sentence) => (
+              <li key={sentence}>{sentence}</li>
+            ))}
+          </ul>
+        </>
+      )}
+    </ConfirmDialog>
+  );
 }

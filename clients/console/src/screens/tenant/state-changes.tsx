@@ -87,8 +87,7 @@ function StateDialog({ tenant: { name, etag, state }, change, close }: StateDial
       act={async (reason) => {
         await send(client, { name, etag, reason, notImported });
         notify(`${done} the tenant ${name}.`);
-        const { getTenant, listTenantUsage, listAuditEvents } = OperatorService.method;
-        await refresh(getTenant, listTenantUsage, listAuditEvents);
+        await refresh(OperatorService);
       }}
     >
       <p>{effect}</p>

@@ -1,3 +1,11 @@
+import {
+  amountWords,
+  type Fullness,
+  type MeasuredQuota,
+  type QuotaUse,
+  shareWords,
+} from "@onceward/decode/quota-use.ts";
+import { refusalWords } from "@onceward/decode/refusals.ts";
 import type { TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { formatCount, formatEstimate } from "../../format/quantity.ts";
@@ -5,8 +13,15 @@ import { type Mark, StateMark } from "../../parts/state-mark.tsx";
 import { Time } from "../../parts/time.tsx";
 import styles from "../../styles/charts.module.css";
 import common from "../../styles/common.module.css";
-import { refusalWords } from "../home/refusals.ts";
-import { amountWords, FULLNESS_MARKS, type MeasuredQuota, type QuotaUse, shareWords } from "./quota-use.ts";
+
+/** How a fullness is shown. */
+export const FULLNESS_MARKS: Readonly<Record<Fullness, Mark>> = {
+  "not counted": { tone: "quiet", word: "Not counted" },
+  "not limited": { tone: "quiet", word: "Not limited" },
+  within: { tone: "good", word: "Within" },
+  near: { tone: "attention", word: "Nearly used up" },
+  beyond: { tone: "bad", word: "Used up" },
+};
 
 /** The use of a quota in words, with a bar if it is limited. The words say everything that the bar shows. */
 export function QuotaBar({ quota, use }: { readonly quota: MeasuredQuota; readonly use: QuotaUse }) {

@@ -1,4 +1,5 @@
 import { useQuery } from "@connectrpc/connect-query";
+import { type MeasuredQuota, quotaUse } from "@onceward/decode/quota-use.ts";
 import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { ApiKey_Role, type Tenant, Tenant_State } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
@@ -6,8 +7,8 @@ import { Link, useParams } from "wouter";
 import { commandLine } from "../../format/command.ts";
 import { CreateKeyDialog } from "../../parts/api-key/create-key-dialog.tsx";
 import { type NewSecret, SecretPanel } from "../../parts/api-key/secret-panel.tsx";
-import { CliHint } from "../../parts/cli-hint.tsx";
-import { Fact } from "../../parts/fact.tsx";
+import { CliHint } from "../../parts/copy-button.tsx";
+import { Facts } from "../../parts/facts.tsx";
 import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
 import { Time, useNow } from "../../parts/time.tsx";
@@ -17,11 +18,9 @@ import common from "../../styles/common.module.css";
 import { barOf, ofMinute, sumByBar } from "../home/hours.ts";
 import { Outcomes } from "../home/outcomes.tsx";
 import { LimitForm } from "./limit-form.tsx";
-import { type MeasuredQuota, quotaUse } from "./quota-use.ts";
 import { StateChanges } from "./state-changes.tsx";
 import { NowRate, QuotaBar, Refused, Since, TenantStateMark } from "./tenant-cells.tsx";
-import { useCreateTenantKey } from "./use-create-tenant-key.ts";
-import { useTenantUsage } from "./use-tenant-usage.ts";
+import { useCreateTenantKey, useTenantUsage } from "./use-tenant-usage.ts";
 
 /** The screen of a tenant: its use, limits, first keys and state. */
 export default function TenantScreen() {
@@ -53,7 +52,7 @@ function Content({ name }: { readonly name: string }) {
   return (
     <>
       {secret !== undefined && <SecretPanel secret={secret} hide={() => setSecret(undefined)} />}
-      <Facts tenant={tenant} />
+      <TenantFacts tenant={tenant} />
       {!isDeleting && <StateChanges tenant={tenant} />}
       <h2>Use</h2>
       {usage.error !== null && <ErrorState error={usage.error} retry={usage.refetch} />}
@@ -88,25 +87,27 @@ function Content({ name }: { readonly name: string }) {
   );
 }
 
-function Facts({ tenant: { state, createdAt, name } }: { readonly tenant: Tenant }) {
+function TenantFacts({ tenant: { state, createdAt, name } }: { readonly tenant: Tenant }) {
   return (
-    <dl>
-      <Fact name="State">
-        <TenantStateMark state={state} />
-        {state === Tenant_State.DELETING && (
-          <span className={common.quiet}>
-            {" "}
-            Its records are being removed; nothing can be changed any more.
-          </span>
-        )}
-      </Fact>
-      <Fact name="Created">
-        <Time at={createdAt} />
-      </Fact>
-      <Fact name="Changes">
-        <Link href={`/audit?${new URLSearchParams({ tenant: name })}`}>Audit events of the tenant</Link>
-      </Fact>
-    </dl>
+    <Facts
+      of={{
+        State: (
+          <>
+            <TenantStateMark state={state} />
+            {state === Tenant_State.DELETING && (
+              <span className={common.quiet}>
+                {" "}
+                Its records are being removed; nothing can be changed any more.
+              </span>
+            )}
+          </>
+        ),
+        Created: <Time at={createdAt} />,
+        Changes: (
+          <Link href={`/audit?${new URLSearchParams({ tenant: name })}`}>Audit events of the tenant</Link>
+        ),
+      }}
+    />
   );
 }
 
@@ -117,33 +118,26 @@ function LastHour({ usage }: { readonly usage: TenantUsage }) {
   return <Outcomes bars={bars} range="1h" />;
 }
 
-const USES: readonly (readonly [MeasuredQuota, string])[] = [
-  ["liveRecords", "Stored records"],
-  ["storedBytes", "Stored results and checkpoints"],
-  ["declaredNamespaces", "Declared namespaces"],
-  ["operationsPerSecond", "Claims, at their busiest in 15 minutes"],
-];
-
 function Use({ usage }: { readonly usage: TenantUsage }) {
+  const quotaOf = (quota: MeasuredQuota) => (
+    <QuotaBar quota={quota} use={quotaUse(quota, usage, usage.quotas ?? {})} />
+  );
   return (
-    <dl>
-      <Fact name="Claims now">
-        <NowRate usage={usage} />
-      </Fact>
-      <Fact name="Refused by a quota">
-        <Refused usage={usage} />
-      </Fact>
-      {USES.map(([quota, label]) => (
-        <Fact key={quota} name={label}>
-          <QuotaBar quota={quota} use={quotaUse(quota, usage, usage.quotas ?? {})} />
-        </Fact>
-      ))}
-      <Fact name="Answered claims">
-        <Quantity value={usage.recentClaims} /> <Since usage={usage} />
-      </Fact>
-      <Fact name="Unfinished jobs">
-        <Quantity value={usage.unfinishedRecordJobs} />
-      </Fact>
-    </dl>
+    <Facts
+      of={{
+        "Claims now": <NowRate usage={usage} />,
+        "Refused by a quota": <Refused usage={usage} />,
+        "Stored records": quotaOf("liveRecords"),
+        "Stored results and checkpoints": quotaOf("storedBytes"),
+        "Declared namespaces": quotaOf("declaredNamespaces"),
+        "Claims, at their busiest in 15 minutes": quotaOf("operationsPerSecond"),
+        "Answered claims": (
+          <>
+            <Quantity value={usage.recentClaims} /> <Since usage={usage} />
+          </>
+        ),
+        "Unfinished jobs": <Quantity value={usage.unfinishedRecordJobs} />,
+      }}
+    />
   );
 }

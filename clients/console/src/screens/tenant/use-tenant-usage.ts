@@ -2,6 +2,8 @@ import { createClient } from "@connectrpc/connect";
 import { createConnectQueryKey, useTransport } from "@connectrpc/connect-query";
 import { OperatorService, type TenantUsage } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { useQuery } from "@tanstack/react-query";
+import type { KeyTerms } from "../../parts/api-key/create-key-dialog.tsx";
+import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
 import { useLiveInterval } from "../../shell/live.tsx";
 
 /** A refused call is seen within 15 s: replicas store their counts every 5 s. */
@@ -23,4 +25,13 @@ export function useTenantUsage(name: string) {
     },
     refetchInterval: useLiveInterval(LIVE_MS),
   });
+}
+
+/** Returns the function that creates a tenant's key. It calls the API directly: a mutation's answer would stay in the cache. */
+export function useCreateTenantKey(): (tenant: string, apiKey: KeyTerms) => Promise<NewSecret> {
+  const client = createClient(OperatorService, useTransport());
+  return async (tenant, apiKey) => {
+    const answer = await client.createTenantApiKey({ tenant, apiKey });
+    return { id: answer.apiKey?.id ?? "", label: apiKey.label, secret: answer.secret };
+  };
 }

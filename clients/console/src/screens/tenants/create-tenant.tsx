@@ -2,14 +2,14 @@ import { useMutation } from "@connectrpc/connect-query";
 import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
-import { type Expiry, ExpiryField, expiryField } from "../../parts/api-key/expiry-field.tsx";
+import { type Expiry, ExpiryField, expiryField } from "../../parts/api-key/create-key-dialog.tsx";
 import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
 import { ConfirmDialog } from "../../parts/confirm-dialog.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { useNotice } from "../../parts/notice.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
 import common from "../../styles/common.module.css";
-import { useCreateTenantKey } from "../tenant/use-create-tenant-key.ts";
+import { useCreateTenantKey } from "../tenant/use-tenant-usage.ts";
 
 interface CreateTenantProps {
   readonly created: (secret: NewSecret) => void;
@@ -31,8 +31,7 @@ export function CreateTenant({ created, close }: CreateTenantProps) {
     if (!isMade) {
       await create.mutateAsync({ tenant: { name: name.trim() } });
       setMade(true);
-      const { listTenantUsage, listAuditEvents } = OperatorService.method;
-      await refresh(listTenantUsage, listAuditEvents);
+      await refresh(OperatorService);
     }
     const terms = { role: ApiKey_Role.TENANT_ADMIN, label: label.trim(), namespaces: [] };
     created(await createKey(name.trim(), { ...terms, ...expiryField(expiry) }));

@@ -1,6 +1,10 @@
-import { useMutation } from "@connectrpc/connect-query";
+import { createClient } from "@connectrpc/connect";
+import { useMutation, useTransport } from "@connectrpc/connect-query";
 import { OperatorService } from "@onceward/gen/onceward/v1/operator_pb.ts";
+import { ApiKey_Role } from "@onceward/gen/onceward/v1/tenant_pb.ts";
+import { CreateKeyDialog, type KeyTerms } from "../../parts/api-key/create-key-dialog.tsx";
 import { KeyTable } from "../../parts/api-key/key-table.tsx";
+import type { NewSecret } from "../../parts/api-key/secret-panel.tsx";
 import { List, usePage } from "../../parts/list.tsx";
 import { Empty } from "../../parts/list-states.tsx";
 import { useRefresh } from "../../parts/refresh.ts";
@@ -9,7 +13,7 @@ const PAGE_SIZE = 50;
 
 /** The operators' keys, newest first, revoked and expired ones too. */
 export function OperatorKeys() {
-  const { listOperatorApiKeys, listAuditEvents, revokeOperatorApiKey } = OperatorService.method;
+  const { listOperatorApiKeys, revokeOperatorApiKey } = OperatorService.method;
   const page = usePage(listOperatorApiKeys, { pageSize: PAGE_SIZE });
   const revoke = useMutation(revokeOperatorApiKey);
   const refresh = useRefresh();
@@ -31,10 +35,38 @@ export function OperatorKeys() {
           keys={apiKeys}
           revoke={async (id) => {
             await revoke.mutateAsync({ id });
-            await refresh(listOperatorApiKeys, listAuditEvents);
+            await refresh(OperatorService);
           }}
         />
       )}
     </List>
+  );
+}
+
+interface CreateOperatorKeyProps {
+  readonly created: (secret: NewSecret) => void;
+  readonly close: () => void;
+}
+
+/** The form of an operator's key. It calls the API directly: a mutation's answer would stay in the cache. */
+export function CreateOperatorKey(props: CreateOperatorKeyProps) {
+  const client = createClient(OperatorService, useTransport());
+  const refresh = useRefresh();
+
+  async function create({ role: _operator, ...apiKey }: KeyTerms): Promise<NewSecret> {
+    const answer = await client.createOperatorApiKey({ apiKey });
+    // Not awaited: the secret is shown even if the list can't be read.
+    void refresh(OperatorService);
+    return { id: answer.apiKey?.id ?? "", label: apiKey.label, secret: answer.secret };
+  }
+
+  return (
+    <CreateKeyDialog
+      title="Create an operator's key"
+      lead="It may do everything that this console may: for all tenants, but without their records. To rotate a key, create its successor, switch to it, and revoke the old one."
+      roles={[ApiKey_Role.OPERATOR]}
+      create={create}
+      {...props}
+    />
   );
 }

@@ -1,16 +1,16 @@
+import { type MeasuredQuota, quotaUse } from "@onceward/decode/quota-use.ts";
 import {
   ListTenantUsageRequest_Order,
   OperatorService,
   type TenantUsage,
 } from "@onceward/gen/onceward/v1/operator_pb.ts";
 import { commandLine } from "../../format/command.ts";
-import { type Column, DataTable } from "../../parts/data-table.tsx";
+import { type Column, type Columns, DataTable } from "../../parts/data-table.tsx";
 import { SelectField, TextField } from "../../parts/field.tsx";
 import { FilterBar, useFilters } from "../../parts/filter-bar.tsx";
 import { List, usePage } from "../../parts/list.tsx";
 import { Empty } from "../../parts/list-states.tsx";
 import { Quantity } from "../../parts/quantity.tsx";
-import { type MeasuredQuota, quotaUse } from "../tenant/quota-use.ts";
 import { NowRate, QuotaBar, Refused, TenantStateMark } from "../tenant/tenant-cells.tsx";
 
 const PAGE_SIZE = 50;
@@ -69,19 +69,16 @@ export function TenantList() {
   );
 }
 
-const COLUMNS: readonly Column<TenantUsage>[] = [
-  { heading: "Tenant", cell: ({ tenant }) => tenant },
-  { heading: "Claims now", kind: "number", cell: (usage) => <NowRate usage={usage} /> },
-  { heading: "Refused by a quota", cell: (usage) => <Refused usage={usage} /> },
-  { heading: "Claims", kind: "number", cell: ({ recentClaims }) => <Quantity value={recentClaims} /> },
+const COLUMNS: Columns<TenantUsage> = [
+  ["Tenant", ({ tenant }) => tenant],
+  ["Claims now", (usage) => <NowRate usage={usage} />, "number"],
+  ["Refused by a quota", (usage) => <Refused usage={usage} />],
+  ["Claims", ({ recentClaims }) => <Quantity value={recentClaims} />, "number"],
   use("Stored records", "liveRecords"),
   use("Stored bytes", "storedBytes"),
-  { heading: "State", cell: ({ state }) => <TenantStateMark state={state} /> },
+  ["State", ({ state }) => <TenantStateMark state={state} />],
 ];
 
 function use(heading: string, quota: MeasuredQuota): Column<TenantUsage> {
-  return {
-    heading,
-    cell: (usage) => <QuotaBar quota={quota} use={quotaUse(quota, usage, usage.quotas ?? {})} />,
-  };
+  return [heading, (usage) => <QuotaBar quota={quota} use={quotaUse(quota, usage, usage.quotas ?? {})} />];
 }

@@ -5,9 +5,8 @@ import { useFilters } from "../../parts/filter-bar.tsx";
 import { hereWith } from "../../parts/pages.ts";
 import { Screen } from "../../shell/screen.tsx";
 import common from "../../styles/common.module.css";
-import { CreateOperatorKey } from "./create-operator-key.tsx";
 import { CreateTenant } from "./create-tenant.tsx";
-import { OperatorKeys } from "./operator-keys.tsx";
+import { CreateOperatorKey, OperatorKeys } from "./operator-keys.tsx";
 import { TenantList } from "./tenant-list.tsx";
 
 /** The parameter of the address that chooses the list. */

@@ -1,0 +1,45 @@
+import type { Advice, Candidate, Evidence, Recommendation } from "@onceward/decode/retention-advice.ts";
+import { describe, expect, it } from "vitest";
+import { proposalOf } from "./candidates.ts";
+import { nameVerdict } from "./words.ts";
+
+const HOUR_MS = 3_600_000;
+const NONE_KNOWN: Recommendation & { kind: "missing" } = { kind: "missing", days: 0, claims: 2_993_565n };
+
+function late(perMonth: number, high = perMonth): Evidence {
+  const counts = { daysWithLate: 1, daysObserved: 28, claims: 2_512, maxPerMillion: 45_621 };
+  return { kind: "late", perMonth, low: 0, high, ...counts };
+}
+
+function candidate(hours: number, evidence: Evidence): Candidate {
+  return { retentionMs: hours * HOUR_MS, evidence, records: hours * 10, bytes: hours * 1_000 };
+}
+
+function advice(hours: number, candidates: readonly Candidate[], recommendation: Recommendation): Advice {
+  const observedSince = new Date("2026-10-26T18:00:00Z");
+  return { retentionMs: hours * HOUR_MS, observedSince, target: 1, candidates, recommendation };
+}
+
+describe("a proposed retention", () => {
+  const given = advice(6, [candidate(6, late(61)), candidate(24, late(5))], NONE_KNOWN);
+
+  it("between two candidates has the evidence of the shorter one, and the cost of its time", () => {
+    expect(proposalOf(given, 12 * HOUR_MS)).toMatchObject({
+      evidenceOfMs: 6 * HOUR_MS,
+      evidence: { perMonth: 61 },
+      records: 120,
+      bytes: 12_000,
+    });
+  });
+
+  it("shorter than all candidates has none", () => {
+    expect(proposalOf(given, HOUR_MS)).toMatchObject({ evidence: undefined, records: 10 });
+  });
+});
+
+it("a retention of which no duplicate was late is a success", () => {
+  expect(nameVerdict({ kind: "none seen", daysObserved: 28, maxPerMillion: 1 })).toEqual({
+    tone: "good",
+    word: "None late",
+  });
+});
