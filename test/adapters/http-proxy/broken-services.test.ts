@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { IncomingMessage } from "node:http";
+import { IncomingMessage, ServerResponse } from "node:http";
 import { type AddressInfo, connect, createServer, Socket } from "node:net";
 import { text } from "node:stream/consumers";
 import { createOnceward } from "@onceward/client";
@@ -7,12 +7,15 @@ import { OutcomeUnknownError } from "@onceward/client/http";
 import { parseConfig } from "@onceward/http-proxy";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { callUpstream } from "../../../clients/http-proxy/src/guarded-call.ts";
+import { pass } from "../../../clients/http-proxy/src/pass.ts";
 import { HttpProxy } from "../../../clients/http-proxy/src/proxy.ts";
 import { Upstream } from "../../../clients/http-proxy/src/upstream.ts";
 
 /** What the proxy does if a service, or a client, uses its connection in another way than Node does. */
 
 const ROUTES = "routes: [{ path: /charges, namespace: charges, caller: { constant: all } }]";
+/** Much longer than any case: a proxy that stops answering fails the case, by its name. */
+const DEADLINE_MS = 20_000;
 const OK = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /** Starts a service that is a function of a connection and of its number; returns where it listens. */
@@ -76,13 +79,19 @@ test.each<[what: string, answer: string, passed: RegExp]>([
     /^HTTP\/1\.1 502 /,
   ],
   ["101 without a protocol", "HTTP/1.1 101 S\r\n\r\n", /^HTTP\/1\.1 502 /],
-])("a service that answers with %s does not stop the proxy", async (_, answer, passed) => {
-  const send = await startProxy(answering(answer).onConnection);
-  expect(await send(GET)).toMatch(passed);
-  expect(await send(GET)).toMatch(passed);
-});
+])(
+  "a service that answers with %s does not stop the proxy",
+  { timeout: DEADLINE_MS },
+  async (_, answer, passed) => {
+    const send = await startProxy(answering(answer).onConnection);
+    expect(await send(GET)).toMatch(passed);
+    expect(await send(GET)).toMatch(passed);
+  },
+);
 
-test("a guarded call that is answered by another protocol has an unknown outcome, and control characters in the status' text are replaced", async () => {
+test("a guarded call that is answered by another protocol has an unknown outcome, and control characters in the status' text are replaced", {
+  timeout: DEADLINE_MS,
+}, async () => {
   const call = async (answer: string) => {
     const upstream = new Upstream(await startService(answering(answer).onConnection));
     const incoming = Object.assign(new IncomingMessage(new Socket()), { method: "POST", url: "/charges" });
@@ -96,7 +105,9 @@ test("a guarded call that is answered by another protocol has an unknown outcome
   expect((await (await call(OK.replace("OK", "O\x01K"))).calling).sent.statusMessage).toBe("O?K");
 });
 
-test("a request without an effect is sent again if the service closes a shared connection as it is used, and no other request shares one", async () => {
+test("a request without an effect is sent again if the service closes a shared connection as it is used, and no other request shares one", {
+  timeout: DEADLINE_MS,
+}, async () => {
   const lines: string[] = [];
   const send = await startProxy((socket, connection) => {
     let requests = 0;
@@ -111,14 +122,37 @@ test("a request without an effect is sent again if the service closes a shared c
   expect(lines).toEqual(["1: GET", "1: GET", "2: GET", "3: POST"]);
 });
 
-test("a request of HTTP/1.0 without a host reaches the service with one", async () => {
+test("a response that is whole stays so if the request to the service fails afterwards", {
+  timeout: DEADLINE_MS,
+}, async () => {
+  const upstream = new Upstream(await startService(answering(OK).onConnection));
+  const send = vi.spyOn(upstream, "send");
+  const facts = { method: "PUT", url: "/free", headers: { "content-length": "4" } };
+  const incoming = Object.assign(new IncomingMessage(new Socket()), facts);
+  // Without a connection, none of it is flushed.
+  const outgoing = new ServerResponse(incoming);
+  const passed = pass(upstream, incoming, outgoing);
+  incoming.push("half");
+  await vi.waitUntil(() => outgoing.writableEnded, { timeout: DEADLINE_MS });
+  send.mock.results[0]?.value.emit("error", new Error("read ECONNRESET"));
+  expect(outgoing.destroyed).toBe(false);
+  outgoing.destroy();
+  outgoing.emit("close");
+  await passed;
+});
+
+test("a request of HTTP/1.0 without a host reaches the service with one", {
+  timeout: DEADLINE_MS,
+}, async () => {
   const { received, onConnection } = answering(OK);
   const send = await startProxy(onConnection);
   expect(await send("GET /free HTTP/1.0\r\n\r\n")).toMatch(/ok$/);
   expect(received.join("")).toMatch(/^GET \/free HTTP\/1\.1\r\nHost: 127\.0\.0\.1:\d+\r\n/);
 });
 
-test("neither headers nor trailers of a client can be taken for the proxy's own", async () => {
+test("neither headers nor trailers of a client can be taken for the proxy's own", {
+  timeout: DEADLINE_MS,
+}, async () => {
   const { received, onConnection } = answering(OK.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n"));
   const send = await startProxy(onConnection);
   const forged = "onceward.derived.key: forged\r\nOnceward_Attempt: forged\r\n";
