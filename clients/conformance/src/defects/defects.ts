@@ -65,7 +65,7 @@ export const DEFECTS: readonly Defect[] = [
   {
     name: "releases the claim of a function that timed out at its provider",
     file: "run/run.ts",
-    from: "if (effect.reason instanceof ClaimAbandoned || effect.reason instanceof OutcomeUnknownError) {",
+    from: "if (effect.reason instanceof ClaimAbandoned || isOutcomeUnknown(effect.reason)) {",
     to: "if (effect.reason instanceof ClaimAbandoned) {",
     caughtBy: "an OutcomeUnknownError reaches the caller unchanged, and leaves the claim to the policy",
   },
