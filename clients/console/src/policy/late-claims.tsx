@@ -5,7 +5,8 @@ import type { UsageHour } from "@onceward/gen/onceward/v1/tenant_pb.ts";
 import { useState } from "react";
 import { formatCount, formatNoun } from "../format/quantity.ts";
 
-const DAYS = 30;
+/** The days that late duplicates are counted in. */
+export const DAYS = 30;
 
 type Counter = "claims" | "lateKeysRefused" | "lateKeysGranted" | "withoutKeyTime";
 
@@ -81,5 +82,5 @@ export function useUsageDays(namespace: string, days: number) {
     pageSize: MAX_HOURS,
     ...(namespace === "" && { grouping: GetUsageRequest_Grouping.HOUR }),
   });
-  return { after, now, hours: usage.data?.hours };
+  return { after, now, hours: usage.data?.hours, isPending: usage.isPending };
 }

@@ -14,7 +14,7 @@ import { formatDuration } from "../../format/duration.ts";
 import { Empty, Unanswered } from "../../parts/list-states.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { TimeText } from "../../parts/time.tsx";
-import { LateDuplicates } from "../../policy/late-claims.tsx";
+import { DAYS, LateDuplicates, useUsageDays } from "../../policy/late-claims.tsx";
 import common from "../../styles/common.module.css";
 import styles from "../../styles/screens.module.css";
 import { proposalOf } from "../retention/candidates.ts";
@@ -45,7 +45,9 @@ export interface Lengthened {
 export function RetentionAnswer({ namespace, ...props }: RetentionAnswerProps) {
   const [parameters] = useSearchParams();
   const answer = useAdviceForTraffic(namespace, Number(parameters.get("target")));
-  if (answer.data === undefined) return <Unanswered query={answer} rows={12} />;
+  // Late duplicates are a sentence between the picture and the form: it would move the form if it came later.
+  const { isPending } = useUsageDays(namespace, DAYS);
+  if (answer.data === undefined || isPending) return <Unanswered query={answer} rows={12} />;
   return <Evidence namespace={namespace} advice={adviceOf(answer.data)} {...props} />;
 }
 

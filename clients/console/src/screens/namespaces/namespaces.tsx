@@ -9,7 +9,7 @@ import { type Column, DataTable } from "../../parts/data-table.tsx";
 import { TextField } from "../../parts/field.tsx";
 import { useFilters } from "../../parts/filter-bar.tsx";
 import { List, usePage } from "../../parts/list.tsx";
-import { Empty } from "../../parts/list-states.tsx";
+import { Empty, Loading } from "../../parts/list-states.tsx";
 import { hereWith } from "../../parts/pages.ts";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { FIELD_NAMES, POLICY_FIELDS, policyText } from "../../policy/policy-fields.ts";
@@ -121,7 +121,11 @@ interface AdviceTableProps {
 }
 
 function AdviceTable({ caption, names, overrides }: AdviceTableProps) {
-  const rows = useAdvice(names).toSorted((a, b) => lateOf(b) - lateOf(a));
+  const advised = useAdvice(names);
+  // The advice decides the order of the rows.
+  if (advised.some(({ advice, error }) => advice === undefined && error === undefined))
+    return <Loading rows={8} />;
+  const rows = advised.toSorted((a, b) => lateOf(b) - lateOf(a));
   const own: Column<AdvisedNamespace> = ["Overrides", ({ name }) => overrides?.get(name) || "nothing"];
   return (
     <DataTable
@@ -145,9 +149,8 @@ function lateOf({ advice }: AdvisedNamespace): number {
   return verdict?.kind === "too short" ? verdict.perMonth : 0;
 }
 
-function VerdictCell({ row: { advice, error } }: { readonly row: AdvisedNamespace }) {
-  if (error !== undefined) return <StateMark tone="quiet" word="Not answered" />;
-  if (advice === undefined) return <span aria-busy="true" />;
+function VerdictCell({ row: { advice } }: { readonly row: AdvisedNamespace }) {
+  if (advice === undefined) return <StateMark tone="quiet" word="Not answered" />;
   return <StateMark {...nameVerdict(judge(advice))} />;
 }
 
