@@ -48,6 +48,9 @@ function sensibleValue({ name, message, parent }: DescField, { tenant, isOperato
   switch (name) {
     case "namespace":
       return message === undefined ? text("charges") : undefined;
+    case "namespaces":
+      // An API key without any is for all namespaces.
+      return parent.name === "ListRetentionAdviceRequest" ? text("charges") : undefined;
     case "key":
       return isOfList ? undefined : text("k1");
     case "name":
