@@ -16,8 +16,8 @@ interface Context extends Typed {
 
 type Check = (words: Words, context: Context) => string | undefined | Promise<string | undefined>;
 
-/** Programs that every machine has: the commands' words are understood, and name no part of Onceward. */
-const OF_THE_SYSTEM = ["chmod", "cut", "export", "git", "grep", "printf", "sed"];
+/** Programs that every machine, or Postgres, has: the commands' words are understood, and name no part of Onceward. */
+const OF_THE_SYSTEM = ["chmod", "createdb", "cut", "export", "git", "grep", "printf", "psql", "sed"];
 
 /** How each program's commands are checked if no test types them. */
 const CHECKS: Readonly<Record<string, Check>> = {
@@ -26,7 +26,8 @@ const CHECKS: Readonly<Record<string, Check>> = {
   docker: (words, { made }) => dockerProblem(words, made),
   go: (words) => goProblem(words),
   // test/deploy/chart-page.test.ts compares names and labels with the chart's objects.
-  helm: ([verb]) => (verb === "upgrade" ? undefined : `helm ${verb} is not checked`),
+  helm: ([verb = ""]) =>
+    ["upgrade", "lint", "template"].includes(verb) ? undefined : `helm ${verb} is not checked`,
   kubectl: ([verb]) => (verb === "rollout" || verb === "logs" ? undefined : `kubectl ${verb} is not checked`),
   npm: (words) => npmProblem(words),
   npx: (words) => npxProblem(words),
@@ -34,6 +35,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   "onceward-server": (words) => serverProblem(words),
   pip: (words) => pipProblem(words),
   // In the checkout, the command line is run without its package.
+  "node_modules/.bin/node": ([program = "", ...args]) => missing(program) ?? serverProblem(args),
   "../onceward/node_modules/.bin/node": ([, program = ""]) => missing(program.replace("../onceward/", "")),
   sh: ([program = ""]) => missing(program),
   ssh: ([, program, ...args]) =>
