@@ -169,6 +169,20 @@ describe("a handler", () => {
     expect(() => lambdaOnce(testing.onceward, wrong, vi.fn())).toThrow(/^keyCreatedAt must be a function/);
   });
 
+  test("has the options of its runs, which are checked when it is made", async () => {
+    await using testing = createTestingOnceward();
+    await lambdaOnce(
+      testing.onceward,
+      { ...options, owner: "billing" },
+      () => "charged",
+    )({ id: "o-1", cents: 100 }, context());
+    expect(testing.records()).toMatchObject([{ owner: "billing" }]);
+    const { key: _, ...keyless } = options;
+    expect(() => lambdaOnce(testing.onceward, keyless as never, vi.fn())).toThrow("key must be a function");
+    const wrong = { ...options, namespace: "Charges" };
+    expect(() => lambdaOnce(testing.onceward, wrong, vi.fn())).toThrow("namespace");
+  });
+
   test("waits for another holder no longer than the invocation lasts", async () => {
     await using testing = createTestingOnceward();
     await testing.onceward.api.claim({ namespace, key: "o-1", owner: "elsewhere" });
@@ -248,6 +262,14 @@ describe("a durable execution", () => {
       await frozen;
     },
   );
+
+  test("waits for another execution no longer than its invocation lasts", async () => {
+    await using testing = createTestingOnceward();
+    await testing.onceward.api.claim({ namespace, key: "o-1", owner: "elsewhere" });
+    const handler = lambdaOnce(testing.onceward, { namespace, key: (id: string) => id }, vi.fn());
+    const ending = { ...durable(arn), lambdaContext: context(510) };
+    await expect(handler("o-1", ending)).rejects.toMatchObject({ reason: "ABORTED" });
+  });
 });
 
 describe("an HTTP request", () => {
