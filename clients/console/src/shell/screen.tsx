@@ -7,6 +7,9 @@ import styles from "../styles/shell.module.css";
 /** The first screen of a visit leaves the focus where the browser puts it: at the top. */
 let shownBefore = false;
 
+/** A key may have 255 characters: the answer below its title stays on the first page of a telephone. */
+const LONG_TITLE = 60;
+
 interface ScreenProps {
   readonly title: string;
   /** The heading, where it is more than the title's text. */
@@ -39,7 +42,7 @@ export function Screen({ title, heading: shown = title, answer, lead, actions, c
   return (
     <>
       <div className={styles.screenHead}>
-        <h1 ref={heading} tabIndex={-1}>
+        <h1 ref={heading} tabIndex={-1} data-long={title.length > LONG_TITLE}>
           {shown}
         </h1>
         {actions !== undefined && <div className={common.row}>{actions}</div>}
