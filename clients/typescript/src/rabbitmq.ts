@@ -45,6 +45,7 @@ const CONFIRM_TIMEOUT_MS = 30_000;
  * channel.sendToQueue("charges", Buffer.from(JSON.stringify(order)), withKey(order.id, { persistent: true }));
  *
  * const channel = await connection.createConfirmChannel();
+ * await channel.assertQueue("charges.dead"); // RabbitMQ silently drops dead letters for a queue that does not exist.
  * await channel.assertQueue("charges", { deadLetterExchange: "", deadLetterRoutingKey: "charges.dead" });
  * await channel.prefetch(10);
  * const handle = await messageOnce(
