@@ -5,6 +5,7 @@ import { formatCount, formatEstimate, formatShare, formatSize } from "./words.ts
 
 /** The quotas whose use is known, in the order of the screens. */
 export const MEASURED = ["liveRecords", "storedBytes", "declaredNamespaces", "operationsPerSecond"] as const;
+/** A quota whose use is measured: TenantUsage has both. */
 export type MeasuredQuota = (typeof MEASURED)[number];
 
 /** The use of a quota, and how full it is. */

@@ -60,18 +60,17 @@ export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProp
   const proposedMs = parseDuration(typed);
   const withRetention = (ms: number) => POLICY_DRAFTS.type(draft, "keyRetention", formatDurationMs(ms));
   return (
-    <>
-      <RetentionAnswer
-        namespace={name}
-        proposedMs={proposedMs}
-        propose={(ms) => setDraft(withRetention(ms))}
-        adopt={(ms, isFix) => {
-          setFixMs(isFix ? ms : undefined);
-          setDraft(withRetention(ms));
-          void form.review(withRetention(ms));
-        }}
-        lengthened={lengthened}
-      />
+    <RetentionAnswer
+      namespace={name}
+      proposedMs={proposedMs}
+      propose={(ms) => setDraft(withRetention(ms))}
+      adopt={(ms, isFix) => {
+        setFixMs(isFix ? ms : undefined);
+        setDraft(withRetention(ms));
+        void form.review(withRetention(ms));
+      }}
+      lengthened={lengthened}
+    >
       <h2>Policy</h2>
       <p>
         A field without an own value is inherited from the <Link href="/settings">tenant settings</Link>.
@@ -84,7 +83,7 @@ export function NamespacePolicy({ name, namespace, tenant }: NamespacePolicyProp
             : `onceward retention set ${name} --key ${formatDurationMs(proposedMs)} --dry-run`
         }
       />
-    </>
+    </RetentionAnswer>
   );
 }
 

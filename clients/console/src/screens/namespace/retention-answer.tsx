@@ -9,9 +9,11 @@ import {
 } from "@onceward/decode/retention-verdict.ts";
 import { describeVerdict } from "@onceward/decode/verdict-words.ts";
 import { TenantAdminService } from "@onceward/gen/onceward/v1/tenant_admin_pb.ts";
+import { keepPreviousData } from "@tanstack/react-query";
+import type { PropsWithChildren } from "react";
 import { useSearchParams } from "wouter";
 import { formatDuration } from "../../format/duration.ts";
-import { Empty, Unanswered } from "../../parts/list-states.tsx";
+import { Empty, ErrorState, Loading } from "../../parts/list-states.tsx";
 import { StateMark } from "../../parts/state-mark.tsx";
 import { TimeText } from "../../parts/time.tsx";
 import { DAYS, LateDuplicates, useUsageDays } from "../../policy/late-claims.tsx";
@@ -41,14 +43,23 @@ export interface Lengthened {
   readonly isFixed: boolean;
 }
 
-/** Whether the retention of a namespace is long enough: a sentence, a button, and the picture. */
-export function RetentionAnswer({ namespace, ...props }: RetentionAnswerProps) {
+/** Whether the retention of a namespace is long enough: a sentence, a button, and the picture; then the children. */
+export function RetentionAnswer({ namespace, children, ...props }: PropsWithChildren<RetentionAnswerProps>) {
   const [parameters] = useSearchParams();
   const answer = useAdviceForTraffic(namespace, Number(parameters.get("target")));
-  // Late duplicates are a sentence between the picture and the form: it would move the form if it came later.
   const { isPending } = useUsageDays(namespace, DAYS);
-  if (answer.data === undefined || isPending) return <Unanswered query={answer} rows={12} />;
-  return <Evidence namespace={namespace} advice={adviceOf(answer.data)} {...props} />;
+  // What is below would move: the room of the answer is not known before it.
+  if (isPending || (answer.data === undefined && answer.error === null)) return <Loading rows={30} />;
+  return (
+    <>
+      {answer.data === undefined ? (
+        <ErrorState error={answer.error} retry={answer.refetch} />
+      ) : (
+        <Evidence namespace={namespace} advice={adviceOf(answer.data)} {...props} />
+      )}
+      {children}
+    </>
+  );
 }
 
 /** Returns the advice for an accepted number of late duplicates in a million claims; 0: the one that the traffic can show. */
@@ -60,9 +71,10 @@ function useAdviceForTraffic(namespace: string, asked: number) {
   const second = useQuery(
     method,
     { namespace, maxLatePerMillion: target ?? 0 },
-    { enabled: target !== undefined },
+    { enabled: target !== undefined, placeholderData: keepPreviousData },
   );
-  return target === undefined || second.data === undefined ? first : second;
+  // Not the first answer until the second has come: its longer sentence would move what is below.
+  return target === undefined || second.error !== null ? first : second;
 }
 
 /** What is said of a longer retention until its own duplicates are observed. */
