@@ -68,11 +68,8 @@ function useAdviceForTraffic(namespace: string, asked: number) {
   const isAsked = asked >= 1 && asked <= 1_000_000;
   const first = useQuery(method, { namespace, maxLatePerMillion: isAsked ? Math.floor(asked) : 0 });
   const target = isAsked || first.data === undefined ? undefined : targetOfTraffic(adviceOf(first.data));
-  const second = useQuery(
-    method,
-    { namespace, maxLatePerMillion: target ?? 0 },
-    { enabled: target !== undefined, placeholderData: keepPreviousData },
-  );
+  const options = { enabled: target !== undefined, placeholderData: keepPreviousData };
+  const second = useQuery(method, { namespace, maxLatePerMillion: target ?? 0 }, options);
   // Not the first answer until the second has come: its longer sentence would move what is below.
   return target === undefined || second.error !== null ? first : second;
 }

@@ -20,6 +20,7 @@ import { ADVISED_AT_ONCE, type AdvisedNamespace, useAdvice } from "../retention/
 import { nameVerdict } from "../retention/words.ts";
 import { isNamespaceName } from "./namespace-name.ts";
 
+const NOT_ANSWERED = { tone: "quiet", word: "Not answered" } as const;
 /** The parameter of the address that chooses the list. */
 const UNDECLARED = "undeclared";
 
@@ -136,7 +137,10 @@ function AdviceTable({ caption, names, overrides }: AdviceTableProps) {
       columns={[
         ["Namespace", ({ name }) => name],
         ["Key retention", ({ advice }) => advice && formatDuration(advice.retentionMs), "number"],
-        ["Long enough?", (row) => <VerdictCell row={row} />],
+        [
+          "Long enough?",
+          ({ advice }) => <StateMark {...(advice ? nameVerdict(judge(advice)) : NOT_ANSWERED)} />,
+        ],
         ["Why", ({ advice }) => advice && describeVerdict(judge(advice))],
         ...(overrides === undefined ? [] : [own]),
       ]}
@@ -147,11 +151,6 @@ function AdviceTable({ caption, names, overrides }: AdviceTableProps) {
 function lateOf({ advice }: AdvisedNamespace): number {
   const verdict = advice && judge(advice);
   return verdict?.kind === "too short" ? verdict.perMonth : 0;
-}
-
-function VerdictCell({ row: { advice } }: { readonly row: AdvisedNamespace }) {
-  if (advice === undefined) return <StateMark tone="quiet" word="Not answered" />;
-  return <StateMark {...nameVerdict(judge(advice))} />;
 }
 
 /** Opens a namespace by its exact name: the API lists, and does not search. */

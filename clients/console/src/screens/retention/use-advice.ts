@@ -17,11 +17,9 @@ export interface AdvisedNamespace {
 /** Returns the advice on each of at most ADVISED_AT_ONCE namespaces. */
 export function useAdvice(names: readonly string[]): readonly AdvisedNamespace[] {
   const namespaces = names.slice(0, ADVISED_AT_ONCE);
-  const { data, error } = useQuery(
-    TenantAdminService.method.listRetentionAdvice,
-    { namespaces },
-    { enabled: namespaces.length > 0, staleTime: FRESH_MS },
-  );
+  const method = TenantAdminService.method.listRetentionAdvice;
+  const options = { enabled: namespaces.length > 0, staleTime: FRESH_MS };
+  const { data, error } = useQuery(method, { namespaces }, options);
   const answers = new Map(data?.advice.map((answer) => [answer.namespace, adviceOf(answer)]));
   return namespaces.map((name) => ({ name, advice: answers.get(name), error: error ?? undefined }));
 }
