@@ -45,7 +45,7 @@ function take(words: Words, known: Readonly<Record<string, boolean>>): Taken {
   let at = 0;
   for (; words[at]?.startsWith("--"); at++) {
     const name = words[at]?.slice(2) ?? "";
-    if (!(name in known)) throw new Error(`--${name} is no option here`);
+    if (!(name in known)) throw new Error(`--${name} is not an option here`);
     options[name] ??= [];
     options[name].push(known[name] ? (words[++at] ?? "") : "");
   }
@@ -71,7 +71,7 @@ function buildProblem(options: Taken["options"], rest: Words, { images }: Made):
   for (const tag of options.tag ?? []) images.add(tag);
   const [file = ""] = options.file ?? [];
   if (!existsSync(`${ROOT}${file}`)) return `${file} is missing`;
-  // In a sentence, the folder may be left out.
+  // A sentence may skip the folder.
   if (rest.some((folder) => folder !== ".")) return `the image's folder is not ${rest}`;
   const target = options.target?.find((name) => !new RegExp(`^FROM .* AS ${name}$`, "m").test(DOCKERFILE));
   return target && `the Dockerfile has no target ${target}`;

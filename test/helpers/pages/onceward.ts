@@ -12,7 +12,7 @@ const PLACEHOLDERS: Readonly<Record<string, string>> = {
   URL: "https://onceward.example",
   COMMAND: "doctor",
 };
-/** A sentence may name a group of commands, or a command without its arguments; asking for help is no error. */
+/** A sentence may name a group of commands, or a command without its arguments; asking for help is not an error. */
 const MENTIONS = ["commander.missingArgument", "commander.help", "commander.missingMandatoryOptionValue"];
 const HELP = "commander.helpDisplayed";
 

@@ -27,7 +27,7 @@ export function npmProblem(words: Words): string | undefined {
   const end = words.indexOf("--");
   const before = end === -1 ? words : words.slice(0, end);
   const prefix = optionOf(before, "--prefix");
-  if (prefix !== undefined && inCheckout(prefix) !== "./") return `${prefix} is no checkout`;
+  if (prefix !== undefined && inCheckout(prefix) !== "./") return `${prefix} is not a checkout`;
   const workspace = optionOf(before, "--workspace");
   if (workspace !== undefined && !workspaces.includes(workspace)) return `no workspace ${workspace}`;
   const [name = "", ...others] = before.filter(
