@@ -1,13 +1,18 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { parse } from "yaml";
 import { type BackgroundProgram, startProgram } from "../helpers/deploy/background-program.ts";
 import { ALERTS } from "../helpers/deploy/expressions.ts";
 import { describeWithPrograms } from "../helpers/deploy/programs.ts";
+import { codeBlocks } from "../helpers/processes/readme.ts";
 import { freePort } from "../helpers/redis/redis.ts";
 
+const run = promisify(execFile);
 const CONFIG = fileURLToPath(new URL("../../deploy/alertmanager/alertmanager.yml", import.meta.url));
 /** On a busy machine too. */
 const TIMEOUT_MS = 30_000;
@@ -74,6 +79,23 @@ describeWithPrograms(["prometheus-alertmanager"], "Alertmanager", () => {
 
   const tasks = ["heartbeat", "store_usage", "store_key_use", "store_totals", "count_records", "record_jobs"];
   const failing = tasks.map((task): [string, Labels] => ["OncewardBackgroundTaskFails", { task }]);
+
+  test("the route of the chart's page chooses the receiver by the team's label and the severity", async () => {
+    const [{ route }] = (await codeBlocks("deploy/helm/onceward/README.md", "yaml"))
+      .map((block) => parse(block))
+      .filter((block) => block.route !== undefined);
+    const names = ["others", "payments-page", "payments-ticket"];
+    const config = { route: { receiver: "others", ...route }, receivers: names.map((name) => ({ name })) };
+    const file = join(dir, "team.yml");
+    await writeFile(file, JSON.stringify(config));
+    const receiverOf = async (...labels: string[]) => {
+      const args = ["config", "routes", "test", `--config.file=${file}`, ...labels];
+      return (await run("amtool", args, { timeout: TIMEOUT_MS })).stdout.trim();
+    };
+    expect(await receiverOf("team=payments", "severity=page")).toBe("payments-page");
+    expect(await receiverOf("team=payments", "severity=ticket")).toBe("payments-ticket");
+    expect(await receiverOf("severity=page")).toBe("others");
+  });
 
   test("tasks that fail are one ticket for each installation", async () => {
     expect(await notificationsOf("onceward-a", failing)).toEqual([`ticket tasks: ${tasks.length}`]);

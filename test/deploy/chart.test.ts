@@ -33,6 +33,21 @@ async function objectsOf(name: string): Promise<readonly KubernetesObject[]> {
   return parseObjects(await renderText(helm, join(CHART, "ci", name)));
 }
 
+/** Returns each Ingress' host and the name of the port to which it leads, which a Service of the release has. */
+function ingressesOf(
+  objects: readonly KubernetesObject[],
+): readonly (readonly [host: string, port: string])[] {
+  return objects
+    .filter(({ kind }) => kind === "Ingress")
+    .map(({ spec }) => {
+      const [{ host, http }] = spec.rules;
+      const { name, port } = http.paths[0].backend.service;
+      const service = objects.find(({ kind, metadata }) => kind === "Service" && metadata.name === name);
+      expect(service?.spec.ports).toContainEqual(expect.objectContaining(port));
+      return [host, port.name] as const;
+    });
+}
+
 describe.runIf(tools).each(valueSets)("the chart with %s", (name) => {
   test("passes helm lint", async () => {
     const args = ["lint", "--strict", "--values", join(CHART, "ci", name), CHART];
@@ -172,22 +187,36 @@ describe.runIf(tools)("the chart", () => {
   });
 
   test("takes the values of its README, whose Ingress leads browsers from the console's origin to the release", async () => {
-    const shown = (await codeBlocks("deploy/helm/onceward/README.md", "yaml")).map((block) => parse(block));
+    const blocks = (await codeBlocks("deploy/helm/onceward/README.md", "yaml")).map((block) => parse(block));
+    // The other block is a route of Alertmanager.
+    const shown = blocks.filter((block) => block.route === undefined);
     expect(shown).toHaveLength(2);
     for (const { secrets, ...values } of shown) {
       const own = { ...values, fullnameOverride: "onceward", secrets: { ...MINIMAL.secrets, ...secrets } };
       const objects = parseObjects(await renderText(helm, await valuesFile(own)));
       expect(objectionsTo(objects)).toEqual([]);
-      for (const { spec } of objects.filter(({ kind }) => kind === "Ingress")) {
-        const [{ host, http }] = spec.rules;
+      for (const [host] of ingressesOf(objects)) {
         expect(`https://${host}`).toBe(values.config.ONCEWARD_CONSOLE_ORIGIN);
-        const { name, port } = http.paths[0].backend.service;
-        const service = objects.find(({ kind, metadata }) => kind === "Service" && metadata.name === name);
-        expect(service?.spec.ports).toContainEqual(expect.objectContaining(port));
       }
     }
     expect(shown[0].extraObjects).toMatchObject([{ kind: "Ingress" }]);
     expect(Object.keys(shown[0].config)).toContain("ONCEWARD_CONSOLE_OIDC_CLIENT_ID");
+  });
+
+  test("has an Ingress for the HTTP port and one for the gRPC port in ingress.yaml, and alerts for a team", async () => {
+    const set = parse(readFileSync(join(CHART, "ci/ingress.yaml"), "utf8"));
+    const values = await valuesFile({ ...set, fullnameOverride: "onceward" });
+    const objects = parseObjects(await renderText(helm, values));
+    expect(ingressesOf(objects)).toEqual([
+      [new URL(set.config.ONCEWARD_CONSOLE_ORIGIN).host, "http"],
+      ["grpc.onceward.example", "grpc"],
+    ]);
+    const rules = objects
+      .find(({ kind }) => kind === "PrometheusRule")
+      ?.spec.groups.flatMap(({ rules }: { rules: { alert?: string; labels?: object }[] }) => rules);
+    for (const { labels } of rules.filter(({ alert }: { alert?: string }) => alert !== undefined)) {
+      expect(labels).toMatchObject({ team: "payments" });
+    }
   });
 
   test("has no HTTP proxy unless it is wanted, and admits it to the server where callers are named", async () => {
