@@ -137,8 +137,10 @@ export function createGuard<Native extends object>(
     // A fetch Request may have the method "patch" in lower case.
     if (!policy.methods.has(request.method.toUpperCase()) || outerClaim !== undefined)
       return unguarded(outerClaim);
-    const refused = (problem: Problem) =>
-      answered(problemResponse(problem, policy.problemBody(problem, native), policy.documentation));
+    const refused = (problem: Problem, error: unknown = new NotStored(problem.status)) => {
+      refusals.set(native, { status: problem.status, error });
+      return answered(problemResponse(problem, policy.problemBody(problem, native), policy.documentation));
+    };
     const refusedAs = (type: ProblemType) => refused(problemFor(wire.statuses, type));
     if (request.key === undefined) return policy.required ? refusedAs("key-missing") : unguarded();
     if (wire.echoes) request.setHeader(IDEMPOTENCY_KEY, request.key);
@@ -161,11 +163,14 @@ export function createGuard<Native extends object>(
       handling = handle(claim);
       return await abandonAfter(policy.abandonAfterMs, handling);
     };
-    const run = await guardedRun(onceward, operation, handled, (outcome) => outcomeOf(policy, outcome));
+    const run = await guardedRun(onceward, operation, handled, (outcome) =>
+      outcomeOf(policy, outcome, refusals.get(native)),
+    );
     switch (run.kind) {
       case "ran": {
         const { outcome } = run;
-        if (outcome.status === "rejected" && isOutcomeUnknown(outcome.reason)) return refusedAs("ambiguous");
+        if (outcome.status === "rejected" && isOutcomeUnknown(outcome.reason))
+          return refused(problemFor(wire.statuses, "ambiguous"), outcome.reason);
         const answer = answerOf(outcome);
         if (answer.kind === "gone") handling?.abandon();
         return answer;
@@ -191,13 +196,20 @@ function answerOf<Sent>(outcome: PromiseSettledResult<Handled<Sent>>): Answer<Se
   throw reason;
 }
 
-/** Returns the part of a response that is stored. @throws the handler's error, and NotStored. */
+/**
+ * Returns the part of a response that is stored.
+ *
+ * @param refusal of a guard within the handler: its answer is not this operation's outcome.
+ * @throws the handler's error, NotStored, and what an inner guard could not know.
+ */
 function outcomeOf<Native>(
   { stores, replayHeaders }: HttpPolicy<Native>,
   outcome: PromiseSettledResult<Handled<unknown>>,
+  refusal: GuardRefusal | undefined,
 ): WholeResponse {
   if (outcome.status === "rejected") throw outcome.reason;
   const { status, headers, body } = outcome.value;
+  if (status === refusal?.status) throw refusal.error;
   if (!isFinalStatus(status) || !stores(status)) throw new NotStored(status);
   return { status, headers: pickHeaders(headers, replayHeaders), body };
 }
@@ -273,6 +285,15 @@ function contentOfJson(body: unknown): unknown {
     return { bytes: base64Url(sha256(body)) };
   }
 }
+
+/** The answer of a guard that refused a request, and why an outer guard of the request does not store it. */
+interface GuardRefusal {
+  readonly status: number;
+  readonly error: unknown;
+}
+
+/** The last refusal of each request. */
+const refusals = new WeakMap<object, GuardRefusal>();
 
 /** The claims that each request is handled under, by namespace. */
 const claims = new WeakMap<object, Map<string, Claim>>();
