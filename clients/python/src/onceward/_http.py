@@ -212,10 +212,15 @@ class HttpPolicy:
         }
         return join_key(*self._wire.endpoint_of(head.method, head.path), caller, key), options
 
-    def outcome_of(self, response: Response) -> Response:
-        """Returns the part of a response that is stored. :raises NotStored:"""
+    def outcome_of(self, response: Response, refusal: int | None) -> Response:
+        """Returns the part of a response that is stored.
+
+        :param refusal: the status with which another guard refused the request within this one; its answer
+            says nothing about this operation's outcome.
+        :raises NotStored:
+        """
         is_dropped = self._wire.drops_server_errors and response.status >= 500
-        if is_dropped or not self._stores(response.status):
+        if is_dropped or response.status == refusal or not self._stores(response.status):
             raise NotStored(response.status)
         return Response(response.status, self.replayable(response.headers), response.body)
 

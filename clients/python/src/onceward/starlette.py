@@ -54,6 +54,8 @@ _App = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
 _log = logging.getLogger("onceward")
 #: Shorter than the timeouts of load balancers and clients (most are 30 or 60 s), longer than most outages.
 _ANSWER_AFTER_MS = 10_000
+#: The recorder of the guard in whose application a request is, in the request's scope.
+_RECORDER = "onceward.recorder"
 
 
 class OncewardMiddleware:
@@ -139,7 +141,7 @@ class OncewardMiddleware:
         if key is None:
             await self._app(scope, receive, send)
         elif isinstance(key, Problem):
-            await self._refuse(send, head, key)
+            await self._refuse(scope, send, head, key)
         else:
             await self._guard(scope, receive, send, head, key)
 
@@ -148,21 +150,27 @@ class OncewardMiddleware:
     ) -> None:
         body = await _read(receive, self._policy.max_body_bytes)
         if isinstance(body, Problem):
-            await self._refuse(send, head, body)
+            await self._refuse(scope, send, head, body)
             return
         caller = self._caller(Request(scope))
         try:
             joined, options = self._policy.operation_of(head, key, caller, body)
         except InvalidRequestError:
-            await self._refuse(send, head, REQUEST_UNREADABLE)
+            await self._refuse(scope, send, head, REQUEST_UNREADABLE)
             return
         recorder = _Recorder(send, self._policy.own_headers(head))
 
         async def handle(_: Claim) -> Response:
             recorder.began = True
-            await self._app(scope, _replay(body, receive), recorder)
+            outer, scope[_RECORDER] = scope.get(_RECORDER), recorder
+            try:
+                await self._app(scope, _replay(body, receive), recorder)
+            finally:
+                scope[_RECORDER] = outer
+            if recorder.unknown is not None:
+                raise recorder.unknown
             recorder.ended.set()
-            return self._policy.outcome_of(recorder.response())
+            return self._policy.outcome_of(recorder.response(), recorder.refusal)
 
         running: Coroutine[Any, Any, RunResult[Response]] = self._onceward.run_detailed(
             self._policy.namespace, joined, handle, **options
@@ -170,10 +178,15 @@ class OncewardMiddleware:
         run = asyncio.ensure_future(running)
         self._running.add(run)
         run.add_done_callback(self._running.discard)
-        await self._answer(run, recorder, send, head)
+        await self._answer(run, recorder, scope, send, head)
 
     async def _answer(
-        self, run: asyncio.Future[RunResult[Response]], recorder: _Recorder, send: _Send, head: RequestHead
+        self,
+        run: asyncio.Future[RunResult[Response]],
+        recorder: _Recorder,
+        scope: _Scope,
+        send: _Send,
+        head: RequestHead,
     ) -> None:
         ended = asyncio.ensure_future(recorder.ended.wait())
         ends: set[asyncio.Future[Any]] = {run, ended}
@@ -183,9 +196,9 @@ class OncewardMiddleware:
             ended.cancel()
         if not recorder.ended.is_set():
             if recorder.began:
-                await self._answer_error(run, recorder, send, head)
+                await self._answer_error(run, recorder, scope, send, head)
             else:
-                await self._answer_unhandled(run, send, head)
+                await self._answer_unhandled(run, scope, send, head)
             return
         await asyncio.wait({run}, timeout=self._answer_after_s)
         # This client gets the application's response even if it could not be stored for repeats.
@@ -193,7 +206,12 @@ class OncewardMiddleware:
         await recorder.finish()
 
     async def _answer_error(
-        self, run: asyncio.Future[RunResult[Response]], recorder: _Recorder, send: _Send, head: RequestHead
+        self,
+        run: asyncio.Future[RunResult[Response]],
+        recorder: _Recorder,
+        scope: _Scope,
+        send: _Send,
+        head: RequestHead,
     ) -> None:
         """Answers a request whose application raised. :raises Exception: for its framework to answer."""
         try:
@@ -202,10 +220,13 @@ class OncewardMiddleware:
             if recorder.streams:
                 raise
             _log.warning("It is unknown whether a request had its effect: %s", printable(error))
-            await self._refuse(send, head, AMBIGUOUS)
+            outer = scope.get(_RECORDER)
+            if outer is not None:
+                outer.unknown = error
+            await self._refuse(scope, send, head, AMBIGUOUS)
 
     async def _answer_unhandled(
-        self, run: asyncio.Future[RunResult[Response]], send: _Send, head: RequestHead
+        self, run: asyncio.Future[RunResult[Response]], scope: _Scope, send: _Send, head: RequestHead
     ) -> None:
         """Answers a request for which the application was not called."""
         try:
@@ -213,15 +234,19 @@ class OncewardMiddleware:
         except OncewardError as error:
             problem = problem_of(error)
             if problem is not None:
-                await self._refuse(send, head, problem)
+                await self._refuse(scope, send, head, problem)
                 return
             _log.exception("A request could not be guarded")
             await _send_whole(send, Response(500, {"content-type": "text/plain"}, b"Internal Server Error"))
             return
         await _send_whole(send, self._policy.replay_of(head, response))
 
-    async def _refuse(self, send: _Send, head: RequestHead, problem: Problem) -> None:
-        await _send_whole(send, self._policy.refusal_of(head, problem))
+    async def _refuse(self, scope: _Scope, send: _Send, head: RequestHead, problem: Problem) -> None:
+        refusal = self._policy.refusal_of(head, problem)
+        outer = scope.get(_RECORDER)
+        if outer is not None:
+            outer.refusal = refusal.status
+        await _send_whole(send, refusal)
 
 
 def _note(run: asyncio.Future[Any]) -> None:
@@ -289,6 +314,10 @@ class _Recorder:
         self.began = False
         #: Set once the application has returned.
         self.ended = asyncio.Event()
+        #: The status with which a guard within the application refused the request.
+        self.refusal: int | None = None
+        #: Why a guard within the application does not know whether the effect happened.
+        self.unknown: OutcomeUnknownError | None = None
 
     async def __call__(self, message: _Message) -> None:
         if message["type"] == "http.response.start":

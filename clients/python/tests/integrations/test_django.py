@@ -1,14 +1,16 @@
 """Django behind the middleware."""
 
+import contextvars
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.test import Client
 from django.urls import path
 
-from onceward import OutcomeUnknownError, current_claim
+from onceward import OutcomeUnknownError, current_claim, join_key
 from onceward.django import OncewardMiddleware
 from onceward.testing import TestingOnceward, TestingPolicy
 
@@ -31,7 +33,15 @@ def charge(request: HttpRequest) -> HttpResponse:
     return answer
 
 
-urlpatterns = [path("charges", charge)]
+def nested(request: HttpRequest) -> HttpResponseBase:
+    """A view with a guard of its own, within that of the middleware."""
+    guard = OncewardMiddleware(
+        charge, onceward=lambda: service[-1].onceward, namespace="nested", caller=lambda _: "a-1"
+    )
+    return guard(request)
+
+
+urlpatterns = [path("charges", charge), path("nested", nested)]
 
 
 def idempotency(get_response: Any) -> OncewardMiddleware:
@@ -52,11 +62,15 @@ def testing(configured_django: None) -> Iterator[TestingOnceward]:
 
 
 def _post(
-    query: str = "", body: bytes = b"10 EUR", key: str = '"8e03978e-40d5"', account: str = "a-1"
+    query: str = "",
+    body: bytes = b"10 EUR",
+    key: str = '"8e03978e-40d5"',
+    account: str = "a-1",
+    path: str = "/charges",
 ) -> Any:
     client = Client(raise_request_exception=False)
     headers = {"Idempotency-Key": key, "Account": account}
-    return client.post(f"/charges{query}", body, content_type="text/plain", headers=headers)
+    return client.post(f"{path}{query}", body, content_type="text/plain", headers=headers)
 
 
 def test_a_repeat_gets_the_first_response(testing: TestingOnceward) -> None:
@@ -112,3 +126,15 @@ def test_a_view_that_can_not_know_its_outcome_leaves_its_claim_to_the_policy(
         # Where nothing is guarded, Django answers as after any error of a view.
         unguarded = Client(raise_request_exception=False).put("/charges?times-out")
         assert unguarded.status_code == 500
+
+
+def test_a_guard_around_another_one_stores_none_of_its_refusals(testing: TestingOnceward) -> None:
+    def post() -> int:
+        # Not within the claim that this test holds.
+        answer: HttpResponse = contextvars.Context().run(_post, path="/nested")
+        return answer.status_code
+
+    with testing.onceward.claim("nested", join_key("POST", "/nested", "a-1", "8e03978e-40d5")):
+        assert [post(), post()] == [409, 409]
+    assert [post(), post()] == [201, 201]
+    assert len(effects) == 1

@@ -1,6 +1,7 @@
 """FastAPI behind the middleware."""
 
 import asyncio
+import threading
 from typing import Any
 
 import httpx
@@ -8,11 +9,13 @@ import pytest
 from fastapi import FastAPI, Request, Response
 
 from onceward import (
+    AmbiguousError,
     InvalidRequestError,
     OncewardError,
     OutcomeUnknownError,
     OverloadedError,
     current_claim,
+    join_key,
 )
 from onceward.starlette import OncewardMiddleware
 from onceward.testing import TestingOnceward, TestingPolicy
@@ -21,7 +24,7 @@ KEY = {"idempotency-key": '"8e03978e-40d5"', "account": "a-1"}
 
 
 def _charges(
-    effects: list[str], policy: TestingPolicy | None = None, **options: Any
+    effects: list[str], policy: TestingPolicy | None = None, around: str | None = None, **options: Any
 ) -> tuple[FastAPI, TestingOnceward, Any]:
     testing = TestingOnceward(policy=policy)
     onceward = testing.aio()
@@ -35,6 +38,9 @@ def _charges(
             **options,
         },
     )
+
+    if around is not None:
+        app.add_middleware(OncewardMiddleware, onceward=onceward, namespace=around, caller=lambda _: "a-1")
 
     @app.post("/charges", status_code=201)
     async def create(request: Request, response: Response) -> dict[str, Any]:
@@ -214,3 +220,41 @@ def test_options_that_guard_nothing_are_refused(options: dict[str, Any]) -> None
             caller=lambda _: "a",
             **options,
         )
+
+
+def test_a_guard_around_another_one_stores_none_of_its_refusals() -> None:
+    async def test(browser: _Browser, testing: TestingOnceward, effects: list[str]) -> None:
+        begun, done = threading.Event(), threading.Event()
+
+        def hold() -> None:
+            with testing.onceward.claim("charges", join_key("POST", "/charges", "a-1", "8e03978e-40d5")):
+                begun.set()
+                done.wait()
+
+        # A thread of an executor is not within the task's claims.
+        holding = asyncio.get_running_loop().run_in_executor(None, hold)
+        await asyncio.to_thread(begun.wait)
+        assert [(await browser.charge({})).status_code for _ in range(2)] == [409, 409]
+        done.set()
+        await holding
+        assert [(await browser.charge({})).status_code for _ in range(2)] == [201, 201]
+        assert len(effects) == 1
+
+    _with_app(test, around="requests")
+
+
+def test_guards_around_each_other_leave_their_claims_to_the_policy_if_the_outcome_is_unknown() -> None:
+    async def test(browser: _Browser, testing: TestingOnceward, effects: list[str]) -> None:
+        kinds = []
+        for by_ms in (0, 30_000, 0):
+            answer = await browser.charge({"times_out": True})
+            kinds.append(answer.json()["type"].removeprefix("urn:onceward:problem:"))
+            testing.advance(by_ms)
+        assert kinds == ["ambiguous", "in-progress", "ambiguous"]
+        # The outer claim lapsed, too: it was neither released nor completed.
+        key = join_key("POST", "/charges", "a-1", "8e03978e-40d5")
+        with pytest.raises(AmbiguousError):
+            await asyncio.to_thread(testing.onceward.run, "requests", key, lambda _: None)
+        assert len(effects) == 1
+
+    _with_app(test, around="requests", policy=TestingPolicy(on_lease_expiry="HOLD"))
