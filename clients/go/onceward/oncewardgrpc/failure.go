@@ -18,7 +18,11 @@ import (
 	"github.com/onceward/onceward/clients/go/onceward"
 )
 
-const typePrefix = "type.googleapis.com/"
+const (
+	typePrefix = "type.googleapis.com/"
+	// The domain of the ErrorInfo of every refusal, as of the service's errors.
+	domain = "onceward"
+)
 
 // failureDetails are the details of a stored failure, as the guards of the other languages store them.
 type failureDetails struct {
@@ -38,7 +42,7 @@ func (g *guard) stored(err error) error {
 		return unknown
 	}
 	failed, hasCode := status.FromError(err)
-	if !hasCode || !g.Stores(failed.Code()) {
+	if !hasCode || !g.Stores(failed.Code()) || isRefusal(failed) {
 		// A TerminalError of the method, such as that of a nested run, releases the claim as any other error does.
 		return errors.New(err.Error())
 	}
@@ -50,6 +54,17 @@ func (g *guard) stored(err error) error {
 		})
 	}
 	return &onceward.TerminalError{Message: failed.Message(), Details: details, Cause: err}
+}
+
+// isRefusal returns whether a failure is a guard's or the service's, such as that of a method that calls another guarded method: it
+// says nothing about the outcome of the outer operation.
+func isRefusal(failed *status.Status) bool {
+	for _, each := range failed.Details() {
+		if info, isInfo := each.(*errdetails.ErrorInfo); isInfo && info.GetDomain() == domain {
+			return true
+		}
+	}
+	return false
 }
 
 // storedFailure returns the failure of its stored form; nil if the error is none.
@@ -105,7 +120,7 @@ func refusalOf(err error) error {
 
 // refusal returns an error whose details tell machines the reason, as the service's do.
 func refusal(code codes.Code, reason onceward.Reason, message string, retryAfter ...time.Duration) error {
-	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: string(reason), Domain: "onceward"}}
+	details := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: string(reason), Domain: domain}}
 	for _, delay := range retryAfter {
 		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(delay)})
 	}

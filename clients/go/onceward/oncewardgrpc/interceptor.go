@@ -52,7 +52,8 @@ type Options struct {
 	Fingerprint func(ctx context.Context, request proto.Message) any
 	// Returns whether an error with this code is the operation's outcome, to be replayed; otherwise the claim is released, and the
 	// next attempt runs. Default: INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, FAILED_PRECONDITION and
-	// OUT_OF_RANGE: they refuse the request itself.
+	// OUT_OF_RANGE: they refuse the request itself. An error of another guard or of the service (its ErrorInfo has the domain
+	// "onceward") is never stored.
 	Stores func(codes.Code) bool
 	// Gets errors that concern the server's owner, such as a bad credential; the call fails with INTERNAL. Default: slog.Default().
 	Logger *slog.Logger

@@ -123,8 +123,13 @@ func TestAFailureThatRefusesTheRequestIsStoredWithItsDetails(t *testing.T) {
 }
 
 func TestAnyOtherFailureReleasesTheClaim(t *testing.T) {
+	refused, err := status.New(codes.FailedPrecondition, "by the guard of the bank").WithDetails(
+		&errdetails.ErrorInfo{Reason: "AMBIGUOUS", Domain: "onceward"})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, failure := range []error{
-		status.Error(codes.Unavailable, "bank"), &onceward.TerminalError{Message: "of a nested run"},
+		status.Error(codes.Unavailable, "bank"), &onceward.TerminalError{Message: "of a nested run"}, refused.Err(),
 	} {
 		shop := start(t, func(context.Context, *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
 			return nil, failure

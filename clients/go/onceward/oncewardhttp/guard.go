@@ -51,7 +51,8 @@ type Options struct {
 	// 1 MiB.
 	MaxBodyBytes int64
 	// Returns whether a response with this status is the operation's outcome, to be replayed; otherwise the claim is released, and
-	// the next attempt runs. Default: below 500, but for 401, 408, 425 and 429. ACP never stores a 5xx.
+	// the next attempt runs. Default: below 500, but for 401, 408, 425 and 429. ACP never stores a 5xx. The refusal of another
+	// guard within the handler is never stored.
 	Stores func(status int) bool
 	// Headers to replay beside those that describe the body, Location, Link, ETag, Last-Modified, Cache-Control and Vary.
 	ReplayHeaders []string
@@ -257,6 +258,7 @@ func (g *guard) run(w http.ResponseWriter, r *http.Request, operation onceward.O
 	case <-handled:
 		if recorder.unknown != nil && !recorder.streamed {
 			g.policy.Logger.WarnContext(r.Context(), "It is unknown whether a request had its effect", slog.Any("error", recorder.unknown))
+			OutcomeUnknown(r.Context(), recorder.unknown.Cause) // For the guards around this one.
 			g.refuse(w, r, problemFor(Ambiguous, 0))
 			return
 		}
@@ -309,6 +311,9 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, problem Problem) 
 	}
 	if problem.RetryAfter > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(int(problem.RetryAfter/time.Second)))
+	}
+	if outer, isNested := r.Context().Value(recorderKey{}).(*recorder); isNested {
+		outer.refusal = problem.Status
 	}
 	g.policy.WriteProblem(w, r, problem)
 }

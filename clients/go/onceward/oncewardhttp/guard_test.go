@@ -183,6 +183,67 @@ func TestAHandlerThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T)
 	}
 }
 
+// startNested serves a handler at POST /charges/{id} with two guards; the outer one's namespace is "charges", the inner one's "nested".
+func startNested(t *testing.T, handler http.HandlerFunc, policy oncewardtest.Policy) *api {
+	t.Helper()
+	var inner http.Handler
+	api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, r *http.Request) { inner.ServeHTTP(w, r) }, policy)
+	guard, err := oncewardhttp.New(api.Client, oncewardhttp.Options{
+		Namespace: "nested", Caller: func(*http.Request) string { return "a" }, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner = guard(handler)
+	return api
+}
+
+func TestAGuardStoresNoRefusalOfAGuardWithinIt(t *testing.T) {
+	api := startNested(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(201) }, oncewardtest.Policy{})
+	key, err := onceward.JoinKey("POST", "/charges/{id}", "a", "k-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	released := errors.New("released")
+	_, err = onceward.Run(t.Context(), api.Client, onceward.Operation{Namespace: "nested", Key: key},
+		func(context.Context, *onceward.Claim) (string, error) {
+			for range 2 {
+				if got := api.post(t, "/charges/1", "a", "k-1", ""); got.status != 409 {
+					t.Errorf("a request got %v while the inner key was in use", got)
+				}
+			}
+			return "", released
+		})
+	if !errors.Is(err, released) {
+		t.Fatal(err)
+	}
+	if got := api.post(t, "/charges/1", "a", "k-1", ""); got.status != 201 {
+		t.Errorf("a request got %v once the inner key was free", got)
+	}
+}
+
+func TestGuardsWithinEachOtherLeaveTheirClaimsToThePolicy(t *testing.T) {
+	timesOut := func(w http.ResponseWriter, r *http.Request) {
+		oncewardhttp.OutcomeUnknown(r.Context(), errors.New("the bank timed out"))
+	}
+	api := startNested(t, timesOut, oncewardtest.Policy{Hold: true})
+	if got := api.post(t, "/charges/1", "a", "k-1", ""); got.status != 409 {
+		t.Errorf("it got %v", got)
+	}
+	api.Advance(30 * time.Second)
+	key, err := onceward.JoinKey("POST", "/charges/{id}", "a", "k-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range []string{"charges", "nested"} {
+		_, err := onceward.Run(t.Context(), api.Client, onceward.Operation{Namespace: namespace, Key: key},
+			func(context.Context, *onceward.Claim) (string, error) { return "", nil })
+		if !errors.Is(err, onceward.ErrAmbiguous) {
+			t.Errorf("the claim in %s is not ambiguous: %v", namespace, err)
+		}
+	}
+}
+
 func TestAPanicOfTheHandlerReleasesTheClaim(t *testing.T) {
 	api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, r *http.Request) {
 		if claim, _ := onceward.ClaimFromContext(r.Context()); claim.Attempt == 1 {

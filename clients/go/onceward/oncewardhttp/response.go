@@ -117,6 +117,7 @@ type recorder struct {
 	streamed bool
 	sent     http.Header // The headers at the time of WriteHeader.
 	unknown  *onceward.OutcomeUnknownError
+	refusal  int // The status with which a guard within the handler refused the request; 0 if none did.
 }
 
 func (r *recorder) Header() http.Header { return r.header }
@@ -152,7 +153,7 @@ func (r *recorder) outcome(policy *policy) (*response, error) {
 		return nil, r.unknown
 	}
 	r.WriteHeader(http.StatusOK)
-	if !policy.Stores(r.status) {
+	if r.status == r.refusal || !policy.Stores(r.status) {
 		return nil, fmt.Errorf("HTTP %d", r.status)
 	}
 	whole := &response{status: r.status, header: map[string]string{}}

@@ -86,7 +86,7 @@ class OncewardMiddleware:
         413.
     :param stores: whether a response with this status is the operation's outcome, to be replayed; otherwise
         the claim is released, and the next attempt runs. Default: below 500, but for 401, 408, 425 and 429.
-        ``acp`` never stores a 5xx.
+        ``acp`` never stores a 5xx. The refusal of another guard within the application is never stored.
     :param replay_headers: headers to replay beside those that describe the body, Location, Link, ETag,
         Last-Modified, Cache-Control and Vary.
     :param documentation: the URL of the API's page about keys, to which refusals link. Default: no link.

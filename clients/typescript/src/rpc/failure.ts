@@ -1,4 +1,4 @@
-import { create, type DescMessage, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
@@ -27,9 +27,12 @@ export interface FailureDetail {
   readonly value: Uint8Array;
 }
 
+/** The `domain` of the ErrorInfo of every refusal, as of the service's errors. */
+const DOMAIN = "onceward";
+
 /** Returns a refusal by the guard. Its details give machines the reason, as the service's errors do. */
 export function refusal(code: Code, reason: string, message: string, retryAfterMs?: number): RpcFailure {
-  const details = [detail(ErrorInfoSchema, { reason, domain: "onceward" })];
+  const details = [detail(ErrorInfoSchema, { reason, domain: DOMAIN })];
   if (retryAfterMs !== undefined) {
     details.push(detail(RetryInfoSchema, { retryDelay: durationFromMs(Math.ceil(retryAfterMs)) }));
   }
@@ -75,6 +78,22 @@ export function refusalOf(error: unknown): RpcFailure {
 
 function unguardable(): RpcFailure {
   return refusal(Code.Internal, "INTERNAL", "The call could not be guarded.");
+}
+
+/**
+ * Returns whether a failure is a guard's or the service's, such as that of a method that calls another guarded method: it says
+ * nothing about the outcome of the outer operation.
+ */
+export function isRefusal({ details }: RpcFailure): boolean {
+  return details.some(({ type, value }) => {
+    if (type !== ErrorInfoSchema.typeName) return false;
+    try {
+      return fromBinary(ErrorInfoSchema, value).domain === DOMAIN;
+    } catch {
+      // Another service sent something else under this name.
+      return false;
+    }
+  });
 }
 
 /** Returns a failure in its stored form. */

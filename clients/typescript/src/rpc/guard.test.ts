@@ -1,5 +1,6 @@
+import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { ErrorInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 import { jsonCodec } from "../run/codec.ts";
 import { OutcomeUnknownError } from "../run/outcome-unknown.ts";
@@ -72,4 +73,45 @@ test.each([
   clock.advance(30_000);
   await expect(guard(callWith("order-1"), handle)).rejects.toMatchObject({ code: Code.FailedPrecondition });
   expect(handle).toHaveBeenCalledOnce();
+});
+
+describe.each([
+  ["Connect", connectFailures],
+  ["grpc-js", grpcFailures],
+])("a failure with details of %s", (_, failures) => {
+  const CALLER = { caller: () => "a-1" };
+
+  test("is not stored if a guard within the handler refused: the next call asks that guard again", async () => {
+    const { onceward, clock } = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
+    const outer = createCallGuard(onceward, { namespace: "orders", ...CALLER }, failures);
+    const inner = createCallGuard(onceward, { namespace: "charges", ...CALLER }, failures);
+    await expect(inner(callWith("order-1"), () => Promise.reject(unknown))).rejects.toBe(unknown);
+    clock.advance(30_000);
+    const handle = vi.fn(async () => {
+      await inner(callWith("order-1"), vi.fn());
+      return { message: "charged", sent: "charged" };
+    });
+    for (const calls of [1, 2]) {
+      await expect(outer(callWith("order-1"), handle)).rejects.toMatchObject({
+        code: Code.FailedPrecondition,
+      });
+      expect(handle).toHaveBeenCalledTimes(calls);
+    }
+  });
+
+  test.each([
+    ["of another domain", toBinary(ErrorInfoSchema, create(ErrorInfoSchema, { domain: "bank.example" }))],
+    ["that is no message", Uint8Array.of(0xff)],
+  ])("is stored if it has an ErrorInfo %s", async (_, value) => {
+    const { onceward } = createTestingOnceward();
+    const guard = createCallGuard(onceward, { namespace: "charges", ...CALLER }, failures);
+    const details = [{ type: ErrorInfoSchema.typeName, value }];
+    const declined = { code: Code.FailedPrecondition, message: "declined", details };
+    const handle = vi.fn(() =>
+      Promise.reject(failures.make(declined, { replayed: false, cause: undefined })),
+    );
+    await expect(guard(callWith("order-1"), handle)).rejects.toMatchObject({ code: Code.FailedPrecondition });
+    await expect(guard(callWith("order-1"), handle)).rejects.toMatchObject({ code: Code.FailedPrecondition });
+    expect(handle).toHaveBeenCalledOnce();
+  });
 });

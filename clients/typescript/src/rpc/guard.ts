@@ -20,7 +20,7 @@ import {
 } from "../run/guarded-run.ts";
 import { isOutcomeUnknown } from "../run/outcome-unknown.ts";
 import type { CodecRunOptions } from "../run/run-options.ts";
-import { type RpcFailure, refusal, refusalOf, storedFailure, terminalError } from "./failure.ts";
+import { isRefusal, type RpcFailure, refusal, refusalOf, storedFailure, terminalError } from "./failure.ts";
 import { isOutcome, type RpcOptions } from "./options.ts";
 
 /** A unary call, independent of the library. */
@@ -104,7 +104,7 @@ export function createCallGuard<Native>(
       if (outcome.status === "fulfilled") return outcome.value.message;
       if (isOutcomeUnknown(outcome.reason)) throw outcome.reason;
       const failure = failures.read(outcome.reason);
-      if (failure === undefined || !stores(failure.code)) throw outcome.reason;
+      if (failure === undefined || !stores(failure.code) || isRefusal(failure)) throw outcome.reason;
       throw terminalError(failure, outcome.reason);
     };
     const operation = await operationOf(options, call, key, (value) =>

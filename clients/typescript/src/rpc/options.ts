@@ -29,6 +29,7 @@ export interface RpcOptions<Call> extends AdapterRunOptions {
    * Returns whether an error with this code is the operation's outcome, to be replayed; otherwise the claim is
    * released, and the next attempt runs. Default: INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED,
    * FAILED_PRECONDITION and OUT_OF_RANGE: they refuse the request itself, so that a retry would fail, too.
+   * An error of another guard or of the service (its ErrorInfo has the domain "onceward") is never stored.
    */
   readonly stores?: (code: number) => boolean;
 }
