@@ -114,7 +114,9 @@ async function serveDemo(
   await requirePepper(config);
   await ensureDemoTenant(config, secrets);
   const backing = {
-    postgres: postgres ? `PostgreSQL ${postgres.version} in ${DATA_DIR}/` : "as DATABASE_URL says",
+    postgres: postgres
+      ? `PostgreSQL ${postgres.version} in ${DATA_DIR}/, for psql ${postgres.url(DATABASE)}`
+      : "as DATABASE_URL says",
     redis: redis ? `${basename(redis.program)}, as a cache only` : describeRedis(env),
   };
   await serveUntilStopped(host, config, (addresses) => {

@@ -66,6 +66,9 @@ async function once(name: string, fill: (dir: string) => Promise<unknown>): Prom
   try {
     await fill(unfinished);
     await rename(unfinished, dir);
+  } catch (error) {
+    // Another process may have installed it meanwhile.
+    if (!existsSync(dir)) throw error;
   } finally {
     await rm(unfinished, { recursive: true, force: true });
   }

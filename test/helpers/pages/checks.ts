@@ -27,7 +27,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   go: (words) => goProblem(words),
   // test/deploy/chart-page.test.ts compares names and labels with the chart's objects.
   helm: ([verb = ""]) =>
-    ["upgrade", "lint", "template"].includes(verb) ? undefined : `helm ${verb} is not checked`,
+    ["upgrade", "rollback", "lint", "template"].includes(verb) ? undefined : `helm ${verb} is not checked`,
   kubectl: ([verb]) => (verb === "rollout" || verb === "logs" ? undefined : `kubectl ${verb} is not checked`),
   npm: (words) => npmProblem(words),
   npx: (words) => npxProblem(words),
