@@ -15,16 +15,20 @@ export const RECENT_COUNTERS = [
 /** The counters, and behind them claims by `latencyBucket`. Zeros at the end may be missing. */
 export type RecentCounts = readonly number[];
 
+/** Returns the counters by their names. */
+export function namedCounts(counts: RecentCounts) {
+  const named = RECENT_COUNTERS.map((name, index) => [name, at(counts, index)]);
+  return Object.fromEntries(named) as Readonly<Record<(typeof RECENT_COUNTERS)[number], number>>;
+}
+
 /** The counts of namespaces, by tenant. */
 export type CountsByNamespace = Readonly<Record<string, Readonly<Record<string, RecentCounts>>>>;
-
-/** The counts of a tenant in one minute, and behind them the highest rate in claims a second, in thousandths. */
-export type CountsByTenant = Readonly<Record<string, RecentCounts>>;
 
 /** A minute that has ended, in milliseconds since the Unix epoch. */
 export interface EndedMinute {
   readonly minuteMs: number;
-  readonly counts: CountsByTenant;
+  /** By tenant; behind the counters the highest rate in claims a second, in thousandths. */
+  readonly counts: Readonly<Record<string, RecentCounts>>;
 }
 
 const LENGTH = RECENT_COUNTERS.length + LATENCY_BUCKETS;

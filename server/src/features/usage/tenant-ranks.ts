@@ -18,7 +18,7 @@ interface Place {
 }
 
 /** Which tenants are wanted. */
-export interface RankQuery {
+interface RankQuery {
   /** Is in their names. */
   readonly search: string;
   readonly order: TenantOrder;
@@ -31,19 +31,18 @@ export interface RankQuery {
   readonly latestMs: number | undefined;
 }
 
-/** Tenants in their order. */
-export interface RankedTenants {
-  readonly found: readonly TenantResource[];
-  /** Returns what a tenant was ordered by; 0 if it was by name. */
-  readonly rankOf: (tenantId: number) => number;
-}
-
 const NAMES_AT_ONCE = 10_000;
 /** The tenants of an installation that are ordered or searched, the first by name: some 10 MiB for the time of a call. */
 const MAX_RANKED = 100_000;
 
-/** Returns `count` tenants. All tenants' names are read, unless they are only listed by name: 10,000 in some 10 ms. */
-export async function rankTenants(pool: Runner, query: RankQuery): Promise<RankedTenants> {
+/**
+ * Returns `count` tenants in their order, and by what a tenant was ordered; 0 if it was by name. All tenants' names are read,
+ * unless they are only listed by name: 10,000 in some 10 ms.
+ */
+export async function rankTenants(
+  pool: Runner,
+  query: RankQuery,
+): Promise<{ readonly found: readonly TenantResource[]; readonly rankOf: (tenantId: number) => number }> {
   const { search, order, after, count } = query;
   if (order === "name" && search === "")
     return { found: await listTenantResources(pool, after?.name ?? "", count), rankOf: () => 0 };

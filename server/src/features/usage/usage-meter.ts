@@ -4,16 +4,10 @@ import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
 import type { ClaimOutcome } from "../../core/domain/record.ts";
 import { latenessBucket } from "./lateness.ts";
 import type { RetentionUsage, UsageCount } from "./store/usage.ts";
-import type { UsageCounter } from "./usage.ts";
+import { countersBy, type UsageCounter } from "./usage.ts";
 
 /** Counts the use of namespaces. Its counts are stored every few seconds. */
-export interface UsageMeter extends Omit<OperationHooks, "declined"> {
-  count(of: UsedNamespace, counter: UsageCounter, times?: number): void;
-  /** Removes and returns the counts of up to `maxNamespaces` namespaces. */
-  take(maxNamespaces: number): readonly UsageCount[];
-  /** Returns the number of namespaces that have counts. */
-  size(): number;
-}
+export type UsageMeter = ReturnType<typeof createUsageMeter>;
 
 class RetentionTally implements RetentionUsage {
   readonly retentionS: number;
@@ -54,29 +48,12 @@ export function latencyBucket(durationMs: number): number {
 /** More changes of a policy between two flushes count under the last one. */
 const MAX_RETENTIONS = 4;
 
+const ZEROS = countersBy(() => 0);
+
 class Tally implements UsageCount {
   readonly tenantId: number;
   readonly namespace: string;
-  readonly counters: Record<UsageCounter, number> = {
-    claims: 0,
-    granted: 0,
-    replayed: 0,
-    in_progress: 0,
-    ambiguous: 0,
-    mismatches: 0,
-    reclaims: 0,
-    fenced: 0,
-    completions: 0,
-    swept: 0,
-    late_keys_refused: 0,
-    late_keys_granted: 0,
-    without_key_time: 0,
-    refused_by_rate: 0,
-    refused_by_concurrency: 0,
-    refused_by_records: 0,
-    refused_by_bytes: 0,
-    would_be_refused: 0,
-  };
+  readonly counters = { ...ZEROS };
   readonly latency = new Array<number>(LATENCY_BUCKETS).fill(0);
   readonly retentions: RetentionTally[] = [];
   /** The one that counted last. */
@@ -148,7 +125,7 @@ function increment(counts: Map<number, number>, bucket: number): void {
 const MAX_NAMESPACES = 100_000;
 
 /** @param onDropped is called for each count that is dropped. */
-export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAMESPACES): UsageMeter {
+export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAMESPACES) {
   const tenants = new Map<number, Map<string, Tally>>();
   let size = 0;
   let refusedNamespaces = 0;
@@ -193,7 +170,7 @@ export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAME
     return taken;
   }
 
-  return {
+  const hooks: Omit<OperationHooks, "declined" | "count"> = {
     claimed(claim, outcome, atMs) {
       tallyOf(claim.id).claimed(outcome, claim, atMs);
     },
@@ -201,9 +178,6 @@ export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAME
       const { counters } = tallyOf(of);
       counters.claims++;
       counters[counter]++;
-    },
-    count(of, counter, times = 1) {
-      tallyOf(of).counters[counter] += times;
     },
     limited(of, cause, mode) {
       const counter = mode === "dry_run" ? "would_be_refused" : REFUSED[cause];
@@ -215,7 +189,14 @@ export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAME
       const bucket = latencyBucket(durationMs);
       latency[bucket] = (latency[bucket] as number) + 1;
     },
-    take(max) {
+  };
+  return {
+    ...hooks,
+    count(of: UsedNamespace, counter: UsageCounter, times = 1): void {
+      tallyOf(of).counters[counter] += times;
+    },
+    /** Removes and returns the counts of up to `max` namespaces. */
+    take(max: number): readonly UsageCount[] {
       refusedNamespaces = 0;
       const taken: Tally[] = [];
       for (const [tenantId, namespaces] of tenants) {
@@ -224,6 +205,7 @@ export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAME
       }
       return taken;
     },
+    /** Returns the number of namespaces that have counts. */
     size: () => size,
   };
 }

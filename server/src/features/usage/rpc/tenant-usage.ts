@@ -4,7 +4,6 @@ import { timestamp, Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { findTenantResource } from "../../../core/store/tenants/tenants.ts";
 import {
-  type ListTenantUsageRequest,
   ListTenantUsageRequest_Order,
   ListTenantUsageResponseSchema,
   TenantUsageSchema,
@@ -22,7 +21,7 @@ import {
   type UsedMinute,
 } from "../store/recent-use.ts";
 import { findTenantUse, type TenantUse } from "../store/tenant-use.ts";
-import { type RankedTenants, rankTenants, type TenantOrder } from "../tenant-ranks.ts";
+import { rankTenants, type TenantOrder } from "../tenant-ranks.ts";
 import { MINUTES_SHOWN, minuteMessage, nowMessage } from "./usage-now.ts";
 
 /** Each tenant takes some index ranges; a page of so many takes some tens of milliseconds. */
@@ -31,6 +30,14 @@ const MAX_TENANTS = 200;
 const MAX_SEARCH_BYTES = 63;
 /** How long a short rush is remembered, which a new limit would refuse. */
 const BUSIEST_OF_MINUTES = 15;
+
+/** By what tenants are ordered. */
+const ORDERS: Readonly<Record<number, TenantOrder>> = {
+  [ListTenantUsageRequest_Order.UNSPECIFIED]: "name",
+  [ListTenantUsageRequest_Order.RATE]: "rate",
+  [ListTenantUsageRequest_Order.REFUSED]: "refused",
+  [ListTenantUsageRequest_Order.USAGE]: "usage",
+};
 
 /** Returns the RPC that shows tenants' use beside their quotas. */
 export function createTenantUsageHandlers({
@@ -44,7 +51,8 @@ export function createTenantUsageHandlers({
       const { search, tenant: name } = request;
       if (name !== "") violations.name("tenant", name);
       violations.text("search", search, { maxBytes: MAX_SEARCH_BYTES });
-      const order = parseOrder(request, violations);
+      const order = ORDERS[request.order] ?? "name";
+      if (!(request.order in ORDERS)) violations.add("order", "must be an order of tenants");
       const scope = ["ListTenantUsage", name, search, order];
       const size = Math.min(pageSize(request.pageSize, violations), MAX_TENANTS);
       const [afterName = "", afterValue = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
@@ -79,25 +87,8 @@ export function createTenantUsageHandlers({
   };
 }
 
-/** Parses by what tenants are ordered. Adds a violation for an unknown order. */
-function parseOrder({ order }: ListTenantUsageRequest, violations: Violations): TenantOrder {
-  switch (order) {
-    case ListTenantUsageRequest_Order.UNSPECIFIED:
-      return "name";
-    case ListTenantUsageRequest_Order.RATE:
-      return "rate";
-    case ListTenantUsageRequest_Order.REFUSED:
-      return "refused";
-    case ListTenantUsageRequest_Order.USAGE:
-      return "usage";
-    default:
-      violations.add("order", "must be an order of tenants");
-      return "name";
-  }
-}
-
 /** Returns the tenant with a name, if there is one. */
-async function findNamed(pool: Runner, name: string): Promise<RankedTenants> {
+async function findNamed(pool: Runner, name: string): ReturnType<typeof rankTenants> {
   const tenant = await findTenantResource(pool, name);
   return { found: tenant === undefined ? [] : [tenant], rankOf: () => 0 };
 }
