@@ -54,12 +54,6 @@ export type Recommendation =
   /** Later repeats than the target allows were seen for every candidate. */
   | { readonly kind: "none" };
 
-export interface Advice {
-  /** By retention. */
-  readonly candidates: readonly Candidate[];
-  readonly recommendation: Recommendation;
-}
-
 export interface AdviceOptions {
   /** The retention in force. */
   readonly retentionS: number;
@@ -70,18 +64,18 @@ export interface AdviceOptions {
   readonly targetShare: number;
 }
 
-/** Returns what observations say about retentions. It never extrapolates beyond what could be seen. */
-export function adviseRetention(observations: Observations, options: AdviceOptions): Advice {
+/** Returns what observations say about retentions, by retention. It never extrapolates beyond what could be seen. */
+export function adviseRetention(
+  observations: Observations,
+  options: AdviceOptions,
+): { readonly candidates: readonly Candidate[]; readonly recommendation: Recommendation } {
   const perSecond = firstClaimsPerSecond(observations);
   const assessed = candidatesFor(options).map((retentionS) => ({
     retentionS,
     rows: perSecond === undefined ? undefined : perSecond * retentionS,
     ...assess(observations, retentionS, options.targetShare),
   }));
-  return {
-    candidates: assessed.map(({ retentionS, evidence, rows }) => ({ retentionS, evidence, rows })),
-    recommendation: recommend(assessed, options.targetShare),
-  };
+  return { candidates: assessed, recommendation: recommend(assessed, options.targetShare) };
 }
 
 const MINUTE_S = 60;
@@ -110,9 +104,7 @@ function firstClaimsPerSecond({ claims, sinceMs, nowMs }: Observations): number 
   return (1000 * first) / (nowMs - sinceMs);
 }
 
-interface Assessed {
-  readonly retentionS: number;
-  readonly evidence: Candidate["evidence"];
+interface Assessed extends Candidate {
   /** What is missing to get the bound below the target; undefined: more data of this kind will not. */
   readonly missingForTarget: MissingData | undefined;
 }
@@ -121,7 +113,7 @@ function assess(
   observations: Observations,
   retentionS: number,
   targetShare: number,
-): Omit<Assessed, "retentionS"> {
+): Pick<Assessed, "evidence" | "missingForTarget"> {
   const days = evidenceOf(observations, retentionS);
   const daysObserved = total(days, (day) => day.days);
   const claims = total(days, (day) => day.claims);
@@ -192,11 +184,8 @@ function weighLate(days: readonly DayOfEvidence[], shift: number): WeighedLate {
     squares: total(sampled, (each) => 4 ** each.shift * each.squaresAtLeast),
     largest,
   };
-  const high = {
-    sum: atMost,
-    squares: total(sampled, (each) => 4 ** each.shift * each.squaresAtMost),
-    largest,
-  };
+  const squaresAtMost = total(sampled, (each) => 4 ** each.shift * each.squaresAtMost);
+  const high = { sum: atMost, squares: squaresAtMost, largest };
   const ofDays = days.map(repeatsOfDay).filter((repeats) => repeats > 0);
   // One cause brings the repeats of a day, and one key's repeats are sampled together: both count.
   const clustered = {

@@ -14,15 +14,13 @@ import {
  */
 
 /** Defects of keys that can be suspected. */
-export const SUSPICIONS = [
-  "newKeyPerRetry",
-  "timeInKey",
-  "attemptInKey",
-  "uuidPerClaim",
-  "noFingerprints",
-  "repeatsAfterExpiry",
-] as const;
-export type SuspicionKind = (typeof SUSPICIONS)[number];
+export type SuspicionKind =
+  | "newKeyPerRetry"
+  | "timeInKey"
+  | "attemptInKey"
+  | "uuidPerClaim"
+  | "noFingerprints"
+  | "repeatsAfterExpiry";
 
 /** What was seen of a namespace's keys. */
 export interface KeyObservations {

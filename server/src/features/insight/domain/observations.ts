@@ -76,11 +76,11 @@ const DAY_MS = 86_400_000;
 export function evidenceOf(observations: Observations, retentionS: number): readonly DayOfEvidence[] {
   const { nowMs, sinceMs } = observations;
   if (sinceMs === undefined) return [];
-  const claims = groupByDay(observations.claims);
-  const late = groupByDay(observations.late);
+  const claims = Map.groupBy(observations.claims, ({ dayMs }) => dayMs);
+  const late = Map.groupBy(observations.late, ({ dayMs }) => dayMs);
   const days: DayOfEvidence[] = [];
   let inForceS = observations.claims[0]?.retentionS ?? retentionS;
-  for (let dayMs = startOfDay(sinceMs); dayMs < nowMs; dayMs += DAY_MS) {
+  for (let dayMs = Math.floor(sinceMs / DAY_MS) * DAY_MS; dayMs < nowMs; dayMs += DAY_MS) {
     const ofDay = claims.get(dayMs) ?? [];
     // A day without claims has the retention of the day before.
     if (ofDay.length > 0) inForceS = Math.min(...ofDay.map((each) => each.retentionS));
@@ -149,12 +149,4 @@ function isMaybeLater(retentionS: number) {
 
 function sum<Field extends string>(items: readonly Readonly<Record<Field, number>>[], field: Field): number {
   return items.reduce((total, item) => total + item[field], 0);
-}
-
-function groupByDay<Item extends { readonly dayMs: number }>(items: readonly Item[]): Map<number, Item[]> {
-  return Map.groupBy(items, ({ dayMs }) => dayMs);
-}
-
-function startOfDay(instantMs: number): number {
-  return Math.floor(instantMs / DAY_MS) * DAY_MS;
 }

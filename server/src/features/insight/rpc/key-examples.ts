@@ -1,14 +1,14 @@
+import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import type { KeyHashes } from "../domain/key-hashes.ts";
 import type { SuspicionKind } from "../domain/key-quality.ts";
 import { keyShape } from "../domain/key-shape.ts";
-import { type ExampleRecord, readExamples } from "../store/key-examples.ts";
-import { findPromptFingerprints, findReturnedKeys } from "../store/key-observations.ts";
-
-interface Namespace {
-  readonly tenantId: number;
-  readonly namespace: string;
-}
+import {
+  type ExampleRecord,
+  findPromptFingerprints,
+  findReturnedKeys,
+  readExamples,
+} from "../store/key-observations.ts";
 
 /** Examples of a suspicion: enough to recognise the caller. */
 const MAX_EXAMPLES = 5;
@@ -23,7 +23,7 @@ type Shows = (record: ExampleRecord) => boolean;
 /** Returns up to 5 existing records for each suspected defect, among some of the namespace's. */
 export async function findExamples(
   runner: Runner,
-  of: Namespace,
+  of: UsedNamespace,
   { kinds, hashes }: { readonly kinds: readonly SuspicionKind[]; readonly hashes: KeyHashes },
 ): Promise<ReadonlyMap<SuspicionKind, readonly ExampleRecord[]>> {
   const examples = new Map<SuspicionKind, readonly ExampleRecord[]>();
@@ -36,7 +36,12 @@ export async function findExamples(
   return examples;
 }
 
-async function signOf(kind: SuspicionKind, runner: Runner, of: Namespace, hashes: KeyHashes): Promise<Shows> {
+async function signOf(
+  kind: SuspicionKind,
+  runner: Runner,
+  of: UsedNamespace,
+  hashes: KeyHashes,
+): Promise<Shows> {
   switch (kind) {
     case "newKeyPerRetry":
       return promptFingerprint(runner, of, hashes, false);
@@ -59,7 +64,7 @@ async function signOf(kind: SuspicionKind, runner: Runner, of: Namespace, hashes
 
 async function promptFingerprint(
   runner: Runner,
-  of: Namespace,
+  of: UsedNamespace,
   hashes: KeyHashes,
   isCounted: boolean,
 ): Promise<Shows> {

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import { timestamp, Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import {
@@ -14,8 +15,11 @@ import type { AdministrationParts, TenantAdminRpcs } from "../../administration/
 import { administeredPart } from "../../administration/tenant/own-tenant.ts";
 import { createKeyHashes, type KeyHashes } from "../domain/key-hashes.ts";
 import { type Finding, judgeKeys, type SuspicionKind } from "../domain/key-quality.ts";
-import type { ExampleRecord } from "../store/key-examples.ts";
-import { findObservedNamespaces, readKeyObservations } from "../store/key-observations.ts";
+import {
+  type ExampleRecord,
+  findObservedNamespaces,
+  readKeyObservations,
+} from "../store/key-observations.ts";
 import { findExamples } from "./key-examples.ts";
 
 /** The defects of keys as the contract names them. */
@@ -81,30 +85,22 @@ export function createKeyQualityHandlers({
   };
 }
 
-async function qualityOf(
-  runner: Runner,
-  of: { readonly tenantId: number; readonly namespace: string },
-  hashes: KeyHashes,
-): Promise<KeyQuality> {
+async function qualityOf(runner: Runner, of: UsedNamespace, hashes: KeyHashes): Promise<KeyQuality> {
   const { sinceMs, ...seen } = await readKeyObservations(runner, of.tenantId, of.namespace);
   const findings = judgeKeys(seen);
-  const kinds = findings.flatMap(({ kind, verdict }) => (verdict === "suspected" ? [kind] : []));
+  const suspected = findings.filter((finding) => finding.verdict === "suspected");
+  const undecided = findings.filter((finding) => finding.verdict === "insufficient");
+  const kinds = suspected.map(({ kind }) => kind);
   const examples = await findExamples(runner, of, { kinds, hashes });
-  const suspicions = findings.flatMap((finding) =>
-    finding.verdict === "suspected" ? [suspicionOf(finding, examples.get(finding.kind) ?? [])] : [],
-  );
-  const undecided = findings.flatMap((finding) => {
-    if (finding.verdict !== "insufficient") return [];
-    const { missingDays, missingClaims } = finding.missing;
-    const insufficient = { missingDays, missingClaims: BigInt(missingClaims) };
-    return [{ defect: DEFECTS[finding.kind], insufficient }];
-  });
   return create(KeyQualitySchema, {
     namespace: of.namespace,
     ...(sinceMs !== undefined && { observedSince: timestamp(sinceMs) }),
     claims: BigInt(seen.claims),
-    suspicions,
-    undecided,
+    suspicions: suspected.map((finding) => suspicionOf(finding, examples.get(finding.kind) ?? [])),
+    undecided: undecided.map(({ kind, missing }) => ({
+      defect: DEFECTS[kind],
+      insufficient: { ...missing, missingClaims: BigInt(missing.missingClaims) },
+    })),
   });
 }
 
@@ -114,10 +110,9 @@ function suspicionOf(
 ) {
   return {
     defect: DEFECTS[kind],
-    evidence: evidence.map(({ measure, count, of, interval }) => ({
-      ...{ measure, count, of },
-      ...{ shareLow: interval.low, shareHigh: interval.high },
-    })),
+    evidence: evidence.map(({ interval: { low, high }, ...counted }) => {
+      return { ...counted, shareLow: low, shareHigh: high };
+    }),
     examples: examples.map(exampleMessage),
     advice: ADVICE[kind],
   };

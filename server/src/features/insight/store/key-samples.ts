@@ -1,3 +1,4 @@
+import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import {
   bigintArray,
@@ -11,18 +12,14 @@ import type { ShapeCounts } from "../domain/key-quality.ts";
 import { createLimit, type NamespaceSample } from "./sample-limits.ts";
 
 /** Observed first claims of a namespace. */
-export interface ObservedNamespace {
-  readonly tenantId: number;
-  readonly namespace: string;
+export interface ObservedNamespace extends UsedNamespace {
   /** The sample may be no larger than one fingerprint in 2^shift. */
   readonly shift: number;
   readonly shapes: ShapeCounts;
 }
 
 /** The first claim of a sampled fingerprint. Hashes are keyed with the pepper: 16 bytes. */
-export interface SampledKey {
-  readonly tenantId: number;
-  readonly namespace: string;
+export interface SampledKey extends UsedNamespace {
   readonly fingerprintHash: Buffer;
   readonly keyHash: Buffer;
   /** Of the key without the counter at its end; undefined: it has none. */
@@ -84,7 +81,7 @@ select k.tenant_id, k.namespace, k.fingerprint_hash, k.key_hash, k.stem_hash, k.
 on conflict (tenant_id, namespace, fingerprint_hash, key_hash) do nothing`,
 };
 
-function nameOf({ tenantId, namespace }: { readonly tenantId: number; readonly namespace: string }): string {
+function nameOf({ tenantId, namespace }: UsedNamespace): string {
   return `${tenantId}:${namespace}`;
 }
 
@@ -135,7 +132,7 @@ async function insertKeys(transaction: Runner, keys: readonly SampledKey[]): Pro
 }
 
 /** Halves a namespace's sample of fingerprints until it has at most `maxHeld` keys, and deletes the others. */
-export const limitKeySample = createLimit({ samples: "insight_key_samples", rows: "insight_sampled_keys" });
+export const limitKeySample = createLimit("insight_key_samples", "insight_sampled_keys");
 
 /** The join is written as core/store/records/README.md says. */
 const removeSampledRows = {
@@ -158,7 +155,7 @@ delete from insight_sampled_keys k
 /** Deletes the sampled claims of forgotten keys. */
 export async function removeSampledKeys(
   runner: Runner,
-  keys: readonly Pick<SampledKey, "tenantId" | "namespace" | "keyHash">[],
+  keys: readonly (UsedNamespace & Pick<SampledKey, "keyHash">)[],
 ): Promise<void> {
   await runner.run(
     removeSampledRows,

@@ -106,18 +106,14 @@ export async function readObservations(
 ): Promise<ReadonlyMap<string, StoredObservations>> {
   const parameters = [tenantId, namespaces, DAYS];
   const samples = await runner.run<SampleRow>(readSamples, parameters);
-  const claims = byNamespace(await runner.run<InNamespace<ClaimsOfDay>>(readClaimDays, parameters));
-  const late = byNamespace(await runner.run<InNamespace<LateOfDay>>(readLateDays, parameters));
+  const claimDays = await runner.run<InNamespace<ClaimsOfDay>>(readClaimDays, parameters);
+  const lateDays = await runner.run<InNamespace<LateOfDay>>(readLateDays, parameters);
+  const claims = Map.groupBy(claimDays, ({ namespace }) => namespace);
+  const late = Map.groupBy(lateDays, ({ namespace }) => namespace);
   const observed = samples.map(({ namespace, sample, ...seen }): [string, StoredObservations] => {
     const [shift, sampledSinceMs] = sample ?? [0, undefined];
     const [claimsOf, lateOf] = [claims.get(namespace) ?? [], late.get(namespace) ?? []];
     return [namespace, { ...fromRow<Seen>(seen), sampledSinceMs, shift, claims: claimsOf, late: lateOf }];
   });
   return new Map(observed);
-}
-
-function byNamespace<Row extends { readonly namespace: string }>(
-  rows: readonly Row[],
-): ReadonlyMap<string, readonly Row[]> {
-  return Map.groupBy(rows, ({ namespace }) => namespace);
 }

@@ -1,3 +1,4 @@
+import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import {
   byteaArray,
@@ -9,9 +10,7 @@ import {
 import { LAST_LATENESS_BUCKET, LATENESS_RATIO } from "../lateness.ts";
 
 /** A claim that began an operation, of a sampled key, which may have ended before. */
-export interface SampledClaim {
-  readonly tenantId: number;
-  readonly namespace: string;
+export interface SampledClaim extends UsedNamespace {
   /** As EndedKey.hash. */
   readonly hash: Buffer;
   readonly depth: number;
