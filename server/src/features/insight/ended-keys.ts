@@ -1,9 +1,11 @@
+import type { UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { RecordId } from "../../core/domain/record.ts";
 import type { SweptKey } from "../../core/store/records/sweep-records.ts";
+import { nameOf } from "./store/sample-limits.ts";
 import type { EndedKey } from "./store/tombstones.ts";
 
 /** A sampled key whose tombstone is not stored yet. */
-export type WaitingKey = Omit<EndedKey, "hash"> & RecordId;
+type WaitingKey = Omit<EndedKey, "hash"> & RecordId;
 
 /**
  * The sampled keys that the sweep has named since they were stored last: each once, as it ended last. A
@@ -27,8 +29,8 @@ export function createEndedKeys(depthOf: (key: string) => number, onDropped: () 
   const namespaces = new Map<string, Waiting>();
   let size = 0;
 
-  function waitingOf(tenantId: number, namespace: string): Waiting {
-    const name = `${tenantId}:${namespace}`;
+  function waitingOf(of: UsedNamespace): Waiting {
+    const name = nameOf(of);
     const known = namespaces.get(name);
     if (known !== undefined) return known;
     const added = { shift: 0, keys: new Map() };
@@ -59,12 +61,11 @@ export function createEndedKeys(depthOf: (key: string) => number, onDropped: () 
 
   return {
     /** Adds keys, at most one in 2^shift of the namespace's; undefined: any. */
-    add(tenantId: number, namespace: string, shift = 0, keys: readonly SweptKey[]): void {
-      const waiting = waitingOf(tenantId, namespace);
+    add({ tenantId, namespace }: UsedNamespace, shift = 0, keys: readonly SweptKey[]): void {
+      const waiting = waitingOf({ tenantId, namespace });
       if (shift > waiting.shift) raiseShift(waiting, shift);
-      for (const key of keys) {
+      for (const key of keys)
         add(waiting, { tenantId, namespace, ...key, depth: depthOf(key.key), shift: 0 });
-      }
     },
     /** Removes and returns up to `max` keys. */
     take(max: number): readonly WaitingKey[] {
@@ -83,7 +84,7 @@ export function createEndedKeys(depthOf: (key: string) => number, onDropped: () 
     /** Adds keys that could not be stored, unless they have ended again. */
     putBack(keys: readonly WaitingKey[]): void {
       for (const ended of keys) {
-        const waiting = waitingOf(ended.tenantId, ended.namespace);
+        const waiting = waitingOf(ended);
         if (ended.shift > waiting.shift) raiseShift(waiting, ended.shift);
         if (!waiting.keys.has(ended.key)) add(waiting, ended);
       }

@@ -1,6 +1,9 @@
+import type { UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { ShapeCounts } from "./domain/key-quality.ts";
 import { keyShape } from "./domain/key-shape.ts";
 import { fingerprintDepth, type ObservedClaim } from "./first-claims.ts";
+import type { ObservedNamespace } from "./store/key-samples.ts";
+import { nameOf } from "./store/sample-limits.ts";
 
 /** A claim of a sampled fingerprint that is not stored yet. */
 export interface WaitingClaim extends ObservedClaim {
@@ -9,12 +12,10 @@ export interface WaitingClaim extends ObservedClaim {
 }
 
 /** What was observed of a namespace and is not stored yet. */
-export interface WaitingNamespace {
-  readonly tenantId: number;
-  readonly namespace: string;
-  readonly shift: number;
-  readonly shapes: ShapeCounts;
-  readonly claims: readonly WaitingClaim[];
+export interface WaitingNamespace extends ObservedNamespace {
+  shift: number;
+  readonly shapes: { -readonly [Name in keyof ShapeCounts]: ShapeCounts[Name] };
+  claims: WaitingClaim[];
 }
 
 /** Claims of one namespace: half a statement's. More of them halve the sample. */
@@ -24,14 +25,6 @@ const MAX_CLAIMS = 50_000;
 /** Some 10 MiB, as `MAX_CLAIMS`. */
 const MAX_NAMESPACES = 50_000;
 
-interface Waiting {
-  readonly tenantId: number;
-  readonly namespace: string;
-  shift: number;
-  readonly shapes: { -readonly [Name in keyof ShapeCounts]: ShapeCounts[Name] };
-  claims: WaitingClaim[];
-}
-
 /**
  * Collects observed claims by namespace, in bounds: a namespace with very many gets a smaller sample before anything is
  * stored, and counts stay numbers.
@@ -39,11 +32,11 @@ interface Waiting {
  * @param onDropped is called for each claim that is dropped because too much waits.
  */
 export function createObservedKeys(onDropped: () => void) {
-  const namespaces = new Map<string, Waiting>();
+  const namespaces = new Map<string, WaitingNamespace>();
   let size = 0;
 
-  function waitingOf(tenantId: number, namespace: string): Waiting | undefined {
-    const name = `${tenantId}:${namespace}`;
+  function waitingOf({ tenantId, namespace }: UsedNamespace): WaitingNamespace | undefined {
+    const name = nameOf({ tenantId, namespace });
     const known = namespaces.get(name);
     if (known !== undefined || namespaces.size >= MAX_NAMESPACES) return known;
     const shapes = {
@@ -59,14 +52,14 @@ export function createObservedKeys(onDropped: () => void) {
     return added;
   }
 
-  function raiseShift(waiting: Waiting, shift: number): void {
+  function raiseShift(waiting: WaitingNamespace, shift: number): void {
     waiting.shift = Math.max(waiting.shift, shift);
     const kept = waiting.claims.filter(({ depth }) => depth >= waiting.shift);
     size -= waiting.claims.length - kept.length;
     waiting.claims = kept;
   }
 
-  function addClaim(waiting: Waiting, claim: WaitingClaim): void {
+  function addClaim(waiting: WaitingNamespace, claim: WaitingClaim): void {
     if (claim.depth < waiting.shift) return;
     if (size >= MAX_CLAIMS) {
       onDropped();
@@ -83,7 +76,7 @@ export function createObservedKeys(onDropped: () => void) {
     /** Adds a claim whose fingerprint is sampled by at least `shift`. */
     add(claim: ObservedClaim, shift: number): void {
       const { id, fingerprint, atMs } = claim;
-      const waiting = waitingOf(id.tenantId, id.namespace);
+      const waiting = waitingOf(id);
       if (waiting === undefined) {
         onDropped();
         return;
@@ -101,7 +94,7 @@ export function createObservedKeys(onDropped: () => void) {
     },
     /** Removes and returns namespaces with together about `maxClaims` claims, and at most as many namespaces. */
     take(maxClaims: number): readonly WaitingNamespace[] {
-      const taken: Waiting[] = [];
+      const taken: WaitingNamespace[] = [];
       let claims = 0;
       for (const [name, waiting] of namespaces) {
         if (claims >= maxClaims || taken.length === maxClaims) break;
@@ -114,8 +107,8 @@ export function createObservedKeys(onDropped: () => void) {
     },
     /** Adds what could not be stored. */
     putBack(returned: readonly WaitingNamespace[]): void {
-      for (const { tenantId, namespace, shift, shapes, claims } of returned) {
-        const waiting = waitingOf(tenantId, namespace);
+      for (const { shift, shapes, claims, ...of } of returned) {
+        const waiting = waitingOf(of);
         if (waiting === undefined) {
           onDropped();
           continue;

@@ -9,7 +9,7 @@ import {
   textArray,
 } from "../../../core/store/sql-arrays.ts";
 import type { ShapeCounts } from "../domain/key-quality.ts";
-import { createLimit, type NamespaceSample } from "./sample-limits.ts";
+import { createLimit, type NamespaceSample, nameOf } from "./sample-limits.ts";
 
 /** Observed first claims of a namespace. */
 export interface ObservedNamespace extends UsedNamespace {
@@ -80,10 +80,6 @@ select k.tenant_id, k.namespace, k.fingerprint_hash, k.key_hash, k.stem_hash, k.
  order by k.tenant_id, k.namespace collate "C", k.fingerprint_hash, k.key_hash
 on conflict (tenant_id, namespace, fingerprint_hash, key_hash) do nothing`,
 };
-
-function nameOf({ tenantId, namespace }: UsedNamespace): string {
-  return `${tenantId}:${namespace}`;
-}
 
 /**
  * Stores what was observed of distinct namespaces, and some of their sampled keys. Returns the samples of those that have

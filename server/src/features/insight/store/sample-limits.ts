@@ -9,6 +9,14 @@ export interface NamespaceSample extends UsedNamespace {
   readonly held: number;
 }
 
+/** Returns a name that no other namespace of any tenant has. */
+export function nameOf({ tenantId, namespace }: UsedNamespace): string {
+  return `${tenantId}:${namespace}`;
+}
+
+/** The function of `createLimit`. */
+export type LimitSample = ReturnType<typeof createLimit>;
+
 /** Rows per statement: some tens of milliseconds. */
 const PURGE_ROWS = 5000;
 
