@@ -11,10 +11,11 @@ const PAGE = 1000;
 /** A statement that is this old has ended: what it changed is visible. */
 const OVERLAP_MS = 15_000;
 
-/** Holds the samples of namespaces as this replica knows them: at most as old as the last refresh. */
-export type SampleShifts = ReturnType<typeof createSampleShifts>;
-
-/** @param maxHeld rows of each sample. */
+/**
+ * Holds the samples of namespaces as this replica knows them: at most as old as the last refresh.
+ *
+ * @param maxHeld rows of each sample.
+ */
 export function createSampleShifts(pool: Runner, limit: LimitSample, maxHeld: number) {
   const tenants = new Map<number, Map<string, number>>();
   let size = 0;

@@ -161,18 +161,9 @@ function recommend(assessed: readonly Assessed[], targetShare: number): Recommen
 const LARGER_DAY = 3;
 
 /** The late repeats of some days. */
-interface WeighedLate {
-  readonly repeats: number;
-  /** Contains the true number in these days. */
-  readonly interval: Interval;
-  readonly daysWithLate: number;
-  /** The upper bound of the number that is expected in as many days; undefined without a late repeat. */
-  readonly expectedBound: number | undefined;
-  /** The largest number of repeats that one sampled repeat stands for. */
-  readonly unit: number;
-}
+type WeighedLate = ReturnType<typeof weighLate>;
 
-function weighLate(days: readonly DayOfEvidence[], shift: number): WeighedLate {
+function weighLate(days: readonly DayOfEvidence[], shift: number) {
   const sampled = days.flatMap((day) => day.sampled);
   const seen = total(days, (day) => day.seenAtMost);
   const atMost = total(sampled, (each) => 2 ** each.shift * each.repeatsAtMost);
@@ -195,12 +186,15 @@ function weighLate(days: readonly DayOfEvidence[], shift: number): WeighedLate {
   };
   return {
     repeats: seen + atMost,
+    /** Contains the true number in these days. */
     interval: {
       low: total(days, (day) => day.seenAtLeast) + sumInterval(low, CONFIDENCE).low,
       high: seen + sumInterval(high, CONFIDENCE).high,
     },
     daysWithLate: ofDays.length,
+    /** The upper bound of the number that is expected in as many days; undefined without a late repeat. */
     expectedBound: ofDays.length === 0 ? undefined : sumUpperBound(clustered, CONFIDENCE),
+    /** The largest number of repeats that one sampled repeat stands for. */
     unit,
   };
 }

@@ -146,6 +146,7 @@ async function signOf(
     return ({ fingerprint }: ExampleRecord) =>
       fingerprint !== undefined && found.has(hashes.ofFingerprint(of, fingerprint).toString("hex"));
   };
+  const shapeOf = ({ key, firstClaimedAtMs }: ExampleRecord) => keyShape(key, firstClaimedAtMs);
   switch (kind) {
     case "newKeyPerRetry":
       return ofPromptFingerprint(false);
@@ -164,10 +165,6 @@ async function signOf(
       return ({ key }) => returned.has(hashes.ofKey(of, key).toString("hex"));
     }
   }
-}
-
-function shapeOf({ key, firstClaimedAtMs }: ExampleRecord) {
-  return keyShape(key, firstClaimedAtMs);
 }
 
 function asSet(found: readonly Buffer[]): ReadonlySet<string> {

@@ -94,20 +94,13 @@ select g.fingerprint_hash
 /** A month: older claims may be of callers that were mended. */
 const DAYS = 30;
 
-/** What was seen of a namespace's keys in the last 30 days, and since when. */
-export interface StoredKeyObservations extends KeyObservations {
+interface Counts extends Omit<KeyObservations, "fingerprints"> {
   /** The first hour that was counted, in milliseconds since the Unix epoch; undefined: no claim was. */
   readonly sinceMs: number | undefined;
 }
 
-type Counts = Omit<StoredKeyObservations, "fingerprints">;
-
-/** Returns what was seen of a namespace's keys. */
-export async function readKeyObservations(
-  runner: Runner,
-  tenantId: number,
-  namespace: string,
-): Promise<StoredKeyObservations> {
+/** Returns what was seen of a namespace's keys in the last 30 days, and since when. */
+export async function readKeyObservations(runner: Runner, tenantId: number, namespace: string) {
   const [counts] = await runner.run<RowOf<Counts>>(readKeyCounts, [
     ...[tenantId, namespace, DAYS, latenessBucket(PROMPT_MS)],
   ]);
