@@ -3,22 +3,18 @@ import type { CountedClaim, OperationHooks, UsedNamespace } from "../../core/cla
 import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
 import type { ClaimOutcome } from "../../core/domain/record.ts";
 import { latenessBucket } from "./lateness.ts";
-import type { RetentionUsage, UsageCount } from "./store/usage.ts";
+import type { UsageCount } from "./store/usage.ts";
 import { countersBy, type UsageCounter } from "./usage.ts";
 
 /** Counts the use of namespaces. Its counts are stored every few seconds. */
 export type UsageMeter = ReturnType<typeof createUsageMeter>;
 
-class RetentionTally implements RetentionUsage {
-  readonly retentionS: number;
-  claims = 0;
-  firstClaims = 0;
-  readonly repeats = new Map<number, number>();
-  readonly late = new Map<number, number>();
+type RetentionTally = ReturnType<typeof startRetention>;
 
-  constructor(retentionS: number) {
-    this.retentionS = retentionS;
-  }
+function startRetention(retentionS: number) {
+  const repeats = new Map<number, number>();
+  const late = new Map<number, number>();
+  return { retentionS, claims: 0, firstClaims: 0, repeats, late };
 }
 
 /** The counters of refusals by quotas that limit calls of IdempotencyService. */
@@ -107,7 +103,7 @@ class Tally implements UsageCount {
     const { retentions } = this;
     const known = retentions.find((each) => each.retentionS === retentionS);
     const last = retentions.length === MAX_RETENTIONS ? retentions.at(-1) : undefined;
-    const retention = known ?? last ?? new RetentionTally(retentionS);
+    const retention = known ?? last ?? startRetention(retentionS);
     if (!retentions.includes(retention)) retentions.push(retention);
     this.#retention = retention;
     return retention;
@@ -158,18 +154,6 @@ export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAME
     return tally;
   }
 
-  function takeOf(tenantId: number, namespaces: Map<string, Tally>, max: number): Tally[] {
-    const taken: Tally[] = [];
-    for (const tally of namespaces.values()) {
-      if (taken.length === max) break;
-      taken.push(tally);
-      namespaces.delete(tally.namespace);
-    }
-    if (namespaces.size === 0) tenants.delete(tenantId);
-    size -= taken.length;
-    return taken;
-  }
-
   const hooks: Omit<OperationHooks, "declined" | "count"> = {
     claimed(claim, outcome, atMs) {
       tallyOf(claim.id).claimed(outcome, claim, atMs);
@@ -200,9 +184,15 @@ export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAME
       refusedNamespaces = 0;
       const taken: Tally[] = [];
       for (const [tenantId, namespaces] of tenants) {
-        if (taken.length === max) break;
-        taken.push(...takeOf(tenantId, namespaces, max - taken.length));
+        for (const [namespace, tally] of namespaces) {
+          if (taken.length === max) break;
+          taken.push(tally);
+          namespaces.delete(namespace);
+        }
+        if (namespaces.size > 0) break;
+        tenants.delete(tenantId);
       }
+      size -= taken.length;
       return taken;
     },
     /** Returns the number of namespaces that have counts. */

@@ -5,26 +5,22 @@ import type { LatenessCounts } from "../lateness.ts";
 import { countersBy, USAGE_COUNTERS, type UsageCounter, type UsageCounters } from "../usage.ts";
 import { mergedBuckets } from "./late-repeats.ts";
 
-/** The claims of a namespace under one key retention. */
-export interface RetentionUsage {
-  /** The key retention in force. */
-  readonly retentionS: number;
-  readonly claims: number;
-  /** Claims that began an operation. */
-  readonly firstClaims: number;
-  /** Repeats that were recognised, by `latenessBucket`. */
-  readonly repeats: LatenessCounts;
-  /** Repeats that came after the end of their record and before the sweep deleted it, by `latenessBucket`. */
-  readonly late: LatenessCounts;
-}
-
 /** The counted use of a namespace. */
 export interface UsageCount extends UsedNamespace {
   readonly counters: Readonly<UsageCounters>;
   /** Answered claims by `latencyBucket`; not stored with the hour. */
   readonly latency: readonly number[];
-  /** By distinct retentions: more than one if the policy has changed. */
-  readonly retentions: readonly RetentionUsage[];
+  /** By distinct key retentions in force: more than one if the policy has changed. */
+  readonly retentions: readonly {
+    readonly retentionS: number;
+    readonly claims: number;
+    /** Claims that began an operation. */
+    readonly firstClaims: number;
+    /** Repeats that were recognised, by `latenessBucket`. */
+    readonly repeats: LatenessCounts;
+    /** Repeats that came after the end of their record and before the sweep deleted it, by `latenessBucket`. */
+    readonly late: LatenessCounts;
+  }[];
 }
 
 const COUNTERS = USAGE_COUNTERS.join(", ");
