@@ -17,26 +17,17 @@ const OVERLAP_MS = 15_000;
  * @param maxHeld rows of each sample.
  */
 export function createSampleShifts(pool: Runner, limit: LimitSample, maxHeld: number) {
-  const tenants = new Map<number, Map<string, number>>();
-  let size = 0;
+  const shifts = new Map<string, number>();
   let newestMs = 0;
 
-  function set({ tenantId, namespace, shift }: NamespaceSample): void {
-    let namespaces = tenants.get(tenantId);
-    if (namespaces?.has(namespace) !== true) {
-      if (size >= MAX_NAMESPACES) return;
-      size++;
-    }
-    if (namespaces === undefined) {
-      namespaces = new Map();
-      tenants.set(tenantId, namespaces);
-    }
-    namespaces.set(namespace, shift);
+  function set(sample: NamespaceSample): void {
+    const name = nameOf(sample);
+    if (shifts.has(name) || shifts.size < MAX_NAMESPACES) shifts.set(name, sample.shift);
   }
 
   return {
     /** Returns a namespace's shift; undefined if no tombstone of it is known. */
-    of: ({ tenantId, namespace }: UsedNamespace): number | undefined => tenants.get(tenantId)?.get(namespace),
+    of: (namespace: UsedNamespace): number | undefined => shifts.get(nameOf(namespace)),
     /**
      * Stores what waits, in batches, and keeps each sample within its maximum. A failed batch waits again.
      *

@@ -111,16 +111,19 @@ function evidenceOfDay(
   late: readonly LateOfDay[],
   retentionS: number,
 ): DayOfEvidence {
+  const isSurelyLater = ({ bucket }: BucketCount) => latenessFloorMs(bucket) >= retentionS * 1000;
+  const isMaybeLater = ({ bucket }: BucketCount) =>
+    (latenessLimitMs(bucket) ?? Number.POSITIVE_INFINITY) > retentionS * 1000;
   let [seenAtLeast, seenAtMost] = [0, 0];
   const sampled: SampledEvidence[] = [];
   // What was recognised under a retention is recognised under each longer one.
   for (const { repeats } of claims.filter((each) => each.retentionS > retentionS)) {
-    seenAtLeast += sum(repeats.filter(isSurelyLater(retentionS)), "repeats");
-    seenAtMost += sum(repeats.filter(isMaybeLater(retentionS)), "repeats");
+    seenAtLeast += sum(repeats.filter(isSurelyLater), "repeats");
+    seenAtMost += sum(repeats.filter(isMaybeLater), "repeats");
   }
   for (const { repeats, retentionS: wasS, shift } of late) {
-    const atLeast = wasS >= retentionS ? repeats : repeats.filter(isSurelyLater(retentionS));
-    const atMost = wasS >= retentionS ? repeats : repeats.filter(isMaybeLater(retentionS));
+    const atLeast = wasS >= retentionS ? repeats : repeats.filter(isSurelyLater);
+    const atMost = wasS >= retentionS ? repeats : repeats.filter(isMaybeLater);
     if (shift === 0) {
       seenAtLeast += sum(atLeast, "repeats");
       seenAtMost += sum(atMost, "repeats");
@@ -134,17 +137,7 @@ function evidenceOfDay(
       });
     }
   }
-  const total = claims.reduce((all, each) => all + each.claims, 0);
-  return { dayMs, days, claims: total, seenAtLeast, seenAtMost, sampled };
-}
-
-function isSurelyLater(retentionS: number) {
-  return ({ bucket }: BucketCount) => latenessFloorMs(bucket) >= retentionS * 1000;
-}
-
-function isMaybeLater(retentionS: number) {
-  return ({ bucket }: BucketCount) =>
-    (latenessLimitMs(bucket) ?? Number.POSITIVE_INFINITY) > retentionS * 1000;
+  return { dayMs, days, claims: sum(claims, "claims"), seenAtLeast, seenAtMost, sampled };
 }
 
 function sum<Field extends string>(items: readonly Readonly<Record<Field, number>>[], field: Field): number {

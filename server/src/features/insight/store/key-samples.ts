@@ -90,8 +90,7 @@ export async function addObservedKeys(
   namespaces: readonly ObservedNamespace[],
   keys: readonly SampledKey[],
 ): Promise<readonly NamespaceSample[]> {
-  const keysOf = new Map<string, number>();
-  for (const key of keys) keysOf.set(nameOf(key), (keysOf.get(nameOf(key)) ?? 0) + 1);
+  const keysOf = Map.groupBy(keys, nameOf);
   const shapes = (name: keyof ShapeCounts) => bigintArray(namespaces.map((each) => each.shapes[name]));
   const samples = await transaction.run<NamespaceSample>(
     addShapes,
@@ -101,7 +100,7 @@ export async function addObservedKeys(
       smallintArray(namespaces.map(({ shift }) => shift)),
       ...[shapes("claims"), shapes("withoutFingerprint"), shapes("times"), shapes("attempts")],
       ...[shapes("randomUuids"), shapes("promptUuids")],
-      intArray(namespaces.map((each) => keysOf.get(nameOf(each)) ?? 0)),
+      intArray(namespaces.map((each) => keysOf.get(nameOf(each))?.length ?? 0)),
     ],
     namespaces.length,
   );
