@@ -116,15 +116,13 @@ function evidenceMessage(
     case "insufficient":
       return { case: "insufficient", value: missingMessage(evidence.missing) };
     case "late": {
-      const { perMonth, perMonthInterval, daysWithLate, daysObserved, claims, shareBound } = evidence.late;
+      const { perMonthInterval, claims, shareBound, ...observed } = evidence.late;
       return {
         case: "late",
         value: {
-          perMonth,
+          ...observed,
           perMonthLow: perMonthInterval.low,
           perMonthHigh: perMonthInterval.high,
-          daysWithLate,
-          daysObserved,
           claims: BigInt(claims),
           maxPerMillion: shareBound * MILLION,
         },
