@@ -2,7 +2,11 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Runner } from "../../server/src/core/store/pool.ts";
 import type { FirstClaims } from "../../server/src/features/insight/first-claims.ts";
-import { createDepthOf, KeySampler } from "../../server/src/features/insight/key-sampler.ts";
+import {
+  createDepthOf,
+  createKeySampler,
+  type KeySampler,
+} from "../../server/src/features/insight/key-sampler.ts";
 import { latenessBucket } from "../../server/src/features/usage/lateness.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { ageRecords } from "../helpers/calls/records.ts";
@@ -163,7 +167,7 @@ function startSampler(
   options: { readonly maxTombstones?: number; readonly pool?: Runner; readonly onDropped?: () => void } = {},
 ): KeySampler & { readonly failures: unknown[] } {
   const failures: unknown[] = [];
-  const sampler = new KeySampler({
+  const sampler = createKeySampler({
     pool: openStorePool(database),
     takeFirstClaims: () => firstClaims,
     pepper: PEPPER,

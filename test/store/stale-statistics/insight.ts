@@ -1,9 +1,9 @@
 import { pruneRows } from "../../../server/src/core/store/prune.ts";
-import { readExamples } from "../../../server/src/features/insight/store/key-examples.ts";
 import {
   findObservedNamespaces,
   findPromptFingerprints,
   findReturnedKeys,
+  readExamples,
   readKeyObservations,
 } from "../../../server/src/features/insight/store/key-observations.ts";
 import {

@@ -7,8 +7,7 @@ import {
   storeRecentUse,
 } from "../../../server/src/features/usage/store/recent-use.ts";
 import { findTenantUse, sumRecentUse } from "../../../server/src/features/usage/store/tenant-use.ts";
-import { addUsage, readUsage } from "../../../server/src/features/usage/store/usage.ts";
-import { sumUsage } from "../../../server/src/features/usage/store/usage-sums.ts";
+import { addUsage, readUsage, sumUsage } from "../../../server/src/features/usage/store/usage.ts";
 import { USAGE_COUNTERS } from "../../../server/src/features/usage/usage.ts";
 import { CROWDED_TENANT } from "../../helpers/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";

@@ -186,7 +186,7 @@ const ADMIN_PROTO: readonly Row[] = [
   ],
   [
     "At most 5 records that exist",
-    "server/src/features/insight/rpc/key-examples.ts",
+    "server/src/features/insight/rpc/key-quality.ts",
     "MAX_EXAMPLES = 5",
     "test/admin/key-quality.test.ts",
   ],

@@ -3,7 +3,7 @@ import { administrationParts, tenantAdminRoutes } from "../administration/servic
 import { createKeyHashes } from "./domain/key-hashes.ts";
 import { createFirstClaimsBuffer } from "./first-claims.ts";
 import { createKeyObserver } from "./key-observer.ts";
-import { KeySampler } from "./key-sampler.ts";
+import { createKeySampler } from "./key-sampler.ts";
 import { createKeyQualityHandlers } from "./rpc/key-quality.ts";
 import { createRetentionAdviceHandlers } from "./rpc/retention-advice.ts";
 import { removeSamples } from "./store/tombstones.ts";
@@ -19,7 +19,7 @@ export const insight: Feature = {
       fingerprintShiftOf: (of) => observer.fingerprintShiftOf(of),
       onObservedFull: () => observer.takeClaims(),
     });
-    const sampler = new KeySampler({
+    const sampler = createKeySampler({
       ...shared,
       takeFirstClaims: firstClaims.takeFirstClaims,
       pepper: config.ONCEWARD_API_KEY_PEPPER,

@@ -1,16 +1,6 @@
 import type { OperationHooks, UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { RecordId } from "../../core/domain/record.ts";
 
-/** Keeps claims that began an operation until they are taken, those that are observed and those of sampled namespaces. */
-export interface FirstClaimsBuffer extends Pick<OperationHooks, "claimed"> {
-  /** Removes and returns the first claims of keys in sampled namespaces. */
-  takeFirstClaims(): FirstClaims;
-  /** Removes and returns the first claims whose keys are observed: some of each namespace, and those of sampled fingerprints. */
-  takeObserved(): readonly ObservedClaim[];
-  /** Begins the next interval: asks again for the sampling of each namespace, and observes its first claims again. */
-  beginInterval(): void;
-}
-
 /** A claim that began an operation, and whose key is observed. */
 export interface ObservedClaim {
   readonly id: RecordId;
@@ -43,6 +33,8 @@ export function fingerprintDepth(fingerprint: Uint8Array): number {
   return hash === 0 ? 32 : 31 - Math.clz32(hash & -hash);
 }
 
+export type FirstClaimsBuffer = ReturnType<typeof createFirstClaimsBuffer>;
+
 /** Claims of a namespace and interval whose keys are observed, with any fingerprint: enough for shares of a day. */
 const MAX_OBSERVED = 50;
 /** First claims that wait to be hashed, a millisecond's work. So the buffer holds few keys for long. */
@@ -59,7 +51,7 @@ interface Decision {
 
 const NOT_SAMPLED: Decision = { isSampled: false, fingerprintShift: undefined, observed: 0 };
 
-/** Creates a first claims buffer. */
+/** Keeps claims that began an operation until they are taken, those that are observed and those of sampled namespaces. */
 export function createFirstClaimsBuffer({
   isSampled,
   onFull,
@@ -73,7 +65,7 @@ export function createFirstClaimsBuffer({
   fingerprintShiftOf?(of: UsedNamespace): number | undefined;
   /** Called, after the claim was answered, when MAX_FIRST_CLAIMS claims wait for `takeObserved`. */
   onObservedFull?(): void;
-}): FirstClaimsBuffer {
+}) {
   const first = { ids: [] as RecordId[], atMs: [] as number[], retentionsS: [] as number[] };
   let observed: ObservedClaim[] = [];
   const tenants = new Map<number, Map<string, Decision>>();
@@ -94,32 +86,37 @@ export function createFirstClaimsBuffer({
     return decision;
   }
 
+  const claimed: OperationHooks["claimed"] = ({ id, fingerprint, retentionInForceS }, outcome) => {
+    if (outcome.kind !== "claimed" || outcome.attempt !== 1 || outcome.repeated) return;
+    if (outcome.endedFirstClaimedAtMs !== undefined) return;
+    const decision = decisionOf(id);
+    if (observes(decision, fingerprint)) {
+      observed.push({ id, fingerprint, atMs: outcome.firstClaimedAtMs });
+      if (observed.length % MAX_FIRST_CLAIMS === 0 && onObservedFull) setImmediate(onObservedFull);
+    }
+    if (!decision.isSampled) return;
+    first.ids.push(id);
+    first.atMs.push(outcome.firstClaimedAtMs);
+    first.retentionsS.push(retentionInForceS);
+    if (first.ids.length % MAX_FIRST_CLAIMS === 0) setImmediate(onFull);
+  };
+
   return {
-    claimed({ id, fingerprint, retentionInForceS }, outcome) {
-      if (outcome.kind !== "claimed" || outcome.attempt !== 1 || outcome.repeated) return;
-      if (outcome.endedFirstClaimedAtMs !== undefined) return;
-      const decision = decisionOf(id);
-      if (observes(decision, fingerprint)) {
-        observed.push({ id, fingerprint, atMs: outcome.firstClaimedAtMs });
-        if (observed.length % MAX_FIRST_CLAIMS === 0 && onObservedFull) setImmediate(onObservedFull);
-      }
-      if (!decision.isSampled) return;
-      first.ids.push(id);
-      first.atMs.push(outcome.firstClaimedAtMs);
-      first.retentionsS.push(retentionInForceS);
-      if (first.ids.length % MAX_FIRST_CLAIMS === 0) setImmediate(onFull);
-    },
-    takeFirstClaims() {
+    claimed,
+    /** Removes and returns the first claims of keys in sampled namespaces. */
+    takeFirstClaims(): FirstClaims {
       const taken = { ids: [...first.ids], atMs: [...first.atMs], retentionsS: [...first.retentionsS] };
       for (const column of Object.values(first)) column.length = 0;
       return taken;
     },
-    takeObserved() {
+    /** Removes and returns the first claims whose keys are observed: some of each namespace, and those of sampled fingerprints. */
+    takeObserved(): readonly ObservedClaim[] {
       const taken = observed;
       observed = [];
       return taken;
     },
-    beginInterval() {
+    /** Begins the next interval: asks again for the sampling of each namespace, and observes its first claims again. */
+    beginInterval(): void {
       tenants.clear();
       size = 0;
     },

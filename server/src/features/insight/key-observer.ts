@@ -3,21 +3,138 @@ import type { UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { Pool } from "../../core/store/pool.ts";
 import type { SweptNamespace } from "../../core/store/records/sweep-records.ts";
 import type { KeyHashes } from "./domain/key-hashes.ts";
-import { keyStem } from "./domain/key-shape.ts";
-import type { ObservedClaim } from "./first-claims.ts";
-import { createObservedKeys, type WaitingClaim } from "./observed-keys.ts";
+import type { ShapeCounts } from "./domain/key-quality.ts";
+import { keyShape, keyStem } from "./domain/key-shape.ts";
+import { fingerprintDepth, type ObservedClaim } from "./first-claims.ts";
+import { NextTurn } from "./next-turn.ts";
 import { createSampleShifts } from "./sample-shifts.ts";
-import { addObservedKeys, limitKeySample, removeSampledKeys, type SampledKey } from "./store/key-samples.ts";
-import type { NamespaceSample } from "./store/sample-limits.ts";
+import {
+  addObservedKeys,
+  limitKeySample,
+  type ObservedNamespace,
+  removeSampledKeys,
+  type SampledKey,
+} from "./store/key-samples.ts";
+import { nameOf } from "./store/sample-limits.ts";
+
+/** A claim of a sampled fingerprint that is not stored yet. */
+export interface WaitingClaim extends ObservedClaim {
+  readonly fingerprint: Uint8Array;
+  readonly depth: number;
+}
+
+/** What was observed of a namespace and is not stored yet. */
+export interface WaitingNamespace extends ObservedNamespace {
+  shift: number;
+  readonly shapes: { -readonly [Name in keyof ShapeCounts]: ShapeCounts[Name] };
+  claims: WaitingClaim[];
+}
+
+/** Claims of one namespace: half a statement's. More of them halve the sample. */
+const MAX_PER_NAMESPACE = 500;
+/** Some 10 MiB. It is reached if statements fail for long in many namespaces. */
+const MAX_CLAIMS = 50_000;
+/** Some 10 MiB, as `MAX_CLAIMS`. */
+const MAX_NAMESPACES = 50_000;
+
+/**
+ * Collects observed claims by namespace, in bounds: a namespace with very many gets a smaller sample before anything is
+ * stored, and counts stay numbers.
+ *
+ * @param onDropped is called for each claim that is dropped because too much waits.
+ */
+export function createObservedKeys(onDropped: () => void) {
+  const namespaces = new Map<string, WaitingNamespace>();
+  let size = 0;
+
+  function waitingOf({ tenantId, namespace }: UsedNamespace): WaitingNamespace | undefined {
+    const name = nameOf({ tenantId, namespace });
+    const known = namespaces.get(name);
+    if (known !== undefined || namespaces.size >= MAX_NAMESPACES) return known;
+    const shapes = {
+      claims: 0,
+      withoutFingerprint: 0,
+      times: 0,
+      attempts: 0,
+      randomUuids: 0,
+      promptUuids: 0,
+    };
+    const added = { tenantId, namespace, shift: 0, shapes, claims: [] };
+    namespaces.set(name, added);
+    return added;
+  }
+
+  function raiseShift(waiting: WaitingNamespace, shift: number): void {
+    waiting.shift = Math.max(waiting.shift, shift);
+    const kept = waiting.claims.filter(({ depth }) => depth >= waiting.shift);
+    size -= waiting.claims.length - kept.length;
+    waiting.claims = kept;
+  }
+
+  function addClaim(waiting: WaitingNamespace, claim: WaitingClaim): void {
+    if (claim.depth < waiting.shift) return;
+    if (size >= MAX_CLAIMS) {
+      onDropped();
+      return;
+    }
+    waiting.claims.push(claim);
+    size++;
+    // One fingerprint may have all claims: then no shift selects fewer.
+    for (let left = 32; waiting.claims.length > MAX_PER_NAMESPACE && left > 0; left--)
+      raiseShift(waiting, waiting.shift + 1);
+  }
+
+  return {
+    /** Adds a claim whose fingerprint is sampled by at least `shift`. */
+    add(claim: ObservedClaim, shift: number): void {
+      const { id, fingerprint, atMs } = claim;
+      const waiting = waitingOf(id);
+      if (waiting === undefined) {
+        onDropped();
+        return;
+      }
+      if (shift > waiting.shift) raiseShift(waiting, shift);
+      const { isTime, isAttempt, uuid } = keyShape(id.key, atMs);
+      const { shapes } = waiting;
+      shapes.claims++;
+      if (isTime) shapes.times++;
+      if (isAttempt) shapes.attempts++;
+      if (uuid === "random") shapes.randomUuids++;
+      if (uuid === "prompt") shapes.promptUuids++;
+      if (fingerprint === undefined) shapes.withoutFingerprint++;
+      else addClaim(waiting, { ...claim, fingerprint, depth: fingerprintDepth(fingerprint) });
+    },
+    /** Removes and returns namespaces with together about `maxClaims` claims, and at most as many namespaces. */
+    take(maxClaims: number): readonly WaitingNamespace[] {
+      const taken: WaitingNamespace[] = [];
+      let claims = 0;
+      for (const [name, waiting] of namespaces) {
+        if (claims >= maxClaims || taken.length === maxClaims) break;
+        taken.push(waiting);
+        claims += waiting.claims.length;
+        size -= waiting.claims.length;
+        namespaces.delete(name);
+      }
+      return taken;
+    },
+    /** Adds what could not be stored. */
+    putBack(returned: readonly WaitingNamespace[]): void {
+      for (const { shift, shapes, claims, ...of } of returned) {
+        const waiting = waitingOf(of);
+        if (waiting === undefined) {
+          onDropped();
+          continue;
+        }
+        for (const name of Object.keys(shapes) as (keyof ShapeCounts)[]) waiting.shapes[name] += shapes[name];
+        raiseShift(waiting, shift);
+        for (const claim of claims) addClaim(waiting, claim);
+      }
+    },
+  };
+}
 
 /** A share of one retry in 100 claims is seen 80 times: enough to distinguish it from chance. About 2 MiB. */
-export const MAX_SAMPLED_KEYS = 8192;
-/** Rows per statement: some tens of milliseconds. */
-const BATCH_ROWS = 1000;
-/** Waiting forgotten keys: some 10 MiB. It is reached if statements fail for long. */
-const MAX_FORGOTTEN = 50_000;
-
-type ForgottenKey = Pick<SampledKey, "tenantId" | "namespace" | "keyHash">;
+const MAX_SAMPLED_KEYS = 8192;
 
 /**
  * Observes how keys are made: the shapes of some, and the first claims of a deterministic sample of
@@ -33,17 +150,14 @@ export function createKeyObserver(options: {
   readonly onFailed: (error: unknown) => void;
   /** Called for each claim or forgotten key that is dropped because too many wait to be stored. */
   readonly onDropped: () => void;
-  /** Maximum sampled keys of a namespace. */
-  readonly maxSampledKeys?: number;
 }) {
-  const { pool, hashes, takeObserved, onDropped, maxSampledKeys = MAX_SAMPLED_KEYS } = options;
-  const shifts = createSampleShifts();
+  const { pool, hashes, takeObserved, onDropped, intervalMs, onFailed } = options;
+  const shifts = createSampleShifts(pool, limitKeySample, MAX_SAMPLED_KEYS);
   const observed = createObservedKeys(onDropped);
-  let forgotten: ForgottenKey[] = [];
-  /** Forgotten keys whose claims other replicas have had the time of a turn to store. */
-  let dueForgotten: ForgottenKey[] = [];
+  /** Forgotten keys, whose claims may be another replica's. */
+  const forgotten = new NextTurn<UsedNamespace & Pick<SampledKey, "keyHash">>(onDropped);
 
-  const fingerprintShiftOf = ({ tenantId, namespace }: UsedNamespace) => shifts.of(tenantId, namespace) ?? 0;
+  const fingerprintShiftOf = (of: UsedNamespace) => shifts.of(of) ?? 0;
 
   function takeClaims(): void {
     for (const claim of takeObserved()) observed.add(claim, fingerprintShiftOf(claim.id));
@@ -63,46 +177,16 @@ export function createKeyObserver(options: {
     };
   }
 
-  /** Stores what was observed, and keeps each sample within its maximum. A failed batch is repeated by the next turn. */
-  async function storeObserved(): Promise<void> {
-    const full: NamespaceSample[] = [];
-    for (let batch = observed.take(BATCH_ROWS); batch.length > 0; batch = observed.take(BATCH_ROWS)) {
-      const keys = batch.flatMap(({ claims }) => claims.map(sampledKey));
-      const samples = await pool
-        .transaction((transaction) => addObservedKeys(transaction, batch, keys))
-        .catch((error: unknown) => {
-          observed.putBack(batch);
-          throw error;
-        });
-      for (const sample of samples) {
-        shifts.set(sample);
-        if (sample.held > maxSampledKeys) full.push(sample);
-      }
-    }
-    for (const sample of full) {
-      const limited = await limitKeySample(pool, sample, maxSampledKeys);
-      if (limited !== undefined) shifts.set(limited);
-    }
-  }
-
-  async function removeForgotten(): Promise<void> {
-    while (dueForgotten.length > 0) {
-      const batch = dueForgotten.slice(0, BATCH_ROWS);
-      await removeSampledKeys(pool, batch);
-      dueForgotten.splice(0, batch.length);
-    }
-    dueForgotten = forgotten;
-    forgotten = [];
-  }
-
   async function turn(): Promise<void> {
     takeClaims();
     options.beginInterval?.();
-    await storeObserved();
-    await removeForgotten();
+    await shifts.store(observed, (batch) => {
+      const keys = batch.flatMap(({ claims }) => claims.map(sampledKey));
+      return pool.transaction((transaction) => addObservedKeys(transaction, batch, keys));
+    });
+    await forgotten.store((batch) => removeSampledKeys(pool, batch));
   }
 
-  const { intervalMs, onFailed } = options;
   return {
     // The last forgotten keys, too: no later turn removes them.
     ...createRepeating({ intervalMs, work: turn, turnsAtStop: 2, onFailed }),
@@ -114,9 +198,8 @@ export function createKeyObserver(options: {
     swept(byNamespace: readonly SweptNamespace[]): void {
       for (const { tenantId, namespace, sampled } of byNamespace) {
         for (const { key, forgotten: isForgotten } of sampled) {
-          if (!isForgotten) continue;
-          if (forgotten.length + dueForgotten.length >= MAX_FORGOTTEN) onDropped();
-          else forgotten.push({ tenantId, namespace, keyHash: hashes.ofKey({ tenantId, namespace }, key) });
+          const of = { tenantId, namespace };
+          if (isForgotten) forgotten.add({ ...of, keyHash: hashes.ofKey(of, key) });
         }
       }
     },

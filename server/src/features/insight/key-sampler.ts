@@ -1,16 +1,17 @@
 import { createHmac } from "node:crypto";
-import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
-import { type RecordId, recordName } from "../../core/domain/record.ts";
+import { createRepeating } from "../../core/background/repeat.ts";
+import type { UsedNamespace } from "../../core/claims/after-operation.ts";
+import type { RecordId } from "../../core/domain/record.ts";
 import { createTextHash } from "../../core/domain/text-hash.ts";
 import type { Runner } from "../../core/store/pool.ts";
-import type { SweptNamespace } from "../../core/store/records/sweep-records.ts";
+import type { SweptKey, SweptNamespace } from "../../core/store/records/sweep-records.ts";
 import { countLateRepeats, type SampledClaim } from "../usage/store/late-repeats.ts";
-import { createKeyHashes, type KeyHashes } from "./domain/key-hashes.ts";
-import { createEndedKeys, type EndedKeys } from "./ended-keys.ts";
+import { createKeyHashes } from "./domain/key-hashes.ts";
 import type { FirstClaims } from "./first-claims.ts";
+import { NextTurn } from "./next-turn.ts";
 import { createSampleShifts } from "./sample-shifts.ts";
-import type { NamespaceSample } from "./store/sample-limits.ts";
-import { addTombstones, limitSample } from "./store/tombstones.ts";
+import { nameOf } from "./store/sample-limits.ts";
+import { addTombstones, type EndedKey, limitSample } from "./store/tombstones.ts";
 
 /*
  * The deterministic sample of keys. A key's depth is the number of trailing zero bits of a keyed hash: one key
@@ -21,14 +22,15 @@ import { addTombstones, limitSample } from "./store/tombstones.ts";
  * It selects and is never stored; what is stored is an HMAC.
  */
 
-/** The seed of the sample's hash, a signed 64-bit number. Two installations sample different keys. */
-export type SampleSeed = bigint;
-
 /** Depths are cut off here. One key in 4 billion is this deep. */
 const MAX_DEPTH = 32;
 
-/** Returns a function that returns a key's depth: from 0 to 32, and at least s for one key in 2^s. */
-export function createDepthOf(seed: SampleSeed): (key: string) => number {
+/**
+ * Returns a function that returns a key's depth: from 0 to 32, and at least s for one key in 2^s.
+ *
+ * @param seed of the hash, a signed 64-bit number. Two installations sample different keys.
+ */
+export function createDepthOf(seed: bigint): (key: string) => number {
   const hashOf = createTextHash(seed);
   return (key) => {
     const hash = hashOf(key);
@@ -36,7 +38,107 @@ export function createDepthOf(seed: SampleSeed): (key: string) => number {
   };
 }
 
-export interface KeySamplerOptions {
+/** A sampled key whose tombstone is not stored yet. */
+type WaitingKey = Omit<EndedKey, "hash"> & RecordId;
+
+/** Keys of one namespace: a statement's. More of them halve the sample. */
+const MAX_PER_NAMESPACE = 1000;
+/** About 10 MiB. It is reached if statements fail for long in many namespaces. */
+const MAX_ENDED = 50_000;
+
+interface Waiting {
+  shift: number;
+  readonly keys: Map<string, WaitingKey>;
+}
+
+/**
+ * Keeps the sampled keys that the sweep has named since they were stored last: each once, as it ended last. A
+ * namespace with very many gets a smaller sample before anything is stored, so that a busy sweep, such as the
+ * first one of a namespace, costs no more than a quiet one.
+ *
+ * @param onDropped is called for each key that is dropped because too many wait.
+ */
+function createEndedKeys(depthOf: (key: string) => number, onDropped: () => void) {
+  const namespaces = new Map<string, Waiting>();
+  let size = 0;
+
+  function waitingOf(of: UsedNamespace): Waiting {
+    const name = nameOf(of);
+    const known = namespaces.get(name);
+    if (known !== undefined) return known;
+    const added = { shift: 0, keys: new Map() };
+    namespaces.set(name, added);
+    return added;
+  }
+
+  function add(waiting: Waiting, ended: WaitingKey): void {
+    const { keys } = waiting;
+    if (ended.depth < waiting.shift) return;
+    if (!keys.has(ended.key)) {
+      if (size >= MAX_ENDED) {
+        onDropped();
+        return;
+      }
+      size++;
+    }
+    keys.set(ended.key, ended);
+    while (keys.size > MAX_PER_NAMESPACE) raiseShift(waiting, waiting.shift + 1);
+  }
+
+  function raiseShift(waiting: Waiting, shift: number): void {
+    waiting.shift = shift;
+    for (const [key, { depth }] of waiting.keys) {
+      if (depth < shift && waiting.keys.delete(key)) size--;
+    }
+  }
+
+  return {
+    /** Adds keys, at most one in 2^shift of the namespace's; undefined: any. */
+    add({ tenantId, namespace }: UsedNamespace, shift = 0, keys: readonly SweptKey[]): void {
+      const waiting = waitingOf({ tenantId, namespace });
+      if (shift > waiting.shift) raiseShift(waiting, shift);
+      for (const key of keys)
+        add(waiting, { tenantId, namespace, ...key, depth: depthOf(key.key), shift: 0 });
+    },
+    /** Removes and returns up to `max` keys. */
+    take(max: number): readonly WaitingKey[] {
+      const taken: WaitingKey[] = [];
+      for (const [name, { shift, keys }] of namespaces) {
+        for (const [key, ended] of keys) {
+          if (taken.length === max) return taken;
+          taken.push({ ...ended, shift });
+          keys.delete(key);
+          size--;
+        }
+        namespaces.delete(name);
+      }
+      return taken;
+    },
+    /** Adds keys that could not be stored, unless they have ended again. */
+    putBack(keys: readonly WaitingKey[]): void {
+      for (const ended of keys) {
+        const waiting = waitingOf(ended);
+        if (ended.shift > waiting.shift) raiseShift(waiting, ended.shift);
+        if (!waiting.keys.has(ended.key)) add(waiting, ended);
+      }
+    },
+  };
+}
+
+/**
+ * The 3 million observations behind "at most one in a million" pass through as many tombstones in a year, if
+ * each is kept for a week. About 8 MiB.
+ */
+const MAX_TOMBSTONES = 65_536;
+
+export type KeySampler = ReturnType<typeof createKeySampler>;
+
+/**
+ * Finds repeats that come after the sweep deleted their record, among a deterministic sample of keys. It stores
+ * a tombstone of each sampled key that was swept, and looks the first claims of sampled keys up among the
+ * tombstones. Everything happens behind the calls, in batches. From its stop on, nothing may be swept or claimed.
+ */
+export function createKeySampler(options: {
   readonly pool: Runner;
   readonly takeFirstClaims: () => FirstClaims;
   /** Makes the keys of the hashes. */
@@ -47,127 +149,54 @@ export interface KeySamplerOptions {
   readonly onDropped: () => void;
   /** Maximum tombstones of a namespace. */
   readonly maxTombstones?: number;
-}
+}) {
+  const { pool, pepper, intervalMs, onFailed, onDropped, maxTombstones = MAX_TOMBSTONES } = options;
+  const seed = createHmac("sha256", pepper).update("onceward sample").digest().readBigInt64BE();
+  const hashes = createKeyHashes(pepper);
+  const depthOf = createDepthOf(seed);
+  const shifts = createSampleShifts(pool, limitSample, maxTombstones);
+  const ended = createEndedKeys(depthOf, onDropped);
+  /** Their tombstones may be another replica's. */
+  const claims = new NextTurn<SampledClaim>(onDropped);
 
-/**
- * The 3 million observations behind "at most one in a million" pass through as many tombstones in a year, if
- * each is kept for a week. About 8 MiB.
- */
-export const MAX_TOMBSTONES = 65_536;
-/** Rows per statement: some tens of milliseconds. */
-const BATCH_ROWS = 1000;
-/** Waiting claims: some 10 MiB. It is reached if statements fail for long. */
-const MAX_WAITING = 50_000;
-
-/**
- * Finds repeats that come after the sweep deleted their record, among a deterministic sample of keys. It stores
- * a tombstone of each sampled key that was swept, and looks the first claims of sampled keys up among the
- * tombstones. Everything happens behind the calls, in batches. From its stop on, nothing may be swept or claimed.
- */
-export class KeySampler implements Repeating {
-  /** Selects the keys that the sweep names. */
-  readonly seed: SampleSeed;
-  readonly #options: KeySamplerOptions;
-  readonly #hashes: KeyHashes;
-  readonly #depthOf: (key: string) => number;
-  readonly #shifts = createSampleShifts();
-  readonly #ended: EndedKeys;
-  readonly start: Repeating["start"];
-  readonly stop: Repeating["stop"];
-  #claims: SampledClaim[] = [];
-  /** Claims whose tombstones other replicas have had the time of a turn to store. */
-  #dueClaims: SampledClaim[] = [];
-
-  constructor(options: KeySamplerOptions) {
-    this.#options = options;
-    this.#hashes = createKeyHashes(options.pepper);
-    this.seed = createHmac("sha256", options.pepper).update("onceward sample").digest().readBigInt64BE();
-    this.#depthOf = createDepthOf(this.seed);
-    this.#ended = createEndedKeys(this.#depthOf, options.onDropped);
-    const { intervalMs, onFailed } = options;
-    // The last claims, too: no later turn looks them up.
-    const turns = createRepeating({ intervalMs, work: () => this.#turn(), turnsAtStop: 2, onFailed });
-    this.start = turns.start;
-    this.stop = turns.stop;
-  }
-
-  /** Whether a namespace has tombstones. */
-  isSampled({ tenantId, namespace }: Pick<RecordId, "tenantId" | "namespace">): boolean {
-    return this.#shifts.of(tenantId, namespace) !== undefined;
-  }
-
-  /** Takes the keys of records that the sweep deleted. */
-  swept(byNamespace: readonly SweptNamespace[]): void {
-    for (const { tenantId, namespace, sampled } of byNamespace) {
-      const shift = this.#shifts.of(tenantId, namespace);
-      if (sampled.length > 0) this.#ended.add(tenantId, namespace, shift, sampled);
-    }
-  }
-
-  /** Takes the meter's first claims in sampled namespaces, and keeps those of sampled keys. */
-  selectClaims(): void {
-    const { ids, atMs, retentionsS } = this.#options.takeFirstClaims();
+  function selectClaims(): void {
+    const { ids, atMs, retentionsS } = options.takeFirstClaims();
     for (const [index, id] of ids.entries()) {
-      const shift = this.#shifts.of(id.tenantId, id.namespace);
-      const depth = this.#depthOf(id.key);
+      const shift = shifts.of(id);
+      const depth = depthOf(id.key);
       if (shift === undefined || depth < shift) continue;
-      if (this.#claims.length + this.#dueClaims.length >= MAX_WAITING) {
-        this.#options.onDropped();
-        continue;
-      }
-      const { tenantId, namespace } = id;
+      const { tenantId, namespace, key } = id;
       const [claimedAtMs = 0, retentionS = 0] = [atMs[index], retentionsS[index]];
-      this.#claims.push({
-        tenantId,
-        namespace,
-        hash: this.#hash(id),
-        depth,
-        atMs: claimedAtMs,
-        retentionS,
-        shift,
-      });
+      const hash = hashes.ofKey(id, key);
+      claims.add({ tenantId, namespace, hash, depth, atMs: claimedAtMs, retentionS, shift });
     }
   }
 
-  async #turn(): Promise<void> {
-    this.selectClaims();
-    await this.#storeEnded();
-    await this.#shifts.refresh(this.#options.pool);
-    await this.#countClaims();
-    this.#dueClaims.push(...this.#claims);
-    this.#claims = [];
+  async function turn(): Promise<void> {
+    selectClaims();
+    await shifts.store(ended, (batch) =>
+      addTombstones(
+        pool,
+        batch.map((key) => ({ ...key, hash: hashes.ofKey(key, key.key) })),
+      ),
+    );
+    await shifts.refresh();
+    await claims.store((batch) => countLateRepeats(pool, batch));
   }
 
-  /** Stores tombstones, and keeps each sample within its maximum. A failed batch is repeated by the next turn. */
-  async #storeEnded(): Promise<void> {
-    const { pool, maxTombstones = MAX_TOMBSTONES } = this.#options;
-    const full = new Map<string, NamespaceSample>();
-    for (let batch = this.#ended.take(BATCH_ROWS); batch.length > 0; batch = this.#ended.take(BATCH_ROWS)) {
-      const hashed = batch.map((ended) => ({ ...ended, hash: this.#hash(ended) }));
-      const samples = await addTombstones(pool, hashed).catch((error: unknown) => {
-        this.#ended.putBack(batch);
-        throw error;
-      });
-      for (const sample of samples) {
-        this.#shifts.set(sample);
-        if (sample.held > maxTombstones) full.set(recordName({ ...sample, key: "" }), sample);
-      }
-    }
-    for (const sample of full.values()) {
-      const limited = await limitSample(pool, sample, maxTombstones);
-      if (limited !== undefined) this.#shifts.set(limited);
-    }
-  }
-
-  async #countClaims(): Promise<void> {
-    while (this.#dueClaims.length > 0) {
-      const batch = this.#dueClaims.slice(0, BATCH_ROWS);
-      await countLateRepeats(this.#options.pool, batch);
-      this.#dueClaims.splice(0, batch.length);
-    }
-  }
-
-  #hash(id: RecordId): Buffer {
-    return this.#hashes.ofKey(id, id.key);
-  }
+  return {
+    // The last claims, too: no later turn looks them up.
+    ...createRepeating({ intervalMs, work: turn, turnsAtStop: 2, onFailed }),
+    /** Selects the keys that the sweep names. */
+    seed,
+    /** Whether a namespace has tombstones. */
+    isSampled: (of: UsedNamespace): boolean => shifts.of(of) !== undefined,
+    /** Takes the meter's first claims in sampled namespaces, and keeps those of sampled keys. */
+    selectClaims,
+    /** Takes the keys of records that the sweep deleted. */
+    swept(byNamespace: readonly SweptNamespace[]): void {
+      for (const { sampled, ...of } of byNamespace)
+        if (sampled.length > 0) ended.add(of, shifts.of(of), sampled);
+    },
+  };
 }

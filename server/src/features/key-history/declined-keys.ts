@@ -34,12 +34,6 @@ export interface DeclinedKey {
   readonly calls: readonly DeclinedCall[];
 }
 
-/** Counts what is declined by key. What has no room is not counted. */
-export interface DeclinedKeys extends Pick<OperationHooks, "declined"> {
-  /** Removes and returns up to `max` keys: in turns by tenant, first those with refusals, then those with most calls. */
-  take(max: number): readonly DeclinedKey[];
-}
-
 /** The outcomes that are counted, as metrics name them; others, such as an unreachable database, are not about a key. */
 const OUTCOMES: ReadonlyMap<string, Declined> = new Map([
   ["completed", "replayed"],
@@ -66,17 +60,11 @@ const MAX_KEYS = 4096;
 /** A tenant that repeats many keys leaves room for others. */
 const MAX_KEYS_OF_TENANT = MAX_KEYS / 4;
 
+const ZEROS = Object.fromEntries(DECLINED.map((name) => [name, 0])) as Record<Declined, number>;
+
 class Tally implements DeclinedKey {
   readonly id: RecordId;
-  readonly counts: Record<Declined, number> = {
-    replayed: 0,
-    in_progress: 0,
-    ambiguous: 0,
-    mismatched: 0,
-    too_old: 0,
-    over_quota: 0,
-    superseded: 0,
-  };
+  readonly counts = { ...ZEROS };
   readonly firstAtMs: number;
   lastAtMs: number;
   readonly calls: DeclinedCall[] = [];
@@ -116,8 +104,12 @@ interface TenantKeys {
   readonly byNamespace: Map<string, Map<string, Tally>>;
 }
 
-/** @param now returns milliseconds since the Unix epoch. */
-export function createDeclinedKeys(now: () => number = Date.now): DeclinedKeys {
+/**
+ * Counts what is declined by key. What has no room is not counted.
+ *
+ * @param now returns milliseconds since the Unix epoch.
+ */
+export function createDeclinedKeys(now: () => number = Date.now) {
   const tenants = new Map<number, TenantKeys>();
   let size = 0;
 
@@ -162,23 +154,26 @@ export function createDeclinedKeys(now: () => number = Date.now): DeclinedKeys {
       .map(({ tally }) => tally);
   }
 
+  const declined: OperationHooks["declined"] = ({ namespace, key }, name, call) => {
+    const { principal } = call;
+    const outcome = OUTCOMES.get(name);
+    if (outcome === undefined || principal.role === "OPERATOR") return;
+    const tenantId = principal.tenant.id;
+    const known = tenants.get(tenantId)?.byNamespace.get(namespace)?.get(key);
+    const tally = known ?? addKey({ tenantId, namespace, key });
+    if (tally === undefined) return;
+    const atMs = known === undefined ? tally.firstAtMs : now();
+    tally.counts[outcome]++;
+    tally.lastAtMs = atMs;
+    if (!tally.hasRoom(outcome)) return;
+    const actor = principal.actor.slice(0, MAX_ACTOR_CHARACTERS);
+    tally.keep({ atMs, outcome, actor, requestId: call.requestId });
+  };
+
   return {
-    declined({ namespace, key }, name, call) {
-      const { principal } = call;
-      const outcome = OUTCOMES.get(name);
-      if (outcome === undefined || principal.role === "OPERATOR") return;
-      const tenantId = principal.tenant.id;
-      const known = tenants.get(tenantId)?.byNamespace.get(namespace)?.get(key);
-      const tally = known ?? addKey({ tenantId, namespace, key });
-      if (tally === undefined) return;
-      const atMs = known === undefined ? tally.firstAtMs : now();
-      tally.counts[outcome]++;
-      tally.lastAtMs = atMs;
-      if (!tally.hasRoom(outcome)) return;
-      const actor = principal.actor.slice(0, MAX_ACTOR_CHARACTERS);
-      tally.keep({ atMs, outcome, actor, requestId: call.requestId });
-    },
-    take(max) {
+    declined,
+    /** Removes and returns up to `max` keys: in turns by tenant, first those with refusals, then those with most calls. */
+    take(max: number): readonly DeclinedKey[] {
       const taken = heaviest(max);
       // The others wait, unless they keep later keys out.
       const isFull = size >= MAX_KEYS;

@@ -2,9 +2,8 @@ import { createRepeating } from "../../core/background/repeat.ts";
 import type { Feature } from "../../core/feature.ts";
 import { administrationParts, tenantAdminRoutes } from "../administration/services.ts";
 import { createDeclinedKeys } from "./declined-keys.ts";
-import { createKeySlots, withSlots } from "./key-slots.ts";
 import { createKeyHistoryHandlers } from "./rpc.ts";
-import { removeKeyHistories, storeKeyHistories } from "./store.ts";
+import { createKeySlots, removeKeyHistories, storeKeyHistories, withSlots } from "./store.ts";
 
 /** Keys that a replica stores in one flush: 13 rows a second at most, which claims do not feel. */
 const MAX_STORED = 64;

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { parseLookup } from "../../core/claims/messages.ts";
+import { countFields } from "../../core/messages/counts.ts";
 import { timestamp } from "../../core/messages/violations.ts";
 import {
   DeclinedCall_Outcome,
@@ -8,8 +9,7 @@ import {
 } from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../administration/services.ts";
 import type { Declined, DeclinedCall } from "./declined-keys.ts";
-import { createKeySlots } from "./key-slots.ts";
-import { readKeyHistory } from "./store.ts";
+import { createKeySlots, readKeyHistory } from "./store.ts";
 
 const OUTCOMES: Readonly<Record<Declined, DeclinedCall_Outcome>> = {
   replayed: DeclinedCall_Outcome.REPLAYED,
@@ -33,13 +33,7 @@ export function createKeyHistoryHandlers({
       if (history === undefined) return create(GetKeyHistoryResponseSchema);
       const { counts, firstAtMs, lastAtMs, calls } = history;
       return create(GetKeyHistoryResponseSchema, {
-        replayed: BigInt(counts.replayed),
-        inProgress: BigInt(counts.in_progress),
-        ambiguous: BigInt(counts.ambiguous),
-        mismatched: BigInt(counts.mismatched),
-        tooOld: BigInt(counts.too_old),
-        overQuota: BigInt(counts.over_quota),
-        superseded: BigInt(counts.superseded),
+        ...countFields(counts),
         firstAt: timestamp(firstAtMs),
         lastAt: timestamp(lastAtMs),
         calls: calls.map(callMessage),

@@ -1,6 +1,8 @@
+import type { RecordId } from "../../core/domain/record.ts";
+import { createRecordHash } from "../../core/domain/record-target.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { bigintArray, byteaArray, float8Array, intArray, textArray } from "../../core/store/sql-arrays.ts";
-import { DECLINED, type Declined, type DeclinedCall, type DeclinedKey, MAX_CALLS } from "./declined-keys.ts";
+import { DECLINED, type Declined, type DeclinedKey, MAX_CALLS } from "./declined-keys.ts";
 
 /** A key by its hash, and the row that it takes. */
 export interface KeySlot {
@@ -11,6 +13,32 @@ export interface KeySlot {
 
 /** What was declined of a key, and its row. */
 export type StoredKey = KeySlot & Omit<DeclinedKey, "id"> & { readonly namespace: string };
+
+/** Rows of a tenant: with 8 calls each at most 16 MiB. A key that is repeated takes the row of another one in 16,384. */
+const SLOTS = 16_384;
+
+/** Returns a function that gives a key its row. @param pepper the same on all replicas. */
+export function createKeySlots(pepper: string): (id: RecordId) => KeySlot {
+  const hashOf = createRecordHash(pepper);
+  return (id) => {
+    const hash = hashOf(id);
+    return { tenantId: id.tenantId, slot: hash.readUInt32BE(0) % SLOTS, hash };
+  };
+}
+
+/** Returns the keys with their rows, one for each row: the first of those that share it. */
+export function withSlots(
+  keys: readonly DeclinedKey[],
+  slotOf: ReturnType<typeof createKeySlots>,
+): readonly StoredKey[] {
+  const bySlot = new Map<string, StoredKey>();
+  for (const { id, ...declined } of keys) {
+    const slot = slotOf(id);
+    const name = `${slot.tenantId} ${slot.slot}`;
+    if (!bySlot.has(name)) bySlot.set(name, { ...declined, ...slot, namespace: id.namespace });
+  }
+  return [...bySlot.values()];
+}
 
 const COUNTERS = DECLINED.join(", ");
 const FIRST_COUNTER = 8;
@@ -58,37 +86,25 @@ export async function storeKeyHistories(runner: Runner, keys: readonly StoredKey
   ]);
 }
 
-/** What was declined of a key by all replicas. */
-export type KeyHistory = Omit<DeclinedKey, "id">;
-
 const readRow = {
   name: "read_key_history",
   text: `
 select ${DECLINED.map((name) => `${name}::float8`).join(", ")}, calls,
-       date_part('epoch', first_at) * 1000 as first_ms, date_part('epoch', last_at) * 1000 as last_ms
+       date_part('epoch', first_at) * 1000 as "firstAtMs", date_part('epoch', last_at) * 1000 as "lastAtMs"
   from key_histories
  where tenant_id = $1::int and slot = $2::int and key_hash = $3::bytea`,
 };
 
-type HistoryRow = Readonly<Record<Declined, number>> & {
-  readonly calls: readonly CallRow[];
-  readonly first_ms: number;
-  readonly last_ms: number;
-};
+type HistoryRow = Readonly<Record<Declined, number>> &
+  Pick<DeclinedKey, "firstAtMs" | "lastAtMs"> & { readonly calls: readonly CallRow[] };
 
-/** Returns what was declined of a key; undefined: nothing that is kept. */
-export async function readKeyHistory(runner: Runner, key: KeySlot): Promise<KeyHistory | undefined> {
+/** Returns what was declined of a key by all replicas; undefined: nothing that is kept. */
+export async function readKeyHistory(runner: Runner, key: KeySlot) {
   const [row] = await runner.run<HistoryRow>(readRow, [key.tenantId, key.slot, key.hash]);
   if (row === undefined) return undefined;
-  const { calls, first_ms: firstAtMs, last_ms: lastAtMs, ...counts } = row;
-  return {
-    counts,
-    firstAtMs,
-    lastAtMs,
-    calls: calls
-      .map(([atMs, outcome, actor, requestId]): DeclinedCall => ({ atMs, outcome, actor, requestId }))
-      .sort((a, b) => a.atMs - b.atMs),
-  };
+  const { calls: rows, firstAtMs, lastAtMs, ...counts } = row;
+  const calls = rows.map(([atMs, outcome, actor, requestId]) => ({ atMs, outcome, actor, requestId }));
+  return { counts, firstAtMs, lastAtMs, calls: calls.sort((a, b) => a.atMs - b.atMs) };
 }
 
 const removeOfNamespace = {

@@ -1,3 +1,4 @@
+import type { UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { UsageCount } from "./store/usage.ts";
 import { QUOTA_REFUSALS } from "./usage.ts";
 import { LATENCY_BUCKETS, LATENCY_MS } from "./usage-meter.ts";
@@ -15,16 +16,20 @@ export const RECENT_COUNTERS = [
 /** The counters, and behind them claims by `latencyBucket`. Zeros at the end may be missing. */
 export type RecentCounts = readonly number[];
 
+/** Returns the counters by their names. */
+export function namedCounts(counts: RecentCounts) {
+  const named = RECENT_COUNTERS.map((name, index) => [name, at(counts, index)]);
+  return Object.fromEntries(named) as Readonly<Record<(typeof RECENT_COUNTERS)[number], number>>;
+}
+
 /** The counts of namespaces, by tenant. */
 export type CountsByNamespace = Readonly<Record<string, Readonly<Record<string, RecentCounts>>>>;
-
-/** The counts of a tenant in one minute, and behind them the highest rate in claims a second, in thousandths. */
-export type CountsByTenant = Readonly<Record<string, RecentCounts>>;
 
 /** A minute that has ended, in milliseconds since the Unix epoch. */
 export interface EndedMinute {
   readonly minuteMs: number;
-  readonly counts: CountsByTenant;
+  /** By tenant; behind the counters the highest rate in claims a second, in thousandths. */
+  readonly counts: Readonly<Record<string, RecentCounts>>;
 }
 
 const LENGTH = RECENT_COUNTERS.length + LATENCY_BUCKETS;
@@ -39,10 +44,8 @@ const MINUTE_MS = 60_000;
  */
 const MAX_NAMESPACES = 1000;
 
-interface Entry {
-  readonly tenantId: number;
-  readonly namespace: string;
-  readonly counts: number[];
+interface Entry extends UsedNamespace {
+  readonly counts: RecentCounts;
 }
 
 interface Slot {
@@ -67,11 +70,10 @@ export function createRecentUse(
   let ended: EndedMinute[] = [];
 
   function addToMinute(entries: readonly Entry[], seconds: number): void {
-    const inSlot = new Map<number, number[]>();
-    for (const { tenantId, counts } of entries) addTo(inSlot, tenantId, counts);
-    for (const [tenantId, counts] of inSlot) {
-      const sum = byTenant.get(tenantId) ?? new Array<number>(RECENT_COUNTERS.length + 1).fill(0);
+    for (const [tenantId, ofTenant] of Map.groupBy(entries, (entry) => entry.tenantId)) {
+      const counts = ofTenant.map((entry) => entry.counts).reduce(sumOf);
       if (counts.every((count) => count === 0)) continue;
+      const sum = byTenant.get(tenantId) ?? new Array<number>(RECENT_COUNTERS.length + 1).fill(0);
       for (const index of RECENT_COUNTERS.keys()) sum[index] = at(sum, index) + at(counts, index);
       const perThousandSeconds = Math.round((attempts(counts) / seconds) * 1000);
       sum[RECENT_COUNTERS.length] = Math.max(at(sum, RECENT_COUNTERS.length), perThousandSeconds);
@@ -151,30 +153,20 @@ function entryOf({ tenantId, namespace, counters, latency }: UsageCount): Entry 
 
 /** Adds up the entries of each namespace, and returns the busiest of them with what remains of their tenants. */
 function busiest(entries: readonly Entry[], max: number): Entry[] {
-  const byNamespace = new Map<number, Map<string, number[]>>();
-  for (const { tenantId, namespace, counts } of entries) {
-    const namespaces = byNamespace.get(tenantId) ?? new Map<string, number[]>();
-    byNamespace.set(tenantId, namespaces);
-    addTo(namespaces, namespace, counts);
-  }
-  const sums = [...byNamespace].flatMap(([tenantId, namespaces]) =>
-    Array.from(namespaces, ([namespace, counts]): Entry => ({ tenantId, namespace, counts })),
-  );
-  if (sums.length <= max) return sums;
-  const sorted = sums.toSorted((a, b) => attempts(b.counts) - attempts(a.counts));
-  const kept = new Map(sorted.slice(0, max).map((entry) => [`${entry.tenantId} ${entry.namespace}`, entry]));
+  const sums = new Map<string, Entry>();
+  for (const entry of entries) addTo(sums, entry);
+  if (sums.size <= max) return [...sums.values()];
+  const sorted = [...sums].sort(([, a], [, b]) => attempts(b.counts) - attempts(a.counts));
+  const kept = new Map(sorted.slice(0, max));
   const tenants = new Set(Array.from(kept.values(), ({ tenantId }) => tenantId));
-  for (const { tenantId, counts } of sorted.slice(max)) {
-    if (!tenants.has(tenantId)) continue;
-    const name = `${tenantId} `;
-    const rest = kept.get(name) ?? { tenantId, namespace: "", counts: [] };
-    kept.set(name, { ...rest, counts: sumOf(rest.counts, counts) });
-  }
+  for (const [, { tenantId, counts }] of sorted.slice(max))
+    if (tenants.has(tenantId)) addTo(kept, { tenantId, namespace: "", counts });
   return [...kept.values()];
 }
 
-function addTo<Key>(sums: Map<Key, number[]>, key: Key, counts: RecentCounts): void {
-  sums.set(key, sumOf(sums.get(key) ?? [], counts));
+function addTo(sums: Map<string, Entry>, { tenantId, namespace, counts }: Entry): void {
+  const name = `${tenantId} ${namespace}`;
+  sums.set(name, { tenantId, namespace, counts: sumOf(sums.get(name)?.counts ?? [], counts) });
 }
 
 /** Returns the sums of two lists of counts. */

@@ -17,15 +17,7 @@ const MAX_COUNTS = 1000;
  * Each flush has a sequence number, and the database adds a number once. A flush whose reply was lost is
  * repeated with the same number and counts, so that nothing is counted twice or lost.
  */
-export function createUsageFlusher({
-  pool,
-  meter,
-  recent,
-  replica,
-  databaseClock = UNCHECKED_CLOCK,
-  intervalMs,
-  onFailed,
-}: {
+export function createUsageFlusher(options: {
   readonly pool: Pool;
   readonly meter: UsageMeter;
   readonly recent: RecentUse;
@@ -34,6 +26,7 @@ export function createUsageFlusher({
   readonly intervalMs: number;
   readonly onFailed: (error: unknown) => void;
 }): Repeating {
+  const { pool, meter, recent, replica, databaseClock = UNCHECKED_CLOCK, intervalMs, onFailed } = options;
   let seq = 1;
   /**
    * The counts that were sent with `seq`. They do not change until the flush succeeds; the meter collects new

@@ -3,28 +3,18 @@ import type { CountedClaim, OperationHooks, UsedNamespace } from "../../core/cla
 import { NAMESPACE_PATTERN } from "../../core/domain/limits.ts";
 import type { ClaimOutcome } from "../../core/domain/record.ts";
 import { latenessBucket } from "./lateness.ts";
-import type { RetentionUsage, UsageCount } from "./store/usage.ts";
-import type { UsageCounter } from "./usage.ts";
+import type { UsageCount } from "./store/usage.ts";
+import { countersBy, type UsageCounter } from "./usage.ts";
 
 /** Counts the use of namespaces. Its counts are stored every few seconds. */
-export interface UsageMeter extends Omit<OperationHooks, "declined"> {
-  count(of: UsedNamespace, counter: UsageCounter, times?: number): void;
-  /** Removes and returns the counts of up to `maxNamespaces` namespaces. */
-  take(maxNamespaces: number): readonly UsageCount[];
-  /** Returns the number of namespaces that have counts. */
-  size(): number;
-}
+export type UsageMeter = ReturnType<typeof createUsageMeter>;
 
-class RetentionTally implements RetentionUsage {
-  readonly retentionS: number;
-  claims = 0;
-  firstClaims = 0;
-  readonly repeats = new Map<number, number>();
-  readonly late = new Map<number, number>();
+type RetentionTally = ReturnType<typeof startRetention>;
 
-  constructor(retentionS: number) {
-    this.retentionS = retentionS;
-  }
+function startRetention(retentionS: number) {
+  const repeats = new Map<number, number>();
+  const late = new Map<number, number>();
+  return { retentionS, claims: 0, firstClaims: 0, repeats, late };
 }
 
 /** The counters of refusals by quotas that limit calls of IdempotencyService. */
@@ -54,29 +44,12 @@ export function latencyBucket(durationMs: number): number {
 /** More changes of a policy between two flushes count under the last one. */
 const MAX_RETENTIONS = 4;
 
+const ZEROS = countersBy(() => 0);
+
 class Tally implements UsageCount {
   readonly tenantId: number;
   readonly namespace: string;
-  readonly counters: Record<UsageCounter, number> = {
-    claims: 0,
-    granted: 0,
-    replayed: 0,
-    in_progress: 0,
-    ambiguous: 0,
-    mismatches: 0,
-    reclaims: 0,
-    fenced: 0,
-    completions: 0,
-    swept: 0,
-    late_keys_refused: 0,
-    late_keys_granted: 0,
-    without_key_time: 0,
-    refused_by_rate: 0,
-    refused_by_concurrency: 0,
-    refused_by_records: 0,
-    refused_by_bytes: 0,
-    would_be_refused: 0,
-  };
+  readonly counters = { ...ZEROS };
   readonly latency = new Array<number>(LATENCY_BUCKETS).fill(0);
   readonly retentions: RetentionTally[] = [];
   /** The one that counted last. */
@@ -130,7 +103,7 @@ class Tally implements UsageCount {
     const { retentions } = this;
     const known = retentions.find((each) => each.retentionS === retentionS);
     const last = retentions.length === MAX_RETENTIONS ? retentions.at(-1) : undefined;
-    const retention = known ?? last ?? new RetentionTally(retentionS);
+    const retention = known ?? last ?? startRetention(retentionS);
     if (!retentions.includes(retention)) retentions.push(retention);
     this.#retention = retention;
     return retention;
@@ -148,7 +121,7 @@ function increment(counts: Map<number, number>, bucket: number): void {
 const MAX_NAMESPACES = 100_000;
 
 /** @param onDropped is called for each count that is dropped. */
-export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAMESPACES): UsageMeter {
+export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAMESPACES) {
   const tenants = new Map<number, Map<string, Tally>>();
   let size = 0;
   let refusedNamespaces = 0;
@@ -181,19 +154,7 @@ export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAME
     return tally;
   }
 
-  function takeOf(tenantId: number, namespaces: Map<string, Tally>, max: number): Tally[] {
-    const taken: Tally[] = [];
-    for (const tally of namespaces.values()) {
-      if (taken.length === max) break;
-      taken.push(tally);
-      namespaces.delete(tally.namespace);
-    }
-    if (namespaces.size === 0) tenants.delete(tenantId);
-    size -= taken.length;
-    return taken;
-  }
-
-  return {
+  const hooks: Omit<OperationHooks, "declined" | "count"> = {
     claimed(claim, outcome, atMs) {
       tallyOf(claim.id).claimed(outcome, claim, atMs);
     },
@@ -201,9 +162,6 @@ export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAME
       const { counters } = tallyOf(of);
       counters.claims++;
       counters[counter]++;
-    },
-    count(of, counter, times = 1) {
-      tallyOf(of).counters[counter] += times;
     },
     limited(of, cause, mode) {
       const counter = mode === "dry_run" ? "would_be_refused" : REFUSED[cause];
@@ -215,15 +173,29 @@ export function createUsageMeter(onDropped: () => void, maxNamespaces = MAX_NAME
       const bucket = latencyBucket(durationMs);
       latency[bucket] = (latency[bucket] as number) + 1;
     },
-    take(max) {
+  };
+  return {
+    ...hooks,
+    count(of: UsedNamespace, counter: UsageCounter, times = 1): void {
+      tallyOf(of).counters[counter] += times;
+    },
+    /** Removes and returns the counts of up to `max` namespaces. */
+    take(max: number): readonly UsageCount[] {
       refusedNamespaces = 0;
       const taken: Tally[] = [];
       for (const [tenantId, namespaces] of tenants) {
-        if (taken.length === max) break;
-        taken.push(...takeOf(tenantId, namespaces, max - taken.length));
+        for (const [namespace, tally] of namespaces) {
+          if (taken.length === max) break;
+          taken.push(tally);
+          namespaces.delete(namespace);
+        }
+        if (namespaces.size > 0) break;
+        tenants.delete(tenantId);
       }
+      size -= taken.length;
       return taken;
     },
+    /** Returns the number of namespaces that have counts. */
     size: () => size,
   };
 }

@@ -29,6 +29,14 @@ export const USAGE_COUNTERS = [
 
 export type UsageCounter = (typeof USAGE_COUNTERS)[number];
 
+/** A number for each counter. */
+export type UsageCounters = Record<UsageCounter, number>;
+
+/** Returns the numbers of the counters. */
+export function countersBy(numberOf: (name: UsageCounter) => number): UsageCounters {
+  return Object.fromEntries(USAGE_COUNTERS.map((name) => [name, numberOf(name)])) as UsageCounters;
+}
+
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;

@@ -2,7 +2,7 @@ import { SAMPLED_KEYS_RETENTION_MS } from "../../../../server/src/core/backgroun
 import type { Pool, Runner } from "../../../../server/src/core/store/pool.ts";
 import { pruneRows } from "../../../../server/src/core/store/prune.ts";
 import { sweepBatch } from "../../../../server/src/core/store/records/sweep-records.ts";
-import { KeySampler } from "../../../../server/src/features/insight/key-sampler.ts";
+import { createKeySampler } from "../../../../server/src/features/insight/key-sampler.ts";
 import { NAMESPACE_NAMES } from "./namespaces.ts";
 
 /** The times of a tenant's rows, by table. */
@@ -121,7 +121,7 @@ async function ageAndSweep(
     PRUNED_ROWS
   );
   let failure: unknown;
-  const sampler = new KeySampler({
+  const sampler = createKeySampler({
     pool: transaction,
     pepper,
     takeFirstClaims: () => ({ ids: [], atMs: [], retentionsS: [] }),
@@ -134,7 +134,7 @@ async function ageAndSweep(
     },
   });
   const within: Pool = { ...pool, run: transaction.run, transaction: (work) => work(transaction) };
-  const observer = { found: () => {}, swept: sampler.swept.bind(sampler) };
+  const observer = { found: () => {}, swept: sampler.swept };
   while ((await sweepBatch(within, SWEEP_ROWS, observer, sampler.seed)).due === SWEEP_ROWS);
   // Stores the tombstones; it was not started, so there is nothing else to stop.
   await sampler.stop();

@@ -54,12 +54,6 @@ export type Recommendation =
   /** Later repeats than the target allows were seen for every candidate. */
   | { readonly kind: "none" };
 
-export interface Advice {
-  /** By retention. */
-  readonly candidates: readonly Candidate[];
-  readonly recommendation: Recommendation;
-}
-
 export interface AdviceOptions {
   /** The retention in force. */
   readonly retentionS: number;
@@ -70,18 +64,18 @@ export interface AdviceOptions {
   readonly targetShare: number;
 }
 
-/** Returns what observations say about retentions. It never extrapolates beyond what could be seen. */
-export function adviseRetention(observations: Observations, options: AdviceOptions): Advice {
+/** Returns what observations say about retentions, by retention. It never extrapolates beyond what could be seen. */
+export function adviseRetention(
+  observations: Observations,
+  options: AdviceOptions,
+): { readonly candidates: readonly Candidate[]; readonly recommendation: Recommendation } {
   const perSecond = firstClaimsPerSecond(observations);
   const assessed = candidatesFor(options).map((retentionS) => ({
     retentionS,
     rows: perSecond === undefined ? undefined : perSecond * retentionS,
     ...assess(observations, retentionS, options.targetShare),
   }));
-  return {
-    candidates: assessed.map(({ retentionS, evidence, rows }) => ({ retentionS, evidence, rows })),
-    recommendation: recommend(assessed, options.targetShare),
-  };
+  return { candidates: assessed, recommendation: recommend(assessed, options.targetShare) };
 }
 
 const MINUTE_S = 60;
@@ -110,9 +104,7 @@ function firstClaimsPerSecond({ claims, sinceMs, nowMs }: Observations): number 
   return (1000 * first) / (nowMs - sinceMs);
 }
 
-interface Assessed {
-  readonly retentionS: number;
-  readonly evidence: Candidate["evidence"];
+interface Assessed extends Candidate {
   /** What is missing to get the bound below the target; undefined: more data of this kind will not. */
   readonly missingForTarget: MissingData | undefined;
 }
@@ -121,7 +113,7 @@ function assess(
   observations: Observations,
   retentionS: number,
   targetShare: number,
-): Omit<Assessed, "retentionS"> {
+): Pick<Assessed, "evidence" | "missingForTarget"> {
   const days = evidenceOf(observations, retentionS);
   const daysObserved = total(days, (day) => day.days);
   const claims = total(days, (day) => day.claims);
@@ -169,18 +161,9 @@ function recommend(assessed: readonly Assessed[], targetShare: number): Recommen
 const LARGER_DAY = 3;
 
 /** The late repeats of some days. */
-interface WeighedLate {
-  readonly repeats: number;
-  /** Contains the true number in these days. */
-  readonly interval: Interval;
-  readonly daysWithLate: number;
-  /** The upper bound of the number that is expected in as many days; undefined without a late repeat. */
-  readonly expectedBound: number | undefined;
-  /** The largest number of repeats that one sampled repeat stands for. */
-  readonly unit: number;
-}
+type WeighedLate = ReturnType<typeof weighLate>;
 
-function weighLate(days: readonly DayOfEvidence[], shift: number): WeighedLate {
+function weighLate(days: readonly DayOfEvidence[], shift: number) {
   const sampled = days.flatMap((day) => day.sampled);
   const seen = total(days, (day) => day.seenAtMost);
   const atMost = total(sampled, (each) => 2 ** each.shift * each.repeatsAtMost);
@@ -192,11 +175,8 @@ function weighLate(days: readonly DayOfEvidence[], shift: number): WeighedLate {
     squares: total(sampled, (each) => 4 ** each.shift * each.squaresAtLeast),
     largest,
   };
-  const high = {
-    sum: atMost,
-    squares: total(sampled, (each) => 4 ** each.shift * each.squaresAtMost),
-    largest,
-  };
+  const squaresAtMost = total(sampled, (each) => 4 ** each.shift * each.squaresAtMost);
+  const high = { sum: atMost, squares: squaresAtMost, largest };
   const ofDays = days.map(repeatsOfDay).filter((repeats) => repeats > 0);
   // One cause brings the repeats of a day, and one key's repeats are sampled together: both count.
   const clustered = {
@@ -206,12 +186,15 @@ function weighLate(days: readonly DayOfEvidence[], shift: number): WeighedLate {
   };
   return {
     repeats: seen + atMost,
+    /** Contains the true number in these days. */
     interval: {
       low: total(days, (day) => day.seenAtLeast) + sumInterval(low, CONFIDENCE).low,
       high: seen + sumInterval(high, CONFIDENCE).high,
     },
     daysWithLate: ofDays.length,
+    /** The upper bound of the number that is expected in as many days; undefined without a late repeat. */
     expectedBound: ofDays.length === 0 ? undefined : sumUpperBound(clustered, CONFIDENCE),
+    /** The largest number of repeats that one sampled repeat stands for. */
     unit,
   };
 }

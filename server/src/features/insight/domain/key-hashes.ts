@@ -1,10 +1,5 @@
 import { createHmac } from "node:crypto";
-
-/** A namespace of a tenant. */
-interface Namespace {
-  readonly tenantId: number;
-  readonly namespace: string;
-}
+import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 
 /** Returns hashes of a namespace's keys and fingerprints, keyed with the pepper: a key cannot be found by trying. */
 export type KeyHashes = ReturnType<typeof createKeyHashes>;
@@ -17,7 +12,7 @@ export function createKeyHashes(pepper: string) {
   const secretOf = (purpose: string) => createHmac("sha256", pepper).update(purpose).digest();
   const keySecret = secretOf("onceward observed key");
   const fingerprintSecret = secretOf("onceward observed fingerprint");
-  const hash = (secret: Buffer, { tenantId, namespace }: Namespace, value: string | Uint8Array) =>
+  const hash = (secret: Buffer, { tenantId, namespace }: UsedNamespace, value: string | Uint8Array) =>
     createHmac("sha256", secret)
       // The length keeps the parts apart with any contents.
       .update(`${tenantId}:${namespace.length}:${namespace}`)
@@ -25,8 +20,8 @@ export function createKeyHashes(pepper: string) {
       .digest()
       .subarray(0, HASH_BYTES);
   return {
-    ofKey: (of: Namespace, key: string): Buffer => hash(keySecret, of, key),
-    ofFingerprint: (of: Namespace, fingerprint: Uint8Array): Buffer =>
+    ofKey: (of: UsedNamespace, key: string): Buffer => hash(keySecret, of, key),
+    ofFingerprint: (of: UsedNamespace, fingerprint: Uint8Array): Buffer =>
       hash(fingerprintSecret, of, fingerprint),
   };
 }

@@ -13,17 +13,6 @@ import {
  * are legitimate. So each needs evidence that honest traffic hardly gives, and nothing is ever refused for it.
  */
 
-/** Defects of keys that can be suspected. */
-export const SUSPICIONS = [
-  "newKeyPerRetry",
-  "timeInKey",
-  "attemptInKey",
-  "uuidPerClaim",
-  "noFingerprints",
-  "repeatsAfterExpiry",
-] as const;
-export type SuspicionKind = (typeof SUSPICIONS)[number];
-
 /** What was seen of a namespace's keys. */
 export interface KeyObservations {
   readonly claims: number;
@@ -31,17 +20,15 @@ export interface KeyObservations {
   readonly repeats: number;
   /** Those of them that came within PROMPT_MS. */
   readonly promptRepeats: number;
-  readonly late: LateSum;
+  /** Repeats that came after the end of their record, weighted by the sample. */
+  readonly late: WeightedSum & {
+    /** Those that were seen. */
+    readonly seen: number;
+    /** Days on which one was seen. */
+    readonly days: number;
+  };
   readonly shapes: ShapeCounts;
   readonly fingerprints: FingerprintCounts;
-}
-
-/** Repeats that came after the end of their record, weighted by the sample. */
-export interface LateSum extends WeightedSum {
-  /** Those that were seen. */
-  readonly seen: number;
-  /** Days on which one was seen. */
-  readonly days: number;
 }
 
 /** Some of the first claims of keys, by shape. */
@@ -97,13 +84,11 @@ export interface KeyEvidence {
 }
 
 /** What is known of a defect: that it is suspected, or what is missing to say so or not. */
-export type Finding =
-  | {
-      readonly kind: SuspicionKind;
-      readonly verdict: "suspected";
-      readonly evidence: readonly KeyEvidence[];
-    }
-  | { readonly kind: SuspicionKind; readonly verdict: "insufficient"; readonly missing: MissingData };
+export type Finding = { readonly kind: SuspicionKind } & Verdict;
+
+type Verdict =
+  | { readonly verdict: "suspected"; readonly evidence: readonly KeyEvidence[] }
+  | { readonly verdict: "insufficient"; readonly missing: MissingData };
 
 /** A suspicion's bound is wrong in one namespace of a thousand: a month has many reports, a tenant many namespaces. */
 const STRICT = 0.998;
@@ -127,103 +112,101 @@ const MIN_LATE_DAYS = 3;
 /** A next claim a day later can be seen from then on. */
 const MIN_LATER_HOURS = 1;
 
+/** Each returns undefined if the data speaks against the defect, or cannot be asked for it. */
+const JUDGES = { newKeyPerRetry, timeInKey, attemptInKey, uuidPerClaim, noFingerprints, repeatsAfterExpiry };
+
+/** Defects of keys that can be suspected. */
+export type SuspicionKind = keyof typeof JUDGES;
+
 /** Returns what is suspected of a namespace's keys, and what cannot be said yet. */
 export function judgeKeys(seen: KeyObservations): readonly Finding[] {
-  return [newKeyPerRetry, timeInKey, attemptInKey, uuidPerClaim, noFingerprints, repeatsAfterExpiry].flatMap(
-    (judge) => judge(seen) ?? [],
-  );
+  return (Object.keys(JUDGES) as SuspicionKind[]).flatMap((kind) => {
+    const verdict = JUDGES[kind](seen);
+    return verdict === undefined ? [] : [{ kind, ...verdict }];
+  });
 }
 
-/** A judge returns undefined if the data speaks against the defect, or cannot be asked for it. */
-type Judged = Finding | undefined;
-
-function newKeyPerRetry(seen: KeyObservations): Judged {
-  const kind = "newKeyPerRetry";
+function newKeyPerRetry(seen: KeyObservations): Verdict | undefined {
   const { claims, prompt, later, promptHours, laterHours } = seen.fingerprints;
   if (lacksFingerprints(seen)) return undefined;
   const missingClaims = MIN_SAMPLED_CLAIMS - claims;
   const missingDays = laterHours < MIN_LATER_HOURS ? 1 : 0;
-  if (missingClaims > 0 || missingDays > 0) return insufficient(kind, missingClaims, missingDays);
+  if (missingClaims > 0 || missingDays > 0) return insufficient(missingClaims, missingDays);
   const honestHours = MAX_HONEST_RATIO * promptHours;
   const expectedShare = honestHours / (honestHours + laterHours);
   const isExcess = shareInterval(prompt, prompt + later, STRICT).low > expectedShare;
   const excess =
     shareInterval(prompt, claims, STRICT).low - (later * honestHours) / (Math.max(laterHours, 1) * claims);
   if (!isExcess || !outweighsRepeats(seen, excess)) return undefined;
-  return suspected(kind, [
+  return suspected([
     share("other_key_within_15_minutes", prompt, claims),
     share("other_key_after_hours", later, claims),
     share("same_key_within_15_minutes", seen.promptRepeats, seen.claims),
   ]);
 }
 
-function attemptInKey(seen: KeyObservations): Judged {
-  const kind = "attemptInKey";
+function attemptInKey(seen: KeyObservations): Verdict | undefined {
   const { shapes, fingerprints } = seen;
   if (!lacksFingerprints(seen)) {
     const { claims, counted } = fingerprints;
-    if (claims < MIN_SAMPLED_CLAIMS) return insufficient(kind, MIN_SAMPLED_CLAIMS - claims);
+    if (claims < MIN_SAMPLED_CLAIMS) return insufficient(MIN_SAMPLED_CLAIMS - claims);
     if (!outweighsRepeats(seen, shareInterval(counted, claims, STRICT).low)) return undefined;
-    return suspected(kind, [
+    return suspected([
       share("other_counter_within_15_minutes", counted, claims),
       share("attempt_in_key", shapes.attempts, shapes.claims),
       share("same_key_within_15_minutes", seen.promptRepeats, seen.claims),
     ]);
   }
   const attempts = share("attempt_in_key", shapes.attempts, shapes.claims);
-  return withoutRepeats(seen, kind, attempts, MIN_ATTEMPT_SHARE);
+  return withoutRepeats(seen, attempts, MIN_ATTEMPT_SHARE);
 }
 
-function timeInKey(seen: KeyObservations): Judged {
+function timeInKey(seen: KeyObservations): Verdict | undefined {
   const times = share("epoch_in_key", seen.shapes.times, seen.shapes.claims);
-  return withoutRepeats(seen, "timeInKey", times, MIN_TIME_SHARE);
+  return withoutRepeats(seen, times, MIN_TIME_SHARE);
 }
 
-function uuidPerClaim(seen: KeyObservations): Judged {
+function uuidPerClaim(seen: KeyObservations): Verdict | undefined {
   const { claims, randomUuids, promptUuids } = seen.shapes;
   const random = share("random_uuid", randomUuids, claims);
   const prompt = share("uuid_made_at_claim", promptUuids, claims);
-  return withoutRepeats(seen, "uuidPerClaim", random.count > prompt.count ? random : prompt, MIN_UUID_SHARE);
+  return withoutRepeats(seen, random.count > prompt.count ? random : prompt, MIN_UUID_SHARE);
 }
 
-function noFingerprints(seen: KeyObservations): Judged {
+function noFingerprints(seen: KeyObservations): Verdict | undefined {
   const { claims, withoutFingerprint } = seen.shapes;
   if (withoutFingerprint < claims) return undefined;
-  if (claims < MIN_CLASSIFIED) return insufficient("noFingerprints", MIN_CLASSIFIED - claims);
-  return suspected("noFingerprints", [share("without_fingerprint", withoutFingerprint, claims)]);
+  if (claims < MIN_CLASSIFIED) return insufficient(MIN_CLASSIFIED - claims);
+  return suspected([share("without_fingerprint", withoutFingerprint, claims)]);
 }
 
-function repeatsAfterExpiry({ late, repeats }: KeyObservations): Judged {
-  const kind = "repeatsAfterExpiry";
+function repeatsAfterExpiry({ late, repeats }: KeyObservations): Verdict | undefined {
   if (late.seen === 0) return undefined;
   if (late.seen < MIN_LATE_SEEN || late.days < MIN_LATE_DAYS) {
     // A few late repeats beside many recognised ones are not a defect, however many more come.
     if (late.sum < repeats) return undefined;
-    return insufficient(kind, MIN_LATE_SEEN - late.seen, MIN_LATE_DAYS - late.days);
+    return insufficient(MIN_LATE_SEEN - late.seen, MIN_LATE_DAYS - late.days);
   }
   const { low, high } = sumInterval(late, STRICT);
   if (low / (low + repeats) < MIN_LATE_SHARE) return undefined;
   const interval = { low: low / (low + repeats), high: high / (high + repeats) };
-  return suspected(kind, [
-    { measure: "repeats_after_expiry", count: late.sum, of: late.sum + repeats, interval },
-  ]);
+  return suspected([{ measure: "repeats_after_expiry", count: late.sum, of: late.sum + repeats, interval }]);
 }
 
 /** Suspects a shape that most keys have, if repeats of keys are rarer than those of any honest caller. */
 function withoutRepeats(
   { claims, repeats, late, shapes }: KeyObservations,
-  kind: SuspicionKind,
   shape: KeyEvidence,
   minShare: number,
-): Judged {
-  if (shapes.claims < MIN_CLASSIFIED) return insufficient(kind, MIN_CLASSIFIED - shapes.claims);
+): Verdict | undefined {
+  if (shapes.claims < MIN_CLASSIFIED) return insufficient(MIN_CLASSIFIED - shapes.claims);
   if (shape.interval.low < minShare) return undefined;
   const seen = repeats + late.seen;
   if (shareUpperBound(seen, claims, CONFIDENCE) > RARE_REPEATS) {
     if (seen > 0) return undefined;
-    return insufficient(kind, observationsNeeded(RARE_REPEATS, CONFIDENCE) - claims);
+    return insufficient(observationsNeeded(RARE_REPEATS, CONFIDENCE) - claims);
   }
-  return suspected(kind, [shape, share("same_key", seen, claims)]);
+  return suspected([shape, share("same_key", seen, claims)]);
 }
 
 /** Whether retries under other keys are many times as frequent as retries under the same key. */
@@ -240,11 +223,11 @@ function share(measure: Measure, count: number, of: number): KeyEvidence {
   return { measure, count, of, interval };
 }
 
-function suspected(kind: SuspicionKind, evidence: readonly KeyEvidence[]): Finding {
-  return { kind, verdict: "suspected", evidence };
+function suspected(evidence: readonly KeyEvidence[]): Verdict {
+  return { verdict: "suspected", evidence };
 }
 
-function insufficient(kind: SuspicionKind, claims: number, days = 0): Finding {
+function insufficient(claims: number, days = 0): Verdict {
   const missing = { missingClaims: Math.max(0, claims), missingDays: Math.max(0, days) };
-  return { kind, verdict: "insufficient", missing };
+  return { verdict: "insufficient", missing };
 }

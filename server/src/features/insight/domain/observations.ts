@@ -76,11 +76,11 @@ const DAY_MS = 86_400_000;
 export function evidenceOf(observations: Observations, retentionS: number): readonly DayOfEvidence[] {
   const { nowMs, sinceMs } = observations;
   if (sinceMs === undefined) return [];
-  const claims = groupByDay(observations.claims);
-  const late = groupByDay(observations.late);
+  const claims = Map.groupBy(observations.claims, ({ dayMs }) => dayMs);
+  const late = Map.groupBy(observations.late, ({ dayMs }) => dayMs);
   const days: DayOfEvidence[] = [];
   let inForceS = observations.claims[0]?.retentionS ?? retentionS;
-  for (let dayMs = startOfDay(sinceMs); dayMs < nowMs; dayMs += DAY_MS) {
+  for (let dayMs = Math.floor(sinceMs / DAY_MS) * DAY_MS; dayMs < nowMs; dayMs += DAY_MS) {
     const ofDay = claims.get(dayMs) ?? [];
     // A day without claims has the retention of the day before.
     if (ofDay.length > 0) inForceS = Math.min(...ofDay.map((each) => each.retentionS));
@@ -111,16 +111,19 @@ function evidenceOfDay(
   late: readonly LateOfDay[],
   retentionS: number,
 ): DayOfEvidence {
+  const isSurelyLater = ({ bucket }: BucketCount) => latenessFloorMs(bucket) >= retentionS * 1000;
+  const isMaybeLater = ({ bucket }: BucketCount) =>
+    (latenessLimitMs(bucket) ?? Number.POSITIVE_INFINITY) > retentionS * 1000;
   let [seenAtLeast, seenAtMost] = [0, 0];
   const sampled: SampledEvidence[] = [];
   // What was recognised under a retention is recognised under each longer one.
   for (const { repeats } of claims.filter((each) => each.retentionS > retentionS)) {
-    seenAtLeast += sum(repeats.filter(isSurelyLater(retentionS)), "repeats");
-    seenAtMost += sum(repeats.filter(isMaybeLater(retentionS)), "repeats");
+    seenAtLeast += sum(repeats.filter(isSurelyLater), "repeats");
+    seenAtMost += sum(repeats.filter(isMaybeLater), "repeats");
   }
   for (const { repeats, retentionS: wasS, shift } of late) {
-    const atLeast = wasS >= retentionS ? repeats : repeats.filter(isSurelyLater(retentionS));
-    const atMost = wasS >= retentionS ? repeats : repeats.filter(isMaybeLater(retentionS));
+    const atLeast = wasS >= retentionS ? repeats : repeats.filter(isSurelyLater);
+    const atMost = wasS >= retentionS ? repeats : repeats.filter(isMaybeLater);
     if (shift === 0) {
       seenAtLeast += sum(atLeast, "repeats");
       seenAtMost += sum(atMost, "repeats");
@@ -134,27 +137,9 @@ function evidenceOfDay(
       });
     }
   }
-  const total = claims.reduce((all, each) => all + each.claims, 0);
-  return { dayMs, days, claims: total, seenAtLeast, seenAtMost, sampled };
-}
-
-function isSurelyLater(retentionS: number) {
-  return ({ bucket }: BucketCount) => latenessFloorMs(bucket) >= retentionS * 1000;
-}
-
-function isMaybeLater(retentionS: number) {
-  return ({ bucket }: BucketCount) =>
-    (latenessLimitMs(bucket) ?? Number.POSITIVE_INFINITY) > retentionS * 1000;
+  return { dayMs, days, claims: sum(claims, "claims"), seenAtLeast, seenAtMost, sampled };
 }
 
 function sum<Field extends string>(items: readonly Readonly<Record<Field, number>>[], field: Field): number {
   return items.reduce((total, item) => total + item[field], 0);
-}
-
-function groupByDay<Item extends { readonly dayMs: number }>(items: readonly Item[]): Map<number, Item[]> {
-  return Map.groupBy(items, ({ dayMs }) => dayMs);
-}
-
-function startOfDay(instantMs: number): number {
-  return Math.floor(instantMs / DAY_MS) * DAY_MS;
 }

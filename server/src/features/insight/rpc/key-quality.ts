@@ -1,4 +1,5 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import { timestamp, Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import {
@@ -8,15 +9,22 @@ import {
   KeyExampleSchema,
   type KeyQuality,
   KeyQualitySchema,
+  type KeySuspicionSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { pageSize, replyPage } from "../../administration/pages.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../../administration/services.ts";
 import { administeredPart } from "../../administration/tenant/own-tenant.ts";
 import { createKeyHashes, type KeyHashes } from "../domain/key-hashes.ts";
-import { type Finding, judgeKeys, type SuspicionKind } from "../domain/key-quality.ts";
-import type { ExampleRecord } from "../store/key-examples.ts";
-import { findObservedNamespaces, readKeyObservations } from "../store/key-observations.ts";
-import { findExamples } from "./key-examples.ts";
+import { judgeKeys, type SuspicionKind } from "../domain/key-quality.ts";
+import { keyShape } from "../domain/key-shape.ts";
+import {
+  type ExampleRecord,
+  findObservedNamespaces,
+  findPromptFingerprints,
+  findReturnedKeys,
+  readExamples,
+  readKeyObservations,
+} from "../store/key-observations.ts";
 
 /** The defects of keys as the contract names them. */
 const DEFECTS: Readonly<Record<SuspicionKind, KeyDefect>> = {
@@ -46,6 +54,13 @@ const ADVICE: Readonly<Record<SuspicionKind, string>> = {
 
 /** Namespaces of a page: each takes some statements. */
 const MAX_NAMESPACES = 20;
+
+/** Existing records of a suspicion: enough to recognise the caller. */
+const MAX_EXAMPLES = 5;
+/** Rows that are read for examples: some milliseconds. */
+const MAX_ROWS = 2000;
+/** Hashes that are compared with these rows. */
+const MAX_HASHES = 1000;
 
 /** Returns the RPC for the quality of keys. */
 export function createKeyQualityHandlers({
@@ -81,46 +96,34 @@ export function createKeyQualityHandlers({
   };
 }
 
-async function qualityOf(
-  runner: Runner,
-  of: { readonly tenantId: number; readonly namespace: string },
-  hashes: KeyHashes,
-): Promise<KeyQuality> {
+async function qualityOf(runner: Runner, of: UsedNamespace, hashes: KeyHashes): Promise<KeyQuality> {
   const { sinceMs, ...seen } = await readKeyObservations(runner, of.tenantId, of.namespace);
   const findings = judgeKeys(seen);
-  const kinds = findings.flatMap(({ kind, verdict }) => (verdict === "suspected" ? [kind] : []));
-  const examples = await findExamples(runner, of, { kinds, hashes });
-  const suspicions = findings.flatMap((finding) =>
-    finding.verdict === "suspected" ? [suspicionOf(finding, examples.get(finding.kind) ?? [])] : [],
-  );
-  const undecided = findings.flatMap((finding) => {
-    if (finding.verdict !== "insufficient") return [];
-    const { missingDays, missingClaims } = finding.missing;
-    const insufficient = { missingDays, missingClaims: BigInt(missingClaims) };
-    return [{ defect: DEFECTS[finding.kind], insufficient }];
-  });
+  const suspected = findings.filter((finding) => finding.verdict === "suspected");
+  const undecided = findings.filter((finding) => finding.verdict === "insufficient");
+  const records = suspected.length === 0 ? [] : await readExamples(runner, of, MAX_ROWS);
+  const suspicions: MessageInitShape<typeof KeySuspicionSchema>[] = [];
+  for (const { kind, evidence } of suspected) {
+    const examples = records.filter(await signOf(kind, runner, of, hashes)).slice(0, MAX_EXAMPLES);
+    suspicions.push({
+      defect: DEFECTS[kind],
+      evidence: evidence.map(({ interval: { low, high }, ...counted }) => {
+        return { ...counted, shareLow: low, shareHigh: high };
+      }),
+      examples: examples.map(exampleMessage),
+      advice: ADVICE[kind],
+    });
+  }
   return create(KeyQualitySchema, {
     namespace: of.namespace,
     ...(sinceMs !== undefined && { observedSince: timestamp(sinceMs) }),
     claims: BigInt(seen.claims),
     suspicions,
-    undecided,
-  });
-}
-
-function suspicionOf(
-  { kind, evidence }: Extract<Finding, { verdict: "suspected" }>,
-  examples: readonly ExampleRecord[],
-) {
-  return {
-    defect: DEFECTS[kind],
-    evidence: evidence.map(({ measure, count, of, interval }) => ({
-      ...{ measure, count, of },
-      ...{ shareLow: interval.low, shareHigh: interval.high },
+    undecided: undecided.map(({ kind, missing }) => ({
+      defect: DEFECTS[kind],
+      insufficient: { ...missing, missingClaims: BigInt(missing.missingClaims) },
     })),
-    examples: examples.map(exampleMessage),
-    advice: ADVICE[kind],
-  };
+  });
 }
 
 function exampleMessage({ key, fingerprint, firstClaimedAtMs }: ExampleRecord): KeyExample {
@@ -129,4 +132,41 @@ function exampleMessage({ key, fingerprint, firstClaimedAtMs }: ExampleRecord): 
     firstClaimedAt: timestamp(firstClaimedAtMs),
     ...(fingerprint && { fingerprint }),
   });
+}
+
+/** Returns whether a record shows the sign of a defect. */
+async function signOf(
+  kind: SuspicionKind,
+  runner: Runner,
+  of: UsedNamespace,
+  hashes: KeyHashes,
+): Promise<(record: ExampleRecord) => boolean> {
+  const ofPromptFingerprint = async (isCounted: boolean) => {
+    const found = asSet(await findPromptFingerprints(runner, of, { isCounted, limit: MAX_HASHES }));
+    return ({ fingerprint }: ExampleRecord) =>
+      fingerprint !== undefined && found.has(hashes.ofFingerprint(of, fingerprint).toString("hex"));
+  };
+  const shapeOf = ({ key, firstClaimedAtMs }: ExampleRecord) => keyShape(key, firstClaimedAtMs);
+  switch (kind) {
+    case "newKeyPerRetry":
+      return ofPromptFingerprint(false);
+    case "attemptInKey": {
+      const isCounted = await ofPromptFingerprint(true);
+      return (record) => shapeOf(record).isAttempt || isCounted(record);
+    }
+    case "timeInKey":
+      return (record) => shapeOf(record).isTime;
+    case "uuidPerClaim":
+      return (record) => ["random", "prompt"].includes(shapeOf(record).uuid);
+    case "noFingerprints":
+      return ({ fingerprint }) => fingerprint === undefined;
+    case "repeatsAfterExpiry": {
+      const returned = asSet(await findReturnedKeys(runner, of, MAX_HASHES));
+      return ({ key }) => returned.has(hashes.ofKey(of, key).toString("hex"));
+    }
+  }
+}
+
+function asSet(found: readonly Buffer[]): ReadonlySet<string> {
+  return new Set(found.map((hash) => hash.toString("hex")));
 }

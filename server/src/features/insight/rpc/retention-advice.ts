@@ -10,20 +10,13 @@ import {
   type GetRetentionAdviceResponse,
   GetRetentionAdviceResponseSchema,
   ListRetentionAdviceResponseSchema,
-  type RetentionCandidate,
   RetentionCandidateSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../../administration/services.ts";
 import { findNamespaceResources } from "../../administration/store/namespaces.ts";
 import { administeredNamespace, administeredNamespaces } from "../../administration/tenant/own-tenant.ts";
-import {
-  type Advice,
-  adviseRetention,
-  type Candidate,
-  type MissingData,
-  type Recommendation,
-} from "../domain/advice.ts";
-import { readObservations, type StoredObservations } from "../store/observations.ts";
+import { adviseRetention, type Candidate, type MissingData, type Recommendation } from "../domain/advice.ts";
+import { readObservations } from "../store/observations.ts";
 
 const MILLION = 1e6;
 const DEFAULT_PER_MILLION = 1;
@@ -91,49 +84,28 @@ async function advise(
     const { keyRetentionS } = resolvePolicy(tenant.policy, declared.get(namespace)?.policy ?? {});
     const observations = observed.get(namespace);
     if (observations === undefined) throw new Error("a namespace has no observations");
-    const advice = adviseRetention(observations, {
+    const { sinceMs, meanRecordBytes = 0 } = observations;
+    const { candidates, recommendation } = adviseRetention(observations, {
       retentionS: keyRetentionS,
       minRetentionS: bounds.minKeyRetentionS,
       maxRetentionS: bounds.maxKeyRetentionS,
       targetShare: perMillion / MILLION,
     });
-    return adviceMessage(advice, { namespace, keyRetentionS, perMillion, observations });
-  });
-}
-
-function adviceMessage(
-  { candidates, recommendation }: Advice,
-  {
-    namespace,
-    keyRetentionS,
-    perMillion,
-    observations: { sinceMs, meanRecordBytes = 0 },
-  }: {
-    readonly namespace: string;
-    readonly keyRetentionS: number;
-    readonly perMillion: number;
-    readonly observations: StoredObservations;
-  },
-): GetRetentionAdviceResponse {
-  return create(GetRetentionAdviceResponseSchema, {
-    namespace,
-    keyRetention: seconds(keyRetentionS),
-    ...(sinceMs !== undefined && { observedSince: timestamp(sinceMs) }),
-    maxLatePerMillion: perMillion,
-    candidates: candidates.map((candidate) => candidateMessage(candidate, meanRecordBytes)),
-    recommendation: recommendationMessage(recommendation),
-  });
-}
-
-function candidateMessage(
-  { retentionS, evidence, rows = 0 }: Candidate,
-  meanRecordBytes: number,
-): RetentionCandidate {
-  return create(RetentionCandidateSchema, {
-    keyRetention: seconds(retentionS),
-    records: rows,
-    bytes: rows * meanRecordBytes,
-    evidence: evidenceMessage(evidence),
+    return create(GetRetentionAdviceResponseSchema, {
+      namespace,
+      keyRetention: seconds(keyRetentionS),
+      ...(sinceMs !== undefined && { observedSince: timestamp(sinceMs) }),
+      maxLatePerMillion: perMillion,
+      candidates: candidates.map(({ retentionS, evidence, rows = 0 }) =>
+        create(RetentionCandidateSchema, {
+          keyRetention: seconds(retentionS),
+          records: rows,
+          bytes: rows * meanRecordBytes,
+          evidence: evidenceMessage(evidence),
+        }),
+      ),
+      recommendation: recommendationMessage(recommendation),
+    });
   });
 }
 
@@ -144,15 +116,13 @@ function evidenceMessage(
     case "insufficient":
       return { case: "insufficient", value: missingMessage(evidence.missing) };
     case "late": {
-      const { perMonth, perMonthInterval, daysWithLate, daysObserved, claims, shareBound } = evidence.late;
+      const { perMonthInterval, claims, shareBound, ...observed } = evidence.late;
       return {
         case: "late",
         value: {
-          perMonth,
+          ...observed,
           perMonthLow: perMonthInterval.low,
           perMonthHigh: perMonthInterval.high,
-          daysWithLate,
-          daysObserved,
           claims: BigInt(claims),
           maxPerMillion: shareBound * MILLION,
         },

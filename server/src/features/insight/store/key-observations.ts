@@ -1,3 +1,4 @@
+import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 import { latenessBucket } from "../../usage/lateness.ts";
@@ -93,20 +94,13 @@ select g.fingerprint_hash
 /** A month: older claims may be of callers that were mended. */
 const DAYS = 30;
 
-/** What was seen of a namespace's keys in the last 30 days, and since when. */
-export interface StoredKeyObservations extends KeyObservations {
+interface Counts extends Omit<KeyObservations, "fingerprints"> {
   /** The first hour that was counted, in milliseconds since the Unix epoch; undefined: no claim was. */
   readonly sinceMs: number | undefined;
 }
 
-type Counts = Omit<StoredKeyObservations, "fingerprints">;
-
-/** Returns what was seen of a namespace's keys. */
-export async function readKeyObservations(
-  runner: Runner,
-  tenantId: number,
-  namespace: string,
-): Promise<StoredKeyObservations> {
+/** Returns what was seen of a namespace's keys in the last 30 days, and since when. */
+export async function readKeyObservations(runner: Runner, tenantId: number, namespace: string) {
   const [counts] = await runner.run<RowOf<Counts>>(readKeyCounts, [
     ...[tenantId, namespace, DAYS, latenessBucket(PROMPT_MS)],
   ]);
@@ -120,7 +114,7 @@ export async function readKeyObservations(
 /** Returns the hashes of sampled fingerprints that came under another key soon, at most `limit`. */
 export async function findPromptFingerprints(
   runner: Runner,
-  { tenantId, namespace }: { readonly tenantId: number; readonly namespace: string },
+  { tenantId, namespace }: UsedNamespace,
   { isCounted, limit }: { readonly isCounted: boolean; readonly limit: number },
 ): Promise<readonly Buffer[]> {
   const rows = await runner.run<{ fingerprint_hash: Buffer }>(readPromptFingerprints, [
@@ -178,9 +172,43 @@ select t.hash
 /** Returns the hashes of sampled keys that came back after the end of their record and have a new one, at most `limit`. */
 export async function findReturnedKeys(
   runner: Runner,
-  { tenantId, namespace }: { readonly tenantId: number; readonly namespace: string },
+  { tenantId, namespace }: UsedNamespace,
   limit: number,
 ): Promise<readonly Buffer[]> {
   const rows = await runner.run<{ hash: Buffer }>(readReturnedKeys, [tenantId, namespace, limit]);
   return rows.map(({ hash }) => hash);
+}
+
+/** A record that may be an example. */
+export interface ExampleRecord {
+  readonly key: string;
+  readonly fingerprint: Uint8Array | undefined;
+  /** In milliseconds since the Unix epoch. */
+  readonly firstClaimedAtMs: number;
+}
+
+/**
+ * Returns some of a namespace's records. A forgotten row, or one whose retention has ended, is not a record.
+ */
+const readExampleRecords = {
+  name: "read_example_records",
+  text: `
+select e.key, e.fingerprint, date_part('epoch', e.first_claimed_at) * 1000 as "firstClaimedAtMs"
+  from (select r.key, r.fingerprint, r.first_claimed_at, r.state <> 0 /* forgotten */ and r.expires_at > now() as is_live
+          from records r
+         where r.tenant_id = $1::int
+           and r.namespace = $2::text
+         order by r.tenant_id, r.namespace, r.key
+         limit $3::int) e
+ where e.is_live`,
+};
+
+/** Returns the live ones among the first `maxRows` rows of a namespace, by key. */
+export async function readExamples(
+  runner: Runner,
+  { tenantId, namespace }: UsedNamespace,
+  maxRows: number,
+): Promise<readonly ExampleRecord[]> {
+  const rows = await runner.run<RowOf<ExampleRecord>>(readExampleRecords, [tenantId, namespace, maxRows]);
+  return rows.map((row) => fromRow<ExampleRecord>(row));
 }

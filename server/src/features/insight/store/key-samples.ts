@@ -1,3 +1,4 @@
+import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import {
   bigintArray,
@@ -8,21 +9,17 @@ import {
   textArray,
 } from "../../../core/store/sql-arrays.ts";
 import type { ShapeCounts } from "../domain/key-quality.ts";
-import { createLimit, type NamespaceSample } from "./sample-limits.ts";
+import { createLimit, type NamespaceSample, nameOf } from "./sample-limits.ts";
 
 /** Observed first claims of a namespace. */
-export interface ObservedNamespace {
-  readonly tenantId: number;
-  readonly namespace: string;
+export interface ObservedNamespace extends UsedNamespace {
   /** The sample may be no larger than one fingerprint in 2^shift. */
   readonly shift: number;
   readonly shapes: ShapeCounts;
 }
 
 /** The first claim of a sampled fingerprint. Hashes are keyed with the pepper: 16 bytes. */
-export interface SampledKey {
-  readonly tenantId: number;
-  readonly namespace: string;
+export interface SampledKey extends UsedNamespace {
   readonly fingerprintHash: Buffer;
   readonly keyHash: Buffer;
   /** Of the key without the counter at its end; undefined: it has none. */
@@ -84,10 +81,6 @@ select k.tenant_id, k.namespace, k.fingerprint_hash, k.key_hash, k.stem_hash, k.
 on conflict (tenant_id, namespace, fingerprint_hash, key_hash) do nothing`,
 };
 
-function nameOf({ tenantId, namespace }: { readonly tenantId: number; readonly namespace: string }): string {
-  return `${tenantId}:${namespace}`;
-}
-
 /**
  * Stores what was observed of distinct namespaces, and some of their sampled keys. Returns the samples of those that have
  * keys. A repeat after a lost reply adds no key, and counts shapes again.
@@ -97,8 +90,7 @@ export async function addObservedKeys(
   namespaces: readonly ObservedNamespace[],
   keys: readonly SampledKey[],
 ): Promise<readonly NamespaceSample[]> {
-  const keysOf = new Map<string, number>();
-  for (const key of keys) keysOf.set(nameOf(key), (keysOf.get(nameOf(key)) ?? 0) + 1);
+  const keysOf = Map.groupBy(keys, nameOf);
   const shapes = (name: keyof ShapeCounts) => bigintArray(namespaces.map((each) => each.shapes[name]));
   const samples = await transaction.run<NamespaceSample>(
     addShapes,
@@ -108,7 +100,7 @@ export async function addObservedKeys(
       smallintArray(namespaces.map(({ shift }) => shift)),
       ...[shapes("claims"), shapes("withoutFingerprint"), shapes("times"), shapes("attempts")],
       ...[shapes("randomUuids"), shapes("promptUuids")],
-      intArray(namespaces.map((each) => keysOf.get(nameOf(each)) ?? 0)),
+      intArray(namespaces.map((each) => keysOf.get(nameOf(each))?.length ?? 0)),
     ],
     namespaces.length,
   );
@@ -135,7 +127,7 @@ async function insertKeys(transaction: Runner, keys: readonly SampledKey[]): Pro
 }
 
 /** Halves a namespace's sample of fingerprints until it has at most `maxHeld` keys, and deletes the others. */
-export const limitKeySample = createLimit({ samples: "insight_key_samples", rows: "insight_sampled_keys" });
+export const limitKeySample = createLimit("insight_key_samples", "insight_sampled_keys");
 
 /** The join is written as core/store/records/README.md says. */
 const removeSampledRows = {
@@ -158,7 +150,7 @@ delete from insight_sampled_keys k
 /** Deletes the sampled claims of forgotten keys. */
 export async function removeSampledKeys(
   runner: Runner,
-  keys: readonly Pick<SampledKey, "tenantId" | "namespace" | "keyHash">[],
+  keys: readonly (UsedNamespace & Pick<SampledKey, "keyHash">)[],
 ): Promise<void> {
   await runner.run(
     removeSampledRows,

@@ -53,10 +53,7 @@ select namespace, date_part('epoch', day) * 1000 as "dayMs", retention_s as "ret
  order by namespace, day, retention_s, shift`,
 };
 
-/**
- * The sample of each namespace, when counting began, and the mean size of some records. These are read in the order of the primary
- * key: without an order, a namespace that has none would cost a scan of the whole table.
- */
+/** The sample of each namespace, and when counting began. */
 const readSamples = {
   name: "read_samples",
   text: `
@@ -72,15 +69,24 @@ select asked.namespace,
        (select json_build_array(n.shift, date_part('epoch', n.since) * 1000)
           from insight_samples n
          where n.tenant_id = $1::int
-           and n.namespace = asked.namespace) as sample,
-       (select avg(s.bytes)::float8
-          from (select pg_column_size(r.*) as bytes
-                  from records r
-                 where r.tenant_id = $1::int
-                   and r.namespace = asked.namespace
-                 order by r.key
-                 limit 200) s) as "meanRecordBytes"
+           and n.namespace = asked.namespace) as sample
   from unnest($2::text[]) as asked (namespace)`,
+};
+
+/**
+ * The mean size of some records of a namespace, read in the order of the primary key: without an order, a namespace that has none
+ * would cost a scan of the whole table. A statement for each namespace, because Citus joins records with nothing else.
+ */
+const readMeanSize = {
+  name: "read_mean_size",
+  text: `
+select avg(s.bytes)::float8 as bytes
+  from (select pg_column_size(r.*) as bytes
+          from records r
+         where r.tenant_id = $1::int
+           and r.namespace = $2::text
+         order by r.key
+         limit 200) s`,
 };
 
 /** Long enough for a quarter's habits; short enough to follow a change of the callers. */
@@ -92,13 +98,13 @@ export interface StoredObservations extends Observations {
   readonly meanRecordBytes: number | undefined;
 }
 
-type Seen = Pick<StoredObservations, "nowMs" | "sinceMs" | "meanRecordBytes">;
+type Seen = Pick<StoredObservations, "nowMs" | "sinceMs">;
 type InNamespace<Row> = Row & { readonly namespace: string };
 type SampleRow = InNamespace<
   RowOf<Seen> & { readonly sample: readonly [shift: number, sinceMs: number] | null }
 >;
 
-/** Returns what was seen of each of some namespaces, by name, in a number of statements that does not grow with them. */
+/** Returns what was seen of each of some namespaces, by name. */
 export async function readObservations(
   runner: Runner,
   tenantId: number,
@@ -106,18 +112,22 @@ export async function readObservations(
 ): Promise<ReadonlyMap<string, StoredObservations>> {
   const parameters = [tenantId, namespaces, DAYS];
   const samples = await runner.run<SampleRow>(readSamples, parameters);
-  const claims = byNamespace(await runner.run<InNamespace<ClaimsOfDay>>(readClaimDays, parameters));
-  const late = byNamespace(await runner.run<InNamespace<LateOfDay>>(readLateDays, parameters));
-  const observed = samples.map(({ namespace, sample, ...seen }): [string, StoredObservations] => {
+  const claimDays = await runner.run<InNamespace<ClaimsOfDay>>(readClaimDays, parameters);
+  const lateDays = await runner.run<InNamespace<LateOfDay>>(readLateDays, parameters);
+  const claims = Map.groupBy(claimDays, (day) => day.namespace);
+  const late = Map.groupBy(lateDays, (day) => day.namespace);
+  const observed = new Map<string, StoredObservations>();
+  for (const { namespace, sample, ...seen } of samples) {
+    const [size] = await runner.run<{ bytes: number | null }>(readMeanSize, [tenantId, namespace]);
     const [shift, sampledSinceMs] = sample ?? [0, undefined];
-    const [claimsOf, lateOf] = [claims.get(namespace) ?? [], late.get(namespace) ?? []];
-    return [namespace, { ...fromRow<Seen>(seen), sampledSinceMs, shift, claims: claimsOf, late: lateOf }];
-  });
-  return new Map(observed);
-}
-
-function byNamespace<Row extends { readonly namespace: string }>(
-  rows: readonly Row[],
-): ReadonlyMap<string, readonly Row[]> {
-  return Map.groupBy(rows, ({ namespace }) => namespace);
+    observed.set(namespace, {
+      ...fromRow<Seen>(seen),
+      meanRecordBytes: size?.bytes ?? undefined,
+      sampledSinceMs,
+      shift,
+      claims: claims.get(namespace) ?? [],
+      late: late.get(namespace) ?? [],
+    });
+  }
+  return observed;
 }

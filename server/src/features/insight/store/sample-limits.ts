@@ -1,36 +1,35 @@
+import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 
 /** A deterministic sample of a namespace. */
-export interface NamespaceSample {
-  readonly tenantId: number;
-  readonly namespace: string;
+export interface NamespaceSample extends UsedNamespace {
   /** One in 2^shift is sampled. */
   readonly shift: number;
   /** At least the number of its rows. */
   readonly held: number;
 }
 
-/** A table of samples, and the one of their rows. */
-interface SampleTables {
-  readonly samples: "insight_samples" | "insight_key_samples";
-  readonly rows: "insight_tombstones" | "insight_sampled_keys";
+/** Returns a name that no other namespace of any tenant has. */
+export function nameOf({ tenantId, namespace }: UsedNamespace): string {
+  return `${tenantId}:${namespace}`;
 }
 
-/**
- * Halves a namespace's sample until it has at most `maxHeld` rows, and deletes the others. Returns the sample;
- * undefined if there was nothing to do.
- */
-export type LimitSample = (
-  runner: Runner,
-  of: Pick<NamespaceSample, "tenantId" | "namespace">,
-  maxHeld: number,
-) => Promise<NamespaceSample | undefined>;
+/** The function of `createLimit`. */
+export type LimitSample = ReturnType<typeof createLimit>;
 
 /** Rows per statement: some tens of milliseconds. */
 const PURGE_ROWS = 5000;
 
-/** Returns the function that limits the samples of two tables. */
-export function createLimit({ samples, rows }: SampleTables): LimitSample {
+/**
+ * Returns a function that halves a namespace's sample until it has at most `maxHeld` rows, and deletes the others. The function
+ * returns the sample; undefined if there was nothing to do.
+ *
+ * @param samples the table of samples. @param rows the table of their rows.
+ */
+export function createLimit(
+  samples: "insight_samples" | "insight_key_samples",
+  rows: "insight_tombstones" | "insight_sampled_keys",
+) {
   // Halves the sample if it exceeds a maximum once it is counted, which a deleted row does not do.
   const thinSample = {
     name: `thin_${samples}`,
@@ -75,7 +74,11 @@ with purged as (
 select count(*)::int as purged from purged`,
   };
 
-  return async (runner, { tenantId, namespace }, maxHeld) => {
+  return async (
+    runner: Runner,
+    { tenantId, namespace }: UsedNamespace,
+    maxHeld: number,
+  ): Promise<NamespaceSample | undefined> => {
     let sample: NamespaceSample | undefined;
     for (;;) {
       const [thinned] = await runner.run<NamespaceSample>(thinSample, [tenantId, namespace, maxHeld]);

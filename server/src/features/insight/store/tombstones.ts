@@ -1,3 +1,4 @@
+import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import {
   booleanArray,
@@ -10,9 +11,7 @@ import {
 import { createLimit, type NamespaceSample } from "./sample-limits.ts";
 
 /** A sampled key whose record the sweep deleted. Instants are milliseconds since the Unix epoch. */
-export interface EndedKey {
-  readonly tenantId: number;
-  readonly namespace: string;
+export interface EndedKey extends UsedNamespace {
   /** Of the key, keyed with the pepper: 16 bytes. */
   readonly hash: Buffer;
   readonly depth: number;
@@ -105,7 +104,7 @@ export async function addTombstones(
 }
 
 /** Halves a namespace's sample of tombstones until it has at most `maxHeld`, and deletes the others. */
-export const limitSample = createLimit({ samples: "insight_samples", rows: "insight_tombstones" });
+export const limitSample = createLimit("insight_samples", "insight_tombstones");
 
 const readChangedSamples = {
   name: "read_changed_samples",
@@ -126,7 +125,7 @@ export interface ChangedSample extends NamespaceSample {
 /** Returns the samples that changed after a time, or after the last one that was read at that time. */
 export async function listChangedSamples(
   runner: Runner,
-  after: Pick<ChangedSample, "changedAtMs" | "tenantId" | "namespace">,
+  after: UsedNamespace & Pick<ChangedSample, "changedAtMs">,
   limit: number,
 ): Promise<readonly ChangedSample[]> {
   return runner.run<ChangedSample>(readChangedSamples, [

@@ -2,9 +2,13 @@ import { create } from "@bufbuild/protobuf";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
 import { timestamp, Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import { findTenantResource } from "../../../core/store/tenants/tenants.ts";
 import {
-  type ListTenantUsageRequest,
+  findTenantResource,
+  findTenantResources,
+  listTenantNames,
+  listTenantResources,
+} from "../../../core/store/tenants/tenants.ts";
+import {
   ListTenantUsageRequest_Order,
   ListTenantUsageResponseSchema,
   TenantUsageSchema,
@@ -21,8 +25,7 @@ import {
   UNUSED,
   type UsedMinute,
 } from "../store/recent-use.ts";
-import { findTenantUse, type TenantUse } from "../store/tenant-use.ts";
-import { type RankedTenants, rankTenants, type TenantOrder } from "../tenant-ranks.ts";
+import { findTenantUse, sumRecentUse, type TenantUse } from "../store/tenant-use.ts";
 import { MINUTES_SHOWN, minuteMessage, nowMessage } from "./usage-now.ts";
 
 /** Each tenant takes some index ranges; a page of so many takes some tens of milliseconds. */
@@ -31,6 +34,16 @@ const MAX_TENANTS = 200;
 const MAX_SEARCH_BYTES = 63;
 /** How long a short rush is remembered, which a new limit would refuse. */
 const BUSIEST_OF_MINUTES = 15;
+
+/** By what tenants are listed; those that are equal follow by name. */
+type TenantOrder = "name" | "rate" | "refused" | "usage";
+
+const ORDERS: Readonly<Record<number, TenantOrder>> = {
+  [ListTenantUsageRequest_Order.UNSPECIFIED]: "name",
+  [ListTenantUsageRequest_Order.RATE]: "rate",
+  [ListTenantUsageRequest_Order.REFUSED]: "refused",
+  [ListTenantUsageRequest_Order.USAGE]: "usage",
+};
 
 /** Returns the RPC that shows tenants' use beside their quotas. */
 export function createTenantUsageHandlers({
@@ -44,7 +57,8 @@ export function createTenantUsageHandlers({
       const { search, tenant: name } = request;
       if (name !== "") violations.name("tenant", name);
       violations.text("search", search, { maxBytes: MAX_SEARCH_BYTES });
-      const order = parseOrder(request, violations);
+      const order = ORDERS[request.order] ?? "name";
+      if (!(request.order in ORDERS)) violations.add("order", "must be an order of tenants");
       const scope = ["ListTenantUsage", name, search, order];
       const size = Math.min(pageSize(request.pageSize, violations), MAX_TENANTS);
       const [afterName = "", afterValue = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
@@ -79,25 +93,89 @@ export function createTenantUsageHandlers({
   };
 }
 
-/** Parses by what tenants are ordered. Adds a violation for an unknown order. */
-function parseOrder({ order }: ListTenantUsageRequest, violations: Violations): TenantOrder {
+/** A tenant's place in an order. */
+interface Place {
+  readonly name: string;
+  readonly value: number;
+}
+
+/** Which tenants are wanted. */
+interface RankQuery {
+  /** Is in their names. */
+  readonly search: string;
+  readonly order: TenantOrder;
+  /** The last tenant of the page before, with its value then. */
+  readonly after: Place | undefined;
+  readonly count: number;
+  /** By tenants' ids. */
+  readonly lastMinutes: ReadonlyMap<number, LastMinute>;
+  /** As DatabaseClock. */
+  readonly latestMs: number | undefined;
+}
+
+const NAMES_AT_ONCE = 10_000;
+/** The tenants of an installation that are ordered or searched, the first by name: some 10 MiB for the time of a call. */
+const MAX_RANKED = 100_000;
+
+/**
+ * Returns `count` tenants in their order, and by what a tenant was ordered; 0 if it was by name. All tenants' names are read,
+ * unless they are only listed by name: 10,000 in some 10 ms.
+ */
+async function rankTenants(
+  pool: Runner,
+  query: RankQuery,
+): Promise<{ readonly found: readonly TenantResource[]; readonly rankOf: (tenantId: number) => number }> {
+  const { search, order, after, count } = query;
+  if (order === "name" && search === "")
+    return { found: await listTenantResources(pool, after?.name ?? "", count), rankOf: () => 0 };
+  const rankOf = await readValues(pool, query);
+  const all = (await readNames(pool)).filter(({ name }) => name.includes(search));
+  const rest = all.filter(
+    ({ id, name }) => after === undefined || isBehind(after, { name, value: rankOf(id) }),
+  );
+  const ids = rest
+    // By name already, and the sort is stable.
+    .sort((a, b) => rankOf(b.id) - rankOf(a.id))
+    .slice(0, count)
+    .map(({ id }) => id);
+  return { found: await findTenantResources(pool, ids), rankOf };
+}
+
+function isBehind(after: Place, { name, value }: Place): boolean {
+  return value < after.value || (value === after.value && name > after.name);
+}
+
+async function readValues(
+  pool: Runner,
+  { order, lastMinutes, latestMs }: RankQuery,
+): Promise<(id: number) => number> {
   switch (order) {
-    case ListTenantUsageRequest_Order.UNSPECIFIED:
-      return "name";
-    case ListTenantUsageRequest_Order.RATE:
-      return "rate";
-    case ListTenantUsageRequest_Order.REFUSED:
-      return "refused";
-    case ListTenantUsageRequest_Order.USAGE:
-      return "usage";
+    case "name":
+      return () => 0;
+    case "rate":
+      return (id) => lastMinutes.get(id)?.claimsPerSecond ?? 0;
+    case "refused":
+    case "usage": {
+      const counter = order === "usage" ? "claims" : "refused";
+      const sums = new Map((await sumRecentUse(pool, latestMs)).map((sum) => [sum.tenantId, sum[counter]]));
+      return (id) => sums.get(id) ?? 0;
+    }
     default:
-      violations.add("order", "must be an order of tenants");
-      return "name";
+      return order satisfies never;
+  }
+}
+
+async function readNames(pool: Runner): Promise<readonly Pick<TenantResource, "id" | "name">[]> {
+  const names: Pick<TenantResource, "id" | "name">[] = [];
+  for (;;) {
+    const found = await listTenantNames(pool, names.at(-1)?.name ?? "", NAMES_AT_ONCE);
+    names.push(...found);
+    if (found.length < NAMES_AT_ONCE || names.length >= MAX_RANKED) return names;
   }
 }
 
 /** Returns the tenant with a name, if there is one. */
-async function findNamed(pool: Runner, name: string): Promise<RankedTenants> {
+async function findNamed(pool: Runner, name: string): ReturnType<typeof rankTenants> {
   const tenant = await findTenantResource(pool, name);
   return { found: tenant === undefined ? [] : [tenant], rankOf: () => 0 };
 }

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { countFields } from "../../../core/messages/counts.ts";
 import { timestamp, Violations } from "../../../core/messages/violations.ts";
 import { GetUsageNowResponseSchema } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import {
@@ -10,7 +11,7 @@ import {
 } from "../../../gen/onceward/v1/tenant_pb.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../../administration/services.ts";
 import { administeredPart } from "../../administration/tenant/own-tenant.ts";
-import { latencyQuantileMs, RECENT_COUNTERS, type RecentCounts } from "../recent-use.ts";
+import { latencyQuantileMs, namedCounts, RECENT_COUNTERS } from "../recent-use.ts";
 import {
   addLastMinutes,
   type LastMinute,
@@ -19,7 +20,6 @@ import {
   UNUSED,
   type UsedMinute,
 } from "../store/recent-use.ts";
-import { QUOTA_REFUSALS } from "../usage.ts";
 
 const MAX_NAMESPACES = 100;
 /** Of a tenant's minutes that have ended. */
@@ -56,22 +56,13 @@ export function createUsageNowHandlers({
 
 /** Returns a last minute as callers see it. */
 export function nowMessage(namespace: string, { counts, claimsPerSecond }: LastMinute): UsageNow {
-  const count = counterOf(counts);
   const latency = counts.slice(RECENT_COUNTERS.length);
   const medianMs = latencyQuantileMs(latency, 0.5);
   const p99Ms = latencyQuantileMs(latency, 0.99);
   return create(UsageNowSchema, {
     namespace,
     claimsPerSecond,
-    claims: count("claims"),
-    duplicates: count("duplicates"),
-    mismatches: count("mismatches"),
-    lateKeysRefused: count("late_keys_refused"),
-    refusedByRate: count("refused_by_rate"),
-    refusedByConcurrency: count("refused_by_concurrency"),
-    refusedByRecords: count("refused_by_records"),
-    refusedByBytes: count("refused_by_bytes"),
-    wouldBeRefused: count("would_be_refused"),
+    ...countFields(namedCounts(counts)),
     ...(medianMs !== undefined && { medianLatency: durationFromMs(medianMs) }),
     ...(p99Ms !== undefined && { p99Latency: durationFromMs(p99Ms) }),
   });
@@ -79,19 +70,12 @@ export function nowMessage(namespace: string, { counts, claimsPerSecond }: LastM
 
 /** Returns a minute as callers see it. */
 export function minuteMessage({ minuteMs, counts, peakClaimsPerSecond }: UsedMinute): UsageMinute {
-  const count = counterOf(counts);
+  const { claims, duplicates, mismatches, late_keys_refused, would_be_refused, ...refused } =
+    namedCounts(counts);
   return create(UsageMinuteSchema, {
     minute: timestamp(minuteMs),
-    claims: count("claims"),
-    duplicates: count("duplicates"),
-    mismatches: count("mismatches"),
-    lateKeysRefused: count("late_keys_refused"),
-    refused: QUOTA_REFUSALS.reduce((sum, name) => sum + count(name), 0n),
-    wouldBeRefused: count("would_be_refused"),
+    ...countFields({ claims, duplicates, mismatches, late_keys_refused, would_be_refused }),
+    refused: BigInt(Object.values(refused).reduce((sum, count) => sum + count, 0)),
     peakClaimsPerSecond,
   });
-}
-
-function counterOf(counts: RecentCounts) {
-  return (name: (typeof RECENT_COUNTERS)[number]) => BigInt(counts[RECENT_COUNTERS.indexOf(name)] ?? 0);
 }

@@ -1,3 +1,4 @@
+import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import {
   byteaArray,
@@ -9,9 +10,7 @@ import {
 import { LAST_LATENESS_BUCKET, LATENESS_RATIO } from "../lateness.ts";
 
 /** A claim that began an operation, of a sampled key, which may have ended before. */
-export interface SampledClaim {
-  readonly tenantId: number;
-  readonly namespace: string;
+export interface SampledClaim extends UsedNamespace {
   /** As EndedKey.hash. */
   readonly hash: Buffer;
   readonly depth: number;
@@ -93,9 +92,9 @@ export function mergedBuckets(...counts: readonly string[]): string {
                group by bucket) merged`;
 }
 
-/** Counts those of the claims that are late repeats, and returns their number. May be repeated. */
-export async function countLateRepeats(runner: Runner, claims: readonly SampledClaim[]): Promise<number> {
-  const [row] = await runner.run<{ late: number }>(
+/** Counts those of the claims that are late repeats. May be repeated. */
+export async function countLateRepeats(runner: Runner, claims: readonly SampledClaim[]): Promise<void> {
+  await runner.run(
     countLateRows,
     [
       intArray(claims.map(({ tenantId }) => tenantId)),
@@ -108,5 +107,4 @@ export async function countLateRepeats(runner: Runner, claims: readonly SampledC
     ],
     claims.length,
   );
-  return row?.late ?? 0;
 }

@@ -18,17 +18,6 @@ function nowBy(parameter: string): string {
   return `least(now(), to_timestamp(${parameter}::float8 / 1000))`;
 }
 
-/** What a replica stores with a flush. */
-export interface StoredRecentUse {
-  readonly replicaId: string;
-  /** How long the last minute is shown, unless it is stored again. */
-  readonly validForMs: number;
-  readonly lastMinute: ReturnType<RecentUse["lastMinute"]>;
-  readonly ended: readonly EndedMinute[];
-  /** As DatabaseClock. */
-  readonly latestMs?: number | undefined;
-}
-
 /** Minutes are shown for an hour. Those of replicas that have stopped are deleted by the others. */
 const storeRecent = {
   name: "store_recent_use",
@@ -50,13 +39,21 @@ on conflict (minute, replica_id) do update set counts = excluded.counts`,
 };
 
 /** Stores a replica's last minute, and minutes that have ended. It can be repeated. */
-export async function storeRecentUse(runner: Runner, use: StoredRecentUse): Promise<void> {
+export async function storeRecentUse(
+  runner: Runner,
+  use: {
+    readonly replicaId: string;
+    /** How long the last minute is shown, unless it is stored again. */
+    readonly validForMs: number;
+    readonly lastMinute: ReturnType<RecentUse["lastMinute"]>;
+    readonly ended: readonly EndedMinute[];
+    /** As DatabaseClock. */
+    readonly latestMs?: number | undefined;
+  },
+): Promise<void> {
   const { replicaId, validForMs, lastMinute, ended, latestMs } = use;
   await runner.run(storeRecent, [
-    replicaId,
-    validForMs,
-    lastMinute.seconds,
-    JSON.stringify(lastMinute.counts),
+    ...[replicaId, validForMs, lastMinute.seconds, JSON.stringify(lastMinute.counts)],
     float8Array(ended.map(({ minuteMs }) => minuteMs)),
     textArray(ended.map(({ counts }) => JSON.stringify(counts))),
     latestMs ?? null,
@@ -82,11 +79,6 @@ select seconds, counts -> $1::text as counts
  where valid_until > ${nowBy("$2")} and counts ? $1::text`,
 };
 
-interface NowRow {
-  readonly seconds: number;
-  readonly counts: CountsByNamespace[string];
-}
-
 /**
  * Returns a tenant's last minute by namespace.
  *
@@ -97,11 +89,12 @@ export async function readLastMinute(
   tenantId: number,
   latestMs?: number,
 ): Promise<ReadonlyMap<string, LastMinute>> {
-  const rows = await runner.run<NowRow>(readNowOfTenant, [String(tenantId), latestMs ?? null]);
+  const rows = await runner.run<{ seconds: number; counts: CountsByNamespace[string] }>(readNowOfTenant, [
+    ...[String(tenantId), latestMs ?? null],
+  ]);
   const byNamespace = new Map<string, LastMinute>();
   for (const { seconds, counts } of rows)
-    for (const [namespace, of] of Object.entries(counts))
-      byNamespace.set(namespace, addLastMinutes(byNamespace.get(namespace), lastMinuteOf(of, seconds)));
+    for (const [namespace, of] of Object.entries(counts)) addReplica(byNamespace, namespace, of, seconds);
   return byNamespace;
 }
 
@@ -125,18 +118,18 @@ export async function readLastMinutes(
   const byTenant = new Map<number, LastMinute>();
   for (const { seconds, counts } of rows)
     for (const [id, namespaces] of Object.entries(counts))
-      for (const of of Object.values(namespaces))
-        byTenant.set(Number(id), addLastMinutes(byTenant.get(Number(id)), lastMinuteOf(of, seconds)));
+      for (const of of Object.values(namespaces)) addReplica(byTenant, Number(id), of, seconds);
   return byTenant;
 }
 
-function lastMinuteOf(counts: RecentCounts, seconds: number): LastMinute {
-  return { counts, claimsPerSecond: attempts(counts) / seconds };
+/** Adds what one replica counted in some seconds. */
+function addReplica<Key>(sums: Map<Key, LastMinute>, key: Key, counts: RecentCounts, seconds: number): void {
+  const counted = { counts, claimsPerSecond: attempts(counts) / seconds };
+  sums.set(key, addLastMinutes(sums.get(key) ?? UNUSED, counted));
 }
 
 /** Adds the counts of two replicas, or of two namespaces. */
-export function addLastMinutes(one: LastMinute | undefined, other: LastMinute): LastMinute {
-  if (one === undefined) return other;
+export function addLastMinutes(one: LastMinute, other: LastMinute): LastMinute {
   return {
     counts: sumOf(one.counts, other.counts),
     claimsPerSecond: one.claimsPerSecond + other.claimsPerSecond,
@@ -177,9 +170,7 @@ export async function readMinutes(
   latestMs?: number,
 ): Promise<readonly UsedMinute[]> {
   const rows = await runner.run<Omit<UsedMinute, "peakClaimsPerSecond">>(readMinuteRows, [
-    textArray(tenantIds.map(String)),
-    minutes,
-    latestMs ?? null,
+    ...[textArray(tenantIds.map(String)), minutes, latestMs ?? null],
   ]);
   const found = new Map<string, UsedMinute>();
   for (const { minuteMs, tenantId, counts } of rows) {

@@ -66,13 +66,6 @@ export async function findTenantUse(
   return new Map(rows.map((row) => [row.tenantId, fromRow<TenantUse>(row)]));
 }
 
-/** Sums a tenant's use of the last full hour and the current one. */
-export interface RecentSum {
-  readonly tenantId: number;
-  readonly claims: number;
-  readonly refused: number;
-}
-
 /** Reads the hours of all tenants, of which a tenant has two for each namespace, by their index. */
 const sumRecentHours = {
   name: "sum_recent_use",
@@ -89,6 +82,8 @@ select u.tenant_id as "tenantId", sum(u.claims)::float8 as claims, sum(${REFUSED
  *
  * @param latestMs as DatabaseClock.
  */
-export async function sumRecentUse(runner: Runner, latestMs?: number): Promise<readonly RecentSum[]> {
-  return runner.run<RecentSum>(sumRecentHours, [latestMs ?? null]);
+export async function sumRecentUse(runner: Runner, latestMs?: number) {
+  return runner.run<Readonly<Record<"tenantId" | "claims" | "refused", number>>>(sumRecentHours, [
+    latestMs ?? null,
+  ]);
 }

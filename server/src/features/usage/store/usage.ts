@@ -1,31 +1,26 @@
+import type { UsedNamespace } from "../../../core/claims/after-operation.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { bigintArray, intArray, textArray } from "../../../core/store/sql-arrays.ts";
 import type { LatenessCounts } from "../lateness.ts";
-import { USAGE_COUNTERS, type UsageCounter } from "../usage.ts";
+import { countersBy, USAGE_COUNTERS, type UsageCounter, type UsageCounters } from "../usage.ts";
 import { mergedBuckets } from "./late-repeats.ts";
 
-/** The claims of a namespace under one key retention. */
-export interface RetentionUsage {
-  /** The key retention in force. */
-  readonly retentionS: number;
-  readonly claims: number;
-  /** Claims that began an operation. */
-  readonly firstClaims: number;
-  /** Repeats that were recognised, by `latenessBucket`. */
-  readonly repeats: LatenessCounts;
-  /** Repeats that came after the end of their record and before the sweep deleted it, by `latenessBucket`. */
-  readonly late: LatenessCounts;
-}
-
 /** The counted use of a namespace. */
-export interface UsageCount {
-  readonly tenantId: number;
-  readonly namespace: string;
-  readonly counters: Readonly<Record<UsageCounter, number>>;
+export interface UsageCount extends UsedNamespace {
+  readonly counters: Readonly<UsageCounters>;
   /** Answered claims by `latencyBucket`; not stored with the hour. */
   readonly latency: readonly number[];
-  /** By distinct retentions: more than one if the policy has changed. */
-  readonly retentions: readonly RetentionUsage[];
+  /** By distinct key retentions in force: more than one if the policy has changed. */
+  readonly retentions: readonly {
+    readonly retentionS: number;
+    readonly claims: number;
+    /** Claims that began an operation. */
+    readonly firstClaims: number;
+    /** Repeats that were recognised, by `latenessBucket`. */
+    readonly repeats: LatenessCounts;
+    /** Repeats that came after the end of their record and before the sweep deleted it, by `latenessBucket`. */
+    readonly late: LatenessCounts;
+  }[];
 }
 
 const COUNTERS = USAGE_COUNTERS.join(", ");
@@ -92,20 +87,15 @@ on conflict (tenant_id, hour, namespace) do update set
   ${SUMS}`,
 };
 
-/** Identifies a flush: by its replica, and by its number, which increases. */
-export interface Flush {
-  readonly replica: { readonly id: string; readonly version: string };
-  readonly seq: number;
-}
-
 /**
  * Stores counts; a retry of the same flush has no effect.
  *
+ * @param flush by its replica, and by its number, which increases.
  * @param latestMs as DatabaseClock.
  */
 export async function addUsage(
   runner: Runner,
-  flush: Flush,
+  flush: { readonly replica: { readonly id: string; readonly version: string }; readonly seq: number },
   counts: readonly UsageCount[],
   latestMs?: number,
 ): Promise<void> {
@@ -190,7 +180,7 @@ select ${COLUMNS}
 };
 
 /** SQL for the hours in which a tenant was used, by one look at the primary key for each, however many namespaces were used in it. */
-export const USED_HOURS = `
+const USED_HOURS = `
 bounds as materialized (
   select ${FIRST_HOUR} as first, coalesce(to_timestamp($4::float8 / 1000), 'infinity') as until
 ), used (hour) as (
@@ -241,6 +231,11 @@ type Row = Readonly<Record<UsageCounter, string>> & {
   readonly repeats: readonly (readonly [bucket: number, repeats: number])[] | null;
 };
 
+/** Returns the parameters for the range of a query. */
+function rangeOf({ afterMs, beforeMs }: Pick<UsageQuery, "afterMs" | "beforeMs">) {
+  return [afterMs ?? null, beforeMs ?? null];
+}
+
 /**
  * Returns hours by hour, then namespace.
  *
@@ -251,26 +246,63 @@ export async function readUsage(
   query: UsageQuery,
   latestMs?: number,
 ): Promise<readonly UsageHourRow[]> {
-  const { tenantId, namespace, afterMs, beforeMs, behind, limit } = query;
-  const range = [afterMs ?? null, beforeMs ?? null, behind?.hourMs ?? 0];
+  const { tenantId, namespace, behind, limit } = query;
+  const range = [...rangeOf(query), behind?.hourMs ?? 0];
+  const latest = latestMs ?? null;
   const rows =
     namespace === undefined
-      ? await runner.run<Row>(readUsageRows, [
-          tenantId,
-          limit,
-          ...range,
-          behind?.namespace ?? "",
-          latestMs ?? null,
-        ])
-      : await runner.run<Row>(readUsageOfNamespace, [tenantId, namespace, ...range, limit, latestMs ?? null]);
+      ? await runner.run<Row>(readUsageRows, [tenantId, limit, ...range, behind?.namespace ?? "", latest])
+      : await runner.run<Row>(readUsageOfNamespace, [tenantId, namespace, ...range, limit, latest]);
   return rows.map((row) => ({
     hourMs: row.hour_ms,
     namespace: row.namespace,
-    counters: Object.fromEntries(USAGE_COUNTERS.map((name) => [name, Number(row[name])])) as Record<
-      UsageCounter,
-      number
-    >,
+    counters: countersBy((name) => Number(row[name])),
     repeats: new Map(row.repeats),
     earlierRepeats: row.repeat_lateness.map(Number),
   }));
+}
+
+/** The use of an hour: of all namespaces together, or of one. */
+export type UsageSum = Pick<UsageHourRow, "counters" | "hourMs">;
+
+/** Adds the rows of each hour, which lie side by side in the primary key. `'~'` sorts behind every namespace. */
+const sumUsageRows = {
+  name: "sum_usage",
+  text: `
+with recursive ${USED_HOURS}
+select date_part('epoch', used.hour) * 1000 as hour_ms, s.*
+  from (select hour from used where hour < (select until from bounds) limit $6::int) used
+ cross join lateral (
+   select ${USAGE_COUNTERS.map((name) => `sum(u.${name})::text as ${name}`).join(", ")}
+     from usage_hours u
+    where u.tenant_id = $1::int
+      and u.hour = used.hour
+      and u.namespace >= coalesce($2::text, '')
+      and u.namespace <= coalesce($2::text, '~')) s
+ order by used.hour`,
+};
+
+/** The counters are null in an hour in which only other namespaces were used. */
+type SumRow = Readonly<Record<UsageCounter, string | null>> & { readonly hour_ms: number };
+
+/**
+ * Sums the first `limit` hours in which the tenant was used, behind the hour that was read last. `next`: the next search begins
+ * behind this hour; undefined: there are no more hours.
+ *
+ * @param latestMs as DatabaseClock.
+ */
+export async function sumUsage(
+  runner: Runner,
+  query: Omit<UsageQuery, "behind"> & { readonly behindMs: number },
+  latestMs?: number,
+): Promise<{ readonly items: readonly UsageSum[]; readonly next: number | undefined }> {
+  const { tenantId, namespace, behindMs, limit } = query;
+  const rows = await runner.run<SumRow>(sumUsageRows, [
+    ...[tenantId, namespace ?? null, ...rangeOf(query), behindMs, limit, latestMs ?? null],
+  ]);
+  const used = rows.filter(({ claims }) => claims !== null);
+  return {
+    items: used.map((row) => ({ hourMs: row.hour_ms, counters: countersBy((name) => Number(row[name])) })),
+    next: rows.length === limit ? rows.at(-1)?.hour_ms : undefined,
+  };
 }

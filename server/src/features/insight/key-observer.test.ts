@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
 import type { ObservedClaim } from "./first-claims.ts";
-import { createObservedKeys, type WaitingNamespace } from "./observed-keys.ts";
+import { createObservedKeys, type WaitingNamespace } from "./key-observer.ts";
 
-/** The bounds of observed-keys.ts. */
+/** The bounds of key-observer.ts. */
 const MAX_PER_NAMESPACE = 500;
 const MAX_CLAIMS = 50_000;
 const MAX_NAMESPACES = 50_000;
