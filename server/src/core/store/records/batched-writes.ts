@@ -1,5 +1,12 @@
 import type pg from "pg";
-import { type Deadline, mapSettled, Rejected, type Settled } from "../../domain/operation.ts";
+import {
+  type Deadline,
+  indexesOf,
+  mapSettled,
+  Rejected,
+  type Settled,
+  withReplaced,
+} from "../../domain/operation.ts";
 import { type Contended, type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
@@ -161,27 +168,6 @@ export async function writeAll<Op, Answer extends { readonly kind: string }, Wri
       ? rest.map(() => new Rejected(tooContended()))
       : await writeAll(retry, rest, deadline, answer, retry, attempts - 1);
   return withReplaced(settled, contended, retried) as Settled<Exclude<Answer, Contended>>[];
-}
-
-function indexesOf<Item>(items: readonly Item[], matches: (item: Item) => boolean): number[] {
-  const indexes: number[] = [];
-  items.forEach((item, index) => {
-    if (matches(item)) indexes.push(index);
-  });
-  return indexes;
-}
-
-/** Returns a copy of `items` with those at `indexes` replaced by `others`, in order. */
-function withReplaced<Item>(
-  items: readonly Item[],
-  indexes: readonly number[],
-  others: readonly Item[],
-): Item[] {
-  const all = [...items];
-  indexes.forEach((index, i) => {
-    all[index] = others[i] as Item;
-  });
-  return all;
 }
 
 function tooContended(): Refusal {
