@@ -200,9 +200,9 @@ export class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
     try {
       rows = await this.#executeTraced(leaders);
     } catch (error) {
-      if (leaders.length > 1 && error instanceof StatementFailed) await this.#executeOneByOne(leaders);
-      else reject(leaders, new Rejected(asRefusal(error, "a lock on the record")));
-      return;
+      if (leaders.length > 1 && error instanceof StatementFailed) return this.#executeOneByOne(leaders);
+      const rejected = new Rejected(asRefusal(error, "a lock on the record"));
+      rows = leaders.map(() => rejected);
     }
     leaders.forEach((leader, i) => {
       this.#fulfil(leader, rows[i] as Settled<Row>);
@@ -253,13 +253,6 @@ export class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
     if (leader.duplicates.length === 0 || rowForDuplicate === undefined) return;
     const duplicateRow = row instanceof Rejected ? row : rowForDuplicate(row);
     for (const duplicate of leader.duplicates) duplicate.settle(duplicateRow);
-  }
-}
-
-function reject<Op, Row>(leaders: readonly PendingOperation<Op, Row>[], rejected: Rejected): void {
-  for (const leader of leaders) {
-    leader.settle(rejected);
-    for (const duplicate of leader.duplicates) duplicate.settle(rejected);
   }
 }
 
