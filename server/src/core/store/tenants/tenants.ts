@@ -22,19 +22,10 @@ import {
 
 const CALL_COLUMNS = [...POLICY_COLUMNS.names, ...QUOTA_COLUMNS.names].join(", ");
 
-type CallRow = FieldRow & {
-  readonly id: number;
-  readonly uid: string;
-  readonly installation_id: string;
-  readonly name: string;
-  readonly suspended: boolean;
-  readonly moving: boolean;
-  readonly cache_generation: number;
-  readonly namespaces_version: number;
-  readonly now_ms: number;
-  readonly stored_records: string;
-  readonly stored_bytes: string;
-};
+type CallRow = FieldRow &
+  Pick<Tenant, "id" | "uid" | "name" | "suspended" | "moving"> &
+  Readonly<Record<"cache_generation" | "namespaces_version" | "now_ms", number>> &
+  Readonly<Record<"installation_id" | "stored_records" | "stored_bytes", string>>;
 
 const readTenants = {
   name: "read_tenants",
