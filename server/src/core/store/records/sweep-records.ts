@@ -45,9 +45,10 @@ export const SWEPT_BY_NAMESPACE = `returning r.tenant_id, r.namespace,
     from swept
    group by tenant_id, namespace
 )
-select t.tenant_id, t.namespace, t.records, t.freed_bytes,
-       (select json_agg(json_build_array(e.key, date_part('epoch', e.claimed) * 1000,
-                                         date_part('epoch', e.ended) * 1000, e.forgotten))
+select t.tenant_id as "tenantId", t.namespace, t.records, t.freed_bytes as "freedBytes",
+       (select json_agg(json_build_object(
+                 'key', e.key, 'firstClaimedAtMs', date_part('epoch', e.claimed) * 1000,
+                 'endedAtMs', date_part('epoch', e.ended) * 1000, 'forgotten', e.forgotten))
           from unnest(t.keys, t.claimed, t.ended, t.forgotten) as e (key, claimed, ended, forgotten)
          where e.forgotten and $1::bigint is not null
             or hashtextextended(e.key collate "C", $1::bigint)
@@ -152,7 +153,7 @@ with input as materialized (
      and r.expires_at > least(now(), to_timestamp($2::float8 / 1000)) - interval '2 minutes'
   returning r.tenant_id, r.namespace, case when r.result_payload is null then i.result_bytes else 0 end as freed_bytes
 )
-select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes
+select tenant_id as "tenantId", namespace, count(*)::int as records, sum(freed_bytes)::float8 as "freedBytes"
   from swept
  group by tenant_id, namespace`,
 };
@@ -205,12 +206,9 @@ interface DueRow extends Pick<Swept, "due" | "lagS"> {
   readonly isCut: boolean;
 }
 
-interface SweptRow {
-  readonly tenant_id: number;
-  readonly namespace: string;
+interface SweptRow extends Pick<SweptNamespace, "tenantId" | "namespace" | "freedBytes"> {
   readonly records: number;
-  readonly freed_bytes: number;
-  readonly sampled?: readonly (readonly [string, number, number, boolean])[] | null;
+  readonly sampled?: readonly SweptKey[] | null;
 }
 
 /**
@@ -243,7 +241,7 @@ export async function sweepBatch(
   const deleted = countRecords(ended);
   if (deleted >= due) return { due, lagS, deleted, kept: 0 };
   const postponed = await runLimited(pool, putOffRecords, [due - deleted, latest]);
-  observer.swept(postponed.filter((row) => row.freed_bytes > 0).map((row) => sweptNamespace(row, 0)));
+  observer.swept(postponed.filter((row) => row.freedBytes > 0).map((row) => sweptNamespace(row, 0)));
   return { due, lagS, deleted, kept: countRecords(postponed) };
 }
 
@@ -258,15 +256,6 @@ function countRecords(rows: readonly SweptRow[]): number {
   return rows.reduce((sum, { records }) => sum + records, 0);
 }
 
-function sweptNamespace(
-  { tenant_id: tenantId, namespace, freed_bytes: freedBytes, sampled }: SweptRow,
-  deleted: number,
-): SweptNamespace {
-  const keys = (sampled ?? []).map(([key, firstClaimedAtMs, endedAtMs, forgotten]) => ({
-    key,
-    firstClaimedAtMs,
-    endedAtMs,
-    forgotten,
-  }));
-  return { tenantId, namespace, deleted, freedBytes, sampled: keys };
+function sweptNamespace({ records: _, sampled, ...row }: SweptRow, deleted: number): SweptNamespace {
+  return { ...row, deleted, sampled: sampled ?? [] };
 }

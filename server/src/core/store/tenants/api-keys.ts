@@ -123,11 +123,6 @@ export async function insertApiKey(
   return row && fromRow<ApiKeyResource>(row);
 }
 
-/** A key and its position in the list. */
-export interface ListedApiKey extends ApiKeyResource {
-  readonly cursor: ApiKeyCursor;
-}
-
 /** A position in the list of keys: when the key was created, to the microsecond, and its id. */
 export type ApiKeyCursor = readonly [createdAt: string, id: string];
 
@@ -154,15 +149,15 @@ const listOperatorsKeys = listStatement("list_operator_api_keys", OF_OPERATORS);
 const BEFORE_ALL: ApiKeyCursor = ["infinity", ""];
 
 /**
- * Returns at most `limit` keys of a tenant, or of operators, newest first, after a cursor. Revoked and expired keys are
- * included.
+ * Returns at most `limit` keys of a tenant, or of operators, newest first, after a cursor, each with its own. Revoked and
+ * expired keys are included.
  */
 export async function listApiKeys(
   runner: Runner,
   tenantId: number | undefined,
   after: ApiKeyCursor = BEFORE_ALL,
   limit: number,
-): Promise<readonly ListedApiKey[]> {
+): Promise<readonly (ApiKeyResource & { readonly cursor: ApiKeyCursor })[]> {
   const statement = tenantId === undefined ? listOperatorsKeys : listTenantsKeys;
   const rows = await runner.run<RowOf<ApiKeyResource> & { readonly createdAt: string }>(statement, [
     ...[tenantId ?? null, ...after, limit],
