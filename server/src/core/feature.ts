@@ -16,7 +16,7 @@ import type { Pooler } from "./store/pooler.ts";
 import type { RecordStore } from "./store/records/record-store.ts";
 import type { RecordValues } from "./store/records/record-values.ts";
 import type { SweptNamespace } from "./store/records/sweep-records.ts";
-import type { ServerFacts } from "./store/server-facts.ts";
+import type { ServerFacts } from "./store/replicas.ts";
 import type { BackgroundTask } from "./telemetry/background-metrics.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 import type { TenantLabels } from "./telemetry/tenant-labels.ts";

@@ -150,18 +150,13 @@ export type ClaimOutcome = {
   /** The time at which the database answered, on its own clock; undefined: a cache answered. */
   readonly answeredAtMs: number | undefined;
 } & (
-  | {
+  | ({
       readonly kind: "claimed";
       /** Whether it was granted before, to the same claim id. */
       readonly repeated: boolean;
       /** When the key's earlier record was first claimed, which had ended and was not swept yet; undefined: there was none. */
       readonly endedFirstClaimedAtMs?: number | undefined;
-      readonly fencingToken: bigint;
-      readonly leaseExpiresAtMs: number;
-      readonly leaseRemainingMs: number;
-      readonly attempt: number;
-      readonly checkpoint: Checkpoint | undefined;
-    }
+    } & Pick<LiveRecord, "fencingToken" | "leaseExpiresAtMs" | "leaseRemainingMs" | "attempt" | "checkpoint">)
   | {
       readonly kind: "inProgress";
       readonly owner: string;

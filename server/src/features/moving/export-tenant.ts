@@ -11,7 +11,7 @@ import { NAMESPACE_PATTERN, NAMESPACE_RULE } from "../../core/domain/limits.ts";
 import { POLICY_SETTLES_MS } from "../../core/domain/statement-times.ts";
 import type { TenantResource } from "../../core/domain/tenant.ts";
 import type { Pool } from "../../core/store/pool.ts";
-import { readServerFacts } from "../../core/store/server-facts.ts";
+import { readServerFacts } from "../../core/store/replicas.ts";
 import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
 import { lockTenant, updateTenant } from "../../core/store/tenants/tenants.ts";
 import { createRecordEncryption, type RecordEncryption } from "../encryption/record-encryption.ts";

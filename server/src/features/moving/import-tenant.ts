@@ -6,7 +6,7 @@ import { requirePepper } from "../../core/commands/pepper.ts";
 import { requireSchema } from "../../core/commands/schema.ts";
 import { type Config, readConfig } from "../../core/config/config.ts";
 import { openPool } from "../../core/store/pool.ts";
-import { readServerFacts } from "../../core/store/server-facts.ts";
+import { readServerFacts } from "../../core/store/replicas.ts";
 import { encryptionOf } from "./export-tenant.ts";
 import { storeTenant } from "./store/import-tenant.ts";
 import { MAX_LINE_BYTES, type MovedLine, parseLine, type TenantLine } from "./store/moved-tenant.ts";

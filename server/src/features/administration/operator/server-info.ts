@@ -2,8 +2,12 @@ import { create } from "@bufbuild/protobuf";
 import { isRefusal } from "../../../core/domain/refusal.ts";
 import type { LiveReplica } from "../../../core/domain/replica.ts";
 import { signedDuration, timestamp } from "../../../core/messages/violations.ts";
-import { BEFORE_ALL_REPLICAS, findReplicas } from "../../../core/store/replicas.ts";
-import { readServerFacts, type ServerFacts } from "../../../core/store/server-facts.ts";
+import {
+  BEFORE_ALL_REPLICAS,
+  findReplicas,
+  readServerFacts,
+  type ServerFacts,
+} from "../../../core/store/replicas.ts";
 import {
   GetServerInfoResponseSchema,
   ListReplicasResponseSchema,

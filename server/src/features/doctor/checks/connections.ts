@@ -1,8 +1,8 @@
 import { HEARTBEAT_CONNECTIONS } from "../../../core/background/heartbeat.ts";
 import { ADMINISTRATION_CONNECTIONS } from "../../../core/store/batching/administration-pool.ts";
 import type { Runner } from "../../../core/store/pool.ts";
+import { readServerFacts } from "../../../core/store/replicas.ts";
 import { fromRow, type RowOf } from "../../../core/store/rows.ts";
-import { readServerFacts } from "../../../core/store/server-facts.ts";
 import type { Check } from "../check.ts";
 import type { Observation } from "../findings.ts";
 import { readPostgresSettings } from "./settings.ts";
