@@ -3,7 +3,7 @@ import type { Facts } from "./connect.ts";
 import { createAdmission } from "./core/admission/admission.ts";
 import { createStorageTotals } from "./core/admission/storage-totals.ts";
 import { parseApiKey } from "./core/auth/api-key.ts";
-import { createAuthenticator } from "./core/auth/authenticate.ts";
+import { Authenticator } from "./core/auth/authenticate.ts";
 import { configuredPeppers } from "./core/auth/pepper.ts";
 import { createDegradedStates } from "./core/background/degraded.ts";
 import { createHeartbeat } from "./core/background/heartbeat.ts";
@@ -214,7 +214,7 @@ function composeCore(
       facts.events.emit("refusedByQuota", tenantId, cause, mode, namespace);
     },
   });
-  const authenticator = createAuthenticator(pool, {
+  const authenticator = new Authenticator(pool, {
     sessions: facts.page?.sessions,
     peppers: configuredPeppers(config),
     operatorKey: parseApiKey(config.ONCEWARD_OPERATOR_KEY ?? ""),
