@@ -89,7 +89,7 @@ export function createPipeline(options: PipelineOptions) {
 
   /** Returns the error that the caller may see, when it is its party's turn; at once if the caller leaves. */
   async function refusalInTurn(error: unknown, observed: ObservedCall) {
-    await turnOf(refusals, partyOf(observed), observed.head);
+    await turnOf(refusals, observed);
     return observed.failed(error);
   }
 
@@ -190,20 +190,20 @@ function createInFlightBytes() {
 }
 
 /** Resolves when it is the party's turn; at once when the caller leaves, so that nothing waits for nobody. */
-function turnOf<Party>(shares: TurnShares<Party>, party: Party, head: CallHead): Promise<void> {
+function turnOf(shares: TurnShares<number | string>, observed: ObservedCall): Promise<void> {
   return new Promise((resolve) => {
     let signal: AbortSignal | undefined;
     const end = () => {
       signal?.removeEventListener("abort", leave);
       resolve();
     };
-    const drop = shares.run(party, end);
+    const drop = shares.run(partyOf(observed), end);
     const leave = () => {
       drop?.();
       end();
     };
     if (drop === undefined) return;
-    signal = head.signal;
+    signal = observed.head.signal;
     if (signal.aborted) leave();
     else signal.addEventListener("abort", leave);
   });

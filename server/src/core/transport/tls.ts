@@ -69,9 +69,10 @@ export function openTls({ files, onRenewed, onFailed, checkIntervalMs = CHECK_IN
       new Map([...inUse.expiries].map(([file, atMs]) => [file, (atMs - Date.now()) / 1000] as const)),
     /** Whether clients must present a certificate. */
     asksClients: files.clientCa !== undefined,
-    /** Gives the server each renewed certificate, for new connections. */
-    follow(server: Pick<Server, "setSecureContext">): void {
+    /** Gives the server each renewed certificate, for new connections; returns the server. */
+    follow<Following extends Pick<Server, "setSecureContext">>(server: Following): Following {
       servers.push(server);
+      return server;
     },
     /** Starts checking the files for renewals. */
     start: checking.start,

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { Logger } from "pino";
-import type { AddressLimit } from "../connections.ts";
 import {
   type InboundBudget,
   type OutboundBudget,
@@ -18,7 +17,7 @@ import type { OpenApi } from "./openapi.ts";
 import { createHttpPort } from "./port.ts";
 import type { WebPage } from "./web-page.ts";
 
-export interface HttpServerOptions extends AddressLimit {
+export interface HttpServerOptions {
   readonly routes: readonly Route[];
   readonly pipeline: Pipeline;
   readonly inboundBudget: InboundBudget;
@@ -34,6 +33,8 @@ export interface HttpServerOptions extends AddressLimit {
    */
   readonly isAnonymous: boolean;
   readonly openApi: OpenApi;
+  /** As `createPort`. */
+  readonly maxPerAddress: number;
   /** Undefined: the console is off. */
   readonly console: WebPage | undefined;
 }
@@ -112,7 +113,7 @@ export function createHttpServer(options: HttpServerOptions) {
         response.destroy();
       });
   };
-  const port = createHttpPort(limits, tls, answer, { maxPerAddress: options.maxPerAddress });
+  const port = createHttpPort(limits, tls, answer, options.maxPerAddress);
   const { server } = port;
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
   server.maxConnections = MAX_CONNECTIONS;

@@ -58,7 +58,7 @@ export function createManagementServer(options: {
         return reply(response, 404, "text/plain", "/livez, /readyz, /metrics\n");
     }
   };
-  const port = createHttpPort(ofTls, tls, answer, { maxPerAddress: MAX_PER_ADDRESS });
+  const port = createHttpPort(ofTls, tls, answer, MAX_PER_ADDRESS);
   port.server.maxConnections = MAX_CONNECTIONS;
   port.server.timeout = SILENCE_MS;
   return {
