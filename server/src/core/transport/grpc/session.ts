@@ -197,13 +197,10 @@ export type SlowRequests = ReturnType<typeof createSlowRequests>;
  *
  * The limit holds for streaming calls too: a reflection client that keeps its stream open longer must open
  * another one.
+ *
+ * @param timeoutMs Time from a request's headers to its last byte; its stream is closed up to a quarter of this later.
  */
-export function createSlowRequests({
-  timeoutMs,
-}: {
-  /** Time from a request's headers to its last byte; its stream is closed up to a quarter of this later. */
-  readonly timeoutMs: number;
-}) {
+export function createSlowRequests(timeoutMs: number) {
   const openedAtMs = new Map<ServerHttp2Stream, number>();
 
   function forget(this: ServerHttp2Stream): void {
@@ -220,8 +217,7 @@ export function createSlowRequests({
     }
   }
 
-  const timer = setInterval(closeSlow, timeoutMs / 4);
-  timer.unref();
+  const timer = setInterval(closeSlow, timeoutMs / 4).unref();
   return {
     /** Starts the time of a stream's request. Cheap: called for every call. */
     watch(stream: ServerHttp2Stream): void {

@@ -5,29 +5,26 @@ import type { Compression } from "../compression.ts";
 import { malformed, tooLarge } from "../errors.ts";
 import { createMessageReader, frameMessage } from "../grpc/protocol.ts";
 import type { ConnectionInboundBudget } from "../memory-budgets.ts";
-import { createByteCollector, type MessageAssembler, readBody } from "../read-body.ts";
+import { createByteCollector, readBody } from "../read-body.ts";
 import type { MessageLimits, ReceivedMessage } from "../read-message.ts";
 
-/** A request's message that is not read yet. */
-export interface PendingMessage {
-  /**
-   * Reads the message; called at most once.
-   *
-   * @throws Refusal INVALID_REQUEST if it is too large; OVERLOADED and CANCELLED as `readBody`.
-   * @throws ProtocolError if a gRPC-Web frame is malformed.
-   */
-  receive(
-    limits: MessageLimits,
-    budget: ConnectionInboundBudget,
-    principal: Principal,
-  ): Promise<ReceivedMessage>;
-}
+/**
+ * Reads a request's message; called at most once.
+ *
+ * @throws Refusal INVALID_REQUEST if it is too large; OVERLOADED and CANCELLED as `readBody`.
+ * @throws ProtocolError if a gRPC-Web frame is malformed.
+ */
+export type Receive = (
+  limits: MessageLimits,
+  budget: ConnectionInboundBudget,
+  principal: Principal,
+) => Promise<ReceivedMessage>;
 
 /** A request of Connect, gRPC-Web or JSON, separated from its message. */
-export interface SplitRequest {
+interface SplitRequest {
   /** The same request with an empty message, which connect-node can read in every protocol. */
   readonly empty: ServerRequest;
-  readonly message: PendingMessage;
+  readonly receive: Receive;
 }
 
 type Format = ReceivedMessage["format"];
@@ -60,9 +57,7 @@ function splitGet(request: ServerRequest): SplitRequest {
   query.set("message", EMPTY[format].toString());
   return {
     empty: { ...request, url: url.href },
-    message: {
-      receive: async () => ({ bytes: isBase64 ? fromBase64(text) : Buffer.from(text), format, compression }),
-    },
+    receive: async () => ({ bytes: isBase64 ? fromBase64(text) : Buffer.from(text), format, compression }),
   };
 }
 
@@ -70,15 +65,13 @@ function splitConnect(request: ServerRequest, body: Readable, format: Format): S
   const compression = knownCompression(request.header.get("content-encoding"));
   return {
     empty: withBody(request, EMPTY[format], "content-encoding"),
-    message: {
-      async receive(limits, budget, principal) {
-        const { maxBytes } = limits[format];
-        const declaredBytes = declaredLength(request);
-        if (declaredBytes !== undefined && declaredBytes > maxBytes) throw tooLarge(maxBytes, declaredBytes);
-        const assembler = new BodyAssembler(maxBytes, declaredBytes);
-        await readBody(body, assembler, budget, principal);
-        return { bytes: assembler.collected.view(), format, compression };
-      },
+    async receive(limits, budget, principal) {
+      const { maxBytes } = limits[format];
+      const declaredBytes = declaredLength(request);
+      if (declaredBytes !== undefined && declaredBytes > maxBytes) throw tooLarge(maxBytes, declaredBytes);
+      const assembler = createBodyAssembler(maxBytes, declaredBytes);
+      await readBody(body, assembler, budget, principal);
+      return { bytes: assembler.view(), format, compression };
     },
   };
 }
@@ -87,13 +80,11 @@ function splitGrpcWeb(request: ServerRequest, body: Readable, format: Format): S
   const compression = knownCompression(request.header.get("grpc-encoding"));
   return {
     empty: withBody(request, frameMessage(EMPTY[format]), "grpc-encoding"),
-    message: {
-      async receive(limits, budget, principal) {
-        const reader = createMessageReader(limits[format].maxBytes);
-        await readBody(body, reader, budget, principal);
-        const { message, compressed } = reader.end();
-        return { bytes: message, format, compression: compressed ? compression : undefined };
-      },
+    async receive(limits, budget, principal) {
+      const reader = createMessageReader(limits[format].maxBytes);
+      await readBody(body, reader, budget, principal);
+      const { message, compressed } = reader.end();
+      return { bytes: message, format, compression: compressed ? compression : undefined };
     },
   };
 }
@@ -103,28 +94,20 @@ function splitGrpcWeb(request: ServerRequest, body: Readable, format: Format): S
  */
 const FREE_BYTES = 16 * 1024;
 
-class BodyAssembler implements MessageAssembler {
-  readonly collected = createByteCollector();
-  readonly #maxBytes: number;
-  readonly #declaredBytes: number | undefined;
-
-  constructor(maxBytes: number, declaredBytes: number | undefined) {
-    this.#maxBytes = maxBytes;
-    this.#declaredBytes = declaredBytes;
-  }
-
-  push(piece: Buffer): void {
-    if (this.collected.byteLength + piece.byteLength > this.#maxBytes)
-      throw tooLarge(this.#maxBytes, undefined);
-    this.collected.push(piece);
-  }
-
-  get incompleteBytes(): number | undefined {
-    const { byteLength } = this.collected;
-    if (this.#declaredBytes !== undefined)
-      return byteLength < this.#declaredBytes ? this.#declaredBytes : undefined;
-    return byteLength <= FREE_BYTES ? undefined : this.#maxBytes;
-  }
+function createBodyAssembler(maxBytes: number, declaredBytes: number | undefined) {
+  const collected = createByteCollector();
+  return {
+    push(piece: Buffer): void {
+      if (collected.byteLength + piece.byteLength > maxBytes) throw tooLarge(maxBytes, undefined);
+      collected.push(piece);
+    },
+    get incompleteBytes(): number | undefined {
+      const { byteLength } = collected;
+      if (declaredBytes !== undefined) return byteLength < declaredBytes ? declaredBytes : undefined;
+      return byteLength <= FREE_BYTES ? undefined : maxBytes;
+    },
+    view: collected.view,
+  };
 }
 
 function declaredLength({ header }: ServerRequest): number | undefined {

@@ -1,15 +1,11 @@
 import type { Readable, Writable } from "node:stream";
 import {
-  type ConnectRouter,
   createConnectRouter,
   createContextKey,
   createContextValues,
   type HandlerContext,
 } from "@connectrpc/connect";
-import type {
-  UniversalServerRequest as ServerRequest,
-  UniversalServerResponse as ServerResponse,
-} from "@connectrpc/connect/protocol";
+import type { UniversalServerRequest as ServerRequest } from "@connectrpc/connect/protocol";
 import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
 import type { Principal } from "../../domain/tenant.ts";
 import { REPLY_COMPRESSIONS } from "../compression.ts";
@@ -18,15 +14,8 @@ import { type ConnectionInboundBudget, type OutboundBudget, reserveReply } from 
 import type { IncomingCall, Pipeline } from "../pipeline.ts";
 import { messageLimits, parseTimeoutMs, type ReceivedMessage, TIMEOUT_HEADER } from "../read-message.ts";
 import type { Route } from "../route.ts";
-import { type PendingMessage, splitRequest } from "./connect-bodies.ts";
+import { type Receive, splitRequest } from "./connect-bodies.ts";
 import type { PageSite } from "./web-page.ts";
-
-/** Answers a request, whose body is a separate argument; rejects only if the caller has left. */
-export type ConnectHandler = (
-  request: ServerRequest,
-  body: Readable,
-  arrived: ArrivedRequest,
-) => Promise<ServerResponse>;
 
 /** The parts that the requests of a connection share. */
 export interface HttpConnection {
@@ -38,12 +27,9 @@ export interface HttpConnection {
 }
 
 /** One request of a connection. */
-interface ArrivedRequest extends HttpConnection {
+interface Arrival extends HttpConnection {
   readonly response: Writable;
-}
-
-interface Arrival extends ArrivedRequest {
-  readonly message: PendingMessage;
+  readonly receive: Receive;
 }
 
 const ARRIVAL = createContextKey<Arrival | undefined>(undefined);
@@ -59,32 +45,13 @@ export function createConnectHandlers(
   routes: readonly Route[],
   pipeline: Pipeline,
   site: PageSite | undefined,
-): ReadonlyMap<string, ConnectHandler> {
+) {
   const router = createConnectRouter({
     // Native gRPC has a separate port.
     grpc: false,
     acceptCompression: REPLY_COMPRESSIONS,
     writeMaxBytes: 2 * MAX_MESSAGE_BYTES,
   });
-  addRoutes(router, routes, pipeline, site);
-  return new Map(
-    router.handlers.map((handle) => [
-      handle.requestPath,
-      (request: ServerRequest, body: Readable, arrived: ArrivedRequest) => {
-        const { empty, message } = splitRequest(request, body);
-        const contextValues = createContextValues().set(ARRIVAL, { ...arrived, message });
-        return handle({ ...empty, contextValues });
-      },
-    ]),
-  );
-}
-
-function addRoutes(
-  router: ConnectRouter,
-  routes: readonly Route[],
-  pipeline: Pipeline,
-  site: PageSite | undefined,
-): void {
   for (const route of routes) {
     router.rpc(route.method, async (_empty: unknown, context: HandlerContext) => {
       try {
@@ -95,21 +62,36 @@ function addRoutes(
       }
     });
   }
+  return new Map(
+    router.handlers.map((handle) => [
+      handle.requestPath,
+      /** Answers a request, whose body is a separate argument; rejects only if the caller has left. */
+      (request: ServerRequest, body: Readable, arrived: Omit<Arrival, "receive">) => {
+        const { empty, receive } = splitRequest(request, body);
+        const contextValues = createContextValues().set(ARRIVAL, { ...arrived, receive });
+        return handle({ ...empty, contextValues });
+      },
+    ]),
+  );
 }
 
 class IncomingConnectCall implements IncomingCall {
   readonly #route: Route;
   readonly #context: HandlerContext;
   readonly #site: PageSite | undefined;
+  readonly #arrival: Arrival;
 
   constructor(route: Route, context: HandlerContext, site: PageSite | undefined) {
+    const arrival = context.values.get(ARRIVAL);
+    if (arrival === undefined) throw new Error("a request did not pass splitRequest");
     this.#route = route;
     this.#context = context;
     this.#site = site;
+    this.#arrival = arrival;
   }
 
   get peer(): string | undefined {
-    return this.#context.values.get(ARRIVAL)?.peer;
+    return this.#arrival.peer;
   }
 
   header(name: string): string | undefined {
@@ -135,12 +117,10 @@ class IncomingConnectCall implements IncomingCall {
   }
 
   async receive(principal: Principal): Promise<ReceivedMessage> {
-    const arrival = this.#context.values.get(ARRIVAL);
-    if (arrival === undefined) throw new Error("a request did not pass splitRequest");
-    const { message, inbound, outbound, replies, response } = arrival;
+    const { receive, inbound, outbound, replies, response } = this.#arrival;
     outbound.admit();
     await reserveReply(replies, principal, this.#route.method, response);
-    return message.receive(messageLimits(this.#route.method), inbound, principal);
+    return receive(messageLimits(this.#route.method), inbound, principal);
   }
 
   get cancelled(): boolean {
