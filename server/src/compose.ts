@@ -8,7 +8,7 @@ import { configuredPeppers } from "./core/auth/pepper.ts";
 import { createDegradedStates } from "./core/background/degraded.ts";
 import { createHeartbeat } from "./core/background/heartbeat.ts";
 import { createKeyUse } from "./core/background/key-use.ts";
-import { createSuspendWatch, type SuspendWatch } from "./core/background/suspend-watch.ts";
+import { createSuspendWatch } from "./core/background/suspend-watch.ts";
 import { openReplicaCache, type ReplicaCache } from "./core/cache/replica-cache.ts";
 import {
   createOperationLog,
@@ -129,7 +129,7 @@ function watchCopies(
   { installation, log, events }: Facts,
   { authenticator }: CoreParts,
   cache: ReplicaCache,
-): SuspendWatch {
+) {
   function dropCopies(installationId: string): void {
     authenticator.databaseChanged();
     cache.moveTo(installationId);

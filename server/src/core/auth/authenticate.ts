@@ -10,7 +10,6 @@ import {
   createApiKeyCache,
   createRefreshingCache,
   MAX_AGE_MS,
-  REFRESH_AFTER_MS,
   sliceApiKey,
 } from "./credential-cache.ts";
 import type { TokenVerifier, VerifiedIdentity } from "./jwt.ts";
@@ -61,18 +60,10 @@ export class Authenticator {
     this.#pool = pool;
     this.#options = options;
     this.#maxAgeMs = maxAgeMs;
-    const aging = { maxAgeMs, refreshAfterMs: REFRESH_AFTER_MS };
-    this.#keys = createApiKeyCache(pool, aging);
-    this.#tenants = createRefreshingCache({
-      load: createFindTenants(pool),
-      maxEntries: MAX_CACHED_TENANTS,
-      ...aging,
-    });
-    this.#tenantIds = createRefreshingCache({
-      load: (names) => findTenantIds(pool, names),
-      maxEntries: MAX_CACHED_TENANTS,
-      ...aging,
-    });
+    this.#keys = createApiKeyCache(pool, maxAgeMs);
+    const ofTenants = { maxEntries: MAX_CACHED_TENANTS, maxAgeMs };
+    this.#tenants = createRefreshingCache({ load: createFindTenants(pool), ...ofTenants });
+    this.#tenantIds = createRefreshingCache({ load: (names) => findTenantIds(pool, names), ...ofTenants });
     this.#currentMark = pepperMark(peppers.current);
     this.#operator = operatorKey && keyOfEnvironment(operatorKey, peppers.current);
   }
