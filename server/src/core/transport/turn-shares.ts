@@ -18,15 +18,13 @@ interface Used {
 }
 
 /** Returns equal shares of each turn. Work that waits is kept until it is dropped: its caller bounds how much there can be. */
-export function createTurnShares<Party>({
-  maxPerTurn,
-  maxMs,
-}: {
+export function createTurnShares<Party>(options: {
   /** Pieces of work that a party may do in a turn. */
   readonly maxPerTurn: number;
   /** No piece begins after the party's work of a turn has taken this long. */
   readonly maxMs: number;
 }) {
+  const { maxPerTurn, maxMs } = options;
   const used = new Map<Party, Used>();
   const deferred = new Map<Party, Set<() => void>>();
   let isScheduled = false;

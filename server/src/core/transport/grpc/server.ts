@@ -69,7 +69,10 @@ export function createGrpcServer(options: {
   const services = [...new Set(routes.map((route) => route.method.parent))];
   const health = new Health(services.map(({ typeName }) => typeName));
   const answers = new Map([
-    ...routes.map((route) => [route.path, unary(route)] as const),
+    ...routes.map((route): readonly [string, AnswerStream] => [
+      route.path,
+      (stream, headers, connection) => answerUnaryCall(stream, headers, route, connection),
+    ]),
     ...streamsOf(services, health),
   ]);
   const slowRequests = createSlowRequests(requestTimeoutMs);
@@ -135,10 +138,9 @@ export function createGrpcServer(options: {
   });
 
   return {
-    listen: listener.listen,
+    ...listener,
     /** Sets the status that `grpc.health.v1` reports. */
     setServing: (serving: boolean) => health.setServing(serving),
-    connections: listener.connections,
     /** Sends GOAWAY on all sessions, and closes the port. */
     async close(graceMs: number): Promise<void> {
       const closed = listener.close(graceMs);
@@ -160,10 +162,6 @@ interface Connection extends GrpcConnection {
 
 /** Answers a stream. */
 type AnswerStream = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, connection: Connection) => void;
-
-function unary(route: Route): AnswerStream {
-  return (stream, headers, connection) => answerUnaryCall(stream, headers, route, connection);
-}
 
 /** Returns the paths that are not answered by the handler of a route, and what answers them. */
 function streamsOf(

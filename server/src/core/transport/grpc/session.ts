@@ -6,7 +6,7 @@ import type { Pipeline } from "../pipeline.ts";
 /** What the calls of a connection share. */
 export interface GrpcConnection {
   readonly pipeline: Pipeline;
-  readonly slowRequests: Pick<SlowRequests, "watch">;
+  readonly slowRequests: Pick<ReturnType<typeof createSlowRequests>, "watch">;
   /** Bytes that arrive, bytes that are not read yet, and replies in progress, each within its bounds. */
   readonly inbound: ConnectionInboundBudget;
   readonly outbound: OutboundBudget;
@@ -187,10 +187,9 @@ export class SessionLifecycle {
   }
 }
 
-/** Closes streams whose request does not arrive completely in time. */
-export type SlowRequests = ReturnType<typeof createSlowRequests>;
-
 /**
+ * Closes streams whose request does not arrive completely in time.
+ *
  * Without this limit, streams that send headers and then nothing would fill memory for as long as their
  * connection lives. One timer serves all streams. They are kept in the order of their start, so that a check
  * stops at the first young one.

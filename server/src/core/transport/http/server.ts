@@ -95,7 +95,8 @@ export function createHttpServer(options: HttpServerOptions) {
       if (draining) response.setHeader("connection", "close");
       if (options.openApi.answer(path, request, response)) return;
       if (options.console?.answer(path, request, response)) return;
-      return refusePath(response);
+      response.writeHead(404).end();
+      return;
     }
     takeTimeoutHeader(request.headers);
     const connection = connectionOf(request.socket);
@@ -119,13 +120,11 @@ export function createHttpServer(options: HttpServerOptions) {
   server.maxConnections = MAX_CONNECTIONS;
   server.timeout = SILENCE_MS;
   return {
-    listen: port.listen,
+    ...port,
     /** Makes every answer close its connection from now on. Requests are still accepted. */
     startDraining(): void {
       draining = true;
     },
-    close: port.close,
-    connections: port.connections,
   };
 }
 
@@ -155,11 +154,6 @@ async function* countedUntilClosed(
 
 function ignore(): void {}
 
-function refusePath(response: ServerResponse): void {
-  response.writeHead(404);
-  response.end();
-}
-
 /**
  * connect-node makes a URL of the Host header without catching errors: a host such as `[` would end the
  * process. This check uses the same parser.
@@ -177,6 +171,7 @@ function isLoopbackHost({ url, headers: { host } }: IncomingMessage): boolean {
 }
 
 function refuseHost(response: ServerResponse, message: string): void {
-  response.writeHead(400, { "content-type": "application/json", connection: "close" });
-  response.end(JSON.stringify({ code: "invalid_argument", message }));
+  response
+    .writeHead(400, { "content-type": "application/json", connection: "close" })
+    .end(JSON.stringify({ code: "invalid_argument", message }));
 }
