@@ -47,7 +47,7 @@ export interface TokenVerifierOptions {
   readonly onRefused: (why: string) => void;
 }
 
-/** Accepted difference between the issuer's clock and ours. */
+/** Accepted difference between the issuer's clock and ours: a token expires later by it. */
 const CLOCK_TOLERANCE_S = 10;
 /** Most tokens take some hundred bytes; the names of namespaces can take up to 8 KiB. */
 const MAX_CACHE_BYTES = 16 * 1024 * 1024;
@@ -57,8 +57,6 @@ const ENTRY_BYTES = 300;
 /** The result of a verification: valid until the token expires or the issuer publishes other keys. */
 interface Verified {
   readonly identity: VerifiedIdentity;
-  /** Later than the token by the tolerance of clocks. */
-  readonly expiresAtMs: number;
   readonly keys: object | undefined;
 }
 
@@ -87,11 +85,7 @@ export function createTokenVerifier(options: TokenVerifierOptions) {
     const identity = identityOf(payload, claims);
     if (identity === undefined) throw new errors.JWTInvalid("the claims name no valid identity");
     const expiresAtMs = Math.min((payload.exp ?? 0) * 1000, MAX_TIMESTAMP_MS);
-    return {
-      identity: { ...identity, expiresAtMs },
-      expiresAtMs: expiresAtMs + CLOCK_TOLERANCE_S * 1000,
-      keys,
-    };
+    return { identity: { ...identity, expiresAtMs }, keys };
   }
 
   return {
@@ -105,9 +99,9 @@ export function createTokenVerifier(options: TokenVerifierOptions) {
       if (token.length > MAX_TOKEN_LENGTH) throw credentialInvalid();
       const digest = hash("sha256", token, "base64url");
       const known = verified.get(digest);
-      if (known !== undefined && known.keys === jwks.current() && Date.now() < known.expiresAtMs) {
+      const earliestMs = Date.now() - CLOCK_TOLERANCE_S * 1000;
+      if (known !== undefined && known.keys === jwks.current() && earliestMs < known.identity.expiresAtMs)
         return known.identity;
-      }
       try {
         const entry = await check(token);
         verified.set(digest, entry, { size: ENTRY_BYTES + token.length });

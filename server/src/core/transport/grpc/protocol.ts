@@ -124,18 +124,18 @@ function forget(this: ServerHttp2Stream): void {
 /** The headers of a stream. */
 export class StreamHead implements CallHead {
   readonly stream: ServerHttp2Stream;
-  readonly #headers: IncomingHttpHeaders;
+  readonly headers: IncomingHttpHeaders;
   readonly peer: string | undefined;
   #controller: AbortController | undefined;
 
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, peer: string | undefined) {
     this.stream = stream;
-    this.#headers = headers;
+    this.headers = headers;
     this.peer = peer;
   }
 
   header(name: string): string | undefined {
-    return firstOf(this.#headers[name]);
+    return firstOf(this.headers[name]);
   }
 
   /** Browsers do not speak native gRPC. */

@@ -47,10 +47,9 @@ const MAX_UNREAD_BYTES = 64 * 1024;
 
 type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"]>;
 
-/** The files of services, by their names and by the symbols that they define. */
-export type Descriptors = ReturnType<typeof collectDescriptors>;
+type Descriptors = ReturnType<typeof collectDescriptors>;
 
-/** Collects the files of the services, and of the details of errors. */
+/** Collects the files of the services, and of the details of errors, by their names and by the symbols that they define. */
 export function collectDescriptors(services: readonly DescService[]) {
   const files = new Map<string, DescFile>();
   const symbols = new Map<string, DescFile>();
