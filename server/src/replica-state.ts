@@ -21,20 +21,19 @@ export function degradedConditions(sources: {
   /** Nodes of the database that did not answer their last statement; the database itself is another one. */
   readonly unreachableNodes: () => number;
 }): Readonly<Record<DegradedReason, DegradedCondition>> {
-  const atOnce = { looksToBegin: 1, looksToEnd: 1 };
   return {
-    database_away: { holds: () => sources.pool().unreachable, looksToBegin: 2, looksToEnd: 2 },
-    redis_bypassed: { holds: sources.redisBypassed, ...atOnce },
-    schema_ahead: { holds: sources.schemaAhead, ...atOnce },
-    pool_saturated: { holds: () => sources.pool().waiting > 0, looksToBegin: 5, looksToEnd: 5 },
+    database_away: { holds: () => sources.pool().unreachable, looks: 2 },
+    redis_bypassed: { holds: sources.redisBypassed, looks: 1 },
+    schema_ahead: { holds: sources.schemaAhead, looks: 1 },
+    pool_saturated: { holds: () => sources.pool().waiting > 0, looks: 5 },
     sweep_behind: {
       holds: (active) => sources.sweepLateS() > (active ? SWEEP_IN_TIME_S : SWEEP_LATE_S),
-      ...atOnce,
+      looks: 1,
     },
     // One slow heartbeat says little about the clock.
-    clock_skewed: { holds: sources.clockSkewed, looksToBegin: 5, looksToEnd: 5 },
-    database_clock_moved: { holds: sources.databaseClockMoved, ...atOnce },
-    shards_away: { holds: () => sources.unreachableNodes() > 0, looksToBegin: 2, looksToEnd: 2 },
+    clock_skewed: { holds: sources.clockSkewed, looks: 5 },
+    database_clock_moved: { holds: sources.databaseClockMoved, looks: 1 },
+    shards_away: { holds: () => sources.unreachableNodes() > 0, looks: 2 },
   };
 }
 

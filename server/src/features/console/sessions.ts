@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { digestSecret } from "../../core/auth/api-key.ts";
-import { createRefreshingCache, MAX_AGE_MS, REFRESH_AFTER_MS } from "../../core/auth/credential-cache.ts";
+import { createRefreshingCache } from "../../core/auth/credential-cache.ts";
 import type { KnownSession, SessionCredential } from "../../core/auth/sessions.ts";
 import type { Deadline } from "../../core/domain/operation.ts";
 import { credentialInvalid } from "../../core/domain/refusal.ts";
@@ -50,7 +50,7 @@ const TARGET = "console session";
 export function createSessions({
   database,
   pepper,
-  maxAgeMs = MAX_AGE_MS,
+  maxAgeMs,
 }: {
   readonly database: SessionDatabase;
   /** Secret that keys the digests of cookies' values: with another pepper, all sessions end. */
@@ -61,7 +61,6 @@ export function createSessions({
   const cache = createRefreshingCache<string, KnownSession>({
     load: (digests) => findSessions(database, digests),
     maxAgeMs,
-    refreshAfterMs: REFRESH_AFTER_MS,
     maxEntries: MAX_CACHED_SESSIONS,
     maxBytes: MAX_CACHE_BYTES,
     bytesOf: ({ credential }) =>
