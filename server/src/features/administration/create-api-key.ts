@@ -20,7 +20,7 @@ import { CreateApiKeyResponseSchema } from "../../gen/onceward/v1/tenant_admin_p
 import { ApiKey_Role, type ApiKey as ApiKeyMessage } from "../../gen/onceward/v1/tenant_pb.ts";
 import { apiKeyMessage, apiKeySnapshot, apiKeyTarget } from "./api-key-messages.ts";
 import { recordChange } from "./audited-change.ts";
-import { lockChangeableTenant } from "./operator/tenant-requests.ts";
+import { lockChangeableTenant } from "./operator/tenants.ts";
 import type { AdministrationParts, OperatorRpcs, TenantAdminRpcs } from "./services.ts";
 import { administeredTenant, lockOwnTenant } from "./tenant/own-tenant.ts";
 

@@ -6,12 +6,8 @@ import { createCreateApiKey, createCreateKeysAsOperator } from "./create-api-key
 import { createIdentityService } from "./identity.ts";
 import { createListApiKeys, createListOperatorApiKeys } from "./list-api-keys.ts";
 import { createListAllEvents, createListTenantsEvents } from "./list-audit-events.ts";
-import { createCreateTenant } from "./operator/create-tenant.ts";
-import { createDeleteTenant } from "./operator/delete-tenant.ts";
-import { createReadTenants } from "./operator/read-tenants.ts";
 import { createServerInfoHandlers } from "./operator/server-info.ts";
-import { createSuspendTenant } from "./operator/suspend-tenant.ts";
-import { createUpdateTenantLimits } from "./operator/update-tenant-limits.ts";
+import { createTenantChanges, createTenants } from "./operator/tenants.ts";
 import { createRevokeApiKey, createRevokeOperatorApiKey } from "./revoke-api-key.ts";
 import { administrationParts, operatorRoutes, tenantAdminRoutes } from "./services.ts";
 import { createCountRecords } from "./tenant/count-records.ts";
@@ -60,11 +56,8 @@ export const administration: Feature = {
           ...createListTenantsEvents(parts),
         }),
         ...operatorRoutes({
-          ...createReadTenants(parts),
-          ...createCreateTenant(parts),
-          ...createUpdateTenantLimits(parts),
-          ...createSuspendTenant(parts),
-          ...createDeleteTenant(parts),
+          ...createTenants(parts),
+          ...createTenantChanges(parts),
           ...createCreateKeysAsOperator(parts),
           ...createListOperatorApiKeys(parts),
           ...createRevokeOperatorApiKey(parts),
