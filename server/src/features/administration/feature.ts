@@ -1,14 +1,12 @@
 import { type Feature, forgetKeysOf } from "../../core/feature.ts";
 import { routesOf } from "../../core/transport/route.ts";
 import { IdentityService } from "../../gen/onceward/v1/identity_pb.ts";
+import { createOperatorsApiKeys, createTenantsApiKeys } from "./api-keys.ts";
 import { operatorKey, tenantKey } from "./commands/api-keys.ts";
-import { createCreateApiKey, createCreateKeysAsOperator } from "./create-api-key.ts";
 import { createIdentityService } from "./identity.ts";
-import { createListApiKeys, createListOperatorApiKeys } from "./list-api-keys.ts";
 import { createListAllEvents, createListTenantsEvents } from "./list-audit-events.ts";
 import { createServerInfoHandlers } from "./operator/server-info.ts";
 import { createTenantChanges, createTenants } from "./operator/tenants.ts";
-import { createRevokeApiKey, createRevokeOperatorApiKey } from "./revoke-api-key.ts";
 import { administrationParts, operatorRoutes, tenantAdminRoutes } from "./services.ts";
 import { createCountRecords } from "./tenant/count-records.ts";
 import { createDeleteNamespace } from "./tenant/delete-namespace.ts";
@@ -50,17 +48,13 @@ export const administration: Feature = {
           ...createResolveRecord(parts),
           ...createResolveAmbiguous(parts),
           ...createRecordJobs(parts),
-          ...createCreateApiKey(parts),
-          ...createListApiKeys(parts),
-          ...createRevokeApiKey(parts),
+          ...createTenantsApiKeys(parts),
           ...createListTenantsEvents(parts),
         }),
         ...operatorRoutes({
           ...createTenants(parts),
           ...createTenantChanges(parts),
-          ...createCreateKeysAsOperator(parts),
-          ...createListOperatorApiKeys(parts),
-          ...createRevokeOperatorApiKey(parts),
+          ...createOperatorsApiKeys(parts),
           ...createListAllEvents(parts),
           ...createServerInfoHandlers(parts),
         }),

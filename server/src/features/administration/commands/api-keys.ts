@@ -11,8 +11,8 @@ import { NO_QUOTAS } from "../../../core/domain/quotas.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { insertTenant, lockTenant } from "../../../core/store/tenants/tenants.ts";
+import { type ApiKeyTerms, makeApiKey } from "../api-keys.ts";
 import { recordChange } from "../audited-change.ts";
-import { type ApiKeyTerms, makeApiKey } from "../create-api-key.ts";
 
 /** `operator-key`: creates an operator's API key directly in the database and prints it, once. */
 export async function operatorKey(host: Host): Promise<void> {
