@@ -17,8 +17,7 @@ import { createReadPolicies } from "./tenant/read-policies.ts";
 import { createRecordJobs } from "./tenant/record-jobs.ts";
 import { createResolveAmbiguous } from "./tenant/resolve-ambiguous.ts";
 import { createResolveRecord } from "./tenant/resolve-record.ts";
-import { createUpdateNamespace } from "./tenant/update-namespace.ts";
-import { createUpdateTenant } from "./tenant/update-tenant.ts";
+import { createUpdatePolicies } from "./tenant/update-policies.ts";
 
 /** Administers tenants, namespaces, API keys and records. */
 export const administration: Feature = {
@@ -38,8 +37,7 @@ export const administration: Feature = {
         ...routesOf(IdentityService, undefined, createIdentityService(core.config)),
         ...tenantAdminRoutes(core.admission, {
           ...createReadPolicies(parts),
-          ...createUpdateTenant(parts),
-          ...createUpdateNamespace(parts),
+          ...createUpdatePolicies(parts),
           ...createDeleteNamespace({ ...parts, forgetKeys: forgetKeysOf(earlier) }),
           ...createListUndeclaredNamespaces(parts),
           ...createListRecords(parts),
