@@ -15,8 +15,7 @@ import { createListRecords } from "./tenant/list-records.ts";
 import { createListUndeclaredNamespaces } from "./tenant/list-undeclared-namespaces.ts";
 import { createReadPolicies } from "./tenant/read-policies.ts";
 import { createRecordJobs } from "./tenant/record-jobs.ts";
-import { createResolveAmbiguous } from "./tenant/resolve-ambiguous.ts";
-import { createResolveRecord } from "./tenant/resolve-record.ts";
+import { createResolveAmbiguous, createResolveRecord } from "./tenant/resolve-records.ts";
 import { createUpdatePolicies } from "./tenant/update-policies.ts";
 
 /** Administers tenants, namespaces, API keys and records. */

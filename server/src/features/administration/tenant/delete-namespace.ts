@@ -18,30 +18,23 @@ import { checkEtag, namespaceEtag, recordJobMessage } from "../tenant-messages.t
 import { lockOwnTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
 import { newRecordJob } from "./record-jobs.ts";
 
-interface DeleteNamespaceOptions
-  extends Pick<AdministrationParts, "pool" | "changes" | "admission" | "databaseClock"> {
-  readonly forgetKeys: ForgetKeys;
-}
+/** What deletes a namespace. */
+type Parts = AdministrationParts & { readonly forgetKeys: ForgetKeys };
 
 /** Returns the RPC that deletes a namespace's policy, and forgets its records. */
-export function createDeleteNamespace({
-  pool,
-  changes: listener,
-  admission,
-  databaseClock,
-  forgetKeys,
-}: DeleteNamespaceOptions): TenantAdminRpcs<"deleteNamespace"> {
+export function createDeleteNamespace(parts: Parts): TenantAdminRpcs<"deleteNamespace"> {
   return {
     async deleteNamespace(request, call) {
       const own = tenantOfNamespace(request.name, "name", call);
-      const runner = pool.of(call);
+      const runner = parts.pool.of(call);
       // Before the tenant's row is locked: rows that were deleted, but not vacuumed yet, are read, too. Claims take no lock either.
-      const mayBeLive = await mayHaveLiveRecords(runner, own.id, request.name, databaseClock.latestMs());
+      const latestMs = parts.databaseClock.latestMs();
+      const mayBeLive = await mayHaveLiveRecords(runner, own.id, request.name, latestMs);
       const job = await runner.transaction((transaction) =>
-        removePolicy(transaction, call, { admission, databaseClock, forgetKeys, own, request, mayBeLive }),
+        removePolicy(transaction, call, parts, own, request, mayBeLive),
       );
-      listener.tenantChanged(own.id);
-      return create(DeleteNamespaceResponseSchema, job && { job: recordJobMessage(job) });
+      parts.changes.tenantChanged(own.id);
+      return create(DeleteNamespaceResponseSchema, { job: job && recordJobMessage(job) });
     },
   };
 }
@@ -50,18 +43,10 @@ export function createDeleteNamespace({
 async function removePolicy(
   transaction: Runner,
   call: Call,
-  {
-    admission,
-    databaseClock,
-    forgetKeys,
-    own,
-    request: { name, etag, force },
-    mayBeLive,
-  }: Pick<DeleteNamespaceOptions, "admission" | "databaseClock" | "forgetKeys"> & {
-    readonly own: Tenant;
-    readonly request: DeleteNamespaceRequest;
-    readonly mayBeLive: boolean;
-  },
+  parts: Parts,
+  own: Tenant,
+  { name, etag, force }: DeleteNamespaceRequest,
+  mayBeLive: boolean,
 ): Promise<RecordJob | undefined> {
   const tenant = await lockOwnTenant(transaction, own);
   const was = await findNamespaceResource(transaction, own.id, name);
@@ -74,14 +59,9 @@ async function removePolicy(
     );
   }
   await deleteNamespace(transaction, own.id, name);
-  await forgetKeys(transaction, own.id, name);
-  const job = mayBeLive
-    ? await newRecordJob(transaction, { admission, databaseClock }, tenant, {
-        namespace: name,
-        work: { kind: "FORGET" },
-        delayMs: 0,
-      })
-    : undefined;
+  await parts.forgetKeys(transaction, own.id, name);
+  const forget = { namespace: name, work: { kind: "FORGET" }, delayMs: 0 } as const;
+  const job = mayBeLive ? await newRecordJob(transaction, parts, tenant, forget) : undefined;
   await recordChange(transaction, call, {
     action: "DeleteNamespace",
     target: `namespace ${name}`,
