@@ -97,7 +97,7 @@ export async function diagnose({
   });
   const patient = { config, pooler: pooler ?? UNKNOWN, runner: runnerFor(pooler ?? UNKNOWN) };
   for (const check of checksWith(checks)) {
-    if (check.needsPostgres && pooler === undefined) {
+    if (check.needsPostgres !== false && pooler === undefined) {
       skipped.push(check.name);
       continue;
     }
