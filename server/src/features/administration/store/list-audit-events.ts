@@ -1,6 +1,7 @@
+import type { JsonObject } from "@bufbuild/protobuf";
 import type { Runner } from "../../../core/store/pool.ts";
 import { fromRow, type RowOf } from "../../../core/store/rows.ts";
-import type { JsonValue } from "../../../core/store/tenants/audit-events.ts";
+import type { Scan } from "../pages.ts";
 
 /** A stored event. The instant is milliseconds since the Unix epoch. */
 export interface StoredAuditEvent {
@@ -22,10 +23,8 @@ export interface StoredAuditEvent {
   readonly cursor: EventCursor;
 }
 
-type JsonObject = { [name: string]: JsonValue };
-
 /** A position in the list of events: an event's instant, to the microsecond, and its id. */
-export type EventCursor = readonly [at: string, id: string];
+type EventCursor = readonly [at: string, id: string];
 
 /** Selects events. Instants are milliseconds since the Unix epoch. */
 export interface EventFilter {
@@ -41,13 +40,6 @@ export interface EventFilter {
   readonly target: string;
   /** Undefined: denied or not. */
   readonly denied: boolean | undefined;
-}
-
-/** The matching events among a bounded number. */
-export interface EventScan {
-  readonly events: readonly StoredAuditEvent[];
-  /** Where the next scan continues; undefined: there are no more events. */
-  readonly next: EventCursor | undefined;
 }
 
 /** Events that one statement scans, in some milliseconds even where none matches. */
@@ -103,13 +95,16 @@ interface Row extends RowOf<Omit<StoredAuditEvent, "id" | "cursor">> {
 
 const BEFORE_ALL: EventCursor = ["infinity", "0"];
 
-/** Scans events after a cursor, newest first, and returns at most `limit` that match. */
+/**
+ * Scans a bounded number of events after a cursor, newest first. Returns at most `limit` that match, and where the next scan
+ * continues; undefined: there are no more events.
+ */
 export async function findAuditEvents(
   runner: Runner,
   { tenant, afterMs, beforeMs, action, actor, target, denied }: EventFilter,
   after: EventCursor = BEFORE_ALL,
   limit: number,
-): Promise<EventScan> {
+): Promise<Scan<StoredAuditEvent, EventCursor>> {
   const rows = await runner.run<Row>(STATEMENTS[typeof tenant as keyof typeof STATEMENTS], [
     tenant ?? null,
     action,
@@ -126,7 +121,7 @@ export async function findAuditEvents(
   const lastRow = rows.at(-1);
   const last: EventCursor | undefined =
     events.length === limit ? events.at(-1)?.cursor : lastRow && [lastRow.at, lastRow.id];
-  return { events, next: wasFull ? last : undefined };
+  return { items: events, next: wasFull ? last : undefined };
 }
 
 function parse({ wanted, scanned, id, at, ...event }: Row): StoredAuditEvent {
