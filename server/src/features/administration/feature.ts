@@ -8,12 +8,10 @@ import { createListAllEvents, createListTenantsEvents } from "./list-audit-event
 import { createServerInfoHandlers } from "./operator/server-info.ts";
 import { createTenantChanges, createTenants } from "./operator/tenants.ts";
 import { administrationParts, operatorRoutes, tenantAdminRoutes } from "./services.ts";
-import { createCountRecords } from "./tenant/count-records.ts";
 import { createDeleteNamespace } from "./tenant/delete-namespace.ts";
-import { createGetRecord } from "./tenant/get-record.ts";
 import { createListRecords } from "./tenant/list-records.ts";
-import { createListUndeclaredNamespaces } from "./tenant/list-undeclared-namespaces.ts";
-import { createReadPolicies } from "./tenant/read-policies.ts";
+import { createListUndeclaredNamespaces, createReadPolicies } from "./tenant/read-policies.ts";
+import { createCountRecords, createGetRecord } from "./tenant/read-records.ts";
 import { createRecordJobs } from "./tenant/record-jobs.ts";
 import { createResolveAmbiguous, createResolveRecord } from "./tenant/resolve-records.ts";
 import { createUpdatePolicies } from "./tenant/update-policies.ts";
