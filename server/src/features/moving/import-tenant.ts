@@ -153,7 +153,9 @@ async function storeIn(client: pg.Client, options: TenantImport): Promise<number
   const { tenant, lines, withoutApiKeys, encryption } = options;
   const tenantId = await insertTenant(client, tenant);
   if (tenantId === undefined) return undefined;
-  const rows = new RowWriter(client, tenantId, encryption, tenant.tokenFloor);
+  const tokenFloor = Number(tenant.tokenFloor);
+  const rows = createRowWriter(client, tenantId);
+  let records = 0;
   let count = 0;
   let ended = false;
   for await (const line of lines) {
@@ -163,11 +165,14 @@ async function storeIn(client: pg.Client, options: TenantImport): Promise<number
         throw new Error("a second tenant follows");
       case "row":
         count++;
-        if (!withoutApiKeys || line.table !== "api_keys") await rows.add(line);
+        if (withoutApiKeys && line.table === "api_keys") break;
+        fieldsOf(line.table, line.row);
+        await rows.add(line.table, line.row);
         break;
       case "record":
         count++;
-        await rows.add(line);
+        records++;
+        await rows.add("records", recordRow(line, tenantId, tokenFloor, encryption));
         break;
       case "end":
         if (line.lines !== count) throw new Error(`${line.lines} lines were written, ${count} arrived`);
@@ -184,12 +189,12 @@ async function storeIn(client: pg.Client, options: TenantImport): Promise<number
     actor: "onceward-server",
     action: "ImportTenant",
     target: `tenant ${tenant.name}`,
-    after: { records: rows.records },
+    after: { records },
     requestId: randomUUID(),
     calls: 1,
   };
   await insertAuditEvents(runnerOn(client), [event]);
-  return rows.records;
+  return records;
 }
 
 function runnerOn(client: pg.Client): Runner {
@@ -230,89 +235,77 @@ const MAX_BYTES = 4 * 1024 * 1024;
 
 type Table = PlainLine["table"] | "records";
 
-/** Writes rows of one table after another, many in one statement. */
-class RowWriter {
-  readonly #client: pg.Client;
-  readonly #tenantId: number;
-  readonly #encryption: RecordValues;
-  readonly #tokenFloor: number;
-  readonly #columns = new Map<Table, string>();
-  #table: Table = "records";
-  #rows: string[] = [];
-  #bytes = 0;
-  /** Records that were added. */
-  records = 0;
+/** Returns functions that write rows of one table after another, many in one statement. `fieldsOf` accepts each row. */
+function createRowWriter(client: pg.Client, tenantId: number) {
+  const columnsByTable = new Map<Table, string>();
+  let table: Table = "records";
+  let rows: string[] = [];
+  let bytes = 0;
 
-  constructor(client: pg.Client, tenantId: number, encryption: RecordValues, tokenFloor: string) {
-    this.#tokenFloor = Number(tokenFloor);
-    this.#client = client;
-    this.#tenantId = tenantId;
-    this.#encryption = encryption;
-  }
-
-  async add(line: PlainLine | RecordLine): Promise<void> {
-    const table = line.kind === "record" ? "records" : line.table;
-    if (table !== this.#table) await this.flush();
-    this.#table = table;
-    const fields = fieldsOf(table, line.row);
-    if (line.kind === "record") this.#checkToken(fields);
-    const row = line.kind === "record" ? this.#recordRow(line) : line.row;
-    if (line.kind === "record") this.records++;
-    this.#rows.push(row);
-    this.#bytes += row.length;
-    if (this.#rows.length >= MAX_ROWS || this.#bytes >= MAX_BYTES) await this.flush();
-  }
-
-  async flush(): Promise<void> {
-    const rows = this.#rows;
+  async function flush(): Promise<void> {
     const [first] = rows;
     if (first === undefined) return;
-    this.#rows = [];
-    this.#bytes = 0;
-    const table = this.#table;
     const columns =
-      this.#columns.get(table) ?? (await columnsOf(this.#client, table, JSON.parse(first) as object));
-    this.#columns.set(table, columns);
-    await this.#client.query(
+      columnsByTable.get(table) ?? (await columnsOf(client, table, JSON.parse(first) as object));
+    columnsByTable.set(table, columns);
+    await client.query(
       `insert into ${table} (tenant_id, ${columns})
        select $1::int, ${columns}
          from unnest($2::text[]) as i (row)
         cross join lateral jsonb_populate_record(null::${table}, i.row::jsonb)`,
-      [this.#tenantId, textArray(rows)],
+      [tenantId, textArray(rows)],
     );
+    rows = [];
+    bytes = 0;
   }
 
-  /** Checks that tokens of this installation will be higher than a record's. */
-  #checkToken({ fencing_token: token }: Readonly<Record<string, unknown>>): void {
-    if (typeof token !== "number" || token < 1 || token > this.#tokenFloor)
-      throw new Error("a record's fencing token is not between 1 and the tenant's tokenFloor");
+  async function add(next: Table, row: string): Promise<void> {
+    if (next !== table) await flush();
+    table = next;
+    rows.push(row);
+    bytes += row.length;
+    if (rows.length >= MAX_ROWS || bytes >= MAX_BYTES) await flush();
   }
 
-  /** Returns a record's row with its values as this installation stores them. */
-  #recordRow({ namespace, key, row, digest, payload, metadata, checkpoint }: RecordLine): string {
-    const id = { tenantId: this.#tenantId, namespace, key };
-    const { keyId } = this.#encryption;
-    const result =
-      digest === null
-        ? undefined
-        : this.#encryption.storedResult(id, {
-            digest: Buffer.from(digest, "base64"),
-            payload: payload === null ? undefined : Buffer.from(payload, "base64"),
-            metadata: metadata ?? undefined,
-          });
-    const state =
-      checkpoint === null ? undefined : this.#encryption.storedState(id, Buffer.from(checkpoint, "base64"));
-    const values = {
-      result_digest: bytea(result?.digest),
-      result_payload: bytea(result?.payload),
-      result_metadata: result?.metadata ?? null,
-      result_key_id: result === undefined ? null : keyId,
-      checkpoint_state: bytea(state),
-      checkpoint_key_id: state === undefined ? null : keyId,
-    };
-    // Values were encrypted for the line's namespace and key: the row cannot have others.
-    return withValues(row, { namespace, key, ...values });
-  }
+  return { add, flush };
+}
+
+/**
+ * Returns a record's row with its values as this installation stores them.
+ *
+ * @throws Error unless the tokens of this installation will be higher than the record's.
+ */
+function recordRow(
+  { namespace, key, row, digest, payload, metadata, checkpoint }: RecordLine,
+  tenantId: number,
+  tokenFloor: number,
+  encryption: RecordValues,
+): string {
+  const { fencing_token: token } = fieldsOf("records", row);
+  if (typeof token !== "number" || token < 1 || token > tokenFloor)
+    throw new Error("a record's fencing token is not between 1 and the tenant's tokenFloor");
+  const id = { tenantId, namespace, key };
+  const { keyId } = encryption;
+  const result =
+    digest === null
+      ? undefined
+      : encryption.storedResult(id, {
+          digest: Buffer.from(digest, "base64"),
+          payload: payload === null ? undefined : Buffer.from(payload, "base64"),
+          metadata: metadata ?? undefined,
+        });
+  const state =
+    checkpoint === null ? undefined : encryption.storedState(id, Buffer.from(checkpoint, "base64"));
+  const values = {
+    result_digest: bytea(result?.digest),
+    result_payload: bytea(result?.payload),
+    result_metadata: result?.metadata ?? null,
+    result_key_id: result === undefined ? null : keyId,
+    checkpoint_state: bytea(state),
+    checkpoint_key_id: state === undefined ? null : keyId,
+  };
+  // Values were encrypted for the line's namespace and key: the row cannot have others.
+  return withValues(row, { namespace, key, ...values });
 }
 
 /** Returns the columns of a row. @throws Error unless the text is a JSON object with columns. */
