@@ -1,7 +1,7 @@
 import type { Pool } from "../../../server/src/core/store/pool.ts";
+import { findAuditEvents } from "../../../server/src/features/administration/list-audit-events.ts";
 import { countRecords } from "../../../server/src/features/administration/store/count-records.ts";
 import { findKey } from "../../../server/src/features/administration/store/find-key.ts";
-import { findAuditEvents } from "../../../server/src/features/administration/store/list-audit-events.ts";
 import { findNamespacesInUse } from "../../../server/src/features/administration/store/list-namespaces-in-use.ts";
 import {
   countNamespaces,

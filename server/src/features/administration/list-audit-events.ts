@@ -1,6 +1,7 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestamp, Violations } from "../../core/messages/violations.ts";
 import type { Runner } from "../../core/store/pool.ts";
+import { fromRow, type RowOf } from "../../core/store/rows.ts";
 import { OperatorServiceListAuditEventsResponseSchema } from "../../gen/onceward/v1/operator_pb.ts";
 import {
   type ListAuditEventsRequest,
@@ -11,9 +12,8 @@ import {
   type AuditEvent as AuditEventMessage,
   AuditEventSchema,
 } from "../../gen/onceward/v1/tenant_pb.ts";
-import { type Cursor, type PageTokens, scanPage, scanUntil } from "./pages.ts";
+import { type Cursor, type PageTokens, type Scan, scanPage, scanUntil } from "./pages.ts";
 import type { AdministrationParts, OperatorRpcs, TenantAdminRpcs } from "./services.ts";
-import { type EventFilter, findAuditEvents, type StoredAuditEvent } from "./store/list-audit-events.ts";
 import { administeredTenant } from "./tenant/own-tenant.ts";
 
 /** Returns the RPC for audit events of the caller's tenant, without those of an earlier tenant of the same name. */
@@ -112,4 +112,129 @@ function parseOutcome(outcome: AuditEvent_Outcome, violations: Violations): bool
 function auditEventMessage({ atMs, cursor, ...event }: StoredAuditEvent): AuditEventMessage {
   const outcome = event.denial === "" ? AuditEvent_Outcome.DONE : AuditEvent_Outcome.DENIED;
   return create(AuditEventSchema, { ...event, at: timestamp(atMs), outcome });
+}
+
+/** A stored event. The instant is milliseconds since the Unix epoch. */
+interface StoredAuditEvent {
+  readonly id: bigint;
+  readonly atMs: number;
+  /** Empty: the event concerned no tenant. */
+  readonly tenant: string;
+  readonly actor: string;
+  readonly action: string;
+  readonly target: string;
+  /** The reason of the refusal; empty: the change was made. */
+  readonly denial: string;
+  readonly reason: string;
+  readonly before: JsonObject | undefined;
+  readonly after: JsonObject | undefined;
+  readonly requestId: string;
+  /** How many calls the event stands for. */
+  readonly calls: number;
+  readonly cursor: EventCursor;
+}
+
+/** A position in the list of events: an event's instant, to the microsecond, and its id. */
+type EventCursor = readonly [at: string, id: string];
+
+/** Selects events. Instants are milliseconds since the Unix epoch. */
+interface EventFilter {
+  /** A tenant's id; or a name, which several tenants may have had one after another; or undefined: all tenants. */
+  readonly tenant: number | string | undefined;
+  readonly afterMs: number | undefined;
+  readonly beforeMs: number | undefined;
+  /** Empty: all. */
+  readonly action: string;
+  /** Empty: all. */
+  readonly actor: string;
+  /** Empty: all. */
+  readonly target: string;
+  /** Undefined: denied or not. */
+  readonly denied: boolean | undefined;
+}
+
+/** Events that one statement scans, in some milliseconds even where none matches. */
+const MAX_SCANNED = 5000;
+
+/**
+ * Returns a statement that scans a range of the index that begins with the tenant, if one is given. The other
+ * conditions are compared row by row.
+ */
+function scanStatement(name: string, ofTenant: string) {
+  return {
+    name,
+    text: `
+with page as materialized (
+  select id, at,
+         ($2::text = '' or action = $2::text)
+           and ($8::text = '' or actor = $8::text)
+           and ($9::text = '' or target = $9::text)
+           and coalesce($10::boolean, outcome = 'DENIED') = (outcome = 'DENIED') as wanted
+    from audit_events
+   where ${ofTenant}
+     and at >= coalesce(to_timestamp($3::float8 / 1000), '-infinity')
+     and at < coalesce(to_timestamp($4::float8 / 1000), 'infinity')
+     and (at, id) < ($5::timestamptz, $6::bigint)
+   order by at desc, id desc
+   limit ${MAX_SCANNED}
+), found as (
+  select id, at, wanted from page where wanted order by at desc, id desc limit $7::int
+), last as (
+  select id, at, wanted from page order by at, id limit 1
+)
+select f.wanted, (select count(*) from page)::int as scanned, e.id, e.at::text as at,
+       date_part('epoch', e.at) * 1000 as "atMs", e.tenant, e.actor, e.action, e.target, e.denial, e.reason, e.before,
+       e.after, e.request_id as "requestId", e.calls
+  from (select * from found union all select * from last where not wanted) f
+ cross join lateral (select * from audit_events event where event.id = f.id limit 1) e
+ order by e.at desc, e.id desc`,
+  };
+}
+
+const STATEMENTS = {
+  number: scanStatement("look_at_audit_events_of_tenant", "tenant_id = $1::int"),
+  string: scanStatement("look_at_audit_events_of_tenant_name", "tenant = $1::text"),
+  undefined: scanStatement("look_at_audit_events", "$1::int is null"),
+} as const;
+
+interface Row extends RowOf<Omit<StoredAuditEvent, "id" | "cursor">> {
+  readonly wanted: boolean;
+  readonly scanned: number;
+  readonly id: string;
+  readonly at: string;
+}
+
+const BEFORE_ALL: EventCursor = ["infinity", "0"];
+
+/**
+ * Scans a bounded number of events after a cursor, newest first. Returns at most `limit` that match, and where the next scan
+ * continues; undefined: there are no more events.
+ */
+export async function findAuditEvents(
+  runner: Runner,
+  { tenant, afterMs, beforeMs, action, actor, target, denied }: EventFilter,
+  after: EventCursor = BEFORE_ALL,
+  limit: number,
+): Promise<Scan<StoredAuditEvent, EventCursor>> {
+  const rows = await runner.run<Row>(STATEMENTS[typeof tenant as keyof typeof STATEMENTS], [
+    tenant ?? null,
+    action,
+    afterMs ?? null,
+    beforeMs ?? null,
+    ...after,
+    limit,
+    actor,
+    target,
+    denied ?? null,
+  ]);
+  const events = rows.filter((row) => row.wanted).map(parse);
+  const wasFull = events.length === limit || rows[0]?.scanned === MAX_SCANNED;
+  const lastRow = rows.at(-1);
+  const last: EventCursor | undefined =
+    events.length === limit ? events.at(-1)?.cursor : lastRow && [lastRow.at, lastRow.id];
+  return { items: events, next: wasFull ? last : undefined };
+}
+
+function parse({ wanted, scanned, id, at, ...event }: Row): StoredAuditEvent {
+  return { ...fromRow<Omit<StoredAuditEvent, "id" | "cursor">>(event), id: BigInt(id), cursor: [at, id] };
 }

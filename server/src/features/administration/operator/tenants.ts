@@ -1,8 +1,10 @@
 import { create } from "@bufbuild/protobuf";
+import type { FieldMask } from "@bufbuild/protobuf/wkt";
 import type { Call } from "../../../core/calls/call.ts";
 import { MAX_REASON_BYTES } from "../../../core/domain/limits.ts";
 import { fieldsOf } from "../../../core/domain/policy.ts";
-import { boundsInForce } from "../../../core/domain/policy-bounds.ts";
+import { boundsInForce, type NarrowedBounds } from "../../../core/domain/policy-bounds.ts";
+import { completeQuotas } from "../../../core/domain/quotas.ts";
 import { invalidRequest, Refusal } from "../../../core/domain/refusal.ts";
 import { POLICY_SETTLES_MS } from "../../../core/domain/statement-times.ts";
 import { requireServed, type TenantResource } from "../../../core/domain/tenant.ts";
@@ -32,15 +34,9 @@ import {
 import { TenantSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
 import { insertRecordJob } from "../../jobs/store/record-jobs.ts";
 import { recordChange } from "../audited-change.ts";
+import { maskedFields } from "../field-messages.ts";
 import { listPage } from "../pages.ts";
-import {
-  checkBounds,
-  type Limits,
-  maskedLimits,
-  mergeLimits,
-  parseLimits,
-  parsePolicy,
-} from "../policy-messages.ts";
+import { BOUND_MESSAGES, parsePolicy, QUOTA_MESSAGES } from "../policy-messages.ts";
 import type { AdministrationParts, OperatorRpcs } from "../services.ts";
 import { checkEtag, tenantEtag, tenantMessage } from "../tenant-messages.ts";
 
@@ -161,6 +157,47 @@ function parseNewTenant({
   const policy = parsePolicy(tenant?.policy, boundsInForce(limits.bounds), violations);
   violations.throwIfAny();
   return { name, policy, ...limits };
+}
+
+/** What an operator sets of a tenant: the limits of its policies and of its use. */
+type Limits = Pick<TenantResource, "bounds" | "quotas">;
+
+/** The fields of a request that sets limits. */
+type LimitMessages = Partial<Pick<UpdateTenantLimitsRequest, "policyBounds" | "quotas">>;
+
+/** Returns the limits that a request sets. Adds a violation for everything that is beyond what the contract allows. */
+function parseLimits({ policyBounds, quotas }: LimitMessages, violations: Violations): Limits {
+  return {
+    bounds: BOUND_MESSAGES.parse(policyBounds, violations),
+    quotas: completeQuotas(QUOTA_MESSAGES.parse(quotas, violations)),
+  };
+}
+
+/** Returns the paths of the limits that an update changes; see `maskedFields`. */
+function maskedLimits(
+  mask: FieldMask | undefined,
+  { policyBounds, quotas }: LimitMessages,
+  violations: Violations,
+): ReadonlySet<string> {
+  const paths = [...BOUND_MESSAGES.paths, ...QUOTA_MESSAGES.paths];
+  const set = [...BOUND_MESSAGES.pathsOf(policyBounds), ...QUOTA_MESSAGES.pathsOf(quotas)];
+  return maskedFields(mask, { paths, set }, violations);
+}
+
+/** Returns the limits whose path is in the mask from `asked`, and the others from `was`. */
+function mergeLimits(was: Limits, asked: Limits, mask: ReadonlySet<string>): Limits {
+  return {
+    bounds: BOUND_MESSAGES.merge(was.bounds, asked.bounds, mask),
+    quotas: completeQuotas(QUOTA_MESSAGES.merge(was.quotas, asked.quotas, mask)),
+  };
+}
+
+/** Adds a violation for bounds that no retention is within. */
+function checkBounds({ minKeyRetentionS, maxKeyRetentionS }: NarrowedBounds, violations: Violations): void {
+  if (minKeyRetentionS === undefined || maxKeyRetentionS === undefined) return;
+  if (minKeyRetentionS > maxKeyRetentionS) {
+    violations.add("policy_bounds.min_key_retention", "must not be longer than max_key_retention");
+  }
 }
 
 /** Stores a tenant's new limits with their audit event, or only returns them for `validate_only`. */
