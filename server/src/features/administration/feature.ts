@@ -10,10 +10,10 @@ import { createTenantChanges, createTenants } from "./operator/tenants.ts";
 import { administrationParts, operatorRoutes, tenantAdminRoutes } from "./services.ts";
 import { createDeleteNamespace } from "./tenant/delete-namespace.ts";
 import { createListRecords } from "./tenant/list-records.ts";
-import { createListUndeclaredNamespaces, createReadPolicies } from "./tenant/read-policies.ts";
-import { createCountRecords, createGetRecord } from "./tenant/read-records.ts";
+import { createReadPolicies } from "./tenant/read-policies.ts";
+import { createReadRecords } from "./tenant/read-records.ts";
 import { createRecordJobs } from "./tenant/record-jobs.ts";
-import { createResolveAmbiguous, createResolveRecord } from "./tenant/resolve-records.ts";
+import { createResolveRecords } from "./tenant/resolve-records.ts";
 import { createUpdatePolicies } from "./tenant/update-policies.ts";
 
 /** Administers tenants, namespaces, API keys and records. */
@@ -35,13 +35,10 @@ export const administration: Feature = {
         ...tenantAdminRoutes(core.admission, {
           ...createReadPolicies(parts),
           ...createUpdatePolicies(parts),
-          ...createDeleteNamespace({ ...parts, forgetKeys: forgetKeysOf(earlier) }),
-          ...createListUndeclaredNamespaces(parts),
+          ...createDeleteNamespace(parts, forgetKeysOf(earlier)),
           ...createListRecords(parts),
-          ...createCountRecords(parts),
-          ...createGetRecord(parts),
-          ...createResolveRecord(parts),
-          ...createResolveAmbiguous(parts),
+          ...createReadRecords(parts),
+          ...createResolveRecords(parts),
           ...createRecordJobs(parts),
           ...createTenantsApiKeys(parts),
           ...createListTenantsEvents(parts),

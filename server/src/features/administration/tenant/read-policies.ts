@@ -16,11 +16,16 @@ import { findNamespaceResource, listNamespaceResources } from "../store/namespac
 import { namespaceMessage, tenantMessage } from "../tenant-messages.ts";
 import { administeredTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
 
-/** Returns the RPCs that read the tenant, its namespaces and their policies. */
+/** Namespaces that one statement looks at: each takes some milliseconds on Citus, which asks every shard. */
+const NAMESPACES_PER_LOOK = 100;
+
+/** Returns the RPCs that read the tenant, and its namespaces with and without a policy of their own. */
 export function createReadPolicies({
   pool,
   pageTokens,
-}: AdministrationParts): TenantAdminRpcs<"getTenant" | "getNamespace" | "listNamespaces"> {
+}: AdministrationParts): TenantAdminRpcs<
+  "getTenant" | "getNamespace" | "listNamespaces" | "listUndeclaredNamespaces"
+> {
   return {
     async getTenant(_request, call) {
       const tenant = await findTenantResource(pool.of(call), administeredTenant(call).id);
@@ -54,18 +59,7 @@ export function createReadPolicies({
       });
       return create(ListNamespacesResponseSchema, { namespaces: messages, nextPageToken });
     },
-  };
-}
 
-/** Namespaces that one statement looks at: each takes some milliseconds on Citus, which asks every shard. */
-const NAMESPACES_PER_LOOK = 100;
-
-/** Returns the RPC that lists namespaces with records and without a policy of their own. */
-export function createListUndeclaredNamespaces({
-  pool,
-  pageTokens,
-}: AdministrationParts): TenantAdminRpcs<"listUndeclaredNamespaces"> {
-  return {
     async listUndeclaredNamespaces(request, call) {
       const { id: tenantId } = administeredTenant(call);
       const violations = new Violations();

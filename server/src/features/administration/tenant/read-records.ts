@@ -17,12 +17,14 @@ import { readAttempts } from "../store/read-attempts.ts";
 import { providerLinks } from "./list-records.ts";
 import { administeredNamespace } from "./own-tenant.ts";
 
-/** Returns the RPC that reads one record, with its past attempts. */
-export function createGetRecord({
+/** Returns the RPCs that read one record, with its past attempts, and count a namespace's records by their state. */
+export function createReadRecords({
   pool,
   records,
+  databaseClock,
+  pageTokens,
   pepper,
-}: AdministrationParts): TenantAdminRpcs<"getRecord"> {
+}: AdministrationParts): TenantAdminRpcs<"getRecord" | "countRecords"> {
   const recordTarget = createRecordTarget(pepper);
 
   return {
@@ -46,16 +48,7 @@ export function createGetRecord({
         ...(providerLink && { providerLink }),
       });
     },
-  };
-}
 
-/** Returns the RPC that counts a namespace's records by their state. */
-export function createCountRecords({
-  pool,
-  databaseClock,
-  pageTokens,
-}: AdministrationParts): TenantAdminRpcs<"countRecords"> {
-  return {
     async countRecords({ namespace, pageToken }, call) {
       const violations = new Violations();
       violations.name("namespace", namespace);

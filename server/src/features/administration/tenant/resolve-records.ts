@@ -42,16 +42,12 @@ import { recordJobMessage } from "../tenant-messages.ts";
 import { administeredPart, administeredTenant, lockOwnTenant, tenantOfNamespace } from "./own-tenant.ts";
 import { newRecordJob } from "./record-jobs.ts";
 
-/** Returns the RPC that resolves one record, whoever holds it. */
-export function createResolveRecord({
-  pool,
-  changes,
-  encryption,
-  databaseClock,
-  pepper,
-  onSettled,
-}: AdministrationParts): TenantAdminRpcs<"resolveRecord"> {
-  const recordTarget = createRecordTarget(pepper);
+/** Returns the RPCs that resolve one record, whoever holds it, and that count and resolve many. */
+export function createResolveRecords(
+  parts: AdministrationParts,
+): TenantAdminRpcs<"resolveRecord" | "countAmbiguousRecords" | "resolveAmbiguousRecords"> {
+  const { pool, changes, encryption, databaseClock, onSettled } = parts;
+  const recordTarget = createRecordTarget(parts.pepper);
 
   return {
     async resolveRecord(request, call) {
@@ -78,15 +74,7 @@ export function createResolveRecord({
       onSettled(recordName(command.id));
       return create(ResolveRecordResponseSchema, record && { record: replyRecord(record, command) });
     },
-  };
-}
 
-/** Returns the RPCs that count and resolve many records. */
-export function createResolveAmbiguous(
-  parts: AdministrationParts,
-): TenantAdminRpcs<"countAmbiguousRecords" | "resolveAmbiguousRecords"> {
-  const { pool, databaseClock } = parts;
-  return {
     async countAmbiguousRecords({ namespace }, call) {
       const { id: tenantId } =
         namespace === "" ? administeredTenant(call) : tenantOfNamespace(namespace, "namespace", call);

@@ -82,7 +82,7 @@ export function createUpdatePolicies({
       const own = tenantOfNamespace(name, "namespace.name", call, violations);
       const runner = pool.of(call);
       const { tenant, becomes, changes, job } = await runner.transaction((transaction) =>
-        changeNamespace(transaction, call, parts, { own, name, request, update }),
+        changeNamespace(transaction, call, parts, name, { own, request, update }),
       );
       listener.tenantChanged(own.id);
       const effect = request.validateOnly
@@ -92,6 +92,13 @@ export function createUpdatePolicies({
       return create(UpdateNamespaceResponseSchema, { namespace, effect, job: job && recordJobMessage(job) });
     },
   };
+}
+
+/** A valid request of a caller who administers the tenant. */
+interface Update<Request> {
+  readonly own: Tenant;
+  readonly request: Request;
+  readonly update: PolicyUpdate;
 }
 
 /** The fields that an update changes, and their new values. */
@@ -116,11 +123,7 @@ async function changeTenant(
   transaction: Runner,
   call: Call,
   parts: Parts,
-  {
-    own,
-    request,
-    update,
-  }: { readonly own: Tenant; readonly request: UpdateTenantRequest; readonly update: PolicyUpdate },
+  { own, request, update }: Update<UpdateTenantRequest>,
 ) {
   const was = await lockOwnTenant(transaction, own);
   checkEtag(request.tenant?.etag ?? "", tenantEtag(was));
@@ -145,17 +148,8 @@ async function changeNamespace(
   transaction: Runner,
   call: Call,
   parts: Parts,
-  {
-    own,
-    name,
-    request,
-    update,
-  }: {
-    readonly own: Tenant;
-    readonly name: string;
-    readonly request: UpdateNamespaceRequest;
-    readonly update: PolicyUpdate;
-  },
+  name: string,
+  { own, request, update }: Update<UpdateNamespaceRequest>,
 ) {
   const tenant = await lockOwnTenant(transaction, own);
   const was = await findNamespaceResource(transaction, own.id, name);

@@ -21,19 +21,11 @@ export const schemaCheck: Check = {
   name: "schema",
   async examine({ config }) {
     const schema = await readSchemaState(config.DATABASE_DIRECT_URL ?? config.DATABASE_URL);
-    switch (schema.kind) {
-      case "current":
-        return [];
-      case "behind":
-        return [{ id: "schema_behind", summary: `The schema lacks ${schema.missing.join(", ")}.` }];
-      case "ahead":
-        return [
-          {
-            id: "schema_ahead",
-            summary: `The schema has ${schema.unknown.join(", ")}, which this server does not know.`,
-          },
-        ];
-    }
+    if (schema.kind === "current") return [];
+    if (schema.kind === "behind")
+      return [{ id: "schema_behind", summary: `The schema lacks ${schema.missing.join(", ")}.` }];
+    const summary = `The schema has ${schema.unknown.join(", ")}, which this server does not know.`;
+    return [{ id: "schema_ahead", summary }];
   },
 };
 
