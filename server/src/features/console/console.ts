@@ -53,7 +53,7 @@ export function createConsole({
   const signInOptions = { oidc: issuerSignIn !== undefined, issuer: issuerSignIn?.issuer };
   /** By path and method. */
   const endpoints: Readonly<Record<string, Readonly<Record<string, Endpoint>>>> = {
-    "/console/api/sign-in-options": { GET: async (_, response) => answerJson(response, 200, signInOptions) },
+    "/console/api/sign-in-options": { GET: async (_, response) => answerJson(response, signInOptions) },
     "/console/api/session": {
       POST: signIn.withKey,
       DELETE: (request, response) => signIn.out(request, response, "this"),

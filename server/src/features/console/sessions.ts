@@ -79,7 +79,8 @@ export function createSessions({
       return session;
     },
     /**
-     * Starts a session of a verified credential, and ends the one of the cookie that the browser sent, if any. Returns the new cookie's value.
+     * Starts a session of a verified credential, and ends the one of the cookie that the browser sent, if any. Returns the new
+     * cookie's value.
      *
      * @throws Refusal CREDENTIAL_INVALID if the credential has expired; OVERLOADED and DEADLINE_EXCEEDED, as `run` of createPacedQueue.
      */
@@ -107,15 +108,10 @@ export function createSessions({
           expiresAtMs: principal.credential?.expiresAtMs,
         });
         if (!isStored) return false;
-        const event = {
-          tenant,
-          actor: principal.actor,
-          action: "SignIn",
-          target: TARGET,
-          requestId,
-          calls: 1,
-        };
-        await insertAuditEvents(transaction, [event]);
+        const { actor } = principal;
+        await insertAuditEvents(transaction, [
+          { tenant, actor, action: "SignIn", target: TARGET, requestId, calls: 1 },
+        ]);
         return true;
       });
       if (!stored) throw credentialInvalid();

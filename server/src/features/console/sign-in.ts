@@ -8,7 +8,7 @@ import type { CallHead } from "../../core/transport/observed-call.ts";
 import type { Pipeline } from "../../core/transport/pipeline.ts";
 import type { Route } from "../../core/transport/route.ts";
 import { IdentityService } from "../../gen/onceward/v1/identity_pb.ts";
-import { answerEmpty, headersOf, readSmallBody } from "./answers.ts";
+import { answerEmpty, headersOf } from "./answers.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Sessions } from "./sessions.ts";
 import type { ConsoleSite } from "./site.ts";
@@ -99,11 +99,18 @@ export function createSignIn({
 const UNPROTECTED =
   "must be protected: the console signs in over TLS, on a loopback address, or with ONCEWARD_CONSOLE_ORIGIN behind a balancer";
 
-/** @throws Refusal INVALID_REQUEST. */
+/** Reads a body with an API key. @throws Refusal INVALID_REQUEST if it is malformed or larger than MAX_BODY_BYTES. */
 async function readKey(request: IncomingMessage): Promise<string> {
-  const body = await readSmallBody(request, MAX_BODY_BYTES);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  // The connection stays open for the answer.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    bytes += (chunk as Buffer).byteLength;
+    if (bytes > MAX_BODY_BYTES) throw invalidRequest("body", `must be at most ${MAX_BODY_BYTES} bytes`);
+    chunks.push(chunk as Buffer);
+  }
   try {
-    return v.parse(BODY, JSON.parse(body.toString())).apiKey;
+    return v.parse(BODY, JSON.parse(Buffer.concat(chunks).toString())).apiKey;
   } catch {
     throw invalidRequest("apiKey", "must be a text in a JSON object");
   }

@@ -6,10 +6,11 @@ import { readArguments } from "../../core/commands/arguments.ts";
 import { CommandError, type Host } from "../../core/commands/host.ts";
 import { requirePepper } from "../../core/commands/pepper.ts";
 import { requireSchema } from "../../core/commands/schema.ts";
+import { withPool } from "../../core/commands/with-pool.ts";
 import { type Config, readConfig } from "../../core/config/config.ts";
 import { withConnection } from "../../core/store/connection.ts";
 import { raiseTokenFloor, readInstallation } from "../../core/store/installation.ts";
-import { openPool, type Runner } from "../../core/store/pool.ts";
+import type { Runner } from "../../core/store/pool.ts";
 import type { RecordValues } from "../../core/store/records/record-values.ts";
 import { readServerFacts } from "../../core/store/server-facts.ts";
 import { textArray } from "../../core/store/sql-arrays.ts";
@@ -41,7 +42,12 @@ export async function importTenant(host: Host): Promise<void> {
   const lines = readLines(host.input);
   const { value: tenant } = await lines.next();
   if (tenant?.kind !== "tenant") throw new CommandError("Standard input is not an export of a tenant.");
-  await requireSameSchema(databaseUrl, tenant);
+  const { schemaVersion } = await withPool(config, readServerFacts);
+  if (tenant.schemaVersion !== schemaVersion) {
+    throw new CommandError(
+      `The other installation's schema is ${tenant.schemaVersion}, this one's ${schemaVersion}. Upgrade the older one first.`,
+    );
+  }
   if (!withoutApiKeys && !hasPepper(config, tenant)) {
     throw new CommandError(
       "The installations have different values of ONCEWARD_API_KEY_PEPPER, so no API key would be valid here. " +
@@ -61,19 +67,6 @@ function hasPepper(config: Config, tenant: TenantLine): boolean {
   return [current, second].some(
     (pepper) => pepper !== undefined && pepperMark(pepper).toString("hex") === tenant.pepperMark,
   );
-}
-
-async function requireSameSchema(databaseUrl: string, { schemaVersion }: TenantLine): Promise<void> {
-  const pool = openPool({ databaseUrl, size: 1, throughPgBouncer: false });
-  try {
-    const own = (await readServerFacts(pool)).schemaVersion;
-    if (own === schemaVersion) return;
-    throw new CommandError(
-      `The other installation's schema is ${schemaVersion}, this one's ${own}. Upgrade the older one first.`,
-    );
-  } finally {
-    await pool.close();
-  }
 }
 
 /** Reads lines of at most MAX_LINE_BYTES. @throws Error for a longer or a malformed line. */
