@@ -14,7 +14,7 @@ import { BATCH_ROWS } from "./rows.ts";
 function listEvents(pool: Pool, tenant: number | string | undefined) {
   const all = { afterMs: undefined, beforeMs: undefined, actor: "", target: "", denied: undefined };
   const filter = { ...all, tenant, action: "none such" };
-  return findAuditEvents(pool, filter, undefined, BATCH_ROWS);
+  return findAuditEvents(pool, filter, [], BATCH_ROWS);
 }
 
 /** Statements of what tenant admins and operators read and change. */

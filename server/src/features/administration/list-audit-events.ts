@@ -1,7 +1,6 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
 import { timestamp, Violations } from "../../core/messages/violations.ts";
 import type { Runner } from "../../core/store/pool.ts";
-import { fromRow, type RowOf } from "../../core/store/rows.ts";
 import { OperatorServiceListAuditEventsResponseSchema } from "../../gen/onceward/v1/operator_pb.ts";
 import {
   type ListAuditEventsRequest,
@@ -83,11 +82,9 @@ async function listEvents(
       ],
       schema: AuditEventSchema,
       find: (behind, limit) =>
-        scanUntil(limit, behind, ([at, id = ""]: Cursor, count) =>
-          findAuditEvents(runner, filter, at === undefined ? undefined : [at, id], count),
-        ),
+        scanUntil(limit, behind, (after: Cursor, count) => findAuditEvents(runner, filter, after, count)),
       messageOf: auditEventMessage,
-      cursorOf: ({ cursor }) => cursor,
+      cursorOf,
     },
     violations,
   );
@@ -109,33 +106,21 @@ function parseOutcome(outcome: AuditEvent_Outcome, violations: Violations): bool
   }
 }
 
-function auditEventMessage({ atMs, cursor, ...event }: StoredAuditEvent): AuditEventMessage {
-  const outcome = event.denial === "" ? AuditEvent_Outcome.DONE : AuditEvent_Outcome.DENIED;
-  return create(AuditEventSchema, { ...event, at: timestamp(atMs), outcome });
-}
-
-/** A stored event. The instant is milliseconds since the Unix epoch. */
-interface StoredAuditEvent {
-  readonly id: bigint;
-  readonly atMs: number;
-  /** Empty: the event concerned no tenant. */
-  readonly tenant: string;
-  readonly actor: string;
-  readonly action: string;
-  readonly target: string;
-  /** The reason of the refusal; empty: the change was made. */
-  readonly denial: string;
-  readonly reason: string;
-  readonly before: JsonObject | undefined;
-  readonly after: JsonObject | undefined;
-  readonly requestId: string;
-  /** How many calls the event stands for. */
-  readonly calls: number;
-  readonly cursor: EventCursor;
+function auditEventMessage({ wanted, scanned, id, at, atMs, before, after, ...event }: EventRow) {
+  return create(AuditEventSchema, {
+    ...event,
+    id: BigInt(id),
+    at: timestamp(atMs),
+    outcome: event.denial === "" ? AuditEvent_Outcome.DONE : AuditEvent_Outcome.DENIED,
+    before: before ?? undefined,
+    after: after ?? undefined,
+  });
 }
 
 /** A position in the list of events: an event's instant, to the microsecond, and its id. */
-type EventCursor = readonly [at: string, id: string];
+function cursorOf({ at, id }: EventRow): Cursor {
+  return [at, id];
+}
 
 /** Selects events. Instants are milliseconds since the Unix epoch. */
 interface EventFilter {
@@ -197,14 +182,30 @@ const STATEMENTS = {
   undefined: scanStatement("look_at_audit_events", "$1::int is null"),
 } as const;
 
-interface Row extends RowOf<Omit<StoredAuditEvent, "id" | "cursor">> {
+/** A stored event. */
+interface EventRow {
+  /** Whether the filter selects it: the last of a scan stands for those behind it in any case. */
   readonly wanted: boolean;
+  /** How many events the statement scanned. */
   readonly scanned: number;
   readonly id: string;
   readonly at: string;
+  /** The same in milliseconds since the Unix epoch. */
+  readonly atMs: number;
+  /** Empty: the event concerned no tenant. */
+  readonly tenant: string;
+  readonly actor: string;
+  readonly action: string;
+  readonly target: string;
+  /** The reason of the refusal; empty: the change was made. */
+  readonly denial: string;
+  readonly reason: string;
+  readonly before: JsonObject | null;
+  readonly after: JsonObject | null;
+  readonly requestId: string;
+  /** How many calls the event stands for. */
+  readonly calls: number;
 }
-
-const BEFORE_ALL: EventCursor = ["infinity", "0"];
 
 /**
  * Scans a bounded number of events after a cursor, newest first. Returns at most `limit` that match, and where the next scan
@@ -213,28 +214,23 @@ const BEFORE_ALL: EventCursor = ["infinity", "0"];
 export async function findAuditEvents(
   runner: Runner,
   { tenant, afterMs, beforeMs, action, actor, target, denied }: EventFilter,
-  after: EventCursor = BEFORE_ALL,
+  [at = "infinity", id = "0"]: Cursor,
   limit: number,
-): Promise<Scan<StoredAuditEvent, EventCursor>> {
-  const rows = await runner.run<Row>(STATEMENTS[typeof tenant as keyof typeof STATEMENTS], [
+): Promise<Scan<EventRow, Cursor>> {
+  const rows = await runner.run<EventRow>(STATEMENTS[typeof tenant as keyof typeof STATEMENTS], [
     tenant ?? null,
     action,
     afterMs ?? null,
     beforeMs ?? null,
-    ...after,
+    at,
+    id,
     limit,
     actor,
     target,
     denied ?? null,
   ]);
-  const events = rows.filter((row) => row.wanted).map(parse);
-  const wasFull = events.length === limit || rows[0]?.scanned === MAX_SCANNED;
-  const lastRow = rows.at(-1);
-  const last: EventCursor | undefined =
-    events.length === limit ? events.at(-1)?.cursor : lastRow && [lastRow.at, lastRow.id];
-  return { items: events, next: wasFull ? last : undefined };
-}
-
-function parse({ wanted, scanned, id, at, ...event }: Row): StoredAuditEvent {
-  return { ...fromRow<Omit<StoredAuditEvent, "id" | "cursor">>(event), id: BigInt(id), cursor: [at, id] };
+  const items = rows.filter(({ wanted }) => wanted);
+  const wasFull = items.length === limit || rows[0]?.scanned === MAX_SCANNED;
+  const last = items.length === limit ? items.at(-1) : rows.at(-1);
+  return { items, next: wasFull && last !== undefined ? cursorOf(last) : undefined };
 }
