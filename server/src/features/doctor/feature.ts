@@ -32,14 +32,11 @@ export function createDoctor(checks: readonly Check[]): Feature {
     compose({ config, tasks }) {
       // Calls share an examination, so that their number costs nothing.
       let inFlight: Promise<Diagnosis> | undefined;
+      const runner = () => tasks.administrationPool;
       return {
         routes: operatorRoutes({
           async diagnose() {
-            inFlight ??= diagnose({
-              config: withCurrentUrls(config),
-              runnerFor: () => tasks.administrationPool,
-              checks,
-            }).finally(() => {
+            inFlight ??= diagnose(withCurrentUrls(config), checks, runner).finally(() => {
               inFlight = undefined;
             });
             const { findings, passed, skipped } = await inFlight;
