@@ -94,8 +94,8 @@ export interface MigrateOption {
 export interface Check {
   /** The subject, such as `replica_clocks`. */
   readonly name: string;
-  /** Whether it needs Postgres; it is skipped if Postgres is unreachable. */
-  readonly needsPostgres: boolean;
+  /** False: it is made also if Postgres is unreachable. */
+  readonly needsPostgres?: false;
   /** Returns what is wrong; nothing if all is well. @throws any error: doctor reports it as a finding. */
   examine(patient: Patient): Promise<readonly { readonly id: string; readonly summary: string }[]>;
 }

@@ -1,3 +1,5 @@
+import type { Check as AnyCheck, Patient } from "../../core/feature.ts";
+
 /** How much a finding matters: an error breaks or endangers the service, a warning will, an info may be meant. */
 export type Severity = "info" | "warning" | "error";
 
@@ -174,6 +176,11 @@ export interface Observation {
   readonly id: FindingId;
   /** One sentence with the values that were found. */
   readonly summary: string;
+}
+
+/** Examines one subject, and finds only what the catalogue has. */
+export interface Check extends AnyCheck {
+  examine(patient: Patient): Promise<readonly Observation[]>;
 }
 
 /** A finding, complete. */

@@ -11,7 +11,6 @@ import {
 import {
   GetServerInfoResponseSchema,
   ListReplicasResponseSchema,
-  type Replica,
   ReplicaSchema,
 } from "../../../gen/onceward/v1/operator_pb.ts";
 import { VERSION } from "../../../version.ts";
@@ -67,16 +66,20 @@ export function createServerInfoHandlers({
   };
 }
 
-function replicaMessage(replica: LiveReplica): Replica {
-  const { id, version, startedAtMs, seenAtMs, degraded, load, host, clockAheadMs } = replica;
+function replicaMessage({
+  startedAtMs,
+  seenAtMs,
+  degraded,
+  host = "",
+  clockAheadMs,
+  ...replica
+}: LiveReplica) {
   return create(ReplicaSchema, {
-    id,
-    version,
+    ...replica,
+    host,
     startedAt: timestamp(startedAtMs),
     seenAt: timestamp(seenAtMs),
     degraded: [...degraded],
-    ...(load && { load }),
-    ...(host !== undefined && { host }),
-    ...(clockAheadMs !== undefined && { clockOffset: signedDuration(clockAheadMs) }),
+    clockOffset: clockAheadMs === undefined ? undefined : signedDuration(clockAheadMs),
   });
 }
