@@ -293,7 +293,9 @@ function keyTooOld({ keyCreatedAtMs, acceptedUntilMs }: ClaimCommand): Refusal {
   if (keyCreatedAtMs === undefined || acceptedUntilMs === undefined) throw new Error("the key has no time");
   return new Refusal(
     "KEY_TOO_OLD",
-    "The key is older than its retention and has no record: its operation may have happened and been forgotten. " +
+    // `claimAfterLoss` accepts such a key until its own creation only.
+    `The key is older than ${acceptedUntilMs > keyCreatedAtMs ? "its retention" : "a loss of records"} and has no record: ` +
+      "its operation may have happened and been forgotten. " +
       "Find out whether it happened; if it did not, repeat it under a new key.",
     {
       metadata: {
