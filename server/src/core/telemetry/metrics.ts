@@ -34,8 +34,14 @@ export function createMetrics(version: string, tenantLabels = new TenantLabels()
     labelNames: readonly Label[],
     buckets = DURATION_BUCKETS_S,
   ) => new Histogram({ name, help, labelNames, buckets, registers: [registry] });
+  /** The values of the labels beside `tenant` are counted as one text, separated by spaces. */
   const tenantTally = (name: string, help: string, labelNames: readonly string[]) =>
-    createTenantTally(registry, name, help, labelNames, tenantLabels);
+    createTally<number>(registry, name, help, ["tenant", ...labelNames], (tenantId, values) => {
+      const tenant = tenantLabels.labelOf(tenantId);
+      const parts = values.split(" ");
+      const labels = Object.fromEntries(labelNames.map((label, index) => [label, parts[index] ?? ""]));
+      return tenant === undefined ? undefined : { tenant, ...labels };
+    });
   const countRefusal = tenantTally(
     "onceward_admission_refused_total",
     "Calls and operations beyond a tenant's quota, by cause; mode dry_run: they were admitted.",
@@ -52,6 +58,7 @@ export function createMetrics(version: string, tenantLabels = new TenantLabels()
     "onceward_operations_total",
     "Operations answered, by kind and outcome or reason of the error, over every transport.",
     ["kind", "outcome"],
+    (kind: string, outcome) => ({ kind, outcome }),
   );
   const operationDurationOf = createDurations(
     registry,
@@ -114,6 +121,7 @@ export function createMetrics(version: string, tenantLabels = new TenantLabels()
       "onceward_cache_requests_total",
       "Lookups of cached completions, by layer and result.",
       ["layer", "result"],
+      (layer: string, result) => ({ layer, result }),
     ),
     /** Records a statement that was run for a number of operations. */
     statementRan({ statement, operations, durationMs, failed }: StatementRun): void {
@@ -166,16 +174,17 @@ export function createMetrics(version: string, tenantLabels = new TenantLabels()
  * when the metrics are read, because a lookup of two labels in prom-client takes 0.25 µs and 200 bytes
  * (`server/decisions/0005-what-a-claim-costs.md`).
  *
- * @returns a function that adds one to the count of two label values.
+ * @param labelsOf Returns the labels of what is counted; undefined while they are not known: it is exported later.
+ * @returns a function that adds to the count of two values, from which the labels follow.
  */
-export function createTally(
+export function createTally<First extends string | number>(
   registry: Registry,
   name: string,
   help: string,
-  labelNames: readonly [first: string, second: string],
-): (first: string, second: string) => void {
-  const [firstName, secondName] = labelNames;
-  const counts = new Map<string, Map<string, number>>();
+  labelNames: readonly string[],
+  labelsOf: (first: First, second: string) => Readonly<Record<string, string>> | undefined,
+): (first: First, second: string, count?: number) => void {
+  const counts = new Map<First, Map<string, number>>();
   new Counter({
     name,
     help,
@@ -183,61 +192,23 @@ export function createTally(
     registers: [registry],
     collect() {
       for (const [first, seconds] of counts) {
-        for (const [second, count] of seconds) this.inc({ [firstName]: first, [secondName]: second }, count);
+        for (const [second, count] of seconds) {
+          const labels = labelsOf(first, second);
+          if (labels === undefined) continue;
+          this.inc(labels, count);
+          seconds.delete(second);
+        }
+        if (seconds.size === 0) counts.delete(first);
       }
-      counts.clear();
     },
   });
-  return (first, second) => {
+  return (first, second, count = 1) => {
     let seconds = counts.get(first);
     if (seconds === undefined) {
       seconds = new Map();
       counts.set(first, seconds);
     }
-    seconds.set(second, (seconds.get(second) ?? 0) + 1);
-  };
-}
-
-/**
- * Creates a counter for events of tenants, which counts as `createTally` does. A tenant's counts are exported
- * when its label is known.
- *
- * @param labelNames The labels beside `tenant`.
- * @returns a function that adds to the count of a tenant and of the other labels' values, separated by spaces.
- */
-function createTenantTally(
-  registry: Registry,
-  name: string,
-  help: string,
-  labelNames: readonly string[],
-  tenantLabels: TenantLabels,
-): (tenantId: number, values: string, count?: number) => void {
-  const counts = new Map<number, Map<string, number>>();
-  new Counter({
-    name,
-    help,
-    labelNames: ["tenant", ...labelNames],
-    registers: [registry],
-    collect() {
-      for (const [tenantId, ofTenant] of counts) {
-        const tenant = tenantLabels.labelOf(tenantId);
-        if (tenant === undefined) continue;
-        for (const [values, count] of ofTenant) {
-          const parts = values.split(" ");
-          const labels = Object.fromEntries(labelNames.map((name, index) => [name, parts[index] ?? ""]));
-          this.inc({ tenant, ...labels }, count);
-        }
-        counts.delete(tenantId);
-      }
-    },
-  });
-  return (tenantId, values, count = 1) => {
-    let ofTenant = counts.get(tenantId);
-    if (ofTenant === undefined) {
-      ofTenant = new Map();
-      counts.set(tenantId, ofTenant);
-    }
-    ofTenant.set(values, (ofTenant.get(values) ?? 0) + count);
+    seconds.set(second, (seconds.get(second) ?? 0) + count);
   };
 }
 

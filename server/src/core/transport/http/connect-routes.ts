@@ -63,7 +63,7 @@ export function createConnectHandlers(
     router.rpc(route.method, async (_empty: unknown, context: HandlerContext) => {
       try {
         // connect-node encodes the reply, in the request's protocol.
-        return await pipeline.answer(route, new IncomingConnectCall(route, context, site), (reply) => reply);
+        return await pipeline.answer(route, incomingCall(route, context, site), (reply) => reply);
       } catch (error) {
         throw toConnectError(error);
       }
@@ -82,61 +82,43 @@ export function createConnectHandlers(
   );
 }
 
-class IncomingConnectCall implements IncomingCall {
-  readonly #route: Route;
-  readonly #context: HandlerContext;
-  readonly #site: PageSite | undefined;
-  readonly #arrival: Arrival;
-
-  constructor(route: Route, context: HandlerContext, site: PageSite | undefined) {
-    const arrival = context.values.get(ARRIVAL);
-    if (arrival === undefined) throw new Error("a request did not pass splitRequest");
-    this.#route = route;
-    this.#context = context;
-    this.#site = site;
-    this.#arrival = arrival;
-  }
-
-  get peer(): string | undefined {
-    return this.#arrival.peer;
-  }
-
-  header(name: string): string | undefined {
-    return this.#context.requestHeader.get(name) ?? undefined;
-  }
-
-  /**
-   * The console's page sends a header that no form and no link can send, from its own origin. It administers: it makes no
-   * claims.
-   */
-  get sessionCookie(): string | undefined {
-    const { protocolName, requestMethod } = this.#context;
-    const isOfPage =
-      protocolName === "connect" &&
-      requestMethod === "POST" &&
-      this.header("connect-protocol-version") === "1" &&
-      this.#route.role !== "CALLER";
-    return isOfPage ? this.#site?.sessionCookie((name) => this.header(name)) : undefined;
-  }
-
-  get timeoutMs(): number | undefined {
-    return parseTimeoutMs(this.header(TIMEOUT_HEADER));
-  }
-
-  async receive(principal: Principal): Promise<ReceivedMessage> {
-    const { receive, inbound, outbound, replies, response } = this.#arrival;
-    outbound.admit();
-    await reserveReply(replies, principal, this.#route.method, response);
-    return receive(messageLimits(this.#route.method), inbound, principal);
-  }
-
-  get cancelled(): boolean {
-    return this.#context.signal.aborted;
-  }
-
-  get signal(): AbortSignal {
-    return this.#context.signal;
-  }
+function incomingCall(
+  { method, role }: Route,
+  { values, signal, requestHeader, requestMethod, protocolName }: HandlerContext,
+  site: PageSite | undefined,
+): IncomingCall {
+  const arrival = values.get(ARRIVAL);
+  if (arrival === undefined) throw new Error("a request did not pass splitRequest");
+  const { receive, inbound, outbound, replies, response, peer } = arrival;
+  const header = (name: string) => requestHeader.get(name) ?? undefined;
+  return {
+    peer,
+    signal,
+    header,
+    /**
+     * The console's page sends a header that no form and no link can send, from its own origin. It administers: it makes no
+     * claims.
+     */
+    get sessionCookie() {
+      const isOfPage =
+        protocolName === "connect" &&
+        requestMethod === "POST" &&
+        header("connect-protocol-version") === "1" &&
+        role !== "CALLER";
+      return isOfPage ? site?.sessionCookie(header) : undefined;
+    },
+    get timeoutMs() {
+      return parseTimeoutMs(header(TIMEOUT_HEADER));
+    },
+    get cancelled() {
+      return signal.aborted;
+    },
+    async receive(principal) {
+      outbound.admit();
+      await reserveReply(replies, principal, method, response);
+      return receive(messageLimits(method), inbound, principal);
+    },
+  };
 }
 
 /**

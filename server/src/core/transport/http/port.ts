@@ -50,22 +50,22 @@ interface Waiting {
  * burst of one peer delays others by some milliseconds.
  */
 export function answerInTurns(answer: RequestListener): RequestListener {
-  const connections = new WeakMap<Socket, ConnectionTurns>();
+  const connections = new WeakMap<Socket, ReturnType<typeof createConnectionTurns>>();
   const peers = createAddressShares();
   return (request, response) => {
     const { socket } = request;
     // The rest of what was parsed together with a request that cut the connection.
     if (socket.destroyed) return;
-    let turns = connections.get(socket);
-    if (turns === undefined) {
+    let enqueue = connections.get(socket);
+    if (enqueue === undefined) {
       const address = countedAddress(socket.remoteAddress ?? "");
-      turns = new ConnectionTurns((waiting) => {
+      enqueue = createConnectionTurns((waiting) => {
         const drop = peers.run(address, () => answer(waiting.request, waiting.response));
         if (drop !== undefined) waiting.response.once("close", drop);
       });
-      connections.set(socket, turns);
+      connections.set(socket, enqueue);
     }
-    if (!turns.add({ request, response })) cut(socket);
+    if (!enqueue({ request, response })) cut(socket);
   };
 }
 
@@ -82,31 +82,25 @@ function cut(socket: Socket & { readonly parser?: { onIncoming: () => number } |
   if (socket.parser) socket.parser.onIncoming = () => STOP_PARSING;
 }
 
-/** The requests of one connection. */
-class ConnectionTurns {
-  readonly #answer: (waiting: Waiting) => void;
-  readonly #waiting: Waiting[] = [];
-  #isBusy = false;
+/** Returns a function that has a connection's requests answered, each when its turn comes; false: too many wait. */
+function createConnectionTurns(answer: (waiting: Waiting) => void): (added: Waiting) => boolean {
+  const waiting: Waiting[] = [];
+  let isBusy = false;
 
-  constructor(answer: (waiting: Waiting) => void) {
-    this.#answer = answer;
-  }
-
-  /** Answers the request when its turn comes; returns false if too many wait. */
-  add(waiting: Waiting): boolean {
-    if (this.#waiting.length >= MAX_WAITING) return false;
-    this.#waiting.push(waiting);
-    if (!this.#isBusy) this.#next();
-    return true;
-  }
-
-  readonly #next = () => {
-    const next = this.#waiting.shift();
-    this.#isBusy = next !== undefined;
+  function startNext(): void {
+    const next = waiting.shift();
+    isBusy = next !== undefined;
     if (next === undefined) return;
     // Also emitted when the connection is cut; then the requests behind it are answered to nobody, and cost nothing.
-    next.response.once("close", this.#next);
+    next.response.once("close", startNext);
     if (next.request.socket.destroyed) next.response.destroy();
-    else this.#answer(next);
+    else answer(next);
+  }
+
+  return (added) => {
+    if (waiting.length >= MAX_WAITING) return false;
+    waiting.push(added);
+    if (!isBusy) startNext();
+    return true;
   };
 }
