@@ -224,10 +224,6 @@ interface Closing {
   once(event: "close", listener: () => void): unknown;
 }
 
-interface Writing {
-  write(reply: Buffer, callback: () => void): unknown;
-}
-
 /** The unflushed reply bytes of all connections of a process. */
 export type OutboundTotal = Usage;
 
@@ -300,6 +296,7 @@ export function createOutboundBudget(maxBytes: number, total: OutboundTotal, res
      * Writes one of a stream's many replies, and counts it until the operating system has it or the stream
      * ends.
      */
-    write: (stream: Writing, reply: Buffer) => void stream.write(reply, count(reply.byteLength)),
+    write: (stream: { write(reply: Buffer, written: () => void): unknown }, reply: Buffer) =>
+      void stream.write(reply, count(reply.byteLength)),
   };
 }

@@ -180,12 +180,9 @@ function createInFlightBytes() {
     if (inFlightBytes + byteLength > MAX_IN_FLIGHT_BYTES * BUDGET_SHARE)
       throw overloaded("This replica has more large messages in flight than it accepts.");
     inFlightBytes += byteLength;
-    const end = () => {
+    return (async () => work())().finally(() => {
       inFlightBytes -= byteLength;
-    };
-    const answer = (async () => work())();
-    answer.then(end, end);
-    return answer;
+    });
   };
 }
 

@@ -27,17 +27,9 @@ import { type BatchStreams, createBatchStreams } from "./batch-stream.ts";
 import { Health } from "./health.ts";
 import { endWithStatus, forgetWhenClosed, grpcStatus, isClosed, isGrpcCall } from "./protocol.ts";
 import { answerReflection, collectDescriptors } from "./reflection.ts";
-import { createSlowRequests, type GrpcConnection, SessionLifecycle } from "./session.ts";
+import { createSlowRequests, type GrpcConnection, SESSION_TIMES, SessionLifecycle } from "./session.ts";
 import { answerUnaryCall } from "./unary-call.ts";
 
-const SESSION_TIMES = {
-  maxIdleMs: 10 * 60_000,
-  /** Longer than the longest wait of a Claim, 60 s. */
-  drainGraceMs: 70_000,
-  /** A peer that vanished is found after these two, at the latest. */
-  keepaliveIntervalMs: 30_000,
-  keepaliveTimeoutMs: 10_000,
-};
 const MAX_HANDSHAKE_MS = 10_000;
 /** Enough for a client that doesn't batch; further calls of the connection queue in the client. */
 const MAX_CONCURRENT_STREAMS = 2000;

@@ -20,19 +20,20 @@ export interface GrpcConnection {
   readonly inTurn: (begin: () => void) => (() => void) | undefined;
 }
 
-/** The times of a session, in milliseconds. */
-export interface SessionTimes {
-  /** The session drains at this age, ±10 %, so that clients spread over new replicas. */
-  readonly maxAgeMs: number;
+/** The times of a session, in milliseconds. A peer that vanished is found after the last two, at the latest. */
+export const SESSION_TIMES = {
   /** The session drains after this long without an open stream. */
-  readonly maxIdleMs: number;
-  /** Open streams may last this long after the GOAWAY; then the connection is cut. */
-  readonly drainGraceMs: number;
+  maxIdleMs: 10 * 60_000,
+  /** Open streams may last this long after the GOAWAY; then the connection is cut. Longer than the longest wait of a Claim, 60 s. */
+  drainGraceMs: 70_000,
   /** From one keepalive PING's answer to the next PING. */
-  readonly keepaliveIntervalMs: number;
+  keepaliveIntervalMs: 30_000,
   /** The connection is cut if a PING is not answered within this time. */
-  readonly keepaliveTimeoutMs: number;
-}
+  keepaliveTimeoutMs: 10_000,
+};
+
+/** `maxAgeMs`: the session drains at this age, ±10 %, so that clients spread over new replicas. */
+export type SessionTimes = typeof SESSION_TIMES & { readonly maxAgeMs: number };
 
 type SessionState =
   /** No stream is open. New streams are accepted. The idle timer runs. */
