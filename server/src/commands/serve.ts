@@ -1,8 +1,7 @@
 import { CommandError, type Host } from "../core/commands/host.ts";
 import { requirePepper } from "../core/commands/pepper.ts";
 import { requireSchema } from "../core/commands/schema.ts";
-import { type Config, readConfig } from "../core/config/config.ts";
-import { isTracingOn } from "../core/config/tracing.ts";
+import { type Config, isTracingOn, readConfig } from "../core/config/config.ts";
 import type { Command } from "../core/feature.ts";
 import { probePooler, whyPgBouncerSwitchIsMissing } from "../core/store/pooler.ts";
 import { createLog } from "../core/telemetry/log.ts";

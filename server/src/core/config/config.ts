@@ -1,7 +1,6 @@
 import * as v from "valibot";
 import { isLoopback, isTrustedUrl } from "./formats.ts";
 import { fileVariable, type ReadSecrets, readSecret, readSecretFiles } from "./secret-files.ts";
-import { isTracingOn } from "./tracing.ts";
 import { factsOf, SECRETS, VARIABLES } from "./variables.ts";
 
 const SCHEMA = v.object(VARIABLES);
@@ -115,6 +114,13 @@ function unusableIssuer(set: Environment): readonly string[] {
   if (!scopes.split(" ").includes("openid"))
     problems.push("ONCEWARD_CONSOLE_OIDC_SCOPES must have openid among its scopes");
   return problems;
+}
+
+/** Returns whether tracing is on: an endpoint or the exporter is set, and nothing disables it. An empty variable counts as unset. */
+export function isTracingOn(config: Partial<Settings>): boolean {
+  if (config.OTEL_SDK_DISABLED === true || config.OTEL_TRACES_EXPORTER === "none") return false;
+  const endpoint = config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? config.OTEL_EXPORTER_OTLP_ENDPOINT;
+  return config.OTEL_TRACES_EXPORTER === "otlp" || endpoint !== undefined;
 }
 
 /** Another protocol of OpenTelemetry would be ignored by the exporter, which has only this one. */
