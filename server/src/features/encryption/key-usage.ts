@@ -1,6 +1,5 @@
-import type pg from "pg";
+import type { RecordId } from "../../core/domain/record.ts";
 import type { Runner } from "../../core/store/pool.ts";
-import type { PassPosition } from "./encryption-pass.ts";
 
 /** How many values are stored under a key. */
 export interface KeyUsage {
@@ -38,10 +37,7 @@ select (select count(*) from examined)::int as examined,
   from last l`,
 };
 
-interface PageRow extends PassPosition {
-  readonly examined: number;
-  readonly usages: readonly KeyUsage[];
-}
+type PageRow = RecordId & { readonly examined: number; readonly usages: readonly KeyUsage[] };
 
 /**
  * Counts the stored values of all records by the key that encrypts them, in the order of their ids, plain form
@@ -49,7 +45,7 @@ interface PageRow extends PassPosition {
  */
 export async function countKeyUsage(runner: Runner): Promise<readonly KeyUsage[]> {
   const byKey = new Map<number | null, KeyUsage>();
-  let after: PassPosition | undefined = { tenantId: 0, namespace: "", key: "" };
+  let after: RecordId | undefined = { tenantId: 0, namespace: "", key: "" };
   while (after !== undefined) {
     const page = await readPage(runner, after);
     for (const usage of page?.usages ?? []) byKey.set(usage.keyId, sumOf(byKey.get(usage.keyId), usage));
@@ -60,10 +56,9 @@ export async function countKeyUsage(runner: Runner): Promise<readonly KeyUsage[]
 
 async function readPage(
   runner: Runner,
-  { tenantId, namespace, key }: PassPosition,
+  { tenantId, namespace, key }: RecordId,
 ): Promise<PageRow | undefined> {
-  const parameters = [tenantId, namespace, key, PAGE_RECORDS];
-  const [page] = await runner.run<PageRow & pg.QueryResultRow>(countPage, parameters);
+  const [page] = await runner.run<PageRow>(countPage, [tenantId, namespace, key, PAGE_RECORDS]);
   return page;
 }
 

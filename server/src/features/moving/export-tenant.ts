@@ -11,10 +11,11 @@ import { NAMESPACE_PATTERN, NAMESPACE_RULE } from "../../core/domain/limits.ts";
 import { POLICY_SETTLES_MS } from "../../core/domain/statement-times.ts";
 import type { TenantResource } from "../../core/domain/tenant.ts";
 import type { Pool } from "../../core/store/pool.ts";
+import type { RecordValues } from "../../core/store/records/record-values.ts";
 import { readServerFacts } from "../../core/store/server-facts.ts";
 import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
 import { lockTenant, updateTenant } from "../../core/store/tenants/tenants.ts";
-import { createRecordEncryption, type RecordEncryption } from "../encryption/record-encryption.ts";
+import { createRecordEncryption } from "../encryption/record-encryption.ts";
 import {
   exportPlainRows,
   exportRecords,
@@ -122,16 +123,12 @@ async function firstLine(pool: Pool, config: Config, name: string, moving: Movin
   });
 }
 
-async function* linesOf(
-  pool: Pool,
-  tenantId: number,
-  encryption: RecordEncryption,
-): AsyncGenerator<MovedLine> {
+async function* linesOf(pool: Pool, tenantId: number, encryption: RecordValues): AsyncGenerator<MovedLine> {
   yield* exportPlainRows(pool, tenantId);
   yield* exportRecords(pool, tenantId, encryption);
 }
 
 /** Returns the encryption of records with the configured keys. */
-export function encryptionOf({ ONCEWARD_ENCRYPTION_KEYS: keys }: Config): RecordEncryption {
+export function encryptionOf({ ONCEWARD_ENCRYPTION_KEYS: keys }: Config): RecordValues {
   return createRecordEncryption(parseKeyring(keys ?? "") ?? NO_KEYS, () => {});
 }
