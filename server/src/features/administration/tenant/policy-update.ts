@@ -11,7 +11,7 @@ import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import type { Policy } from "../../../gen/onceward/v1/policy_pb.ts";
 import { type RetentionEffect, RetentionEffectSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
-import { changeFor, type RetentionChanges } from "../../jobs/retention-change.ts";
+import { changeFor, type RetentionChanges } from "../../jobs/record-job.ts";
 import { nextNamespace, previewPage } from "../../jobs/store/restamp-records.ts";
 import { maskedFields } from "../field-messages.ts";
 import { POLICY_MESSAGES, POLICY_PREFIX, parsePolicy } from "../policy-messages.ts";

@@ -10,8 +10,7 @@ import {
   type UpdateNamespaceRequest,
   UpdateNamespaceResponseSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
-import type { RecordJob } from "../../jobs/record-job.ts";
-import { type RetentionChanges, retentionChange } from "../../jobs/retention-change.ts";
+import { type RecordJob, type RetentionChanges, retentionChange } from "../../jobs/record-job.ts";
 import { recordChange } from "../audited-change.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { countNamespaces, findNamespaceResource, putNamespace } from "../store/namespaces.ts";

@@ -6,7 +6,7 @@ import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { updateTenant } from "../../../core/store/tenants/tenants.ts";
 import { UpdateTenantResponseSchema } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
-import { type RetentionChanges, retentionChange } from "../../jobs/retention-change.ts";
+import { type RetentionChanges, retentionChange } from "../../jobs/record-job.ts";
 import { recordChange } from "../audited-change.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { listNamespaceResources } from "../store/namespaces.ts";
