@@ -1,4 +1,4 @@
-import { type Background, createBackground } from "./background-tasks.ts";
+import { createBackground } from "./background-tasks.ts";
 import type { Facts } from "./connect.ts";
 import { createAdmission } from "./core/admission/admission.ts";
 import { createStorageTotals } from "./core/admission/storage-totals.ts";
@@ -88,7 +88,7 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
     pool: pools.pool.load,
     poolSize: config.ONCEWARD_POOL_SIZE,
   });
-  const background: Background = createBackground({
+  const background = createBackground({
     ...{ facts, core, features, heartbeat, keyUse, totals },
     state: () => ({ degraded: degraded.reasons(), load: load() }),
   });
