@@ -38,13 +38,16 @@ export function readConfig(env: Environment): Config {
   const secrets = readSecretFiles(env, SECRETS);
   const set = Object.fromEntries(Object.entries(secrets.env).filter(([, text]) => Boolean(text)));
   const result = v.safeParse(SCHEMA, set);
-  const malformed = (result.issues ?? []).flatMap(({ path }) => {
-    return describeIssue(path?.[0].key as Name, set, secrets);
-  });
+  const malformed = (result.issues ?? []).flatMap(({ path }) =>
+    describeIssue(path?.[0].key as Name, set, secrets),
+  );
+  const unknown = Object.keys(secrets.env).filter(
+    (name) => name.startsWith("ONCEWARD_") && !(name in VARIABLES),
+  );
   const problems = [
     ...secrets.problems,
     ...new Set(malformed),
-    ...unknownNames(secrets.env),
+    ...unknown.map((name) => `${name} is not known`),
     ...openToAll(set),
     ...incompleteGroups(set),
     ...unusableIssuer(set),
@@ -89,11 +92,6 @@ function describeIssue(name: Name, set: Environment, { files }: ReadSecrets): re
     return isSet ? [`the contents of ${fileVariable(name)} must be ${factsOf(VARIABLES[name]).format}`] : [];
   }
   return [isSet ? `${name} must be ${factsOf(VARIABLES[name]).format}` : `${name} is required`];
-}
-
-function unknownNames(env: Environment): readonly string[] {
-  const unknown = Object.keys(env).filter((name) => name.startsWith("ONCEWARD_") && !(name in VARIABLES));
-  return unknown.map((name) => `${name} is not known`);
 }
 
 function openToAll({
