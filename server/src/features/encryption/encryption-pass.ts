@@ -13,14 +13,10 @@ export interface PassPage {
 }
 
 /** How far the pass of an installation has come. */
-export interface PassProgress {
+export interface PassProgress extends Omit<PassPage, "after"> {
   /** The key that it encrypts under; null: it decrypts. */
   readonly keyId: number | null;
   readonly finished: boolean;
-  readonly examined: number;
-  readonly changed: number;
-  readonly skipped: number;
-  readonly unreadable: number;
   readonly startedAt: Date;
 }
 
