@@ -9,7 +9,7 @@ import { runMigrations } from "../src/core/commands/schema.ts";
 import { type Config, readConfig, withSecretFiles } from "../src/core/config/config.ts";
 import type { Role } from "../src/core/domain/tenant.ts";
 import { openPool } from "../src/core/store/pool.ts";
-import { ensureApiKey } from "../src/core/store/tenants/api-keys.ts";
+import { findApiKeys, insertApiKey, lockApiKey, storeKeyDigest } from "../src/core/store/tenants/api-keys.ts";
 import { ensureTenant } from "../src/core/store/tenants/tenants.ts";
 import { DEMO_TENANT, devBanner } from "./banner.ts";
 import { ensureConsole } from "./console.ts";
@@ -164,14 +164,13 @@ async function ensureDemoTenant(config: Config, secrets: DevSecrets): Promise<vo
       const key = parseApiKey(text);
       if (key === undefined) throw new Error(`${DATA_DIR} contains a malformed key; remove the folder`);
       const stored = storedSecret(key.secret, config.ONCEWARD_API_KEY_PEPPER);
-      await ensureApiKey(pool, {
-        ...stored,
-        id: key.id,
-        tenantId,
-        role,
-        namespaces: undefined,
-        label: "demo",
-      });
+      const known = (await findApiKeys(pool, [key.id])).get(key.id);
+      // The pepper may have changed. A key that was revoked stays so.
+      if (known !== undefined) await storeKeyDigest(pool, key.id, known.digest, stored);
+      else if ((await lockApiKey(pool, tenantId, key.id)) === undefined) {
+        const terms = { id: key.id, role, namespaces: undefined, label: "demo", expiresAtMs: undefined };
+        await insertApiKey(pool, tenantId, terms, stored);
+      }
     }
   } finally {
     await pool.close();

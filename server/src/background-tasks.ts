@@ -5,7 +5,7 @@ import type { Heartbeat, ReportState } from "./core/background/heartbeat.ts";
 import type { KeyUse } from "./core/background/key-use.ts";
 import { createPruners } from "./core/background/pruner.ts";
 import { createRepeating, type Repeating } from "./core/background/repeat.ts";
-import { createSweeper, type Sweeper } from "./core/background/sweeper.ts";
+import { createSweeper } from "./core/background/sweeper.ts";
 import type { CoreParts, FeatureParts } from "./core/feature.ts";
 import { findLabelledTenants } from "./core/store/tenants/tenants.ts";
 import { MAX_TENANT_LABELS } from "./core/telemetry/tenant-labels.ts";
@@ -40,7 +40,7 @@ export function createBackground(options: BackgroundOptions) {
   ];
   const flushes: readonly Repeating[] = [...features.flatMap(({ flushes }) => flushes ?? []), keyUse, totals];
   return {
-    /** As Sweeper. */
+    /** As `createSweeper`. */
     sweepLateS: sweeper.lateS,
     /** Starts all tasks. Resolves when the replica is registered as live. */
     async start(): Promise<void> {
@@ -72,7 +72,7 @@ function createNodesTask({ shards, onFailed }: Facts): Repeating {
   });
 }
 
-function createSweep({ core, features, totals }: BackgroundOptions): Sweeper {
+function createSweep({ core, features, totals }: BackgroundOptions) {
   const { config, databaseClock, metrics, log } = core;
   const hooks = features.flatMap(({ onSwept }) => onSwept ?? []);
   const [sampleSeed] = features.flatMap((parts) => parts.sampleSeed ?? []);

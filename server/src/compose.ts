@@ -3,12 +3,12 @@ import type { Facts } from "./connect.ts";
 import { createAdmission } from "./core/admission/admission.ts";
 import { createStorageTotals } from "./core/admission/storage-totals.ts";
 import { parseApiKey } from "./core/auth/api-key.ts";
-import { createAuthenticator } from "./core/auth/authenticate.ts";
+import { Authenticator } from "./core/auth/authenticate.ts";
 import { configuredPeppers } from "./core/auth/pepper.ts";
 import { createDegradedStates } from "./core/background/degraded.ts";
 import { createHeartbeat } from "./core/background/heartbeat.ts";
 import { createKeyUse } from "./core/background/key-use.ts";
-import { createSuspendWatch, type SuspendWatch } from "./core/background/suspend-watch.ts";
+import { createSuspendWatch } from "./core/background/suspend-watch.ts";
 import { openReplicaCache, type ReplicaCache } from "./core/cache/replica-cache.ts";
 import {
   createOperationLog,
@@ -113,7 +113,7 @@ function watchCopies(
   { installation, log, events }: Facts,
   { authenticator }: CoreParts,
   cache: ReplicaCache,
-): SuspendWatch {
+) {
   function dropCopies(installationId: string): void {
     authenticator.databaseChanged();
     cache.moveTo(installationId);
@@ -188,7 +188,7 @@ function composeCore(
       facts.events.emit("refusedByQuota", tenantId, cause, mode, namespace);
     },
   });
-  const authenticator = createAuthenticator(pool, {
+  const authenticator = new Authenticator(pool, {
     sessions: facts.page?.sessions,
     peppers: configuredPeppers(config),
     operatorKey: parseApiKey(config.ONCEWARD_OPERATOR_KEY ?? ""),

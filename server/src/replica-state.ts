@@ -20,28 +20,23 @@ export function degradedConditions(
   { lastBeaten }: Heartbeat,
   sweepLateS: () => number,
 ): Readonly<Record<DegradedReason, DegradedCondition>> {
-  const atOnce = { looksToBegin: 1, looksToEnd: 1 };
   const { load } = pools.pool;
   const clock = () => lastBeaten()?.clock ?? { aheadMs: 0, uncertaintyMs: 0 };
   return {
-    database_away: { holds: () => load().unreachable, looksToBegin: 2, looksToEnd: 2 },
-    redis_bypassed: { holds: redisBypassed, ...atOnce },
+    database_away: { holds: () => load().unreachable, looks: 2 },
+    redis_bypassed: { holds: redisBypassed, looks: 1 },
     // A newer server has migrated the database.
-    schema_ahead: { holds: () => (lastBeaten()?.schemaVersion ?? "") > newestMigration, ...atOnce },
-    pool_saturated: { holds: () => load().waiting > 0, looksToBegin: 5, looksToEnd: 5 },
+    schema_ahead: { holds: () => (lastBeaten()?.schemaVersion ?? "") > newestMigration, looks: 1 },
+    pool_saturated: { holds: () => load().waiting > 0, looks: 5 },
     sweep_behind: {
       holds: (active) => sweepLateS() > (active ? SWEEP_IN_TIME_S : SWEEP_LATE_S),
-      ...atOnce,
+      looks: 1,
     },
     // One slow heartbeat says little about the clock.
-    clock_skewed: { holds: () => isSkewed(clock()), looksToBegin: 5, looksToEnd: 5 },
-    database_clock_moved: { holds: databaseClock.hasMoved, ...atOnce },
+    clock_skewed: { holds: () => isSkewed(clock()), looks: 5 },
+    database_clock_moved: { holds: databaseClock.hasMoved, looks: 1 },
     // The database itself is another one than these nodes.
-    shards_away: {
-      holds: () => (shards?.unreachableNodes() ?? 0) > 0,
-      looksToBegin: 2,
-      looksToEnd: 2,
-    },
+    shards_away: { holds: () => (shards?.unreachableNodes() ?? 0) > 0, looks: 2 },
   };
 }
 

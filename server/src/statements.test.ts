@@ -14,6 +14,7 @@ import {
   RECORD_SELECT,
   RESULT_KIND,
 } from "./core/store/records/record-row.ts";
+import { SWEPT_BY_NAMESPACE } from "./core/store/records/sweep-records.ts";
 import { STORED_BYTES } from "./core/store/tenants/tenant-totals.ts";
 import { SEALED_OVERHEAD_BYTES } from "./features/encryption/seal.ts";
 import { MAX_EXAMINED_ROWS } from "./features/jobs/store/count-matching.ts";
@@ -42,7 +43,7 @@ const SOURCES = new Map(
 );
 
 /** What stands once and is part of several statements. */
-const SHARED: Readonly<Record<string, string>> = { RECORD_SELECT, FORGET_COLUMNS };
+const SHARED: Readonly<Record<string, string>> = { RECORD_SELECT, FORGET_COLUMNS, SWEPT_BY_NAMESPACE };
 
 /** The text of each statement in these files, by name, with its shared parts and a single space for each white space. */
 const STATEMENTS = new Map(

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { createAuthenticator } from "../../server/src/core/auth/authenticate.ts";
+import { Authenticator } from "../../server/src/core/auth/authenticate.ts";
 import type { Deadline } from "../../server/src/core/domain/operation.ts";
 import type { Statement } from "../../server/src/core/store/pool.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
@@ -36,7 +36,7 @@ async function setUp() {
   const { id, name, apiKey } = await createTenant(database);
   const pool = openStorePool(database);
   const sent = { begun: 0, ended: 0 };
-  const authenticator = createAuthenticator(
+  const authenticator = new Authenticator(
     {
       ...pool,
       async run(statement: Statement, parameters, operations = 1) {

@@ -38,8 +38,16 @@ test("encryption-status counts values by key, and fails if a key that they need 
   expect(all.stdout).toMatch(/The pass to key 2 of .* is running: 70 records examined, 5 changed/);
   expect(all.exit).toBe(0);
 
+  // A job that waits to store a result reads it under the key of its creation.
+  await database.query(
+    `insert into record_jobs (tenant_id, namespace, kind, terms, starts_at, resolution, finished_at) values
+       (1, 'charges', 'RESOLVE', '{}', now(), '{"kind": "complete", "keyId": 3}', null),
+       (1, 'charges', 'RESOLVE', '{}', now(), '{"kind": "release"}', null), (1, 'charges', 'RESOLVE', '{}', now(), null, now())`,
+  );
+  expect((await run(encryptionKeys(2, 1, 3))).stdout).toContain("key 3 (decrypts): 1 results, 0 checkpoints");
+
   const lacking = await run(encryptionKeys(2));
   expect(lacking.stdout).toContain("key 1 (not configured): 0 results, 12000 checkpoints");
-  expect(lacking.stderr).toContain("ONCEWARD_ENCRYPTION_KEYS lacks keys that stored values need: 1.");
+  expect(lacking.stderr).toContain("ONCEWARD_ENCRYPTION_KEYS lacks keys that stored values need: 1, 3.");
   expect(lacking.exit).toBe(1);
 });

@@ -30,17 +30,18 @@ test("a replica whose clock is wrong reports it, and doctor on another machine n
   await expect.poll(async () => (await clocks()).length).toBe(0);
 });
 
-test("a replica reports that the database's clock was set, and doctor tells of it", async () => {
+test("a replica reports that the database's clock was set, and doctor reports that alone", async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
   await useSettableClock(database);
   const server = await startTestServer(database.url, {}, { degradedLookMs: 10, heartbeatMs: 50 });
   onTestFinished(() => server.stop());
-  const moves = async () =>
-    (await diagnoseDatabase(database.url)).findings.filter(({ id }) => id === "database_clock_moved");
-  expect(await moves()).toEqual([]);
+  const clocks = async () =>
+    (await diagnoseDatabase(database.url)).findings.map(({ id }) => id).filter((id) => id.includes("clock_"));
+  expect(await clocks()).toEqual([]);
   await setClockAhead(database, 10);
-  await expect.poll(async () => (await moves()).length, { timeout: 30_000 }).toBe(1);
+  // Not that the machines' clocks are wrong, which differ from the database's now.
+  await expect.poll(clocks, { timeout: 30_000 }).toEqual(["database_clock_moved"]);
   expect(server.log).toContainEqual(
     expect.objectContaining({ msg: "the database's clock was set: retention ends by its earlier course" }),
   );

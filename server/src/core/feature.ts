@@ -16,7 +16,7 @@ import type { Pooler } from "./store/pooler.ts";
 import type { RecordStore } from "./store/records/record-store.ts";
 import type { RecordValues } from "./store/records/record-values.ts";
 import type { SweptNamespace } from "./store/records/sweep-records.ts";
-import type { ServerFacts } from "./store/server-facts.ts";
+import type { ServerFacts } from "./store/replicas.ts";
 import type { BackgroundTask } from "./telemetry/background-metrics.ts";
 import type { Metrics } from "./telemetry/metrics.ts";
 import type { TenantLabels } from "./telemetry/tenant-labels.ts";
@@ -94,8 +94,8 @@ export interface MigrateOption {
 export interface Check {
   /** The subject, such as `replica_clocks`. */
   readonly name: string;
-  /** Whether it needs Postgres; it is skipped if Postgres is unreachable. */
-  readonly needsPostgres: boolean;
+  /** False: it is made also if Postgres is unreachable. */
+  readonly needsPostgres?: false;
   /** Returns what is wrong; nothing if all is well. @throws any error: doctor reports it as a finding. */
   examine(patient: Patient): Promise<readonly { readonly id: string; readonly summary: string }[]>;
 }

@@ -1,7 +1,7 @@
 import type { Pool } from "../../../server/src/core/store/pool.ts";
+import { findAuditEvents } from "../../../server/src/features/administration/list-audit-events.ts";
 import { countRecords } from "../../../server/src/features/administration/store/count-records.ts";
 import { findKey } from "../../../server/src/features/administration/store/find-key.ts";
-import { findAuditEvents } from "../../../server/src/features/administration/store/list-audit-events.ts";
 import { findNamespacesInUse } from "../../../server/src/features/administration/store/list-namespaces-in-use.ts";
 import {
   countNamespaces,
@@ -14,7 +14,7 @@ import { BATCH_ROWS } from "./rows.ts";
 function listEvents(pool: Pool, tenant: number | string | undefined) {
   const all = { afterMs: undefined, beforeMs: undefined, actor: "", target: "", denied: undefined };
   const filter = { ...all, tenant, action: "none such" };
-  return findAuditEvents(pool, filter, undefined, BATCH_ROWS);
+  return findAuditEvents(pool, filter, [], BATCH_ROWS);
 }
 
 /** Statements of what tenant admins and operators read and change. */

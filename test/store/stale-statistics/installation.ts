@@ -43,7 +43,6 @@ export const INSTALLATION_WORK: ExplainedWork = {
     "connect",
     "remove_replica",
     "read_server_facts",
-    "read_backend",
     "look_at_installation",
     "mark_installation",
     "renew_installation",

@@ -3,7 +3,7 @@ import {
   exportPlainRows,
   exportRecords,
   findMovingTenant,
-} from "../../../server/src/features/moving/store/export-tenant.ts";
+} from "../../../server/src/features/moving/export-tenant.ts";
 import { CROWDED_TENANT } from "../../helpers/database/crowded-tables.ts";
 import type { ExplainedWork } from "./explained-work.ts";
 

@@ -9,7 +9,7 @@ import { storedSecret } from "../../../server/src/core/auth/pepper.ts";
 import { readConfig } from "../../../server/src/core/config/config.ts";
 import { migrate } from "../../../server/src/core/store/migrate.ts";
 import { openPool, type Pool } from "../../../server/src/core/store/pool.ts";
-import { ensureApiKey } from "../../../server/src/core/store/tenants/api-keys.ts";
+import { insertApiKey } from "../../../server/src/core/store/tenants/api-keys.ts";
 import { ensureTenant } from "../../../server/src/core/store/tenants/tenants.ts";
 import { createLog } from "../../../server/src/core/telemetry/log.ts";
 import { startServer } from "../../../server/src/server.ts";
@@ -82,7 +82,8 @@ export async function startService(): Promise<Service> {
 async function createCaller(pool: Pool, tenantId: number, pepper: string): Promise<string> {
   const { id, secret } = generateApiKey();
   const stored = storedSecret(secret, pepper);
-  await ensureApiKey(pool, { ...stored, id, tenantId, role: "CALLER", namespaces: undefined, label: "demo" });
+  const terms = { id, role: "CALLER", namespaces: undefined, label: "demo", expiresAtMs: undefined } as const;
+  await insertApiKey(pool, tenantId, terms, stored);
   return formatApiKey({ id, secret });
 }
 

@@ -231,15 +231,15 @@ const SECURITY: readonly Row[] = [
   ],
   [
     "at most 8 groups of denials per actor",
-    "server/src/core/transport/denial-groups.ts",
+    "server/src/core/transport/denials.ts",
     "MAX_OF_ACTOR = 8",
-    "server/src/core/transport/denial-groups.test.ts",
+    "server/src/core/transport/denials.test.ts",
   ],
   [
     "64 per tenant and minute",
-    "server/src/core/transport/denial-groups.ts",
+    "server/src/core/transport/denials.ts",
     "MAX_OF_TENANT = 64",
-    "server/src/core/transport/denial-groups.test.ts",
+    "server/src/core/transport/denials.test.ts",
   ],
   [
     "64 KiB; 2 MiB with a result",
@@ -399,15 +399,15 @@ const BOUNDED: readonly Row[] = [
   ],
   [
     "waiting for their turn | 1; 16",
-    "server/src/core/transport/http/turns.ts",
+    "server/src/core/transport/http/port.ts",
     "MAX_WAITING = 16",
-    "server/src/core/transport/http/turns.test.ts",
+    "server/src/core/transport/http/port.test.ts",
   ],
   [
     "that start in one turn of the event loop, per port; their processor time | 64",
     "server/src/core/transport/turn-shares.ts",
     "MAX_REQUESTS_PER_TURN = 64",
-    "server/src/core/transport/http/turns.test.ts",
+    "server/src/core/transport/http/port.test.ts",
   ],
   [
     "their processor time | 64; 10 ms",

@@ -63,11 +63,7 @@ type Refuse = (
 ) => void;
 
 /** Creates the admission of calls and records, within tenants' quotas. */
-export function createAdmission({
-  totals,
-  liveReplicas,
-  onRefused,
-}: {
+export function createAdmission(options: {
   readonly totals: StorageTotals;
   /** Returns the number of replicas that share a tenant's rate. */
   readonly liveReplicas: () => number;
@@ -77,6 +73,7 @@ export function createAdmission({
    */
   readonly onRefused: OnRefused;
 }) {
+  const { totals, liveReplicas, onRefused } = options;
   /** Refuses; in a dry run, only reports. */
   const refuse: Refuse = (cause, { id, name, quotas }, limit, retryAfterMs, namespace) => {
     onRefused(id, cause, quotas.dryRun ? "dry_run" : "enforced", namespace);

@@ -22,13 +22,11 @@ const PAUSE_PER_MS = 20;
  * change during its count; the next count corrects records that were missed, or counted twice because a
  * replica stored its change afterwards.
  */
-export function createRecordCounter({
-  pool,
-  onFailed,
-}: {
+export function createRecordCounter(options: {
   readonly pool: Runner;
   readonly onFailed: (error: unknown) => void;
 }): Repeating {
+  const { pool, onFailed } = options;
   const stopping = new AbortController();
 
   async function countDue(): Promise<void> {

@@ -3,42 +3,31 @@ import { type Reason, Refusal } from "../domain/refusal.ts";
 /** The exceeded quota. */
 export type QuotaCause = "rate" | "concurrency" | "records" | "bytes" | "namespaces" | "jobs";
 
-interface QuotaFacts {
-  readonly reason: Reason;
-  /** Scope of the limit: all replicas together, or the replica that answered. */
-  readonly scope: "service" | "replica";
-  readonly describe: (limit: number) => string;
-}
-
-const QUOTAS: Readonly<Record<QuotaCause, QuotaFacts>> = {
+const QUOTAS: Readonly<
+  Record<QuotaCause, { readonly reason: Reason; readonly describe: (limit: number) => string }>
+> = {
   rate: {
     reason: "QUOTA_RATE",
-    scope: "service",
     describe: (limit) => `The tenant may make ${limit} operations a second.`,
   },
   concurrency: {
     reason: "QUOTA_CONCURRENCY",
-    scope: "replica",
     describe: (limit) => `The tenant may have ${limit} calls in progress on a replica.`,
   },
   records: {
     reason: "QUOTA_RECORDS",
-    scope: "service",
     describe: (limit) => `The tenant may store ${limit} records.`,
   },
   bytes: {
     reason: "QUOTA_BYTES",
-    scope: "service",
     describe: (limit) => `The tenant may store ${limit} bytes of results and checkpoints.`,
   },
   namespaces: {
     reason: "QUOTA_NAMESPACES",
-    scope: "service",
     describe: (limit) => `The tenant may declare ${limit} namespaces.`,
   },
   jobs: {
     reason: "QUOTA_RECORD_JOBS",
-    scope: "service",
     describe: (limit) => `The tenant may have ${limit} unfinished background changes of records.`,
   },
 };
@@ -50,8 +39,10 @@ export function quotaRefusal(
   limit: number,
   retryAfterMs: number,
 ): Refusal {
-  const { reason, scope, describe } = QUOTAS[cause];
+  const { reason, describe } = QUOTAS[cause];
   const description = describe(limit);
+  /** All replicas together, or the replica that answered. */
+  const scope = cause === "concurrency" ? "replica" : "service";
   return new Refusal(reason, description, {
     metadata: { scope, limit: String(limit) },
     quota: { subject: `tenant:${tenantName}`, description },

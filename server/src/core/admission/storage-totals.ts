@@ -34,13 +34,11 @@ const MAX_TALLY_AGE_MS = 10_000;
 const NOTHING: StoredTotals = { records: 0, storedBytes: 0 };
 
 /** Creates the totals of tenants' records and bytes. */
-export function createStorageTotals({
-  pool,
-  onFailed,
-}: {
+export function createStorageTotals(options: {
   readonly pool: Pool;
   readonly onFailed: (error: unknown) => void;
 }) {
+  const { pool, onFailed } = options;
   const tallies = new Map<number, Tally>();
 
   /**

@@ -6,20 +6,15 @@ import { type KnownApiKey, storeKeyDigest } from "../store/tenants/api-keys.ts";
 import { createFindTenants, findTenantIds } from "../store/tenants/tenants.ts";
 import { type ApiKey, digestSecret, parseAuthorization, sameDigest } from "./api-key.ts";
 import {
-  type CachedApiKey,
+  CachedApiKey,
   createApiKeyCache,
   createRefreshingCache,
   MAX_AGE_MS,
-  REFRESH_AFTER_MS,
-  type RefreshingCacheOptions,
   sliceApiKey,
 } from "./credential-cache.ts";
 import type { TokenVerifier, VerifiedIdentity } from "./jwt.ts";
 import { type Peppers, pepperMark, storedSecret } from "./pepper.ts";
 import type { KnownSession, SessionFinder } from "./sessions.ts";
-
-/** Identifies callers by their `authorization` header, or by the cookie of a session of the console. */
-export type Authenticator = ReturnType<typeof createAuthenticator>;
 
 export interface AuthenticatorOptions {
   readonly peppers: Peppers;
@@ -43,316 +38,249 @@ export interface AuthenticatorOptions {
 /** The rest of the contract's bound: a principal may decide a call until this long after MAX_AGE_MS. */
 const DECISION_MS = 1000;
 const MAX_CACHED_TENANTS = 20_000;
+type TenantPrincipal = Exclude<Principal, { readonly role: "OPERATOR" }>;
+
 /** Compared with if the key does not exist, so that a wrong id takes as long as a wrong secret. */
 const NO_DIGEST = Buffer.alloc(32);
 
-type Aging = Pick<RefreshingCacheOptions<number, Tenant>, "maxAgeMs" | "refreshAfterMs">;
+/** Identifies callers by their `authorization` header, or by the cookie of a session of the console. */
+export class Authenticator {
+  readonly #pool: Pool;
+  readonly #options: AuthenticatorOptions;
+  readonly #maxAgeMs: number;
+  readonly #keys: ReturnType<typeof createApiKeyCache>;
+  readonly #tenants: ReturnType<typeof createRefreshingCache<number, Tenant>>;
+  /** A tenant's name can be used again after a deletion. By then `#tenants` no longer holds the old id. */
+  readonly #tenantIds: ReturnType<typeof createRefreshingCache<string, number>>;
+  readonly #operator: CachedApiKey | undefined;
+  readonly #currentMark: Buffer;
 
-/**
- * Caches tenants by id and by name. `get` and `named` refuse a tenant that does not exist with
- * CREDENTIAL_INVALID.
- */
-function createTenantCache(pool: Pool, aging: Aging) {
-  const byId = createRefreshingCache<number, Tenant>({
-    load: createFindTenants(pool),
-    maxEntries: MAX_CACHED_TENANTS,
-    ...aging,
-  });
-  /** A tenant's name can be used again after a deletion. By then `byId` no longer holds the old id. */
-  const ids = createRefreshingCache<string, number>({
-    load: (names) => findTenantIds(pool, names),
-    maxEntries: MAX_CACHED_TENANTS,
-    ...aging,
-  });
-
-  async function get(id: number, deadline: Deadline): Promise<Tenant> {
-    const tenant = await byId.get(id, deadline);
-    if (tenant === undefined) throw credentialInvalid();
-    return tenant;
+  constructor(pool: Pool, options: AuthenticatorOptions) {
+    const { peppers, operatorKey, maxAgeMs = MAX_AGE_MS } = options;
+    this.#pool = pool;
+    this.#options = options;
+    this.#maxAgeMs = maxAgeMs;
+    this.#keys = createApiKeyCache(pool, maxAgeMs);
+    const ofTenants = { maxEntries: MAX_CACHED_TENANTS, maxAgeMs };
+    this.#tenants = createRefreshingCache({ load: createFindTenants(pool), ...ofTenants });
+    this.#tenantIds = createRefreshingCache({ load: (names) => findTenantIds(pool, names), ...ofTenants });
+    this.#currentMark = pepperMark(peppers.current);
+    this.#operator = operatorKey && keyOfEnvironment(operatorKey, peppers.current);
   }
 
-  return {
-    get,
-    async named(name: string, deadline: Deadline): Promise<Tenant> {
-      const id = await ids.get(name, deadline);
-      if (id === undefined) throw credentialInvalid();
-      const tenant = await get(id, deadline);
-      // After a restore, the id may belong to a tenant with another name.
-      if (tenant.name !== name) throw credentialInvalid();
-      return tenant;
-    },
-    peek: byId.peek,
-    drop: byId.drop,
-    clear() {
-      byId.clear();
-      ids.clear();
-    },
-  };
-}
+  /**
+   * Drops a tenant that was changed through this replica, so that its next call here sees the change. Other
+   * replicas: within 10 s.
+   */
+  tenantChanged(id: number): void {
+    this.#tenants.drop(id);
+  }
 
-/** Creates an authenticator. */
-export function createAuthenticator(pool: Pool, options: AuthenticatorOptions) {
-  const { sessions, tokens, maxAgeMs = MAX_AGE_MS } = options;
-  const aging = { maxAgeMs, refreshAfterMs: REFRESH_AFTER_MS };
-  const keys = createApiKeyCache(pool, aging);
-  const tenants = createTenantCache(pool, aging);
-  /** Returns until when the result of a query may decide calls, in `performance.now()` milliseconds. */
-  const goodUntilMs = (askedAtMs: number) => askedAtMs + maxAgeMs + DECISION_MS;
-  const principals = { ...options, keys, tenants, goodUntilMs };
-  const byApiKey = createByApiKey(pool, principals);
-  const byIdentity = createByIdentity(principals);
-  const bySession = createBySession(principals, byApiKey.ofSession);
-  const anonymous = createAnonymous(principals);
+  /** Drops an API key, as `tenantChanged` drops a tenant. */
+  apiKeyChanged(id: string): void {
+    this.#keys.drop(id);
+  }
 
-  return {
-    /**
-     * Drops a tenant that was changed through this replica, so that its next call here sees the change. Other
-     * replicas: within 10 s.
-     */
-    tenantChanged: tenants.drop,
-    /** Drops an API key, as `tenantChanged` drops a tenant. */
-    apiKeyChanged: keys.drop,
-    /** Drops all keys and tenants, after the database was restored or replaced. */
-    databaseChanged(): void {
-      keys.clear();
-      tenants.clear();
-      sessions?.clear();
-    },
-    /**
-     * Returns the principal of an API key that was verified recently and whose cached key and tenant are fresh;
-     * undefined otherwise: call `authenticate` then.
-     */
-    cachedPrincipal(authorization: string | undefined): Principal | undefined {
-      const presented = authorization === undefined ? undefined : sliceApiKey(authorization);
-      if (presented === undefined) return undefined;
-      const nowMs = performance.now();
-      const principal = keys.peek(presented.id, nowMs)?.cachedPrincipal(presented.secret);
-      if (principal === undefined || principal.role === "OPERATOR") return undefined;
-      return tenants.peek(principal.tenant.id, nowMs) === principal.tenant ? principal : undefined;
-    },
-    /**
-     * Returns the principal of a credential.
-     *
-     * @throws Refusal CREDENTIAL_MISSING; CREDENTIAL_INVALID, with the same text for a malformed, unknown, expired or revoked
-     *   credential and for a wrong secret; ISSUER_UNAVAILABLE, as TokenVerifier.
-     */
-    async authenticate(authorization: string | undefined, deadline: Deadline): Promise<Principal> {
-      if (authorization === undefined) return anonymous(deadline);
-      const credential = parseAuthorization(authorization);
-      switch (credential?.kind) {
-        case undefined:
-          throw credentialInvalid();
-        case "apiKey":
-          return byApiKey.ofSecret(credential.apiKey, deadline);
-        case "token":
-          if (tokens === undefined) throw credentialInvalid();
-          return byIdentity(await tokens.verify(credential.token), deadline);
-      }
-    },
-    /**
-     * Returns the principal of a token's identity.
-     *
-     * @throws Refusal CREDENTIAL_INVALID if its tenant does not exist.
-     */
-    authenticateIdentity: byIdentity,
-    /**
-     * Returns the principal of a session of the console: the one that its API key or token would give.
-     *
-     * @throws Refusal CREDENTIAL_INVALID if the session or its credential has ended.
-     */
-    async authenticateSession(cookie: string, deadline: Deadline): Promise<Principal> {
-      if (sessions === undefined) throw credentialInvalid();
-      const session = await sessions.find(cookie, deadline);
-      const principal = await bySession(session, deadline);
-      const endsAtMs = Math.min(goodUntilMs(session.askedAtMs), session.endsAtMs);
-      return { ...principal, goodUntilMs: Math.min(principal.goodUntilMs, endsAtMs) };
-    },
-  };
-}
+  /** Drops all keys and tenants, after the database was restored or replaced. */
+  databaseChanged(): void {
+    this.#keys.clear();
+    this.#tenants.clear();
+    this.#tenantIds.clear();
+    this.#options.sessions?.clear();
+  }
 
-/** What principals are made from. */
-interface Principals extends AuthenticatorOptions {
-  readonly keys: ReturnType<typeof createApiKeyCache>;
-  readonly tenants: ReturnType<typeof createTenantCache>;
-  readonly goodUntilMs: (askedAtMs: number) => number;
-}
+  /**
+   * Returns the principal of an API key that was verified recently and whose cached key and tenant are fresh;
+   * undefined otherwise: call `authenticate` then.
+   */
+  cachedPrincipal(authorization: string | undefined): Principal | undefined {
+    const presented = authorization === undefined ? undefined : sliceApiKey(authorization);
+    if (presented === undefined) return undefined;
+    const nowMs = performance.now();
+    const principal = this.#keys.peek(presented.id, nowMs)?.cachedPrincipal(presented.secret);
+    if (principal === undefined || principal.role === "OPERATOR") return undefined;
+    return this.#tenants.peek(principal.tenant.id, nowMs) === principal.tenant ? principal : undefined;
+  }
 
-/** Returns the principal of calls without a credential. */
-function createAnonymous({ anonymousTenant, tenants, goodUntilMs }: Principals) {
-  return async (deadline: Deadline): Promise<Principal> => {
-    if (anonymousTenant === undefined) {
-      throw new Refusal("CREDENTIAL_MISSING", "Send `authorization: Bearer <API key or token>`.");
-    }
-    const tenant = await tenants.named(anonymousTenant, deadline);
-    return {
-      role: "CALLER",
-      actor: "anonymous",
-      tenant,
-      namespaces: undefined,
-      goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs),
-    };
-  };
-}
+  /**
+   * Returns the principal of a credential.
+   *
+   * @throws Refusal CREDENTIAL_MISSING; CREDENTIAL_INVALID, with the same text for a malformed, unknown, expired or revoked
+   *   credential and for a wrong secret; ISSUER_UNAVAILABLE, as TokenVerifier.
+   */
+  async authenticate(authorization: string | undefined, deadline: Deadline): Promise<Principal> {
+    if (authorization === undefined) return this.#anonymous(deadline);
+    const credential = parseAuthorization(authorization);
+    if (credential?.kind === "apiKey") return this.#ofSecret(credential.apiKey, deadline);
+    const { tokens } = this.#options;
+    if (credential === undefined || tokens === undefined) throw credentialInvalid();
+    return this.authenticateIdentity(await tokens.verify(credential.token), deadline);
+  }
 
-/** Returns the principals of verified tokens. */
-function createByIdentity({ tenants, goodUntilMs }: Principals) {
-  return async (identity: VerifiedIdentity, deadline: Deadline): Promise<Principal> => {
-    const credential = { kind: "TOKEN", expiresAtMs: identity.expiresAtMs } as const;
-    const { role, actor } = identity;
-    if (role === "OPERATOR") return { role, actor, credential, goodUntilMs: goodUntilMs(performance.now()) };
+  /**
+   * Returns the principal of a token's identity.
+   *
+   * @throws Refusal CREDENTIAL_INVALID if its tenant does not exist.
+   */
+  async authenticateIdentity(identity: VerifiedIdentity, deadline: Deadline): Promise<Principal> {
+    const { role, actor, expiresAtMs } = identity;
+    const credential = { kind: "TOKEN", expiresAtMs } as const;
+    if (role === "OPERATOR") return { role, actor, credential, goodUntilMs: this.#goodUntilMs() };
     const { tenantName, namespaces } = identity;
-    const tenant = await tenants.named(tenantName, deadline);
-    return {
+    return this.#ofTenant(await this.#tenantNamed(tenantName, deadline), {
       role,
       actor,
       credential,
-      tenant,
       namespaces,
-      goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs),
-    };
-  };
-}
+    });
+  }
 
-/** Returns the principals of API keys: of a presented secret, and of a session that a secret of this digest began. */
-function createByApiKey(pool: Pool, parts: Principals) {
-  const { keys, peppers, operatorKey, onKeyUsed } = parts;
-  const pepper = peppers.current;
-  const currentMark = pepperMark(pepper);
+  /**
+   * Returns the principal of a session of the console: the one that its API key or token would give.
+   *
+   * @throws Refusal CREDENTIAL_INVALID if the session or its credential has ended.
+   */
+  async authenticateSession(cookie: string, deadline: Deadline): Promise<Principal> {
+    const { sessions } = this.#options;
+    if (sessions === undefined) throw credentialInvalid();
+    const session = await sessions.find(cookie, deadline);
+    const principal = await this.#ofSession(session, deadline);
+    const endsAtMs = Math.min(this.#goodUntilMs(session.askedAtMs), session.endsAtMs);
+    return { ...principal, goodUntilMs: Math.min(principal.goodUntilMs, endsAtMs) };
+  }
+
+  /** Returns until when the result of a query may decide calls, in `performance.now()` milliseconds. */
+  #goodUntilMs(askedAtMs = performance.now()): number {
+    return askedAtMs + this.#maxAgeMs + DECISION_MS;
+  }
+
+  /** Returns the principal of a credential that acts for a tenant. */
+  #ofTenant(
+    tenant: Tenant,
+    facts: Pick<TenantPrincipal, "role" | "actor" | "namespaces" | "credential">,
+  ): TenantPrincipal {
+    return { ...facts, tenant, goodUntilMs: this.#goodUntilMs(tenant.cacheEpoch.askedAtMs) };
+  }
+
+  async #anonymous(deadline: Deadline): Promise<Principal> {
+    const { anonymousTenant } = this.#options;
+    if (anonymousTenant === undefined)
+      throw new Refusal("CREDENTIAL_MISSING", "Send `authorization: Bearer <API key or token>`.");
+    const tenant = await this.#tenantNamed(anonymousTenant, deadline);
+    return this.#ofTenant(tenant, { role: "CALLER", actor: "anonymous", namespaces: undefined });
+  }
+
+  async #ofSecret({ id, secret }: ApiKey, deadline: Deadline): Promise<Principal> {
+    const { peppers } = this.#options;
+    const loaded = await this.#key(id, deadline);
+    if (loaded === undefined) {
+      sameDigest(digestSecret(secret, peppers.current), NO_DIGEST);
+      throw credentialInvalid();
+    }
+    if (!loaded.hasSecret(secret, peppers)) throw credentialInvalid();
+    if (peppers.second !== undefined) this.#renewDigest(loaded, secret, peppers.current);
+    const principal = await this.#ofKey(loaded, deadline);
+    return principal.role === "OPERATOR" ? principal : loaded.storePrincipal(principal);
+  }
+
+  async #ofSession(
+    { credential, tenantId, expiresAtMs }: KnownSession,
+    deadline: Deadline,
+  ): Promise<Principal> {
+    if (credential.kind === "API_KEY") {
+      const loaded = await this.#key(credential.actor, deadline);
+      if (loaded === undefined || !sameDigest(credential.keyDigest, loaded.key.digest))
+        throw credentialInvalid();
+      return this.#ofKey(loaded, deadline);
+    }
+    const { role, actor, issuer, namespaces } = credential;
+    if (this.#options.tokens?.issuer !== issuer) throw credentialInvalid();
+    const facts = { actor, credential: { kind: "TOKEN", expiresAtMs } } as const;
+    if (role === "OPERATOR") return { role, ...facts, goodUntilMs: this.#goodUntilMs() };
+    if (tenantId === undefined) throw new Error("a tenant's session has no tenant");
+    const tenant = await this.#tenant(tenantId, deadline);
+    return this.#ofTenant(tenant, { role, ...facts, namespaces: namespaces && new Set(namespaces) });
+  }
+
+  /** Returns the principal of a key whose secret, or its digest, was compared. */
+  async #ofKey(loaded: CachedApiKey, deadline: Deadline): Promise<Principal> {
+    const { id: actor, role, tenantId, namespaces, askedAtMs, endsAtMs, expiresAtMs } = loaded.key;
+    if (loaded !== this.#operator) this.#options.onKeyUsed?.(actor);
+    const credential = { kind: "API_KEY", expiresAtMs } as const;
+    const goodUntilMs = Math.min(this.#goodUntilMs(askedAtMs), endsAtMs);
+    if (role === "OPERATOR" || tenantId === undefined)
+      return { role: "OPERATOR", actor, credential, goodUntilMs };
+    const principal = this.#ofTenant(await this.#tenantOfKey(loaded.key, tenantId, deadline), {
+      role,
+      actor,
+      credential,
+      namespaces: namespaces && new Set(namespaces),
+    });
+    return { ...principal, goodUntilMs: Math.min(goodUntilMs, principal.goodUntilMs) };
+  }
+
+  /** Returns the key of an id, whose secret is not compared yet; undefined if there is none. */
+  async #key(id: string, deadline: Deadline): Promise<CachedApiKey | undefined> {
+    return id === this.#operator?.key.id ? this.#operator : this.#keys.get(id, deadline);
+  }
 
   /**
    * Stores the digest of a verified secret under the current pepper, unless it is known to be: only a use
    * shows the secret. If this fails, the next load of the key tries again.
    */
-  function renewDigest(loaded: CachedApiKey, secret: string): void {
+  #renewDigest(loaded: CachedApiKey, secret: string, pepper: string): void {
     const { id, digest, pepperMark: mark } = loaded.key;
-    if (loaded.isRenewed || (mark !== undefined && sameDigest(mark, currentMark))) return;
+    if (loaded.isRenewed || (mark !== undefined && sameDigest(mark, this.#currentMark))) return;
     loaded.isRenewed = true;
-    storeKeyDigest(pool, id, digest, storedSecret(secret, pepper)).then(
-      () => keys.drop(id),
+    storeKeyDigest(this.#pool, id, digest, storedSecret(secret, pepper)).then(
+      () => this.#keys.drop(id),
       () => {},
     );
   }
 
-  async function principalOfKey(key: KnownApiKey, deadline: Deadline): Promise<Principal> {
-    onKeyUsed?.(key.id);
-    return principalOf(key, parts, deadline);
+  /** @throws Refusal CREDENTIAL_INVALID if there is no such tenant. */
+  async #tenant(id: number, deadline: Deadline): Promise<Tenant> {
+    const tenant = await this.#tenants.get(id, deadline);
+    if (tenant === undefined) throw credentialInvalid();
+    return tenant;
   }
 
-  return {
-    async ofSecret({ id, secret }: ApiKey, deadline: Deadline): Promise<Principal> {
-      if (id === operatorKey?.id) {
-        if (!sameDigest(digestSecret(secret, pepper), digestSecret(operatorKey.secret, pepper)))
-          throw credentialInvalid();
-        return operatorOfEnvironment(id);
-      }
-      const loaded = await keys.get(id, deadline);
-      if (loaded === undefined) {
-        sameDigest(digestSecret(secret, pepper), NO_DIGEST);
-        throw credentialInvalid();
-      }
-      if (!loaded.hasSecret(secret, peppers)) throw credentialInvalid();
-      if (peppers.second !== undefined) renewDigest(loaded, secret);
-      const principal = await principalOfKey(loaded.key, deadline);
-      return principal.role === "OPERATOR" ? principal : loaded.storePrincipal(principal);
-    },
-
-    async ofSession(id: string, digest: Buffer, deadline: Deadline): Promise<Principal> {
-      if (id === operatorKey?.id) {
-        if (!sameDigest(digest, digestSecret(operatorKey.secret, pepper))) throw credentialInvalid();
-        return operatorOfEnvironment(id);
-      }
-      const loaded = await keys.get(id, deadline);
-      if (loaded === undefined || !sameDigest(digest, loaded.key.digest)) throw credentialInvalid();
-      return principalOfKey(loaded.key, deadline);
-    },
-  };
-}
-
-/** Returns the principal of a key that was found in the database. */
-async function principalOf(
-  key: KnownApiKey,
-  { keys, tenants, goodUntilMs }: Pick<Principals, "keys" | "tenants" | "goodUntilMs">,
-  deadline: Deadline,
-): Promise<Principal> {
-  const { id, role, tenantId, namespaces, askedAtMs, endsAtMs, expiresAtMs } = key;
-  const credential = { kind: "API_KEY", expiresAtMs } as const;
-  if (role === "OPERATOR" || tenantId === undefined) {
-    return {
-      role: "OPERATOR",
-      actor: id,
-      credential,
-      goodUntilMs: Math.min(goodUntilMs(askedAtMs), endsAtMs),
-    };
+  /** @throws Refusal CREDENTIAL_INVALID if there is no such tenant. */
+  async #tenantNamed(name: string, deadline: Deadline): Promise<Tenant> {
+    const id = await this.#tenantIds.get(name, deadline);
+    if (id === undefined) throw credentialInvalid();
+    const tenant = await this.#tenant(id, deadline);
+    // After a restore, the id may belong to a tenant with another name.
+    if (tenant.name !== name) throw credentialInvalid();
+    return tenant;
   }
-  const tenant = await tenantOfKey(key, tenantId, { keys, tenants }, deadline);
-  return {
-    role,
-    actor: id,
-    credential,
-    tenant,
-    namespaces: namespaces && new Set(namespaces),
-    goodUntilMs: Math.min(goodUntilMs(Math.min(askedAtMs, tenant.cacheEpoch.askedAtMs)), endsAtMs),
-  };
+
+  /**
+   * Returns the tenant of a key. Compares the tenant's uid, because after a restore its id may belong to
+   * another tenant.
+   */
+  async #tenantOfKey({ id, tenantUid }: KnownApiKey, tenantId: number, deadline: Deadline): Promise<Tenant> {
+    const tenant = await this.#tenant(tenantId, deadline);
+    if (tenant.uid === tenantUid) return tenant;
+    this.#tenants.drop(tenantId);
+    this.#keys.drop(id);
+    const reread = await this.#tenant(tenantId, deadline);
+    if (reread.uid !== tenantUid) throw credentialInvalid();
+    return reread;
+  }
 }
 
-/**
- * Returns the tenant of a key. Compares the tenant's uid, because after a restore its id may belong to
- * another tenant.
- */
-async function tenantOfKey(
-  { id, tenantUid }: KnownApiKey,
-  tenantId: number,
-  { keys, tenants }: Pick<Principals, "keys" | "tenants">,
-  deadline: Deadline,
-): Promise<Tenant> {
-  const tenant = await tenants.get(tenantId, deadline);
-  if (tenant.uid === tenantUid) return tenant;
-  tenants.drop(tenantId);
-  keys.drop(id);
-  const reread = await tenants.get(tenantId, deadline);
-  if (reread.uid !== tenantUid) throw credentialInvalid();
-  return reread;
-}
-
-/** Returns the principals of the console's sessions. */
-function createBySession(
-  { tokens, tenants, goodUntilMs }: Principals,
-  byKey: ReturnType<typeof createByApiKey>["ofSession"],
-) {
-  return async (
-    { credential, tenantId, expiresAtMs }: KnownSession,
-    deadline: Deadline,
-  ): Promise<Principal> => {
-    switch (credential.kind) {
-      case "API_KEY":
-        return byKey(credential.actor, credential.keyDigest, deadline);
-      case "TOKEN": {
-        const { role, actor, namespaces } = credential;
-        const facts = { kind: "TOKEN", expiresAtMs } as const;
-        if (tokens?.issuer !== credential.issuer) throw credentialInvalid();
-        if (role === "OPERATOR")
-          return { role, actor, credential: facts, goodUntilMs: Number.POSITIVE_INFINITY };
-        if (tenantId === undefined) throw new Error("a tenant's session has no tenant");
-        const tenant = await tenants.get(tenantId, deadline);
-        return {
-          role,
-          actor,
-          credential: facts,
-          tenant,
-          namespaces: namespaces && new Set(namespaces),
-          goodUntilMs: goodUntilMs(tenant.cacheEpoch.askedAtMs),
-        };
-      }
-    }
-  };
-}
-
-/** Returns the principal of the operator's key that is not stored in the database. */
-function operatorOfEnvironment(id: string): Principal {
-  return {
+/** Returns the operator's key that is not stored in the database, as if it were. */
+function keyOfEnvironment({ id, secret }: ApiKey, pepper: string): CachedApiKey {
+  return new CachedApiKey({
+    id,
     role: "OPERATOR",
-    actor: id,
-    credential: { kind: "API_KEY", expiresAtMs: undefined },
-    goodUntilMs: Number.POSITIVE_INFINITY,
-  };
+    tenantId: undefined,
+    tenantUid: undefined,
+    namespaces: undefined,
+    ...storedSecret(secret, pepper),
+    askedAtMs: Number.POSITIVE_INFINITY,
+    endsAtMs: Number.POSITIVE_INFINITY,
+    expiresAtMs: undefined,
+  });
 }

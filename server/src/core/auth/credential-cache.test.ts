@@ -30,7 +30,6 @@ function setUp(options: Partial<RefreshingCacheOptions<string, string>> = {}) {
   const cache = createRefreshingCache<string, string>({
     load,
     maxAgeMs: MAX_AGE_MS,
-    refreshAfterMs: REFRESH_AFTER_MS,
     maxEntries: 10,
     ...options,
   });

@@ -13,14 +13,9 @@ export interface RefreshingCacheOptions<Key, Value> {
   readonly load: (keys: readonly Key[]) => Promise<ReadonlyMap<Key, Value>>;
   /**
    * Maximum age of a returned value, in milliseconds: the time within which a change is effective on every
-   * replica.
+   * replica. Unset: MAX_AGE_MS.
    */
-  readonly maxAgeMs: number;
-  /**
-   * Age from which a returned value is reloaded in the background, so that no call waits for it, in
-   * milliseconds.
-   */
-  readonly refreshAfterMs: number;
+  readonly maxAgeMs?: number | undefined;
   readonly maxEntries: number;
   /**
    * Maximum size of all values, as `bytesOf` counts them. The least recently used values are evicted first.
@@ -46,8 +41,8 @@ interface Entry<Value> {
  * within 10 s. One second of it is for a load that is in flight.
  */
 export const MAX_AGE_MS = 9000;
-/** Age from which a used value is loaded again in the background. */
-export const REFRESH_AFTER_MS = 4000;
+/** Age from which a used value is loaded again in the background, so that no call waits for it. */
+const REFRESH_AFTER_MS = 4000;
 /** Maximum age of the knowledge that a key does not exist: it may have been created since. */
 const MAX_ABSENCE_AGE_MS = 1000;
 /**
@@ -64,15 +59,17 @@ const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false
  * that are requested together in one statement, and it dates a value from the end of a load, where our bound
  * counts from the start.
  */
-export function createRefreshingCache<Key extends string | number, Value>({
-  load,
-  maxAgeMs,
-  refreshAfterMs,
-  maxEntries,
-  maxBytes,
-  bytesOf = () => 1,
-  endsAtMs = () => Number.POSITIVE_INFINITY,
-}: RefreshingCacheOptions<Key, Value>) {
+export function createRefreshingCache<Key extends string | number, Value>(
+  options: RefreshingCacheOptions<Key, Value>,
+) {
+  const {
+    load,
+    maxAgeMs = MAX_AGE_MS,
+    maxEntries,
+    maxBytes,
+    bytesOf = () => 1,
+    endsAtMs = () => Number.POSITIVE_INFINITY,
+  } = options;
   const entries = new LRUCache<Key, Entry<Value>>({
     max: maxEntries,
     ...(maxBytes !== undefined && {
@@ -119,7 +116,7 @@ export function createRefreshingCache<Key extends string | number, Value>({
       const entry = entries.get(key) ?? absences.get(key);
       const nowMs = performance.now();
       if (entry === undefined || isTooOld(entry, nowMs)) return reload(key, deadline);
-      if (nowMs - entry.asOfMs >= refreshAfterMs && !entry.refreshing) {
+      if (nowMs - entry.asOfMs >= REFRESH_AFTER_MS && !entry.refreshing) {
         entry.refreshing = true;
         // Once the entry is too old, a call loads it and receives the error.
         reload(key, NO_DEADLINE).catch(() => {
@@ -132,7 +129,7 @@ export function createRefreshingCache<Key extends string | number, Value>({
     peek(key: Key, nowMs = performance.now()): Value | undefined {
       const entry = entries.peek(key);
       if (entry === undefined) return undefined;
-      return nowMs - entry.asOfMs < refreshAfterMs && !isTooOld(entry, nowMs) ? entry.value : undefined;
+      return nowMs - entry.asOfMs < REFRESH_AFTER_MS && !isTooOld(entry, nowMs) ? entry.value : undefined;
     },
     /** Drops a key that was just changed; results of loads in flight are not cached. */
     drop(key: Key): void {
@@ -219,10 +216,7 @@ const KEY_BYTES = 1000;
 const NAME_BYTES = 60;
 
 /** Creates the cache of API keys, by key id: at most 20,000 keys in 32 MiB. */
-export function createApiKeyCache(
-  pool: Pool,
-  aging: Pick<RefreshingCacheOptions<string, CachedApiKey>, "maxAgeMs" | "refreshAfterMs">,
-) {
+export function createApiKeyCache(pool: Pool, maxAgeMs: number) {
   return createRefreshingCache<string, CachedApiKey>({
     async load(ids) {
       const keys = await findApiKeys(pool, ids);
@@ -233,6 +227,6 @@ export function createApiKeyCache(
     bytesOf: ({ key: { namespaces = [] } }) =>
       namespaces.reduce((bytes, name) => bytes + name.length + NAME_BYTES, KEY_BYTES),
     endsAtMs: ({ key }) => key.endsAtMs,
-    ...aging,
+    maxAgeMs,
   });
 }

@@ -5,23 +5,19 @@ import { DEGRADED_REASONS, type DegradedReason } from "../domain/replica.ts";
 export interface DegradedCondition {
   /** Returns whether the replica is degraded now; `active` shows whether the state has begun. */
   readonly holds: (active: boolean) => boolean;
-  /** Consecutive looks at which the condition must hold before the state begins. */
-  readonly looksToBegin: number;
-  /** Consecutive looks at which it must not hold before the state ends. */
-  readonly looksToEnd: number;
+  /** Consecutive looks at which the condition must hold before the state begins, or not hold before it ends. */
+  readonly looks: number;
 }
 
 const LOOK_MS = 1000;
 
 /** Creates the degraded states of a replica, none of which is active, and logs each that begins or ends. */
-export function createDegradedStates({
-  log,
-  lookMs = LOOK_MS,
-}: {
+export function createDegradedStates(options: {
   readonly log: Logger;
   /** Interval between two looks at the conditions; only tests change it. */
   readonly lookMs?: number | undefined;
 }) {
+  const { log, lookMs = LOOK_MS } = options;
   const states = DEGRADED_REASONS.map((reason) => ({
     reason,
     active: false,
@@ -35,8 +31,7 @@ export function createDegradedStates({
       const { reason, active } = state;
       const condition = conditions[reason];
       state.looks = condition.holds(active) === active ? 0 : state.looks + 1;
-      if (state.looks < (active ? condition.looksToEnd : condition.looksToBegin)) continue;
-      if (state.looks === 0) continue;
+      if (state.looks < condition.looks) continue;
       state.active = !active;
       state.looks = 0;
       if (state.active) log.warn({ reason }, "the replica is degraded");

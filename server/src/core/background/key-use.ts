@@ -14,15 +14,12 @@ const MAX_KEYS_PER_STATEMENT = 1000;
  * Each replica stores each key at most once an hour, so that a key's row is written about as rarely as it is
  * worth.
  */
-export function createKeyUse({
-  runner,
-  intervalMs,
-  onFailed,
-}: {
+export function createKeyUse(options: {
   readonly runner: Runner;
   readonly intervalMs: number;
   readonly onFailed: (error: unknown) => void;
 }) {
+  const { runner, intervalMs, onFailed } = options;
   /** The hour of `stored`. */
   let hour = 0;
   const stored = new Set<string>();

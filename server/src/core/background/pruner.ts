@@ -26,14 +26,7 @@ const BATCH_ROWS = 1000;
  * Deletes audit events, hours of usage, what was observed of retention, finished record jobs and ended sessions of the
  * console that are older than their retention, in batches. Every replica does so without a leader: a replica skips rows that another one is deleting.
  */
-export function createPruners({
-  pool,
-  metrics,
-  databaseClock,
-  auditRetentionMs,
-  onFailed,
-  intervalMs = INTERVAL_MS,
-}: {
+export function createPruners(options: {
   readonly pool: Runner;
   readonly metrics: Pick<Metrics, "prunedRows">;
   readonly databaseClock: Pick<DatabaseClock, "latestMs">;
@@ -44,6 +37,7 @@ export function createPruners({
   /** Delay between two turns, ±20 %. Unset: a minute. */
   readonly intervalMs?: number;
 }): readonly Repeating[] {
+  const { pool, metrics, databaseClock, auditRetentionMs, onFailed, intervalMs = INTERVAL_MS } = options;
   const retentionsMs: Readonly<Record<PrunedTable, number>> = {
     audit_events: auditRetentionMs,
     usage_hours: USAGE_RETENTION_MS,

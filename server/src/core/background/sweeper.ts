@@ -6,9 +6,6 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { largerBatch, smallerBatch } from "./batch-size.ts";
 import { createRepeating } from "./repeat.ts";
 
-/** The sweep of a replica. */
-export type Sweeper = ReturnType<typeof createSweeper>;
-
 /** Maximum rows per statement: few, so that locks are short. A statement that takes too long halves it for a while. */
 const BATCH_ROWS = 1000;
 /** Maximum delay between two sweeps that fail. Rows that become due in this time are swept in seconds. */
@@ -18,15 +15,7 @@ const MAX_BACKOFF_MS = 30_000;
  * Deletes records whose retention has ended, in the background. Every replica does so without a leader: a
  * batch checks its conditions again on every row that it locks, so two batches at once only waste work.
  */
-export function createSweeper({
-  pool,
-  databaseClock,
-  metrics,
-  log,
-  intervalMs,
-  onSwept,
-  sampleSeed,
-}: {
+export function createSweeper(options: {
   readonly pool: Pool;
   readonly databaseClock: Pick<DatabaseClock, "latestMs">;
   readonly metrics: Metrics;
@@ -38,6 +27,7 @@ export function createSweeper({
   /** As `sweepRecords`: selects the keys that are named to `onSwept`. */
   readonly sampleSeed?: bigint | undefined;
 }) {
+  const { pool, databaseClock, metrics, log, intervalMs, onSwept, sampleSeed } = options;
   let rows = BATCH_ROWS;
   let lagS = 0;
   let lookedAtMs = performance.now();

@@ -33,9 +33,6 @@ export interface ReplayCache {
   countAnswer(id: RecordId, repeat: boolean): void;
 }
 
-/** Called for every lookup, for the metrics. */
-export type OnLookup = (layer: "memory" | "redis", result: "hit" | "miss" | "invalid" | "unanswered") => void;
-
 /** Forgetting is effective everywhere within this time: a call whose epoch was read earlier finds nothing. */
 const MAX_EPOCH_AGE_MS = 10_000;
 /** Maximum lifetime of an entry: Postgres can answer repeats that are this rare. */
@@ -55,7 +52,8 @@ export function createReplayCache({
   /** Undefined: Redis is not configured. */
   readonly redis: RedisCache | undefined;
   readonly format: EntryFormat;
-  readonly onLookup: OnLookup;
+  /** Called for every lookup, for the metrics. */
+  readonly onLookup: (layer: "memory" | "redis", result: "hit" | "miss" | "invalid" | "unanswered") => void;
 }): ReplayCache {
   const meter = createRepeatMeter();
   const lookups = new Map<string, Promise<CachedCompletion | undefined>>();

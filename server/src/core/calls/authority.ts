@@ -1,5 +1,13 @@
 import { NAMESPACE_PATTERN } from "../domain/limits.ts";
-import { type Deadline, isExpired, mapSettled, Rejected, type Settled } from "../domain/operation.ts";
+import {
+  type Deadline,
+  indexesOf,
+  isExpired,
+  mapSettled,
+  Rejected,
+  type Settled,
+  withReplaced,
+} from "../domain/operation.ts";
 import { isRefusal, Refusal } from "../domain/refusal.ts";
 import { cacheEpochOf, PolicyNotLoaded, type Principal } from "../domain/tenant.ts";
 import type { Answer, BatchHandler, Call } from "./call.ts";
@@ -58,18 +66,9 @@ export function withCurrentPrincipal<Request, Response>(
   ): Promise<readonly Settled<Response>[]> {
     const settled = await handle(requests, call);
     if (!settled.some((each) => expiredInQueue(each, call))) return settled;
-    const expired = [...settled.keys()].filter((index) =>
-      expiredInQueue(settled[index] as Settled<Response>, call),
-    );
-    const retried = await retry(
-      expired.map((index) => requests[index] as Settled<Request>),
-      call,
-    );
-    const all = [...settled];
-    expired.forEach((index, i) => {
-      all[index] = retried[i] as Settled<Response>;
-    });
-    return all;
+    const expired = indexesOf(settled, (each) => expiredInQueue(each, call));
+    const again = expired.map((index) => requests[index] as Settled<Request>);
+    return withReplaced(settled, expired, await retry(again, call));
   }
 
   return (requests, call) => (isOutdated(call) ? retry(requests, call) : handleAll(requests, call));
@@ -99,7 +98,9 @@ async function parseLoaded<Request, Command>(
   const missing = new Set(parsed.flatMap((each) => (isNotLoaded(each) ? [each.error.namespace] : [])));
   try {
     if (principal.role !== "OPERATOR") await principal.tenant.namespaces.load([...missing], call);
-    if (isOutdated(call)) throw principalExpired();
+    // As for a request that was queued for so long: `withCurrentPrincipal` handles it again.
+    if (isOutdated(call))
+      throw new Refusal("DEADLINE_EXCEEDED", "The deadline passed before the namespace's policy was loaded.");
   } catch (error) {
     return requests.map((each) => (each instanceof Rejected ? each : new Rejected(error)));
   }
@@ -131,11 +132,6 @@ export function loadPolicies(namespaces: readonly string[], call: Call): Promise
     if (isAllowed && !tenant.namespaces.isLoaded(namespace)) missing.push(namespace);
   }
   return missing.length === 0 ? undefined : tenant.namespaces.load(missing, call);
-}
-
-/** As for a request that was queued for so long: `withCurrentPrincipal` handles it again. */
-function principalExpired(): Refusal {
-  return new Refusal("DEADLINE_EXCEEDED", "The deadline passed before the namespace's policy was loaded.");
 }
 
 /**

@@ -2,7 +2,7 @@ import type { Logger } from "pino";
 import type { QuotaCause } from "../admission/refusals.ts";
 import type { BatchHandler, Call } from "../calls/call.ts";
 import { MAX_KEY_BYTES, NAMESPACE_PATTERN } from "../domain/limits.ts";
-import { type OperationKind, Rejected, type Settled } from "../domain/operation.ts";
+import { type OperationKind, Rejected } from "../domain/operation.ts";
 import type { ClaimCommand, ClaimOutcome, RecordId } from "../domain/record.ts";
 import { CATALOGUE, reasonName } from "../domain/refusal.ts";
 
@@ -21,26 +21,21 @@ export type OnOperation = (
   call: Call,
 ) => void;
 
-interface CountedOptions<Request, Response> {
-  readonly kind: OperationKind;
-  readonly onOperation: OnOperation;
-  /** Returns the outcome of an operation as metrics name it. */
-  readonly outcomeOf: (response: Response) => string;
-  readonly handle: BatchHandler<Request, Response>;
-}
-
 /** Returns a handler that reports the outcome of each operation, also if it is an error. */
 export function counted<Request extends NamedRecord, Response>({
   kind,
   onOperation,
   outcomeOf,
   handle,
-}: CountedOptions<Request, Response>): BatchHandler<Request, Response> {
-  function count(
-    requests: readonly Settled<Request>[],
-    all: readonly Settled<Response>[],
-    call: Call,
-  ): readonly Settled<Response>[] {
+}: {
+  readonly kind: OperationKind;
+  readonly onOperation: OnOperation;
+  /** Returns the outcome of an operation as metrics name it. */
+  readonly outcomeOf: (response: Response) => string;
+  readonly handle: BatchHandler<Request, Response>;
+}): BatchHandler<Request, Response> {
+  return async (requests, call) => {
+    const all = await handle(requests, call);
     const durationMs = performance.now() - call.receivedAtMs;
     for (const [index, each] of all.entries()) {
       const request = requests[index];
@@ -49,9 +44,7 @@ export function counted<Request extends NamedRecord, Response>({
       onOperation(kind, outcome, durationMs, named, call);
     }
     return all;
-  }
-
-  return async (requests, call) => count(requests, await handle(requests, call), call);
+  };
 }
 
 /** What is counted of a claim's command. */

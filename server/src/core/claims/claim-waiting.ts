@@ -9,6 +9,13 @@ import type { AdmitRecord } from "./claim-within-quota.ts";
 import { parseClaim } from "./messages.ts";
 import type { Waiters } from "./waiters.ts";
 
+/** Decides claims, at once if there is a cached completion for each; `admit` admits those that reach Postgres. */
+export type Decide = (
+  commands: readonly Settled<ClaimCommand>[],
+  call: Call,
+  admit: AdmitRecord,
+) => Answer<readonly Settled<ClaimOutcome>[]>;
+
 /** A claim, the call for which it was decided, and its outcome. */
 export interface Decision {
   readonly command: ClaimCommand;
@@ -43,15 +50,7 @@ export async function decideUntil(
     waiters,
     admission,
     decide,
-  }: {
-    readonly waiters: Waiters;
-    readonly admission: Pick<Admission, "admitOperation" | "admitRecord" | "expectRecord">;
-    readonly decide: (
-      commands: readonly ClaimCommand[],
-      call: Call,
-      admit: AdmitRecord,
-    ) => Answer<readonly Settled<ClaimOutcome>[]>;
-  },
+  }: { readonly waiters: Waiters; readonly admission: Admission; readonly decide: Decide },
 ): Promise<Decision> {
   let decision = first;
   let admit: AdmitRecord = admission.admitRecord;

@@ -21,9 +21,8 @@ import {
 import { isRefusal, reasonName } from "../domain/refusal.ts";
 import { cacheEpochOf } from "../domain/tenant.ts";
 import type { RecordStore } from "../store/records/record-store.ts";
-import type { OperationHooks } from "./after-operation.ts";
-import { counted, type OnOperation } from "./after-operation.ts";
-import { decideUntil, waitEndMs } from "./claim-waiting.ts";
+import { counted, type OnOperation, type OperationHooks } from "./after-operation.ts";
+import { type Decide, decideUntil, waitEndMs } from "./claim-waiting.ts";
 import { type AdmitRecord, claimWithinQuota } from "./claim-within-quota.ts";
 import { claimResponse, type ParsedClaim, parseClaim } from "./messages.ts";
 import type { Waiters } from "./waiters.ts";
@@ -150,13 +149,6 @@ function outcomeName({ outcome }: ClaimResponse): string {
       throw new Error("the response of a claim has no outcome");
   }
 }
-
-/** Decides claims, at once if there is a cached completion for each; `admit` admits those that reach Postgres. */
-type Decide = (
-  commands: readonly Settled<ClaimCommand>[],
-  call: Call,
-  admit: AdmitRecord,
-) => Answer<readonly Settled<ClaimOutcome>[]>;
 
 function createDecide({ records, admission, replayCache }: ClaimsOptions): Decide {
   function findCompletions(

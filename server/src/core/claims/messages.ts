@@ -55,20 +55,12 @@ import type {
   Release,
   ReleaseCommand,
 } from "../domain/settlement.ts";
-import { type Principal, policyFor, type Tenant } from "../domain/tenant.ts";
+import { type Principal, policyFor } from "../domain/tenant.ts";
 import { checkpointMessage, recordMessage, resultMessage } from "../messages/record-messages.ts";
 import { checkResultSize, parseResult } from "../messages/result-requests.ts";
 import { duration, timestamp, Violations } from "../messages/violations.ts";
 
 // Translates between messages and the domain: requests become commands, and outcomes become responses.
-
-/** The parts of a request that every parser starts with. */
-export interface Parsing {
-  readonly id: RecordId;
-  /** The policy of the request's namespace; each use looks it up. @throws PolicyNotLoaded as NamespacePolicies.policyOf. */
-  readonly policy: PolicyInForce;
-  readonly violations: Violations;
-}
 
 /** A claim, and how long it may wait for a record that is in progress. */
 export interface ParsedClaim {
@@ -161,11 +153,9 @@ export function parseLookup(
 }
 
 /** Parses the namespace and the key, which every request about a record has. */
-export function parsing(
-  request: { readonly namespace: string; readonly key: string },
-  principal: Principal,
-): Parsing {
-  const { tenant, namespaces } = tenantOf(principal);
+export function parsing(request: { readonly namespace: string; readonly key: string }, principal: Principal) {
+  if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
+  const { tenant, namespaces } = principal;
   const { namespace, key } = request;
   const violations = new Violations();
   const isNamespace = NAMESPACE_PATTERN.test(namespace);
@@ -178,16 +168,12 @@ export function parsing(
   violations.text("key", key, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
   return {
     id: { tenantId: tenant.id, namespace, key },
-    get policy() {
+    /** The policy of the request's namespace; each use looks it up. @throws PolicyNotLoaded as NamespacePolicies.policyOf. */
+    get policy(): PolicyInForce {
       return isNamespace ? policyFor(tenant, namespace) : tenant.policy;
     },
     violations,
   };
-}
-
-function tenantOf(principal: Principal): { tenant: Tenant; namespaces: ReadonlySet<string> | undefined } {
-  if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
-  return principal;
 }
 
 function parseFencingToken(request: { readonly fencingToken: bigint }, violations: Violations): bigint {

@@ -10,6 +10,7 @@ import {
   type Deadline,
   mapSettled,
   mapTogether,
+  type OperationKind,
   onlyValue,
   Rejected,
   type Settled,
@@ -19,7 +20,7 @@ import { isRefusal } from "../domain/refusal.ts";
 import type { CompleteCommand, Completion } from "../domain/settlement.ts";
 import { cacheEpochOf, type Principal } from "../domain/tenant.ts";
 import type { RecordStore } from "../store/records/record-store.ts";
-import { counted } from "./after-operation.ts";
+import { counted, type NamedRecord } from "./after-operation.ts";
 import { type BatchHandlers, createBatch } from "./batch.ts";
 import { type ClaimsOptions, createClaims } from "./claim.ts";
 import {
@@ -79,77 +80,72 @@ function createSettlements(options: IdempotencyOptions): Omit<BatchHandlers, "cl
     onSettled(recordName(id));
   }
 
+  /** Returns a handler of many requests that takes each through the steps, and reports its outcome. */
+  function handler<Request extends NamedRecord, Command, Outcome, Response>(
+    steps: Steps<Request, Command, Outcome, Response>,
+  ): BatchHandler<Request, Response> {
+    const { kind, outcomeOf } = steps;
+    return counted({ kind, onOperation, outcomeOf, handle: withCurrentPrincipal(forAll(steps)) });
+  }
+
   return {
-    complete: counted({
+    complete: handler({
       kind: "complete",
-      onOperation,
       outcomeOf: ({ alreadyCompleted }) => (alreadyCompleted ? "repeated" : "completed"),
-      handle: forAll({
-        admit: admission.countOperation,
-        parse: parseComplete,
-        run: async (commands, deadline) => countFenced(commands, await records.complete(commands, deadline)),
-        answer(completion, command, call) {
-          onCompleted(command, completion, call);
-          return completeResponse(completion);
-        },
-      }),
+      admit: admission.countOperation,
+      parse: parseComplete,
+      run: async (commands, deadline) => countFenced(commands, await records.complete(commands, deadline)),
+      answer(completion, command, call) {
+        onCompleted(command, completion, call);
+        return completeResponse(completion);
+      },
     }),
-    release: counted({
+    release: handler({
       kind: "release",
-      onOperation,
       outcomeOf: () => "released",
-      handle: forAll({
-        admit: admission.countOperation,
-        parse: parseRelease,
-        run: async (commands, deadline) => countFenced(commands, await records.release(commands, deadline)),
-        answer(release, { id }) {
-          onSettled(recordName(id));
-          return releaseResponse(release);
-        },
-      }),
+      admit: admission.countOperation,
+      parse: parseRelease,
+      run: async (commands, deadline) => countFenced(commands, await records.release(commands, deadline)),
+      answer(release, { id }) {
+        onSettled(recordName(id));
+        return releaseResponse(release);
+      },
     }),
-    extendLease: counted({
+    extendLease: handler({
       kind: "extend_lease",
-      onOperation,
       outcomeOf: () => "extended",
-      handle: forAll({
-        admit: admission.countOperation,
-        parse: parseExtendLease,
-        run: async (commands, deadline) =>
-          countFenced(commands, await records.extendLease(commands, deadline)),
-        answer: extendLeaseResponse,
-      }),
+      admit: admission.countOperation,
+      parse: parseExtendLease,
+      run: async (commands, deadline) => countFenced(commands, await records.extendLease(commands, deadline)),
+      answer: extendLeaseResponse,
     }),
-    lookup: counted({
+    lookup: handler({
       kind: "lookup",
-      onOperation,
       outcomeOf: ({ record }) => (record === undefined ? "not_found" : "found"),
-      handle: forAll({
-        admit: admission.admitOperation,
-        parse: parseLookup,
-        run: records.read,
-        answer: (record, _, call) => lookupResponse(record, databaseNowMs(call.principal)),
-      }),
+      admit: admission.admitOperation,
+      parse: parseLookup,
+      run: records.read,
+      answer: (record, _, call) => lookupResponse(record, databaseNowMs(call.principal)),
     }),
   };
 }
 
 /** The steps of an RPC, in their order. `run` executes all requests at once; the others take one request each. */
 interface Steps<Request, Command, Outcome, Response> {
+  readonly kind: OperationKind;
+  /** Returns the outcome of an operation as metrics name it. */
+  readonly outcomeOf: (response: Response) => string;
   readonly admit: (principal: Principal, namespace: string) => void;
   readonly parse: (request: Request, principal: Principal) => Command;
   readonly run: (commands: readonly Command[], deadline: Deadline) => Promise<readonly Settled<Outcome>[]>;
   readonly answer: (outcome: Outcome, command: Command, call: Call) => Response;
 }
 
-/** Returns a handler of many requests that takes each through the steps. */
-function forAll<Request extends { readonly namespace: string }, Command, Outcome, Response>(
+/** Returns a handler that takes requests through the steps, for one principal. */
+function forAll<Request extends NamedRecord, Command, Outcome, Response>(
   steps: Steps<Request, Command, Outcome, Response>,
 ): BatchHandler<Request, Response> {
-  async function handle(
-    requests: readonly Settled<Request>[],
-    call: Call,
-  ): Promise<readonly Settled<Response>[]> {
+  return async (requests, call) => {
     const admitted = mapSettled(requests, (request) => {
       steps.admit(call.principal, request.namespace);
       return request;
@@ -157,9 +153,7 @@ function forAll<Request extends { readonly namespace: string }, Command, Outcome
     const commands = await parseWithPolicies(admitted, call, steps.parse);
     const outcomes = await mapTogether(commands, (values) => steps.run(values, statementDeadline(call)));
     return mapSettled(outcomes, (outcome, index) => steps.answer(outcome, commands[index] as Command, call));
-  }
-
-  return withCurrentPrincipal(handle);
+  };
 }
 
 /** Returns a handler of single requests. */

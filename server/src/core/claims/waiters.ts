@@ -3,26 +3,7 @@ import { Refusal } from "../domain/refusal.ts";
 import { createRoundRobin } from "./round-robin.ts";
 
 /** Calls that wait for a record to resolve. */
-export interface Waiters {
-  /**
-   * Resolves once the record may have resolved, or after `timeoutMs`; the caller then claims again. Calls `checkCaller` every
-   * two seconds, and rejects with its error.
-   *
-   * @throws Refusal CANCELLED as soon as `signal` aborts; SHUTTING_DOWN once `drain` was called.
-   */
-  wait(
-    id: RecordId,
-    timeoutMs: number,
-    signal: AbortSignal,
-    checkCaller?: () => Promise<void>,
-  ): Promise<void>;
-  /** Wakes the calls that wait here for the record of this `recordName`, because it was or may have been settled. */
-  wake(name: string): void;
-  /** Rejects all waiting calls, and all later ones, with SHUTTING_DOWN. */
-  drain(): void;
-  /** Returns how many calls are waiting. */
-  count(): number;
-}
+export type Waiters = ReturnType<typeof createWaiters>;
 
 interface Waiter {
   readonly resolve: () => void;
@@ -64,7 +45,7 @@ export function createWaiters({
   readonly onLastWaiterGone: (name: string) => void;
   /** The interval between two checks, in milliseconds. A check is one statement for all waiting calls. */
   readonly checkEveryMs?: number;
-}): Waiters {
+}) {
   const awaited = new Map<string, AwaitedRecord>();
   /** The names in `awaited`, grouped by tenant. */
   const rotation = createRoundRobin();
@@ -72,6 +53,12 @@ export function createWaiters({
   let isDraining = false;
   let isCheckScheduled = false;
 
+  /**
+   * Resolves once the record may have resolved, or after `timeoutMs`; the caller then claims again. Calls `checkCaller` every
+   * two seconds, and rejects with its error.
+   *
+   * @throws Refusal CANCELLED as soon as `signal` aborts; SHUTTING_DOWN once `drain` was called.
+   */
   function wait(
     id: RecordId,
     timeoutMs: number,
@@ -125,10 +112,11 @@ export function createWaiters({
     const names = rotation.next(MAX_RECORDS_PER_CHECK);
     if (names.length === 0) return;
     const resolved = await findResolved(names.map((name) => (awaited.get(name) as AwaitedRecord).id));
-    for (const index of resolved) wakeAll(names[index] as string);
+    for (const index of resolved) wake(names[index] as string);
   }
 
-  function wakeAll(name: string): void {
+  /** Wakes the calls that wait here for the record of this `recordName`, because it was or may have been settled. */
+  function wake(name: string): void {
     // A lookup makes V8 keep a copy of the name: too much for every completion.
     if (awaited.size === 0) return;
     for (const waiter of awaited.get(name)?.waiters ?? []) waiter.resolve();
@@ -136,13 +124,15 @@ export function createWaiters({
 
   return {
     wait,
-    wake: wakeAll,
-    drain() {
+    wake,
+    /** Rejects all waiting calls, and all later ones, with SHUTTING_DOWN. */
+    drain(): void {
       isDraining = true;
       for (const { waiters } of awaited.values()) {
         for (const waiter of waiters) waiter.reject(shuttingDown());
       }
     },
+    /** Returns how many calls are waiting. */
     count: () => waiting,
   };
 }

@@ -16,19 +16,7 @@ export interface DatabaseClock {
 }
 
 /** Compares the database's clock with this machine's uptime. */
-export interface DatabaseClockWatch extends DatabaseClock {
-  /** Returns how far the clock is ahead of its earlier course, in milliseconds; 0: it follows its course. */
-  movedMs(): number;
-  /** Returns what the clock shows now by its earlier course; undefined before the first reading. */
-  expectedMs(): number | undefined;
-  /**
-   * Compares a reading of the clock, whose other times are uptimes, with the course that it had.
-   *
-   * @param othersMovedMs the furthest that another live replica saw the clock move forward; 0: none did; undefined:
-   * there is no other one.
-   */
-  see(reading: ClockReading, othersMovedMs: number | undefined): void;
-}
+export type DatabaseClockWatch = ReturnType<typeof createDatabaseClockWatch>;
 
 /** A move of the clock, for the log. */
 export interface ClockMove {
@@ -59,7 +47,7 @@ export function createDatabaseClockWatch({
   readonly onAccepted: (move: ClockMove) => void;
   /** This machine's uptime; only tests change it. */
   readonly nowMs?: () => number;
-}): DatabaseClockWatch {
+}) {
   /** How far the database's clock is ahead of the uptime, on the course that is trusted. */
   let trustedMs: number | undefined;
   /** The largest error of `trustedMs`. */
@@ -91,14 +79,23 @@ export function createDatabaseClockWatch({
   }
 
   return {
+    /** As DatabaseClock; `hasMoved`, too. */
     latestMs: () =>
       trustedMs === undefined
         ? undefined
         : trustedMs + nowMs() - Math.max(0, disagreementMs()) + trustedWithinMs + TOLERANCE_MS,
     hasMoved,
+    /** Returns how far the clock is ahead of its earlier course, in milliseconds; 0: it follows its course. */
     movedMs: () => movedMs,
+    /** Returns what the clock shows now by its earlier course; undefined before the first reading. */
     expectedMs: () => (trustedMs === undefined ? undefined : trustedMs + nowMs()),
-    see(reading, othersMoved) {
+    /**
+     * Compares a reading of the clock, whose other times are uptimes, with the course that it had.
+     *
+     * @param othersMoved the furthest that another live replica saw the clock move forward, in milliseconds; 0: none did;
+     * undefined: there is no other one.
+     */
+    see(reading: ClockReading, othersMoved: number | undefined): void {
       const { aheadMs, uncertaintyMs } = clockOffset(reading);
       const courseMs = -aheadMs;
       const isOtherCourse = Math.abs(courseMs - seenMs) > TOLERANCE_MS + uncertaintyMs;

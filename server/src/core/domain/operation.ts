@@ -55,6 +55,28 @@ export function mapSettled<Value, Mapped>(
   });
 }
 
+/** Returns the indexes of the items that match. */
+export function indexesOf<Item>(items: readonly Item[], matches: (item: Item) => boolean): number[] {
+  const indexes: number[] = [];
+  items.forEach((item, index) => {
+    if (matches(item)) indexes.push(index);
+  });
+  return indexes;
+}
+
+/** Returns a copy of `items` with those at `indexes` replaced by `others`, in order. */
+export function withReplaced<Item>(
+  items: readonly Item[],
+  indexes: readonly number[],
+  others: readonly Item[],
+): Item[] {
+  const all = [...items];
+  indexes.forEach((index, i) => {
+    all[index] = others[i] as Item;
+  });
+  return all;
+}
+
 /** Maps all values by one call of `map`, if there are any. Errors stay at their indexes. */
 export async function mapTogether<Value, Mapped>(
   settled: readonly Settled<Value>[],

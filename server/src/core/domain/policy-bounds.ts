@@ -1,7 +1,6 @@
 import type { FieldTable, Overrides } from "./fields.ts";
 import { describeLimitMs, MIN_LEASE_MS, MIN_RETENTION_S } from "./limits.ts";
 import { POLICY_FIELDS, type Policy, type PolicyOverrides } from "./policy.ts";
-import { providerLinkProblem } from "./provider-link.ts";
 import type { Violation } from "./refusal.ts";
 
 /** The bounds of the policies that a tenant may set. */
@@ -114,4 +113,24 @@ interface Range {
 
 function describeLimitS(limitS: number): string {
   return describeLimitMs(limitS * 1000);
+}
+
+/** Long enough for a provider's search with filters; every namespace with a policy keeps its link in memory. */
+const MAX_LINK_BYTES = 512;
+
+const PLACEHOLDERS = /\{(?:key|owner)\}/g;
+
+/**
+ * Returns what is wrong with a link to a provider, such as "https://pay.example/search?q={key}"; undefined: nothing. A placeholder may
+ * not be part of the host: a key that a caller chose would lead to a site that the caller chose.
+ */
+export function providerLinkProblem(link: string): string | undefined {
+  if (link.length > MAX_LINK_BYTES) return `must have at most ${MAX_LINK_BYTES} bytes`;
+  if (!/^[!-~]+$/.test(link)) return "must have printable ASCII characters only, without spaces";
+  const isFilled = link.includes("{key}") && !/[{}]/.test(link.replace(PLACEHOLDERS, ""));
+  if (!isFilled) return "must have {key}, may have {owner}, and no other braces";
+  const [one, other] = ["a", "b"].map((text) => URL.parse(link.replace(PLACEHOLDERS, text)));
+  if (one?.protocol !== "https:" || one.username !== "" || one.password !== "")
+    return "must be an https URL without a user";
+  return one.host === other?.host ? undefined : "must have its placeholders after the host";
 }

@@ -150,18 +150,13 @@ export type ClaimOutcome = {
   /** The time at which the database answered, on its own clock; undefined: a cache answered. */
   readonly answeredAtMs: number | undefined;
 } & (
-  | {
+  | ({
       readonly kind: "claimed";
       /** Whether it was granted before, to the same claim id. */
       readonly repeated: boolean;
       /** When the key's earlier record was first claimed, which had ended and was not swept yet; undefined: there was none. */
       readonly endedFirstClaimedAtMs?: number | undefined;
-      readonly fencingToken: bigint;
-      readonly leaseExpiresAtMs: number;
-      readonly leaseRemainingMs: number;
-      readonly attempt: number;
-      readonly checkpoint: Checkpoint | undefined;
-    }
+    } & Pick<LiveRecord, "fencingToken" | "leaseExpiresAtMs" | "leaseRemainingMs" | "attempt" | "checkpoint">)
   | {
       readonly kind: "inProgress";
       readonly owner: string;
@@ -298,7 +293,9 @@ function keyTooOld({ keyCreatedAtMs, acceptedUntilMs }: ClaimCommand): Refusal {
   if (keyCreatedAtMs === undefined || acceptedUntilMs === undefined) throw new Error("the key has no time");
   return new Refusal(
     "KEY_TOO_OLD",
-    "The key is older than its retention and has no record: its operation may have happened and been forgotten. " +
+    // `claimAfterLoss` accepts such a key until its own creation only.
+    `The key is older than ${acceptedUntilMs > keyCreatedAtMs ? "its retention" : "a loss of records"} and has no record: ` +
+      "its operation may have happened and been forgotten. " +
       "Find out whether it happened; if it did not, repeat it under a new key.",
     {
       metadata: {

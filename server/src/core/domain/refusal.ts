@@ -64,19 +64,6 @@ export interface QuotaViolation {
   readonly description: string;
 }
 
-interface RefusalDetails {
-  /** Machine-readable facts, for `ErrorInfo.metadata`. Never a key, a result or a secret. */
-  readonly metadata?: Readonly<Record<string, string>>;
-  /** Every violation at once, for INVALID_REQUEST. */
-  readonly violations?: readonly Violation[];
-  /** For `QuotaFailure`. */
-  readonly quota?: QuotaViolation;
-  /** When a retry may succeed, in milliseconds from now. */
-  readonly retryAfterMs?: number;
-  /** The underlying error; for the log only. */
-  readonly cause?: unknown;
-}
-
 /**
  * The error of a refused call; `core/transport/errors.ts` converts it to the transport's error.
  *
@@ -85,12 +72,21 @@ interface RefusalDetails {
 export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly reason: Reason;
+  /** Machine-readable facts, for `ErrorInfo.metadata`. Never a key, a result or a secret. */
   readonly metadata: Readonly<Record<string, string>>;
+  /** Every violation at once, for INVALID_REQUEST. */
   readonly violations: readonly Violation[];
+  /** For `QuotaFailure`. */
   readonly quota: QuotaViolation | undefined;
+  /** When a retry may succeed, in milliseconds from now. */
   readonly retryAfterMs: number | undefined;
 
-  constructor(reason: Reason, message: string, details: RefusalDetails = {}) {
+  /** `cause` is the underlying error; for the log only. */
+  constructor(
+    reason: Reason,
+    message: string,
+    details: Partial<Pick<Refusal, "metadata" | "violations" | "quota" | "retryAfterMs" | "cause">> = {},
+  ) {
     super(message, { cause: details.cause });
     this.reason = reason;
     this.metadata = details.metadata ?? {};

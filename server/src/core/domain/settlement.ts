@@ -53,11 +53,9 @@ export interface Release {
 }
 
 /** The answer to an ExtendLease. */
-export interface LeaseExtension {
+export interface LeaseExtension
+  extends Pick<LiveRecord, "leaseExpiresAtMs" | "leaseRemainingMs" | "expiresAtMs"> {
   readonly kind: "extended";
-  readonly leaseExpiresAtMs: number;
-  readonly leaseRemainingMs: number;
-  readonly expiresAtMs: number;
 }
 
 /** Returns the answer to a Complete that stored a result, from what it stored. */

@@ -137,19 +137,13 @@ export function cacheEpochOf(principal: Principal): CacheEpoch | undefined {
 
 const NOTHING_STORED: StoredTotals = { records: 0, storedBytes: 0 };
 
+/** The fields that have a value unless another one is given. */
+type Defaulted = "moving" | "namespaces" | "quotas" | "totals";
+
 /** Returns a tenant made of stored values. */
-export function makeTenant(stored: {
-  readonly id: number;
-  readonly uid: string;
-  readonly name: string;
-  readonly suspended: boolean;
-  readonly moving?: boolean;
-  readonly cacheEpoch: CacheEpoch;
-  readonly overrides: PolicyOverrides;
-  readonly namespaces?: NamespacePolicies;
-  readonly quotas?: Quotas;
-  readonly totals?: StoredTotals;
-}): Tenant {
+export function makeTenant(
+  stored: Omit<Tenant, "policy" | Defaulted> & Partial<Pick<Tenant, Defaulted>>,
+): Tenant {
   const { moving = false, quotas = NO_QUOTAS, totals = NOTHING_STORED, namespaces = NEVER_DECLARED } = stored;
   return { ...stored, moving, policy: resolvePolicy(stored.overrides), namespaces, quotas, totals };
 }

@@ -18,3 +18,9 @@ export async function withConnection<Answer>(
     await client.end();
   }
 }
+
+/** Returns the number of the process of Postgres that answers. */
+export async function readBackend(client: pg.Client): Promise<number> {
+  const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
+  return rows[0]?.pid ?? 0;
+}

@@ -7,35 +7,32 @@ const QUERY_TIMEOUT_MS = 10_000;
 /** A database that speaks Postgres' protocol and breaks a promise of the service. */
 export interface UnsupportedEngine {
   readonly name: string;
+  /** Matches what `version()` of the engine returns. */
+  readonly version: RegExp;
   /** One sentence: what breaks. */
   readonly reason: string;
 }
 
-interface KnownEngine {
-  /** Matches what `version()` of the engine returns. */
-  readonly version: RegExp;
-  readonly reason: string;
-}
-
 /** Engines that answer `version()` by their own name: server/decisions/0017-other-engines.md. */
-const UNSUPPORTED: Readonly<Record<string, KnownEngine>> = {
-  CockroachDB: {
+const UNSUPPORTED: readonly UnsupportedEngine[] = [
+  {
+    name: "CockroachDB",
     // "CockroachDB CCL v24.1.0 (…)".
     version: /^CockroachDB /,
     reason:
       "now() is the clock of the node that a client is connected to, so a lease can be granted while it is held.",
   },
-  YugabyteDB: {
+  {
+    name: "YugabyteDB",
     // "PostgreSQL 11.2-YB-2.20.1.0-b0 on …".
     version: /-YB-\d/,
     reason: "Fencing tokens and leases need one clock for a key, and each of its nodes has its own.",
   },
-};
+];
 
 /** Returns the engine that a text of `version()` names; undefined if it is none that is known to be unsupported. */
-export function unsupportedEngineOf(version: string): UnsupportedEngine | undefined {
-  const found = Object.entries(UNSUPPORTED).find(([, engine]) => engine.version.test(version));
-  return found && { name: found[0], reason: found[1].reason };
+export function unsupportedEngineOf(text: string): UnsupportedEngine | undefined {
+  return UNSUPPORTED.find(({ version }) => version.test(text));
 }
 
 /** Asks the database for its engine, on a connection of its own; undefined if it may be used. */

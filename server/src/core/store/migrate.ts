@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type pg from "pg";
-import { withConnection } from "./connection.ts";
+import { readBackend, withConnection } from "./connection.ts";
 import { type MigrationConnections, runByItself, runInTransaction } from "./migration/locks.ts";
 import { requireNoReplicas } from "./migration/rewrites.ts";
 import { splitStatements } from "./migration/sql-text.ts";
@@ -54,7 +54,7 @@ export function migrate(
       // The role's own limits are those of the service's statements (server/README.md#pgbouncer).
       await client.query("set statement_timeout = 0; set lock_timeout = 0");
       await takeTurn(client, report);
-      const connections = { client, watcher, pid: await backendOf(client), report };
+      const connections = { client, watcher, pid: await readBackend(client), report };
       const missing = await missingMigrations(client, dir);
       for (const name of missing) await runMigration(connections, dir, name);
       return missing;
@@ -75,11 +75,6 @@ async function takeTurn(client: pg.Client, report: (line: string) => void): Prom
     if (!isReported) report("Another migrate is running; waiting for its end.");
     await delay(TURN_POLL_MS);
   }
-}
-
-async function backendOf(client: pg.Client): Promise<number> {
-  const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
-  return rows[0]?.pid ?? 0;
 }
 
 /** @throws Error if a migration is missing although a later one ran: its statements may not fit any more. */

@@ -1,5 +1,5 @@
 import pg from "pg";
-import { withConnection } from "./connection.ts";
+import { readBackend, withConnection } from "./connection.ts";
 import { START_UP_SETTINGS } from "./pool.ts";
 
 /** What stands between this process and Postgres. */
@@ -72,13 +72,6 @@ async function acceptsSettings(config: pg.ClientConfig): Promise<boolean> {
     if (error instanceof pg.DatabaseError && error.code === PROTOCOL_VIOLATION) return false;
     throw error;
   }
-}
-
-const readBackendPid = { name: "read_backend", text: "select pg_backend_pid() as pid" };
-
-async function readBackend(client: pg.Client): Promise<number> {
-  const { rows } = await client.query<{ pid: number }>(readBackendPid.text);
-  return rows[0]?.pid ?? 0;
 }
 
 /** Returns the process number that the other side of the connection gave for cancel requests. */

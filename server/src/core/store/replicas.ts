@@ -117,9 +117,10 @@ export async function removeReplicaRow(runner: Runner, id: string): Promise<void
 const listReplicas = {
   name: "list_replicas",
   text: `
-select id::text, version, degraded, calls_in_flight as "callsInFlight", operations_per_second as "operationsPerSecond",
-       connections, pool_size as "poolSize", pool_busy as "poolBusy", pool_awaited as "poolAwaited", host,
-       clock_ahead_ms as "clockAheadMs",
+select id::text, version, degraded, host, clock_ahead_ms as "clockAheadMs",
+       case when calls_in_flight is not null then json_build_object(
+         'callsInFlight', calls_in_flight, 'operationsPerSecond', operations_per_second, 'connections', connections,
+         'poolSize', pool_size, 'poolBusy', pool_busy, 'poolAwaited', pool_awaited) end as load,
        date_part('epoch', started_at) * 1000 as "startedAtMs",
        date_part('epoch', seen_at) * 1000 as "seenAtMs"
   from replicas
@@ -128,22 +129,33 @@ select id::text, version, degraded, calls_in_flight as "callsInFlight", operatio
  limit $2::int`,
 };
 
-/** The load is missing if the replica runs an older version. */
-type ReplicaRow = RowOf<Omit<LiveReplica, "load">> & { readonly [Name in keyof ReplicaLoad]: number | null };
-
 /** Comes before every replica's id. */
 export const BEFORE_ALL_REPLICAS = "00000000-0000-0000-0000-000000000000";
 
 /** Reads up to `count` live replicas after an id, in the order of their ids. */
 export async function findReplicas(runner: Runner, afterId: string, count: number): Promise<LiveReplica[]> {
-  const rows = await runner.run<ReplicaRow>(listReplicas, [afterId, count]);
-  return rows.map(
-    ({ callsInFlight, operationsPerSecond, connections, poolSize, poolBusy, poolAwaited, ...replica }) => {
-      const load = { callsInFlight, operationsPerSecond, connections, poolSize, poolBusy, poolAwaited };
-      return {
-        ...fromRow<Omit<LiveReplica, "load">>(replica),
-        load: callsInFlight === null ? undefined : (load as ReplicaLoad),
-      };
-    },
-  );
+  const rows = await runner.run<RowOf<LiveReplica>>(listReplicas, [afterId, count]);
+  return rows.map((row) => fromRow<LiveReplica>(row));
+}
+
+const readFacts = {
+  name: "read_server_facts",
+  text: `
+select (select name from schema_migrations order by id desc limit 1) as "schemaVersion",
+       (select count(*) from replicas where seen_at > now() - interval '10 seconds')::int as replicas`,
+};
+
+/** The state of the service as its database holds it. */
+export interface ServerFacts {
+  /** The newest migration that ran. */
+  readonly schemaVersion: string;
+  /** The number of live replicas. */
+  readonly replicas: number;
+}
+
+/** Reads the schema version and the number of live replicas. */
+export async function readServerFacts(runner: Runner): Promise<ServerFacts> {
+  const [row] = await runner.run<ServerFacts>(readFacts, []);
+  if (row === undefined) throw new Error("read_server_facts returned no row");
+  return row;
 }

@@ -105,7 +105,7 @@ export function createBackgroundMetrics(registry: Registry) {
 }
 
 /** Returns functions that create metrics in a registry. */
-function metricsOf(registry: Registry) {
+export function metricsOf(registry: Registry) {
   const registers = [registry];
   return {
     /** @param fromZero The labels that are exported as 0 before the first event: Prometheus sees that as an increase. */
@@ -115,10 +115,31 @@ function metricsOf(registry: Registry) {
       labelNames: readonly Label[] = [],
       fromZero: readonly Record<Label, string>[] = [],
     ): Counter<Label> {
-      const made = new Counter<Label>({ name, help, labelNames: [...labelNames], registers });
+      const made = new Counter<Label>({ name, help, labelNames, registers });
       for (const labels of fromZero) made.inc(labels, 0);
       return made;
     },
     gauge: (name: string, help: string) => new Gauge({ name, help, registers }),
+    /** Adds a gauge that is read on every export: a value, or with a label the values by the label's value. */
+    watchedGauge(
+      name: string,
+      help: string,
+      read: () => number | Iterable<readonly [string, number]>,
+      label?: string,
+    ): void {
+      new Gauge({
+        name,
+        help,
+        labelNames: label === undefined ? [] : [label],
+        registers,
+        collect() {
+          const value = read();
+          if (typeof value === "number" || label === undefined) return this.set(Number(value));
+          // Tenants' values end with their tenant.
+          this.reset();
+          for (const [labelValue, each] of value) this.set({ [label]: labelValue }, each);
+        },
+      });
+    },
   };
 }

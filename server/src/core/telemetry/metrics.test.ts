@@ -4,12 +4,13 @@ import { createTally } from "./metrics.ts";
 
 test("every count is handed over once, under its labels", async () => {
   const registry = new Registry();
-  const count = createTally({
-    name: "looks_total",
-    help: "Looks.",
-    labelNames: ["layer", "result"],
-    registers: [registry],
-  });
+  const count = createTally(
+    registry,
+    "looks_total",
+    "Looks.",
+    ["layer", "result"],
+    (layer: string, result) => ({ layer, result }),
+  );
   const read = async () => (await registry.metrics()).split("\n").filter((line) => line.startsWith("looks"));
   expect(await read()).toEqual([]);
   count("memory", "hit");

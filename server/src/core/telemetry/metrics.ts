@@ -1,18 +1,11 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Histogram, Registry } from "prom-client";
 import type { OperationKind } from "../domain/operation.ts";
-import { createBackgroundMetrics } from "./background-metrics.ts";
+import { createBackgroundMetrics, metricsOf } from "./background-metrics.ts";
 import { TenantLabels } from "./tenant-labels.ts";
 import { addWatchedGauges, type WatchedSources } from "./watched-metrics.ts";
 
 /** The metrics of a replica. Names contain the unit; every label has a bounded number of values. */
 export type Metrics = ReturnType<typeof createMetrics>;
-
-/** A metric without its values. */
-export interface MetricDescription {
-  readonly name: string;
-  readonly type: string;
-  readonly labelNames: readonly string[];
-}
 
 /** How a statement ran. */
 export interface StatementRun {
@@ -33,42 +26,46 @@ const SIZE_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: one list of declarations.
 export function createMetrics(version: string, tenantLabels = new TenantLabels()) {
   const registry = new Registry();
-  const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  const countRefusal = createTenantTally({
-    name: "onceward_admission_refused_total",
-    help: "Calls and operations beyond a tenant's quota, by cause; mode dry_run: they were admitted.",
-    labelNames: ["cause", "mode"],
-    tenantLabels,
-    registers,
-  });
-  const countHeld = createTenantTally({
-    name: "onceward_tenant_share_held_total",
-    help: "Operations that waited because their tenant had its share of operations in flight.",
-    labelNames: [],
-    tenantLabels,
-    registers,
-  });
-  const countClaim = createTenantTally({
-    name: "onceward_claims_total",
-    help: "Claims answered, by outcome.",
-    labelNames: ["outcome"],
-    tenantLabels,
-    registers,
-  });
+  const { counter, watchedGauge } = metricsOf(registry);
+  const histogram = <Label extends string>(
+    name: string,
+    help: string,
+    labelNames: readonly Label[],
+    buckets = DURATION_BUCKETS_S,
+  ) => new Histogram({ name, help, labelNames, buckets, registers: [registry] });
+  /** The values of the labels beside `tenant` are counted as one text, separated by spaces. */
+  const tenantTally = (name: string, help: string, labelNames: readonly string[]) =>
+    createTally<number>(registry, name, help, ["tenant", ...labelNames], (tenantId, values) => {
+      const tenant = tenantLabels.labelOf(tenantId);
+      const parts = values.split(" ");
+      const labels = Object.fromEntries(labelNames.map((label, index) => [label, parts[index] ?? ""]));
+      return tenant === undefined ? undefined : { tenant, ...labels };
+    });
+  const countRefusal = tenantTally(
+    "onceward_admission_refused_total",
+    "Calls and operations beyond a tenant's quota, by cause; mode dry_run: they were admitted.",
+    ["cause", "mode"],
+  );
+  const countHeld = tenantTally(
+    "onceward_tenant_share_held_total",
+    "Operations that waited because their tenant had its share of operations in flight.",
+    [],
+  );
   let operations = 0;
-  const countOperation = createTally({
-    name: "onceward_operations_total",
-    help: "Operations answered, by kind and outcome or reason of the error, over every transport.",
-    labelNames: ["kind", "outcome"],
-    registers,
-  });
-  const operationDurationOf = createDurations({
-    name: "onceward_operation_duration_seconds",
-    help: "Time from the arrival of an operation's message to its outcome, over every transport.",
-    labelName: "kind",
+  const countOperation = createTally(
     registry,
-  });
+    "onceward_operations_total",
+    "Operations answered, by kind and outcome or reason of the error, over every transport.",
+    ["kind", "outcome"],
+    (kind: string, outcome) => ({ kind, outcome }),
+  );
+  const operationDurationOf = createDurations(
+    registry,
+    "onceward_operation_duration_seconds",
+    "Time from the arrival of an operation's message to its outcome, over every transport.",
+    "kind",
+  );
   const operationDurations = {
     claim: operationDurationOf("claim"),
     complete: operationDurationOf("complete"),
@@ -77,68 +74,55 @@ export function createMetrics(version: string, tenantLabels = new TenantLabels()
     lookup: operationDurationOf("lookup"),
   };
   const queueDepths = new Map<string, () => number>();
-  new Gauge({
-    name: "onceward_batch_queue_depth",
-    help: "Operations that are queued for their statement.",
-    labelNames: ["statement"],
-    registers,
-    collect() {
-      for (const [statement, depth] of queueDepths) this.set({ statement }, depth());
-    },
-  });
-  const queueWaitOf = createDurations({
-    name: "onceward_batch_queue_wait_seconds",
-    help: "Time that an operation was queued before its statement was sent.",
-    labelName: "statement",
+  watchedGauge(
+    "onceward_batch_queue_depth",
+    "Operations that are queued for their statement.",
+    () => Array.from(queueDepths, ([statement, depth]) => [statement, depth()] as const),
+    "statement",
+  );
+  const queueWaitOf = createDurations(
     registry,
-  });
-  const deadlineDrops = new Counter({
-    name: "onceward_deadline_drops_total",
-    help: "Operations without effect, because their deadline passed before their statement was sent.",
-    registers,
-  });
-  new Gauge({
-    name: "onceward_build_info",
-    help: "Always 1; the version is in the label.",
-    labelNames: ["version"],
-    registers,
-  }).set({ version }, 1);
-  const storeDuration = new Histogram({
-    name: "onceward_store_duration_seconds",
-    help: "Time from sending a statement to its rows, including the wait for a connection.",
-    labelNames: ["statement"],
-    buckets: DURATION_BUCKETS_S,
-    registers,
-  });
-  const storeErrors = new Counter({
-    name: "onceward_store_errors_total",
-    help: "Statements that failed.",
-    labelNames: ["statement"],
-    registers,
-  });
-  const batchSize = new Histogram({
-    name: "onceward_batch_size",
-    help: "Operations per statement.",
-    labelNames: ["statement"],
-    buckets: SIZE_BUCKETS,
-    registers,
-  });
+    "onceward_batch_queue_wait_seconds",
+    "Time that an operation was queued before its statement was sent.",
+    "statement",
+  );
+  const deadlineDrops = counter(
+    "onceward_deadline_drops_total",
+    "Operations without effect, because their deadline passed before their statement was sent.",
+  );
+  watchedGauge(
+    "onceward_build_info",
+    "Always 1; the version is in the label.",
+    () => [[version, 1]],
+    "version",
+  );
+  const storeDuration = histogram(
+    "onceward_store_duration_seconds",
+    "Time from sending a statement to its rows, including the wait for a connection.",
+    ["statement"],
+  );
+  const storeErrors = counter("onceward_store_errors_total", "Statements that failed.", ["statement"]);
+  const batchSize = histogram(
+    "onceward_batch_size",
+    "Operations per statement.",
+    ["statement"],
+    SIZE_BUCKETS,
+  );
   return {
     ...createBackgroundMetrics(registry),
-    rpcDuration: new Histogram({
-      name: "onceward_rpc_duration_seconds",
-      help: "Time from a call's arrival to its response, by service, method and status code.",
-      labelNames: ["service", "method", "code"],
-      buckets: DURATION_BUCKETS_S,
-      registers,
-    }),
+    rpcDuration: histogram(
+      "onceward_rpc_duration_seconds",
+      "Time from a call's arrival to its response, by service, method and status code.",
+      ["service", "method", "code"],
+    ),
     /** Counts a lookup of a cached completion. */
-    countCacheLookup: createTally({
-      name: "onceward_cache_requests_total",
-      help: "Lookups of cached completions, by layer and result.",
-      labelNames: ["layer", "result"],
-      registers,
-    }),
+    countCacheLookup: createTally(
+      registry,
+      "onceward_cache_requests_total",
+      "Lookups of cached completions, by layer and result.",
+      ["layer", "result"],
+      (layer: string, result) => ({ layer, result }),
+    ),
     /** Records a statement that was run for a number of operations. */
     statementRan({ statement, operations, durationMs, failed }: StatementRun): void {
       storeDuration.observe({ statement }, durationMs / 1000);
@@ -154,12 +138,10 @@ export function createMetrics(version: string, tenantLabels = new TenantLabels()
     /** Returns the number of operations that were recorded. */
     operations: () => operations,
     /** Counts a Claim's outcome. */
-    claimed(tenantId: number, outcome: string): void {
-      countClaim(tenantId, outcome, 1);
-    },
+    claimed: tenantTally("onceward_claims_total", "Claims answered, by outcome.", ["outcome"]),
     /** Counts a refusal by a quota, or in a dry run a call that would have been refused. */
     refusedByQuota(tenantId: number, cause: string, mode: string): void {
-      countRefusal(tenantId, `${cause} ${mode}`, 1);
+      countRefusal(tenantId, `${cause} ${mode}`);
     },
     /** Counts operations that have to wait because their tenant has its share of operations in flight. */
     heldToShare(tenantId: number, operations: number): void {
@@ -171,24 +153,20 @@ export function createMetrics(version: string, tenantLabels = new TenantLabels()
       return queueWaitOf(statement);
     },
     /** Counts an operation whose deadline passed before its statement. */
-    droppedByDeadline(): void {
-      deadlineDrops.inc();
-    },
+    droppedByDeadline: () => deadlineDrops.inc(),
     /** Adds the metrics that are read from their source on every export. */
     watch: (sources: WatchedSources) => addWatchedGauges(registry, sources),
     /** Exports the metrics in the Prometheus text format. */
     render: () => registry.metrics(),
     contentType: registry.contentType,
     /** Returns the name, type and labels of every metric. The registry's types omit them. */
-    describe: () => registry.getMetricsAsArray() as unknown as readonly MetricDescription[],
+    describe: () =>
+      registry.getMetricsAsArray() as unknown as readonly {
+        readonly name: string;
+        readonly type: string;
+        readonly labelNames: readonly string[];
+      }[],
   };
-}
-
-export interface TallyOptions<First extends string, Second extends string> {
-  readonly name: string;
-  readonly help: string;
-  readonly labelNames: readonly [First, Second];
-  readonly registers: Registry[];
 }
 
 /**
@@ -196,78 +174,41 @@ export interface TallyOptions<First extends string, Second extends string> {
  * when the metrics are read, because a lookup of two labels in prom-client takes 0.25 µs and 200 bytes
  * (`server/decisions/0005-what-a-claim-costs.md`).
  *
- * @returns a function that adds one to the count of two label values.
+ * @param labelsOf Returns the labels of what is counted; undefined while they are not known: it is exported later.
+ * @returns a function that adds to the count of two values, from which the labels follow.
  */
-export function createTally<First extends string, Second extends string>({
-  labelNames: [firstName, secondName],
-  ...options
-}: TallyOptions<First, Second>): (first: string, second: string) => void {
-  const counts = new Map<string, Map<string, number>>();
+export function createTally<First extends string | number>(
+  registry: Registry,
+  name: string,
+  help: string,
+  labelNames: readonly string[],
+  labelsOf: (first: First, second: string) => Readonly<Record<string, string>> | undefined,
+): (first: First, second: string, count?: number) => void {
+  const counts = new Map<First, Map<string, number>>();
   new Counter({
-    ...options,
-    labelNames: [firstName, secondName],
+    name,
+    help,
+    labelNames,
+    registers: [registry],
     collect() {
       for (const [first, seconds] of counts) {
         for (const [second, count] of seconds) {
-          const labels = { [firstName]: first, [secondName]: second } as Record<First | Second, string>;
+          const labels = labelsOf(first, second);
+          if (labels === undefined) continue;
           this.inc(labels, count);
+          seconds.delete(second);
         }
+        if (seconds.size === 0) counts.delete(first);
       }
-      counts.clear();
     },
   });
-  return (first, second) => {
+  return (first, second, count = 1) => {
     let seconds = counts.get(first);
     if (seconds === undefined) {
       seconds = new Map();
       counts.set(first, seconds);
     }
-    seconds.set(second, (seconds.get(second) ?? 0) + 1);
-  };
-}
-
-/**
- * Creates a counter for events of tenants, which counts as `createTally` does. A tenant's counts are exported
- * when its label is known.
- *
- * @returns a function that adds to the count of a tenant and of the other labels' values, separated by spaces.
- */
-function createTenantTally({
-  labelNames,
-  tenantLabels,
-  ...options
-}: {
-  readonly name: string;
-  readonly help: string;
-  /** The labels beside `tenant`. */
-  readonly labelNames: readonly string[];
-  readonly tenantLabels: TenantLabels;
-  readonly registers: Registry[];
-}): (tenantId: number, values: string, count: number) => void {
-  const counts = new Map<number, Map<string, number>>();
-  new Counter({
-    ...options,
-    labelNames: ["tenant", ...labelNames],
-    collect() {
-      for (const [tenantId, ofTenant] of counts) {
-        const tenant = tenantLabels.labelOf(tenantId);
-        if (tenant === undefined) continue;
-        for (const [values, count] of ofTenant) {
-          const parts = values.split(" ");
-          const labels = Object.fromEntries(labelNames.map((name, index) => [name, parts[index] ?? ""]));
-          this.inc({ tenant, ...labels }, count);
-        }
-        counts.delete(tenantId);
-      }
-    },
-  });
-  return (tenantId, values, count) => {
-    let ofTenant = counts.get(tenantId);
-    if (ofTenant === undefined) {
-      ofTenant = new Map();
-      counts.set(tenantId, ofTenant);
-    }
-    ofTenant.set(values, (ofTenant.get(values) ?? 0) + count);
+    seconds.set(second, (seconds.get(second) ?? 0) + count);
   };
 }
 
@@ -286,7 +227,7 @@ export class Durations {
   }
 
   /** Returns the samples of a Prometheus histogram with these labels. */
-  samples(name: string, labels: Readonly<Record<string, string>>): Sample[] {
+  samples(name: string, labels: Readonly<Record<string, string>>) {
     let count = 0;
     const buckets = this.#counts.map((inBucket, index) => {
       count += inBucket;
@@ -301,29 +242,18 @@ export class Durations {
   }
 }
 
-interface Sample {
-  readonly metricName: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
-}
-
 /**
  * Creates a histogram of durations for events of every operation. It counts in an array, for the reason of
  * `createTally`.
  *
  * @returns a function that returns the recorder of a label value, to be kept by its user.
  */
-export function createDurations({
-  name,
-  help,
-  labelName,
-  registry,
-}: {
-  readonly name: string;
-  readonly help: string;
-  readonly labelName: string;
-  readonly registry: Registry;
-}): (label: string) => Durations {
+function createDurations(
+  registry: Registry,
+  name: string,
+  help: string,
+  labelName: string,
+): (label: string) => Durations {
   const recorders = new Map<string, Durations>();
   const histogram = {
     name,

@@ -1,7 +1,7 @@
 import { promisify } from "node:util";
 import zlib from "node:zlib";
 import { Code } from "@connectrpc/connect";
-import type { compressionGzip } from "@connectrpc/connect-node";
+import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import { malformed, ProtocolError } from "./errors.ts";
 
 /** A compression of messages, by its name in headers. */
@@ -64,10 +64,6 @@ export function grpcCompression(encoding: string | undefined): Compression | und
   }
 }
 
-/** A compression in connect-node's interface. */
-type ConnectCompression = typeof compressionGzip;
-
-const compressGzip = promisify<Uint8Array, zlib.ZlibOptions, Buffer<ArrayBuffer>>(zlib.gzip);
 const compressBrotli = promisify<Uint8Array, zlib.BrotliOptions, Buffer<ArrayBuffer>>(zlib.brotliCompress);
 /** Node's default, 11, takes ten seconds for a reply of 4 MiB, on one of four threads. */
 const BROTLI_QUALITY = { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 4 } };
@@ -76,9 +72,13 @@ const BROTLI_QUALITY = { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 4 } };
  * The compressions of connect-node's replies, if the caller accepts one. Requests are decompressed by
  * `inflate`.
  */
-export const REPLY_COMPRESSIONS: ConnectCompression[] = [
-  { name: "gzip", compress: (bytes) => compressGzip(bytes, {}), decompress: refuseToDecompress },
-  { name: "br", compress: (bytes) => compressBrotli(bytes, BROTLI_QUALITY), decompress: refuseToDecompress },
+export const REPLY_COMPRESSIONS: (typeof compressionGzip)[] = [
+  { ...compressionGzip, decompress: refuseToDecompress },
+  {
+    ...compressionBrotli,
+    compress: (bytes) => compressBrotli(bytes, BROTLI_QUALITY),
+    decompress: refuseToDecompress,
+  },
 ];
 
 function refuseToDecompress(): Promise<never> {

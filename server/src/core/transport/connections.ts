@@ -1,34 +1,25 @@
 import { type AddressInfo, isIPv6, type Server, type Socket } from "node:net";
 
-/** A port: a server that listens, and its connections. */
-export interface Port {
-  /** Listens; resolves with the port's number. */
-  listen(host: string, port: number): Promise<number>;
-  /** Accepts no new connection, and cuts those that are left after `graceMs`; resolves when none is left. */
-  close(graceMs: number): Promise<void>;
-  /** Returns the number of open connections. */
-  connections(): number;
-}
-
-export interface AddressLimit {
-  /** Open connections from one IPv4 address, or from one IPv6 /64, which a single host may own. */
-  readonly maxPerAddress: number;
-}
-
-/** Makes a port of a server that does not listen yet; it cuts connections beyond the limit before they cost anything. */
-export function createPort(server: Server, limit: AddressLimit): Port {
-  const sockets = trackConnections(server, limit);
+/**
+ * Makes a port of a server that does not listen yet; it cuts connections beyond the limit before they cost anything.
+ *
+ * @param maxPerAddress Open connections from one IPv4 address, or from one IPv6 /64, which a single host may own.
+ */
+export function createPort(server: Server, maxPerAddress: number) {
+  const sockets = trackConnections(server, maxPerAddress);
   return {
-    listen: (host, port) =>
-      new Promise((resolve, reject) => {
+    /** Listens; resolves with the port's number. */
+    listen: (host: string, port: number) =>
+      new Promise<number>((resolve, reject) => {
         server.once("error", reject);
         server.listen(port, host, () => {
           server.off("error", reject);
           resolve((server.address() as AddressInfo).port);
         });
       }),
-    close: (graceMs) =>
-      new Promise((resolve) => {
+    /** Accepts no new connection, and cuts those that are left after `graceMs`; resolves when none is left. */
+    close: (graceMs: number) =>
+      new Promise<void>((resolve) => {
         const timer = setTimeout(() => {
           for (const socket of sockets) socket.destroy();
         }, graceMs);
@@ -38,12 +29,13 @@ export function createPort(server: Server, limit: AddressLimit): Port {
           resolve();
         });
       }),
+    /** Returns the number of open connections. */
     connections: () => sockets.size,
   };
 }
 
 /** Returns the open connections of a server. Node's own lists have none that is still in its TLS handshake. */
-function trackConnections(server: Server, { maxPerAddress }: AddressLimit): ReadonlySet<Socket> {
+function trackConnections(server: Server, maxPerAddress: number): ReadonlySet<Socket> {
   const sockets = new Set<Socket>();
   const counts = new Map<string, number>();
   // Runs before all other listeners, so that they find the socket destroyed.

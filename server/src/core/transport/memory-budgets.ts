@@ -16,14 +16,6 @@ export type ConnectionInboundBudget = ReturnType<InboundBudget["ofConnection"]>;
 /** Releases a reservation; further calls do nothing. */
 export type Release = () => void;
 
-export interface InboundLimits {
-  readonly maxBytes: number;
-  readonly maxTenantBytes: number;
-  readonly maxConnectionBytes: number;
-  /** How long a message waits for memory. */
-  readonly maxWaitMs: number;
-}
-
 const KIB = 1024;
 const MIB = 1024 * KIB;
 /** How soon a refused call may be retried. */
@@ -31,10 +23,11 @@ const RETRY_AFTER_MS = 500;
 /**
  * Six of the largest messages; two of one connection and three of one tenant, so that others have room too.
  */
-const INBOUND_LIMITS: InboundLimits = {
+const INBOUND_LIMITS = {
   maxBytes: 24 * MIB,
   maxTenantBytes: 12 * MIB,
   maxConnectionBytes: 9 * MIB,
+  /** How long a message waits for memory. */
   maxWaitMs: 5000,
 };
 /** Each waiting message leaves up to 64 KiB in its stream's HTTP/2 window or in its socket's buffer. */
@@ -46,7 +39,7 @@ const OPERATORS = -1;
  * The largest replies that are in progress or not read yet, with 1 GiB of memory or more: 64 of a process, 32 of a
  * tenant, and 16 of a connection.
  */
-const REPLY_LIMITS: InboundLimits = {
+const REPLY_LIMITS = {
   maxBytes: 64 * MAX_MESSAGE_BYTES * BUDGET_SHARE,
   maxTenantBytes: 32 * MAX_MESSAGE_BYTES * BUDGET_SHARE,
   maxConnectionBytes: 16 * MAX_MESSAGE_BYTES * BUDGET_SHARE,
@@ -82,11 +75,11 @@ export async function reserveReply(
 
 interface Usage {
   bytes: number;
+  readonly maxBytes: number;
 }
 
 interface Waiting {
-  readonly connection: Usage;
-  readonly tenant: Usage;
+  readonly usages: readonly Usage[];
   readonly bytes: number;
   readonly resolve: (release: Release) => void;
 }
@@ -94,29 +87,25 @@ interface Waiting {
 /** Creates an inbound budget. */
 export function createInboundBudget(limits = INBOUND_LIMITS) {
   const { maxBytes, maxTenantBytes, maxConnectionBytes, maxWaitMs } = limits;
-  const all: Usage = { bytes: 0 };
+  const all: Usage = { bytes: 0, maxBytes };
   const tenants = new Map<number, Usage>();
   const waiting = new Set<Waiting>();
 
   function usageOf(principal: Principal): Usage {
     const id = principal.role === "OPERATOR" ? OPERATORS : principal.tenant.id;
-    const usage = tenants.get(id) ?? { bytes: 0 };
+    const usage = tenants.get(id) ?? { bytes: 0, maxBytes: maxTenantBytes };
     tenants.set(id, usage);
     return usage;
   }
 
-  function tryReserve(connection: Usage, tenant: Usage, bytes: number): Release | undefined {
-    const fits =
-      all.bytes + bytes <= maxBytes &&
-      tenant.bytes + bytes <= maxTenantBytes &&
-      connection.bytes + bytes <= maxConnectionBytes;
-    if (!fits) return undefined;
-    for (const usage of [all, tenant, connection]) usage.bytes += bytes;
+  function tryReserve(usages: readonly Usage[], bytes: number): Release | undefined {
+    if (usages.some((usage) => usage.bytes + bytes > usage.maxBytes)) return undefined;
+    for (const usage of usages) usage.bytes += bytes;
     let released = false;
     return () => {
       if (released) return;
       released = true;
-      for (const usage of [all, tenant, connection]) usage.bytes -= bytes;
+      for (const usage of usages) usage.bytes -= bytes;
       admitWaiting();
     };
   }
@@ -127,7 +116,7 @@ export function createInboundBudget(limits = INBOUND_LIMITS) {
    */
   function admitWaiting(): void {
     for (const each of waiting) {
-      const release = tryReserve(each.connection, each.tenant, each.bytes);
+      const release = tryReserve(each.usages, each.bytes);
       if (release === undefined) continue;
       waiting.delete(each);
       each.resolve(release);
@@ -135,15 +124,14 @@ export function createInboundBudget(limits = INBOUND_LIMITS) {
     for (const [id, { bytes }] of tenants) if (bytes === 0 && waiting.size === 0) tenants.delete(id);
   }
 
-  function waitForMemory(connection: Usage, tenant: Usage, bytes: number): Promise<Release> {
+  function waitForMemory(usages: readonly Usage[], bytes: number): Promise<Release> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         waiting.delete(entry);
         reject(overloaded());
       }, maxWaitMs);
       const entry: Waiting = {
-        connection,
-        tenant,
+        usages,
         bytes,
         resolve(release) {
           clearTimeout(timer);
@@ -157,7 +145,7 @@ export function createInboundBudget(limits = INBOUND_LIMITS) {
   return {
     /** Returns one connection's part of the budget. */
     ofConnection() {
-      const connection: Usage = { bytes: 0 };
+      const connection: Usage = { bytes: 0, maxBytes: maxConnectionBytes };
       return {
         /**
          * Reserves memory for a whole message before more of it is read, so that each message that was begun can be
@@ -168,11 +156,11 @@ export function createInboundBudget(limits = INBOUND_LIMITS) {
          *   wait. The call had no effect.
          */
         reserve(principal: Principal, bytes: number): Release | Promise<Release> {
-          const tenant = usageOf(principal);
-          const release = tryReserve(connection, tenant, bytes);
+          const usages = [all, usageOf(principal), connection];
+          const release = tryReserve(usages, bytes);
           if (release !== undefined) return release;
           if (waiting.size >= MAX_WAITING_MESSAGES) throw overloaded();
-          return waitForMemory(connection, tenant, bytes);
+          return waitForMemory(usages, bytes);
         },
       };
     },
@@ -236,15 +224,8 @@ interface Closing {
   once(event: "close", listener: () => void): unknown;
 }
 
-interface Writing {
-  write(reply: Buffer, callback: () => void): unknown;
-}
-
 /** The unflushed reply bytes of all connections of a process. */
-export interface OutboundTotal {
-  bytes: number;
-  readonly maxBytes: number;
-}
+export type OutboundTotal = Usage;
 
 /** With 1 GiB of memory or more (memory-limit.ts), as the next two. One gRPC connection may use two thirds of it. */
 const MAX_OUTBOUND_BYTES = 384 * MIB;
@@ -315,6 +296,7 @@ export function createOutboundBudget(maxBytes: number, total: OutboundTotal, res
      * Writes one of a stream's many replies, and counts it until the operating system has it or the stream
      * ends.
      */
-    write: (stream: Writing, reply: Buffer) => void stream.write(reply, count(reply.byteLength)),
+    write: (stream: { write(reply: Buffer, written: () => void): unknown }, reply: Buffer) =>
+      void stream.write(reply, count(reply.byteLength)),
   };
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Code } from "@connectrpc/connect";
 import type { Logger } from "pino";
+import type { Deadline } from "../domain/operation.ts";
 import { CATALOGUE, Refusal } from "../domain/refusal.ts";
 import type { Principal } from "../domain/tenant.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -34,21 +35,16 @@ export interface CallObserverOptions {
 /** Request ids that are logged as the client sent them. */
 const VALID_REQUEST_ID = /^[\w.:-]{1,64}$/;
 
-/** Returns a function that starts to observe a call, given its route and headers. */
-export function createCallObserver(
-  options: CallObserverOptions,
-): (route: Route, head: CallHead) => ObservedCall {
-  return (route, head) => new ObservedCall(options, route, head);
-}
-
-/** Reports a call to the metrics, the log and the audit, from its headers to its answer. */
-export class ObservedCall {
+/** Reports a call to the metrics, the log and the audit, from its headers to its answer; it is the call's deadline, too. */
+export class ObservedCall implements Deadline {
   readonly #observer: CallObserverOptions;
   readonly #startedAtMs = performance.now();
   /** Undefined until it is used, if the client sent none: few calls need one. */
   #requestId: string | undefined;
   readonly route: Route;
-  readonly #head: CallHead;
+  readonly head: CallHead;
+  /** Set as soon as the caller's timeout is read. */
+  atMs = Number.NaN;
   /** When the message had arrived, in milliseconds of `performance.now()`; NaN until then. */
   receivedAtMs = Number.NaN;
   /** Set as soon as the caller is known, so that a denial has its actor. */
@@ -57,9 +53,13 @@ export class ObservedCall {
   constructor(observer: CallObserverOptions, route: Route, head: CallHead) {
     this.#observer = observer;
     this.route = route;
-    this.#head = head;
+    this.head = head;
     const sentRequestId = head.header(REQUEST_ID_HEADER);
     if (sentRequestId !== undefined && VALID_REQUEST_ID.test(sentRequestId)) this.#requestId = sentRequestId;
+  }
+
+  get cancelled(): boolean {
+    return this.head.cancelled;
   }
 
   get requestId(): string {
@@ -114,7 +114,7 @@ export class ObservedCall {
     return {
       requestId: this.requestId,
       tenant: principal === undefined || principal.role === "OPERATOR" ? undefined : principal.tenant.name,
-      peer: this.#head.peer,
+      peer: this.head.peer,
     };
   }
 

@@ -8,12 +8,7 @@ import { Refusal } from "../domain/refusal.ts";
 import { type Principal, requireServed } from "../domain/tenant.ts";
 import { countedAddress } from "./connections.ts";
 import { BUDGET_SHARE } from "./memory-limit.ts";
-import {
-  type CallHead,
-  type CallObserverOptions,
-  createCallObserver,
-  type ObservedCall,
-} from "./observed-call.ts";
+import { type CallHead, type CallObserverOptions, ObservedCall } from "./observed-call.ts";
 import { type ReceivedMessage, readMessage } from "./read-message.ts";
 import type { Route } from "./route.ts";
 import { createTurnShares, type TurnShares } from "./turn-shares.ts";
@@ -32,20 +27,7 @@ export interface IncomingCall extends CallHead {
 }
 
 /** The steps that all calls go through, over every transport. */
-export interface Pipeline {
-  /**
-   * Answers a call whose headers have arrived, with its reply as `encode` makes it for the transport. It
-   * rejects only with FailedCall: the Refusal that the caller may see, or the transport's ProtocolError.
-   */
-  answer<Reply>(route: Route, incoming: IncomingCall, encode: (reply: Message) => Reply): Promise<Reply>;
-  /**
-   * Authenticates and authorises the headers of a stream that brings calls of a route. Rejects as `answer`
-   * does.
-   */
-  authenticate(route: Route, head: CallHead): Promise<Principal>;
-  /** Returns the number of calls that have arrived and are not answered yet. */
-  callsInFlight(): number;
-}
+export type Pipeline = ReturnType<typeof createPipeline>;
 
 export interface PipelineOptions extends CallObserverOptions {
   readonly authenticator: Pick<Authenticator, "authenticate" | "authenticateSession" | "cachedPrincipal">;
@@ -82,9 +64,8 @@ const MAX_AUTHENTICATION_AGE_MS = 500;
  * Creates the pipeline of all calls: request id, log, metrics, authentication, authorisation, admission,
  * deadline, handler, errors.
  */
-export function createPipeline(options: PipelineOptions): Pipeline {
+export function createPipeline(options: PipelineOptions) {
   const { authenticator, admission, defaultTimeoutMs } = options;
-  const observe = createCallObserver(options);
   let credentialLookups = 0;
   let callsInFlight = 0;
   const inFlight = createInFlightBytes();
@@ -94,30 +75,29 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   });
 
   /** Returns the caller, at once if memory knows the credential. */
-  function authenticate(observed: ObservedCall, head: CallHead, deadline: Deadline): Answer<Principal> {
-    const credential = head.header("authorization");
-    const verified = authenticator.cachedPrincipal(credential);
+  function authenticate(observed: ObservedCall): Answer<Principal> {
+    const verified = authenticator.cachedPrincipal(observed.head.header("authorization"));
     if (verified !== undefined) return authorize(verified, observed);
     if (credentialLookups >= MAX_CREDENTIAL_LOOKUPS)
       throw overloaded("This replica has more callers to look up than it accepts.");
     credentialLookups++;
-    const lookup = lookUp(authenticator, head, deadline).finally(() => {
+    const lookup = lookUp(authenticator, observed).finally(() => {
       credentialLookups--;
     });
-    return beforeTimeout(deadline, lookup).then((principal) => authorize(principal, observed));
+    return beforeTimeout(observed, lookup).then((principal) => authorize(principal, observed));
   }
 
   /** Returns the error that the caller may see, when it is its party's turn; at once if the caller leaves. */
-  async function refusalInTurn(error: unknown, observed: ObservedCall, head: CallHead) {
-    await turnOf(refusals, partyOf(observed, head), head);
+  async function refusalInTurn(error: unknown, observed: ObservedCall) {
+    await turnOf(refusals, observed);
     return observed.failed(error);
   }
 
   async function handle(observed: ObservedCall, incoming: IncomingCall): Promise<Message> {
     const timeoutMs = incoming.timeoutMs ?? defaultTimeoutMs;
-    const deadline = new CallDeadline(incoming, performance.now() + timeoutMs);
+    observed.atMs = performance.now() + timeoutMs;
     if (timeoutMs <= 0) throw tooLate("when the call arrived");
-    const authenticating = authenticate(observed, incoming, deadline);
+    const authenticating = authenticate(observed);
     let principal = authenticating instanceof Promise ? await authenticating : authenticating;
     const leave = admission.startCall(principal);
     let answer: Answer<Message> | undefined;
@@ -127,10 +107,10 @@ export function createPipeline(options: PipelineOptions): Pipeline {
       const received = receiving instanceof Promise ? await receiving : receiving;
       const receivedAtMs = performance.now();
       observed.receivedAtMs = receivedAtMs;
-      if (receivedAtMs >= deadline.atMs) throw tooLate("when the message had arrived");
+      if (receivedAtMs >= observed.atMs) throw tooLate("when the message had arrived");
       if (receivedAtMs - authenticatedAtMs > MAX_AUTHENTICATION_AGE_MS)
-        principal = await authenticate(observed, incoming, deadline);
-      const call = new AuthenticatedCall(authenticator, observed, incoming, deadline, principal);
+        principal = await authenticate(observed);
+      const call = new AuthenticatedCall(authenticator, observed, principal);
       answer = inFlight(received.bytes.byteLength, () => answerCall(observed.route, received, call));
     } finally {
       // The work of a call may last longer than its deadline; the call counts until the work has ended.
@@ -139,7 +119,7 @@ export function createPipeline(options: PipelineOptions): Pipeline {
         else leave();
       }
     }
-    return answer instanceof Promise ? beforeTimeout(deadline, answer) : answer;
+    return answer instanceof Promise ? beforeTimeout(observed, answer) : answer;
   }
 
   function answerCall(route: Route, received: ReceivedMessage, call: Call): Answer<Message> {
@@ -151,31 +131,44 @@ export function createPipeline(options: PipelineOptions): Pipeline {
   }
 
   return {
-    async answer(route, incoming, encode) {
-      const observed = observe(route, incoming);
+    /**
+     * Answers a call whose headers have arrived, with its reply as `encode` makes it for the transport. It
+     * rejects only with FailedCall: the Refusal that the caller may see, or the transport's ProtocolError.
+     */
+    async answer<Reply>(
+      route: Route,
+      incoming: IncomingCall,
+      encode: (reply: Message) => Reply,
+    ): Promise<Reply> {
+      const observed = new ObservedCall(options, route, incoming);
       callsInFlight++;
       try {
         const reply = encode(await handle(observed, incoming));
         observed.answered();
         return reply;
       } catch (error) {
-        throw await refusalInTurn(error, observed, incoming);
+        throw await refusalInTurn(error, observed);
       } finally {
         callsInFlight--;
       }
     },
 
-    callsInFlight: () => callsInFlight,
-
-    async authenticate(route, head) {
-      const observed = observe(route, head);
-      const deadline = new CallDeadline(head, performance.now() + defaultTimeoutMs);
+    /**
+     * Authenticates and authorises the headers of a stream that brings calls of a route. Rejects as `answer`
+     * does.
+     */
+    async authenticate(route: Route, head: CallHead): Promise<Principal> {
+      const observed = new ObservedCall(options, route, head);
+      observed.atMs = performance.now() + defaultTimeoutMs;
       try {
-        return await authenticate(observed, head, deadline);
+        return await authenticate(observed);
       } catch (error) {
-        throw await refusalInTurn(error, observed, head);
+        throw await refusalInTurn(error, observed);
       }
     },
+
+    /** Returns the number of calls that have arrived and are not answered yet. */
+    callsInFlight: () => callsInFlight,
   };
 }
 
@@ -187,52 +180,45 @@ function createInFlightBytes() {
     if (inFlightBytes + byteLength > MAX_IN_FLIGHT_BYTES * BUDGET_SHARE)
       throw overloaded("This replica has more large messages in flight than it accepts.");
     inFlightBytes += byteLength;
-    const end = () => {
+    return (async () => work())().finally(() => {
       inFlightBytes -= byteLength;
-    };
-    const answer = (async () => work())();
-    answer.then(end, end);
-    return answer;
+    });
   };
 }
 
 /** Resolves when it is the party's turn; at once when the caller leaves, so that nothing waits for nobody. */
-function turnOf<Party>(shares: TurnShares<Party>, party: Party, head: CallHead): Promise<void> {
+function turnOf(shares: TurnShares<number | string>, observed: ObservedCall): Promise<void> {
   return new Promise((resolve) => {
     let signal: AbortSignal | undefined;
     const end = () => {
       signal?.removeEventListener("abort", leave);
       resolve();
     };
-    const drop = shares.run(party, end);
+    const drop = shares.run(partyOf(observed), end);
     const leave = () => {
       drop?.();
       end();
     };
     if (drop === undefined) return;
-    signal = head.signal;
+    signal = observed.head.signal;
     if (signal.aborted) leave();
     else signal.addEventListener("abort", leave);
   });
 }
 
 /** Returns the party that refusals are counted for: the tenant, or while the caller is not known, its address. */
-function partyOf({ principal }: ObservedCall, { peer }: CallHead): number | string {
-  if (principal === undefined) return countedAddress(peer ?? "");
+function partyOf({ principal, head }: ObservedCall): number | string {
+  if (principal === undefined) return countedAddress(head.peer ?? "");
   return principal.role === "OPERATOR" ? OPERATORS : principal.tenant.id;
 }
 
 /** Returns the principal of the `authorization` header, or without one, of the session's cookie. */
-function lookUp(
-  authenticator: PipelineOptions["authenticator"],
-  head: CallHead,
-  deadline: Deadline,
-): Promise<Principal> {
-  const credential = head.header("authorization");
-  const cookie = credential === undefined ? head.sessionCookie : undefined;
+function lookUp(authenticator: PipelineOptions["authenticator"], observed: ObservedCall): Promise<Principal> {
+  const credential = observed.head.header("authorization");
+  const cookie = credential === undefined ? observed.head.sessionCookie : undefined;
   return cookie === undefined
-    ? authenticator.authenticate(credential, deadline)
-    : authenticator.authenticateSession(cookie, deadline);
+    ? authenticator.authenticate(credential, observed)
+    : authenticator.authenticateSession(cookie, observed);
 }
 
 /**
@@ -249,35 +235,13 @@ function authorize(principal: Principal, observed: ObservedCall): Principal {
   return principal;
 }
 
-class CallDeadline implements Deadline {
-  readonly #head: CallHead;
-  readonly atMs: number;
-  constructor(head: CallHead, atMs: number) {
-    this.#head = head;
-    this.atMs = atMs;
-  }
-  get cancelled(): boolean {
-    return this.#head.cancelled;
-  }
-}
-
 class AuthenticatedCall implements Call {
   readonly #authenticator: PipelineOptions["authenticator"];
   readonly #observed: ObservedCall;
-  readonly #incoming: IncomingCall;
-  readonly #deadline: Deadline;
   readonly principal: Principal;
-  constructor(
-    authenticator: PipelineOptions["authenticator"],
-    observed: ObservedCall,
-    incoming: IncomingCall,
-    deadline: Deadline,
-    principal: Principal,
-  ) {
+  constructor(authenticator: PipelineOptions["authenticator"], observed: ObservedCall, principal: Principal) {
     this.#authenticator = authenticator;
     this.#observed = observed;
-    this.#incoming = incoming;
-    this.#deadline = deadline;
     this.principal = principal;
   }
   /**
@@ -285,15 +249,9 @@ class AuthenticatedCall implements Call {
    * they are.
    */
   async again(): Promise<Call> {
-    const found = await lookUp(this.#authenticator, this.#incoming, this.#deadline);
+    const found = await lookUp(this.#authenticator, this.#observed);
     const principal = authorize(found, this.#observed);
-    return new AuthenticatedCall(
-      this.#authenticator,
-      this.#observed,
-      this.#incoming,
-      this.#deadline,
-      principal,
-    );
+    return new AuthenticatedCall(this.#authenticator, this.#observed, principal);
   }
   refusalOf(error: unknown): Refusal {
     return this.#observed.toRefusal(error);
@@ -305,13 +263,13 @@ class AuthenticatedCall implements Call {
     return this.#observed.requestId;
   }
   get atMs(): number {
-    return this.#deadline.atMs;
+    return this.#observed.atMs;
   }
   get cancelled(): boolean {
-    return this.#incoming.cancelled;
+    return this.#observed.cancelled;
   }
   get signal(): AbortSignal {
-    return this.#incoming.signal;
+    return this.#observed.head.signal;
   }
 }
 

@@ -37,10 +37,5 @@ export function pathOf({ parent, name }: DescMethod): string {
 
 /** Returns the unary RPCs of a service. */
 export function unaryMethods(service: DescService): readonly DescMethodUnary[] {
-  const methods: readonly DescMethod[] = service.methods;
-  return methods.filter(isUnary);
-}
-
-function isUnary(method: DescMethod): method is DescMethodUnary {
-  return method.methodKind === "unary";
+  return service.methods.filter((method): method is DescMethodUnary => method.methodKind === "unary");
 }

@@ -26,7 +26,14 @@ export function binaryScannerOf(desc: DescMessage): Scanner {
   const made = new Scanner();
   // Stored before its fields are added: a type may contain itself.
   scanners.set(desc, made);
-  for (const field of desc.fields) made.know(field);
+  for (const field of desc.fields) {
+    if (field.fieldKind === "list" && field.packed)
+      throw new Error(`${field.toString()}: the elements of a packed list are not counted`);
+    const list = field.fieldKind === "list" || field.fieldKind === "map" ? field.name : undefined;
+    if (field.fieldKind === "map")
+      made.know(field.number, WireType.LengthDelimited, list, entryScanner(field));
+    else made.know(field.number, wireTypeOf(field), list, scannerOfMessages(field));
+  }
   return made;
 }
 
@@ -42,24 +49,9 @@ class Scanner {
    */
   readonly #wireTypes: (WireType | undefined)[] = [];
 
-  know(field: DescField): void {
-    const { number, name } = field;
-    this.#wireTypes[number] = wireTypeOf(field);
-    this.#lists[number] = undefined;
-    this.#inner[number] = undefined;
-    if (field.fieldKind === "list") {
-      if (field.packed) throw new Error(`${field.toString()}: the elements of a packed list are not counted`);
-      this.#lists[number] = name;
-    }
-    if (field.fieldKind === "map") {
-      this.#lists[number] = name;
-      this.#inner[number] = entryScanner(field);
-    } else if (field.message !== undefined) this.#inner[number] = binaryScannerOf(field.message);
-  }
-
-  knowEntry(number: number, wireType: WireType, inner: Scanner | undefined): void {
+  know(number: number, wireType: WireType, list: string | undefined, inner: Scanner | undefined): void {
     this.#wireTypes[number] = wireType;
-    this.#lists[number] = undefined;
+    this.#lists[number] = list;
     this.#inner[number] = inner;
   }
 
@@ -121,20 +113,20 @@ class Scanner {
 /** Returns the scanner of a map's entries, which are messages of a key and a value. */
 function entryScanner(field: DescField & { fieldKind: "map" }): Scanner {
   const scanner = new Scanner();
-  scanner.knowEntry(1, wireTypeOfScalar(field.mapKey), undefined);
-  const value = field.mapKind === "scalar" ? wireTypeOfScalar(field.scalar) : wireTypeOfKind(field.mapKind);
-  scanner.knowEntry(2, value, field.message && binaryScannerOf(field.message));
+  scanner.know(1, wireTypeOfScalar(field.mapKey), undefined, undefined);
+  scanner.know(2, wireTypeOf(field), undefined, scannerOfMessages(field));
   return scanner;
 }
 
-function wireTypeOf(field: DescField): WireType {
-  if (field.fieldKind === "map") return WireType.LengthDelimited;
-  if (field.scalar !== undefined) return wireTypeOfScalar(field.scalar);
-  return wireTypeOfKind(field.enum === undefined ? "message" : "enum");
+/** Returns the scanner of a field's messages, or of a map's values. */
+function scannerOfMessages({ message }: DescField): Scanner | undefined {
+  return message && binaryScannerOf(message);
 }
 
-function wireTypeOfKind(kind: "message" | "enum"): WireType {
-  return kind === "enum" ? WireType.Varint : WireType.LengthDelimited;
+/** Returns the wire type of a field's values, or of a map's. */
+function wireTypeOf(field: DescField): WireType {
+  if (field.scalar !== undefined) return wireTypeOfScalar(field.scalar);
+  return field.enum === undefined ? WireType.LengthDelimited : WireType.Varint;
 }
 
 function wireTypeOfScalar(scalar: ScalarType): WireType {

@@ -1,7 +1,7 @@
 import { EventEmitter } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect, test, vi } from "vitest";
-import { createFileSender, etagOf, type SendFile } from "./static-files.ts";
+import { createFileSender, etagOf } from "./static-files.ts";
 
 const MIB = 1024 * 1024;
 const BYTES = Buffer.alloc(4 * MIB);
@@ -26,7 +26,7 @@ class UnreadResponse extends EventEmitter {
   }
 }
 
-function send(sendFile: SendFile, remoteAddress: string): UnreadResponse {
+function send(sendFile: ReturnType<typeof createFileSender>, remoteAddress: string): UnreadResponse {
   const response = new UnreadResponse();
   const request = { method: "GET", headers: {}, socket: { remoteAddress } };
   sendFile(FILE, request as unknown as IncomingMessage, response as unknown as ServerResponse);

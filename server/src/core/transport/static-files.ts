@@ -26,9 +26,6 @@ export const ENCODINGS = { br: ".br", gzip: ".gz", identity: "" } as const;
 /** The name of an encoding. */
 export type Encoding = keyof typeof ENCODINGS;
 
-/** Answers a GET or HEAD with a file; with 304 if the client has it (https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2). */
-export type SendFile = (file: StaticFile, request: IncomingMessage, response: ServerResponse) => void;
-
 const MIB = 1024 * 1024;
 /** Unread bytes of files for all peers; the page's first load is 0.2 MiB. */
 const MAX_UNREAD_BYTES = 32 * MIB;
@@ -38,10 +35,11 @@ const MAX_UNREAD_BYTES_PER_ADDRESS = 8 * MIB;
 const MAX_SILENCE_MS = 30_000;
 
 /**
- * Returns a function that sends files within a budget of unread bytes, because a file needs no credential: beyond 32 MiB,
- * or 8 MiB of one address, the answer is 503 with Retry-After.
+ * Returns a function that answers a GET or HEAD with a file; with 304 if the client has it
+ * (https://www.rfc-editor.org/rfc/rfc9110#section-13.1.2). It sends files within a budget of unread bytes, because a file
+ * needs no credential: beyond 32 MiB, or 8 MiB of one address, the answer is 503 with Retry-After.
  */
-export function createFileSender(): SendFile {
+export function createFileSender() {
   const unread = { all: 0, byAddress: new Map<string, number>() };
 
   /** Counts bytes until the response closes; returns false if there is no room. */
@@ -60,7 +58,7 @@ export function createFileSender(): SendFile {
     return true;
   }
 
-  return (file, request, response) => {
+  return (file: StaticFile, request: IncomingMessage, response: ServerResponse): void => {
     const sent = prepare(file, request, response);
     if (sent === undefined) return;
     if (!reserve(countedAddress(request.socket.remoteAddress ?? ""), sent.byteLength, response)) {

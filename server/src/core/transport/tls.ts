@@ -8,10 +8,10 @@ import type { Config } from "../config/config.ts";
 export type Tls = ReturnType<typeof openTls>;
 
 /** The server's certificate with its chain, or the authorities of clients' certificates. */
-export type CertificateFile = "server" | "client_ca";
+type CertificateFile = "server" | "client_ca";
 
 /** The path of each PEM file, or its contents. */
-export interface TlsFiles {
+interface TlsFiles {
   /** The server's certificate and its intermediate ones. */
   readonly certificate: string;
   readonly key: string;
@@ -42,15 +42,14 @@ const CHECK_INTERVAL_MS = 60_000;
  * @throws Error naming the variable of a file that can't be read or used.
  */
 export function openTls({ files, onRenewed, onFailed, checkIntervalMs = CHECK_INTERVAL_MS }: TlsOptions) {
-  const read = () => inUseOf(readFiles(files));
   const servers: Pick<Server, "setSecureContext">[] = [];
-  let inUse = read();
+  let inUse = readFiles(files);
 
   const checking = createRepeating({
     intervalMs: checkIntervalMs,
     onFailed,
     async work() {
-      const found = read();
+      const found = readFiles(files);
       const [ours, theirs] = [inUse.options, found.options];
       if (theirs.cert === ours.cert && theirs.key === ours.key && theirs.ca === ours.ca) return;
       inUse = found;
@@ -69,9 +68,10 @@ export function openTls({ files, onRenewed, onFailed, checkIntervalMs = CHECK_IN
       new Map([...inUse.expiries].map(([file, atMs]) => [file, (atMs - Date.now()) / 1000] as const)),
     /** Whether clients must present a certificate. */
     asksClients: files.clientCa !== undefined,
-    /** Gives the server each renewed certificate, for new connections. */
-    follow(server: Pick<Server, "setSecureContext">): void {
+    /** Gives the server each renewed certificate, for new connections; returns the server. */
+    follow<Following extends Pick<Server, "setSecureContext">>(server: Following): Following {
       servers.push(server);
+      return server;
     },
     /** Starts checking the files for renewals. */
     start: checking.start,
@@ -80,31 +80,10 @@ export function openTls({ files, onRenewed, onFailed, checkIntervalMs = CHECK_IN
   };
 }
 
-interface InUse {
-  readonly options: NodeTlsOptions;
-  /** When the earliest certificate of each file expires, in milliseconds since 1970. */
-  readonly expiries: ReadonlyMap<CertificateFile, number>;
-}
-
-function inUseOf(files: TlsFiles): InUse {
-  const options = optionsOf(files);
-  const expiries = new Map([["server", earliestExpiry(files.certificate)]] as [CertificateFile, number][]);
-  if (files.clientCa !== undefined) expiries.set("client_ca", earliestExpiry(files.clientCa));
-  return { options, expiries };
-}
-
 /** A chain is valid until its first certificate expires; so is each authority of a bundle by itself. */
 function earliestExpiry(pem: string): number {
   const each = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [pem];
   return Math.min(...each.map((text) => new X509Certificate(text).validToDate.getTime()));
-}
-
-function readFiles({ certificate, key, clientCa }: TlsFiles): TlsFiles {
-  return {
-    certificate: readVariable("ONCEWARD_TLS_CERT", certificate),
-    key: readVariable("ONCEWARD_TLS_KEY", key),
-    clientCa: clientCa && readVariable("ONCEWARD_TLS_CLIENT_CA", clientCa),
-  };
 }
 
 function readVariable(variable: string, path: string): string {
@@ -115,7 +94,11 @@ function readVariable(variable: string, path: string): string {
   }
 }
 
-function optionsOf({ certificate: cert, key, clientCa }: TlsFiles): NodeTlsOptions {
+/** Returns the options of servers, and when the earliest certificate of each file expires, in milliseconds since 1970. */
+function readFiles(files: TlsFiles) {
+  const cert = readVariable("ONCEWARD_TLS_CERT", files.certificate);
+  const key = readVariable("ONCEWARD_TLS_KEY", files.key);
+  const ca = files.clientCa && readVariable("ONCEWARD_TLS_CLIENT_CA", files.clientCa);
   try {
     // OpenSSL would treat an empty file as none, here and below.
     new X509Certificate(cert);
@@ -126,14 +109,16 @@ function optionsOf({ certificate: cert, key, clientCa }: TlsFiles): NodeTlsOptio
       cause,
     });
   }
-  const ours = { cert, key, minVersion: "TLSv1.2" } as const;
-  if (clientCa === undefined) return ours;
+  const options: NodeTlsOptions = { cert, key, minVersion: "TLSv1.2" };
+  const expiries = new Map<CertificateFile, number>([["server", earliestExpiry(cert)]]);
+  if (ca === undefined) return { options, expiries };
   try {
-    new X509Certificate(clientCa);
+    new X509Certificate(ca);
   } catch (cause) {
     throw new Error("ONCEWARD_TLS_CLIENT_CA has no certificate, in PEM", { cause });
   }
-  return { ...ours, ca: clientCa, requestCert: true, rejectUnauthorized: true };
+  expiries.set("client_ca", earliestExpiry(ca));
+  return { options: { ...options, ca, requestCert: true, rejectUnauthorized: true }, expiries };
 }
 
 /**

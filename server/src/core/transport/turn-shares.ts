@@ -1,20 +1,5 @@
 /** Divides the turns of the event loop among parties, such as tenants or addresses. */
-export interface TurnShares<Party> {
-  /**
-   * Does the work now, or in a later turn if the party has used up its share of this one; in the order of the calls. Returns
-   * undefined, or for work that waits a function that drops it, to be called when nobody needs it any more: a party that
-   * leaves and comes back would otherwise fill the memory with work for nobody, and wait behind it.
-   */
-  run(party: Party, work: () => void): (() => void) | undefined;
-}
-
-/** What a party may do in a turn. */
-export interface TurnShare {
-  /** Pieces of work. */
-  readonly maxPerTurn: number;
-  /** No piece begins after the party's work of a turn has taken this long. */
-  readonly maxMs: number;
-}
+export type TurnShares<Party> = ReturnType<typeof createTurnShares<Party>>;
 
 /** Requests of one address, over all of its connections to a port: a turn of the event loop begins as many of them. */
 const MAX_REQUESTS_PER_TURN = 64;
@@ -22,13 +7,8 @@ const MAX_REQUESTS_PER_TURN = 64;
 const MAX_MS_PER_TURN = 10;
 
 /** Returns the shares of the addresses that are connected to a port; their work is to begin a request. */
-export function createAddressShares(): TurnShares<string> {
-  return createTurnShares({ maxPerTurn: MAX_REQUESTS_PER_TURN, maxMs: MAX_MS_PER_TURN });
-}
-
-/** Work that waits: an object of its own, so that it can be dropped. */
-interface Waiting {
-  readonly work: () => void;
+export function createAddressShares() {
+  return createTurnShares<string>({ maxPerTurn: MAX_REQUESTS_PER_TURN, maxMs: MAX_MS_PER_TURN });
 }
 
 /** What a party has done in this turn. */
@@ -38,9 +18,15 @@ interface Used {
 }
 
 /** Returns equal shares of each turn. Work that waits is kept until it is dropped: its caller bounds how much there can be. */
-export function createTurnShares<Party>({ maxPerTurn, maxMs }: TurnShare): TurnShares<Party> {
+export function createTurnShares<Party>(options: {
+  /** Pieces of work that a party may do in a turn. */
+  readonly maxPerTurn: number;
+  /** No piece begins after the party's work of a turn has taken this long. */
+  readonly maxMs: number;
+}) {
+  const { maxPerTurn, maxMs } = options;
   const used = new Map<Party, Used>();
-  const deferred = new Map<Party, Set<Waiting>>();
+  const deferred = new Map<Party, Set<() => void>>();
   let isScheduled = false;
 
   const isUsedUp = ({ count, ms }: Used) => count >= maxPerTurn || ms >= maxMs;
@@ -61,7 +47,7 @@ export function createTurnShares<Party>({ maxPerTurn, maxMs }: TurnShare): TurnS
         if (isUsedUp(share)) break;
         // Taken before it begins: work that throws is not begun again.
         works.delete(next);
-        doNow(share, next.work);
+        doNow(share, next);
       }
       if (works.size === 0) deferred.delete(party);
     }
@@ -81,7 +67,12 @@ export function createTurnShares<Party>({ maxPerTurn, maxMs }: TurnShare): TurnS
   }
 
   return {
-    run(party, work) {
+    /**
+     * Does the work now, or in a later turn if the party has used up its share of this one; in the order of the calls. Returns
+     * undefined, or for work that waits a function that drops it, to be called when nobody needs it any more: a party that
+     * leaves and comes back would otherwise fill the memory with work for nobody, and wait behind it.
+     */
+    run(party: Party, work: () => void): (() => void) | undefined {
       schedule();
       let works = deferred.get(party);
       if (works === undefined) {
@@ -93,9 +84,10 @@ export function createTurnShares<Party>({ maxPerTurn, maxMs }: TurnShare): TurnS
         works = new Set();
         deferred.set(party, works);
       }
-      const waiting = { work };
+      // A function of its own, so that it can be dropped.
+      const waiting = () => work();
       const waitingOnes = works.add(waiting);
-      return () => waitingOnes.delete(waiting);
+      return () => void waitingOnes.delete(waiting);
     },
   };
 }

@@ -1,6 +1,5 @@
 import { isOutdated } from "../../core/calls/authority.ts";
 import type { Actor } from "../../core/calls/call.ts";
-import type { Principal } from "../../core/domain/tenant.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { insertAuditEvents, type Snapshot } from "../../core/store/tenants/audit-events.ts";
 
@@ -25,11 +24,7 @@ export interface Change {
  */
 export async function recordChange(transaction: Runner, by: Actor, change: Change): Promise<void> {
   const { principal } = isOutdated(by) ? await by.again() : by;
-  const { tenant = tenantOf(principal) } = change;
   const { actor } = principal;
+  const { tenant = principal.role === "OPERATOR" ? undefined : principal.tenant } = change;
   await insertAuditEvents(transaction, [{ ...change, tenant, actor, requestId: by.requestId, calls: 1 }]);
-}
-
-function tenantOf(principal: Principal): { readonly id: number; readonly name: string } | undefined {
-  return principal.role === "OPERATOR" ? undefined : principal.tenant;
 }

@@ -1,30 +1,20 @@
 import { type Feature, forgetKeysOf } from "../../core/feature.ts";
 import { routesOf } from "../../core/transport/route.ts";
 import { IdentityService } from "../../gen/onceward/v1/identity_pb.ts";
+import { createOperatorsApiKeys, createTenantsApiKeys } from "./api-keys.ts";
 import { operatorKey, tenantKey } from "./commands/api-keys.ts";
-import { createCreateApiKey, createCreateKeysAsOperator } from "./create-api-key.ts";
 import { createIdentityService } from "./identity.ts";
-import { createListApiKeys, createListOperatorApiKeys } from "./list-api-keys.ts";
 import { createListAllEvents, createListTenantsEvents } from "./list-audit-events.ts";
-import { createCreateTenant } from "./operator/create-tenant.ts";
-import { createDeleteTenant } from "./operator/delete-tenant.ts";
-import { createReadTenants } from "./operator/read-tenants.ts";
 import { createServerInfoHandlers } from "./operator/server-info.ts";
-import { createSuspendTenant } from "./operator/suspend-tenant.ts";
-import { createUpdateTenantLimits } from "./operator/update-tenant-limits.ts";
-import { createRevokeApiKey, createRevokeOperatorApiKey } from "./revoke-api-key.ts";
+import { createTenantChanges, createTenants } from "./operator/tenants.ts";
 import { administrationParts, operatorRoutes, tenantAdminRoutes } from "./services.ts";
-import { createCountRecords } from "./tenant/count-records.ts";
 import { createDeleteNamespace } from "./tenant/delete-namespace.ts";
-import { createGetRecord } from "./tenant/get-record.ts";
 import { createListRecords } from "./tenant/list-records.ts";
-import { createListUndeclaredNamespaces } from "./tenant/list-undeclared-namespaces.ts";
 import { createReadPolicies } from "./tenant/read-policies.ts";
+import { createReadRecords } from "./tenant/read-records.ts";
 import { createRecordJobs } from "./tenant/record-jobs.ts";
-import { createResolveAmbiguous } from "./tenant/resolve-ambiguous.ts";
-import { createResolveRecord } from "./tenant/resolve-record.ts";
-import { createUpdateNamespace } from "./tenant/update-namespace.ts";
-import { createUpdateTenant } from "./tenant/update-tenant.ts";
+import { createResolveRecords } from "./tenant/resolve-records.ts";
+import { createUpdatePolicies } from "./tenant/update-policies.ts";
 
 /** Administers tenants, namespaces, API keys and records. */
 export const administration: Feature = {
@@ -44,30 +34,19 @@ export const administration: Feature = {
         ...routesOf(IdentityService, undefined, createIdentityService(core.config)),
         ...tenantAdminRoutes(core.admission, {
           ...createReadPolicies(parts),
-          ...createUpdateTenant(parts),
-          ...createUpdateNamespace(parts),
-          ...createDeleteNamespace({ ...parts, forgetKeys: forgetKeysOf(earlier) }),
-          ...createListUndeclaredNamespaces(parts),
+          ...createUpdatePolicies(parts),
+          ...createDeleteNamespace(parts, forgetKeysOf(earlier)),
           ...createListRecords(parts),
-          ...createCountRecords(parts),
-          ...createGetRecord(parts),
-          ...createResolveRecord(parts),
-          ...createResolveAmbiguous(parts),
+          ...createReadRecords(parts),
+          ...createResolveRecords(parts),
           ...createRecordJobs(parts),
-          ...createCreateApiKey(parts),
-          ...createListApiKeys(parts),
-          ...createRevokeApiKey(parts),
+          ...createTenantsApiKeys(parts),
           ...createListTenantsEvents(parts),
         }),
         ...operatorRoutes({
-          ...createReadTenants(parts),
-          ...createCreateTenant(parts),
-          ...createUpdateTenantLimits(parts),
-          ...createSuspendTenant(parts),
-          ...createDeleteTenant(parts),
-          ...createCreateKeysAsOperator(parts),
-          ...createListOperatorApiKeys(parts),
-          ...createRevokeOperatorApiKey(parts),
+          ...createTenants(parts),
+          ...createTenantChanges(parts),
+          ...createOperatorsApiKeys(parts),
           ...createListAllEvents(parts),
           ...createServerInfoHandlers(parts),
         }),

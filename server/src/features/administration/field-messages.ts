@@ -11,15 +11,7 @@ import type { Field, FieldTable, Overrides } from "../../core/domain/fields.ts";
 import { duration, type Violations } from "../../core/messages/violations.ts";
 
 /** A field of a table, and of a message. */
-interface MessageField extends Field {
-  readonly path: string;
-  readonly descriptor: DescField;
-}
-
-/** A field with the name of its property in the domain. */
-interface NamedField<Values> extends MessageField {
-  readonly name: keyof Values & string;
-}
+type MessageField = Field & { readonly path: string; readonly descriptor: DescField };
 
 /**
  * Returns the reader and writer of messages of which each field is in a table: a policy, policy bounds or quotas.
@@ -33,15 +25,13 @@ export function createFieldMessages<Schema extends DescMessage, Values>(
   prefix: string,
 ) {
   type Message = MessageShape<Schema>;
-  const fields = (Object.entries(table) as [keyof Values & string, Field][]).map(
-    ([name, field]): NamedField<Values> => {
-      const descriptor = schema.fields.find((each) => each.name === field.proto);
-      if (descriptor === undefined) throw new Error(`${schema.typeName} has no field ${field.proto}`);
-      return { ...field, name, path: prefix + field.proto, descriptor };
-    },
-  );
+  const fields = (Object.entries(table) as [keyof Values & string, Field][]).map(([name, field]) => {
+    const descriptor = schema.fields.find((each) => each.name === field.proto);
+    if (descriptor === undefined) throw new Error(`${schema.typeName} has no field ${field.proto}`);
+    return { ...field, name, path: prefix + field.proto, descriptor };
+  });
 
-  function fieldsOf(message: Message | undefined): readonly NamedField<Values>[] {
+  function fieldsOf(message: Message | undefined) {
     if (message === undefined) return [];
     return fields.filter(({ descriptor }) => isFieldSet<Schema>(message, descriptor));
   }

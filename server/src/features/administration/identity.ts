@@ -7,9 +7,7 @@ import {
   WhoAmIResponse_Kind as Kind,
   WhoAmIResponseSchema,
 } from "../../gen/onceward/v1/identity_pb.ts";
-import { ROLE_MESSAGES } from "./api-key-messages.ts";
-
-const KINDS = { API_KEY: Kind.API_KEY, TOKEN: Kind.TOKEN } as const;
+import { ApiKey_Role } from "../../gen/onceward/v1/tenant_pb.ts";
 
 /** Returns IdentityService. `identity.proto` describes its RPC. */
 export function createIdentityService({
@@ -21,10 +19,10 @@ export function createIdentityService({
     whoAmI(_, { principal }) {
       const { role, actor, credential } = principal;
       return create(WhoAmIResponseSchema, {
-        kind: credential === undefined ? Kind.ANONYMOUS : KINDS[credential.kind],
+        kind: credential === undefined ? Kind.ANONYMOUS : Kind[credential.kind],
         actor,
         consoleOrigin,
-        role: ROLE_MESSAGES[role],
+        role: ApiKey_Role[role],
         allNamespaces: principal.role !== "OPERATOR" && principal.namespaces === undefined,
         ...(principal.role !== "OPERATOR" && {
           tenant: principal.tenant.name,

@@ -1,22 +1,18 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { timestamp, Violations } from "../../core/messages/violations.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { OperatorServiceListAuditEventsResponseSchema } from "../../gen/onceward/v1/operator_pb.ts";
-import { ListAuditEventsResponseSchema } from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import {
+  type ListAuditEventsRequest,
+  ListAuditEventsResponseSchema,
+} from "../../gen/onceward/v1/tenant_admin_pb.ts";
 import {
   AuditEvent_Outcome,
   type AuditEvent as AuditEventMessage,
   AuditEventSchema,
 } from "../../gen/onceward/v1/tenant_pb.ts";
-import { type PageTokens, pageSize, replyPage, scanUntil } from "./pages.ts";
+import { type Cursor, type PageTokens, type Scan, scanPage, scanUntil } from "./pages.ts";
 import type { AdministrationParts, OperatorRpcs, TenantAdminRpcs } from "./services.ts";
-import {
-  type EventCursor,
-  type EventFilter,
-  findAuditEvents,
-  type StoredAuditEvent,
-} from "./store/list-audit-events.ts";
 import { administeredTenant } from "./tenant/own-tenant.ts";
 
 /** Returns the RPC for audit events of the caller's tenant, without those of an earlier tenant of the same name. */
@@ -27,7 +23,7 @@ export function createListTenantsEvents({
   return {
     async listAuditEvents(request, call) {
       const { id } = administeredTenant(call);
-      const page = await listEvents({ runner: pool.of(call), pageTokens }, id, request, new Violations());
+      const page = await listEvents(pool.of(call), pageTokens, id, request, new Violations());
       return create(ListAuditEventsResponseSchema, page);
     },
   };
@@ -43,22 +39,10 @@ export function createListAllEvents({
       const violations = new Violations();
       if (request.tenant !== "") violations.name("tenant", request.tenant);
       const tenant = request.tenant || undefined;
-      const page = await listEvents({ runner: pool, pageTokens }, tenant, request, violations);
+      const page = await listEvents(pool, pageTokens, tenant, request, violations);
       return create(OperatorServiceListAuditEventsResponseSchema, page);
     },
   };
-}
-
-/** The fields that the requests of both services have. */
-interface ListRequest {
-  readonly pageSize: number;
-  readonly pageToken: string;
-  readonly after?: Timestamp | undefined;
-  readonly before?: Timestamp | undefined;
-  readonly action: string;
-  readonly actor: string;
-  readonly target: string;
-  readonly outcome: AuditEvent_Outcome;
 }
 
 /** Longer than every RPC's name. */
@@ -74,43 +58,37 @@ const MAX_TARGET_BYTES = 1024;
  * @throws Refusal INVALID_REQUEST with every violation.
  */
 async function listEvents(
-  { runner, pageTokens }: { readonly runner: Runner; readonly pageTokens: PageTokens },
+  runner: Runner,
+  pageTokens: PageTokens,
   tenant: EventFilter["tenant"],
-  request: ListRequest,
+  request: Omit<ListAuditEventsRequest, "$typeName" | "$unknown">,
   violations: Violations,
 ): Promise<{ readonly events: AuditEventMessage[]; readonly nextPageToken: string }> {
-  violations.text("action", request.action, { maxBytes: MAX_ACTION_BYTES });
-  violations.text("actor", request.actor, { maxBytes: MAX_ACTOR_BYTES });
-  violations.text("target", request.target, { maxBytes: MAX_TARGET_BYTES });
-  const filter = {
-    tenant,
-    afterMs: violations.timestampMs("after", request.after),
-    beforeMs: violations.timestampMs("before", request.before),
-    action: request.action,
-    actor: request.actor,
-    target: request.target,
-    denied: parseOutcome(request.outcome, violations),
-  };
-  const { afterMs, beforeMs, action, actor, target, denied } = filter;
-  const scope = [
-    ...["ListAuditEvents", typeof tenant, tenant, afterMs, beforeMs, action, actor, target],
-    denied === undefined ? undefined : String(denied),
-  ];
-  const size = pageSize(request.pageSize, violations);
-  const cursor = pageTokens.read(scope, request.pageToken, violations);
-  violations.throwIfAny();
-
-  const { items, next } = await scanUntil(
-    size + 1,
-    cursor && cursorOf(cursor),
-    async (after: EventCursor | undefined, count) => {
-      const scan = await findAuditEvents(runner, filter, after, count);
-      return { items: scan.events, next: scan.next };
+  const { action, actor, target } = request;
+  violations.text("action", action, { maxBytes: MAX_ACTION_BYTES });
+  violations.text("actor", actor, { maxBytes: MAX_ACTOR_BYTES });
+  violations.text("target", target, { maxBytes: MAX_TARGET_BYTES });
+  const afterMs = violations.timestampMs("after", request.after);
+  const beforeMs = violations.timestampMs("before", request.before);
+  const denied = parseOutcome(request.outcome, violations);
+  const filter = { tenant, afterMs, beforeMs, action, actor, target, denied };
+  const { messages, nextPageToken } = await scanPage(
+    request,
+    {
+      pageTokens,
+      scope: [
+        ...["ListAuditEvents", typeof tenant, tenant, afterMs, beforeMs, action, actor, target],
+        denied === undefined ? undefined : String(denied),
+      ],
+      schema: AuditEventSchema,
+      find: (behind, limit) =>
+        scanUntil(limit, behind, (after: Cursor, count) => findAuditEvents(runner, filter, after, count)),
+      messageOf: auditEventMessage,
+      cursorOf,
     },
+    violations,
   );
-  const { messages, last } = replyPage(items, size, AuditEventSchema, auditEventMessage);
-  const end = last === undefined ? next : last.cursor;
-  return { events: messages, nextPageToken: end === undefined ? "" : pageTokens.write(scope, end) };
+  return { events: messages, nextPageToken };
 }
 
 /** Returns whether events of denied calls are listed, or those of changes that were made; undefined: both. */
@@ -128,25 +106,131 @@ function parseOutcome(outcome: AuditEvent_Outcome, violations: Violations): bool
   }
 }
 
-function cursorOf([at = "", id = ""]: readonly string[]): EventCursor {
+function auditEventMessage({ wanted, scanned, id, at, atMs, before, after, ...event }: EventRow) {
+  return create(AuditEventSchema, {
+    ...event,
+    id: BigInt(id),
+    at: timestamp(atMs),
+    outcome: event.denial === "" ? AuditEvent_Outcome.DONE : AuditEvent_Outcome.DENIED,
+    before: before ?? undefined,
+    after: after ?? undefined,
+  });
+}
+
+/** A position in the list of events: an event's instant, to the microsecond, and its id. */
+function cursorOf({ at, id }: EventRow): Cursor {
   return [at, id];
 }
 
-function auditEventMessage(event: StoredAuditEvent): AuditEventMessage {
-  const { id, tenant, actor, action, target, denial, reason, before, after, requestId, calls } = event;
-  return create(AuditEventSchema, {
-    id,
-    at: timestamp(event.atMs),
-    tenant,
-    actor,
+/** Selects events. Instants are milliseconds since the Unix epoch. */
+interface EventFilter {
+  /** A tenant's id; or a name, which several tenants may have had one after another; or undefined: all tenants. */
+  readonly tenant: number | string | undefined;
+  readonly afterMs: number | undefined;
+  readonly beforeMs: number | undefined;
+  /** Empty: all. */
+  readonly action: string;
+  /** Empty: all. */
+  readonly actor: string;
+  /** Empty: all. */
+  readonly target: string;
+  /** Undefined: denied or not. */
+  readonly denied: boolean | undefined;
+}
+
+/** Events that one statement scans, in some milliseconds even where none matches. */
+const MAX_SCANNED = 5000;
+
+/**
+ * Returns a statement that scans a range of the index that begins with the tenant, if one is given. The other
+ * conditions are compared row by row.
+ */
+function scanStatement(name: string, ofTenant: string) {
+  return {
+    name,
+    text: `
+with page as materialized (
+  select id, at,
+         ($2::text = '' or action = $2::text)
+           and ($8::text = '' or actor = $8::text)
+           and ($9::text = '' or target = $9::text)
+           and coalesce($10::boolean, outcome = 'DENIED') = (outcome = 'DENIED') as wanted
+    from audit_events
+   where ${ofTenant}
+     and at >= coalesce(to_timestamp($3::float8 / 1000), '-infinity')
+     and at < coalesce(to_timestamp($4::float8 / 1000), 'infinity')
+     and (at, id) < ($5::timestamptz, $6::bigint)
+   order by at desc, id desc
+   limit ${MAX_SCANNED}
+), found as (
+  select id, at, wanted from page where wanted order by at desc, id desc limit $7::int
+), last as (
+  select id, at, wanted from page order by at, id limit 1
+)
+select f.wanted, (select count(*) from page)::int as scanned, e.id, e.at::text as at,
+       date_part('epoch', e.at) * 1000 as "atMs", e.tenant, e.actor, e.action, e.target, e.denial, e.reason, e.before,
+       e.after, e.request_id as "requestId", e.calls
+  from (select * from found union all select * from last where not wanted) f
+ cross join lateral (select * from audit_events event where event.id = f.id limit 1) e
+ order by e.at desc, e.id desc`,
+  };
+}
+
+const STATEMENTS = {
+  number: scanStatement("look_at_audit_events_of_tenant", "tenant_id = $1::int"),
+  string: scanStatement("look_at_audit_events_of_tenant_name", "tenant = $1::text"),
+  undefined: scanStatement("look_at_audit_events", "$1::int is null"),
+} as const;
+
+/** A stored event. */
+interface EventRow {
+  /** Whether the filter selects it: the last of a scan stands for those behind it in any case. */
+  readonly wanted: boolean;
+  /** How many events the statement scanned. */
+  readonly scanned: number;
+  readonly id: string;
+  readonly at: string;
+  /** The same in milliseconds since the Unix epoch. */
+  readonly atMs: number;
+  /** Empty: the event concerned no tenant. */
+  readonly tenant: string;
+  readonly actor: string;
+  readonly action: string;
+  readonly target: string;
+  /** The reason of the refusal; empty: the change was made. */
+  readonly denial: string;
+  readonly reason: string;
+  readonly before: JsonObject | null;
+  readonly after: JsonObject | null;
+  readonly requestId: string;
+  /** How many calls the event stands for. */
+  readonly calls: number;
+}
+
+/**
+ * Scans a bounded number of events after a cursor, newest first. Returns at most `limit` that match, and where the next scan
+ * continues; undefined: there are no more events.
+ */
+export async function findAuditEvents(
+  runner: Runner,
+  { tenant, afterMs, beforeMs, action, actor, target, denied }: EventFilter,
+  [at = "infinity", id = "0"]: Cursor,
+  limit: number,
+): Promise<Scan<EventRow, Cursor>> {
+  const rows = await runner.run<EventRow>(STATEMENTS[typeof tenant as keyof typeof STATEMENTS], [
+    tenant ?? null,
     action,
+    afterMs ?? null,
+    beforeMs ?? null,
+    at,
+    id,
+    limit,
+    actor,
     target,
-    outcome: denial === "" ? AuditEvent_Outcome.DONE : AuditEvent_Outcome.DENIED,
-    denial,
-    reason,
-    ...(before && { before: before as JsonObject }),
-    ...(after && { after: after as JsonObject }),
-    requestId,
-    calls,
-  });
+    denied ?? null,
+  ]);
+  const items = rows.filter(({ wanted }) => wanted);
+  const wasFull = items.length === limit || rows[0]?.scanned === MAX_SCANNED;
+  const last = items.length === limit ? items.at(-1) : rows.at(-1);
+  return { items, next: wasFull && last !== undefined ? cursorOf(last) : undefined };
 }

@@ -84,34 +84,60 @@ export function replyPage<Item, Schema extends DescMessage>(
   return { messages, last: messages.length < found.length ? found[messages.length - 1] : undefined };
 }
 
+/** A list that is read page by page. `Found`: what one search of it returns. */
+interface PagedList<Item, Schema extends DescMessage, Found> {
+  readonly pageTokens: PageTokens;
+  readonly scope: Scope;
+  readonly schema: Schema;
+  /** Searches at most `limit` items behind a cursor; behind none: the first ones. */
+  readonly find: (after: Cursor, limit: number) => Promise<Found>;
+  readonly messageOf: (item: Item) => MessageShape<Schema>;
+  readonly cursorOf: (item: Item) => Cursor;
+}
+
+/** The fields of every request for a page. */
+interface PageRequest {
+  readonly pageSize: number;
+  readonly pageToken: string;
+}
+
 /**
  * Returns a page of a list whose rows all match.
  *
  * @throws Refusal INVALID_REQUEST for a malformed size or token.
  */
-export async function listPage<Item, Schema extends DescMessage>(
-  request: { readonly pageSize: number; readonly pageToken: string },
-  list: {
-    readonly pageTokens: PageTokens;
-    readonly scope: Scope;
-    readonly schema: Schema;
-    /** Returns at most `limit` items behind a cursor; behind none: the first ones. */
-    readonly find: (after: Cursor, limit: number) => Promise<readonly Item[]>;
-    readonly messageOf: (item: Item) => MessageShape<Schema>;
-    readonly cursorOf: (item: Item) => Cursor;
-  },
+export function listPage<Item, Schema extends DescMessage>(
+  request: PageRequest,
+  list: PagedList<Item, Schema, readonly Item[]>,
+) {
+  const find = async (after: Cursor, limit: number) => ({
+    items: await list.find(after, limit),
+    next: undefined,
+  });
+  return scanPage(request, { ...list, find }, new Violations());
+}
+
+/**
+ * Returns a page of a list that is scanned for matching rows; see `scanUntil`.
+ *
+ * @throws Refusal INVALID_REQUEST for a malformed size or token, with the violations that the caller found.
+ */
+export async function scanPage<Item, Schema extends DescMessage>(
+  request: PageRequest,
+  { pageTokens, scope, schema, find, messageOf, cursorOf }: PagedList<Item, Schema, Scan<Item, Cursor>>,
+  violations: Violations,
 ): Promise<{ readonly messages: MessageShape<Schema>[]; readonly nextPageToken: string }> {
-  const { pageTokens, scope, schema, find, messageOf, cursorOf } = list;
-  const violations = new Violations();
   const size = pageSize(request.pageSize, violations);
   const cursor = pageTokens.read(scope, request.pageToken, violations);
   violations.throwIfAny();
-  const { messages, last } = replyPage(await find(cursor ?? [], size + 1), size, schema, messageOf);
-  return { messages, nextPageToken: last === undefined ? "" : pageTokens.write(scope, cursorOf(last)) };
+  const { items, next } = await find(cursor ?? [], size + 1);
+  const { messages, last } = replyPage(items, size, schema, messageOf);
+  const end = last === undefined ? next : cursorOf(last);
+  return { messages, nextPageToken: end === undefined ? "" : pageTokens.write(scope, end) };
 }
 
 /** The matching items among a bounded number of rows. */
-interface Scan<Item, Position> {
+export interface Scan<Item, Position> {
   readonly items: readonly Item[];
   /** Where the next scan begins; undefined: there are no more rows. */
   readonly next: Position | undefined;

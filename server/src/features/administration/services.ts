@@ -31,22 +31,19 @@ export function administrationParts(core: CoreParts) {
 
 export type AdministrationParts = ReturnType<typeof administrationParts>;
 
+type TenantAdmin = Handlers<typeof TenantAdminService>;
+type Operator = Handlers<typeof OperatorService>;
+
 /** The handlers of some RPCs of TenantAdminService. */
-export type TenantAdminRpcs<Name extends keyof Handlers<typeof TenantAdminService>> = Pick<
-  Handlers<typeof TenantAdminService>,
-  Name
->;
+export type TenantAdminRpcs<Name extends keyof TenantAdmin> = Pick<TenantAdmin, Name>;
 
 /** The handlers of some RPCs of OperatorService. */
-export type OperatorRpcs<Name extends keyof Handlers<typeof OperatorService>> = Pick<
-  Handlers<typeof OperatorService>,
-  Name
->;
+export type OperatorRpcs<Name extends keyof Operator> = Pick<Operator, Name>;
 
 /** Returns the routes of RPCs of TenantAdminService. A call beyond the tenant's quotas is refused before anything else is done. */
 export function tenantAdminRoutes(
   admission: Pick<Admission, "admitOperation">,
-  handlers: Partial<Handlers<typeof TenantAdminService>>,
+  handlers: Partial<TenantAdmin>,
 ): readonly Route[] {
   return routesOf(TenantAdminService, "TENANT_ADMIN", handlers).map((route) => ({
     ...route,
@@ -58,6 +55,6 @@ export function tenantAdminRoutes(
 }
 
 /** Returns the routes of RPCs of OperatorService. */
-export function operatorRoutes(handlers: Partial<Handlers<typeof OperatorService>>): readonly Route[] {
+export function operatorRoutes(handlers: Partial<Operator>): readonly Route[] {
   return routesOf(OperatorService, "OPERATOR", handlers);
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { resolvePolicy } from "../../core/domain/policy.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
-import type { NamespaceResource, TenantResource, TenantState } from "../../core/domain/tenant.ts";
+import type { NamespaceResource, TenantResource } from "../../core/domain/tenant.ts";
 import { timestamp } from "../../core/messages/violations.ts";
 import {
   type Namespace,
@@ -18,19 +18,11 @@ import {
 import { type RecordJob, recordsLeftAlone } from "../jobs/record-job.ts";
 import { BOUND_MESSAGES, POLICY_MESSAGES, QUOTA_MESSAGES } from "./policy-messages.ts";
 
-/** The states of a tenant as callers see them. */
-export const TENANT_STATES: Readonly<Record<TenantState, Tenant_State>> = {
-  ACTIVE: Tenant_State.ACTIVE,
-  SUSPENDED: Tenant_State.SUSPENDED,
-  MOVING: Tenant_State.MOVING,
-  DELETING: Tenant_State.DELETING,
-};
-
 /** Returns a tenant as its administrators and operators see it. */
 export function tenantMessage(tenant: TenantResource): Tenant {
   return create(TenantSchema, {
     name: tenant.name,
-    state: TENANT_STATES[tenant.state],
+    state: Tenant_State[tenant.state],
     policy: POLICY_MESSAGES.write(tenant.policy),
     effectivePolicy: POLICY_MESSAGES.write(resolvePolicy(tenant.policy)),
     policyBounds: BOUND_MESSAGES.write(tenant.bounds),
@@ -75,21 +67,6 @@ export function checkEtag(sent: string, current: string | undefined): void {
   throw new Refusal("ETAG_MISMATCH", "The etag is not the resource's current one; read the resource again.");
 }
 
-const JOB_STATES: Readonly<Record<RecordJob["state"], RecordJob_State>> = {
-  WAITING: RecordJob_State.WAITING,
-  RUNNING: RecordJob_State.RUNNING,
-  DONE: RecordJob_State.DONE,
-  CANCELLED: RecordJob_State.CANCELLED,
-};
-
-/** The deletion of a tenant is never shown: its administrators have no access any more. */
-const JOB_KINDS: Readonly<Record<RecordJob["work"]["kind"], RecordJob_Kind>> = {
-  RESTAMP: RecordJob_Kind.RESTAMP,
-  FORGET: RecordJob_Kind.FORGET,
-  DELETE: RecordJob_Kind.FORGET,
-  RESOLVE: RecordJob_Kind.RESOLVE,
-};
-
 /** Returns a background change of records, with its progress. */
 export function recordJobMessage(job: RecordJob): RecordJobMessage {
   const { work } = job;
@@ -97,9 +74,10 @@ export function recordJobMessage(job: RecordJob): RecordJobMessage {
     work.kind === "RESOLVE" && job.state === "DONE" ? recordsLeftAlone(work, job.recordsChanged) : 0;
   return create(RecordJobSchema, {
     id: job.id,
-    kind: JOB_KINDS[work.kind],
+    // The deletion of a tenant is never shown: its administrators have no access any more.
+    kind: RecordJob_Kind[work.kind === "DELETE" ? "FORGET" : work.kind],
     namespace: job.namespace ?? "",
-    state: JOB_STATES[job.state],
+    state: RecordJob_State[job.state],
     recordsExamined: BigInt(job.recordsExamined),
     recordsChanged: BigInt(job.recordsChanged),
     recordsForgotten: BigInt(job.recordsForgotten),

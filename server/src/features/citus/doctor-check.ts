@@ -1,15 +1,13 @@
 import { clockOffset, isSkewed } from "../../core/domain/clock-offset.ts";
 import { hasCitus } from "../../core/store/engine.ts";
 import { type Runner, WORKER_SETTINGS } from "../../core/store/pool.ts";
-import type { Check } from "../doctor/check.ts";
-import type { Observation } from "../doctor/findings.ts";
+import type { Check, Observation } from "../doctor/findings.ts";
 import { askWorkers, type CitusState, readCitusState, type WorkerAnswer } from "./citus-state.ts";
 import { canHoldShards } from "./shard-guard.ts";
 
 /** Looks at the nodes of a Citus, if the database has the extension. */
 export const citusCheck: Check = {
   name: "citus",
-  needsPostgres: true,
   async examine({ runner }) {
     if (!(await hasCitus(runner))) return [];
     const state = await readCitusState(runner);

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { codeToHttpStatus, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import type { Logger } from "pino";
-import { invalidRequest, Refusal } from "../../core/domain/refusal.ts";
+import { Refusal } from "../../core/domain/refusal.ts";
 import { FailedCall, toConnectError } from "../../core/transport/errors.ts";
 import type { ReadHeader } from "../../core/transport/http/web-page.ts";
 
@@ -22,8 +22,8 @@ export function answerEmpty(response: ServerResponse, status: number, headers: H
 }
 
 /** Answers with JSON. */
-export function answerJson(response: ServerResponse, status: number, body: unknown): void {
-  response.writeHead(status, { "cache-control": "no-store", "content-type": "application/json" });
+export function answerJson(response: ServerResponse, body: unknown): void {
+  response.writeHead(200, { "cache-control": "no-store", "content-type": "application/json" });
   response.end(JSON.stringify(body));
 }
 
@@ -54,17 +54,4 @@ function failureOf(error: unknown, log: Logger): FailedCall {
     new Refusal("INTERNAL", "An internal error; the server's log has it.", { metadata, cause: error }),
     requestId,
   );
-}
-
-/** Reads a small body. @throws Refusal INVALID_REQUEST if it is larger than `maxBytes`. */
-export async function readSmallBody(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  // The connection stays open for the answer.
-  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
-    bytes += (chunk as Buffer).byteLength;
-    if (bytes > maxBytes) throw invalidRequest("body", `must be at most ${maxBytes} bytes`);
-    chunks.push(chunk as Buffer);
-  }
-  return Buffer.concat(chunks);
 }

@@ -8,21 +8,6 @@ import type { IssuerSignIn } from "./issuer-sign-in.ts";
 import type { SignIn } from "./sign-in.ts";
 import type { ConsoleSite } from "./site.ts";
 
-/** The console: a page for tenant admins and operators, and the endpoints by which they sign in. */
-export interface Console extends WebPage {
-  readonly site: ConsoleSite;
-}
-
-export interface ConsoleOptions {
-  readonly site: ConsoleSite;
-  /** Undefined: the page was not built. */
-  readonly files: ConsoleFiles | undefined;
-  readonly signIn: SignIn;
-  /** Undefined: the console offers no sign-in at an issuer. */
-  readonly issuerSignIn: IssuerSignIn | undefined;
-  readonly log: Logger;
-}
-
 type Endpoint = (request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 /**
@@ -48,41 +33,44 @@ const HEADERS = {
 };
 const WITH_TLS = { "strict-transport-security": "max-age=31536000" };
 
-/** Creates a console. */
-export function createConsole({ site, files, signIn, issuerSignIn, log }: ConsoleOptions): Console {
+/** Creates the console: a page for tenant admins and operators, and the endpoints by which they sign in. */
+export function createConsole({
+  site,
+  files,
+  signIn,
+  issuerSignIn,
+  log,
+}: {
+  readonly site: ConsoleSite;
+  /** Undefined: the page was not built. */
+  readonly files: ConsoleFiles | undefined;
+  readonly signIn: SignIn;
+  /** Undefined: the console offers no sign-in at an issuer. */
+  readonly issuerSignIn: IssuerSignIn | undefined;
+  readonly log: Logger;
+}): WebPage {
   const headers = Object.entries({ ...HEADERS, ...(site.isSecure && WITH_TLS) });
   const signInOptions = { oidc: issuerSignIn !== undefined, issuer: issuerSignIn?.issuer };
-  const endpoints = new Map<string, ReadonlyMap<string, Endpoint>>([
-    [
-      "/console/api/sign-in-options",
-      new Map([["GET", async (_, response) => answerJson(response, 200, signInOptions)]]),
-    ],
-    [
-      "/console/api/session",
-      new Map([
-        ["POST", signIn.withKey],
-        ["DELETE", (request, response) => signIn.out(request, response, "this")],
-      ]),
-    ],
-    [
-      "/console/api/sessions",
-      new Map([["DELETE", (request, response) => signIn.out(request, response, "all")]]),
-    ],
-    ...(issuerSignIn === undefined
-      ? []
-      : ([
-          ["/console/api/oidc/start", new Map([["GET", issuerSignIn.start]])],
-          ["/console/api/oidc/callback", new Map([["GET", issuerSignIn.callback]])],
-        ] as const)),
-  ]);
-
+  /** By path and method. */
+  const endpoints: Readonly<Record<string, Readonly<Record<string, Endpoint>>>> = {
+    "/console/api/sign-in-options": { GET: async (_, response) => answerJson(response, signInOptions) },
+    "/console/api/session": {
+      POST: signIn.withKey,
+      DELETE: (request, response) => signIn.out(request, response, "this"),
+    },
+    "/console/api/sessions": { DELETE: (request, response) => signIn.out(request, response, "all") },
+    ...(issuerSignIn && {
+      "/console/api/oidc/start": { GET: issuerSignIn.start },
+      "/console/api/oidc/callback": { GET: issuerSignIn.callback },
+    }),
+  };
   const sendFile = createFileSender();
 
   function answerEndpoint(path: string, request: IncomingMessage, response: ServerResponse): void {
-    const methods = endpoints.get(path);
-    const endpoint = methods?.get(request.method ?? "");
+    const methods = endpoints[path];
+    const endpoint = methods?.[request.method ?? ""];
     if (methods === undefined) answerEmpty(response, 404);
-    else if (endpoint === undefined) answerEmpty(response, 405, { allow: [...methods.keys()].join(", ") });
+    else if (endpoint === undefined) answerEmpty(response, 405, { allow: Object.keys(methods).join(", ") });
     else
       endpoint(request, response).catch((error: unknown) => {
         // The browser has left.

@@ -1,6 +1,10 @@
-import type { ClientAuth, Configuration, ServerMetadata } from "openid-client";
+import * as client from "openid-client";
+import type { Logger } from "pino";
 import { boundedFetch } from "../../core/auth/bounded-fetch.ts";
-import type { TokenVerifier, VerifiedIdentity } from "../../core/auth/jwt.ts";
+import type { VerifiedIdentity } from "../../core/auth/jwt.ts";
+import type { Config } from "../../core/config/config.ts";
+import type { ConfiguredIssuer } from "../../core/config/configured-issuer.ts";
+import { isTrustedUrl } from "../../core/config/formats.ts";
 import { credentialInvalid, Refusal } from "../../core/domain/refusal.ts";
 
 /**
@@ -14,26 +18,6 @@ export interface SignInSecrets {
   readonly state: string;
   readonly nonce: string;
   readonly codeVerifier: string;
-}
-
-export interface IssuerClientOptions {
-  /** The issuer's identifier: a trusted URL. */
-  readonly issuer: string;
-  readonly clientId: string;
-  /** Undefined: a public client. */
-  readonly clientSecret: string | undefined;
-  /** Separated by spaces. */
-  readonly scopes: string;
-  /** Whether a URL's connection is protected. */
-  readonly isTrustedUrl: (url: string) => boolean;
-  /** Verifies ID tokens, whose audience is the client. */
-  readonly idTokens: TokenVerifier;
-  /** Called with the error of each request that the issuer did not answer as it must. */
-  readonly onFailed: (error: unknown) => void;
-  /** Called with the code of an error for which a sign-in was refused. Contains no text of a token. */
-  readonly onRefused: (why: string) => void;
-  /** The shortest time between two requests for the issuer's endpoints while they fail. */
-  readonly cooldownMs: number;
 }
 
 const TIMEOUT_S = 5;
@@ -51,27 +35,31 @@ class NoAnswer extends Error {
 
 /** The issuer's metadata, as the last request for them ended. */
 interface Discovery {
-  readonly configuration: Promise<Configuration>;
+  readonly configuration: Promise<client.Configuration>;
   /** From then on they are requested again, in `performance.now()` milliseconds. */
   staleAtMs: number;
 }
 
-/** Creates an issuer client. */
-export function createIssuerClient(options: IssuerClientOptions) {
-  const { issuer, idTokens, cooldownMs } = options;
+/** Creates the client with this id of the configured issuer. */
+export function createIssuerClient(
+  { issuer, cooldownMs, verifierFor }: ConfiguredIssuer,
+  clientId: string,
+  config: Config,
+  log: Logger,
+) {
+  const idTokens = verifierFor(clientId, clientId);
+  const onFailed = (error: unknown) => log.warn({ err: error }, "signing in at the issuer failed");
   let discovery: Discovery | undefined;
 
   /** Shares one request among concurrent sign-ins. */
-  async function configured(): Promise<Configuration> {
+  async function configured(): Promise<client.Configuration> {
     const nowMs = performance.now();
     if (discovery === undefined || nowMs >= discovery.staleAtMs) {
-      const started: Discovery = {
-        configuration: discover(options),
-        staleAtMs: nowMs + MAX_DISCOVERY_AGE_MS,
-      };
+      const configuration = discover(issuer, clientId, config.ONCEWARD_CONSOLE_OIDC_CLIENT_SECRET);
+      const started: Discovery = { configuration, staleAtMs: nowMs + MAX_DISCOVERY_AGE_MS };
       started.configuration.catch((error: unknown) => {
         started.staleAtMs = performance.now() + cooldownMs;
-        options.onFailed(error);
+        onFailed(error);
       });
       discovery = started;
     }
@@ -91,7 +79,6 @@ export function createIssuerClient(options: IssuerClientOptions) {
      */
     async begin(redirectUri: string): Promise<{ readonly url: string; readonly secrets: SignInSecrets }> {
       const configuration = await configured();
-      const client = await import("openid-client");
       const secrets = {
         state: client.randomState(),
         nonce: client.randomNonce(),
@@ -99,7 +86,7 @@ export function createIssuerClient(options: IssuerClientOptions) {
       };
       const url = client.buildAuthorizationUrl(configuration, {
         redirect_uri: redirectUri,
-        scope: options.scopes,
+        scope: config.ONCEWARD_CONSOLE_OIDC_SCOPES,
         state: secrets.state,
         nonce: secrets.nonce,
         code_challenge: await client.calculatePKCECodeChallenge(secrets.codeVerifier),
@@ -115,7 +102,6 @@ export function createIssuerClient(options: IssuerClientOptions) {
      */
     async finish(currentUrl: URL, { state, nonce, codeVerifier }: SignInSecrets): Promise<VerifiedIdentity> {
       const configuration = await configured();
-      const client = await import("openid-client");
       let idToken: string | undefined;
       try {
         const tokens = await client.authorizationCodeGrant(configuration, currentUrl, {
@@ -127,10 +113,10 @@ export function createIssuerClient(options: IssuerClientOptions) {
         idToken = tokens.id_token;
       } catch (error) {
         if (!isUnanswered(error)) {
-          options.onRefused(codeOf(error));
+          log.info({ why: codeOf(error) }, "the issuer, or its answer, did not sign a person in");
           throw credentialInvalid(error);
         }
-        options.onFailed(error);
+        onFailed(error);
         throw unavailable(cooldownMs, error);
       }
       if (idToken === undefined) throw credentialInvalid();
@@ -140,14 +126,16 @@ export function createIssuerClient(options: IssuerClientOptions) {
 }
 
 /** @throws if the issuer's metadata do not arrive, are not those of the issuer, or name endpoints that are not trusted. */
-async function discover(options: IssuerClientOptions): Promise<Configuration> {
-  const { issuer, clientId, clientSecret, isTrustedUrl } = options;
-  const client = await import("openid-client");
+async function discover(
+  issuer: string,
+  clientId: string,
+  clientSecret: string | undefined,
+): Promise<client.Configuration> {
   const configuration = await client.discovery(
     new URL(issuer),
     clientId,
     undefined,
-    clientSecret === undefined ? client.None() : secretAuth(client, clientSecret),
+    clientSecret === undefined ? client.None() : secretAuth(clientSecret),
     {
       timeout: TIMEOUT_S,
       [client.customFetch]: fetchOfIssuer,
@@ -161,12 +149,9 @@ async function discover(options: IssuerClientOptions): Promise<Configuration> {
 }
 
 /** Issuers that say nothing accept the header: https://openid.net/specs/openid-connect-discovery-1_0.html */
-function secretAuth(
-  client: Pick<typeof import("openid-client"), "ClientSecretBasic" | "ClientSecretPost">,
-  secret: string,
-): ClientAuth {
+function secretAuth(secret: string): client.ClientAuth {
   const [basic, post] = [client.ClientSecretBasic(secret), client.ClientSecretPost(secret)];
-  return (server: ServerMetadata, ...rest) => {
+  return (server, ...rest) => {
     const { token_endpoint_auth_methods_supported: methods = ["client_secret_basic"] } = server;
     const auth = methods.includes("client_secret_basic") ? basic : post;
     auth(server, ...rest);

@@ -1,32 +1,17 @@
 import { randomBytes } from "node:crypto";
 import { digestSecret } from "../../core/auth/api-key.ts";
-import { createRefreshingCache, MAX_AGE_MS, REFRESH_AFTER_MS } from "../../core/auth/credential-cache.ts";
+import { createRefreshingCache } from "../../core/auth/credential-cache.ts";
 import type { KnownSession, SessionCredential } from "../../core/auth/sessions.ts";
 import type { Deadline } from "../../core/domain/operation.ts";
 import { credentialInvalid } from "../../core/domain/refusal.ts";
 import type { Principal } from "../../core/domain/tenant.ts";
 import { createPacedQueue } from "../../core/store/batching/paced-queue.ts";
-import type { Runner } from "../../core/store/pool.ts";
+import type { Connection, Runner } from "../../core/store/pool.ts";
 import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
-import {
-  type EndedSessions,
-  endSessions,
-  findSessions,
-  type SessionDatabase,
-  storeSession,
-} from "./store/console-sessions.ts";
+import { type EndedSessions, endSessions, findSessions, storeSession } from "./store/console-sessions.ts";
 
 /** The sessions of the console, as SessionFinder and more. A session is named by the value of its cookie, which only the browser keeps. */
 export type Sessions = ReturnType<typeof createSessions>;
-
-/** A verified credential that starts a session. */
-export interface SignIn {
-  readonly principal: Principal;
-  readonly credential: SessionCredential;
-  /** The cookie's value that the browser sent; undefined: none. */
-  readonly replaced: string | undefined;
-  readonly requestId: string;
-}
 
 const VALUE_BYTES = 32;
 /** The form of a cookie's value: VALUE_BYTES in base64url. */
@@ -50,9 +35,9 @@ const TARGET = "console session";
 export function createSessions({
   database,
   pepper,
-  maxAgeMs = MAX_AGE_MS,
+  maxAgeMs,
 }: {
-  readonly database: SessionDatabase;
+  readonly database: Connection;
   /** Secret that keys the digests of cookies' values: with another pepper, all sessions end. */
   readonly pepper: string;
   /** As AuthenticatorOptions. */
@@ -61,7 +46,6 @@ export function createSessions({
   const cache = createRefreshingCache<string, KnownSession>({
     load: (digests) => findSessions(database, digests),
     maxAgeMs,
-    refreshAfterMs: REFRESH_AFTER_MS,
     maxEntries: MAX_CACHED_SESSIONS,
     maxBytes: MAX_CACHE_BYTES,
     bytesOf: ({ credential }) =>
@@ -87,21 +71,6 @@ export function createSessions({
     return await cache.get(digestSecret(cookie, pepper).toString("base64"), deadline);
   }
 
-  function endIn(
-    { tenantId }: KnownSession,
-    cookie: string,
-    which: EndedSessions,
-    requestId: string,
-  ): Promise<boolean> {
-    return inTurn(tenantId, async (transaction) => {
-      const owner = await endSessions(transaction, digestSecret(cookie, pepper), which);
-      if (owner === undefined) return false;
-      const action = which === "this" ? "SignOut" : "SignOutEverywhere";
-      await insertAuditEvents(transaction, [{ ...owner, action, target: TARGET, requestId, calls: 1 }]);
-      return true;
-    });
-  }
-
   return {
     async find(cookie: string, deadline: Deadline): Promise<KnownSession> {
       const session = await live(cookie, deadline);
@@ -109,11 +78,23 @@ export function createSessions({
       return session;
     },
     /**
-     * Starts a session, and ends the one of the cookie that the browser sent, if any. Returns the new cookie's value.
+     * Starts a session of a verified credential, and ends the one of the cookie that the browser sent, if any. Returns the new
+     * cookie's value.
      *
      * @throws Refusal CREDENTIAL_INVALID if the credential has expired; OVERLOADED and DEADLINE_EXCEEDED, as `run` of createPacedQueue.
      */
-    async start({ principal, credential, replaced, requestId }: SignIn): Promise<string> {
+    async start({
+      principal,
+      credential,
+      replaced,
+      requestId,
+    }: {
+      readonly principal: Principal;
+      readonly credential: SessionCredential;
+      /** The cookie's value that the browser sent; undefined: none. */
+      readonly replaced: string | undefined;
+      readonly requestId: string;
+    }): Promise<string> {
       const cookie = randomBytes(VALUE_BYTES).toString("base64url");
       const tenant = principal.role === "OPERATOR" ? undefined : principal.tenant;
       const stored = await inTurn(tenant?.id, async (transaction) => {
@@ -144,7 +125,13 @@ export function createSessions({
       const session = await live(cookie, deadlineFromNow());
       if (session === undefined) return false;
       try {
-        return await endIn(session, cookie, which, requestId);
+        return await inTurn(session.tenantId, async (transaction) => {
+          const owner = await endSessions(transaction, digestSecret(cookie, pepper), which);
+          if (owner === undefined) return false;
+          const action = which === "this" ? "SignOut" : "SignOutEverywhere";
+          await insertAuditEvents(transaction, [{ ...owner, action, target: TARGET, requestId, calls: 1 }]);
+          return true;
+        });
       } finally {
         // Also after an error: the statement may have had its effect.
         cache.clear();

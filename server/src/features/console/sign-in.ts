@@ -1,14 +1,14 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import * as v from "valibot";
-import { digestSecret, formatApiKey, parseApiKey } from "../../core/auth/api-key.ts";
+import { type ApiKey, digestSecret, formatApiKey, parseApiKey } from "../../core/auth/api-key.ts";
 import { credentialInvalid, invalidRequest, Refusal } from "../../core/domain/refusal.ts";
 import { REQUEST_ID_HEADER } from "../../core/transport/errors.ts";
 import type { CallHead } from "../../core/transport/observed-call.ts";
 import type { Pipeline } from "../../core/transport/pipeline.ts";
 import type { Route } from "../../core/transport/route.ts";
 import { IdentityService } from "../../gen/onceward/v1/identity_pb.ts";
-import { answerEmpty, headersOf, readSmallBody } from "./answers.ts";
+import { answerEmpty, headersOf } from "./answers.ts";
 import type { Attempts } from "./attempts.ts";
 import type { Sessions } from "./sessions.ts";
 import type { ConsoleSite } from "./site.ts";
@@ -22,10 +22,13 @@ const MAX_BODY_BYTES = 1024;
 const BODY = v.object({ apiKey: v.string() });
 
 /** How signing in shows in metrics and, if it is denied, in the audit. */
-const ROUTE: Pick<Route, "method" | "path" | "role"> = {
+const ROUTE: Route = {
   method: { ...IdentityService.method.whoAmI, name: "SignIn" },
   path: "/console/api/session",
   role: undefined,
+  handle: () => {
+    throw new Refusal("INTERNAL", "signing in has no message");
+  },
 };
 
 /** Creates the endpoints of the sign-in with a key, and of the sign-out. */
@@ -54,8 +57,7 @@ export function createSignIn({
     const apiKey = parseApiKey(text);
     if (apiKey === undefined) throw credentialInvalid();
     const requestId = randomUUID();
-    const head = new KeyHead(request, `Bearer ${formatApiKey(apiKey)}`, requestId);
-    const principal = await pipeline.authenticate(SIGN_IN, head);
+    const principal = await pipeline.authenticate(ROUTE, headOf(request, apiKey, requestId));
     attempts.countSignIn(principal.actor);
     return await sessions.start({
       principal,
@@ -97,55 +99,40 @@ export function createSignIn({
 const UNPROTECTED =
   "must be protected: the console signs in over TLS, on a loopback address, or with ONCEWARD_CONSOLE_ORIGIN behind a balancer";
 
-const SIGN_IN: Route = {
-  ...ROUTE,
-  handle: () => {
-    throw new Refusal("INTERNAL", "signing in has no message");
-  },
-};
-
-/** @throws Refusal INVALID_REQUEST. */
+/** Reads a body with an API key. @throws Refusal INVALID_REQUEST if it is malformed or larger than MAX_BODY_BYTES. */
 async function readKey(request: IncomingMessage): Promise<string> {
-  const body = await readSmallBody(request, MAX_BODY_BYTES);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  // The connection stays open for the answer.
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    bytes += (chunk as Buffer).byteLength;
+    if (bytes > MAX_BODY_BYTES) throw invalidRequest("body", `must be at most ${MAX_BODY_BYTES} bytes`);
+    chunks.push(chunk as Buffer);
+  }
   try {
-    return v.parse(BODY, JSON.parse(body.toString())).apiKey;
+    return v.parse(BODY, JSON.parse(Buffer.concat(chunks).toString())).apiKey;
   } catch {
     throw invalidRequest("apiKey", "must be a text in a JSON object");
   }
 }
 
-/** A sign-in with an API key, as the pipeline sees it: a call with this key in its header. */
-class KeyHead implements CallHead {
-  readonly #request: IncomingMessage;
-  readonly #authorization: string;
-  readonly #requestId: string;
-
-  constructor(request: IncomingMessage, authorization: string, requestId: string) {
-    this.#request = request;
-    this.#authorization = authorization;
-    this.#requestId = requestId;
-  }
-
-  get peer(): string | undefined {
-    return this.#request.socket.remoteAddress;
-  }
-
-  header(name: string): string | undefined {
-    if (name === "authorization") return this.#authorization;
-    return name === REQUEST_ID_HEADER ? this.#requestId : undefined;
-  }
-
-  get sessionCookie(): undefined {
-    return undefined;
-  }
-
-  get cancelled(): boolean {
-    return this.#request.socket.destroyed;
-  }
-
-  get signal(): AbortSignal {
-    const controller = new AbortController();
-    this.#request.socket.once("close", () => controller.abort());
-    return controller.signal;
-  }
+/** Returns a sign-in with an API key as the pipeline sees it: a call with this key in its header. */
+function headOf({ socket }: IncomingMessage, apiKey: ApiKey, requestId: string): CallHead {
+  const headers = new Map([
+    ["authorization", `Bearer ${formatApiKey(apiKey)}`],
+    [REQUEST_ID_HEADER, requestId],
+  ]);
+  return {
+    peer: socket.remoteAddress,
+    header: (name) => headers.get(name),
+    sessionCookie: undefined,
+    get cancelled() {
+      return socket.destroyed;
+    },
+    get signal() {
+      const controller = new AbortController();
+      socket.once("close", () => controller.abort());
+      return controller.signal;
+    },
+  };
 }

@@ -1,3 +1,5 @@
+import type { Config } from "../../core/config/config.ts";
+import { isLoopback } from "../../core/config/formats.ts";
 import type { ReadHeader } from "../../core/transport/http/web-page.ts";
 
 /** The address of the console's page as browsers know it, and the cookies that belong to it. */
@@ -14,22 +16,15 @@ export type CookieName = "session" | "sign-in";
  * - `__Host-`: https://www.rfc-editor.org/rfc/rfc6265bis#section-4.1.3.2; the browser accepts such a cookie only from this
  *   host itself and only by https.
  */
-export function createConsoleSite({
-  origin,
-  tls,
-  loopback,
-}: {
-  /** The public origin, if the server cannot know it: ONCEWARD_CONSOLE_ORIGIN. */
-  readonly origin: string | undefined;
+export function createConsoleSite(config: Config) {
+  /** The public origin, if the server cannot know it. */
+  const origin = config.ONCEWARD_CONSOLE_ORIGIN;
   /** Whether the server itself speaks TLS. */
-  readonly tls: boolean;
-  /** Whether the server can be reached from its own machine only. */
-  readonly loopback: boolean;
-}) {
+  const tls = config.ONCEWARD_TLS_CERT !== undefined;
   const isSecure = origin === undefined ? tls : origin.startsWith("https:");
   const prefix = isSecure ? "__Host-onceward-" : "onceward-";
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`;
-  const canSignIn = isSecure || loopback || origin !== undefined;
+  const canSignIn = isSecure || isLoopback(config.ONCEWARD_HOST) || origin !== undefined;
 
   function originOf(header: ReadHeader): string {
     return origin ?? `${tls ? "https" : "http"}://${header("host")?.toLowerCase()}`;

@@ -54,16 +54,12 @@ const SEVERITIES: readonly Severity[] = ["error", "warning", "info"];
 export async function diagnoseAlone(config: Config, checks: readonly Check[]): Promise<Diagnosis> {
   let pool: Pool | undefined;
   try {
-    return await diagnose({
-      config,
-      checks,
-      runnerFor(pooler) {
-        // Where a replica could not serve, the other checks are made as if the variable were set.
-        const throughPgBouncer =
-          config.ONCEWARD_PGBOUNCER || whyPgBouncerSwitchIsMissing(pooler, config) !== undefined;
-        pool = openPool({ databaseUrl: config.DATABASE_URL, size: 1, throughPgBouncer });
-        return pool;
-      },
+    return await diagnose(config, checks, (pooler) => {
+      // Where a replica could not serve, the other checks are made as if the variable were set.
+      const throughPgBouncer =
+        config.ONCEWARD_PGBOUNCER || whyPgBouncerSwitchIsMissing(pooler, config) !== undefined;
+      pool = openPool({ databaseUrl: config.DATABASE_URL, size: 1, throughPgBouncer });
+      return pool;
     });
   } finally {
     await pool?.close();
@@ -73,18 +69,15 @@ export async function diagnoseAlone(config: Config, checks: readonly Check[]): P
 /**
  * Makes every check, one after another, and returns what they found. A check that fails or takes too long
  * becomes a finding, and hides no other. Changes nothing, and never rejects.
+ *
+ * @param others the checks of other features.
+ * @param runnerFor returns the runner of statements, once it is known whether there is a pooler in between.
  */
-export async function diagnose({
-  config,
-  runnerFor,
-  checks,
-}: {
-  readonly config: Config;
-  /** Returns the runner of statements, once it is known whether there is a pooler in between. */
-  readonly runnerFor: (pooler: Pooler) => Runner;
-  /** The checks of other features. */
-  readonly checks: readonly Check[];
-}): Promise<Diagnosis> {
+export async function diagnose(
+  config: Config,
+  others: readonly Check[],
+  runnerFor: (pooler: Pooler) => Runner,
+): Promise<Diagnosis> {
   const startedAtMs = performance.now();
   const findings: Finding[] = [];
   const passed: string[] = [];
@@ -96,8 +89,8 @@ export async function diagnose({
     return undefined;
   });
   const patient = { config, pooler: pooler ?? UNKNOWN, runner: runnerFor(pooler ?? UNKNOWN) };
-  for (const check of checksWith(checks)) {
-    if (check.needsPostgres && pooler === undefined) {
+  for (const check of checksWith(others)) {
+    if (check.needsPostgres !== false && pooler === undefined) {
       skipped.push(check.name);
       continue;
     }

@@ -1,3 +1,5 @@
+import type { Check as AnyCheck, Patient } from "../../core/feature.ts";
+
 /** How much a finding matters: an error breaks or endangers the service, a warning will, an info may be meant. */
 export type Severity = "info" | "warning" | "error";
 
@@ -43,7 +45,7 @@ export const FINDINGS = {
   second_pepper: {
     severity: "info",
     advice:
-      "Remove ONCEWARD_API_KEY_SECOND_PEPPER once no key needs it: each key is stored again when it is used.",
+      "Finish the change of the pepper. In its last step, remove ONCEWARD_API_KEY_SECOND_PEPPER once no key needs it: each key is stored again when it is used.",
   },
   database_read_only: {
     severity: "error",
@@ -93,7 +95,7 @@ export const FINDINGS = {
   database_clock_moved: {
     severity: "error",
     advice:
-      "Set the database's clock right (NTP). Records whose retention ended only by it are kept, and not granted again.",
+      "Set the database's clock right (NTP) if it is wrong; if it is right again, wait an hour. Records whose retention ended only by it are kept, and not granted again.",
   },
   redis_unreachable: {
     severity: "warning",
@@ -174,6 +176,11 @@ export interface Observation {
   readonly id: FindingId;
   /** One sentence with the values that were found. */
   readonly summary: string;
+}
+
+/** Examines one subject, and finds only what the catalogue has. */
+export interface Check extends AnyCheck {
+  examine(patient: Patient): Promise<readonly Observation[]>;
 }
 
 /** A finding, complete. */

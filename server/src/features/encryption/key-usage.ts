@@ -37,11 +37,21 @@ select (select count(*) from examined)::int as examined,
   from last l`,
 };
 
+/** A job holds the result that it stores until it ends; no pass encrypts it again. */
+const countOfJobs = {
+  name: "count_key_usage_of_jobs",
+  text: `
+select (j.resolution::json ->> 'keyId')::int as "keyId", count(*)::int as results, 0 as checkpoints
+  from record_jobs j
+ where j.finished_at is null and j.resolution::json ->> 'kind' = 'complete'
+ group by 1`,
+};
+
 type PageRow = RecordId & { readonly examined: number; readonly usages: readonly KeyUsage[] };
 
 /**
- * Counts the stored values of all records by the key that encrypts them, in the order of their ids, plain form
- * first. Runs a statement for every PAGE_RECORDS records.
+ * Counts the stored values of all records, and the results of unfinished jobs, by the key that encrypts them, in the order of
+ * the keys' ids, plain form first. Runs a statement for every PAGE_RECORDS records.
  */
 export async function countKeyUsage(runner: Runner): Promise<readonly KeyUsage[]> {
   const byKey = new Map<number | null, KeyUsage>();
@@ -51,6 +61,8 @@ export async function countKeyUsage(runner: Runner): Promise<readonly KeyUsage[]
     for (const usage of page?.usages ?? []) byKey.set(usage.keyId, sumOf(byKey.get(usage.keyId), usage));
     after = page?.examined === PAGE_RECORDS ? page : undefined;
   }
+  for (const usage of await runner.run<KeyUsage & Record<string, unknown>>(countOfJobs, []))
+    byKey.set(usage.keyId, sumOf(byKey.get(usage.keyId), usage));
   return [...byKey.values()].sort((a, b) => (a.keyId ?? 0) - (b.keyId ?? 0));
 }
 

@@ -1,7 +1,7 @@
 import type { EncryptionKey, Keyring } from "../../core/config/keyring.ts";
 import { recordName } from "../../core/domain/record.ts";
 import type { Refusal } from "../../core/domain/refusal.ts";
-import { nameOfRow } from "../../core/store/records/record-ids.ts";
+import { nameOfRow } from "../../core/store/records/record-row.ts";
 import {
   type RecordValues,
   type SealedRow,

@@ -1,7 +1,7 @@
 import type { RecordId } from "../../core/domain/record.ts";
 import { isRefusal } from "../../core/domain/refusal.ts";
 import type { Runner } from "../../core/store/pool.ts";
-import { type IdRow, idColumns } from "../../core/store/records/record-ids.ts";
+import { type IdRow, idColumns } from "../../core/store/records/record-row.ts";
 import type { RecordValues, ValuesRow } from "../../core/store/records/record-values.ts";
 import { bigintArray, byteaArray, textArray } from "../../core/store/sql-arrays.ts";
 import type { PassPage } from "./encryption-pass.ts";

@@ -13,15 +13,7 @@ export type Statements = Pick<Pool, "run" | "transaction">;
  *
  * Operators' statements run on the pool itself.
  */
-export interface AdministrationPool extends Pool {
-  /**
-   * Returns a runner for a call: in its tenant's turns, until its deadline. It throws as `run` of createPacedQueue
-   * does.
-   */
-  of(call: Deadline & { readonly principal: Principal }): Statements;
-  /** Returns a runner for a background task, which has its own turns. */
-  forTask(task: BackgroundTask): Statements;
-}
+export type AdministrationPool = ReturnType<typeof createAdministrationPool>;
 
 /** Connections of the pool: two for all scans of a replica, so that claims keep the processors. */
 export const ADMINISTRATION_CONNECTIONS = 2;
@@ -34,7 +26,7 @@ export type BackgroundTask = keyof typeof TASKS;
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 
 /** Queues statements before a pool of ADMINISTRATION_CONNECTIONS. Closing it closes the pool. */
-export function createAdministrationPool(pool: Pool): AdministrationPool {
+export function createAdministrationPool(pool: Pool) {
   const queue = createPacedQueue({ width: ADMINISTRATION_CONNECTIONS });
 
   function inLane(lane: number, deadline: Deadline): Statements {
@@ -47,8 +39,14 @@ export function createAdministrationPool(pool: Pool): AdministrationPool {
 
   return {
     ...inLane(OPERATORS, NO_DEADLINE),
-    of: (call) => inLane(call.principal.role === "OPERATOR" ? OPERATORS : call.principal.tenant.id, call),
-    forTask: (task) => inLane(TASKS[task], NO_DEADLINE),
+    /**
+     * Returns a runner for a call: in its tenant's turns, until its deadline. It throws as `run` of createPacedQueue
+     * does.
+     */
+    of: (call: Deadline & { readonly principal: Principal }) =>
+      inLane(call.principal.role === "OPERATOR" ? OPERATORS : call.principal.tenant.id, call),
+    /** Returns a runner for a background task, which has its own turns. */
+    forTask: (task: BackgroundTask) => inLane(TASKS[task], NO_DEADLINE),
     load: () => ({ ...pool.load(), waiting: queue.waiting }),
     close: pool.close,
   };

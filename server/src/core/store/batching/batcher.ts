@@ -175,7 +175,7 @@ export class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
     let bytes = 0;
     const nowMs = performance.now();
     this.#queue.take((pending): Decision => {
-      if (pending.isExpired) {
+      if (isExpired(pending.call.deadline)) {
         this.#drop(pending);
         return "remove";
       }
@@ -188,7 +188,7 @@ export class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
       if (leader !== undefined || leaders.size >= MAX_BATCH || bytes >= MAX_BATCH_BYTES) return "keep";
       leaders.set(pending.name, pending);
       bytes += bytesOf?.(pending.op) ?? 0;
-      this.#waits?.observe(nowMs - pending.queuedAtMs);
+      this.#waits?.observe(nowMs - pending.call.queuedAtMs);
       return "take";
     });
     return [...leaders.values()];
@@ -200,9 +200,9 @@ export class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
     try {
       rows = await this.#executeTraced(leaders);
     } catch (error) {
-      if (leaders.length > 1 && error instanceof StatementFailed) await this.#executeOneByOne(leaders);
-      else reject(leaders, new Rejected(asRefusal(error, "a lock on the record")));
-      return;
+      if (leaders.length > 1 && error instanceof StatementFailed) return this.#executeOneByOne(leaders);
+      const rejected = new Rejected(asRefusal(error, "a lock on the record"));
+      rows = leaders.map(() => rejected);
     }
     leaders.forEach((leader, i) => {
       this.#fulfil(leader, rows[i] as Settled<Row>);
@@ -241,7 +241,7 @@ export class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
   /** Drops the operations of one name that have expired. Returns the first of the others, leading the rest, if any. */
   #withoutExpired(leader: PendingOperation<Op, Row>): PendingOperation<Op, Row> | undefined {
     const all = [leader, ...leader.duplicates];
-    for (const pending of all) if (pending.isExpired) this.#drop(pending);
+    for (const pending of all) if (isExpired(pending.call.deadline)) this.#drop(pending);
     const [first, ...others] = all.filter((pending) => !pending.isSettled);
     first?.lead(others);
     return first;
@@ -253,13 +253,6 @@ export class StatementBatcher<Op, Row> implements Batcher<Op, Row> {
     if (leader.duplicates.length === 0 || rowForDuplicate === undefined) return;
     const duplicateRow = row instanceof Rejected ? row : rowForDuplicate(row);
     for (const duplicate of leader.duplicates) duplicate.settle(duplicateRow);
-  }
-}
-
-function reject<Op, Row>(leaders: readonly PendingOperation<Op, Row>[], rejected: Rejected): void {
-  for (const leader of leaders) {
-    leader.settle(rejected);
-    for (const duplicate of leader.duplicates) duplicate.settle(rejected);
   }
 }
 
@@ -275,8 +268,9 @@ interface PendingCallOptions<Row> {
   readonly keep: ((row: Row) => Row) | undefined;
 }
 
+/** An operation of a call that may be traced. */
 interface Traced {
-  readonly calls: readonly CallSpan[] | undefined;
+  readonly call: { readonly spans: readonly CallSpan[] | undefined };
 }
 
 /** Returns the distinct traced calls of operations; undefined if there are none, as always while tracing is off. */
@@ -285,10 +279,10 @@ function callsOf(
 ): readonly CallSpan[] | undefined {
   let all: Set<CallSpan> | undefined;
   for (const leader of leaders) {
-    for (const { calls } of leader.duplicates.length === 0 ? [leader] : [leader, ...leader.duplicates]) {
-      if (calls === undefined) continue;
+    for (const { call } of leader.duplicates.length === 0 ? [leader] : [leader, ...leader.duplicates]) {
+      if (call.spans === undefined) continue;
       all ??= new Set();
-      for (const call of calls) all.add(call);
+      for (const span of call.spans) all.add(span);
     }
   }
   return all && [...all];
@@ -299,7 +293,7 @@ class PendingCall<Row> {
   readonly deadline: Deadline;
   readonly queuedAtMs: number;
   /** The traced calls on whose behalf the operations run. */
-  readonly calls = activeCalls.getStore();
+  readonly spans = activeCalls.getStore();
   readonly #resolve: (settled: readonly Settled<Row>[]) => void;
   readonly #keep: ((row: Row) => Row) | undefined;
   readonly #settled: Settled<Row>[];
@@ -326,9 +320,9 @@ class PendingCall<Row> {
 class PendingOperation<Op, Row> {
   readonly op: Op;
   readonly name: string;
-  readonly #call: PendingCall<Row>;
+  readonly call: PendingCall<Row>;
   readonly #index: number;
-  #isSettled = false;
+  isSettled = false;
   /** Later operations of the same name that get their row from this one's. */
   readonly duplicates: PendingOperation<Op, Row>[] = [];
   /** The operation of which this one is a duplicate. */
@@ -345,7 +339,7 @@ class PendingOperation<Op, Row> {
   ) {
     this.op = op;
     this.name = name;
-    this.#call = call;
+    this.call = call;
     this.#index = index;
     this.#previous = previous;
   }
@@ -374,28 +368,10 @@ class PendingOperation<Op, Row> {
     return this.#previous.#leader ?? this.#previous;
   }
 
-  /** Whether the deadline has passed, or the caller has cancelled. */
-  get isExpired(): boolean {
-    return isExpired(this.#call.deadline);
-  }
-
-  get queuedAtMs(): number {
-    return this.#call.queuedAtMs;
-  }
-
-  /** The traced calls on whose behalf the operation runs. */
-  get calls(): readonly CallSpan[] | undefined {
-    return this.#call.calls;
-  }
-
-  get isSettled(): boolean {
-    return this.#isSettled;
-  }
-
   settle(settled: Settled<Row>): void {
-    this.#isSettled = true;
+    this.isSettled = true;
     this.#previous = undefined;
-    this.#call.settle(this.#index, settled);
+    this.call.settle(this.#index, settled);
   }
 }
 

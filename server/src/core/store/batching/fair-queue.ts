@@ -156,9 +156,6 @@ function hasMore(lane: Lane<unknown>): boolean {
   return lane.inFlight < lane.maxInFlight && lane.next < lane.items.length;
 }
 
-/** Returns a tenant's weight compared with other tenants', 1 to 100. */
-export type WeightOf = (tenantId: number) => number;
-
 /** Receives what happens in the queues of a replica's batchers. */
 export interface BatchObserver {
   /** Adds a queue. `depth` returns the number of its operations. Returns the recorder of its operations' waits. */
@@ -171,8 +168,8 @@ export interface BatchObserver {
 
 /** Divides a replica's statements among the tenants that are active at the same time. */
 export interface TenantLimiter {
-  /** Returns how many operations of a tenant are taken in one of its turns. */
-  readonly weightOf: WeightOf;
+  /** Returns how many operations of a tenant are taken in one of its turns: its weight compared with other tenants', 1 to 100. */
+  readonly weightOf: (tenantId: number) => number;
   /** Marks a tenant as active: it has submitted operations. */
   noteActivity(tenantId: number, nowMs: number): void;
   /**
@@ -204,7 +201,7 @@ interface ActiveTenant {
 
 /** Creates a tenant limiter. */
 export function createTenantLimiter(options: {
-  readonly weightOf: WeightOf;
+  readonly weightOf: TenantLimiter["weightOf"];
   /**
    * Slots for operations in flight that each active tenant adds. All active tenants divide the sum by their
    * weights. 0: no limit.

@@ -83,8 +83,9 @@ export function createPacedQueue({
           start: () => task().then(resolve, reject),
           refuse: reject,
         };
-        if (queue.push(lane, queued)) startNext();
-        else reject(overloaded());
+        if (queue.push(lane, queued)) return startNext();
+        const overloaded = "This replica has too many queued administrative calls.";
+        reject(new Refusal("OVERLOADED", overloaded, { retryAfterMs: RETRY_AFTER_MS }));
       });
     },
     /** Number of queued tasks that have not started. */
@@ -92,10 +93,4 @@ export function createPacedQueue({
       return queue.size;
     },
   };
-}
-
-function overloaded(): Refusal {
-  return new Refusal("OVERLOADED", "This replica has too many queued administrative calls.", {
-    retryAfterMs: RETRY_AFTER_MS,
-  });
 }

@@ -1,12 +1,18 @@
 import type pg from "pg";
-import { type Deadline, mapSettled, Rejected, type Settled } from "../../domain/operation.ts";
+import {
+  type Deadline,
+  indexesOf,
+  mapSettled,
+  Rejected,
+  type Settled,
+  withReplaced,
+} from "../../domain/operation.ts";
 import { type Contended, type LiveRecord, type RecordId, recordName } from "../../domain/record.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-batcher.ts";
 import type { Runner, Statement } from "../pool.ts";
-import { type Readings, recordsOf } from "./read-records.ts";
-import type { OpenRow, RecordRow } from "./record-row.ts";
+import type { Readings } from "./read-records.ts";
 import type { RecordValues } from "./record-values.ts";
 
 /** What the operations that write records share. */
@@ -27,14 +33,11 @@ export type WriteOutcome<Written = LiveRecord> =
       readonly decidedAtMs: number | undefined;
     };
 
-/** What a statement did for an operation: it wrote, or the record that prevented it is to be read. */
-type Attempt<Written> = WriteOutcome<Written> | NotWritten;
-
 /** Nothing was written, and the record that prevented it is not read yet. */
-interface NotWritten {
-  readonly applied: undefined;
-  readonly decidedAtMs: number | undefined;
-}
+type NotWritten = { readonly applied: undefined; readonly decidedAtMs: number | undefined };
+
+/** What a statement did for an operation. */
+type Attempt<Written> = WriteOutcome<Written> | NotWritten;
 
 /** One kind of operation that writes records. */
 export interface BatchedWriteOptions<Op, Row, Written> {
@@ -76,25 +79,14 @@ export function createBatchedWrite<
   readings: Readings,
   options: BatchedWriteOptions<Op, Row, Written>,
 ): BatchedWrite<Op, Written> {
-  const {
-    statement,
-    parametersOf,
-    readWritten,
-    decidedAtMs,
-    writeOne,
-    bytesOf,
-    recordForDuplicate,
-    maxInFlight,
-    limiter,
-  } = options;
+  const { statement, parametersOf, readWritten, decidedAtMs, writeOne, recordForDuplicate, ...gathered } =
+    options;
   const writes = createShardedBatcher<Op, Attempt<Written>>(database, {
     statement: statement.name,
     keyOf: (op) => op.id.key,
     nameOf: (op) => recordName(op.id),
     tenantOf: (op) => op.id.tenantId,
-    limiter,
-    maxInFlight,
-    ...(bytesOf && { bytesOf }),
+    ...gathered,
     ...(recordForDuplicate && {
       rowForDuplicate: (outcome) =>
         outcome.applied
@@ -111,7 +103,7 @@ export function createBatchedWrite<
   });
   return async (ops, deadline) => {
     const outcomes = await writes.submitAll(ops, deadline);
-    const notWritten = indexesOf(outcomes, (outcome) => isNotWritten(outcome));
+    const notWritten = indexesOf(outcomes, isNotWritten);
     if (notWritten.length === 0) return outcomes as readonly Settled<WriteOutcome<Written>>[];
     const found = mapSettled(
       await readings.submitAll(
@@ -140,19 +132,6 @@ function attempts<Written>(
 
 function isNotWritten(attempt: Settled<Attempt<unknown>>): boolean {
   return !(attempt instanceof Rejected) && attempt.applied === undefined;
-}
-
-/** Parses the rows of a statement that returns the records that it wrote. `openRow`: as for `parseRecord`. */
-export function readWrittenRecords(
-  rows: readonly RecordRow[],
-  ops: readonly { readonly id: RecordId }[],
-  openRow?: OpenRow,
-): readonly Settled<LiveRecord | undefined>[] {
-  return recordsOf(
-    ops.map(({ id }) => id),
-    rows,
-    openRow,
-  );
 }
 
 /**
@@ -189,27 +168,6 @@ export async function writeAll<Op, Answer extends { readonly kind: string }, Wri
       ? rest.map(() => new Rejected(tooContended()))
       : await writeAll(retry, rest, deadline, answer, retry, attempts - 1);
   return withReplaced(settled, contended, retried) as Settled<Exclude<Answer, Contended>>[];
-}
-
-function indexesOf<Item>(items: readonly Item[], matches: (item: Item) => boolean): number[] {
-  const indexes: number[] = [];
-  items.forEach((item, index) => {
-    if (matches(item)) indexes.push(index);
-  });
-  return indexes;
-}
-
-/** Returns a copy of `items` with those at `indexes` replaced by `others`, in order. */
-function withReplaced<Item>(
-  items: readonly Item[],
-  indexes: readonly number[],
-  others: readonly Item[],
-): Item[] {
-  const all = [...items];
-  indexes.forEach((index, i) => {
-    all[index] = others[i] as Item;
-  });
-  return all;
 }
 
 function tooContended(): Refusal {

@@ -1,27 +1,19 @@
 import { clockMoved, type DatabaseClock } from "../../domain/database-clock.ts";
 import { claimAfterLoss, type RecordLoss } from "../../domain/late-keys.ts";
-import { awaitLate, type Deadline, type Settled } from "../../domain/operation.ts";
+import { awaitLate, type Deadline } from "../../domain/operation.ts";
 import {
   answerClaim,
   type ClaimCommand,
-  type ClaimOutcome,
   claimed,
   type LiveRecord,
   laterMs,
-  type Result,
   unfinishedPhase,
 } from "../../domain/record.ts";
 import { createReplyRoom, type ReplyRoom } from "../../domain/reply-room.ts";
 import type { TokenFloor } from "../../domain/token-floor.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import type { Runner } from "../pool.ts";
-import {
-  createBatchedWrite,
-  readWrittenRecords,
-  type WriteOutcome,
-  type WriteParts,
-  writeAll,
-} from "./batched-writes.ts";
+import { createBatchedWrite, type WriteOutcome, type WriteParts, writeAll } from "./batched-writes.ts";
 import {
   claimArrays,
   claimParameters,
@@ -35,18 +27,13 @@ import {
   takeOverRecords,
 } from "./claim-statements.ts";
 import type { FillResult } from "./large-results.ts";
+import { recordsOf } from "./read-records.ts";
 
 /**
  * While one statement commits, another runs and a third is on its way. More would only make batches smaller.
  */
 const MAX_IN_FLIGHT = 3;
 const MAX_TAKE_OVERS_IN_FLIGHT = 1;
-
-/** Claims each key. Each claim settles separately, at the index of its command. */
-export type ClaimRecords = (
-  commands: readonly ClaimCommand[],
-  deadline: Deadline,
-) => Promise<readonly Settled<ClaimOutcome>[]>;
 
 interface ClaimParts extends WriteParts {
   readonly fillResult: FillResult;
@@ -56,13 +43,13 @@ interface ClaimParts extends WriteParts {
 }
 
 /**
- * Returns a function that claims records, batched over all its callers. It refuses claims as `answerClaim`
- * does.
+ * Returns a function that claims records, batched over all its callers. Each claim settles separately, at the index
+ * of its command; it is refused as `answerClaim` does.
  */
 export function createClaimRecords(
   database: RecordsDatabase,
   { readings, fillResult, values, limiter, databaseClock, tokenFloor, recordLoss }: ClaimParts,
-): ClaimRecords {
+) {
   const afterLoss = (command: ClaimCommand) => claimAfterLoss(command, recordLoss.lastAtMs);
   const insert = createBatchedWrite<ClaimCommand, GrantedRow>(database, readings, {
     statement: claimRecords,
@@ -86,14 +73,15 @@ export function createClaimRecords(
     readWritten(rows, commands) {
       const takenOver = rows.filter(isTakenOver);
       for (const { fencing_token } of takenOver) tokenFloor.raise(Number(fencing_token));
-      return readWrittenRecords(takenOver, commands, values.openRow);
+      const ids = commands.map(({ id }) => id);
+      return recordsOf(takenOver, ids, values.openRow);
     },
     decidedAtMs: ([row]) => row?.now_ms,
     recordForDuplicate: (granted) => granted,
     maxInFlight: MAX_TAKE_OVERS_IN_FLIGHT,
     limiter,
   });
-  return async (commands, deadline) => {
+  return async (commands: readonly ClaimCommand[], deadline: Deadline) => {
     const outcomes = await writeAll(
       insert,
       commands,
@@ -109,13 +97,12 @@ export function createClaimRecords(
       if (outcome.kind !== "completed" || outcome.record === undefined) return undefined;
       room ??= createReplyRoom();
       const filling = fillResult(outcome.record, deadline, room);
-      return filling?.then((record) => ({ ...outcome, record, result: resultOf(record) }));
+      return filling?.then((record) => {
+        const result = record.phase.kind === "completed" ? record.phase.result : undefined;
+        return { ...outcome, record, result };
+      });
     });
   };
-}
-
-function resultOf({ phase }: LiveRecord): Result | undefined {
-  return phase.kind === "completed" ? phase.result : undefined;
 }
 
 /** Claims one key that is not in use. */

@@ -1,13 +1,12 @@
-import type { Deadline, Settled } from "../../domain/operation.ts";
+import type { Deadline } from "../../domain/operation.ts";
 import { type CachedCompletion, laterMs } from "../../domain/record.ts";
 import { resultBytes } from "../../domain/result-bytes.ts";
-import { answerComplete, type CompleteCommand, type Completion, completed } from "../../domain/settlement.ts";
+import { answerComplete, type CompleteCommand, completed } from "../../domain/settlement.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { bigintArray, byteaArray, intArray, smallintArray, textArray } from "../sql-arrays.ts";
 import { createBatchedWrite, type WriteParts, writeAll } from "./batched-writes.ts";
 import { withoutLargeResult } from "./large-results.ts";
-import { idColumns } from "./record-ids.ts";
-import { RESULT_KIND } from "./record-row.ts";
+import { idColumns, RESULT_KIND } from "./record-row.ts";
 
 /**
  * Completes many claims, each only if its token is the row's and the claim is still in progress, even if its
@@ -70,40 +69,28 @@ select json_build_object(
   from applied a`,
 };
 
-/** The row of `complete_records`. */
+/** The row of `complete_records`: arrays in the same order. Null: no claim was completed. */
 interface CompletedRow {
-  readonly completed: CompletedClaims;
-}
-
-/** Arrays in the same order. Null: no claim was completed. */
-interface CompletedClaims {
-  readonly completedAtMs: number;
-  /** The commands that completed their claims, counted from 1. */
-  readonly ordinals: readonly number[] | null;
-  readonly firstClaimedAtMs: readonly number[] | null;
-  readonly keyRetentionsS: readonly number[] | null;
-  readonly resultRetentionsS: readonly number[] | null;
-  /** In hexadecimal digits. */
-  readonly fingerprints: readonly (string | null)[] | null;
+  readonly completed: {
+    readonly completedAtMs: number;
+    /** The commands that completed their claims, counted from 1. */
+    readonly ordinals: readonly number[] | null;
+    readonly firstClaimedAtMs: readonly number[] | null;
+    readonly keyRetentionsS: readonly number[] | null;
+    readonly resultRetentionsS: readonly number[] | null;
+    /** In hexadecimal digits. */
+    readonly fingerprints: readonly (string | null)[] | null;
+  };
 }
 
 /** While one statement commits, another runs and a third is on its way, as for claims. */
 const MAX_IN_FLIGHT = 3;
 
-/** Stores the result of each claim. Each completion settles separately, at the index of its command. */
-export type CompleteRecords = (
-  commands: readonly CompleteCommand[],
-  deadline: Deadline,
-) => Promise<readonly Settled<Completion>[]>;
-
 /**
- * Returns a function that completes claims, batched over all its callers. It refuses commands as
- * `answerComplete` does.
+ * Returns a function that stores the results of claims, batched over all its callers. Each completion settles
+ * separately, at the index of its command; it is refused as `answerComplete` does.
  */
-export function createCompleteRecords(
-  database: RecordsDatabase,
-  { readings, values, limiter }: WriteParts,
-): CompleteRecords {
+export function createCompleteRecords(database: RecordsDatabase, { readings, values, limiter }: WriteParts) {
   const complete = createBatchedWrite<CompleteCommand, CompletedRow, CachedCompletion>(database, readings, {
     statement: completeRecords,
     parametersOf(commands) {
@@ -131,7 +118,7 @@ export function createCompleteRecords(
     maxInFlight: MAX_IN_FLIGHT,
     limiter,
   });
-  return (commands, deadline) =>
+  return (commands: readonly CompleteCommand[], deadline: Deadline) =>
     writeAll(complete, commands, deadline, ({ applied, record }, command) =>
       applied ? completed(record) : answerComplete(record && withoutLargeResult(record), command),
     );

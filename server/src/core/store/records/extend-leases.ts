@@ -1,10 +1,10 @@
-import type { Deadline, Settled } from "../../domain/operation.ts";
-import { answerExtendLease, type ExtendLeaseCommand, type LeaseExtension } from "../../domain/settlement.ts";
+import type { Deadline } from "../../domain/operation.ts";
+import { answerExtendLease, type ExtendLeaseCommand } from "../../domain/settlement.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { bigintArray, byteaArray, intArray, textArray } from "../sql-arrays.ts";
-import { createBatchedWrite, readWrittenRecords, type WriteParts, writeAll } from "./batched-writes.ts";
-import { idColumns } from "./record-ids.ts";
-import { RECORD_SELECT, type RecordRow } from "./record-row.ts";
+import { createBatchedWrite, type WriteParts, writeAll } from "./batched-writes.ts";
+import { recordsOf } from "./read-records.ts";
+import { idColumns, RECORD_SELECT, type RecordRow } from "./record-row.ts";
 
 /**
  * Extends many leases, each only if its token is the row's and the claim is still in progress, even if its
@@ -44,20 +44,11 @@ select ${RECORD_SELECT},
 
 const MAX_IN_FLIGHT = 1;
 
-/** Extends leases and saves checkpoints. Each extension settles separately, at the index of its command. */
-export type ExtendLeases = (
-  commands: readonly ExtendLeaseCommand[],
-  deadline: Deadline,
-) => Promise<readonly Settled<LeaseExtension>[]>;
-
 /**
- * Returns a function that extends leases, batched over all its callers. It refuses commands as
- * `answerExtendLease` does.
+ * Returns a function that extends leases and saves checkpoints, batched over all its callers. Each extension settles
+ * separately, at the index of its command; it is refused as `answerExtendLease` does.
  */
-export function createExtendLeases(
-  database: RecordsDatabase,
-  { readings, values, limiter }: WriteParts,
-): ExtendLeases {
+export function createExtendLeases(database: RecordsDatabase, { readings, values, limiter }: WriteParts) {
   const extend = createBatchedWrite<ExtendLeaseCommand, RecordRow>(database, readings, {
     statement: extendLeases,
     parametersOf: (commands) => [
@@ -71,11 +62,15 @@ export function createExtendLeases(
       values.keyId,
     ],
     bytesOf: (command) => command.checkpoint?.state.byteLength ?? 0,
-    readWritten: (rows, commands) => readWrittenRecords(rows, commands),
+    readWritten: (rows, commands) =>
+      recordsOf(
+        rows,
+        commands.map(({ id }) => id),
+      ),
     maxInFlight: MAX_IN_FLIGHT,
     limiter,
   });
-  return (commands, deadline) =>
+  return (commands: readonly ExtendLeaseCommand[], deadline: Deadline) =>
     writeAll(extend, commands, deadline, ({ applied, record }, command) => {
       if (!applied) return answerExtendLease(record, command);
       const { leaseExpiresAtMs, leaseRemainingMs, expiresAtMs } = record;

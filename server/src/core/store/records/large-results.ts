@@ -4,8 +4,7 @@ import { createReplyRoom, type ReplyRoom, replyTooLarge, unboundedBytes } from "
 import type { TenantLimiter } from "../batching/fair-queue.ts";
 import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { bigintArray } from "../sql-arrays.ts";
-import { type IdRow, idColumns, nameOfRow } from "./record-ids.ts";
-import { AbsentPayload, type RecordRow } from "./record-row.ts";
+import { AbsentPayload, type IdRow, idColumns, nameOfRow, type RecordRow } from "./record-row.ts";
 import type { RecordValues } from "./record-values.ts";
 
 /**
@@ -115,12 +114,7 @@ export function keepForReply(): (record: LiveRecord) => LiveRecord {
     const { phase } = record;
     if (phase.kind !== "completed" || phase.result === undefined || room.take(unboundedBytes(record)))
       return record;
-    const result = {
-      ...phase.result,
-      payload: new AbsentPayload(Number.POSITIVE_INFINITY),
-      metadataJson: "",
-    };
-    return { ...record, phase: { ...phase, result } };
+    return withResult(record, { payload: new AbsentPayload(Number.POSITIVE_INFINITY), metadataJson: "" });
   };
 }
 

@@ -8,8 +8,14 @@ import type { TenantLimiter } from "../batching/fair-queue.ts";
 import { createShardedBatcher, type RecordsDatabase } from "../batching/sharded-batcher.ts";
 import type { Runner } from "../pool.ts";
 import { type FillResult, keepForReply } from "./large-results.ts";
-import { idColumns, nameOfRow } from "./record-ids.ts";
-import { type OpenRow, parseRecord, RECORD_SELECT, type RecordRow } from "./record-row.ts";
+import {
+  idColumns,
+  nameOfRow,
+  type OpenRow,
+  parseRecord,
+  RECORD_SELECT,
+  type RecordRow,
+} from "./record-row.ts";
 import type { RecordValues } from "./record-values.ts";
 
 /**
@@ -63,12 +69,8 @@ export function createReadings(
     },
     maxInFlight: MAX_IN_FLIGHT,
     async execute(run, ids) {
-      return recordsOf(
-        ids,
-        await run<RecordRow>(readRecords, idColumns(ids), ids.length),
-        values.openRow,
-        databaseClock.latestMs(),
-      );
+      const rows = await run<RecordRow>(readRecords, idColumns(ids), ids.length);
+      return recordsOf(rows, ids, values.openRow, databaseClock.latestMs());
     },
   });
 }
@@ -78,8 +80,8 @@ export function createReadings(
  * `parseRecord` refuses rejects only its own id.
  */
 export function recordsOf(
-  ids: readonly RecordId[],
   rows: readonly RecordRow[],
+  ids: readonly RecordId[],
   openRow?: OpenRow,
   latestMs?: number,
 ): readonly Settled<LiveRecord | undefined>[] {
@@ -92,15 +94,12 @@ export function recordsOf(
   return ids.map((id) => records.get(recordName(id)));
 }
 
-/** Reads records, each at the index of its id; undefined if the key is unknown or forgotten. */
-export type ReadRecords = (
-  ids: readonly RecordId[],
-  deadline: Deadline,
-) => Promise<readonly Settled<LiveRecord | undefined>[]>;
-
-/** Returns a function that reads records with all results, batched over all its callers. */
-export function createReadRecords(readings: Readings, fillResult: FillResult): ReadRecords {
-  return async (ids, deadline) => {
+/**
+ * Returns a function that reads records with all results, batched over all its callers: each at the index of its id;
+ * undefined if the key is unknown or forgotten.
+ */
+export function createReadRecords(readings: Readings, fillResult: FillResult) {
+  return async (ids: readonly RecordId[], deadline: Deadline) => {
     const room = createReplyRoom();
     return await awaitLate(
       await readings.submitAll(ids, deadline),
@@ -152,17 +151,16 @@ export async function findResolved(
       return (await resolvedAmong(shards.runnerOn(shard), own)).map((index) => indexes[index] as number);
     }),
   );
-  return new Set(found.flatMap((each) => valueUnlessAway(each)));
+  const indexes = found.flatMap((each) => {
+    if (each.status === "fulfilled") return each.value;
+    // The shard's node is unreachable.
+    if (each.reason instanceof Refusal) return [];
+    throw each.reason;
+  });
+  return new Set(indexes);
 }
 
 async function resolvedAmong(run: Runner["run"], ids: readonly RecordId[]): Promise<readonly number[]> {
   const rows = await run<{ readonly index: number }>(findResolvedRecords, idColumns(ids));
   return rows.map(({ index }) => index);
-}
-
-/** Returns what was found on a shard; nothing if its node is unreachable. @throws any other error. */
-function valueUnlessAway(found: PromiseSettledResult<readonly number[]>): readonly number[] {
-  if (found.status === "fulfilled") return found.value;
-  if (found.reason instanceof Refusal) return [];
-  throw found.reason;
 }

@@ -1,13 +1,14 @@
 import type pg from "pg";
 import { clockMoved } from "../../domain/database-clock.ts";
 import {
-  type Checkpoint,
   type LiveRecord,
   type Phase,
+  type RecordId,
   type Result,
+  recordName,
   unfinishedPhase,
 } from "../../domain/record.ts";
-import type { IdRow } from "./record-ids.ts";
+import { intArray, textArray } from "../sql-arrays.ts";
 
 /**
  * The numbers of `records.state`. SQL texts hold the numbers, each with its name in a comment
@@ -32,6 +33,30 @@ export const FENCING_MARGIN_MS = 120_000;
  * second read.
  */
 export const MAX_INLINE_RESULT_BYTES = 64 * 1024;
+
+/**
+ * Returns the ids as arrays in the order of the primary key: parameters 1 to 3 of every batched statement on
+ * records.
+ */
+export function idColumns(ids: readonly RecordId[]): readonly Buffer[] {
+  return [
+    intArray(ids.map((id) => id.tenantId)),
+    textArray(ids.map((id) => id.namespace)),
+    textArray(ids.map((id) => id.key)),
+  ];
+}
+
+/** The primary key, as `pg` parses it. */
+export interface IdRow {
+  readonly tenant_id: number;
+  readonly namespace: string;
+  readonly key: string;
+}
+
+/** Returns `recordName` of a row's id. */
+export function nameOfRow({ tenant_id, namespace, key }: IdRow): string {
+  return recordName({ tenantId: tenant_id, namespace, key });
+}
 
 /** The select list of a record `r` for a RecordRow. A statement adds its own columns, such as the result or the checkpoint. */
 export const RECORD_SELECT = `r.tenant_id, r.namespace, r.key, r.state, r.attempt, r.holds_on_lease_expiry, r.claim_id, r.owner,
@@ -142,7 +167,10 @@ export function listedRecord(row: RecordRow, latestMs = Number.POSITIVE_INFINITY
     leaseExpiresAtMs: row.lease_expires_at_ms,
     leaseRemainingMs: row.lease_remaining_ms,
     expiresAtMs: row.expires_at_ms,
-    checkpoint: parseCheckpoint(row),
+    checkpoint:
+      row.checkpoint_name === null
+        ? undefined
+        : { name: row.checkpoint_name, state: row.checkpoint_state ?? new Uint8Array(0) },
     endedFirstClaimedAtMs: row.ended_first_claimed_at_ms ?? undefined,
   };
 }
@@ -193,11 +221,6 @@ export class AbsentPayload extends Uint8Array {
     super(0);
     this.storedBytes = storedBytes;
   }
-}
-
-function parseCheckpoint(row: RecordRow): Checkpoint | undefined {
-  if (row.checkpoint_name === null) return undefined;
-  return { name: row.checkpoint_name, state: row.checkpoint_state ?? new Uint8Array(0) };
 }
 
 function required<Column extends keyof RecordRow>(

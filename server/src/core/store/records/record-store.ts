@@ -5,25 +5,19 @@ import type { TenantLimiter } from "../batching/fair-queue.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import type { Shards } from "../batching/shards.ts";
 import type { Pool } from "../pool.ts";
-import { type ClaimRecords, createClaimRecords } from "./claim-records.ts";
-import { type CompleteRecords, createCompleteRecords } from "./complete-records.ts";
-import { createExtendLeases, type ExtendLeases } from "./extend-leases.ts";
+import { createClaimRecords } from "./claim-records.ts";
+import { createCompleteRecords } from "./complete-records.ts";
+import { createExtendLeases } from "./extend-leases.ts";
 import { createFillResult } from "./large-results.ts";
-import { createReadings, createReadRecords, type ReadRecords } from "./read-records.ts";
+import { createReadings, createReadRecords } from "./read-records.ts";
 import { PLAIN_VALUES, type RecordValues } from "./record-values.ts";
-import { createReleaseRecords, type ReleaseRecords } from "./release-records.ts";
+import { createReleaseRecords } from "./release-records.ts";
 
 /**
  * The operations on records. Each takes many records, and batches those of all the replica's callers into few
  * statements.
  */
-export interface RecordStore {
-  readonly claim: ClaimRecords;
-  readonly complete: CompleteRecords;
-  readonly release: ReleaseRecords;
-  readonly extendLease: ExtendLeases;
-  readonly read: ReadRecords;
-}
+export type RecordStore = ReturnType<typeof createRecordStore>;
 
 const NO_LOSS: RecordLoss = { lastAtMs: 0 };
 
@@ -45,23 +39,16 @@ export function createRecordStore(
     readonly tokenFloor?: TokenFloor;
     readonly recordLoss?: Readonly<RecordLoss>;
   } = {},
-): RecordStore {
+) {
   const database: RecordsDatabase = { pool, shards };
   const fillResult = createFillResult(database, values, limiter);
   const readings = createReadings(database, values, limiter, databaseClock);
+  const parts = { readings, values, limiter };
   return {
-    claim: createClaimRecords(database, {
-      readings,
-      fillResult,
-      values,
-      limiter,
-      databaseClock,
-      tokenFloor,
-      recordLoss,
-    }),
-    complete: createCompleteRecords(database, { readings, values, limiter }),
-    release: createReleaseRecords(database, readings, limiter),
-    extendLease: createExtendLeases(database, { readings, values, limiter }),
+    claim: createClaimRecords(database, { ...parts, fillResult, databaseClock, tokenFloor, recordLoss }),
+    complete: createCompleteRecords(database, parts),
+    release: createReleaseRecords(database, parts),
+    extendLease: createExtendLeases(database, parts),
     read: createReadRecords(readings, fillResult),
   };
 }

@@ -1,12 +1,10 @@
-import type { Deadline, Settled } from "../../domain/operation.ts";
-import { answerRelease, type Release, type ReleaseCommand } from "../../domain/settlement.ts";
-import type { TenantLimiter } from "../batching/fair-queue.ts";
+import type { Deadline } from "../../domain/operation.ts";
+import { answerRelease, type ReleaseCommand } from "../../domain/settlement.ts";
 import type { RecordsDatabase } from "../batching/sharded-batcher.ts";
 import { bigintArray, textArray } from "../sql-arrays.ts";
-import { createBatchedWrite, readWrittenRecords, writeAll } from "./batched-writes.ts";
-import type { Readings } from "./read-records.ts";
-import { idColumns } from "./record-ids.ts";
-import { RECORD_SELECT, type RecordRow } from "./record-row.ts";
+import { createBatchedWrite, type WriteParts, writeAll } from "./batched-writes.ts";
+import { recordsOf } from "./read-records.ts";
+import { idColumns, RECORD_SELECT, type RecordRow } from "./record-row.ts";
 
 /**
  * Releases many claims, each only if its token is the row's and the claim is still in progress, even if its
@@ -43,21 +41,11 @@ select ${RECORD_SELECT},
 
 const MAX_IN_FLIGHT = 1;
 
-/** Releases claims. Each release settles separately, at the index of its command. */
-export type ReleaseRecords = (
-  commands: readonly ReleaseCommand[],
-  deadline: Deadline,
-) => Promise<readonly Settled<Release>[]>;
-
 /**
- * Returns a function that releases claims, batched over all its callers. It refuses commands as
- * `answerRelease` does.
+ * Returns a function that releases claims, batched over all its callers. Each release settles separately, at the
+ * index of its command; it is refused as `answerRelease` does.
  */
-export function createReleaseRecords(
-  database: RecordsDatabase,
-  readings: Readings,
-  limiter: TenantLimiter,
-): ReleaseRecords {
+export function createReleaseRecords(database: RecordsDatabase, { readings, limiter }: WriteParts) {
   const release = createBatchedWrite<ReleaseCommand, RecordRow>(database, readings, {
     statement: releaseRecords,
     parametersOf: (commands) => [
@@ -65,11 +53,15 @@ export function createReleaseRecords(
       bigintArray(commands.map((command) => command.fencingToken)),
       textArray(commands.map((command) => command.reason || undefined)),
     ],
-    readWritten: (rows, commands) => readWrittenRecords(rows, commands),
+    readWritten: (rows, commands) =>
+      recordsOf(
+        rows,
+        commands.map(({ id }) => id),
+      ),
     maxInFlight: MAX_IN_FLIGHT,
     limiter,
   });
   // A repeat of a release finds the record that the release wrote, so both have the same answer.
-  return (commands, deadline) =>
+  return (commands: readonly ReleaseCommand[], deadline: Deadline) =>
     writeAll(release, commands, deadline, ({ record }, command) => answerRelease(record, command));
 }

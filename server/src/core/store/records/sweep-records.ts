@@ -1,5 +1,6 @@
 import { limitLocks } from "../limit-locks.ts";
 import type { Pool, Statement } from "../pool.ts";
+import { STORED_BYTES } from "../tenants/tenant-totals.ts";
 
 /*
  * The last parameter of each statement is the latest time that it may take for now, in milliseconds since the
@@ -31,6 +32,31 @@ select (count(*) filter (where ordinal <= $1::int))::int as due,
 };
 
 /**
+ * What both deletions return of their rows, by namespace: the number, the bytes, and the keys that are sampled by the seed
+ * $1, or are of forgotten records; no keys if the seed is null.
+ */
+export const SWEPT_BY_NAMESPACE = `returning r.tenant_id, r.namespace,
+    ${STORED_BYTES} as freed_bytes,
+    r.key, r.state, r.first_claimed_at, r.expires_at
+), totals as (
+  select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes,
+         array_agg(key) as keys, array_agg(state = 0 /* forgotten */) as forgotten,
+         array_agg(first_claimed_at) as claimed, array_agg(expires_at) as ended
+    from swept
+   group by tenant_id, namespace
+)
+select t.tenant_id as "tenantId", t.namespace, t.records, t.freed_bytes as "freedBytes",
+       (select json_agg(json_build_object(
+                 'key', e.key, 'firstClaimedAtMs', date_part('epoch', e.claimed) * 1000,
+                 'endedAtMs', date_part('epoch', e.ended) * 1000, 'forgotten', e.forgotten))
+          from unnest(t.keys, t.claimed, t.ended, t.forgotten) as e (key, claimed, ended, forgotten)
+         where e.forgotten and $1::bigint is not null
+            or hashtextextended(e.key collate "C", $1::bigint)
+                 & ((1::bigint << coalesce(n.shift, 0)) - 1) = 0) as sampled
+  from totals t
+  left join insight_samples n on n.tenant_id = t.tenant_id and n.namespace = t.namespace`;
+
+/**
  * Deletes the rows that are due between two times and whose retention ended FENCING_MARGIN_MS ago.
  *
  * It takes them in the order of the index, in which a row is found and deleted in one visit. Every other
@@ -43,31 +69,9 @@ const deleteEndedRecords = {
   text: `
 with swept as (
   delete from records r
-   where r.sweep_at between $1::timestamptz and $2::timestamptz
+   where r.sweep_at between $2::timestamptz and $3::timestamptz
      and r.expires_at <= least(now(), to_timestamp($4::float8 / 1000)) - interval '2 minutes'
-  returning r.tenant_id, r.namespace,
-    (coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else 28 end, 0)
-       + coalesce(case when r.result_key_id is null then octet_length(r.result_metadata)
-                       else octet_length(r.result_metadata) * 3 / 4 - 28 end, 0)
-       + coalesce(octet_length(r.checkpoint_state) - case when r.checkpoint_key_id is null then 0 else 28 end, 0)
-    ) as freed_bytes,
-    r.key, r.state, r.first_claimed_at, r.expires_at
-), totals as (
-  select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes,
-         array_agg(key) as keys, array_agg(state = 0 /* forgotten */) as forgotten,
-         array_agg(first_claimed_at) as claimed, array_agg(expires_at) as ended
-    from swept
-   group by tenant_id, namespace
-)
-select t.tenant_id, t.namespace, t.records, t.freed_bytes,
-       (select json_agg(json_build_array(e.key, date_part('epoch', e.claimed) * 1000,
-                                         date_part('epoch', e.ended) * 1000, e.forgotten))
-          from unnest(t.keys, t.claimed, t.ended, t.forgotten) as e (key, claimed, ended, forgotten)
-         where e.forgotten and $3::bigint is not null
-            or hashtextextended(e.key collate "C", $3::bigint)
-                 & ((1::bigint << coalesce(n.shift, 0)) - 1) = 0) as sampled
-  from totals t
-  left join insight_samples n on n.tenant_id = t.tenant_id and n.namespace = t.namespace`,
+  ${SWEPT_BY_NAMESPACE}`,
 };
 
 /**
@@ -83,7 +87,7 @@ with input as materialized (
             from records r
            where r.sweep_at <= least(now(), to_timestamp($3::float8 / 1000))
            order by r.sweep_at
-           limit $1::int) due
+           limit $2::int) due
    order by tenant_id, namespace, key
 ), swept as (
   delete from records r
@@ -94,29 +98,7 @@ with input as materialized (
      and r.key >= i.key
      and (i.tenant_id % 1, i.tenant_id % -1) = (0, 0)
      and r.expires_at <= least(now(), to_timestamp($3::float8 / 1000)) - interval '2 minutes'
-  returning r.tenant_id, r.namespace,
-    (coalesce(octet_length(r.result_payload) - case when r.result_key_id is null then 0 else 28 end, 0)
-       + coalesce(case when r.result_key_id is null then octet_length(r.result_metadata)
-                       else octet_length(r.result_metadata) * 3 / 4 - 28 end, 0)
-       + coalesce(octet_length(r.checkpoint_state) - case when r.checkpoint_key_id is null then 0 else 28 end, 0)
-    ) as freed_bytes,
-    r.key, r.state, r.first_claimed_at, r.expires_at
-), totals as (
-  select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes,
-         array_agg(key) as keys, array_agg(state = 0 /* forgotten */) as forgotten,
-         array_agg(first_claimed_at) as claimed, array_agg(expires_at) as ended
-    from swept
-   group by tenant_id, namespace
-)
-select t.tenant_id, t.namespace, t.records, t.freed_bytes,
-       (select json_agg(json_build_array(e.key, date_part('epoch', e.claimed) * 1000,
-                                         date_part('epoch', e.ended) * 1000, e.forgotten))
-          from unnest(t.keys, t.claimed, t.ended, t.forgotten) as e (key, claimed, ended, forgotten)
-         where e.forgotten and $2::bigint is not null
-            or hashtextextended(e.key collate "C", $2::bigint)
-                 & ((1::bigint << coalesce(n.shift, 0)) - 1) = 0) as sampled
-  from totals t
-  left join insight_samples n on n.tenant_id = t.tenant_id and n.namespace = t.namespace`,
+  ${SWEPT_BY_NAMESPACE}`,
 };
 
 /**
@@ -171,7 +153,7 @@ with input as materialized (
      and r.expires_at > least(now(), to_timestamp($2::float8 / 1000)) - interval '2 minutes'
   returning r.tenant_id, r.namespace, case when r.result_payload is null then i.result_bytes else 0 end as freed_bytes
 )
-select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes
+select tenant_id as "tenantId", namespace, count(*)::int as records, sum(freed_bytes)::float8 as "freedBytes"
   from swept
  group by tenant_id, namespace`,
 };
@@ -218,19 +200,15 @@ export interface SweptKey {
 }
 
 interface DueRow extends Pick<Swept, "due" | "lagS"> {
-  /** In Postgres' text format, which has microseconds; null if nothing is due. */
+  /** In Postgres' text format, which has microseconds; null if nothing is due. `dueTo`, too. */
   readonly dueFrom: string | null;
-  /** As `dueFrom`. */
   readonly dueTo: string | null;
   readonly isCut: boolean;
 }
 
-interface SweptRow {
-  readonly tenant_id: number;
-  readonly namespace: string;
+interface SweptRow extends Pick<SweptNamespace, "tenantId" | "namespace" | "freedBytes"> {
   readonly records: number;
-  readonly freed_bytes: number;
-  readonly sampled?: readonly (readonly [string, number, number, boolean])[] | null;
+  readonly sampled?: readonly SweptKey[] | null;
 }
 
 /**
@@ -254,20 +232,18 @@ export async function sweepBatch(
   const latest = latestMs ?? null;
   const [found] = await pool.run<DueRow>(findDueRecords, [maxRows, latest]);
   observer.found(found?.lagS ?? 0);
-  if (found === undefined || found.due === 0) return NOTHING_DUE;
+  if (found === undefined || found.due === 0) return { due: 0, lagS: 0, deleted: 0, kept: 0 };
   const { due, lagS, dueFrom, dueTo, isCut } = found;
   const ended = isCut
-    ? await runLimited(pool, deleteOverdueRecords, [maxRows, seed, latest])
-    : await runLimited(pool, deleteEndedRecords, [dueFrom, dueTo, seed, latest]);
+    ? await runLimited(pool, deleteOverdueRecords, [seed, maxRows, latest])
+    : await runLimited(pool, deleteEndedRecords, [seed, dueFrom, dueTo, latest]);
   observer.swept(ended.map((row) => sweptNamespace(row, row.records)));
   const deleted = countRecords(ended);
   if (deleted >= due) return { due, lagS, deleted, kept: 0 };
   const postponed = await runLimited(pool, putOffRecords, [due - deleted, latest]);
-  observer.swept(postponed.filter((row) => row.freed_bytes > 0).map((row) => sweptNamespace(row, 0)));
+  observer.swept(postponed.filter((row) => row.freedBytes > 0).map((row) => sweptNamespace(row, 0)));
   return { due, lagS, deleted, kept: countRecords(postponed) };
 }
-
-const NOTHING_DUE: Swept = { due: 0, lagS: 0, deleted: 0, kept: 0 };
 
 function runLimited(pool: Pool, statement: Statement, parameters: readonly unknown[]): Promise<SweptRow[]> {
   return pool.transaction(async (transaction) => {
@@ -280,15 +256,6 @@ function countRecords(rows: readonly SweptRow[]): number {
   return rows.reduce((sum, { records }) => sum + records, 0);
 }
 
-function sweptNamespace(
-  { tenant_id: tenantId, namespace, freed_bytes: freedBytes, sampled }: SweptRow,
-  deleted: number,
-): SweptNamespace {
-  const keys = (sampled ?? []).map(([key, firstClaimedAtMs, endedAtMs, forgotten]) => ({
-    key,
-    firstClaimedAtMs,
-    endedAtMs,
-    forgotten,
-  }));
-  return { tenantId, namespace, deleted, freedBytes, sampled: keys };
+function sweptNamespace({ records: _, sampled, ...row }: SweptRow, deleted: number): SweptNamespace {
+  return { ...row, deleted, sampled: sampled ?? [] };
 }

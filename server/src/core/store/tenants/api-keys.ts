@@ -5,8 +5,11 @@ import { textArray } from "../sql-arrays.ts";
 
 // API keys as authentication needs them.
 
-/** A stored API key: everything but the secret. */
-interface StoredApiKey {
+/**
+ * An API key as it was in the database at one moment: everything but the secret. Instants are in `performance.now()`
+ * milliseconds.
+ */
+export interface KnownApiKey {
   readonly id: string;
   /** Undefined: an operator's. */
   readonly tenantId: number | undefined;
@@ -19,10 +22,6 @@ interface StoredApiKey {
   readonly pepperMark: Buffer | undefined;
   /** The only namespaces that the key is valid for; undefined: all. */
   readonly namespaces: readonly string[] | undefined;
-}
-
-/** An API key as it was in the database at one moment. Instants are in `performance.now()` milliseconds. */
-export interface KnownApiKey extends StoredApiKey {
   /** Just before the database was asked. */
   readonly askedAtMs: number;
   /**
@@ -65,33 +64,6 @@ export async function findApiKeys(
       },
     ]),
   );
-}
-
-/** A key to be stored. */
-export interface NewApiKey extends Omit<StoredApiKey, "tenantUid"> {
-  /** The owner's name for the key. */
-  readonly label: string;
-}
-
-const ensureApiKeyRow = {
-  name: "ensure_api_key",
-  text: `
-insert into api_keys (id, tenant_id, role, label, digest, namespaces, pepper_mark)
-values ($1::text, $2::int, $3::text, $4::text, $5::bytea, $6::text[], $7::bytea)
-on conflict (id) do update set digest = excluded.digest, pepper_mark = excluded.pepper_mark`,
-};
-
-/** Stores a key. A key that exists gets the new digest, because the pepper may have changed. */
-export async function ensureApiKey(pool: Pool, key: NewApiKey): Promise<void> {
-  await pool.run(ensureApiKeyRow, [
-    key.id,
-    key.tenantId ?? null,
-    key.role,
-    key.label,
-    key.digest,
-    key.namespaces ? textArray(key.namespaces) : null,
-    key.pepperMark ?? null,
-  ]);
 }
 
 const storeDigestRow = {
@@ -151,11 +123,6 @@ export async function insertApiKey(
   return row && fromRow<ApiKeyResource>(row);
 }
 
-/** A key and its position in the list. */
-export interface ListedApiKey extends ApiKeyResource {
-  readonly cursor: ApiKeyCursor;
-}
-
 /** A position in the list of keys: when the key was created, to the microsecond, and its id. */
 export type ApiKeyCursor = readonly [createdAt: string, id: string];
 
@@ -182,15 +149,15 @@ const listOperatorsKeys = listStatement("list_operator_api_keys", OF_OPERATORS);
 const BEFORE_ALL: ApiKeyCursor = ["infinity", ""];
 
 /**
- * Returns at most `limit` keys of a tenant, or of operators, newest first, after a cursor. Revoked and expired keys are
- * included.
+ * Returns at most `limit` keys of a tenant, or of operators, newest first, after a cursor, each with its own. Revoked and
+ * expired keys are included.
  */
 export async function listApiKeys(
   runner: Runner,
   tenantId: number | undefined,
   after: ApiKeyCursor = BEFORE_ALL,
   limit: number,
-): Promise<readonly ListedApiKey[]> {
+): Promise<readonly (ApiKeyResource & { readonly cursor: ApiKeyCursor })[]> {
   const statement = tenantId === undefined ? listOperatorsKeys : listTenantsKeys;
   const rows = await runner.run<RowOf<ApiKeyResource> & { readonly createdAt: string }>(statement, [
     ...[tenantId ?? null, ...after, limit],

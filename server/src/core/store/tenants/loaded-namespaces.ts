@@ -3,7 +3,7 @@ import { type Deadline, Rejected } from "../../domain/operation.ts";
 import { type PolicyInForce, type PolicyOverrides, resolvePolicy } from "../../domain/policy.ts";
 import { type NamespacePolicies, NEVER_DECLARED, PolicyNotLoaded, type Tenant } from "../../domain/tenant.ts";
 import { type Batcher, StatementBatcher } from "../batching/batcher.ts";
-import { createTenantLimiter, type TenantLimiter } from "../batching/fair-queue.ts";
+import { createTenantLimiter } from "../batching/fair-queue.ts";
 import type { Runner } from "../pool.ts";
 import { intArray, textArray } from "../sql-arrays.ts";
 import { type FieldRow, POLICY_COLUMNS } from "./policy-columns.ts";
@@ -48,7 +48,7 @@ select n.tenant_id, n.name, ${POLICY_COLUMNS.names.join(", ")}
 
 /** Creates a cache of policies of tenants' namespaces, which are loaded until their tenant changes one of them. */
 export function createLoadedNamespaces(runner: Runner) {
-  const load = createLoad(runner, createTenantLimiter({ weightOf: () => 1, slotsPerTenant: LOAD_SHARE }));
+  const load = createLoad(runner);
   let size = 0;
   // Calls in progress keep using evicted policies.
   const kept = new LRUCache<number, TenantNamespaces>({
@@ -94,11 +94,11 @@ export function createLoadedNamespaces(runner: Runner) {
 }
 
 /** Tenants load in turn, so that no tenant waits for all loads of another. */
-function createLoad(runner: Runner, limiter: TenantLimiter): Load {
+function createLoad(runner: Runner): Load {
   return new StatementBatcher<Namespace, PolicyOverrides | undefined>({
-    nameOf: nameOf,
+    nameOf,
     tenantOf: ({ tenantId }) => tenantId,
-    limiter,
+    limiter: createTenantLimiter({ weightOf: () => 1, slotsPerTenant: LOAD_SHARE }),
     rowForDuplicate: (overrides) => overrides,
     maxInFlight: MAX_IN_FLIGHT,
     async execute(namespaces) {

@@ -22,19 +22,10 @@ import {
 
 const CALL_COLUMNS = [...POLICY_COLUMNS.names, ...QUOTA_COLUMNS.names].join(", ");
 
-type CallRow = FieldRow & {
-  readonly id: number;
-  readonly uid: string;
-  readonly installation_id: string;
-  readonly name: string;
-  readonly suspended: boolean;
-  readonly moving: boolean;
-  readonly cache_generation: number;
-  readonly namespaces_version: number;
-  readonly now_ms: number;
-  readonly stored_records: string;
-  readonly stored_bytes: string;
-};
+type CallRow = FieldRow &
+  Pick<Tenant, "id" | "uid" | "name" | "suspended" | "moving"> &
+  Readonly<Record<"cache_generation" | "namespaces_version" | "now_ms", number>> &
+  Readonly<Record<"installation_id" | "stored_records" | "stored_bytes", string>>;
 
 const readTenants = {
   name: "read_tenants",
@@ -49,26 +40,31 @@ select id, uid, (select id from installation) as installation_id, name,
  where id = any ($1::int[])`,
 };
 
-/** Reads tenants; a tenant that doesn't exist is missing from the map. Policies of namespaces are loaded on demand. */
-export type FindTenants = (ids: readonly number[]) => Promise<ReadonlyMap<number, Tenant>>;
-
-/** Returns a function that reads tenants, and that keeps the loaded policies of their namespaces between reads. */
-export function createFindTenants(pool: Pool): FindTenants {
+/**
+ * Returns a function that reads tenants; one that doesn't exist is missing from the map. Policies of namespaces are loaded on
+ * demand, and kept between reads.
+ */
+export function createFindTenants(pool: Pool) {
   const loaded = createLoadedNamespaces(pool);
-  return async (ids) => {
+  return async (ids: readonly number[]): Promise<ReadonlyMap<number, Tenant>> => {
     const askedAtMs = performance.now();
     const rows = await pool.run<CallRow>(readTenants, [intArray(ids)]);
     const tenants = rows.map(async (row) => {
+      const { installation_id: installationId, uid: tenantUid, cache_generation: generation } = row;
       const tenant = makeTenant({
         id: row.id,
-        uid: row.uid,
+        uid: tenantUid,
         name: row.name,
         suspended: row.suspended,
         moving: row.moving,
-        cacheEpoch: { scope: scopeOf(row), askedAtMs, databaseTimeMs: row.now_ms },
+        cacheEpoch: {
+          scope: cacheScope({ installationId, tenantUid, generation }),
+          askedAtMs,
+          databaseTimeMs: row.now_ms,
+        },
         overrides: POLICY_COLUMNS.parse(row),
         namespaces: await loaded.of(
-          { tenantId: row.id, identity: `${row.installation_id}/${row.uid}` },
+          { tenantId: row.id, identity: `${installationId}/${tenantUid}` },
           row.namespaces_version,
         ),
         quotas: parseQuotas(row),
@@ -78,10 +74,6 @@ export function createFindTenants(pool: Pool): FindTenants {
     });
     return new Map(await Promise.all(tenants));
   };
-}
-
-function scopeOf({ installation_id, uid, cache_generation }: CallRow): string {
-  return cacheScope({ installationId: installation_id, tenantUid: uid, generation: cache_generation });
 }
 
 const readTenantIds = {

@@ -12,15 +12,7 @@ import { FailedCall, ProtocolError, REQUEST_ID_HEADER } from "../errors.ts";
 import type { IncomingCall } from "../pipeline.ts";
 import { MAX_TIMEOUT_MS, type ReceivedMessage } from "../read-message.ts";
 import { binaryScannerOf } from "../scan-binary.ts";
-import { asRefusal, frameMessage, type StreamHead } from "./protocol.ts";
-
-/** The fields of a BatchStreamRequest other than its items. */
-export interface Envelope {
-  readonly id: number;
-  readonly timeoutMs: number | undefined;
-  /** The trace context; undefined if there is none, or it is too long. */
-  readonly traceparent: string | undefined;
-}
+import { asRefusal, frameMessage, StreamHead } from "./protocol.ts";
 
 /** Fields of a request other than its items, unknown ones among them. */
 const MAX_OTHER_FIELDS = 64;
@@ -33,14 +25,18 @@ const MAX_TRACEPARENT_BYTES = 512;
 
 const { id: ID, timeout: TIMEOUT, traceparent: TRACEPARENT } = BatchStreamRequestSchema.field;
 
+/** The fields of a BatchStreamRequest other than its items. */
+type Envelope = ReturnType<typeof readEnvelope>;
+
 /**
  * Reads the envelope of a batch. The items are read after authentication.
  *
  * @throws ProtocolError INVALID_ARGUMENT if the bytes are not a message, or the message has no id.
  */
-export function readEnvelope(message: Buffer): Envelope {
+export function readEnvelope(message: Buffer) {
   let id = 0;
   let timeoutMs: number | undefined;
+  /** Undefined if there is no trace context, or it is too long. */
   let traceparent: string | undefined;
   try {
     const reader = new BinaryReader(message);
@@ -93,7 +89,7 @@ export function frameRefusal(id: number, failure: unknown): Buffer {
 }
 
 /** One message of a BatchStream, as a call of Batch. */
-export class IncomingBatch implements IncomingCall {
+export class IncomingBatch extends StreamHead implements IncomingCall {
   readonly #head: StreamHead;
   readonly #message: Buffer;
   readonly timeoutMs: number | undefined;
@@ -101,36 +97,26 @@ export class IncomingBatch implements IncomingCall {
 
   /** @param head That of the stream, which its messages share. */
   constructor(head: StreamHead, message: Buffer, { timeoutMs, traceparent }: Envelope) {
+    super(head.stream, head.headers, head.peer);
     this.#head = head;
     this.#message = message;
     this.timeoutMs = timeoutMs;
     this.#traceparent = traceparent;
   }
 
-  header(name: string): string | undefined {
+  override header(name: string): string | undefined {
     // Those of the stream are the request id and the trace context of whichever call opened it.
     if (name === "traceparent") return this.#traceparent;
-    return name === "tracestate" || name === REQUEST_ID_HEADER ? undefined : this.#head.header(name);
+    return name === "tracestate" || name === REQUEST_ID_HEADER ? undefined : super.header(name);
   }
 
-  get peer(): string | undefined {
-    return this.#head.peer;
-  }
-
-  get sessionCookie(): undefined {
-    return this.#head.sessionCookie;
+  /** Of the stream: a listener of each message would stay until the stream closes. */
+  override get signal(): AbortSignal {
+    return this.#head.signal;
   }
 
   /** Returns the BatchStreamRequest. Its other fields are skipped as a BatchRequest's unknown fields are. */
   receive(): ReceivedMessage {
     return { bytes: this.#message, format: "binary", compression: undefined };
-  }
-
-  get cancelled(): boolean {
-    return this.#head.cancelled;
-  }
-
-  get signal(): AbortSignal {
-    return this.#head.signal;
   }
 }

@@ -71,8 +71,14 @@ async function openOn(maxUnflushedBytes: number, inTurn: BatchConnection["inTurn
   const routes = [{ method: IdempotencyService.method.batch } as unknown as Route];
   const stream = new FakeStream();
   const outbound = createOutboundBudget(maxUnflushedBytes, createOutboundTotal());
-  const connection = { outbound, inbound: createInboundBudget().ofConnection(), peer: undefined, inTurn };
-  const streams = createBatchStreams({ routes, pipeline, timeoutMs: TIMEOUT_MS })(connection);
+  const connection = {
+    pipeline,
+    outbound,
+    inbound: createInboundBudget().ofConnection(),
+    peer: undefined,
+    inTurn,
+  };
+  const streams = createBatchStreams(routes, TIMEOUT_MS)(connection);
   streams.answer(stream as unknown as ServerHttp2Stream, {});
   await vi.advanceTimersByTimeAsync(0);
   return { streams, stream };

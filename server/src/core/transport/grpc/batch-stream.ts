@@ -4,10 +4,10 @@ import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
 import type { Principal } from "../../domain/tenant.ts";
 import { ProtocolError } from "../errors.ts";
 import type { Release } from "../memory-budgets.ts";
-import type { Pipeline } from "../pipeline.ts";
 import type { Route } from "../route.ts";
 import { frameAnswer, frameRefusal, IncomingBatch, readEnvelope } from "./batch-messages.ts";
 import {
+  beginAnswer,
   createMessageSplitter,
   failureStatus,
   GRPC_HEADERS,
@@ -36,15 +36,7 @@ const MAX_IDLE_MS = 30_000;
 const LEAVE_MS = 1000;
 
 /** What the BatchStreams of a connection share. */
-export type BatchConnection = Pick<GrpcConnection, "inbound" | "outbound" | "peer" | "inTurn">;
-
-interface BatchStreamSettings {
-  /** The route of Batch. */
-  readonly route: Route;
-  readonly pipeline: Pipeline;
-  /** How long a message may take to arrive. */
-  readonly timeoutMs: number;
-}
+export type BatchConnection = Pick<GrpcConnection, "pipeline" | "inbound" | "outbound" | "peer" | "inTurn">;
 
 /**
  * Answers the batches of one stream, in the order in which they complete. It reads no further while too many
@@ -54,7 +46,10 @@ class BatchStream {
   readonly #stream: ServerHttp2Stream;
   readonly #head: StreamHead;
   readonly #connection: BatchConnection;
-  readonly #settings: BatchStreamSettings;
+  /** That of Batch. */
+  readonly #route: Route;
+  /** How long a message may take to arrive. */
+  readonly #timeoutMs: number;
   readonly #messages = createMessageSplitter(MAX_FRAMED_BYTES);
   readonly #timer: NodeJS.Timeout;
   /** When the last message arrived or was answered. */
@@ -73,21 +68,22 @@ class BatchStream {
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
     connection: BatchConnection,
-    settings: BatchStreamSettings,
+    route: Route,
+    timeoutMs: number,
   ) {
     this.#stream = stream;
     this.#head = new StreamHead(stream, headers, connection.peer);
     this.#connection = connection;
-    this.#settings = settings;
-    this.#timer = setInterval(() => this.#endIfIdle(), settings.timeoutMs).unref();
+    this.#route = route;
+    this.#timeoutMs = timeoutMs;
+    this.#timer = setInterval(() => this.#endIfIdle(), timeoutMs).unref();
     stream.on("close", () => {
       clearInterval(this.#timer);
       clearTimeout(this.#leaveTimer);
       this.#dropWaiting?.();
       this.#release();
     });
-    const { pipeline, route } = settings;
-    const authenticated = pipeline.authenticate(route, this.#head);
+    const authenticated = connection.pipeline.authenticate(route, this.#head);
     authenticated.then((principal) => this.#listen(principal), this.#refuse);
   }
 
@@ -173,7 +169,7 @@ class BatchStream {
 
   /** @throws ProtocolError if the message has no id to answer it under. */
   #answerMessage(message: Buffer): void {
-    const { route, pipeline } = this.#settings;
+    const route = this.#route;
     const envelope = readEnvelope(message);
     const { id } = envelope;
     this.#activeAtMs = performance.now();
@@ -186,7 +182,7 @@ class BatchStream {
       this.#dropWaiting = undefined;
       this.#release();
       if (isClosed(this.#stream)) return;
-      pipeline
+      this.#connection.pipeline
         .answer(route, batch, (reply) =>
           isClosed(this.#stream) ? undefined : frameAnswer(id, route.method.output, reply),
         )
@@ -219,7 +215,7 @@ class BatchStream {
     if (this.#inFlight > 0 || this.#isBusy()) return;
     const idleMs = performance.now() - this.#activeAtMs;
     const isIncomplete = this.#messages.hasPartialMessage() || this.#status !== undefined;
-    if (isIncomplete && idleMs >= this.#settings.timeoutMs) this.#stream.close(constants.NGHTTP2_CANCEL);
+    if (isIncomplete && idleMs >= this.#timeoutMs) this.#stream.close(constants.NGHTTP2_CANCEL);
     else if (idleMs >= MAX_IDLE_MS) this.#end(OK);
   }
 
@@ -236,8 +232,7 @@ class BatchStream {
 
   #sendHeaders(): void {
     if (this.#stream.headersSent) return;
-    this.#stream.respond(HEADERS, { waitForTrailers: true });
-    this.#stream.on("wantTrailers", () => this.#stream.sendTrailers({ ...this.#status }));
+    beginAnswer(this.#stream, () => ({ ...this.#status }), HEADERS);
   }
 }
 
@@ -249,18 +244,13 @@ export type BatchStreams = ReturnType<ReturnType<typeof createBatchStreams>>;
  *
  * A stream saves the cost of HTTP/2 and gRPC for each call: headers, trailers, and a stream's objects on both
  * sides (decisions/0011). The pipeline treats each of its batches as a Batch.
+ *
+ * @param routes Batch must be among them: the pipeline answers each batch as a call of it.
+ * @param timeoutMs How long a message may take to arrive; a stream is closed up to the same time later.
  */
-export function createBatchStreams(options: {
-  /** Batch must be among them: the pipeline answers each batch as a call of it. */
-  readonly routes: readonly Route[];
-  readonly pipeline: Pipeline;
-  /** How long a message may take to arrive; a stream is closed up to the same time later. */
-  readonly timeoutMs: number;
-}) {
-  const { pipeline, timeoutMs } = options;
-  const route = options.routes.find(({ method }) => method === IdempotencyService.method.batch);
+export function createBatchStreams(routes: readonly Route[], timeoutMs: number) {
+  const route = routes.find(({ method }) => method === IdempotencyService.method.batch);
   if (route === undefined) throw new Error("there is no route for Batch");
-  const settings = { route, pipeline, timeoutMs };
   return (connection: BatchConnection) => {
     const open = new Set<BatchStream>();
     return {
@@ -270,7 +260,7 @@ export function createBatchStreams(options: {
           stream.close(constants.NGHTTP2_REFUSED_STREAM);
           return;
         }
-        const opened = new BatchStream(stream, headers, connection, settings);
+        const opened = new BatchStream(stream, headers, connection, route, timeoutMs);
         open.add(opened);
         stream.once("close", () => open.delete(opened));
       },

@@ -10,13 +10,13 @@ import {
 import { ProtocolError } from "../errors.ts";
 import type { OutboundBudget } from "../memory-budgets.ts";
 import {
+  beginAnswer,
   createMessageReader,
   endWithStatus,
   frameMessage,
-  GRPC_HEADERS,
   grpcStatus,
   isClosed,
-  OK,
+  unreadableStatus,
 } from "./protocol.ts";
 
 /** A request is the name of a service. */
@@ -88,8 +88,7 @@ export class Health {
       this.#watchers.delete(stream);
     });
     readService(stream, (service) => {
-      stream.respond(GRPC_HEADERS, { waitForTrailers: true });
-      stream.on("wantTrailers", () => stream.sendTrailers(OK));
+      beginAnswer(stream);
       if (!this.#names.has(service)) {
         stream.write(checkResponse(Status.SERVICE_UNKNOWN));
         return;
@@ -112,10 +111,8 @@ function readService(stream: ServerHttp2Stream, answer: (service: string) => voi
     try {
       read();
     } catch (error) {
-      const known = error instanceof ProtocolError ? error : undefined;
-      const message =
-        known?.message ?? `A request has at most ${MAX_REQUEST_BYTES} bytes of a valid message.`;
-      endWithStatus(stream, grpcStatus(known?.code ?? Code.InvalidArgument, message));
+      const invalid = `A request has at most ${MAX_REQUEST_BYTES} bytes of a valid message.`;
+      endWithStatus(stream, unreadableStatus(error, invalid));
     }
   };
   stream.on("data", (chunk: Buffer) => orRefuse(() => reader.push(chunk)));
@@ -134,7 +131,6 @@ function reply(stream: ServerHttp2Stream, outbound: OutboundBudget, message: Buf
     return;
   }
   outbound.countUntilClosed(stream, message.byteLength);
-  stream.respond(GRPC_HEADERS, { waitForTrailers: true });
-  stream.on("wantTrailers", () => stream.sendTrailers(OK));
+  beginAnswer(stream);
   stream.end(message);
 }

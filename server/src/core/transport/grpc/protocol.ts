@@ -49,6 +49,13 @@ export function failureStatus(failure: unknown): GrpcStatus {
   return { ...headers, ...grpcStatus(status.code, status.message, status) };
 }
 
+/** Returns the status of a stream whose message can't be read; `invalid` describes one that is no message of its type. */
+export function unreadableStatus(error: unknown, invalid: string): GrpcStatus {
+  return error instanceof ProtocolError
+    ? grpcStatus(error.code, error.message)
+    : grpcStatus(Code.InvalidArgument, invalid);
+}
+
 /** Returns a refusal as it is, and another error as INTERNAL, with a warning of the process. */
 export function asRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
@@ -86,6 +93,16 @@ export function endWithStatus(stream: ServerHttp2Stream, status: GrpcStatus): vo
   stream.resume();
 }
 
+/** Begins an answer of messages, after which come the trailers of `status`. */
+export function beginAnswer(
+  stream: ServerHttp2Stream,
+  status: () => GrpcStatus = () => OK,
+  headers: OutgoingHttpHeaders = GRPC_HEADERS,
+): void {
+  stream.respond(headers, { waitForTrailers: true });
+  stream.on("wantTrailers", () => stream.sendTrailers(status()));
+}
+
 /**
  * Removes all listeners of a stream when it closes, and with them the references to the call's request and
  * headers: an object of Node's holds the closed stream until the next full garbage collection
@@ -106,19 +123,19 @@ function forget(this: ServerHttp2Stream): void {
 
 /** The headers of a stream. */
 export class StreamHead implements CallHead {
-  readonly #stream: ServerHttp2Stream;
-  readonly #headers: IncomingHttpHeaders;
+  readonly stream: ServerHttp2Stream;
+  readonly headers: IncomingHttpHeaders;
   readonly peer: string | undefined;
   #controller: AbortController | undefined;
 
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, peer: string | undefined) {
-    this.#stream = stream;
-    this.#headers = headers;
+    this.stream = stream;
+    this.headers = headers;
     this.peer = peer;
   }
 
   header(name: string): string | undefined {
-    return firstOf(this.#headers[name]);
+    return firstOf(this.headers[name]);
   }
 
   /** Browsers do not speak native gRPC. */
@@ -127,7 +144,7 @@ export class StreamHead implements CallHead {
   }
 
   get cancelled(): boolean {
-    return isClosed(this.#stream);
+    return isClosed(this.stream);
   }
 
   /** Created when it is used: few calls wait for anything but the database. */
@@ -135,7 +152,7 @@ export class StreamHead implements CallHead {
     if (this.#controller === undefined) {
       const controller = new AbortController();
       if (this.cancelled) controller.abort(CLOSED);
-      else this.#stream.once("close", () => controller.abort(CLOSED));
+      else this.stream.once("close", () => controller.abort(CLOSED));
       this.#controller = controller;
     }
     return this.#controller.signal;

@@ -19,20 +19,20 @@ import {
   ServerReflectionRequestSchema,
   ServerReflectionResponseSchema,
 } from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
-import { ProtocolError } from "../errors.ts";
 import type { OutboundBudget } from "../memory-budgets.ts";
 import { pathOf, type Route } from "../route.ts";
 import {
+  beginAnswer,
   createMessageSplitter,
   endWithStatus,
   failureStatus,
   frameMessage,
-  GRPC_HEADERS,
   type GrpcStatus,
   grpcStatus,
   isClosed,
   OK,
   StreamHead,
+  unreadableStatus,
 } from "./protocol.ts";
 import type { GrpcConnection } from "./session.ts";
 
@@ -47,10 +47,9 @@ const MAX_UNREAD_BYTES = 64 * 1024;
 
 type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"]>;
 
-/** The files of services, by their names and by the symbols that they define. */
-export type Descriptors = ReturnType<typeof collectDescriptors>;
+type Descriptors = ReturnType<typeof collectDescriptors>;
 
-/** Collects the files of the services, and of the details of errors. */
+/** Collects the files of the services, and of the details of errors, by their names and by the symbols that they define. */
 export function collectDescriptors(services: readonly DescService[]) {
   const files = new Map<string, DescFile>();
   const symbols = new Map<string, DescFile>();
@@ -106,10 +105,8 @@ export function answerReflection(
   descriptors: Descriptors,
 ): void {
   if (open.size >= MAX_STREAMS) {
-    endWithStatus(
-      stream,
-      grpcStatus(Code.ResourceExhausted, "The connection has too many reflection streams."),
-    );
+    const message = "The connection has too many reflection streams.";
+    endWithStatus(stream, grpcStatus(Code.ResourceExhausted, message));
     return;
   }
   open.add(stream);
@@ -142,12 +139,8 @@ function listen(stream: ServerHttp2Stream, descriptors: Descriptors, outbound: O
         break;
       }
       if (++requests > MAX_REQUESTS || outbound.isExhausted()) {
-        end(
-          grpcStatus(
-            Code.ResourceExhausted,
-            `A stream has at most ${MAX_REQUESTS} requests, whose answers are read.`,
-          ),
-        );
+        const message = `A stream has at most ${MAX_REQUESTS} requests, whose answers are read.`;
+        end(grpcStatus(Code.ResourceExhausted, message));
         break;
       }
       outbound.write(stream, answerTo(message, descriptors, sent));
@@ -159,18 +152,11 @@ function listen(stream: ServerHttp2Stream, descriptors: Descriptors, outbound: O
     try {
       work();
     } catch (error) {
-      const known = error instanceof ProtocolError ? error : undefined;
-      end(
-        grpcStatus(
-          known?.code ?? Code.InvalidArgument,
-          known?.message ?? "A request is not a valid message.",
-        ),
-      );
+      end(unreadableStatus(error, "A request is not a valid message."));
     }
   };
 
-  stream.respond(GRPC_HEADERS, { waitForTrailers: true });
-  stream.on("wantTrailers", () => stream.sendTrailers(status ?? OK));
+  beginAnswer(stream, () => status ?? OK);
   stream.on("drain", () => orEnd(answerMessages));
   stream.on("data", (chunk: Buffer) => {
     // After the end, the rest is read and dropped, so that its sender gets to the status.

@@ -12,7 +12,7 @@ import { Health as HealthService } from "../../../gen/grpc/health/v1/health_pb.t
 import { ServerReflection } from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionAlpha } from "../../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
-import { type AddressLimit, countedAddress, createPort, type Port } from "../connections.ts";
+import { countedAddress, createPort } from "../connections.ts";
 import {
   type InboundBudget,
   type OutboundTotal,
@@ -27,29 +27,9 @@ import { type BatchStreams, createBatchStreams } from "./batch-stream.ts";
 import { Health } from "./health.ts";
 import { endWithStatus, forgetWhenClosed, grpcStatus, isClosed, isGrpcCall } from "./protocol.ts";
 import { answerReflection, collectDescriptors } from "./reflection.ts";
-import { createSlowRequests, type GrpcConnection, SessionLifecycle } from "./session.ts";
+import { createSlowRequests, type GrpcConnection, SESSION_TIMES, SessionLifecycle } from "./session.ts";
 import { answerUnaryCall } from "./unary-call.ts";
 
-export interface GrpcServerOptions extends AddressLimit {
-  readonly routes: readonly Route[];
-  readonly pipeline: Pipeline;
-  readonly inboundBudget: InboundBudget;
-  readonly outboundTotal: OutboundTotal;
-  readonly replyBudget: InboundBudget;
-  readonly streamBudget: StreamBudget;
-  /** The age at which a connection gets a GOAWAY, ±10 %, so that load spreads to new replicas. */
-  readonly connectionAgeMs: number;
-  /** The longest time that a request may take to arrive. */
-  readonly requestTimeoutMs: number;
-  readonly tls: Tls | undefined;
-}
-
-/** Longer than the longest wait of a Claim, 60 s. */
-const DRAIN_GRACE_MS = 70_000;
-const MAX_IDLE_MS = 10 * 60_000;
-/** A peer that vanished is found after these two, at the latest. */
-const KEEPALIVE_INTERVAL_MS = 30_000;
-const KEEPALIVE_TIMEOUT_MS = 10_000;
 const MAX_HANDSHAKE_MS = 10_000;
 /** Enough for a client that doesn't batch; further calls of the connection queue in the client. */
 const MAX_CONCURRENT_STREAMS = 2000;
@@ -62,23 +42,34 @@ const SESSION_OPTIONS = {
 };
 
 /** Creates the port for services on `node:http2`: native gRPC, with health and reflection (README.md). */
-export function createGrpcServer(options: GrpcServerOptions) {
+export function createGrpcServer(options: {
+  readonly routes: readonly Route[];
+  readonly pipeline: Pipeline;
+  readonly inboundBudget: InboundBudget;
+  readonly outboundTotal: OutboundTotal;
+  readonly replyBudget: InboundBudget;
+  readonly streamBudget: StreamBudget;
+  /** The age at which a connection gets a GOAWAY, ±10 %, so that load spreads to new replicas. */
+  readonly connectionAgeMs: number;
+  /** The longest time that a request may take to arrive. */
+  readonly requestTimeoutMs: number;
+  readonly tls: Tls | undefined;
+  /** As `createPort`. */
+  readonly maxPerAddress: number;
+}) {
   const { routes, pipeline, requestTimeoutMs, tls } = options;
   const services = [...new Set(routes.map((route) => route.method.parent))];
   const health = new Health(services.map(({ typeName }) => typeName));
   const answers = new Map([
-    ...routes.map((route) => [route.path, unary(route)] as const),
+    ...routes.map((route): readonly [string, AnswerStream] => [
+      route.path,
+      (stream, headers, connection) => answerUnaryCall(stream, headers, route, connection),
+    ]),
     ...streamsOf(services, health),
   ]);
-  const slowRequests = createSlowRequests({ timeoutMs: requestTimeoutMs });
-  const batchStreamsOf = createBatchStreams({ routes, pipeline, timeoutMs: requestTimeoutMs });
-  const sessionTimes = {
-    maxAgeMs: options.connectionAgeMs,
-    maxIdleMs: MAX_IDLE_MS,
-    drainGraceMs: DRAIN_GRACE_MS,
-    keepaliveIntervalMs: KEEPALIVE_INTERVAL_MS,
-    keepaliveTimeoutMs: KEEPALIVE_TIMEOUT_MS,
-  };
+  const slowRequests = createSlowRequests(requestTimeoutMs);
+  const batchStreamsOf = createBatchStreams(routes, requestTimeoutMs);
+  const sessionTimes = { ...SESSION_TIMES, maxAgeMs: options.connectionAgeMs };
   const addresses = createAddressShares();
   const lifecycles = new Set<SessionLifecycle>();
   let draining = false;
@@ -139,10 +130,9 @@ export function createGrpcServer(options: GrpcServerOptions) {
   });
 
   return {
-    listen: listener.listen,
+    ...listener,
     /** Sets the status that `grpc.health.v1` reports. */
     setServing: (serving: boolean) => health.setServing(serving),
-    connections: listener.connections,
     /** Sends GOAWAY on all sessions, and closes the port. */
     async close(graceMs: number): Promise<void> {
       const closed = listener.close(graceMs);
@@ -164,10 +154,6 @@ interface Connection extends GrpcConnection {
 
 /** Answers a stream. */
 type AnswerStream = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, connection: Connection) => void;
-
-function unary(route: Route): AnswerStream {
-  return (stream, headers, connection) => answerUnaryCall(stream, headers, route, connection);
-}
 
 /** Returns the paths that are not answered by the handler of a route, and what answers them. */
 function streamsOf(
@@ -215,19 +201,18 @@ const refuseOtherProtocol = inTime((stream) => {
   stream.resume();
 });
 
-export interface GrpcListenerOptions extends AddressLimit {
+/** Each connection costs memory and a file descriptor; a client needs one. */
+const MAX_CONNECTIONS = 10_000;
+
+/** Creates the TCP or TLS listener of the gRPC port. */
+export function createGrpcListener(options: {
   /** Called with each connection, once HTTP/2 can begin on it. */
   readonly accept: (socket: Socket) => void;
   readonly tls: Tls | undefined;
   /** The longest TLS handshake. */
   readonly handshakeTimeoutMs: number;
-}
-
-/** Each connection costs memory and a file descriptor; a client needs one. */
-const MAX_CONNECTIONS = 10_000;
-
-/** Creates the TCP or TLS listener of the gRPC port. */
-export function createGrpcListener(options: GrpcListenerOptions): Port {
+  readonly maxPerAddress: number;
+}) {
   const { tls, handshakeTimeoutMs } = options;
   const accept = (socket: Socket) => {
     if (!socket.destroyed) options.accept(socket);
@@ -235,7 +220,7 @@ export function createGrpcListener(options: GrpcListenerOptions): Port {
   const listener =
     tls === undefined ? createServer(accept) : createTlsListener(tls, handshakeTimeoutMs, accept);
   listener.maxConnections = MAX_CONNECTIONS;
-  return createPort(listener, options);
+  return createPort(listener, options.maxPerAddress);
 }
 
 function createTlsListener(tls: Tls, handshakeTimeout: number, accept: (socket: Socket) => void): Server {
@@ -248,8 +233,7 @@ function createTlsListener(tls: Tls, handshakeTimeout: number, accept: (socket: 
   });
   // Node leaves the connection of a handshake that failed, or took too long, open.
   listener.on("tlsClientError", (_error, socket) => socket.destroy());
-  tls.follow(listener);
-  return listener;
+  return tls.follow(listener);
 }
 
 /**

@@ -6,7 +6,7 @@ import type { Pipeline } from "../pipeline.ts";
 /** What the calls of a connection share. */
 export interface GrpcConnection {
   readonly pipeline: Pipeline;
-  readonly slowRequests: Pick<SlowRequests, "watch">;
+  readonly slowRequests: Pick<ReturnType<typeof createSlowRequests>, "watch">;
   /** Bytes that arrive, bytes that are not read yet, and replies in progress, each within its bounds. */
   readonly inbound: ConnectionInboundBudget;
   readonly outbound: OutboundBudget;
@@ -20,19 +20,20 @@ export interface GrpcConnection {
   readonly inTurn: (begin: () => void) => (() => void) | undefined;
 }
 
-/** The times of a session, in milliseconds. */
-export interface SessionTimes {
-  /** The session drains at this age, ±10 %, so that clients spread over new replicas. */
-  readonly maxAgeMs: number;
+/** The times of a session, in milliseconds. A peer that vanished is found after the last two, at the latest. */
+export const SESSION_TIMES = {
   /** The session drains after this long without an open stream. */
-  readonly maxIdleMs: number;
-  /** Open streams may last this long after the GOAWAY; then the connection is cut. */
-  readonly drainGraceMs: number;
+  maxIdleMs: 10 * 60_000,
+  /** Open streams may last this long after the GOAWAY; then the connection is cut. Longer than the longest wait of a Claim, 60 s. */
+  drainGraceMs: 70_000,
   /** From one keepalive PING's answer to the next PING. */
-  readonly keepaliveIntervalMs: number;
+  keepaliveIntervalMs: 30_000,
   /** The connection is cut if a PING is not answered within this time. */
-  readonly keepaliveTimeoutMs: number;
-}
+  keepaliveTimeoutMs: 10_000,
+};
+
+/** `maxAgeMs`: the session drains at this age, ±10 %, so that clients spread over new replicas. */
+export type SessionTimes = typeof SESSION_TIMES & { readonly maxAgeMs: number };
 
 type SessionState =
   /** No stream is open. New streams are accepted. The idle timer runs. */
@@ -187,23 +188,19 @@ export class SessionLifecycle {
   }
 }
 
-/** Closes streams whose request does not arrive completely in time. */
-export type SlowRequests = ReturnType<typeof createSlowRequests>;
-
 /**
+ * Closes streams whose request does not arrive completely in time.
+ *
  * Without this limit, streams that send headers and then nothing would fill memory for as long as their
  * connection lives. One timer serves all streams. They are kept in the order of their start, so that a check
  * stops at the first young one.
  *
  * The limit holds for streaming calls too: a reflection client that keeps its stream open longer must open
  * another one.
+ *
+ * @param timeoutMs Time from a request's headers to its last byte; its stream is closed up to a quarter of this later.
  */
-export function createSlowRequests({
-  timeoutMs,
-}: {
-  /** Time from a request's headers to its last byte; its stream is closed up to a quarter of this later. */
-  readonly timeoutMs: number;
-}) {
+export function createSlowRequests(timeoutMs: number) {
   const openedAtMs = new Map<ServerHttp2Stream, number>();
 
   function forget(this: ServerHttp2Stream): void {
@@ -220,8 +217,7 @@ export function createSlowRequests({
     }
   }
 
-  const timer = setInterval(closeSlow, timeoutMs / 4);
-  timer.unref();
+  const timer = setInterval(closeSlow, timeoutMs / 4).unref();
   return {
     /** Starts the time of a stream's request. Cheap: called for every call. */
     watch(stream: ServerHttp2Stream): void {

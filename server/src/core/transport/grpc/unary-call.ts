@@ -75,7 +75,6 @@ function sendOk(this: ServerHttp2Stream): void {
 }
 
 class IncomingGrpcCall extends StreamHead implements IncomingCall {
-  readonly #stream: ServerHttp2Stream;
   readonly #route: Route;
   readonly #connection: GrpcConnection;
 
@@ -86,7 +85,6 @@ class IncomingGrpcCall extends StreamHead implements IncomingCall {
     connection: GrpcConnection,
   ) {
     super(stream, headers, connection.peer);
-    this.#stream = stream;
     this.#route = route;
     this.#connection = connection;
   }
@@ -98,11 +96,11 @@ class IncomingGrpcCall extends StreamHead implements IncomingCall {
   async receive(principal: Principal): Promise<ReceivedMessage> {
     const { slowRequests, inbound, outbound, replies } = this.#connection;
     outbound.admit();
-    await reserveReply(replies, principal, this.#route.method, this.#stream);
+    await reserveReply(replies, principal, this.#route.method, this.stream);
     // The request's time starts here: before, the server did not read it.
-    slowRequests.watch(this.#stream);
+    slowRequests.watch(this.stream);
     const reader = createMessageReader(messageLimits(this.#route.method).binary.maxBytes);
-    await readBody(this.#stream, reader, inbound, principal);
+    await readBody(this.stream, reader, inbound, principal);
     const { message, compressed } = reader.end();
     const compression = compressed ? grpcCompression(this.header("grpc-encoding")) : undefined;
     return { bytes: message, format: "binary", compression };

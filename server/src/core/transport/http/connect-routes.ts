@@ -1,32 +1,28 @@
 import type { Readable, Writable } from "node:stream";
 import {
-  type ConnectRouter,
   createConnectRouter,
   createContextKey,
   createContextValues,
   type HandlerContext,
 } from "@connectrpc/connect";
-import type {
-  UniversalServerRequest as ServerRequest,
-  UniversalServerResponse as ServerResponse,
-} from "@connectrpc/connect/protocol";
+import type { UniversalServerRequest as ServerRequest } from "@connectrpc/connect/protocol";
 import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
 import type { Principal } from "../../domain/tenant.ts";
-import { REPLY_COMPRESSIONS } from "../compression.ts";
-import { toConnectError } from "../errors.ts";
+import { type Compression, REPLY_COMPRESSIONS } from "../compression.ts";
+import { malformed, toConnectError, tooLarge } from "../errors.ts";
+import { createMessageReader, frameMessage } from "../grpc/protocol.ts";
 import { type ConnectionInboundBudget, type OutboundBudget, reserveReply } from "../memory-budgets.ts";
 import type { IncomingCall, Pipeline } from "../pipeline.ts";
-import { messageLimits, parseTimeoutMs, type ReceivedMessage, TIMEOUT_HEADER } from "../read-message.ts";
+import { createByteCollector, readBody } from "../read-body.ts";
+import {
+  type MessageLimits,
+  messageLimits,
+  parseTimeoutMs,
+  type ReceivedMessage,
+  TIMEOUT_HEADER,
+} from "../read-message.ts";
 import type { Route } from "../route.ts";
-import { type PendingMessage, splitRequest } from "./connect-bodies.ts";
 import type { PageSite } from "./web-page.ts";
-
-/** Answers a request, whose body is a separate argument; rejects only if the caller has left. */
-export type ConnectHandler = (
-  request: ServerRequest,
-  body: Readable,
-  arrived: ArrivedRequest,
-) => Promise<ServerResponse>;
 
 /** The parts that the requests of a connection share. */
 export interface HttpConnection {
@@ -38,12 +34,9 @@ export interface HttpConnection {
 }
 
 /** One request of a connection. */
-interface ArrivedRequest extends HttpConnection {
+interface Arrival extends HttpConnection {
   readonly response: Writable;
-}
-
-interface Arrival extends ArrivedRequest {
-  readonly message: PendingMessage;
+  readonly receive: Receive;
 }
 
 const ARRIVAL = createContextKey<Arrival | undefined>(undefined);
@@ -59,95 +52,203 @@ export function createConnectHandlers(
   routes: readonly Route[],
   pipeline: Pipeline,
   site: PageSite | undefined,
-): ReadonlyMap<string, ConnectHandler> {
+) {
   const router = createConnectRouter({
     // Native gRPC has a separate port.
     grpc: false,
     acceptCompression: REPLY_COMPRESSIONS,
     writeMaxBytes: 2 * MAX_MESSAGE_BYTES,
   });
-  addRoutes(router, routes, pipeline, site);
+  for (const route of routes) {
+    router.rpc(route.method, async (_empty: unknown, context: HandlerContext) => {
+      try {
+        // connect-node encodes the reply, in the request's protocol.
+        return await pipeline.answer(route, incomingCall(route, context, site), (reply) => reply);
+      } catch (error) {
+        throw toConnectError(error);
+      }
+    });
+  }
   return new Map(
     router.handlers.map((handle) => [
       handle.requestPath,
-      (request: ServerRequest, body: Readable, arrived: ArrivedRequest) => {
-        const { empty, message } = splitRequest(request, body);
-        const contextValues = createContextValues().set(ARRIVAL, { ...arrived, message });
+      /** Answers a request, whose body is a separate argument; rejects only if the caller has left. */
+      (request: ServerRequest, body: Readable, arrived: Omit<Arrival, "receive">) => {
+        const { empty, receive } = splitRequest(request, body);
+        const contextValues = createContextValues().set(ARRIVAL, { ...arrived, receive });
         return handle({ ...empty, contextValues });
       },
     ]),
   );
 }
 
-function addRoutes(
-  router: ConnectRouter,
-  routes: readonly Route[],
-  pipeline: Pipeline,
+function incomingCall(
+  { method, role }: Route,
+  { values, signal, requestHeader, requestMethod, protocolName }: HandlerContext,
   site: PageSite | undefined,
-): void {
-  for (const route of routes) {
-    router.rpc(route.method, async (_empty: unknown, context: HandlerContext) => {
-      try {
-        // connect-node encodes the reply, in the request's protocol.
-        return await pipeline.answer(route, new IncomingConnectCall(route, context, site), (reply) => reply);
-      } catch (error) {
-        throw toConnectError(error);
-      }
-    });
-  }
+): IncomingCall {
+  const arrival = values.get(ARRIVAL);
+  if (arrival === undefined) throw new Error("a request did not pass splitRequest");
+  const { receive, inbound, outbound, replies, response, peer } = arrival;
+  const header = (name: string) => requestHeader.get(name) ?? undefined;
+  return {
+    peer,
+    signal,
+    header,
+    /**
+     * The console's page sends a header that no form and no link can send, from its own origin. It administers: it makes no
+     * claims.
+     */
+    get sessionCookie() {
+      const isOfPage =
+        protocolName === "connect" &&
+        requestMethod === "POST" &&
+        header("connect-protocol-version") === "1" &&
+        role !== "CALLER";
+      return isOfPage ? site?.sessionCookie(header) : undefined;
+    },
+    get timeoutMs() {
+      return parseTimeoutMs(header(TIMEOUT_HEADER));
+    },
+    get cancelled() {
+      return signal.aborted;
+    },
+    async receive(principal) {
+      outbound.admit();
+      await reserveReply(replies, principal, method, response);
+      return receive(messageLimits(method), inbound, principal);
+    },
+  };
 }
 
-class IncomingConnectCall implements IncomingCall {
-  readonly #route: Route;
-  readonly #context: HandlerContext;
-  readonly #site: PageSite | undefined;
+/**
+ * Reads a request's message; called at most once.
+ *
+ * @throws Refusal INVALID_REQUEST if it is too large; OVERLOADED and CANCELLED as `readBody`.
+ * @throws ProtocolError if a gRPC-Web frame is malformed.
+ */
+type Receive = (
+  limits: MessageLimits,
+  budget: ConnectionInboundBudget,
+  principal: Principal,
+) => Promise<ReceivedMessage>;
 
-  constructor(route: Route, context: HandlerContext, site: PageSite | undefined) {
-    this.#route = route;
-    this.#context = context;
-    this.#site = site;
-  }
+/** A request of Connect, gRPC-Web or JSON, separated from its message. */
+interface SplitRequest {
+  /** The same request with an empty message, which connect-node can read in every protocol. */
+  readonly empty: ServerRequest;
+  readonly receive: Receive;
+}
 
-  get peer(): string | undefined {
-    return this.#context.values.get(ARRIVAL)?.peer;
-  }
+type Format = ReceivedMessage["format"];
 
-  header(name: string): string | undefined {
-    return this.#context.requestHeader.get(name) ?? undefined;
-  }
+/**
+ * Separates a request from its message, which arrives as `body`. The headers stay as they are, so that
+ * connect-node refuses those that it can't accept.
+ */
+function splitRequest(request: ServerRequest, body: Readable): SplitRequest {
+  if (request.method === "GET") return splitGet(request);
+  const contentType = request.header.get("content-type") ?? "";
+  const format = contentType.toLowerCase().includes("json") ? "json" : "binary";
+  return contentType.toLowerCase().startsWith("application/grpc-web")
+    ? splitGrpcWeb(request, body, format)
+    : splitConnect(request, body, format);
+}
 
-  /**
-   * The console's page sends a header that no form and no link can send, from its own origin. It administers: it makes no
-   * claims.
-   */
-  get sessionCookie(): string | undefined {
-    const { protocolName, requestMethod } = this.#context;
-    const isOfPage =
-      protocolName === "connect" &&
-      requestMethod === "POST" &&
-      this.header("connect-protocol-version") === "1" &&
-      this.#route.role !== "CALLER";
-    return isOfPage ? this.#site?.sessionCookie((name) => this.header(name)) : undefined;
-  }
+const EMPTY: Readonly<Record<Format, Buffer>> = { json: Buffer.from("{}"), binary: Buffer.alloc(0) };
 
-  get timeoutMs(): number | undefined {
-    return parseTimeoutMs(this.header(TIMEOUT_HEADER));
-  }
+/** https://connectrpc.com/docs/protocol#unary-get-request */
+function splitGet(request: ServerRequest): SplitRequest {
+  const url = new URL(request.url);
+  const query = url.searchParams;
+  const format = query.get("encoding") === "json" ? "json" : "binary";
+  const text = query.get("message") ?? "";
+  const isBase64 = query.get("base64") === "1";
+  const compression = knownCompression(query.get("compression"));
+  query.delete("base64");
+  if (compression !== undefined) query.delete("compression");
+  query.set("message", EMPTY[format].toString());
+  return {
+    empty: { ...request, url: url.href },
+    receive: async () => ({ bytes: isBase64 ? fromBase64(text) : Buffer.from(text), format, compression }),
+  };
+}
 
-  async receive(principal: Principal): Promise<ReceivedMessage> {
-    const arrival = this.#context.values.get(ARRIVAL);
-    if (arrival === undefined) throw new Error("a request did not pass splitRequest");
-    const { message, inbound, outbound, replies, response } = arrival;
-    outbound.admit();
-    await reserveReply(replies, principal, this.#route.method, response);
-    return message.receive(messageLimits(this.#route.method), inbound, principal);
-  }
+function splitConnect(request: ServerRequest, body: Readable, format: Format): SplitRequest {
+  const compression = knownCompression(request.header.get("content-encoding"));
+  return {
+    empty: withBody(request, EMPTY[format], "content-encoding"),
+    async receive(limits, budget, principal) {
+      const { maxBytes } = limits[format];
+      const declaredBytes = declaredLength(request);
+      if (declaredBytes !== undefined && declaredBytes > maxBytes) throw tooLarge(maxBytes, declaredBytes);
+      const assembler = createBodyAssembler(maxBytes, declaredBytes);
+      await readBody(body, assembler, budget, principal);
+      return { bytes: assembler.view(), format, compression };
+    },
+  };
+}
 
-  get cancelled(): boolean {
-    return this.#context.signal.aborted;
-  }
+function splitGrpcWeb(request: ServerRequest, body: Readable, format: Format): SplitRequest {
+  const compression = knownCompression(request.header.get("grpc-encoding"));
+  return {
+    empty: withBody(request, frameMessage(EMPTY[format]), "grpc-encoding"),
+    async receive(limits, budget, principal) {
+      const reader = createMessageReader(limits[format].maxBytes);
+      await readBody(body, reader, budget, principal);
+      const { message, compressed } = reader.end();
+      return { bytes: message, format, compression: compressed ? compression : undefined };
+    },
+  };
+}
 
-  get signal(): AbortSignal {
-    return this.#context.signal;
-  }
+/**
+ * A body without a declared length reserves memory for the largest message only when it exceeds this size.
+ */
+const FREE_BYTES = 16 * 1024;
+
+function createBodyAssembler(maxBytes: number, declaredBytes: number | undefined) {
+  const collected = createByteCollector();
+  return {
+    push(piece: Buffer): void {
+      if (collected.byteLength + piece.byteLength > maxBytes) throw tooLarge(maxBytes, undefined);
+      collected.push(piece);
+    },
+    get incompleteBytes(): number | undefined {
+      const { byteLength } = collected;
+      if (declaredBytes !== undefined) return byteLength < declaredBytes ? declaredBytes : undefined;
+      return byteLength <= FREE_BYTES ? undefined : maxBytes;
+    },
+    view: collected.view,
+  };
+}
+
+function declaredLength({ header }: ServerRequest): number | undefined {
+  const length = header.get("content-length");
+  return length === null ? undefined : Number(length);
+}
+
+/** Returns a compression that connect-node offers; connect-node refuses others. */
+function knownCompression(name: string | null): Compression | undefined {
+  return name === "gzip" || name === "br" ? name : undefined;
+}
+
+function withBody(request: ServerRequest, body: Uint8Array, encodingHeader: string): ServerRequest {
+  const header = new Headers(request.header);
+  header.delete("content-length");
+  if (knownCompression(header.get(encodingHeader)) !== undefined) header.delete(encodingHeader);
+  return { ...request, header, body: only(body) };
+}
+
+async function* only(body: Uint8Array): AsyncIterable<Uint8Array> {
+  yield body;
+}
+
+/** Decodes standard or URL-safe base64, with or without padding. */
+function fromBase64(text: string): Buffer {
+  const standard = text.replaceAll("-", "+").replaceAll("_", "/").replace(/=+$/, "");
+  const bytes = Buffer.from(standard, "base64");
+  // Node skips characters that are not base64.
+  if (bytes.toString("base64").replace(/=+$/, "") !== standard) throw malformed("is not base64");
+  return bytes;
 }

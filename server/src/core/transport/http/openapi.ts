@@ -9,13 +9,10 @@ const PATH = "/openapi.yaml";
 const FILE = new URL("../../../../openapi.yaml", import.meta.url);
 
 /** The OpenAPI document of the JSON endpoints, which needs no credential: it says nothing of this installation. */
-export interface OpenApi {
-  /** Answers a request for the document; returns false for other paths. */
-  answer(path: string, request: IncomingMessage, response: ServerResponse): boolean;
-}
+export type OpenApi = Awaited<ReturnType<typeof openOpenApi>>;
 
 /** Reads the document into memory, plain and compressed. @throws Error if the file is missing. */
-export async function openOpenApi(): Promise<OpenApi> {
+export async function openOpenApi() {
   const bytes = await readFile(FILE);
   const encoded = (encoding: Encoding, of: Buffer) => ({ encoding, bytes: of, etag: etagOf(of) });
   const file: StaticFile = {
@@ -26,7 +23,8 @@ export async function openOpenApi(): Promise<OpenApi> {
   };
   const sendFile = createFileSender();
   return {
-    answer(path, request, response) {
+    /** Answers a request for the document; returns false for other paths. */
+    answer(path: string, request: IncomingMessage, response: ServerResponse): boolean {
       if (path !== PATH) return false;
       if (request.method === "GET" || request.method === "HEAD") sendFile(file, request, response);
       else response.writeHead(405, { allow: "GET, HEAD" }).end();

@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { Logger } from "pino";
-import type { AddressLimit } from "../connections.ts";
 import {
   type InboundBudget,
   type OutboundBudget,
@@ -18,7 +17,7 @@ import type { OpenApi } from "./openapi.ts";
 import { createHttpPort } from "./port.ts";
 import type { WebPage } from "./web-page.ts";
 
-export interface HttpServerOptions extends AddressLimit {
+export interface HttpServerOptions {
   readonly routes: readonly Route[];
   readonly pipeline: Pipeline;
   readonly inboundBudget: InboundBudget;
@@ -34,6 +33,8 @@ export interface HttpServerOptions extends AddressLimit {
    */
   readonly isAnonymous: boolean;
   readonly openApi: OpenApi;
+  /** As `createPort`. */
+  readonly maxPerAddress: number;
   /** Undefined: the console is off. */
   readonly console: WebPage | undefined;
 }
@@ -94,7 +95,8 @@ export function createHttpServer(options: HttpServerOptions) {
       if (draining) response.setHeader("connection", "close");
       if (options.openApi.answer(path, request, response)) return;
       if (options.console?.answer(path, request, response)) return;
-      return refusePath(response);
+      response.writeHead(404).end();
+      return;
     }
     takeTimeoutHeader(request.headers);
     const connection = connectionOf(request.socket);
@@ -112,19 +114,17 @@ export function createHttpServer(options: HttpServerOptions) {
         response.destroy();
       });
   };
-  const port = createHttpPort(limits, tls, answer, { maxPerAddress: options.maxPerAddress });
+  const port = createHttpPort(limits, tls, answer, options.maxPerAddress);
   const { server } = port;
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
   server.maxConnections = MAX_CONNECTIONS;
   server.timeout = SILENCE_MS;
   return {
-    listen: port.listen,
+    ...port,
     /** Makes every answer close its connection from now on. Requests are still accepted. */
     startDraining(): void {
       draining = true;
     },
-    close: port.close,
-    connections: port.connections,
   };
 }
 
@@ -154,11 +154,6 @@ async function* countedUntilClosed(
 
 function ignore(): void {}
 
-function refusePath(response: ServerResponse): void {
-  response.writeHead(404);
-  response.end();
-}
-
 /**
  * connect-node makes a URL of the Host header without catching errors: a host such as `[` would end the
  * process. This check uses the same parser.
@@ -176,6 +171,7 @@ function isLoopbackHost({ url, headers: { host } }: IncomingMessage): boolean {
 }
 
 function refuseHost(response: ServerResponse, message: string): void {
-  response.writeHead(400, { "content-type": "application/json", connection: "close" });
-  response.end(JSON.stringify({ code: "invalid_argument", message }));
+  response
+    .writeHead(400, { "content-type": "application/json", connection: "close" })
+    .end(JSON.stringify({ code: "invalid_argument", message }));
 }

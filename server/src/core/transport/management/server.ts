@@ -58,16 +58,13 @@ export function createManagementServer(options: {
         return reply(response, 404, "text/plain", "/livez, /readyz, /metrics\n");
     }
   };
-  const port = createHttpPort(ofTls, tls, answer, { maxPerAddress: MAX_PER_ADDRESS });
+  const port = createHttpPort(ofTls, tls, answer, MAX_PER_ADDRESS);
   port.server.maxConnections = MAX_CONNECTIONS;
   port.server.timeout = SILENCE_MS;
   return {
-    /** Listens; resolves with the port. */
-    listen: port.listen,
+    ...port,
     /** Cuts all connections. */
     close: () => port.close(0),
-    /** Returns the number of open connections. */
-    connections: port.connections,
   };
 }
 
@@ -105,6 +102,5 @@ function createSharedRendering(render: () => Promise<string>, maxRestMs: number)
 }
 
 function reply(response: ServerResponse, status: number, contentType: string, body: string | Buffer): void {
-  response.writeHead(status, { "content-type": contentType });
-  response.end(body);
+  response.writeHead(status, { "content-type": contentType }).end(body);
 }

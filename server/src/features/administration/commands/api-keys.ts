@@ -11,13 +11,13 @@ import { NO_QUOTAS } from "../../../core/domain/quotas.ts";
 import type { TenantResource } from "../../../core/domain/tenant.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { insertTenant, lockTenant } from "../../../core/store/tenants/tenants.ts";
+import { type ApiKeyTerms, makeApiKey } from "../api-keys.ts";
 import { recordChange } from "../audited-change.ts";
-import { type ApiKeyTerms, makeApiKey } from "../create-api-key.ts";
 
 /** `operator-key`: creates an operator's API key directly in the database and prints it, once. */
 export async function operatorKey(host: Host): Promise<void> {
   readArguments(host.args, {});
-  await printNewKey(host, { action: "CreateOperatorApiKey", role: "OPERATOR", tenant: undefined });
+  await printNewKey(host, "CreateOperatorApiKey", "OPERATOR", undefined);
 }
 
 /**
@@ -31,19 +31,19 @@ export async function tenantKey(host: Host): Promise<void> {
   });
   if (!NAMESPACE_PATTERN.test(tenant)) throw new CommandError(`--tenant ${NAMESPACE_RULE}`);
   if (role !== "caller" && role !== "admin") throw new CommandError("--role must be caller or admin");
-  const action = "CreateTenantApiKey";
-  await printNewKey(host, { action, role: role === "admin" ? "TENANT_ADMIN" : "CALLER", tenant });
+  await printNewKey(host, "CreateTenantApiKey", role === "admin" ? "TENANT_ADMIN" : "CALLER", tenant);
 }
 
-interface NewKey {
-  /** The RPC with the same effect, for the audit. */
-  readonly action: string;
-  readonly role: ApiKeyTerms["role"];
-  /** The tenant's name; undefined: an operator's key. */
-  readonly tenant: string | undefined;
-}
-
-async function printNewKey(host: Host, { action, role, tenant: name }: NewKey): Promise<void> {
+/**
+ * @param action the RPC with the same effect, for the audit.
+ * @param name the tenant's; undefined: an operator's key.
+ */
+async function printNewKey(
+  host: Host,
+  action: string,
+  role: ApiKeyTerms["role"],
+  name: string | undefined,
+): Promise<void> {
   const config = readConfig(host.env);
   await requireSchema(config);
   await requirePepper(config);

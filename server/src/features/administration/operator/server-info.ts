@@ -2,12 +2,15 @@ import { create } from "@bufbuild/protobuf";
 import { isRefusal } from "../../../core/domain/refusal.ts";
 import type { LiveReplica } from "../../../core/domain/replica.ts";
 import { signedDuration, timestamp } from "../../../core/messages/violations.ts";
-import { BEFORE_ALL_REPLICAS, findReplicas } from "../../../core/store/replicas.ts";
-import { readServerFacts, type ServerFacts } from "../../../core/store/server-facts.ts";
+import {
+  BEFORE_ALL_REPLICAS,
+  findReplicas,
+  readServerFacts,
+  type ServerFacts,
+} from "../../../core/store/replicas.ts";
 import {
   GetServerInfoResponseSchema,
   ListReplicasResponseSchema,
-  type Replica,
   ReplicaSchema,
 } from "../../../gen/onceward/v1/operator_pb.ts";
 import { VERSION } from "../../../version.ts";
@@ -63,16 +66,20 @@ export function createServerInfoHandlers({
   };
 }
 
-function replicaMessage(replica: LiveReplica): Replica {
-  const { id, version, startedAtMs, seenAtMs, degraded, load, host, clockAheadMs } = replica;
+function replicaMessage({
+  startedAtMs,
+  seenAtMs,
+  degraded,
+  host = "",
+  clockAheadMs,
+  ...replica
+}: LiveReplica) {
   return create(ReplicaSchema, {
-    id,
-    version,
+    ...replica,
+    host,
     startedAt: timestamp(startedAtMs),
     seenAt: timestamp(seenAtMs),
     degraded: [...degraded],
-    ...(load && { load }),
-    ...(host !== undefined && { host }),
-    ...(clockAheadMs !== undefined && { clockOffset: signedDuration(clockAheadMs) }),
+    clockOffset: clockAheadMs === undefined ? undefined : signedDuration(clockAheadMs),
   });
 }

@@ -15,14 +15,6 @@ export interface RecordCounts {
   readonly oldestAmbiguousSinceMs: number | undefined;
 }
 
-/** A range of a namespace's records, in the order of their keys. */
-export interface CountRange {
-  readonly tenantId: number;
-  readonly namespace: string;
-  /** The range begins behind this key. Empty: with the first record. */
-  readonly afterKey: string;
-}
-
 /** Rows that one statement examines: some tens of milliseconds. The text of the statement holds the number. */
 export const MAX_COUNTED = 20_000;
 
@@ -59,13 +51,18 @@ select count(*)::int as examined,
 type Row = RowOf<RecordCounts> & { readonly examined: number; readonly lastKey: string | null };
 
 /**
- * Counts at most MAX_COUNTED records. `next` is the key behind which the next range begins; undefined: none is left.
+ * Counts at most MAX_COUNTED records of a namespace in the order of their keys, from the first one behind `afterKey`. `next` is the
+ * key behind which the next range begins; undefined: none is left.
  *
  * @param latestMs as DatabaseClock: a record counts until its retention ends by the clock's earlier course.
  */
 export async function countRecords(
   runner: Runner,
-  { tenantId, namespace, afterKey }: CountRange,
+  {
+    tenantId,
+    namespace,
+    afterKey,
+  }: { readonly tenantId: number; readonly namespace: string; readonly afterKey: string },
   latestMs?: number,
 ): Promise<{ readonly counts: RecordCounts; readonly next: string | undefined }> {
   const [row] = await runner.run<Row>(countStates, [tenantId, namespace, afterKey, latestMs ?? null]);

@@ -2,15 +2,8 @@ import type { LiveRecord } from "../../../core/domain/record.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { listedRecord, RECORD_SELECT, type RecordRow } from "../../../core/store/records/record-row.ts";
 import { textArray } from "../../../core/store/sql-arrays.ts";
+import type { Scan } from "../pages.ts";
 import { findNamespacesInUse } from "./list-namespaces-in-use.ts";
-
-/** The records with a key that one statement found. */
-export interface FoundOfKey {
-  /** By namespace. Without payloads, results' metadata and the states of checkpoints. */
-  readonly records: readonly LiveRecord[];
-  /** The next search begins behind this namespace; undefined: there are no more. */
-  readonly next: string | undefined;
-}
 
 /** Maximum namespaces that one statement examines: some tens of milliseconds. */
 export const MAX_EXAMINED_NAMESPACES = 2000;
@@ -37,7 +30,8 @@ select ${RECORD_SELECT},
 
 /**
  * Returns the records of a tenant with exactly this key, up to `limit`, in the first MAX_EXAMINED_NAMESPACES namespaces behind
- * `afterNamespace`.
+ * `afterNamespace`: without payloads, results' metadata and the states of checkpoints. The next search begins behind the namespace
+ * `next`; undefined: there are no more.
  *
  * @param latestMs as DatabaseClock: a record is listed until its retention ends by the clock's earlier course.
  */
@@ -47,13 +41,13 @@ export async function findKey(
   afterNamespace: string,
   limit: number,
   latestMs?: number,
-): Promise<FoundOfKey> {
+): Promise<Scan<LiveRecord, string>> {
   const namespaces = await findNamespacesInUse(runner, tenantId, afterNamespace, MAX_EXAMINED_NAMESPACES);
-  if (namespaces.length === 0) return { records: [], next: undefined };
+  if (namespaces.length === 0) return { items: [], next: undefined };
   const names = textArray(namespaces.map(({ name }) => name));
   const rows = await runner.run<RecordRow>(lookAtKey, [tenantId, names, key, limit, latestMs ?? null]);
-  const records = rows.map((row) => listedRecord(row, latestMs));
-  if (rows.length === limit) return { records, next: rows.at(-1)?.namespace };
+  const items = rows.map((row) => listedRecord(row, latestMs));
+  if (rows.length === limit) return { items, next: rows.at(-1)?.namespace };
   const wasFull = namespaces.length === MAX_EXAMINED_NAMESPACES;
-  return { records, next: wasFull ? namespaces.at(-1)?.name : undefined };
+  return { items, next: wasFull ? namespaces.at(-1)?.name : undefined };
 }

@@ -1,11 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
 
-/** A namespace that has records. */
-export interface NamespaceInUse {
-  readonly name: string;
-  readonly declared: boolean;
-}
-
 /**
  * The function looks at the primary key once for each namespace, however many records it has. It is a function
  * because Citus has no recursive queries on distributed tables.
@@ -25,6 +19,6 @@ export async function findNamespacesInUse(
   tenantId: number,
   afterName: string,
   limit: number,
-): Promise<readonly NamespaceInUse[]> {
-  return runner.run<NamespaceInUse>(listNamespacesInUse, [tenantId, afterName, limit]);
+): Promise<readonly { readonly name: string; readonly declared: boolean }[]> {
+  return runner.run(listNamespacesInUse, [tenantId, afterName, limit]);
 }

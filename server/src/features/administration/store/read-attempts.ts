@@ -36,34 +36,21 @@ export async function readAttempts(
   runner: Runner,
   { tenantId, namespace, key }: RecordId,
 ): Promise<readonly Attempt[]> {
-  const [row] = await runner.run<{ past_attempts: readonly StoredAttempt[] | null }>(readPastAttempts, [
-    tenantId,
-    namespace,
-    key,
-  ]);
+  type Row = { readonly past_attempts: readonly StoredAttempt[] | null };
+  const [row] = await runner.run<Row>(readPastAttempts, [tenantId, namespace, key]);
   return (row?.past_attempts ?? []).map(parse);
 }
 
-function parse({
-  attempt,
-  token,
-  owner,
-  claimed,
-  checkpoint,
-  ended,
-  ending,
-  reason,
-  job,
-}: StoredAttempt): Attempt {
+function parse(stored: StoredAttempt): Attempt {
   return {
-    number: Number(attempt),
-    fencingToken: BigInt(token),
-    owner,
-    claimedAtMs: Number(claimed),
-    checkpoint: checkpoint ?? "",
-    ending,
-    endedAtMs: Number(ended),
-    reason: reason ?? "",
-    recordJob: job === undefined ? undefined : BigInt(job),
+    number: Number(stored.attempt),
+    fencingToken: BigInt(stored.token),
+    owner: stored.owner,
+    claimedAtMs: Number(stored.claimed),
+    checkpoint: stored.checkpoint ?? "",
+    ending: stored.ending,
+    endedAtMs: Number(stored.ended),
+    reason: stored.reason ?? "",
+    recordJob: stored.job === undefined ? undefined : BigInt(stored.job),
   };
 }

@@ -1,15 +1,8 @@
 import { create } from "@bufbuild/protobuf";
-import type { Call } from "../../../core/calls/call.ts";
 import { fieldsOf } from "../../../core/domain/policy.ts";
 import { Refusal } from "../../../core/domain/refusal.ts";
-import type { Tenant } from "../../../core/domain/tenant.ts";
 import type { ForgetKeys } from "../../../core/feature.ts";
-import type { Runner } from "../../../core/store/pool.ts";
-import {
-  type DeleteNamespaceRequest,
-  DeleteNamespaceResponseSchema,
-} from "../../../gen/onceward/v1/tenant_admin_pb.ts";
-import type { RecordJob } from "../../jobs/record-job.ts";
+import { DeleteNamespaceResponseSchema } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { mayHaveLiveRecords } from "../../jobs/store/restamp-records.ts";
 import { recordChange } from "../audited-change.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
@@ -18,75 +11,42 @@ import { checkEtag, namespaceEtag, recordJobMessage } from "../tenant-messages.t
 import { lockOwnTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
 import { newRecordJob } from "./record-jobs.ts";
 
-interface DeleteNamespaceOptions
-  extends Pick<AdministrationParts, "pool" | "changes" | "admission" | "databaseClock"> {
-  readonly forgetKeys: ForgetKeys;
-}
-
 /** Returns the RPC that deletes a namespace's policy, and forgets its records. */
-export function createDeleteNamespace({
-  pool,
-  changes: listener,
-  admission,
-  databaseClock,
-  forgetKeys,
-}: DeleteNamespaceOptions): TenantAdminRpcs<"deleteNamespace"> {
+export function createDeleteNamespace(
+  parts: AdministrationParts,
+  forgetKeys: ForgetKeys,
+): TenantAdminRpcs<"deleteNamespace"> {
   return {
-    async deleteNamespace(request, call) {
-      const own = tenantOfNamespace(request.name, "name", call);
-      const runner = pool.of(call);
+    async deleteNamespace({ name, etag, force }, call) {
+      const own = tenantOfNamespace(name, "name", call);
+      const runner = parts.pool.of(call);
       // Before the tenant's row is locked: rows that were deleted, but not vacuumed yet, are read, too. Claims take no lock either.
-      const mayBeLive = await mayHaveLiveRecords(runner, own.id, request.name, databaseClock.latestMs());
-      const job = await runner.transaction((transaction) =>
-        removePolicy(transaction, call, { admission, databaseClock, forgetKeys, own, request, mayBeLive }),
-      );
-      listener.tenantChanged(own.id);
-      return create(DeleteNamespaceResponseSchema, job && { job: recordJobMessage(job) });
+      const mayBeLive = await mayHaveLiveRecords(runner, own.id, name, parts.databaseClock.latestMs());
+      const job = await runner.transaction(async (transaction) => {
+        const tenant = await lockOwnTenant(transaction, own);
+        const was = await findNamespaceResource(transaction, own.id, name);
+        if (was === undefined) throw namespaceNotFound();
+        checkEtag(etag, namespaceEtag(was));
+        if (mayBeLive && !force) {
+          throw new Refusal(
+            "NAMESPACE_NOT_EMPTY",
+            "The namespace has records, or rows that are not deleted yet; with force they are forgotten.",
+          );
+        }
+        await deleteNamespace(transaction, own.id, name);
+        await forgetKeys(transaction, own.id, name);
+        const forget = { namespace: name, work: { kind: "FORGET" }, delayMs: 0 } as const;
+        const job = mayBeLive ? await newRecordJob(transaction, parts, tenant, forget) : undefined;
+        await recordChange(transaction, call, {
+          action: "DeleteNamespace",
+          target: `namespace ${name}`,
+          before: fieldsOf(was.policy),
+          ...(job && { after: { recordJob: String(job.id) } }),
+        });
+        return job;
+      });
+      parts.changes.tenantChanged(own.id);
+      return create(DeleteNamespaceResponseSchema, { job: job && recordJobMessage(job) });
     },
   };
-}
-
-/** Deletes a namespace's policy with its audit event. Returns the job that forgets the namespace's records, if it may have any. */
-async function removePolicy(
-  transaction: Runner,
-  call: Call,
-  {
-    admission,
-    databaseClock,
-    forgetKeys,
-    own,
-    request: { name, etag, force },
-    mayBeLive,
-  }: Pick<DeleteNamespaceOptions, "admission" | "databaseClock" | "forgetKeys"> & {
-    readonly own: Tenant;
-    readonly request: DeleteNamespaceRequest;
-    readonly mayBeLive: boolean;
-  },
-): Promise<RecordJob | undefined> {
-  const tenant = await lockOwnTenant(transaction, own);
-  const was = await findNamespaceResource(transaction, own.id, name);
-  if (was === undefined) throw namespaceNotFound();
-  checkEtag(etag, namespaceEtag(was));
-  if (mayBeLive && !force) {
-    throw new Refusal(
-      "NAMESPACE_NOT_EMPTY",
-      "The namespace has records, or rows that are not deleted yet; with force they are forgotten.",
-    );
-  }
-  await deleteNamespace(transaction, own.id, name);
-  await forgetKeys(transaction, own.id, name);
-  const job = mayBeLive
-    ? await newRecordJob(transaction, { admission, databaseClock }, tenant, {
-        namespace: name,
-        work: { kind: "FORGET" },
-        delayMs: 0,
-      })
-    : undefined;
-  await recordChange(transaction, call, {
-    action: "DeleteNamespace",
-    target: `namespace ${name}`,
-    before: fieldsOf(was.policy),
-    ...(job && { after: { recordJob: String(job.id) } }),
-  });
-  return job;
 }

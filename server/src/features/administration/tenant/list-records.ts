@@ -30,7 +30,7 @@ import {
   type RecordFilter,
   startOf,
 } from "../../jobs/store/list-records.ts";
-import { type Cursor, pageSize, replyPage, type Scope, scanUntil } from "../pages.ts";
+import { type Cursor, type Scan, type Scope, scanPage, scanUntil } from "../pages.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { findKey } from "../store/find-key.ts";
 import { administeredNamespace, administeredPart } from "./own-tenant.ts";
@@ -46,23 +46,26 @@ export function createListRecords({
       const violations = new Violations();
       const filter = parseRecordFilter(request, call, violations);
       const order = parseRecordOrder(request, violations);
-      const scope = listScope(filter, order);
-      const size = pageSize(request.pageSize, violations);
-      const cursor = pageTokens.read(scope, request.pageToken, violations);
-      violations.throwIfAny();
-
-      const { start, find } = ORDERS[order];
-      const { items, next } = await scanUntil(size + 1, cursor ?? start(filter), (from: Cursor, count) =>
-        find(pool.of(call), filter, from, count, databaseClock.latestMs()),
+      const runner = pool.of(call);
+      const start = order === "key" ? keyCursor(startOf(filter)) : ageCursor(BEFORE_ALL_AMBIGUOUS);
+      const { messages, nextPageToken } = await scanPage(
+        request,
+        {
+          pageTokens,
+          scope: listScope(filter, order),
+          schema: RecordSchema,
+          find: (behind, limit) =>
+            scanUntil(limit, behind.length === 0 ? start : behind, (from: Cursor, count) =>
+              findFrom(runner, filter, order, from, count, databaseClock.latestMs()),
+            ),
+          messageOf: ({ record }) => recordMessage(record),
+          cursorOf: ({ end }) => end,
+        },
+        violations,
       );
-      const { messages, last } = replyPage(items, size, RecordSchema, ({ record }) => recordMessage(record));
-      const end = last === undefined ? next : last.end;
       const linked = filter.state === "ambiguous" ? messages.map(({ namespace }) => namespace) : [];
-      return create(ListRecordsResponseSchema, {
-        records: messages,
-        providerLinks: Object.fromEntries(await providerLinks(linked, call)),
-        ...(end && { nextPageToken: pageTokens.write(scope, end) }),
-      });
+      const links = Object.fromEntries(await providerLinks(linked, call));
+      return create(ListRecordsResponseSchema, { records: messages, providerLinks: links, nextPageToken });
     },
   };
 }
@@ -78,9 +81,10 @@ function parseRecordFilter(request: ListRecordsRequest, call: Call, violations: 
     violations.add("fingerprint", `must have ${FINGERPRINT_BYTES} bytes`);
   }
   if (request.recordJob < 0n) violations.add("record_job", "must not be negative");
+  if (!(request.state in STATES)) violations.add("state", "must be a state of a record");
   const filter = {
     namespace: namespace === "" ? undefined : namespace,
-    state: parseState(request.state, violations),
+    state: STATES[request.state],
     keyPrefix,
     key: request.key,
     claimedAfterMs: violations.timestampMs("claimed_after", request.claimedAfter),
@@ -134,76 +138,39 @@ function parseRecordOrder({ order, state }: ListRecordsRequest, violations: Viol
   }
 }
 
-function parseState(state: Record_State, violations: Violations): RecordFilter["state"] {
-  switch (state) {
-    case Record_State.UNSPECIFIED:
-      return undefined;
-    case Record_State.IN_PROGRESS:
-      return "inProgress";
-    case Record_State.COMPLETED:
-      return "completed";
-    case Record_State.RELEASED:
-      return "released";
-    case Record_State.AMBIGUOUS:
-      return "ambiguous";
-    default:
-      violations.add("state", "must be a state of a record");
-      return undefined;
-  }
-}
-
-/** How the records of a list are searched in an order. */
-interface OrderedSearch {
-  readonly start: (filter: RecordFilter) => Cursor;
-  /** Returns the next records that match, each with the cursor of a page that ends with it. */
-  readonly find: (
-    runner: Runner,
-    filter: RecordFilter,
-    from: Cursor,
-    limit: number,
-    latestMs: number | undefined,
-  ) => Promise<{
-    readonly items: readonly { readonly record: LiveRecord; readonly end: Cursor }[];
-    readonly next: Cursor | undefined;
-  }>;
-}
-
-const ORDERS: Readonly<Record<RecordOrder, OrderedSearch>> = {
-  key: {
-    start: (filter) => keyCursor(startOf(filter)),
-    async find(runner, filter, [namespace = "", key = ""], limit, latestMs) {
-      if (filter.key !== "" && filter.namespace === undefined)
-        return await findOfKey(runner, filter, namespace, limit, latestMs);
-      const { records, next } = await findRecords(runner, filter, { namespace, key }, limit, latestMs);
-      const items = records.map((record) => ({ record, end: keyCursor(cursorBehind(record.id)) }));
-      return { items, next: next && keyCursor(next) };
-    },
-  },
-  leaseExpiry: {
-    start: () => ageCursor(BEFORE_ALL_AMBIGUOUS),
-    async find(runner, filter, [since = "", namespace = "", key = ""], limit, latestMs) {
-      const behind = { since, namespace, key };
-      const { found, next } = await findAmbiguous(runner, filter, behind, limit, latestMs);
-      return {
-        items: found.map(({ record, at }) => ({ record, end: ageCursor(at) })),
-        next: next && ageCursor(next),
-      };
-    },
-  },
+const STATES: Readonly<Record<number, RecordFilter["state"]>> = {
+  [Record_State.UNSPECIFIED]: undefined,
+  [Record_State.IN_PROGRESS]: "inProgress",
+  [Record_State.COMPLETED]: "completed",
+  [Record_State.RELEASED]: "released",
+  [Record_State.AMBIGUOUS]: "ambiguous",
 };
 
-/** Finds the records of one key, whichever namespaces they are in. The cursor is a namespace. */
-async function findOfKey(
+/** Returns the next records that match, each with the cursor of a page that ends with it. */
+async function findFrom(
   runner: Runner,
   filter: RecordFilter,
-  afterNamespace: string,
+  order: RecordOrder,
+  [first = "", second = "", third = ""]: Cursor,
   limit: number,
   latestMs: number | undefined,
-) {
-  const { records, next } = await findKey(runner, filter, afterNamespace, limit, latestMs);
-  const behind = (namespace: string) => keyCursor({ namespace, key: "" });
-  const items = records.map((record) => ({ record, end: behind(record.id.namespace) }));
-  return { items, next: next === undefined ? undefined : behind(next) };
+): Promise<Scan<{ readonly record: LiveRecord; readonly end: Cursor }, Cursor>> {
+  if (order === "leaseExpiry") {
+    const behind = { since: first, namespace: second, key: third };
+    const { found, next } = await findAmbiguous(runner, filter, behind, limit, latestMs);
+    const items = found.map(({ record, at }) => ({ record, end: ageCursor(at) }));
+    return { items, next: next && ageCursor(next) };
+  }
+  if (filter.key !== "" && filter.namespace === undefined) {
+    // Whichever namespaces the key is in: the cursor is a namespace.
+    const { items: records, next } = await findKey(runner, filter, first, limit, latestMs);
+    const items = records.map((record) => ({ record, end: [record.id.namespace, ""] }));
+    return { items, next: next === undefined ? undefined : [next, ""] };
+  }
+  const from = { namespace: first, key: second };
+  const { records, next } = await findRecords(runner, filter, from, limit, latestMs);
+  const items = records.map((record) => ({ record, end: keyCursor(cursorBehind(record.id)) }));
+  return { items, next: next && keyCursor(next) };
 }
 
 function keyCursor({ namespace, key }: RecordCursor): Cursor {
@@ -228,19 +195,21 @@ export async function providerLinks(
 }
 
 /** Returns the order and every field of a filter, for its page tokens. */
-function listScope({ tenantId, fingerprint, ...filter }: RecordFilter, order: RecordOrder): Scope {
-  const { namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs, owner, leaseExpiredBeforeMs } =
-    filter;
-  const { key, checkpoint, recordJob } = filter;
+function listScope(filter: RecordFilter, order: RecordOrder): Scope {
   return [
-    ...[tenantId, "ListRecords", namespace, state, keyPrefix, claimedAfterMs, claimedBeforeMs, owner],
-    ...[
-      fingerprint && Buffer.from(fingerprint).toString("hex"),
-      leaseExpiredBeforeMs,
-      order,
-      key,
-      checkpoint,
-      recordJob,
-    ],
+    filter.tenantId,
+    "ListRecords",
+    filter.namespace,
+    filter.state,
+    filter.keyPrefix,
+    filter.claimedAfterMs,
+    filter.claimedBeforeMs,
+    filter.owner,
+    filter.fingerprint && Buffer.from(filter.fingerprint).toString("hex"),
+    filter.leaseExpiredBeforeMs,
+    order,
+    filter.key,
+    filter.checkpoint,
+    filter.recordJob,
   ];
 }

@@ -5,13 +5,19 @@ import { Violations } from "../../../core/messages/violations.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { lockTenant } from "../../../core/store/tenants/tenants.ts";
 
+/** Returns the principal of a call of a tenant's service. */
+export function tenantAdmin({ principal }: Call) {
+  if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
+  return principal;
+}
+
 /**
  * Returns the tenant that a caller administers as a whole.
  *
  * @throws Refusal NAMESPACE_DENIED for a credential that is limited to namespaces.
  */
-export function administeredTenant({ principal }: Call): Tenant {
-  if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
+export function administeredTenant(call: Call): Tenant {
+  const principal = tenantAdmin(call);
   if (principal.namespaces !== undefined) {
     throw new Refusal(
       "NAMESPACE_DENIED",
@@ -22,8 +28,8 @@ export function administeredTenant({ principal }: Call): Tenant {
 }
 
 /** Returns the tenant of a caller who may administer this namespace. @throws Refusal NAMESPACE_DENIED. */
-export function administeredNamespace({ principal }: Call, namespace: string): Tenant {
-  if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
+export function administeredNamespace(call: Call, namespace: string): Tenant {
+  const principal = tenantAdmin(call);
   if (principal.namespaces !== undefined && !principal.namespaces.has(namespace)) {
     throw new Refusal("NAMESPACE_DENIED", "The credential is limited to other namespaces.", {
       metadata: { namespace },

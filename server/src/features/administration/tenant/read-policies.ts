@@ -1,23 +1,31 @@
 import { create } from "@bufbuild/protobuf";
 import { credentialInvalid } from "../../../core/domain/refusal.ts";
+import { Violations } from "../../../core/messages/violations.ts";
 import { findTenantResource } from "../../../core/store/tenants/tenants.ts";
 import {
   GetNamespaceResponseSchema,
   GetTenantResponseSchema,
   ListNamespacesResponseSchema,
+  ListUndeclaredNamespacesResponseSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { NamespaceSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
-import { listPage } from "../pages.ts";
+import { listPage, pageSize, scanUntil } from "../pages.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
+import { findNamespacesInUse } from "../store/list-namespaces-in-use.ts";
 import { findNamespaceResource, listNamespaceResources } from "../store/namespaces.ts";
 import { namespaceMessage, tenantMessage } from "../tenant-messages.ts";
 import { administeredTenant, namespaceNotFound, tenantOfNamespace } from "./own-tenant.ts";
 
-/** Returns the RPCs that read the tenant, its namespaces and their policies. */
+/** Namespaces that one statement looks at: each takes some milliseconds on Citus, which asks every shard. */
+const NAMESPACES_PER_LOOK = 100;
+
+/** Returns the RPCs that read the tenant, and its namespaces with and without a policy of their own. */
 export function createReadPolicies({
   pool,
   pageTokens,
-}: AdministrationParts): TenantAdminRpcs<"getTenant" | "getNamespace" | "listNamespaces"> {
+}: AdministrationParts): TenantAdminRpcs<
+  "getTenant" | "getNamespace" | "listNamespaces" | "listUndeclaredNamespaces"
+> {
   return {
     async getTenant(_request, call) {
       const tenant = await findTenantResource(pool.of(call), administeredTenant(call).id);
@@ -50,6 +58,27 @@ export function createReadPolicies({
         cursorOf: ({ namespace }) => [namespace.name],
       });
       return create(ListNamespacesResponseSchema, { namespaces: messages, nextPageToken });
+    },
+
+    async listUndeclaredNamespaces(request, call) {
+      const { id: tenantId } = administeredTenant(call);
+      const violations = new Violations();
+      const scope = [tenantId, "ListUndeclaredNamespaces"];
+      const size = pageSize(request.pageSize, violations);
+      const [afterName = ""] = pageTokens.read(scope, request.pageToken, violations) ?? [];
+      violations.throwIfAny();
+
+      const { items, next } = await scanUntil(size + 1, afterName, async (after: string) => {
+        const found = await findNamespacesInUse(pool.of(call), tenantId, after, NAMESPACES_PER_LOOK);
+        const last = found.length === NAMESPACES_PER_LOOK ? found.at(-1)?.name : undefined;
+        return { items: found.flatMap(({ name, declared }) => (declared ? [] : [name])), next: last };
+      });
+      const names = items.slice(0, size);
+      const end = items.length > size ? names.at(-1) : next;
+      return create(ListUndeclaredNamespacesResponseSchema, {
+        names,
+        ...(end !== undefined && { nextPageToken: pageTokens.write(scope, [end]) }),
+      });
     },
   };
 }

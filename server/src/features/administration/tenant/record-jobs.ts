@@ -24,7 +24,7 @@ import { recordChange } from "../audited-change.ts";
 import { listPage } from "../pages.ts";
 import type { AdministrationParts, TenantAdminRpcs } from "../services.ts";
 import { recordJobMessage } from "../tenant-messages.ts";
-import { administeredTenant } from "./own-tenant.ts";
+import { administeredTenant, tenantAdmin } from "./own-tenant.ts";
 
 /** Returns the RPCs for background changes of records. */
 export function createRecordJobs({
@@ -33,13 +33,13 @@ export function createRecordJobs({
 }: AdministrationParts): TenantAdminRpcs<"getRecordJob" | "listRecordJobs" | "cancelRecordJob"> {
   return {
     async getRecordJob({ id }, call) {
-      const found = await findRecordJob(pool.of(call), tenantIdOf(call), id);
+      const found = await findRecordJob(pool.of(call), tenantAdmin(call).tenant.id, id);
       return create(GetRecordJobResponseSchema, { job: recordJobMessage(visibleJob(found, call)) });
     },
 
     async cancelRecordJob({ id }, call) {
       const job = await pool.of(call).transaction(async (transaction) => {
-        const was = visibleJob(await lockRecordJob(transaction, tenantIdOf(call), id), call);
+        const was = visibleJob(await lockRecordJob(transaction, tenantAdmin(call).tenant.id, id), call);
         if (was.finishedAtMs !== undefined) return was;
         const became = await cancelRecordJob(transaction, was.id);
         await recordChange(transaction, call, {
@@ -83,15 +83,9 @@ export async function newRecordJob(
   return insertRecordJob(transaction, { ...job, tenantId: tenant.id }, databaseClock.latestMs());
 }
 
-function tenantIdOf({ principal }: Call): number {
-  if (principal.role === "OPERATOR") throw new Error("an operator reached a tenant's service");
-  return principal.tenant.id;
-}
-
 /** Returns a job that the caller may see. @throws Refusal RECORD_JOB_NOT_FOUND. */
-function visibleJob(job: RecordJob | undefined, { principal }: Call): RecordJob {
-  const namespaces = principal.role === "OPERATOR" ? undefined : principal.namespaces;
-  const isVisible = namespaces === undefined || namespaces.has(job?.namespace ?? "");
+function visibleJob(job: RecordJob | undefined, call: Call): RecordJob {
+  const isVisible = tenantAdmin(call).namespaces?.has(job?.namespace ?? "") !== false;
   if (job === undefined || !isVisible) {
     throw new Refusal("RECORD_JOB_NOT_FOUND", "The tenant has no such record job.");
   }

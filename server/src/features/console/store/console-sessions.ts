@@ -1,18 +1,7 @@
 import type { KnownSession, SessionCredential } from "../../../core/auth/sessions.ts";
 import type { Role } from "../../../core/domain/tenant.ts";
-import type { Pool, Runner } from "../../../core/store/pool.ts";
+import type { Runner } from "../../../core/store/pool.ts";
 import { byteaArray, textArray } from "../../../core/store/sql-arrays.ts";
-
-/** A session to be stored. */
-export interface NewSession {
-  /** HMAC-SHA256 of the cookie's value under the deployment's pepper. */
-  readonly digest: Buffer;
-  /** Undefined: an operator's. */
-  readonly tenantId: number | undefined;
-  readonly credential: SessionCredential;
-  /** When the credential expires, in milliseconds since the Unix epoch; undefined: it does not. */
-  readonly expiresAtMs: number | undefined;
-}
 
 /** The time after which an unused session ends. */
 const IDLE = "interval '30 minutes'";
@@ -129,7 +118,18 @@ returning 1`,
  * Stores a session, and ends the oldest ones of the same credential beyond MAX_SESSIONS. Returns false if the credential has
  * expired.
  */
-export async function storeSession(transaction: Runner, session: NewSession): Promise<boolean> {
+export async function storeSession(
+  transaction: Runner,
+  session: {
+    /** HMAC-SHA256 of the cookie's value under the deployment's pepper. */
+    readonly digest: Buffer;
+    /** Undefined: an operator's. */
+    readonly tenantId: number | undefined;
+    readonly credential: SessionCredential;
+    /** When the credential expires, in milliseconds since the Unix epoch; undefined: it does not. */
+    readonly expiresAtMs: number | undefined;
+  },
+): Promise<boolean> {
   const { credential } = session;
   const token = credential.kind === "TOKEN" ? credential : undefined;
   // Without the lock, sign-ins at the same time would each keep the others' sessions.
@@ -183,19 +183,8 @@ ${ENDED}`,
 /** The sessions that a sign-out ends: the one of a cookie, or all of the same credential. */
 export type EndedSessions = "this" | "all";
 
-/** The owner of sessions that were ended. */
-export interface SessionOwner {
-  readonly actor: string;
-  /** Undefined: an operator. */
-  readonly tenant: { readonly id: number; readonly name: string } | undefined;
-}
-
-/** Ends sessions. Returns their owner; undefined if there is no live session with this digest. */
-export async function endSessions(
-  transaction: Runner,
-  digest: Buffer,
-  which: EndedSessions,
-): Promise<SessionOwner | undefined> {
+/** Ends sessions. Returns their owner, an operator without a tenant; undefined if there is no live session with this digest. */
+export async function endSessions(transaction: Runner, digest: Buffer, which: EndedSessions) {
   const [row] = await transaction.run<{
     readonly actor: string;
     readonly tenant_id: number | null;
@@ -205,6 +194,3 @@ export async function endSessions(
   const { actor, tenant_id: id, tenant: name } = row;
   return { actor, tenant: id === null || name === null ? undefined : { id, name } };
 }
-
-/** Runs statements, and several in one transaction. */
-export type SessionDatabase = Pick<Pool, "run" | "transaction">;

@@ -1,23 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
-import type { Check } from "../check.ts";
-import type { Observation } from "../findings.ts";
-
-/** Background work that is due. */
-interface Backlog {
-  /** How long the most overdue record has waited for the sweep, in seconds; 0 if none is due. */
-  readonly sweepLagS: number;
-  /** The due record job that has waited longest; undefined if none is due. */
-  readonly oldestJob: OldestJob | undefined;
-}
-
-interface OldestJob {
-  readonly id: string;
-  readonly tenantId: number;
-  readonly kind: string;
-  /** Seconds since the job was due. */
-  readonly ageS: number;
-  readonly recordsExamined: string;
-}
+import type { Check, Observation } from "../findings.ts";
 
 const readOverdue = {
   name: "read_overdue_work",
@@ -33,14 +15,24 @@ select (select coalesce(greatest(date_part('epoch', now() - r.sweep_at), 0), 0)
                       limit 1) j on true`,
 };
 
-type OverdueRow = { readonly sweepLagS: number | null } & (OldestJob | { readonly id: null });
+/** Background work that is due. */
+interface Overdue {
+  /** How long the most overdue record has waited for the sweep, in seconds; null without records. */
+  readonly sweepLagS: number | null;
+  /** The due record job that has waited longest; null if none is due. */
+  readonly id: string | null;
+  readonly tenantId: number;
+  readonly kind: string;
+  /** Seconds since the job was due. */
+  readonly ageS: number;
+  readonly recordsExamined: string;
+}
 
 /** Reads how late the sweep and the record jobs are. */
-export async function readBacklog(runner: Runner): Promise<Backlog> {
-  const [row] = await runner.run<OverdueRow>(readOverdue, []);
-  if (row === undefined) throw new Error("read_overdue_work returned no row");
-  const { sweepLagS, ...job } = row;
-  return { sweepLagS: sweepLagS ?? 0, oldestJob: job.id === null ? undefined : job };
+export async function readBacklog(runner: Runner): Promise<Overdue> {
+  const [overdue] = await runner.run<Overdue>(readOverdue, []);
+  if (overdue === undefined) throw new Error("read_overdue_work returned no row");
+  return overdue;
 }
 
 /** A sweep that keeps up is at most an interval late; this allows for a burst of records that end together. */
@@ -52,31 +44,24 @@ const MAX_JOB_AGE_S = 15 * 60;
 /** Looks at how late the sweep and the record jobs are. */
 export const backlogCheck: Check = {
   name: "backlog",
-  needsPostgres: true,
-  examine: async ({ config, runner }) =>
-    judgeBacklog(await readBacklog(runner), config.ONCEWARD_SWEEP_INTERVAL / 1000),
+  async examine({ config, runner }) {
+    const { sweepLagS, id, tenantId, kind, ageS, recordsExamined } = await readBacklog(runner);
+    const observations: Observation[] = [];
+    const maxLagS = Math.max(MIN_SWEEP_LAG_S, (MAX_SWEEP_INTERVALS * config.ONCEWARD_SWEEP_INTERVAL) / 1000);
+    if (sweepLagS !== null && sweepLagS > maxLagS) {
+      observations.push({
+        id: "sweep_behind",
+        summary: `The sweep is ${Math.round(sweepLagS)} s behind: a record has been due for so long.`,
+      });
+    }
+    if (id !== null && ageS > MAX_JOB_AGE_S) {
+      observations.push({
+        id: "record_job_late",
+        summary:
+          `Record job ${id} (${kind}, tenant number ${tenantId}) has been due for ${Math.round(ageS / 60)} min ` +
+          `and has examined ${recordsExamined} records.`,
+      });
+    }
+    return observations;
+  },
 };
-
-/** Returns what is late, for sweeps in this interval. */
-export function judgeBacklog(
-  { sweepLagS, oldestJob }: Backlog,
-  sweepIntervalS: number,
-): readonly Observation[] {
-  const observations: Observation[] = [];
-  if (sweepLagS > Math.max(MIN_SWEEP_LAG_S, MAX_SWEEP_INTERVALS * sweepIntervalS)) {
-    observations.push({
-      id: "sweep_behind",
-      summary: `The sweep is ${Math.round(sweepLagS)} s behind: a record has been due for so long.`,
-    });
-  }
-  if (oldestJob !== undefined && oldestJob.ageS > MAX_JOB_AGE_S) {
-    const { id, kind, tenantId, ageS, recordsExamined } = oldestJob;
-    observations.push({
-      id: "record_job_late",
-      summary:
-        `Record job ${id} (${kind}, tenant number ${tenantId}) has been due for ${Math.round(ageS / 60)} min ` +
-        `and has examined ${recordsExamined} records.`,
-    });
-  }
-  return observations;
-}

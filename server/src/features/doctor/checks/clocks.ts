@@ -2,8 +2,7 @@ import { type ClockOffset, clockOffset, isSkewed } from "../../../core/domain/cl
 import type { LiveReplica } from "../../../core/domain/replica.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import { BEFORE_ALL_REPLICAS, findReplicas } from "../../../core/store/replicas.ts";
-import type { Check } from "../check.ts";
-import type { Observation } from "../findings.ts";
+import type { Check, Observation } from "../findings.ts";
 
 const readClock = {
   name: "read_database_clock",
@@ -25,15 +24,19 @@ const MAX_REPLICAS = 1000;
 /** Compares this process' clock with the database's, and reads what the replicas found about theirs. */
 export const clocksCheck: Check = {
   name: "clocks",
-  needsPostgres: true,
-  examine: async ({ runner }) => [
-    ...judgeClock(await measureClockOffset(runner)),
-    ...(await findReplicas(runner, BEFORE_ALL_REPLICAS, MAX_REPLICAS)).flatMap(judgeReplica),
-  ],
+  async examine({ runner }) {
+    const found = [
+      ...judgeClock(await measureClockOffset(runner)),
+      ...(await findReplicas(runner, BEFORE_ALL_REPLICAS, MAX_REPLICAS)).flatMap(judgeReplica),
+    ];
+    // From the database's clock, if that is wrong, every right clock differs.
+    const moved = found.filter(({ id }) => id === "database_clock_moved");
+    return moved.length > 0 ? moved : found;
+  },
 };
 
 /** Returns whether this process' clock differs too much from the database's. */
-export function judgeClock(offset: ClockOffset): readonly Observation[] {
+function judgeClock(offset: ClockOffset): readonly Observation[] {
   if (!isSkewed(offset)) return [];
   const seconds = (Math.abs(offset.aheadMs) / 1000).toFixed(1);
   const direction = offset.aheadMs > 0 ? "ahead of" : "behind";

@@ -1,40 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
-import type { Check } from "../check.ts";
-import type { Observation } from "../findings.ts";
-
-/** Compares the privileges of the service's role with those that the service uses. */
-export const privilegesCheck: Check = {
-  name: "privileges",
-  needsPostgres: true,
-  examine: async ({ runner }) => judgePrivileges(await readPrivileges(runner)),
-};
-
-/** Returns what the role lacks, and whether it may do too much. */
-export function judgePrivileges({ role, missing, canChangeAudit }: Privileges): readonly Observation[] {
-  const observations: Observation[] = [];
-  if (missing.length > 0) {
-    observations.push({
-      id: "privilege_missing",
-      summary: `The role ${role} lacks ${missing.join(", ")}.`,
-    });
-  }
-  if (canChangeAudit) {
-    observations.push({
-      id: "audit_changeable",
-      summary: `The role ${role} owns audit events or may change them: its password suffices to forge the audit.`,
-    });
-  }
-  return observations;
-}
-
-/** What the connected role may do. */
-export interface Privileges {
-  readonly role: string;
-  /** Each privilege that the service needs and the role lacks, such as `insert on records`. */
-  readonly missing: readonly string[];
-  /** Whether the role can change audit events: it owns their table, or may update, delete or truncate it. */
-  readonly canChangeAudit: boolean;
-}
+import type { Check, Observation } from "../findings.ts";
 
 const ALL = ["select", "insert", "update", "delete"];
 
@@ -98,14 +63,39 @@ select current_user::text as role,
 };
 
 /** Reads the privileges of the connected role. */
-export async function readPrivileges(runner: Runner): Promise<Privileges> {
+export async function readPrivileges(runner: Runner) {
   const needed = Object.entries(NEEDED).flatMap(([table, privileges]) =>
     privileges.map((privilege) => ({ table, privilege })),
   );
-  const [row] = await runner.run<Privileges>(readRolePrivileges, [
-    needed.map(({ table }) => table),
-    needed.map(({ privilege }) => privilege),
-  ]);
+  const [row] = await runner.run<{
+    readonly role: string;
+    /** Each privilege that the service needs and the role lacks, such as `insert on records`. */
+    readonly missing: readonly string[];
+    /** Whether the role can change audit events: it owns their table, or may update, delete or truncate it. */
+    readonly canChangeAudit: boolean;
+  }>(readRolePrivileges, [needed.map(({ table }) => table), needed.map(({ privilege }) => privilege)]);
   if (row === undefined) throw new Error("read_privileges returned no row");
   return row;
 }
+
+/** Compares the privileges of the service's role with those that the service uses. */
+export const privilegesCheck: Check = {
+  name: "privileges",
+  async examine({ runner }) {
+    const { role, missing, canChangeAudit } = await readPrivileges(runner);
+    const observations: Observation[] = [];
+    if (missing.length > 0) {
+      observations.push({
+        id: "privilege_missing",
+        summary: `The role ${role} lacks ${missing.join(", ")}.`,
+      });
+    }
+    if (canChangeAudit) {
+      observations.push({
+        id: "audit_changeable",
+        summary: `The role ${role} owns audit events or may change them: its password suffices to forge the audit.`,
+      });
+    }
+    return observations;
+  },
+};

@@ -1,6 +1,5 @@
 import { type RedisFacts, readRedisFacts } from "../../../core/cache/redis-facts.ts";
-import type { Check } from "../check.ts";
-import type { Observation } from "../findings.ts";
+import type { Check, Observation } from "../findings.ts";
 
 /** Looks at the Redis of the configuration; nothing is wrong without one. */
 export const redisCheck: Check = {
@@ -19,25 +18,15 @@ export const redisCheck: Check = {
 };
 
 /** Returns what is wrong with a server. */
-export function judgeRedis(redis: RedisFacts): readonly Observation[] {
-  if (redis.role !== "master") {
-    return [{ id: "redis_not_master", summary: `Redis at ${redis.address} is a replica.` }];
+function judgeRedis({ address, role, maxMemoryBytes, evictionPolicy }: RedisFacts): readonly Observation[] {
+  if (role !== "master") return [{ id: "redis_not_master", summary: `Redis at ${address} is a replica.` }];
+  if (maxMemoryBytes === 0) {
+    const summary = `Redis at ${address} has no maxmemory: it grows until the machine has no memory.`;
+    return [{ id: "redis_memory_unlimited", summary }];
   }
-  if (redis.maxMemoryBytes === 0) {
-    return [
-      {
-        id: "redis_memory_unlimited",
-        summary: `Redis at ${redis.address} has no maxmemory: it grows until the machine has no memory.`,
-      },
-    ];
-  }
-  if (redis.evictionPolicy === "noeviction") {
-    return [
-      {
-        id: "redis_evicts_nothing",
-        summary: `Redis at ${redis.address} has the policy noeviction: once full, it refuses new entries.`,
-      },
-    ];
+  if (evictionPolicy === "noeviction") {
+    const summary = `Redis at ${address} has the policy noeviction: once full, it refuses new entries.`;
+    return [{ id: "redis_evicts_nothing", summary }];
   }
   return [];
 }

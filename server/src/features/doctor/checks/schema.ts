@@ -2,12 +2,11 @@ import { configuredPeppers, isPepperKnown, pepperMark } from "../../../core/auth
 import { readUnsupportedEngine } from "../../../core/store/engine.ts";
 import { readSchemaState } from "../../../core/store/migrate.ts";
 import { countKeysUnderOtherPepper } from "../../../core/store/pepper-check.ts";
-import type { Check } from "../check.ts";
+import type { Check } from "../findings.ts";
 
 /** Recognises engines that speak Postgres' protocol and break a promise of the service. */
 export const engineCheck: Check = {
   name: "engine",
-  needsPostgres: true,
   async examine({ config }) {
     const engine = await readUnsupportedEngine(config.DATABASE_URL);
     if (engine === undefined) return [];
@@ -20,22 +19,13 @@ export const engineCheck: Check = {
 /** Compares the database's migrations with this server's. */
 export const schemaCheck: Check = {
   name: "schema",
-  needsPostgres: true,
   async examine({ config }) {
     const schema = await readSchemaState(config.DATABASE_DIRECT_URL ?? config.DATABASE_URL);
-    switch (schema.kind) {
-      case "current":
-        return [];
-      case "behind":
-        return [{ id: "schema_behind", summary: `The schema lacks ${schema.missing.join(", ")}.` }];
-      case "ahead":
-        return [
-          {
-            id: "schema_ahead",
-            summary: `The schema has ${schema.unknown.join(", ")}, which this server does not know.`,
-          },
-        ];
-    }
+    if (schema.kind === "current") return [];
+    if (schema.kind === "behind")
+      return [{ id: "schema_behind", summary: `The schema lacks ${schema.missing.join(", ")}.` }];
+    const summary = `The schema has ${schema.unknown.join(", ")}, which this server does not know.`;
+    return [{ id: "schema_ahead", summary }];
   },
 };
 
@@ -44,7 +34,6 @@ export const schemaCheck: Check = {
  */
 export const pepperCheck: Check = {
   name: "pepper",
-  needsPostgres: true,
   async examine({ config, runner }) {
     const peppers = configuredPeppers(config);
     if (!(await isPepperKnown(runner, peppers))) {

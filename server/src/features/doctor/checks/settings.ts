@@ -1,7 +1,15 @@
 import type { Runner } from "../../../core/store/pool.ts";
 import { whyPgBouncerSwitchIsMissing } from "../../../core/store/pooler.ts";
-import type { Check } from "../check.ts";
-import type { Observation } from "../findings.ts";
+import type { Check, Observation } from "../findings.ts";
+
+const TIMEOUTS = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"] as const;
+const PLANNER = [
+  "enable_seqscan",
+  "enable_hashjoin",
+  "enable_mergejoin",
+  "enable_bitmapscan",
+  "jit",
+] as const;
 
 /** Settings of Postgres that matter to the service, by name, in the unit of `pg_settings`. */
 export type PostgresSettings = Readonly<Record<(typeof NAMES)[number], string>>;
@@ -21,14 +29,8 @@ const NAMES = [
   "max_connections",
   "superuser_reserved_connections",
   "reserved_connections",
-  "statement_timeout",
-  "lock_timeout",
-  "idle_in_transaction_session_timeout",
-  "enable_seqscan",
-  "enable_hashjoin",
-  "enable_mergejoin",
-  "enable_bitmapscan",
-  "jit",
+  ...TIMEOUTS,
+  ...PLANNER,
 ] as const;
 
 const readSettings = {
@@ -47,13 +49,10 @@ export async function readPostgresSettings(runner: Runner): Promise<PostgresSett
 const OLDEST_VERSION_NUM = 150_000;
 /** The sweep gives up a lock after 400 ms, so that it never meets the deadlock detector. */
 const SHORTEST_DEADLOCK_TIMEOUT_MS = 500;
-/** A commit with one of these is acknowledged before it is on this machine's disk, or may be. */
-const UNSAFE_COMMITS = ["off"];
 
 /** Compares Postgres' version and settings with what the guarantees rest on. */
 export const postgresSettingsCheck: Check = {
   name: "postgres_settings",
-  needsPostgres: true,
   examine: async ({ runner }) => judgeSettings(await readPostgresSettings(runner)),
 };
 
@@ -79,7 +78,7 @@ export function judgeSettings(settings: PostgresSettings): readonly Observation[
       id: "full_page_writes_off",
       summary: "full_page_writes is off: a crash of the machine can leave pages that are half written.",
     },
-    UNSAFE_COMMITS.includes(settings.synchronous_commit) && {
+    settings.synchronous_commit === "off" && {
       id: "synchronous_commit_off",
       summary: "synchronous_commit is off: a crash loses claims and results that were acknowledged.",
     },
@@ -102,7 +101,6 @@ export function judgeSettings(settings: PostgresSettings): readonly Observation[
 /** Compares the pooler between the service and Postgres, if there is one, with the configuration. */
 export const poolerCheck: Check = {
   name: "pooler",
-  needsPostgres: true,
   async examine({ config, runner, pooler }) {
     const missing = whyPgBouncerSwitchIsMissing(pooler, config);
     if (missing !== undefined) return [{ id: "pgbouncer_switch_missing", summary: missing }];
@@ -130,17 +128,8 @@ export const poolerCheck: Check = {
   },
 };
 
-const TIMEOUTS = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"] as const;
-const PLANNER = [
-  "enable_seqscan",
-  "enable_hashjoin",
-  "enable_mergejoin",
-  "enable_bitmapscan",
-  "jit",
-] as const;
-
 /** Returns the names of the settings that a session of the service needs and lacks. */
-export function unsetSettings(settings: PostgresSettings): readonly string[] {
+function unsetSettings(settings: PostgresSettings): readonly string[] {
   return [
     ...TIMEOUTS.filter((name) => Number(settings[name]) === 0),
     ...PLANNER.filter((name) => settings[name] !== "off"),

@@ -1,6 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
-import type { Check } from "../check.ts";
-import type { Observation } from "../findings.ts";
+import type { Check, Observation } from "../findings.ts";
 
 /** Postgres' counts of a table, since its statistics were last reset. */
 interface TableCounts {
@@ -38,36 +37,22 @@ const MIN_DEAD_ROWS = 20_000;
 /** Looks at the share of heap-only updates of records, and at dead rows of all tables. */
 export const tablesCheck: Check = {
   name: "tables",
-  needsPostgres: true,
-  examine: async ({ runner }) => (await readTableCounts(runner)).flatMap(judgeTable),
+  examine: async ({ runner }) =>
+    (await readTableCounts(runner)).flatMap((counts) => [
+      ...judgeHeapOnlyShare(counts),
+      ...judgeDeadRows(counts),
+    ]),
 };
-
-/** Returns what is wrong with a table. */
-export function judgeTable(counts: TableCounts): readonly Observation[] {
-  return [...judgeHeapOnlyShare(counts), ...judgeDeadRows(counts)];
-}
 
 function judgeHeapOnlyShare({ table, updates, heapOnlyUpdates }: TableCounts): readonly Observation[] {
   const share = heapOnlyUpdates / updates;
   if (table !== "records" || updates < MIN_UPDATES || share >= MIN_HEAP_ONLY_SHARE) return [];
-  return [
-    {
-      id: "hot_share_low",
-      summary: `${percent(share)} of ${updates} updates of records were heap-only; 90 % are usual.`,
-    },
-  ];
+  const summary = `${Math.round(share * 100)} % of ${updates} updates of records were heap-only; 90 % are usual.`;
+  return [{ id: "hot_share_low", summary }];
 }
 
 function judgeDeadRows({ table, liveRows, deadRows }: TableCounts): readonly Observation[] {
   if (deadRows < MIN_DEAD_ROWS || deadRows <= MAX_DEAD_SHARE * liveRows) return [];
-  return [
-    {
-      id: "dead_rows_many",
-      summary: `Table ${table} has ${deadRows} dead rows beside ${liveRows} live ones.`,
-    },
-  ];
-}
-
-function percent(share: number): string {
-  return `${Math.round(share * 100)} %`;
+  const summary = `Table ${table} has ${deadRows} dead rows beside ${liveRows} live ones.`;
+  return [{ id: "dead_rows_many", summary }];
 }

@@ -13,10 +13,10 @@ import {
   ListTenantUsageResponseSchema,
   TenantUsageSchema,
 } from "../../../gen/onceward/v1/operator_pb.ts";
+import { Tenant_State } from "../../../gen/onceward/v1/tenant_pb.ts";
 import { pageSize, replyPage } from "../../administration/pages.ts";
 import { QUOTA_MESSAGES } from "../../administration/policy-messages.ts";
 import type { AdministrationParts, OperatorRpcs } from "../../administration/services.ts";
-import { TENANT_STATES } from "../../administration/tenant-messages.ts";
 import { attempts } from "../recent-use.ts";
 import {
   type LastMinute,
@@ -219,7 +219,7 @@ function usageMessage(tenant: TenantResource, { use, now, busiest, minutes }: Kn
     recentSince: timestamp(use.recentSinceMs),
     recentRefused: BigInt(use.recentRefused),
     recentWouldBeRefused: BigInt(use.recentWouldBeRefused),
-    state: TENANT_STATES[tenant.state],
+    state: Tenant_State[tenant.state],
     now: nowMessage("", now ?? UNUSED),
     ...(busiest && { busiestMinute: minuteMessage(busiest) }),
     minutes: minutes.map(minuteMessage),

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { NewAuditEvent } from "../store/tenants/audit-events.ts";
-import { createDenialGroups, type Denial, type DenialGroups } from "./denial-groups.ts";
+import { createDenialGroups, type Denial } from "./denials.ts";
 
 const DENIAL: Denial = {
   tenant: { id: 1, name: "shop" },
@@ -14,7 +14,7 @@ const DENIAL: Denial = {
   requestId: "first",
 };
 
-function takeAll(groups: DenialGroups): readonly NewAuditEvent[] {
+function takeAll(groups: ReturnType<typeof createDenialGroups>): readonly NewAuditEvent[] {
   return groups.take(Number.POSITIVE_INFINITY);
 }
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { providerLinkProblem } from "./provider-link.ts";
+import { providerLinkProblem } from "./policy-bounds.ts";
 
 it("a link leads to the provider's own https site, whichever key fills it", () => {
   expect(providerLinkProblem("https://pay.example/search?q={key}&worker={owner}#{key}")).toBeUndefined();

@@ -8,28 +8,37 @@ import {
   NAMESPACE_PATTERN,
   NAMESPACE_RULE,
 } from "../../core/domain/limits.ts";
+import { invalidRequest, Refusal } from "../../core/domain/refusal.ts";
 import type { ApiKeyResource, TenantResource } from "../../core/domain/tenant.ts";
-import { Violations } from "../../core/messages/violations.ts";
+import { timestamp, Violations } from "../../core/messages/violations.ts";
 import type { Runner } from "../../core/store/pool.ts";
-import { insertApiKey } from "../../core/store/tenants/api-keys.ts";
+import { insertApiKey, listApiKeys, lockApiKey, revokeApiKey } from "../../core/store/tenants/api-keys.ts";
+import type { Snapshot } from "../../core/store/tenants/audit-events.ts";
 import {
   CreateOperatorApiKeyResponseSchema,
   CreateTenantApiKeyResponseSchema,
+  ListOperatorApiKeysResponseSchema,
+  RevokeOperatorApiKeyResponseSchema,
 } from "../../gen/onceward/v1/operator_pb.ts";
-import { CreateApiKeyResponseSchema } from "../../gen/onceward/v1/tenant_admin_pb.ts";
-import { ApiKey_Role, type ApiKey as ApiKeyMessage } from "../../gen/onceward/v1/tenant_pb.ts";
-import { apiKeyMessage, apiKeySnapshot, apiKeyTarget } from "./api-key-messages.ts";
+import {
+  CreateApiKeyResponseSchema,
+  ListApiKeysResponseSchema,
+  RevokeApiKeyResponseSchema,
+} from "../../gen/onceward/v1/tenant_admin_pb.ts";
+import { ApiKey_Role, type ApiKey as ApiKeyMessage, ApiKeySchema } from "../../gen/onceward/v1/tenant_pb.ts";
 import { recordChange } from "./audited-change.ts";
-import { lockChangeableTenant } from "./operator/tenant-requests.ts";
+import { lockChangeableTenant } from "./operator/tenants.ts";
+import { listPage, type PageTokens } from "./pages.ts";
 import type { AdministrationParts, OperatorRpcs, TenantAdminRpcs } from "./services.ts";
 import { administeredTenant, lockOwnTenant } from "./tenant/own-tenant.ts";
 
-/** Returns the RPC with which a tenant's administrator creates a key of the tenant. */
-export function createCreateApiKey({
+/** Returns the RPCs with which a tenant's administrator manages the tenant's keys. */
+export function createTenantsApiKeys({
   pool,
   changes,
+  pageTokens,
   pepper,
-}: AdministrationParts): TenantAdminRpcs<"createApiKey"> {
+}: AdministrationParts): TenantAdminRpcs<"createApiKey" | "listApiKeys" | "revokeApiKey"> {
   return {
     async createApiKey(request, call) {
       const own = administeredTenant(call);
@@ -43,15 +52,31 @@ export function createCreateApiKey({
       changes.apiKeyChanged(key.id);
       return create(CreateApiKeyResponseSchema, { apiKey: apiKeyMessage(key), secret });
     },
+
+    async listApiKeys(request, call) {
+      const { id } = administeredTenant(call);
+      return create(ListApiKeysResponseSchema, await listKeys(pool.of(call), pageTokens, id, request));
+    },
+
+    async revokeApiKey({ id }, call) {
+      const { id: tenantId } = administeredTenant(call);
+      const ended = { action: "RevokeApiKey", tenantId, id };
+      const key = await pool.of(call).transaction((transaction) => endApiKey(transaction, call, ended));
+      changes.apiKeyChanged(id);
+      return create(RevokeApiKeyResponseSchema, { apiKey: apiKeyMessage(key) });
+    },
   };
 }
 
-/** Returns the RPCs with which an operator creates a key of a tenant, and of operators. */
-export function createCreateKeysAsOperator({
+/** Returns the RPCs with which an operator manages the keys of operators, and creates a key of a tenant. */
+export function createOperatorsApiKeys({
   pool,
   changes,
+  pageTokens,
   pepper,
-}: AdministrationParts): OperatorRpcs<"createTenantApiKey" | "createOperatorApiKey"> {
+}: AdministrationParts): OperatorRpcs<
+  "createTenantApiKey" | "createOperatorApiKey" | "listOperatorApiKeys" | "revokeOperatorApiKey"
+> {
   return {
     async createTenantApiKey(request, call) {
       const violations = new Violations();
@@ -74,6 +99,17 @@ export function createCreateKeysAsOperator({
       const { key, secret } = await pool.transaction((transaction) => makeApiKey(transaction, call, made));
       changes.apiKeyChanged(key.id);
       return create(CreateOperatorApiKeyResponseSchema, { apiKey: apiKeyMessage(key), secret });
+    },
+
+    async listOperatorApiKeys(request) {
+      return create(ListOperatorApiKeysResponseSchema, await listKeys(pool, pageTokens, undefined, request));
+    },
+
+    async revokeOperatorApiKey({ id }, call) {
+      const ended = { action: "RevokeOperatorApiKey", tenantId: undefined, id };
+      const key = await pool.transaction((transaction) => endApiKey(transaction, call, ended));
+      changes.apiKeyChanged(id);
+      return create(RevokeOperatorApiKeyResponseSchema, { apiKey: apiKeyMessage(key) });
     },
   };
 }
@@ -133,25 +169,99 @@ export async function makeApiKey(
     readonly tenant: TenantResource | undefined;
     readonly terms: ApiKeyTerms;
     readonly pepper: string;
-    readonly reason?: string;
   },
 ): Promise<{ readonly key: ApiKeyResource; readonly secret: string }> {
-  const { action, tenant, terms, pepper, reason = "" } = request;
+  const { action, tenant, terms, pepper } = request;
   const made = generateApiKey();
   const stored = storedSecret(made.secret, pepper);
   const key = await insertApiKey(transaction, tenant?.id, { ...terms, id: made.id }, stored);
-  if (key === undefined) {
-    const violations = new Violations();
-    violations.add("api_key.expires_at", "must be in the future");
-    violations.throwIfAny();
-    throw new Error("an API key was not stored");
-  }
+  if (key === undefined) throw invalidRequest("api_key.expires_at", "must be in the future");
   await recordChange(transaction, by, {
     action,
     target: apiKeyTarget(key),
     ...(tenant && { tenant }),
-    reason,
     after: apiKeySnapshot(key),
   });
   return { key, secret: formatApiKey(made) };
+}
+
+/** Returns a page of the keys of a tenant, or of operators, newest first. */
+async function listKeys(
+  runner: Runner,
+  pageTokens: PageTokens,
+  tenantId: number | undefined,
+  request: { readonly pageSize: number; readonly pageToken: string },
+) {
+  const { messages, nextPageToken } = await listPage(request, {
+    pageTokens,
+    scope: [tenantId, tenantId === undefined ? "ListOperatorApiKeys" : "ListApiKeys"],
+    schema: ApiKeySchema,
+    find: ([createdAt, id = ""], limit) =>
+      listApiKeys(runner, tenantId, createdAt === undefined ? undefined : [createdAt, id], limit),
+    messageOf: apiKeyMessage,
+    cursorOf: ({ cursor }) => cursor,
+  });
+  return { apiKeys: messages, nextPageToken };
+}
+
+/** The ids that `core/auth/api-key.ts` makes. */
+const ID_PATTERN = /^[a-z0-9]{16}$/;
+
+/**
+ * Revokes a key of a tenant, or an operator's, with its audit event. A key that was revoked before is not changed.
+ *
+ * @throws Refusal API_KEY_NOT_FOUND.
+ */
+async function endApiKey(
+  transaction: Runner,
+  by: Actor,
+  request: { readonly action: string; readonly tenantId: number | undefined; readonly id: string },
+): Promise<ApiKeyResource> {
+  const { action, tenantId, id } = request;
+  const was = ID_PATTERN.test(id) ? await lockApiKey(transaction, tenantId, id) : undefined;
+  if (was === undefined) throw new Refusal("API_KEY_NOT_FOUND", "There is no such API key.");
+  if (was.revokedAtMs !== undefined) return was;
+  const became = await revokeApiKey(transaction, id);
+  await recordChange(transaction, by, {
+    action,
+    target: apiKeyTarget(was),
+    before: apiKeySnapshot(was),
+    after: apiKeySnapshot(became),
+  });
+  return became;
+}
+
+/** Returns a key without its secret. */
+function apiKeyMessage(key: ApiKeyResource): ApiKeyMessage {
+  return create(ApiKeySchema, {
+    id: key.id,
+    role: ApiKey_Role[key.role],
+    label: key.label,
+    namespaces: [...(key.namespaces ?? [])],
+    createdAt: timestamp(key.createdAtMs),
+    ...(key.expiresAtMs !== undefined && { expiresAt: timestamp(key.expiresAtMs) }),
+    ...(key.revokedAtMs !== undefined && { revokedAt: timestamp(key.revokedAtMs) }),
+    ...(key.lastUsedAtMs !== undefined && { lastUsedAt: timestamp(key.lastUsedAtMs) }),
+  });
+}
+
+/** Returns the name of a key in audit events. */
+function apiKeyTarget({ id }: ApiKeyResource): string {
+  return `api key ${id}`;
+}
+
+/** Returns a key as audit events show it. */
+function apiKeySnapshot(key: ApiKeyResource): Snapshot {
+  const { role, label, namespaces, expiresAtMs, revokedAtMs } = key;
+  return {
+    role,
+    label,
+    namespaces,
+    expiresAt: instantText(expiresAtMs),
+    revokedAt: instantText(revokedAtMs),
+  };
+}
+
+function instantText(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : new Date(ms).toISOString();
 }

@@ -21,7 +21,8 @@ export const OWN_TENANT_COLUMNS = [
   "namespaces_version",
 ] as const;
 
-const FORMAT = "onceward-tenant/1";
+/** The version of these lines. */
+export const FORMAT = "onceward-tenant/1";
 
 const isSafe = (token: string) => Number.isSafeInteger(Number(token));
 
@@ -71,11 +72,6 @@ export type PlainLine = v.InferOutput<typeof plainLine>;
 export type RecordLine = v.InferOutput<typeof recordLine>;
 /** One line of a tenant on its way. */
 export type MovedLine = v.InferOutput<typeof line>;
-
-/** Returns the first line. */
-export function tenantLineOf(facts: Omit<TenantLine, "kind" | "format">): TenantLine {
-  return { kind: "tenant", format: FORMAT, ...facts };
-}
 
 /** @throws Error that says what is wrong with the line, without its contents. */
 export function parseLine(text: string): MovedLine {

@@ -2,7 +2,7 @@ import { EventEmitter, once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { answerInTurns } from "./turns.ts";
+import { answerInTurns } from "./port.ts";
 
 /** A connection of an address, as far as turns look at it. */
 function connectFrom(remoteAddress: string) {

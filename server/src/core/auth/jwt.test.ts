@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { identityOf } from "./token-identity.ts";
+import { identityOf } from "./jwt.ts";
 
 const NAMES = { tenant: "tenant", role: "role", namespaces: "namespaces" };
 const CALLER = { sub: "worker-7", tenant: "acme" };
