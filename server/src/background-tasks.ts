@@ -7,14 +7,10 @@ import { createPruners } from "./core/background/pruner.ts";
 import { createRepeating, type Repeating } from "./core/background/repeat.ts";
 import { createSweeper } from "./core/background/sweeper.ts";
 import type { CoreParts, FeatureParts } from "./core/feature.ts";
-import type { Runner } from "./core/store/pool.ts";
 import { findLabelledTenants } from "./core/store/tenants/tenants.ts";
-import { MAX_TENANT_LABELS, type TenantLabels } from "./core/telemetry/tenant-labels.ts";
+import { MAX_TENANT_LABELS } from "./core/telemetry/tenant-labels.ts";
 
-/** The background tasks of a replica. Each runs on every replica, without a leader. */
-export type Background = ReturnType<typeof createBackground>;
-
-export interface BackgroundOptions {
+interface BackgroundOptions {
   readonly facts: Facts;
   readonly core: CoreParts;
   readonly features: readonly FeatureParts[];
@@ -30,14 +26,10 @@ const READ_SHARDS_INTERVAL_MS = 2000;
 /** A new tenant's metrics are exported after this time. */
 const READ_LABELS_INTERVAL_MS = 3000;
 
-/** Creates the background tasks of the core, and joins those of the features. */
+/** Creates the background tasks of the core, and joins those of the features. Each runs on every replica, without a leader. */
 export function createBackground(options: BackgroundOptions) {
   const { facts, core, features, heartbeat, keyUse, totals, state } = options;
-  const labels = createTenantLabelsTask({
-    pool: core.tasks.pool,
-    tenantLabels: core.tenantLabels,
-    onFailed: core.onFailed("tenant_labels"),
-  });
+  const labels = createTenantLabelsTask(core);
   const sweeper = createSweep(options);
   const work: readonly Repeating[] = [
     createNodesTask(facts),
@@ -116,17 +108,13 @@ function createScans({ config, tasks, databaseClock, metrics, onFailed }: CorePa
 }
 
 /** Creates the task that reads which tenants have a label of their own. `start` resolves after the first time. */
-function createTenantLabelsTask({
-  pool,
-  tenantLabels,
-  onFailed,
-}: {
-  readonly pool: Runner;
-  readonly tenantLabels: TenantLabels;
-  readonly onFailed: (error: unknown) => void;
-}) {
-  const refresh = () => tenantLabels.refresh(() => findLabelledTenants(pool, MAX_TENANT_LABELS));
-  const repeating = createRepeating({ intervalMs: READ_LABELS_INTERVAL_MS, work: refresh, onFailed });
+function createTenantLabelsTask({ tasks, tenantLabels, onFailed }: CoreParts) {
+  const refresh = () => tenantLabels.refresh(() => findLabelledTenants(tasks.pool, MAX_TENANT_LABELS));
+  const repeating = createRepeating({
+    intervalMs: READ_LABELS_INTERVAL_MS,
+    work: refresh,
+    onFailed: onFailed("tenant_labels"),
+  });
   return {
     async start(): Promise<void> {
       await refresh();

@@ -1,4 +1,4 @@
-import { type Background, createBackground } from "./background-tasks.ts";
+import { createBackground } from "./background-tasks.ts";
 import type { Facts } from "./connect.ts";
 import { createAdmission } from "./core/admission/admission.ts";
 import { createStorageTotals } from "./core/admission/storage-totals.ts";
@@ -19,7 +19,6 @@ import {
 import { createIdempotencyService } from "./core/claims/service.ts";
 import { createWaiters, type Waiters } from "./core/claims/waiters.ts";
 import { withCurrentUrls } from "./core/config/config.ts";
-import { isSkewed } from "./core/domain/clock-offset.ts";
 import { createRecordTarget } from "./core/domain/record-target.ts";
 import type { CoreParts, FeatureParts } from "./core/feature.ts";
 import { createTenantLimiter } from "./core/store/batching/fair-queue.ts";
@@ -44,8 +43,7 @@ export type Replica = ReturnType<typeof compose>;
  * @param unreadyReasons returns why the replica must get no calls; none: it is ready.
  */
 export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
-  const { config, log, metrics, replica, pools, databaseClock, installation, tuning, shards, tls, events } =
-    facts;
+  const { log, metrics, replica, pools, databaseClock, installation, tuning, tls, events } = facts;
   const { cache, waiters, onSettled } = composeWaiting(facts);
   const degraded = createDegradedStates({ log, lookMs: tuning.degradedLookMs });
   const heartbeat = createHeartbeat({
@@ -69,38 +67,24 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
   events.on("refusedByQuota", (tenantId, cause, mode, namespace) => {
     if (namespace !== undefined) hooks.limited({ tenantId, namespace }, cause, mode);
   });
-  const ports = createCallersPorts(config, {
+  const ports = createCallersPorts(facts, {
     routes: [
       ...idempotencyRoutes(facts, core, hooks, { cache, waiters }),
       ...features.flatMap(({ routes }) => routes ?? []),
     ],
     pipeline: facts.traced.pipeline(core.pipeline),
-    tls,
-    log,
-    openApi: facts.openApi,
     console: facts.page?.createPage(core),
   });
   const management = createManagementServer({ metrics, unreadyReasons, tls, restMs: tuning.metricsRestMs });
-  const load = createLoadMeter({
+  const load = createLoadMeter(facts, {
     callsInFlight: core.pipeline.callsInFlight,
     connections: () => ports.grpc.connections() + ports.http.connections(),
-    operations: metrics.operations,
-    pool: pools.pool.load,
-    poolSize: config.ONCEWARD_POOL_SIZE,
   });
-  const background: Background = createBackground({
+  const background = createBackground({
     ...{ facts, core, features, heartbeat, keyUse, totals },
     state: () => ({ degraded: degraded.reasons(), load: load() }),
   });
-  const conditions = degradedConditions({
-    redisBypassed: cache.redisBypassed,
-    schemaAhead: () => (heartbeat.lastBeaten()?.schemaVersion ?? "") > facts.newestMigration,
-    clockSkewed: () => isSkewed(heartbeat.lastBeaten()?.clock ?? { aheadMs: 0, uncertaintyMs: 0 }),
-    databaseClockMoved: databaseClock.hasMoved,
-    unreachableNodes: () => shards?.unreachableNodes() ?? 0,
-    pool: pools.pool.load,
-    sweepLateS: background.sweepLateS,
-  });
+  const conditions = degradedConditions(facts, cache, heartbeat, background.sweepLateS);
   metrics.watch({
     pool: pools.pool.load,
     waiters: waiters.count,
@@ -150,18 +134,8 @@ function composeFeatures(core: CoreParts): readonly FeatureParts[] {
 }
 
 /** Builds the cache, whose channel wakes waiting calls, and the waiting calls, for which it listens. */
-function composeWaiting({
-  config,
-  log,
-  metrics,
-  installation,
-  stored,
-  pools,
-  shards,
-  tuning,
-  traced,
-  events,
-}: Facts) {
+function composeWaiting(facts: Facts) {
+  const { config, log, metrics, installation, stored, pools, shards, tuning, traced, events } = facts;
   const cache: ReplicaCache = openReplicaCache({
     maxBytes: config.ONCEWARD_CACHE_MIB * 1024 * 1024,
     redisUrl: () => withCurrentUrls(config).REDIS_URL,

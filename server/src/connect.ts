@@ -49,16 +49,6 @@ export interface ServerTuning {
   readonly consoleDir?: string;
 }
 
-/** The events of a replica, with their parameters. */
-export interface ReplicaEvents {
-  /** The installation has this id now. */
-  readonly installationChanged: [id: string];
-  /** A record, named by `recordName`, may have been settled on another replica. */
-  readonly settledElsewhere: [recordName: string];
-  /** A call exceeded a quota. */
-  readonly refusedByQuota: Parameters<OnRefused>;
-}
-
 /** What a replica is made of before it has read anything. Nothing of it is connected yet. */
 export type Resources = ReturnType<typeof openResources>;
 
@@ -96,7 +86,14 @@ export function openResources(
     log,
     onExportFailed: () => metrics.backgroundErrors.inc({ task: "export_spans" }),
   });
-  const events = new EventEmitter<ReplicaEvents>();
+  const events = new EventEmitter<{
+    /** The installation has this id now. */
+    installationChanged: [id: string];
+    /** A record, named by `recordName`, may have been settled on another replica. */
+    settledElsewhere: [recordName: string];
+    /** A call exceeded a quota. */
+    refusedByQuota: Parameters<OnRefused>;
+  }>();
   const tokenFloor = createTokenFloor();
   const recordLoss: RecordLoss = { lastAtMs: undefined };
   const installation = new InstallationWatch({

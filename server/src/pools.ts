@@ -19,14 +19,9 @@ export function openPools(
     log,
     onConnected,
     recordLoss,
-  }: {
-    readonly metrics: Metrics;
-    readonly log: Logger;
-    /** As PoolOptions. */
-    readonly onConnected: NonNullable<PoolOptions["onConnected"]>;
-    /** As PoolOptions, for calls: the heartbeat looks at the database itself, and must not fail. */
-    readonly recordLoss: NonNullable<PoolOptions["recordLoss"]>;
-  },
+  }: { readonly metrics: Metrics; readonly log: Logger } & Required<
+    Pick<PoolOptions, "onConnected" | "recordLoss">
+  >,
 ) {
   const observer = observePool(metrics, log);
   const open = (size: number, forCalls?: Pick<PoolOptions, "recordLoss">) =>
@@ -40,6 +35,7 @@ export function openPools(
       },
       observer,
     );
+  // Not for the heartbeat, which looks at the database itself, and must not fail.
   const pool = open(config.ONCEWARD_POOL_SIZE, { recordLoss });
   const administrationPool = createAdministrationPool(open(ADMINISTRATION_CONNECTIONS));
   const heartbeatPool = open(HEARTBEAT_CONNECTIONS);

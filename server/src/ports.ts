@@ -1,7 +1,6 @@
-import type { Logger } from "pino";
+import type { Facts } from "./connect.ts";
 import type { Config } from "./core/config/config.ts";
 import { createGrpcServer } from "./core/transport/grpc/server.ts";
-import type { OpenApi } from "./core/transport/http/openapi.ts";
 import { createHttpServer } from "./core/transport/http/server.ts";
 import type { WebPage } from "./core/transport/http/web-page.ts";
 import {
@@ -12,28 +11,23 @@ import {
 } from "./core/transport/memory-budgets.ts";
 import type { Pipeline } from "./core/transport/pipeline.ts";
 import type { Route } from "./core/transport/route.ts";
-import type { Tls } from "./core/transport/tls.ts";
 
 /** Creates the two ports of callers, gRPC, and HTTP with JSON, the console and the OpenAPI document, which share the pipeline and the budgets. Neither listens yet. */
 export function createCallersPorts(
-  config: Config,
+  { config, tls, log, openApi }: Facts,
   {
-    log,
     console,
-    openApi,
     ...parts
   }: {
     readonly routes: readonly Route[];
     readonly pipeline: Pipeline;
-    readonly tls: Tls | undefined;
-    readonly log: Logger;
-    readonly openApi: OpenApi;
     /** Undefined: the replica serves no console. */
     readonly console: WebPage | undefined;
   },
 ) {
   const shared = {
     ...parts,
+    tls,
     inboundBudget: createInboundBudget(),
     outboundTotal: createOutboundTotal(),
     replyBudget: createReplyBudget(),

@@ -17,26 +17,14 @@ const MIN_EXPORT_MS = 1000;
  */
 const STORE_MS = STATEMENT_TIMEOUT_MS;
 
-/** A replica of the service, which serves. */
-export interface OncewardServer {
-  readonly addresses: Addresses;
-  /**
-   * Drains: reports NOT_SERVING, waits until balancers notice, wakes waiting calls with UNAVAILABLE, sends
-   * GOAWAY, lets other calls finish, stores its last counts, and closes. Every acknowledged claim is in Postgres already.
-   */
-  stop(): Promise<void>;
-}
-
 /** The ports that a server listens on. */
-export interface Addresses {
-  readonly grpcPort: number;
-  readonly httpPort: number;
-  readonly managementPort: number;
-}
+export type Addresses = Awaited<ReturnType<typeof listenOnAll>>;
 
 /**
  * Starts a replica: opens its resources, reads the facts, builds all parts, listens on the three ports, and reports SERVING.
  * The schema must be up to date.
+ *
+ * Returns its addresses, and a function that drains it.
  *
  * @param openTracing undefined: tracing is off.
  * @throws Error if the database cannot be used or ports are taken, as `configuredTls`. Everything is closed then.
@@ -46,7 +34,7 @@ export async function startServer(
   processLog: Logger,
   tuning: ServerTuning = {},
   openTracing?: OpenTracing,
-): Promise<OncewardServer> {
+) {
   const resources = openResources(config, processLog, tuning, openTracing);
   const facts = await connect(resources).catch(async (error: unknown) => {
     await close(resources, STORE_MS, 0);
@@ -79,6 +67,10 @@ async function serve({ config, tls }: Resources, replica: Replica): Promise<Addr
   return addresses;
 }
 
+/**
+ * Drains: reports NOT_SERVING, waits until balancers notice, wakes waiting calls with UNAVAILABLE, sends
+ * GOAWAY, lets other calls finish, stores its last counts, and closes. Every acknowledged claim is in Postgres already.
+ */
 async function stop(facts: Facts, replica: Replica, unready: string[]): Promise<void> {
   const { config, log } = facts;
   const { ports, management, background, degraded, suspendWatch, waiters, cache, denials } = replica;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { openPool, type Pool } from "../../server/src/core/store/pool.ts";
-import { joinStatements } from "../../server/src/features/citus/joined-statements.ts";
+import { joinStatements } from "../../server/src/features/citus/node-pool.ts";
 import type { ShardStatement } from "../../server/src/features/citus/shard-statement.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
 

@@ -1,13 +1,11 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Keyring, NO_KEYS, parseKeyring } from "../../server/src/core/config/keyring.ts";
 import type { Runner } from "../../server/src/core/store/pool.ts";
+import type { RecordValues } from "../../server/src/core/store/records/record-values.ts";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
 import { readEncryptionPass } from "../../server/src/features/encryption/encryption-pass.ts";
 import { countKeyUsage } from "../../server/src/features/encryption/key-usage.ts";
-import {
-  createRecordEncryption,
-  type RecordEncryption,
-} from "../../server/src/features/encryption/record-encryption.ts";
+import { createRecordEncryption } from "../../server/src/features/encryption/record-encryption.ts";
 import { reencryptPage } from "../../server/src/features/encryption/reencrypt-records.ts";
 import { createReencryption } from "../../server/src/features/encryption/reencryption.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
@@ -39,7 +37,7 @@ async function startReplica(database: TestDatabase, ...ids: KeyIds) {
   return replica;
 }
 
-function encryptionWith(...ids: KeyIds): RecordEncryption {
+function encryptionWith(...ids: KeyIds): RecordValues {
   return createRecordEncryption(keyringOf(...ids), () => {});
 }
 
@@ -196,7 +194,7 @@ describe("a page of records", () => {
   /** Returns the position before the namespace's first record. */
   const startOf = (namespace: string) => ({ tenantId: tenant.id, namespace, key: "" });
 
-  const page = (encryption: RecordEncryption, namespace: string, maxRecords: number) =>
+  const page = (encryption: RecordValues, namespace: string, maxRecords: number) =>
     openStorePool(database).transaction((transaction) =>
       reencryptPage(transaction, encryption, startOf(namespace), maxRecords),
     );

@@ -1,7 +1,7 @@
 import { readArguments } from "../core/commands/arguments.ts";
 import { CommandError, type Host } from "../core/commands/host.ts";
 import { requireSchema, runMigrations } from "../core/commands/schema.ts";
-import { readConfig } from "../core/config/config.ts";
+import { type Config, readConfig } from "../core/config/config.ts";
 import type { Command } from "../core/feature.ts";
 import { FEATURES } from "../features.ts";
 
@@ -32,13 +32,12 @@ export async function migrateCommand(host: Host): Promise<void> {
   const config = readConfig(host.env);
   if (option === undefined || option.withMigrations) {
     await option?.check?.(config);
-    await migrateSchema(host, given.check === true);
+    await migrateSchema(host, config, given.check === true);
   }
   if (option !== undefined) for (const line of await option.run(config)) host.print(line);
 }
 
-async function migrateSchema(host: Host, onlyCheck: boolean): Promise<void> {
-  const config = readConfig(host.env);
+async function migrateSchema(host: Host, config: Config, onlyCheck: boolean): Promise<void> {
   if (!onlyCheck) for (const name of await runMigrations(config, host.report)) host.print(`ran ${name}`);
   const unknown = await requireSchema(config);
   host.print(

@@ -1,12 +1,10 @@
 import { CommandError, type Host } from "../core/commands/host.ts";
 import { requirePepper } from "../core/commands/pepper.ts";
 import { requireSchema } from "../core/commands/schema.ts";
-import { type Config, readConfig } from "../core/config/config.ts";
-import { isTracingOn } from "../core/config/tracing.ts";
+import { type Config, isTracingOn, readConfig } from "../core/config/config.ts";
 import type { Command } from "../core/feature.ts";
 import { probePooler, whyPgBouncerSwitchIsMissing } from "../core/store/pooler.ts";
 import { createLog } from "../core/telemetry/log.ts";
-import type { OpenTracing } from "../core/telemetry/tracing.ts";
 import { type Addresses, startServer } from "../server.ts";
 
 /** `serve`: runs a replica until a stop is requested. Never changes the schema. */
@@ -20,13 +18,6 @@ async function serveCommand(host: Host): Promise<void> {
   await serveUntilStopped(host, config);
 }
 
-/** Returns the function that opens tracing. The SDK is loaded only if tracing is on: it takes memory. */
-async function importTracing(config: Config): Promise<OpenTracing | undefined> {
-  if (!isTracingOn(config)) return undefined;
-  const { openTracing } = await import("../features/tracing/opentelemetry.ts");
-  return openTracing;
-}
-
 /** Starts a server, calls `onStarted`, and drains the server when a stop is requested. */
 export async function serveUntilStopped(
   host: Host,
@@ -35,7 +26,9 @@ export async function serveUntilStopped(
 ): Promise<void> {
   const stopRequested = host.untilStopRequested();
   const log = createLog(config.ONCEWARD_LOG_LEVEL, host.logDestination);
-  const server = await startServer(config, log, {}, await importTracing(config));
+  // The SDK is loaded only if tracing is on: it takes memory.
+  const tracing = isTracingOn(config) ? await import("../features/tracing/opentelemetry.ts") : undefined;
+  const server = await startServer(config, log, {}, tracing?.openTracing);
   try {
     onStarted(server.addresses);
     await stopRequested;

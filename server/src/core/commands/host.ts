@@ -33,13 +33,11 @@ export class CommandError extends Error {
   override readonly name = "CommandError";
   readonly exitCode: number;
 
-  constructor(message: string, { cause, exitCode = 1 }: CommandErrorOptions = {}) {
+  constructor(
+    message: string,
+    { cause, exitCode = 1 }: { readonly cause?: unknown; readonly exitCode?: number } = {},
+  ) {
     super(message, cause === undefined ? undefined : { cause });
     this.exitCode = exitCode;
   }
-}
-
-interface CommandErrorOptions {
-  readonly cause?: unknown;
-  readonly exitCode?: number;
 }

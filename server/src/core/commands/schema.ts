@@ -1,5 +1,5 @@
 import type { Config } from "../config/config.ts";
-import { readUnsupportedEngine, type UnsupportedEngine } from "../store/engine.ts";
+import { readUnsupportedEngine } from "../store/engine.ts";
 import { migrate, readCurrentSchema, readSchemaState } from "../store/migrate.ts";
 import { MigrationRefused } from "../store/migration/rewrites.ts";
 import { CommandError } from "./host.ts";
@@ -58,7 +58,11 @@ export async function onDatabase<Answer>(
   const url = DATABASE_DIRECT_URL ?? DATABASE_URL;
   try {
     const engine = await readUnsupportedEngine(url);
-    if (engine !== undefined) throw new CommandError(refusalOf(engine));
+    if (engine !== undefined) {
+      throw new CommandError(
+        `The database is ${engine.name}, which is not supported. ${engine.reason} See server/decisions/0017-other-engines.md.`,
+      );
+    }
     return await work(url);
   } catch (cause) {
     if (cause instanceof CommandError) throw cause;
@@ -66,8 +70,4 @@ export async function onDatabase<Answer>(
     const name = DATABASE_DIRECT_URL === undefined ? "DATABASE_URL" : "DATABASE_DIRECT_URL";
     throw new CommandError(`Postgres at ${name} could not be used.`, { cause });
   }
-}
-
-function refusalOf({ name, reason }: UnsupportedEngine): string {
-  return `The database is ${name}, which is not supported. ${reason} See server/decisions/0017-other-engines.md.`;
 }

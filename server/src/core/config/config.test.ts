@@ -1,8 +1,7 @@
 import { safeParse } from "valibot";
 import { describe, expect, test } from "vitest";
 import { formatApiKey, generateApiKey } from "../auth/api-key.ts";
-import { ConfigError, readConfig, redactedConfig } from "./config.ts";
-import { isTracingOn } from "./tracing.ts";
+import { ConfigError, isTracingOn, readConfig, redactedConfig } from "./config.ts";
 import { factsOf, VARIABLES, type VariableSchema } from "./variables.ts";
 
 const REQUIRED = {

@@ -1,7 +1,6 @@
 import * as v from "valibot";
 import { isLoopback, isTrustedUrl } from "./formats.ts";
 import { fileVariable, type ReadSecrets, readSecret, readSecretFiles } from "./secret-files.ts";
-import { isTracingOn } from "./tracing.ts";
 import { factsOf, SECRETS, VARIABLES } from "./variables.ts";
 
 const SCHEMA = v.object(VARIABLES);
@@ -39,13 +38,16 @@ export function readConfig(env: Environment): Config {
   const secrets = readSecretFiles(env, SECRETS);
   const set = Object.fromEntries(Object.entries(secrets.env).filter(([, text]) => Boolean(text)));
   const result = v.safeParse(SCHEMA, set);
-  const malformed = (result.issues ?? []).flatMap(({ path }) => {
-    return describeIssue(path?.[0].key as Name, set, secrets);
-  });
+  const malformed = (result.issues ?? []).flatMap(({ path }) =>
+    describeIssue(path?.[0].key as Name, set, secrets),
+  );
+  const unknown = Object.keys(secrets.env).filter(
+    (name) => name.startsWith("ONCEWARD_") && !(name in VARIABLES),
+  );
   const problems = [
     ...secrets.problems,
     ...new Set(malformed),
-    ...unknownNames(secrets.env),
+    ...unknown.map((name) => `${name} is not known`),
     ...openToAll(set),
     ...incompleteGroups(set),
     ...unusableIssuer(set),
@@ -92,11 +94,6 @@ function describeIssue(name: Name, set: Environment, { files }: ReadSecrets): re
   return [isSet ? `${name} must be ${factsOf(VARIABLES[name]).format}` : `${name} is required`];
 }
 
-function unknownNames(env: Environment): readonly string[] {
-  const unknown = Object.keys(env).filter((name) => name.startsWith("ONCEWARD_") && !(name in VARIABLES));
-  return unknown.map((name) => `${name} is not known`);
-}
-
 function openToAll({
   ONCEWARD_ANONYMOUS_TENANT: tenant,
   ONCEWARD_HOST: host,
@@ -115,6 +112,13 @@ function unusableIssuer(set: Environment): readonly string[] {
   if (!scopes.split(" ").includes("openid"))
     problems.push("ONCEWARD_CONSOLE_OIDC_SCOPES must have openid among its scopes");
   return problems;
+}
+
+/** Returns whether tracing is on: an endpoint or the exporter is set, and nothing disables it. An empty variable counts as unset. */
+export function isTracingOn(config: Partial<Settings>): boolean {
+  if (config.OTEL_SDK_DISABLED === true || config.OTEL_TRACES_EXPORTER === "none") return false;
+  const endpoint = config.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT ?? config.OTEL_EXPORTER_OTLP_ENDPOINT;
+  return config.OTEL_TRACES_EXPORTER === "otlp" || endpoint !== undefined;
 }
 
 /** Another protocol of OpenTelemetry would be ignored by the exporter, which has only this one. */

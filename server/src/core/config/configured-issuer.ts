@@ -1,20 +1,11 @@
 import type { Logger } from "pino";
-import type { TokenVerifier } from "../auth/jwt.ts";
 import type { Config } from "./config.ts";
 
 /** The longest time until a token with a new key is accepted. */
 const JWKS_COOLDOWN_MS = 5000;
 
 /** The issuer of tokens, with its keys. */
-export interface ConfiguredIssuer {
-  readonly issuer: string;
-  /** The shortest interval between fetches of the issuer's keys because of a token with an unknown key. */
-  readonly cooldownMs: number;
-  /** Verifies the tokens of callers. */
-  readonly tokens: TokenVerifier;
-  /** Returns a verifier of tokens for another audience; `authorizedParty`: as TokenVerifierOptions. */
-  verifierFor(audience: string, authorizedParty?: string): TokenVerifier;
-}
+export type ConfiguredIssuer = NonNullable<Awaited<ReturnType<typeof configuredIssuer>>>;
 
 /**
  * Returns the issuer of tokens as configured; undefined if tokens are not accepted: then the code that verifies them is not
@@ -33,7 +24,7 @@ export async function configuredIssuer(
     /** As JwksOptions. */
     readonly cooldownMs?: number | undefined;
   },
-): Promise<ConfiguredIssuer | undefined> {
+) {
   const {
     ONCEWARD_JWT_ISSUER: issuer,
     ONCEWARD_JWT_AUDIENCE: audience,
@@ -48,6 +39,7 @@ export async function configuredIssuer(
   ]);
   const jwks = createJwks({ url, cooldownMs, onFailed });
   jwks.warm();
+  /** Returns a verifier of tokens for an audience; `authorizedParty`: as TokenVerifierOptions. */
   const verifierFor = (intended: string, authorizedParty?: string) =>
     createTokenVerifier({
       jwks,
@@ -62,5 +54,12 @@ export async function configuredIssuer(
       },
       onRefused: (why) => log.debug({ why }, "a token was refused"),
     });
-  return { issuer, cooldownMs, tokens: verifierFor(audience), verifierFor };
+  return {
+    issuer,
+    /** The shortest interval between fetches of the issuer's keys because of a token with an unknown key. */
+    cooldownMs,
+    /** Verifies the tokens of callers. */
+    tokens: verifierFor(audience),
+    verifierFor,
+  };
 }

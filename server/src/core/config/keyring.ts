@@ -8,17 +8,10 @@ export interface EncryptionKey {
 }
 
 /** The configured keys. */
-export interface Keyring {
-  /** The key that encrypts. Undefined: new values are stored in plain form. */
-  readonly current: EncryptionKey | undefined;
-  /** Ids of the keys that decrypt, the current one included. */
-  readonly ids: readonly number[];
-  /** Returns the key with an id, if it is configured. */
-  find(id: number): EncryptionKey | undefined;
-}
+export type Keyring = ReturnType<typeof createKeyring>;
 
 /** The keyring of a server without encryption. */
-export const NO_KEYS: Keyring = createKeyring(undefined, []);
+export const NO_KEYS = createKeyring(undefined, []);
 
 /** AES-256. */
 const KEY_BYTES = 32;
@@ -54,7 +47,14 @@ function parseKey(text: string): EncryptionKey | undefined {
   return { id, secret: createSecretKey(bytes) };
 }
 
-function createKeyring(current: EncryptionKey | undefined, keys: readonly EncryptionKey[]): Keyring {
+function createKeyring(current: EncryptionKey | undefined, keys: readonly EncryptionKey[]) {
   const byId = new Map(keys.map((key) => [key.id, key]));
-  return { current, ids: [...byId.keys()], find: (id) => byId.get(id) };
+  return {
+    /** The key that encrypts. Undefined: new values are stored in plain form. */
+    current,
+    /** Ids of the keys that decrypt, the current one included. */
+    ids: [...byId.keys()],
+    /** Returns the key with an id, if it is configured. */
+    find: (id: number) => byId.get(id),
+  };
 }

@@ -23,13 +23,13 @@ export interface CitusState extends CitusNodes {
 }
 
 /** A worker's answer to a command. */
-export interface WorkerAnswer {
+export type WorkerAnswer = {
   /** `host:port`. */
   readonly node: string;
   readonly success: boolean;
   /** The first column of the first row, or the error. */
   readonly result: string;
-}
+};
 
 /** A coordinator without a node is one, too, so citus_is_coordinator() does not serve: it is false then. */
 const readNodes = {
@@ -92,8 +92,5 @@ select nodename || ':' || nodeport as node, success, result
 
 /** Runs a statement on the database of each worker, and returns their answers. */
 export function askWorkers(runner: Runner, statement: string): Promise<readonly WorkerAnswer[]> {
-  return runner.run<{ readonly node: string; readonly success: boolean; readonly result: string }>(
-    commandWorkers,
-    [statement],
-  );
+  return runner.run<WorkerAnswer>(commandWorkers, [statement]);
 }

@@ -1,4 +1,4 @@
-import { type ClockReading, clockOffset, isSkewed } from "../../core/domain/clock-offset.ts";
+import { clockOffset, isSkewed } from "../../core/domain/clock-offset.ts";
 import { hasCitus } from "../../core/store/engine.ts";
 import { type Runner, WORKER_SETTINGS } from "../../core/store/pool.ts";
 import type { Check, Observation } from "../doctor/findings.ts";
@@ -71,7 +71,7 @@ function judgeFunctions(areUsable: boolean): readonly Observation[] {
 }
 
 /** Returns the workers whose clocks differ too much from the coordinator's. */
-export function judgeNodeClocks(clocks: readonly NodeClock[]): readonly Observation[] {
+export function judgeNodeClocks(clocks: Awaited<ReturnType<typeof readNodeClocks>>): readonly Observation[] {
   return clocks.flatMap(({ node, reading }): Observation[] => {
     const offset = clockOffset(reading);
     if (!isSkewed(offset)) return [];
@@ -82,17 +82,10 @@ export function judgeNodeClocks(clocks: readonly NodeClock[]): readonly Observat
   });
 }
 
-/** A reading of a worker's clock between two readings of the coordinator's. */
-export interface NodeClock {
-  /** `host:port`. */
-  readonly node: string;
-  readonly reading: ClockReading;
-}
-
 const READ_CLOCK = "select date_part('epoch', clock_timestamp()) * 1000";
 
-/** Reads the clock of each worker that answers. */
-export async function readNodeClocks(runner: Runner): Promise<readonly NodeClock[]> {
+/** Reads the clock of each worker that answers, between two readings of the coordinator's. */
+async function readNodeClocks(runner: Runner) {
   const startedAtMs = await readOwnClock(runner);
   const answers = await askWorkers(runner, READ_CLOCK);
   const endedAtMs = await readOwnClock(runner);

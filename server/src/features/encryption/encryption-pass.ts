@@ -1,11 +1,5 @@
+import type { RecordId } from "../../core/domain/record.ts";
 import type { Runner } from "../../core/store/pool.ts";
-
-/** The last record that a pass examined. */
-export interface PassPosition {
-  readonly tenantId: number;
-  readonly namespace: string;
-  readonly key: string;
-}
 
 /** What a page of a pass did. */
 export interface PassPage {
@@ -14,19 +8,15 @@ export interface PassPage {
   /** Records that another statement changed in between. */
   readonly skipped: number;
   readonly unreadable: number;
-  /** Where the next page begins; undefined: the pass is finished. */
-  readonly after: PassPosition | undefined;
+  /** The last examined record, behind which the next page begins; undefined: the pass is finished. */
+  readonly after: RecordId | undefined;
 }
 
 /** How far the pass of an installation has come. */
-export interface PassProgress {
+export interface PassProgress extends Omit<PassPage, "after"> {
   /** The key that it encrypts under; null: it decrypts. */
   readonly keyId: number | null;
   readonly finished: boolean;
-  readonly examined: number;
-  readonly changed: number;
-  readonly skipped: number;
-  readonly unreadable: number;
   readonly startedAt: Date;
 }
 
@@ -72,13 +62,13 @@ select p.after_tenant_id as "tenantId", p.after_namespace as namespace, p.after_
 /**
  * Takes the next page, for as long as the transaction lasts.
  *
- * @returns undefined if no page is due, another replica has taken it, or the pass is for another key.
+ * @returns the last record of the page before; undefined if no page is due, another replica has taken it, or the pass is for another key.
  */
 export async function takeEncryptionPage(
   transaction: Runner,
   keyId: number | null,
-): Promise<PassPosition | undefined> {
-  const [position] = await transaction.run<PassPosition & Record<string, unknown>>(takePage, [keyId]);
+): Promise<RecordId | undefined> {
+  const [position] = await transaction.run<RecordId & Record<string, unknown>>(takePage, [keyId]);
   return position;
 }
 
@@ -106,7 +96,7 @@ update encryption_pass p set
     else interval '1 day' end`,
 };
 
-const FROM_THE_START: PassPosition = { tenantId: 0, namespace: "", key: "" };
+const FROM_THE_START: RecordId = { tenantId: 0, namespace: "", key: "" };
 
 /** Stores what a page did. The next one is due after `pauseS` seconds. */
 export async function advanceEncryptionPass(

@@ -1,42 +1,30 @@
 import type { Logger } from "pino";
-import type { Config } from "../../core/config/config.ts";
-import { NO_KEYS, parseKeyring } from "../../core/config/keyring.ts";
-import type { Feature } from "../../core/feature.ts";
+import { type Keyring, NO_KEYS, parseKeyring } from "../../core/config/keyring.ts";
+import type { Feature, ValuesOptions } from "../../core/feature.ts";
 import type { Runner } from "../../core/store/pool.ts";
-import type { Metrics } from "../../core/telemetry/metrics.ts";
+import type { UnreadableCause } from "../../core/store/records/record-values.ts";
 import { readEncryptionPass } from "./encryption-pass.ts";
 import { encryptionStatus } from "./encryption-status.ts";
 import { entryFormat } from "./entry-format.ts";
-import { createRecordEncryption, type RecordEncryption } from "./record-encryption.ts";
+import { createRecordEncryption } from "./record-encryption.ts";
 import { createReencryption } from "./reencryption.ts";
 
 /** The metric counts each record that cannot be decrypted; the log has one line per interval. */
 const WARNING_INTERVAL_MS = 60_000;
 
-/** Returns the encryption at rest as configured; without keys it encrypts nothing. */
-function configuredEncryption(
-  config: Config,
-  {
-    metrics,
-    log,
-  }: {
-    readonly metrics: Pick<Metrics, "unreadableRecords">;
-    readonly log: Logger;
-  },
-): RecordEncryption {
+/** Counts each record that cannot be decrypted, and logs it at most once per interval. */
+function reportUnreadable({ metrics, log }: ValuesOptions): (cause: UnreadableCause, keyId: number) => void {
   let warnedAtMs = Number.NEGATIVE_INFINITY;
-  // `readConfig` accepts only a text that can be parsed.
-  const keyring = parseKeyring(config.ONCEWARD_ENCRYPTION_KEYS ?? "") ?? NO_KEYS;
-  return createRecordEncryption(keyring, (cause, keyId) => {
+  return (cause, keyId) => {
     metrics.unreadableRecords.inc({ cause });
     if (performance.now() - warnedAtMs < WARNING_INTERVAL_MS) return;
     warnedAtMs = performance.now();
     log.error({ cause, keyId }, "a record cannot be decrypted; calls that need it fail");
-  });
+  };
 }
 
 /** Logs an error if the records were last encrypted under a key that this server lacks. */
-async function warnOfMissingKey(runner: Runner, { keyring }: RecordEncryption, log: Logger): Promise<void> {
+async function warnOfMissingKey(runner: Runner, keyring: Keyring, log: Logger): Promise<void> {
   const keyId = (await readEncryptionPass(runner))?.keyId ?? undefined;
   if (keyId === undefined || keyring.find(keyId) !== undefined) return;
   log.error({ keyId }, "ONCEWARD_ENCRYPTION_KEYS lacks the key that encrypts this database's records");
@@ -51,15 +39,18 @@ export const encryption: Feature = {
       run: encryptionStatus,
     },
   ],
-  openValues({ config, metrics, log }) {
-    const values = configuredEncryption(config, { metrics, log });
+  openValues(options) {
+    const { config, log } = options;
+    // `readConfig` accepts only a text that can be parsed; without keys nothing is encrypted.
+    const keyring = parseKeyring(config.ONCEWARD_ENCRYPTION_KEYS ?? "") ?? NO_KEYS;
+    const values = createRecordEncryption(keyring, reportUnreadable(options));
     return {
       values,
-      entries: entryFormat(config.ONCEWARD_API_KEY_PEPPER, values.keyring),
-      warnIfUnreadable: (runner) => warnOfMissingKey(runner, values, log),
+      entries: entryFormat(config.ONCEWARD_API_KEY_PEPPER, keyring),
+      warnIfUnreadable: (runner) => warnOfMissingKey(runner, keyring, log),
       // Without keys there is nothing that could be encrypted or decrypted, and so no task.
       tasks(core) {
-        if (values.keyring.ids.length === 0) return [];
+        if (keyring.ids.length === 0) return [];
         return [
           createReencryption({
             pool: core.tasks.administrationPool.forTask("encryption"),

@@ -1,6 +1,5 @@
-import type pg from "pg";
+import type { RecordId } from "../../core/domain/record.ts";
 import type { Runner } from "../../core/store/pool.ts";
-import type { PassPosition } from "./encryption-pass.ts";
 
 /** How many values are stored under a key. */
 export interface KeyUsage {
@@ -48,10 +47,7 @@ select (j.resolution::json ->> 'keyId')::int as "keyId", count(*)::int as result
  group by 1`,
 };
 
-interface PageRow extends PassPosition {
-  readonly examined: number;
-  readonly usages: readonly KeyUsage[];
-}
+type PageRow = RecordId & { readonly examined: number; readonly usages: readonly KeyUsage[] };
 
 /**
  * Counts the stored values of all records, and the results of unfinished jobs, by the key that encrypts them, in the order of
@@ -59,23 +55,22 @@ interface PageRow extends PassPosition {
  */
 export async function countKeyUsage(runner: Runner): Promise<readonly KeyUsage[]> {
   const byKey = new Map<number | null, KeyUsage>();
-  let after: PassPosition | undefined = { tenantId: 0, namespace: "", key: "" };
+  let after: RecordId | undefined = { tenantId: 0, namespace: "", key: "" };
   while (after !== undefined) {
     const page = await readPage(runner, after);
     for (const usage of page?.usages ?? []) byKey.set(usage.keyId, sumOf(byKey.get(usage.keyId), usage));
     after = page?.examined === PAGE_RECORDS ? page : undefined;
   }
-  for (const usage of await runner.run<KeyUsage & pg.QueryResultRow>(countOfJobs, []))
+  for (const usage of await runner.run<KeyUsage & Record<string, unknown>>(countOfJobs, []))
     byKey.set(usage.keyId, sumOf(byKey.get(usage.keyId), usage));
   return [...byKey.values()].sort((a, b) => (a.keyId ?? 0) - (b.keyId ?? 0));
 }
 
 async function readPage(
   runner: Runner,
-  { tenantId, namespace, key }: PassPosition,
+  { tenantId, namespace, key }: RecordId,
 ): Promise<PageRow | undefined> {
-  const parameters = [tenantId, namespace, key, PAGE_RECORDS];
-  const [page] = await runner.run<PageRow & pg.QueryResultRow>(countPage, parameters);
+  const [page] = await runner.run<PageRow>(countPage, [tenantId, namespace, key, PAGE_RECORDS]);
   return page;
 }
 

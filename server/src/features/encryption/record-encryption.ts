@@ -11,22 +11,18 @@ import {
 } from "../../core/store/records/record-values.ts";
 import { deriveKey, open, SEALED_OVERHEAD_BYTES, seal } from "./seal.ts";
 
-/** Encrypts values on their way into rows, and decrypts those of rows: the only place that does. */
-export interface RecordEncryption extends RecordValues {
-  /** The keys in use. */
-  readonly keyring: Keyring;
-}
-
-/** Called for each row that cannot be decrypted, for the metrics and the log. */
-export type OnUnreadable = (cause: UnreadableCause, keyId: number) => void;
-
 /** The encrypted columns, as part of what a ciphertext is bound to. */
 type Column = "payload" | "metadata" | "digest" | "checkpoint";
 
-/** Creates a record encryption. */
-export function createRecordEncryption(keyring: Keyring, onUnreadable: OnUnreadable): RecordEncryption {
-  const { current } = keyring;
-
+/**
+ * Encrypts values on their way into rows, and decrypts those of rows: the only place that does.
+ *
+ * @param onUnreadable is called for each row that cannot be decrypted, for the metrics and the log.
+ */
+export function createRecordEncryption(
+  { current, find }: Keyring,
+  onUnreadable: (cause: UnreadableCause, keyId: number) => void,
+): RecordValues {
   function reported(cause: UnreadableCause, keyId: number): Refusal {
     onUnreadable(cause, keyId);
     return unreadable(cause, keyId);
@@ -34,7 +30,7 @@ export function createRecordEncryption(keyring: Keyring, onUnreadable: OnUnreada
 
   /** Returns a function that decrypts the values of one record. */
   function opener(name: string, keyId: number): Open {
-    const key = keyring.find(keyId);
+    const key = find(keyId);
     if (key === undefined) throw reported("key_missing", keyId);
     const own = deriveKey(key, "record", name);
     return (value, column) => {
@@ -45,7 +41,6 @@ export function createRecordEncryption(keyring: Keyring, onUnreadable: OnUnreada
   }
 
   return {
-    keyring,
     keyId: current?.id ?? null,
 
     storedResult: (id, plain) =>

@@ -2,10 +2,9 @@ import type { RecordId } from "../../core/domain/record.ts";
 import { isRefusal } from "../../core/domain/refusal.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import { type IdRow, idColumns } from "../../core/store/records/record-row.ts";
-import type { ValuesRow } from "../../core/store/records/record-values.ts";
+import type { RecordValues, ValuesRow } from "../../core/store/records/record-values.ts";
 import { bigintArray, byteaArray, textArray } from "../../core/store/sql-arrays.ts";
-import type { PassPage, PassPosition } from "./encryption-pass.ts";
-import type { RecordEncryption } from "./record-encryption.ts";
+import type { PassPage } from "./encryption-pass.ts";
 
 /** Maximum records that a page examines: some milliseconds, if none has to be encrypted. */
 const MAX_EXAMINED = 2000;
@@ -113,8 +112,8 @@ select count(*)::int as changed from changed`,
  */
 export async function reencryptPage(
   transaction: Runner,
-  encryption: RecordEncryption,
-  after: PassPosition,
+  encryption: RecordValues,
+  after: RecordId,
   maxRecords: number,
 ): Promise<PassPage> {
   const found = await transaction.run<FoundRow>(findSealed, [
@@ -139,7 +138,7 @@ type Reencrypted = Pick<PassPage, "changed" | "skipped" | "unreadable">;
 
 async function reencrypt(
   transaction: Runner,
-  encryption: RecordEncryption,
+  encryption: RecordValues,
   due: readonly IdRow[],
 ): Promise<Reencrypted> {
   if (due.length === 0) return { changed: 0, skipped: 0, unreadable: 0 };
@@ -164,7 +163,7 @@ async function reencrypt(
 }
 
 /** Returns a row's values as they shall be stored; undefined if they cannot be decrypted. */
-function newValues(row: SealedValues, encryption: RecordEncryption) {
+function newValues(row: SealedValues, encryption: RecordValues) {
   const id = idOf(row);
   const plain = opened(row, encryption);
   if (plain === undefined) return undefined;
@@ -183,7 +182,7 @@ function newValues(row: SealedValues, encryption: RecordEncryption) {
   };
 }
 
-function opened(row: SealedValues, { openRow }: RecordEncryption): SealedValues | undefined {
+function opened(row: SealedValues, { openRow }: RecordValues): SealedValues | undefined {
   try {
     return openRow(row);
   } catch (error) {

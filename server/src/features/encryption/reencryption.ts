@@ -2,6 +2,7 @@ import { largerBatch, smallerBatch } from "../../core/background/batch-size.ts";
 import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
 import type { Statements } from "../../core/store/batching/administration-pool.ts";
 import { limitLocks } from "../../core/store/limit-locks.ts";
+import type { RecordValues } from "../../core/store/records/record-values.ts";
 import type { Metrics } from "../../core/telemetry/metrics.ts";
 import {
   advanceEncryptionPass,
@@ -10,7 +11,6 @@ import {
   readEncryptionPass,
   takeEncryptionPage,
 } from "./encryption-pass.ts";
-import type { RecordEncryption } from "./record-encryption.ts";
 import { reencryptPage } from "./reencrypt-records.ts";
 
 /** Delay between two pages; at the default rate a page waits this long in any case. */
@@ -33,7 +33,7 @@ const SHORT_PAUSE_S = 0.02;
  */
 export function createReencryption(options: {
   readonly pool: Statements;
-  readonly encryption: RecordEncryption;
+  readonly encryption: RecordValues;
   readonly metrics: Pick<Metrics, "encryptionRecords" | "encryptionUnfinished">;
   /** Maximum records that change per second, on all replicas together. */
   readonly recordsPerSecond: number;

@@ -8,9 +8,6 @@ const TAG_BYTES = 16;
 /** What sealing adds to a value: nonce and tag. SQL texts hold the number (statements.test.ts). */
 export const SEALED_OVERHEAD_BYTES = NONCE_BYTES + TAG_BYTES;
 
-/** What a derived key encrypts. */
-export type KeyPurpose = "record" | "entry";
-
 /**
  * Returns the key of one record, or of one cached entry: HKDF-Expand of RFC 5869 with SHA-256, whose first
  * block is as long as the key. A configured key is random, so that the extraction before it is not needed.
@@ -18,7 +15,7 @@ export type KeyPurpose = "record" | "entry";
  * A key of its own for each record keeps random nonces safe: one key may encrypt 2^32 values with them (NIST
  * SP 800-38D, 8.3), which is less than a busy installation stores in a week.
  */
-export function deriveKey({ secret }: EncryptionKey, purpose: KeyPurpose, name: string): Buffer {
+export function deriveKey({ secret }: EncryptionKey, purpose: "record" | "entry", name: string): Buffer {
   return createHmac("sha256", secret).update(`onceward:${purpose}:${name}\u0001`).digest();
 }
 

@@ -30,13 +30,6 @@ const PAUSE_PER_MS = 20;
 
 const ALL_AMBIGUOUS = { namespace: undefined, owner: "", checkpoint: "", leaseExpiredBeforeMs: undefined };
 
-interface Count {
-  readonly tenant: LabelledTenant;
-  records: number;
-  /** The records up to this position are counted; undefined: none is. */
-  behind: AmbiguousCursor | undefined;
-}
-
 /**
  * Counts the ambiguous records of the tenants that have a label of their own. Every replica counts by itself: a tenant's records
  * page by page, one tenant after another.
@@ -56,18 +49,15 @@ export function createAmbiguousCounter({
   let counts: ReadonlyMap<string, number> = new Map();
   let counted = new Map<string, number>();
   let queue: LabelledTenant[] = [];
-  let count: Count | undefined;
+  /** The tenant whose records are counted: so many up to a position; undefined: none is counted yet. */
+  let count: { tenant: LabelledTenant; records: number; behind: AmbiguousCursor | undefined } | undefined;
   let nextAtMs = 0;
   let workedMs = 0;
 
   async function beginRound(): Promise<void> {
     const all = tenants();
-    const holding = new Set(
-      await findTenantsThatHold(
-        pool,
-        all.map(({ id }) => id),
-      ),
-    );
+    const ids = all.map(({ id }) => id);
+    const holding = new Set(await findTenantsThatHold(pool, ids));
     queue = all.filter(({ id }) => holding.has(id));
     counted = new Map();
     workedMs = 0;
@@ -88,7 +78,7 @@ export function createAmbiguousCounter({
     return false;
   }
 
-  async function countNextPage(current: Count): Promise<void> {
+  async function countNextPage(current: NonNullable<typeof count>): Promise<void> {
     const startedAtMs = performance.now();
     const range = { ...ALL_AMBIGUOUS, tenantId: current.tenant.id };
     const { matching, next } = await countMatching(pool, range, current.behind, databaseClock.latestMs());
@@ -102,14 +92,13 @@ export function createAmbiguousCounter({
     count = undefined;
   }
 
-  const repeating = createRepeating({
-    intervalMs: INTERVAL_MS,
-    firstDelayMs: FIRST_DELAY_MS,
-    work: countPage,
-    onFailed,
-  });
   return {
-    ...repeating,
+    ...createRepeating({
+      intervalMs: INTERVAL_MS,
+      firstDelayMs: FIRST_DELAY_MS,
+      work: countPage,
+      onFailed,
+    }),
     /** Returns the last complete counts, by the tenant's label. A tenant without the policy HOLD has none. */
     counts: () => counts,
   };

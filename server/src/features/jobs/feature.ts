@@ -6,15 +6,12 @@ import { createJobWorker } from "./worker.ts";
 export const jobs: Feature = {
   compose(core, earlier) {
     const { administrationPool } = core.tasks;
-    const { values, databaseClock, metrics, log, onSettled, onFailed, tenantLabels } = core;
+    const { databaseClock, onFailed, tenantLabels } = core;
     const worker = createJobWorker({
+      ...core,
       pool: administrationPool.forTask("jobs"),
-      encryption: values,
-      databaseClock,
-      metrics,
-      log,
+      encryption: core.values,
       onFailed: onFailed("record_jobs"),
-      onSettled,
       forgetKeys: forgetKeysOf(earlier),
     });
     const ambiguous = createAmbiguousCounter({

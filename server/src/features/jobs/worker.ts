@@ -1,11 +1,8 @@
-import type { Logger } from "pino";
 import { createRepeating, type Repeating } from "../../core/background/repeat.ts";
-import type { DatabaseClock } from "../../core/domain/database-clock.ts";
 import { recordName } from "../../core/domain/record.ts";
-import type { ForgetKeys } from "../../core/feature.ts";
+import type { CoreParts, ForgetKeys } from "../../core/feature.ts";
 import type { Statements } from "../../core/store/batching/administration-pool.ts";
 import type { RecordValues } from "../../core/store/records/record-values.ts";
-import type { Metrics } from "../../core/telemetry/metrics.ts";
 import { createJobScheduler } from "./scheduler.ts";
 import { countUnfinishedRecordJobs } from "./store/record-jobs.ts";
 import { workBatch } from "./work-batch.ts";
@@ -19,18 +16,15 @@ const MAX_BACKOFF_MS = 30_000;
  * Works on record jobs, changes of many records, in the background, one batch at a time and tenants in turn.
  * Every replica does so without a leader: a worker owns a job only for the length of a transaction.
  */
-export function createJobWorker(options: {
-  readonly pool: Statements;
-  readonly encryption: RecordValues;
-  readonly databaseClock: DatabaseClock;
-  readonly metrics: Metrics;
-  readonly log: Logger;
-  readonly onFailed: (error: unknown) => void;
-  /** Wakes the calls that wait for a record, on every replica. */
-  readonly onSettled: (name: string) => void;
-  readonly forgetKeys?: ForgetKeys;
-  readonly intervalMs?: number;
-}): Repeating {
+export function createJobWorker(
+  options: Pick<CoreParts, "databaseClock" | "metrics" | "log" | "onSettled"> & {
+    readonly pool: Statements;
+    readonly encryption: RecordValues;
+    readonly onFailed: (error: unknown) => void;
+    readonly forgetKeys?: ForgetKeys;
+    readonly intervalMs?: number;
+  },
+): Repeating {
   const { pool, encryption, databaseClock, metrics, log, onFailed, onSettled } = options;
   const { intervalMs = INTERVAL_MS, forgetKeys } = options;
   const scheduler = createJobScheduler();

@@ -15,7 +15,7 @@ import type { RecordValues, ValuesRow } from "../../core/store/records/record-va
 import { readServerFacts } from "../../core/store/replicas.ts";
 import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
 import { lockTenant, updateTenant } from "../../core/store/tenants/tenants.ts";
-import { createRecordEncryption, type RecordEncryption } from "../encryption/record-encryption.ts";
+import { createRecordEncryption } from "../encryption/record-encryption.ts";
 import {
   FORMAT,
   type MovedLine,
@@ -115,7 +115,7 @@ async function untilRefused(pool: Pool, tenantId: number, host: Host): Promise<M
 const RESUMED = "The tenant was resumed during the export, which is therefore not complete. Export it again.";
 
 /** Returns the encryption of records with the configured keys. */
-export function encryptionOf({ ONCEWARD_ENCRYPTION_KEYS: keys }: Config): RecordEncryption {
+export function encryptionOf({ ONCEWARD_ENCRYPTION_KEYS: keys }: Config): RecordValues {
   return createRecordEncryption(parseKeyring(keys ?? "") ?? NO_KEYS, () => {});
 }
 

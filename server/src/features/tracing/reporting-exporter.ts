@@ -1,6 +1,7 @@
 import { type ExportResult, ExportResultCode } from "@opentelemetry/core";
 import type { ReadableSpan, SpanExporter } from "@opentelemetry/sdk-trace-base";
 import type { Logger } from "pino";
+import type { TracingOptions } from "../../core/telemetry/tracing.ts";
 
 /** While a collector is down every export fails. */
 const WARNING_INTERVAL_MS = 60_000;
@@ -13,14 +14,7 @@ const MAX_PROBLEM_LENGTH = 200;
  */
 export function createReportingExporter(
   exporter: SpanExporter,
-  {
-    log,
-    onExportFailed,
-  }: {
-    readonly log: Logger;
-    /** Called for every export that failed: its spans are dropped. */
-    readonly onExportFailed: () => void;
-  },
+  { log, onExportFailed }: Pick<TracingOptions, "log" | "onExportFailed">,
 ): SpanExporter {
   const warn = createRareWarning(log, "exporting spans failed; they are dropped");
   return {

@@ -13,7 +13,6 @@ import {
   type Tracing,
   type TracingOptions,
 } from "../../core/telemetry/tracing.ts";
-import type { Pipeline } from "../../core/transport/pipeline.ts";
 import { tracePipeline } from "./traced-pipeline.ts";
 
 /**
@@ -57,45 +56,30 @@ function describe(error: unknown): { readonly type: string; readonly sqlState?: 
   return { type: error instanceof Refusal ? error.reason : "_OTHER" };
 }
 
-/** The tracing of a replica, and functions that wrap its parts. While tracing is off they return the parts themselves. */
-export interface TracedParts {
-  /** Undefined while tracing is off. */
-  readonly tracing: Tracing | undefined;
-  pipeline(pipeline: Pipeline): Pipeline;
-  pool(pool: Pool): Pool;
-  administrationPool(pool: AdministrationPool): AdministrationPool;
-  /** The span of a waiting call has an event when each of its waits begins and ends. */
-  waiters(waiters: Waiters): Waiters;
-  /** The span of a call has an event for each of its lookups of cached completions. */
-  metrics(metrics: Metrics): Metrics;
-}
-
-/** Opens tracing; or, if there is none to open, returns the parts of a replica without tracing. */
+/**
+ * Opens the tracing of a replica, and returns functions that wrap the replica's parts. Without `openTracing`, tracing is off and
+ * they return the parts themselves.
+ */
 export function openTracedParts(
   openTracing: OpenTracing | undefined,
   config: Config,
   options: Omit<TracingOptions, "database">,
-): TracedParts {
-  if (openTracing === undefined) return UNTRACED;
-  const tracing = openTracing({ ...options, database: databaseAttributes(config.DATABASE_URL) });
+) {
+  const tracing = openTracing?.({ ...options, database: databaseAttributes(config.DATABASE_URL) });
+  const whileOn =
+    <Part>(wrap: (part: Part, tracing: Tracing) => Part) =>
+    (part: Part) =>
+      tracing === undefined ? part : wrap(part, tracing);
   return {
+    /** Undefined while tracing is off. */
     tracing,
-    pipeline: (pipeline) => tracePipeline(pipeline, tracing),
-    pool: (pool) => tracePool(pool, tracing),
-    administrationPool: (pool) => traceAdministrationPool(pool, tracing),
-    waiters: traceWaiters,
-    metrics: traceCacheLookups,
+    pipeline: whileOn(tracePipeline),
+    pool: whileOn<Pool>(tracePool),
+    administrationPool: whileOn(traceAdministrationPool),
+    waiters: whileOn(traceWaiters),
+    metrics: whileOn(traceCacheLookups),
   };
 }
-
-const UNTRACED: TracedParts = {
-  tracing: undefined,
-  pipeline: (pipeline) => pipeline,
-  pool: (pool) => pool,
-  administrationPool: (pool) => pool,
-  waiters: (waiters) => waiters,
-  metrics: (metrics) => metrics,
-};
 
 /** Returns host, port and name of the database, as far as its URL has them: without user and password. */
 function databaseAttributes(databaseUrl: string): TracingOptions["database"] {
@@ -108,6 +92,7 @@ function databaseAttributes(databaseUrl: string): TracingOptions["database"] {
   };
 }
 
+/** The span of a waiting call has an event when each of its waits begins and ends. */
 function traceWaiters(waiters: Waiters): Waiters {
   return {
     ...waiters,
@@ -123,6 +108,7 @@ function traceWaiters(waiters: Waiters): Waiters {
   };
 }
 
+/** The span of a call has an event for each of its lookups of cached completions. */
 function traceCacheLookups(metrics: Metrics): Metrics {
   return {
     ...metrics,

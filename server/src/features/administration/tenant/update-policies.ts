@@ -20,13 +20,13 @@ import {
   UpdateTenantResponseSchema,
 } from "../../../gen/onceward/v1/tenant_admin_pb.ts";
 import { type RetentionEffect, RetentionEffectSchema } from "../../../gen/onceward/v1/tenant_pb.ts";
-import type { RecordJob } from "../../jobs/record-job.ts";
 import {
   changeFor,
+  type RecordJob,
   type RetentionChange,
   type RetentionChanges,
   retentionChange,
-} from "../../jobs/retention-change.ts";
+} from "../../jobs/record-job.ts";
 import { nextNamespace, previewPage } from "../../jobs/store/restamp-records.ts";
 import { recordChange } from "../audited-change.ts";
 import { maskedFields } from "../field-messages.ts";

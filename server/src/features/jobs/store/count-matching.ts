@@ -1,27 +1,12 @@
 import type { Runner } from "../../../core/store/pool.ts";
 import { type AmbiguousCursor, BEFORE_ALL_AMBIGUOUS } from "./list-ambiguous.ts";
+import type { RecordFilter } from "./list-records.ts";
 
 /** Which ambiguous records of a tenant to count. */
-export interface AmbiguousRange {
-  readonly tenantId: number;
-  /** Undefined: all. */
-  readonly namespace: string | undefined;
-  /** Empty: any. */
-  readonly owner: string;
-  /** The name of the last checkpoint. Empty: any, or none. */
-  readonly checkpoint: string;
-  /** In milliseconds since the Unix epoch; undefined: before the statement. */
-  readonly leaseExpiredBeforeMs: number | undefined;
-}
-
-/** What one statement counted. */
-export interface AmbiguousCount {
-  readonly matching: number;
-  /** The database's clock at the statement, by its earlier course if it was set, in milliseconds since the Unix epoch. */
-  readonly nowMs: number;
-  /** The next count begins behind this position; undefined: there are no more records. */
-  readonly next: AmbiguousCursor | undefined;
-}
+export type AmbiguousRange = Pick<
+  RecordFilter,
+  "tenantId" | "namespace" | "owner" | "checkpoint" | "leaseExpiredBeforeMs"
+>;
 
 /** Rows that one statement examines: some tens of milliseconds. The text of the statement holds the number. */
 export const MAX_EXAMINED_ROWS = 5000;
@@ -76,7 +61,7 @@ export async function countMatching(
   range: AmbiguousRange,
   behind: AmbiguousCursor = BEFORE_ALL_AMBIGUOUS,
   latestMs?: number,
-): Promise<AmbiguousCount> {
+) {
   const [row] = await runner.run<Row>(countMatchingRows, [
     range.tenantId,
     behind.since,
@@ -90,5 +75,11 @@ export async function countMatching(
   ]);
   if (row === undefined) throw new Error("a count returned no row");
   const { examined, matching, last, nowMs } = row;
-  return { matching, nowMs, next: examined === MAX_EXAMINED_ROWS ? (last ?? undefined) : undefined };
+  return {
+    matching,
+    /** The database's clock at the statement, by its earlier course if it was set, in milliseconds since the Unix epoch. */
+    nowMs,
+    /** The next count begins behind this position; undefined: there are no more records. */
+    next: examined === MAX_EXAMINED_ROWS ? (last ?? undefined) : undefined,
+  };
 }

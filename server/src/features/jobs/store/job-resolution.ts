@@ -23,18 +23,14 @@ export function writeJobResolution(
   tenantId: number,
   encryption: RecordValues,
 ): string {
-  return JSON.stringify(storedResolution(resolution, tenantId, encryption));
-}
-
-function storedResolution(resolution: Resolution, tenantId: number, encryption: RecordValues): Stored {
-  if (resolution.kind !== "complete") return { kind: resolution.kind };
+  if (resolution.kind !== "complete") return JSON.stringify({ kind: resolution.kind } satisfies Stored);
   const { kind, contentType, payload, metadataJson } = resolution.result;
   const stored = encryption.storedResult(placeOf(tenantId), {
     digest: resolution.resultDigest,
     payload,
     metadata: metadataJson || undefined,
   });
-  return {
+  return JSON.stringify({
     kind: "complete",
     resultKind: kind,
     contentType,
@@ -42,7 +38,7 @@ function storedResolution(resolution: Resolution, tenantId: number, encryption: 
     digest: base64(stored.digest),
     payload: base64(stored.payload ?? payload),
     metadata: stored.metadata,
-  };
+  } satisfies Stored);
 }
 
 /**

@@ -1,7 +1,6 @@
-import type { LiveRecord } from "../../../core/domain/record.ts";
 import type { Runner } from "../../../core/store/pool.ts";
-import { listedRecord, RECORD_SELECT, type RecordRow } from "../../../core/store/records/record-row.ts";
-import { keptAttemptOf, type RecordFilter } from "./list-records.ts";
+import { listedRecord, RECORD_SELECT } from "../../../core/store/records/record-row.ts";
+import { type ExaminedRow, keptAttemptOf, pageOf, type RecordFilter } from "./list-records.ts";
 
 /**
  * A position in a tenant's ambiguous records, which are ordered by the end of their lease, then by namespace and
@@ -16,14 +15,6 @@ export interface AmbiguousCursor {
 
 /** The position before all ambiguous records. */
 export const BEFORE_ALL_AMBIGUOUS: AmbiguousCursor = { since: "-infinity", namespace: "", key: "" };
-
-/** The ambiguous records that one statement found. */
-export interface FoundAmbiguous {
-  /** Each with its position. Without payloads, results' metadata and the states of checkpoints. */
-  readonly found: readonly { readonly record: LiveRecord; readonly at: AmbiguousCursor }[];
-  /** The next search begins behind this position; undefined: there are no more records. */
-  readonly next: AmbiguousCursor | undefined;
-}
 
 /** Maximum rows that one statement examines, as of `look_at_records`. */
 export const MAX_EXAMINED_AMBIGUOUS = 5000;
@@ -66,11 +57,7 @@ union all
 order by ambiguous_from, namespace, key`,
 };
 
-interface ExaminedRow extends RecordRow {
-  readonly wanted: boolean;
-  readonly since: string;
-  readonly rows_examined: number;
-}
+type AmbiguousRow = ExaminedRow & Pick<AmbiguousCursor, "since">;
 
 /**
  * Returns the first ambiguous records behind a position that match, the oldest first, up to `limit`, among at
@@ -84,8 +71,8 @@ export async function findAmbiguous(
   behind: AmbiguousCursor,
   limit: number,
   latestMs?: number,
-): Promise<FoundAmbiguous> {
-  const rows = await runner.run<ExaminedRow>(lookAtAmbiguousRecords, [
+) {
+  const rows = await runner.run<AmbiguousRow>(lookAtAmbiguousRecords, [
     filter.tenantId,
     behind.since,
     behind.namespace,
@@ -102,13 +89,15 @@ export async function findAmbiguous(
     latestMs ?? null,
     keptAttemptOf(filter),
   ]);
-  const wanted = rows.filter((row) => row.wanted);
-  const found = wanted.map((row) => ({ record: listedRecord(row, latestMs), at: cursorAt(row) }));
-  const wasFull = wanted.length === limit || rows[0]?.rows_examined === MAX_EXAMINED_AMBIGUOUS;
-  const last = wanted.length === limit ? wanted.at(-1) : rows.at(-1);
-  return { found, next: wasFull && last !== undefined ? cursorAt(last) : undefined };
+  const { wanted, last } = pageOf(rows, limit, MAX_EXAMINED_AMBIGUOUS);
+  return {
+    /** Each with its position. Without payloads, results' metadata and the states of checkpoints. */
+    found: wanted.map((row) => ({ record: listedRecord(row, latestMs), at: cursorAt(row) })),
+    /** The next search begins behind this position; undefined: there are no more records. */
+    next: last && cursorAt(last),
+  };
 }
 
-function cursorAt({ since, namespace, key }: ExaminedRow): AmbiguousCursor {
+function cursorAt({ since, namespace, key }: AmbiguousRow): AmbiguousCursor {
   return { since, namespace, key };
 }

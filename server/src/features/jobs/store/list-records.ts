@@ -1,4 +1,3 @@
-import type { LiveRecord } from "../../../core/domain/record.ts";
 import type { Runner } from "../../../core/store/pool.ts";
 import {
   listedRecord,
@@ -39,14 +38,6 @@ export interface RecordFilter {
 /** Returns the part of `records.past_attempts` that a record of the filter has; null: any. */
 export function keptAttemptOf({ recordJob }: Pick<RecordFilter, "recordJob">): string | null {
   return recordJob === undefined ? null : JSON.stringify([{ job: `${recordJob}` }]);
-}
-
-/** The records that one statement found. */
-export interface FoundRecords {
-  /** Without payloads, results' metadata and the states of checkpoints. */
-  readonly records: readonly LiveRecord[];
-  /** Where the next search begins; undefined: there are no more records. */
-  readonly next: RecordCursor | undefined;
 }
 
 /** Maximum rows that one statement examines: some tens of milliseconds, even if none of them matches. */
@@ -96,9 +87,18 @@ union all
 order by namespace, key`,
 };
 
-interface ExaminedRow extends RecordRow {
+/** A row that a statement on a range of records returns. */
+export interface ExaminedRow extends RecordRow {
   readonly wanted: boolean;
   readonly rows_examined: number;
+}
+
+/** Returns the rows that match, and the row behind which the next search begins; undefined: there are no more. */
+export function pageOf<Row extends ExaminedRow>(rows: readonly Row[], limit: number, maxExamined: number) {
+  const wanted = rows.filter((row) => row.wanted);
+  const isFull = wanted.length === limit;
+  const hasMore = isFull || rows[0]?.rows_examined === maxExamined;
+  return { wanted, last: hasMore ? (isFull ? wanted : rows).at(-1) : undefined };
 }
 
 /**
@@ -112,7 +112,7 @@ export async function findRecords(
   from: RecordCursor,
   limit: number,
   latestMs?: number,
-): Promise<FoundRecords> {
+) {
   const until = endOf(filter);
   const rows = await runner.run<ExaminedRow>(lookAtRecords, [
     filter.tenantId,
@@ -132,11 +132,13 @@ export async function findRecords(
     latestMs ?? null,
     keptAttemptOf(filter),
   ]);
-  const wanted = rows.filter((row) => row.wanted);
-  const records = wanted.map((row) => listedRecord(row, latestMs));
-  const wasFull = wanted.length === limit || rows[0]?.rows_examined === MAX_EXAMINED;
-  const last = wanted.length === limit ? wanted.at(-1) : rows.at(-1);
-  return { records, next: wasFull && last !== undefined ? cursorBehind(last) : undefined };
+  const { wanted, last } = pageOf(rows, limit, MAX_EXAMINED);
+  return {
+    /** Without payloads, results' metadata and the states of checkpoints. */
+    records: wanted.map((row) => listedRecord(row, latestMs)),
+    /** Where the next search begins; undefined: there are no more records. */
+    next: last && cursorBehind(last),
+  };
 }
 
 /** The fields of a filter that limit the range of keys. */

@@ -11,7 +11,10 @@ const COLUMNS = `
   date_part('epoch', j.starts_at) * 1000 as "startsAtMs",
   date_part('epoch', j.finished_at) * 1000 as "finishedAtMs"`;
 
-type Row = RowOf<Omit<RecordJob, "id" | "work" | "state" | "after">> & {
+/** What a row holds as it is. */
+type Plain = Omit<RecordJob, "id" | "work" | "state" | "after">;
+
+type Row = RowOf<Plain> & {
   readonly id: string;
   readonly kind: RecordJobWork["kind"];
   /** The work without its kind. */
@@ -254,7 +257,7 @@ export async function countUnfinishedRecordJobs(runner: Runner): Promise<number>
 function parse(row: Row): RecordJob {
   const { id, kind, terms, afterNamespace: namespace, afterKey: key, started, cancelled, ...rest } = row;
   return {
-    ...fromRow<Omit<RecordJob, "id" | "work" | "state" | "after">>(rest),
+    ...fromRow<Plain>(rest),
     id: BigInt(id),
     work: { kind, ...terms } as RecordJobWork,
     state: stateOf(row),

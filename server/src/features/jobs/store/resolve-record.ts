@@ -134,7 +134,7 @@ export async function resolveRecord(
   command: ResolveCommand,
   encryption: RecordValues,
 ): Promise<LiveRecord | undefined> {
-  const row = await changeRow(transaction, command, encryption);
+  const row = await resolveOneOfMany(transaction, command, encryption);
   if (row === undefined) {
     // Last, so that other administrators wait as briefly as possible for the tenant's row. Claims do not
     // wait for it.
@@ -149,17 +149,10 @@ export async function resolveRecord(
 /**
  * Does the same for one of several records. It decrypts nothing, and does not raise the tenant's cache
  * generation: the caller does so once, after the last record, if records are forgotten.
+ *
+ * @returns the changed row; undefined if its record was forgotten.
  */
 export async function resolveOneOfMany(
-  transaction: Runner,
-  command: ResolveCommand,
-  encryption: RecordValues,
-): Promise<void> {
-  await changeRow(transaction, command, encryption);
-}
-
-/** Returns the changed row; undefined if its record was forgotten. */
-async function changeRow(
   transaction: Runner,
   { id, resolution, reason, recordJob }: ResolveCommand,
   encryption: RecordValues,

@@ -1,6 +1,5 @@
 import type { Runner } from "../../../core/store/pool.ts";
-import type { ClaimedBefore } from "../record-job.ts";
-import type { RetentionChange } from "../retention-change.ts";
+import type { ClaimedBefore, RetentionChange } from "../record-job.ts";
 import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
 
 /*
