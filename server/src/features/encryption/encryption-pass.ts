@@ -68,7 +68,7 @@ export async function takeEncryptionPage(
   transaction: Runner,
   keyId: number | null,
 ): Promise<RecordId | undefined> {
-  const [position] = await transaction.run<RecordId & Record<string, unknown>>(takePage, [keyId]);
+  const [position] = await transaction.run<RecordId>(takePage, [keyId]);
   return position;
 }
 
@@ -123,6 +123,6 @@ select p.key_id as "keyId", p.finished_at is not null as finished, p.records_exa
 
 /** Returns the installation's newest pass; undefined if no server with keys has ever used the database. */
 export async function readEncryptionPass(runner: Runner): Promise<PassProgress | undefined> {
-  const [progress] = await runner.run<PassProgress & Record<string, unknown>>(readPass, []);
+  const [progress] = await runner.run<PassProgress>(readPass, []);
   return progress;
 }

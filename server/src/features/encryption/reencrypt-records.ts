@@ -123,24 +123,15 @@ export async function reencryptPage(
   const last = found.at(-1);
   if (last === undefined) return { examined: 0, changed: 0, skipped: 0, unreadable: 0, after: undefined };
   const isLastPage = last.ordinal === last.examined && last.examined < MAX_EXAMINED;
+  const due = found.filter((row) => row.is_due);
   return {
     examined: last.ordinal,
-    ...(await reencrypt(
-      transaction,
-      encryption,
-      found.filter((row) => row.is_due),
-    )),
+    ...(await reencrypt(transaction, encryption, due)),
     after: isLastPage ? undefined : { tenantId: last.tenant_id, namespace: last.namespace, key: last.key },
   };
 }
 
-type Reencrypted = Pick<PassPage, "changed" | "skipped" | "unreadable">;
-
-async function reencrypt(
-  transaction: Runner,
-  encryption: RecordValues,
-  due: readonly IdRow[],
-): Promise<Reencrypted> {
+async function reencrypt(transaction: Runner, encryption: RecordValues, due: readonly IdRow[]) {
   if (due.length === 0) return { changed: 0, skipped: 0, unreadable: 0 };
   const rows = await transaction.run<SealedValues>(readSealed, idColumns(due.map(idOf)));
   const values = rows.map((row) => newValues(row, encryption));

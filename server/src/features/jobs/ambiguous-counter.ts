@@ -28,7 +28,7 @@ const FIRST_DELAY_MS = 1000;
 /** A tenant's records are counted during at most a twentieth of the time. */
 const PAUSE_PER_MS = 20;
 
-const ALL_AMBIGUOUS = { namespace: undefined, owner: "", checkpoint: "", leaseExpiredBeforeMs: undefined };
+const ALL_AMBIGUOUS = { namespace: undefined, owner: "", checkpoint: "" };
 
 /**
  * Counts the ambiguous records of the tenants that have a label of their own. Every replica counts by itself: a tenant's records
@@ -48,9 +48,8 @@ export function createAmbiguousCounter({
 }) {
   let counts: ReadonlyMap<string, number> = new Map();
   let counted = new Map<string, number>();
-  let queue: LabelledTenant[] = [];
-  /** The tenant whose records are counted: so many up to a position; undefined: none is counted yet. */
-  let count: { tenant: LabelledTenant; records: number; behind: AmbiguousCursor | undefined } | undefined;
+  /** The tenants whose records are not all counted, each with its records up to a position. Pages are of the first tenant. */
+  let queue: { tenant: LabelledTenant; records: number; behind: AmbiguousCursor | undefined }[] = [];
   let nextAtMs = 0;
   let workedMs = 0;
 
@@ -58,38 +57,37 @@ export function createAmbiguousCounter({
     const all = tenants();
     const ids = all.map(({ id }) => id);
     const holding = new Set(await findTenantsThatHold(pool, ids));
-    queue = all.filter(({ id }) => holding.has(id));
+    queue = all
+      .filter(({ id }) => holding.has(id))
+      .map((tenant) => ({ tenant, records: 0, behind: undefined }));
     counted = new Map();
     workedMs = 0;
   }
 
   /** Counts one page. Returns whether the round has more. */
   async function countPage(): Promise<boolean> {
-    if (count === undefined && queue.length === 0) {
+    if (queue.length === 0) {
       if (performance.now() < nextAtMs) return false;
       await beginRound();
     }
-    const next = count === undefined ? queue.shift() : undefined;
-    if (next !== undefined) count = { tenant: next, records: 0, behind: undefined };
-    if (count !== undefined) await countNextPage(count);
-    if (count !== undefined || queue.length > 0) return true;
+    const [first] = queue;
+    if (first !== undefined) await countNextPage(first);
+    if (queue.length > 0) return true;
     counts = counted;
     nextAtMs = performance.now() + PAUSE_PER_MS * workedMs;
     return false;
   }
 
-  async function countNextPage(current: NonNullable<typeof count>): Promise<void> {
+  async function countNextPage(current: (typeof queue)[number]): Promise<void> {
     const startedAtMs = performance.now();
     const range = { ...ALL_AMBIGUOUS, tenantId: current.tenant.id };
     const { matching, next } = await countMatching(pool, range, current.behind, databaseClock.latestMs());
     workedMs += performance.now() - startedAtMs;
     current.records += matching;
-    if (next !== undefined) {
-      current.behind = next;
-      return;
-    }
+    current.behind = next;
+    if (next !== undefined) return;
     counted.set(current.tenant.name, current.records);
-    count = undefined;
+    queue.shift();
   }
 
   return {

@@ -29,7 +29,10 @@ export async function resolveBatch(
   const { tenantId } = job;
   if (job.resolution === undefined) throw new Error(`record job ${job.id} has no resolution`);
   const resolution = readJobResolution(job.resolution, tenantId, encryption);
-  const filter = filterOf(job, work);
+  const filter: RecordFilter = {
+    ...work.which,
+    ...{ tenantId, namespace: job.namespace, state: "ambiguous", keyPrefix: "", key: "" },
+  };
   const bytes = resolution.kind === "complete" ? resultBytes(resolution.result) : 0;
   const fitting = Math.max(1, Math.floor(MAX_RESULT_BYTES / Math.max(1, bytes)));
   const found = await findRecords(
@@ -61,21 +64,6 @@ export async function resolveBatch(
   };
   if (progress.finished) await recordEnd(transaction, job, work, job.recordsChanged + settled.length);
   return { progress, settled };
-}
-
-function filterOf({ tenantId, namespace }: TakenJob, { which }: ResolveWork): RecordFilter {
-  return {
-    ...which,
-    tenantId,
-    namespace,
-    state: "ambiguous",
-    keyPrefix: "",
-    key: "",
-    claimedAfterMs: undefined,
-    claimedBeforeMs: undefined,
-    fingerprint: undefined,
-    recordJob: undefined,
-  };
 }
 
 /** Stores the audit event of a job's end, by the author of its start. */

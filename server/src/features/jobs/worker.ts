@@ -41,13 +41,8 @@ export function createJobWorker(
   }
 
   async function workOnce(): Promise<boolean> {
-    const done = await workBatch(
-      pool,
-      scheduler.next(performance.now()),
-      encryption,
-      databaseClock,
-      forgetKeys,
-    );
+    const turn = scheduler.next(performance.now());
+    const done = await workBatch(pool, turn, encryption, databaseClock, forgetKeys);
     if (done === undefined) {
       metrics.jobsUnfinished.set(await countUnfinishedRecordJobs(pool));
       return false;

@@ -22,17 +22,17 @@ export interface RecordFilter {
   readonly keyPrefix: string;
   /** The exact key. Empty: any. With it, no other field but the namespace is set. */
   readonly key: string;
-  readonly claimedAfterMs: number | undefined;
-  readonly claimedBeforeMs: number | undefined;
+  readonly claimedAfterMs?: number | undefined;
+  readonly claimedBeforeMs?: number | undefined;
   /** Empty: any. */
   readonly owner: string;
   /** Undefined: any. */
-  readonly fingerprint: Uint8Array | undefined;
-  readonly leaseExpiredBeforeMs: number | undefined;
+  readonly fingerprint?: Uint8Array | undefined;
+  readonly leaseExpiredBeforeMs?: number | undefined;
   /** The name of the last checkpoint. Empty: any. */
   readonly checkpoint: string;
   /** The job that resolved one of the record's attempts. Undefined: any, or none. */
-  readonly recordJob: bigint | undefined;
+  readonly recordJob?: bigint | undefined;
 }
 
 /** Returns the part of `records.past_attempts` that a record of the filter has; null: any. */

@@ -27,12 +27,12 @@ const OWNED_TABLES: readonly (readonly [table: string, ...key: KeyColumn[]])[] =
   ["api_keys", ["created_at", "timestamptz", "-infinity"], ["id", "text", ""]],
 ];
 
-const removals: readonly Statement[] = OWNED_TABLES.map(([table, ...key]) => {
+const REMOVALS = OWNED_TABLES.map(([table, ...key]) => {
   const names = key.map(([name]) => `o.${name}`).join(", ");
   const texts = key.map(([name]) => `o.${name}::text`).join(", ");
   const after = key.map(([, type], n) => `$${n + 3}::${type}`).join(", ");
   const behind = key.length === 0 ? "" : `and (${names}) > (${after}) order by ${names}`;
-  return {
+  const statement: Statement = {
     name: `remove_tenant_${table}`,
     text: `
 with page as materialized (
@@ -46,6 +46,8 @@ with page as materialized (
 select (select count(*) from page)::int as examined,
        (select key from page offset greatest((select count(*) from page) - 1, 0)) as last_key`,
   };
+  /** `start` is a key before all rows of the table. */
+  return { table, start: key.map(([, , before]) => before), statement };
 });
 
 /** While the row is locked, no row that refers to the tenant can be added. */
@@ -58,12 +60,6 @@ const removeTenantRow = {
   name: "remove_tenant",
   text: `delete from tenants where id = $1::int and deleted_at is not null`,
 };
-
-/** Where a batch ended: the table, by its number, and the key of the last row that was removed from it. */
-interface Position {
-  readonly table: number;
-  readonly key: readonly string[];
-}
 
 /**
  * Removes at most `maxRows` rows of a deleted tenant whose records are removed, and the tenant itself once none are left. Audit
@@ -82,35 +78,25 @@ export async function removeTenantBatch(
   await transaction.run(lockDeletedTenant, [tenantId]);
   let rowsLeft = maxRows;
   const begin = parsePosition(position);
-  for (const [table, removal] of removals.entries()) {
-    if (table < begin.table) continue;
-    const key = table === begin.table ? begin.key : startOf(table);
-    const [row] = await transaction.run<{ examined: number; last_key: string[] | null }>(removal, [
+  for (const [n, { table, start, statement }] of REMOVALS.entries()) {
+    if (n < begin.table) continue;
+    const key = n === begin.table ? begin.key : start;
+    const [row] = await transaction.run<{ examined: number; last_key: string[] | null }>(statement, [
       tenantId,
       rowsLeft,
       ...key,
     ]);
     rowsLeft -= row?.examined ?? 0;
-    if (rowsLeft === 0) return formatPosition({ table, key: row?.last_key ?? key });
+    // By the table's name: its number may differ in another version of the server.
+    if (rowsLeft === 0) return JSON.stringify([table, ...(row?.last_key ?? key)]);
   }
   await transaction.run(removeTenantRow, [tenantId]);
   return undefined;
 }
 
-/** Returns a key before all rows of a table. */
-function startOf(table: number): readonly string[] {
-  const [, ...key] = OWNED_TABLES[table] ?? [];
-  return key.map(([, , before]) => before);
-}
-
-/** By the table's name: its number may differ in another version of the server. */
-function formatPosition({ table, key }: Position): string {
-  return JSON.stringify([OWNED_TABLES[table]?.[0], ...key]);
-}
-
-function parsePosition(text: string): Position {
+/** Returns the number of a position's table, and the key in it; the first table's start if this version has no such table. */
+function parsePosition(text: string): { readonly table: number; readonly key: readonly string[] } {
   const [name, ...key]: readonly string[] = text === "" ? [] : JSON.parse(text);
-  const table = OWNED_TABLES.findIndex(([known]) => known === name);
-  const isKnown = table !== -1 && key.length === startOf(table).length;
-  return isKnown ? { table, key } : { table: 0, key: startOf(0) };
+  const table = REMOVALS.findIndex((known) => known.table === name && known.start.length === key.length);
+  return table === -1 ? { table: 0, key: REMOVALS[0]?.start ?? [] } : { table, key };
 }

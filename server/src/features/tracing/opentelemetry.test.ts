@@ -2,7 +2,7 @@ import { ExportResultCode } from "@opentelemetry/core";
 import type { SpanExporter } from "@opentelemetry/sdk-trace-base";
 import type { Logger } from "pino";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { createReportingExporter } from "./reporting-exporter.ts";
+import { createReportingExporter } from "./opentelemetry.ts";
 
 const failing: SpanExporter = {
   export: (_, onResult) => onResult({ code: ExportResultCode.FAILED, error: new Error("x".repeat(5000)) }),
