@@ -161,7 +161,7 @@ test("an encryption key is lost, and put back", async () => {
   await server.end();
   const without = await serve(encryptionKeys(2));
   expect(await answerOf(connectClient(without, apiKey), "order-1")).toBe("RECORD_UNREADABLE");
-  const { commands } = sectionOf("An encryption key is lost");
+  const { commands } = sectionOf("Records are unreadable");
   expect(commands).toEqual([["encryption-status"]]);
   expect(await run(commands[0] ?? [], encryptionKeys(2))).toMatchObject({
     exit: 1,

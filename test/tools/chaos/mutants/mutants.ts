@@ -152,8 +152,8 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     replacements: [
       {
         file: "core/store/tenants/tenants.ts",
-        from: "generation: cache_generation }",
-        to: "generation: 0 }",
+        from: "cacheScope({ installationId, tenantUid, generation })",
+        to: "cacheScope({ installationId, tenantUid, generation: generation * 0 })",
       },
     ],
     faults: [],
