@@ -8,7 +8,7 @@ import {
 } from "../gen/google/rpc/error_details_pb.ts";
 
 /** The `domain` of every google.rpc.ErrorInfo that Onceward sends. */
-const DOMAIN = "onceward";
+export const DOMAIN = "onceward";
 
 /** The details of an error that the service answered, beside its code and message; `errors.proto` explains them. */
 export interface ServiceError {

@@ -137,8 +137,8 @@ export function createGuard<Native extends object>(
     // A fetch Request may have the method "patch" in lower case.
     if (!policy.methods.has(request.method.toUpperCase()) || outerClaim !== undefined)
       return unguarded(outerClaim);
-    const refused = (problem: Problem, error: unknown = new NotStored(problem.status)) => {
-      refusals.set(native, { status: problem.status, error });
+    const refused = (problem: Problem, unknown?: unknown) => {
+      refusals.set(native, { status: problem.status, unknown });
       return answered(problemResponse(problem, policy.problemBody(problem, native), policy.documentation));
     };
     const refusedAs = (type: ProblemType) => refused(problemFor(wire.statuses, type));
@@ -209,7 +209,7 @@ function outcomeOf<Native>(
 ): WholeResponse {
   if (outcome.status === "rejected") throw outcome.reason;
   const { status, headers, body } = outcome.value;
-  if (status === refusal?.status) throw refusal.error;
+  if (status === refusal?.status) throw refusal.unknown ?? new NotStored(status);
   if (!isFinalStatus(status) || !stores(status)) throw new NotStored(status);
   return { status, headers: pickHeaders(headers, replayHeaders), body };
 }
@@ -286,10 +286,11 @@ function contentOfJson(body: unknown): unknown {
   }
 }
 
-/** The answer of a guard that refused a request, and why an outer guard of the request does not store it. */
+/** The answer of a guard that refused a request: an outer guard of the request does not store it. */
 interface GuardRefusal {
   readonly status: number;
-  readonly error: unknown;
+  /** The handler's error, if the guard refused because it is unknown whether the effect happened. */
+  readonly unknown: unknown;
 }
 
 /** The last refusal of each request. */

@@ -2,6 +2,7 @@ import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary }
 import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
+import { DOMAIN } from "../decode/service-error.ts";
 import {
   AmbiguousError,
   InProgressError,
@@ -26,9 +27,6 @@ export interface FailureDetail {
   readonly type: string;
   readonly value: Uint8Array;
 }
-
-/** The `domain` of the ErrorInfo of every refusal, as of the service's errors. */
-const DOMAIN = "onceward";
 
 /** Returns a refusal by the guard. Its details give machines the reason, as the service's errors do. */
 export function refusal(code: Code, reason: string, message: string, retryAfterMs?: number): RpcFailure {

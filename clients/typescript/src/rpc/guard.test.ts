@@ -101,7 +101,7 @@ describe.each([
 
   test.each([
     ["of another domain", toBinary(ErrorInfoSchema, create(ErrorInfoSchema, { domain: "bank.example" }))],
-    ["that is no message", Uint8Array.of(0xff)],
+    ["that is not a message", Uint8Array.of(0xff)],
   ])("is stored if it has an ErrorInfo %s", async (_, value) => {
     const { onceward } = createTestingOnceward();
     const guard = createCallGuard(onceward, { namespace: "charges", ...CALLER }, failures);

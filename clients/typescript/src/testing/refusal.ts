@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { DOMAIN } from "../decode/service-error.ts";
 import { OncewardError, type Violation } from "../errors/errors.ts";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
@@ -61,7 +62,7 @@ export function invalid(field: string, description: string): OncewardError {
 export function toConnectError(error: unknown): unknown {
   if (!(error instanceof OncewardError)) return error;
   const { reason, message, code, metadata, violations, retryDelayMs } = error;
-  const info = { reason, domain: "onceward", metadata: { ...metadata } };
+  const info = { reason, domain: DOMAIN, metadata: { ...metadata } };
   const fieldViolations = violations.map(({ field, description }) => ({ field, description }));
   return new ConnectError(message, code, undefined, [
     { desc: ErrorInfoSchema, value: info },
