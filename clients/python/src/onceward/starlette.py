@@ -138,35 +138,35 @@ class OncewardMiddleware:
             return
         head = _head_of(scope)
         key = self._policy.key_of(head)
+        exchange = _Exchange(scope, send, head)
         if key is None:
             await self._app(scope, receive, send)
         elif isinstance(key, Problem):
-            await self._refuse(scope, send, head, key)
+            await self._refuse(exchange, key)
         else:
-            await self._guard(scope, receive, send, head, key)
+            await self._guard(exchange, receive, key)
 
-    async def _guard(
-        self, scope: _Scope, receive: _Receive, send: _Send, head: RequestHead, key: str
-    ) -> None:
+    async def _guard(self, exchange: _Exchange, receive: _Receive, key: str) -> None:
+        scope, send, head = exchange.scope, exchange.send, exchange.head
         body = await _read(receive, self._policy.max_body_bytes)
         if isinstance(body, Problem):
-            await self._refuse(scope, send, head, body)
+            await self._refuse(exchange, body)
             return
         caller = self._caller(Request(scope))
         try:
             joined, options = self._policy.operation_of(head, key, caller, body)
         except InvalidRequestError:
-            await self._refuse(scope, send, head, REQUEST_UNREADABLE)
+            await self._refuse(exchange, REQUEST_UNREADABLE)
             return
         recorder = _Recorder(send, self._policy.own_headers(head))
 
         async def handle(_: Claim) -> Response:
             recorder.began = True
-            outer, scope[_RECORDER] = scope.get(_RECORDER), recorder
+            scope[_RECORDER] = recorder
             try:
                 await self._app(scope, _replay(body, receive), recorder)
             finally:
-                scope[_RECORDER] = outer
+                scope[_RECORDER] = exchange.outer
             if recorder.unknown is not None:
                 raise recorder.unknown
             recorder.ended.set()
@@ -178,15 +178,10 @@ class OncewardMiddleware:
         run = asyncio.ensure_future(running)
         self._running.add(run)
         run.add_done_callback(self._running.discard)
-        await self._answer(run, recorder, scope, send, head)
+        await self._answer(run, recorder, exchange)
 
     async def _answer(
-        self,
-        run: asyncio.Future[RunResult[Response]],
-        recorder: _Recorder,
-        scope: _Scope,
-        send: _Send,
-        head: RequestHead,
+        self, run: asyncio.Future[RunResult[Response]], recorder: _Recorder, exchange: _Exchange
     ) -> None:
         ended = asyncio.ensure_future(recorder.ended.wait())
         ends: set[asyncio.Future[Any]] = {run, ended}
@@ -196,9 +191,9 @@ class OncewardMiddleware:
             ended.cancel()
         if not recorder.ended.is_set():
             if recorder.began:
-                await self._answer_error(run, recorder, scope, send, head)
+                await self._answer_error(run, recorder, exchange)
             else:
-                await self._answer_unhandled(run, scope, send, head)
+                await self._answer_unhandled(run, exchange)
             return
         await asyncio.wait({run}, timeout=self._answer_after_s)
         # This client gets the application's response even if it could not be stored for repeats.
@@ -206,12 +201,7 @@ class OncewardMiddleware:
         await recorder.finish()
 
     async def _answer_error(
-        self,
-        run: asyncio.Future[RunResult[Response]],
-        recorder: _Recorder,
-        scope: _Scope,
-        send: _Send,
-        head: RequestHead,
+        self, run: asyncio.Future[RunResult[Response]], recorder: _Recorder, exchange: _Exchange
     ) -> None:
         """Answers a request whose application raised. :raises Exception: for its framework to answer."""
         try:
@@ -220,33 +210,41 @@ class OncewardMiddleware:
             if recorder.streams:
                 raise
             _log.warning("It is unknown whether a request had its effect: %s", printable(error))
-            outer = scope.get(_RECORDER)
-            if outer is not None:
-                outer.unknown = error
-            await self._refuse(scope, send, head, AMBIGUOUS)
+            if exchange.outer is not None:
+                exchange.outer.unknown = error
+            await self._refuse(exchange, AMBIGUOUS)
 
-    async def _answer_unhandled(
-        self, run: asyncio.Future[RunResult[Response]], scope: _Scope, send: _Send, head: RequestHead
-    ) -> None:
+    async def _answer_unhandled(self, run: asyncio.Future[RunResult[Response]], exchange: _Exchange) -> None:
         """Answers a request for which the application was not called."""
+        send, head = exchange.send, exchange.head
         try:
             response = (await run).value
         except OncewardError as error:
             problem = problem_of(error)
             if problem is not None:
-                await self._refuse(scope, send, head, problem)
+                await self._refuse(exchange, problem)
                 return
             _log.exception("A request could not be guarded")
             await _send_whole(send, Response(500, {"content-type": "text/plain"}, b"Internal Server Error"))
             return
         await _send_whole(send, self._policy.replay_of(head, response))
 
-    async def _refuse(self, scope: _Scope, send: _Send, head: RequestHead, problem: Problem) -> None:
-        refusal = self._policy.refusal_of(head, problem)
-        outer = scope.get(_RECORDER)
-        if outer is not None:
-            outer.refusal = refusal.status
-        await _send_whole(send, refusal)
+    async def _refuse(self, exchange: _Exchange, problem: Problem) -> None:
+        refusal = self._policy.refusal_of(exchange.head, problem)
+        if exchange.outer is not None:
+            exchange.outer.refusal = refusal.status
+        await _send_whole(exchange.send, refusal)
+
+
+class _Exchange:
+    """A request, and where its response goes."""
+
+    def __init__(self, scope: _Scope, send: _Send, head: RequestHead) -> None:
+        self.scope = scope
+        self.send = send
+        self.head = head
+        #: The recorder of the guard around this one; None: there is none.
+        self.outer: _Recorder | None = scope.get(_RECORDER)
 
 
 def _note(run: asyncio.Future[Any]) -> None:
