@@ -1,5 +1,10 @@
-import { type KeyObservations, PROMPT_MS } from "../../../server/src/features/insight/domain/key-quality.ts";
-import { keyShape, keyStem } from "../../../server/src/features/insight/domain/key-shape.ts";
+import {
+  countShape,
+  type KeyObservations,
+  noShapes,
+  PROMPT_MS,
+} from "../../../server/src/features/insight/domain/key-quality.ts";
+import { keyStem } from "../../../server/src/features/insight/domain/key-shape.ts";
 import { fingerprintDepth } from "../../../server/src/features/insight/first-claims.ts";
 import type { Random } from "./traffic.ts";
 
@@ -69,14 +74,7 @@ interface Sampled {
 /** Counts claims as the service does, a day at a time. */
 export class KeyCounts {
   readonly #keys = new Set<string>();
-  readonly #shapes = {
-    claims: 0,
-    withoutFingerprint: 0,
-    times: 0,
-    attempts: 0,
-    randomUuids: 0,
-    promptUuids: 0,
-  };
+  readonly #shapes = noShapes();
   #claims = 0;
   #repeats = 0;
   #sample: Sampled[] = [];
@@ -89,21 +87,10 @@ export class KeyCounts {
       return;
     }
     this.#keys.add(key);
-    if (this.#keys.size % CLASSIFIED === 0) this.#classify(key, atMs, fingerprint);
+    if (this.#keys.size % CLASSIFIED === 0) countShape(this.#shapes, key, atMs, fingerprint !== undefined);
     if (fingerprint !== undefined) {
       this.#addSampled({ atMs, stem: keyStem(key), fingerprint, depth: depthOf(fingerprint) });
     }
-  }
-
-  #classify(key: string, atMs: number, fingerprint: number | undefined): void {
-    const { isTime, isAttempt, uuid } = keyShape(key, atMs);
-    const shapes = this.#shapes;
-    shapes.claims++;
-    if (isTime) shapes.times++;
-    if (isAttempt) shapes.attempts++;
-    if (uuid === "random") shapes.randomUuids++;
-    if (uuid === "prompt") shapes.promptUuids++;
-    if (fingerprint === undefined) shapes.withoutFingerprint++;
   }
 
   #addSampled(sampled: Sampled): void {

@@ -3,8 +3,8 @@ import type { UsedNamespace } from "../../core/claims/after-operation.ts";
 import type { Pool } from "../../core/store/pool.ts";
 import type { SweptNamespace } from "../../core/store/records/sweep-records.ts";
 import type { KeyHashes } from "./domain/key-hashes.ts";
-import type { ShapeCounts } from "./domain/key-quality.ts";
-import { keyShape, keyStem } from "./domain/key-shape.ts";
+import { countShape, type GrowingShapeCounts, noShapes } from "./domain/key-quality.ts";
+import { keyStem } from "./domain/key-shape.ts";
 import { fingerprintDepth, type ObservedClaim } from "./first-claims.ts";
 import { NextTurn } from "./next-turn.ts";
 import { createSampleShifts } from "./sample-shifts.ts";
@@ -26,7 +26,7 @@ export interface WaitingClaim extends ObservedClaim {
 /** What was observed of a namespace and is not stored yet. */
 export interface WaitingNamespace extends ObservedNamespace {
   shift: number;
-  readonly shapes: { -readonly [Name in keyof ShapeCounts]: ShapeCounts[Name] };
+  readonly shapes: GrowingShapeCounts;
   claims: WaitingClaim[];
 }
 
@@ -51,15 +51,7 @@ export function createObservedKeys(onDropped: () => void) {
     const name = nameOf({ tenantId, namespace });
     const known = namespaces.get(name);
     if (known !== undefined || namespaces.size >= MAX_NAMESPACES) return known;
-    const shapes = {
-      claims: 0,
-      withoutFingerprint: 0,
-      times: 0,
-      attempts: 0,
-      randomUuids: 0,
-      promptUuids: 0,
-    };
-    const added = { tenantId, namespace, shift: 0, shapes, claims: [] };
+    const added = { tenantId, namespace, shift: 0, shapes: noShapes(), claims: [] };
     namespaces.set(name, added);
     return added;
   }
@@ -94,15 +86,9 @@ export function createObservedKeys(onDropped: () => void) {
         return;
       }
       if (shift > waiting.shift) raiseShift(waiting, shift);
-      const { isTime, isAttempt, uuid } = keyShape(id.key, atMs);
-      const { shapes } = waiting;
-      shapes.claims++;
-      if (isTime) shapes.times++;
-      if (isAttempt) shapes.attempts++;
-      if (uuid === "random") shapes.randomUuids++;
-      if (uuid === "prompt") shapes.promptUuids++;
-      if (fingerprint === undefined) shapes.withoutFingerprint++;
-      else addClaim(waiting, { ...claim, fingerprint, depth: fingerprintDepth(fingerprint) });
+      countShape(waiting.shapes, id.key, atMs, fingerprint !== undefined);
+      if (fingerprint !== undefined)
+        addClaim(waiting, { ...claim, fingerprint, depth: fingerprintDepth(fingerprint) });
     },
     /** Removes and returns namespaces with together about `maxClaims` claims, and at most as many namespaces. */
     take(maxClaims: number): readonly WaitingNamespace[] {
@@ -125,7 +111,8 @@ export function createObservedKeys(onDropped: () => void) {
           onDropped();
           continue;
         }
-        for (const name of Object.keys(shapes) as (keyof ShapeCounts)[]) waiting.shapes[name] += shapes[name];
+        for (const name of Object.keys(shapes) as (keyof GrowingShapeCounts)[])
+          waiting.shapes[name] += shapes[name];
         raiseShift(waiting, shift);
         for (const claim of claims) addClaim(waiting, claim);
       }

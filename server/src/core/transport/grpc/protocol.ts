@@ -49,7 +49,7 @@ export function failureStatus(failure: unknown): GrpcStatus {
   return { ...headers, ...grpcStatus(status.code, status.message, status) };
 }
 
-/** Returns the status of a stream whose message can't be read; `invalid` describes one that is no message of its type. */
+/** Returns the status of a stream whose message can't be read; `invalid` describes one that is not a message of its type. */
 export function unreadableStatus(error: unknown, invalid: string): GrpcStatus {
   return error instanceof ProtocolError
     ? grpcStatus(error.code, error.message)

@@ -7,6 +7,7 @@ import {
   sumInterval,
   type WeightedSum,
 } from "./intervals.ts";
+import { keyShape } from "./key-shape.ts";
 
 /*
  * What the claims of a namespace say about its keys. A suspicion is not a proof: two equal orders within a minute
@@ -39,6 +40,30 @@ export interface ShapeCounts {
   readonly attempts: number;
   readonly randomUuids: number;
   readonly promptUuids: number;
+}
+
+/** Counts that grow with each claim. */
+export type GrowingShapeCounts = { -readonly [Name in keyof ShapeCounts]: ShapeCounts[Name] };
+
+/** Returns the counts before the first claim. */
+export function noShapes(): GrowingShapeCounts {
+  return { claims: 0, withoutFingerprint: 0, times: 0, attempts: 0, randomUuids: 0, promptUuids: 0 };
+}
+
+/** Counts a first claim of a key, at a time in milliseconds since the Unix epoch. */
+export function countShape(
+  shapes: GrowingShapeCounts,
+  key: string,
+  claimedAtMs: number,
+  hasFingerprint: boolean,
+): void {
+  const { isTime, isAttempt, uuid } = keyShape(key, claimedAtMs);
+  shapes.claims++;
+  if (isTime) shapes.times++;
+  if (isAttempt) shapes.attempts++;
+  if (uuid === "random") shapes.randomUuids++;
+  if (uuid === "prompt") shapes.promptUuids++;
+  if (!hasFingerprint) shapes.withoutFingerprint++;
 }
 
 /** First claims of sampled fingerprints. Each fingerprint counts once, because one cause may bring all its claims. */
