@@ -41,7 +41,7 @@ function rowsOf(today: Proposal, proposed: Proposal): readonly Row[] {
     row("Days with a late duplicate", describeDays),
     row("Claims with a late duplicate", oneIn),
     row("Records kept", ({ records }) => formatWhole(records), moreRecords),
-    row("Storage", ({ bytes }) => formatSize(bytes), moreBytes),
+    row("Size of their rows", ({ bytes }) => formatSize(bytes), moreBytes),
   ];
 }
 

@@ -1880,7 +1880,8 @@ export type RetentionCandidate = Message<"onceward.v1.RetentionCandidate"> & {
   records: number;
 
   /**
-   * The approximate size of these records, without indexes; 0 if the namespace has no record whose size could be read.
+   * The approximate size of these records' rows; 0 if the namespace has no record whose size could be read. The disk also holds
+   * indexes and the room that pages keep: more than twice as much together, for results of 200 bytes (deploy/sizing.md).
    *
    * @generated from field: double bytes = 5;
    */
