@@ -8,6 +8,7 @@ import { findResolved } from "../../server/src/core/store/records/read-records.t
 import { createRecordStore, type RecordStore } from "../../server/src/core/store/records/record-store.ts";
 import { distributeRecords } from "../../server/src/features/citus/distribute-records.ts";
 import { nodeUrl, openNodePool } from "../../server/src/features/citus/node-pool.ts";
+import { isMoved } from "../../server/src/features/citus/shard-guard.ts";
 import type { ShardNode } from "../../server/src/features/citus/shard-map.ts";
 import { openShards } from "../../server/src/features/citus/shards.ts";
 import { claimCommand, DONE } from "../helpers/calls/domain.ts";
@@ -92,6 +93,22 @@ async function shardsOf(keys: readonly string[]): Promise<ReadonlyMap<string, nu
   return new Map(rows.map(({ key, shard }) => [key, shard]));
 }
 
+/** Divides the first shard in two on its node. */
+async function divideShard(mode: "block_writes" | "force_logical"): Promise<void> {
+  const [shard] = await database.query<{ id: number; middle: string; node: number }>(
+    `select s.shardid::int as id, n.nodeid as node,
+            ((s.shardminvalue::bigint + s.shardmaxvalue::bigint) / 2)::text as middle
+       from pg_dist_shard s join pg_dist_placement p using (shardid) join pg_dist_node n using (groupid)
+      where s.logicalrelid = 'records'::regclass order by s.shardid limit 1`,
+  );
+  await copyAlone(database.url, () =>
+    database.query(
+      "select citus_split_shard_by_split_points($1, array[$2], array[$3, $3]::int[], $4::citus.shard_transfer_mode)",
+      [shard?.id, shard?.middle, shard?.node, mode],
+    ),
+  );
+}
+
 /** Returns the texts of an array in the binary format. */
 function textsOf(array: Buffer): string[] {
   const texts: string[] = [];
@@ -121,10 +138,10 @@ describe("statements on shards", () => {
       "select (date_part('epoch', clock_timestamp()) * 1000000)::bigint::text as token",
     );
     const keys = keysOf("one-shard", 200);
-    const { tokens } = await claim(store, keys);
+    const { tokens, refused } = await claim(store, keys);
+    expect(refused).toEqual(new Map());
     expect(tokens.size).toBe(keys.length);
     for (const token of tokens.values()) expect(token).toBeGreaterThan(BigInt(before?.token ?? ""));
-    expect(new Set(tokens.values()).size).toBe(keys.length);
     const shardOf = await shardsOf(keys);
     const claims = sent.filter(({ statement }) => statement.name === "claim_records");
     const touched = claims.map(({ parameters }) => [
@@ -201,25 +218,42 @@ describe("statements on shards", () => {
     );
   });
 
-  test.each(["block_writes", "force_logical"])(
+  test.each(["block_writes", "force_logical"] as const)(
     "no granted claim is lost while a shard is divided in two by %s",
     async (mode) => {
       const count = shards.count;
-      const [shard] = await database.query<{ id: number; middle: string; node: number }>(
-        `select s.shardid::int as id, n.nodeid as node,
-              ((s.shardminvalue::bigint + s.shardmaxvalue::bigint) / 2)::text as middle
-         from pg_dist_shard s join pg_dist_placement p using (shardid) join pg_dist_node n using (groupid)
-        where s.logicalrelid = 'records'::regclass order by s.shardid limit 1`,
-      );
-      const divide = () =>
-        database.query(
-          "select citus_split_shard_by_split_points($1, array[$2], array[$3, $3]::int[], $4::citus.shard_transfer_mode)",
-          [shard?.id, shard?.middle, shard?.node, mode],
-        );
-      await expectNothingLostDuring(`divided-${mode}`, () => copyAlone(database.url, divide));
+      await expectNothingLostDuring(`divided-${mode}`, () => divideShard(mode));
       expect(shards.count).toBe(count + 1);
     },
   );
+});
+
+test("a replica that has not read the shards again serves all keys after a shard was divided", async () => {
+  const { store, shards, sent } = await openStore();
+  onTestFinished(() => shards.close());
+  const count = shards.count;
+  await divideShard("block_writes");
+  expect(shards.count).toBe(count);
+  const { tokens, refused } = await claim(store, keysOf("after-division", 100));
+  expect(refused).toEqual(new Map());
+  expect(tokens.size).toBe(100);
+  expect(shards.count).toBe(count + 1);
+  sent.length = 0;
+  expect((await claim(store, keysOf("on-halves", 100))).tokens.size).toBe(100);
+  expect(sent.every(({ node }) => node !== undefined)).toBe(true);
+});
+
+test("of the internal errors of Citus, only that of the lock of the same shard means that the shard has moved", async () => {
+  const refusal = async (name: string, text: string) => {
+    const refused = pool.run({ name, text }, []);
+    await expect(refused).rejects.toMatchObject({ sqlState: "XX000" });
+    return refused.catch((error: unknown) => error);
+  };
+  const unknownShard = await refusal("hold_unknown_shard", "select onceward_hold_shard(7, 0)");
+  expect(isMoved(unknownShard, 7)).toBe(true);
+  expect(isMoved(unknownShard, 70)).toBe(false);
+  const unknownLock = await refusal("take_unknown_lock", "select lock_shard_metadata(99, array[7::bigint])");
+  expect(isMoved(unknownLock, 7)).toBe(false);
 });
 
 test("a statement that is sent straight to a node reads and writes the table of one shard alone", async () => {

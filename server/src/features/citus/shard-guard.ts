@@ -1,4 +1,5 @@
 import type { Runner } from "../../core/store/pool.ts";
+import { StatementFailed } from "../../core/store/statement-errors.ts";
 
 /**
  * Creates the function with which a statement holds a shard on its node until its transaction ends. It returns
@@ -65,8 +66,20 @@ export async function canHoldShards(runner: Runner): Promise<boolean> {
   return row?.usable === true;
 }
 
+/** The SQLSTATEs of a statement on a shard that has moved: the guard's, and those of a missing table and function. */
+const MOVED_STATES: readonly string[] = ["OW001", "42P01", "42883"];
+const INTERNAL_ERROR = "XX000";
+
 /**
- * The SQLSTATEs of a statement on a shard that is not on its node, or not used by itself: the guard's, and those of a missing
- * table and function.
+ * Returns whether a node refused a statement on the table of a shard because the shard is not on it, or not used by itself.
+ *
+ * Citus knows no shard that was divided, but leaves its table for a while: it then refuses the guard's lock, as an internal
+ * error. The guard cannot look for the shard first, because Citus may divide it in between.
  */
-export const MOVED_STATES: readonly string[] = ["OW001", "42P01", "42883"];
+export function isMoved(error: unknown, shard: number): boolean {
+  if (!(error instanceof StatementFailed)) return false;
+  if (error.sqlState !== INTERNAL_ERROR) return MOVED_STATES.includes(error.sqlState);
+  return (
+    error.cause instanceof Error && error.cause.message === `could not find valid entry for shard ${shard}`
+  );
+}

@@ -1,9 +1,8 @@
 import type { Shard, Shards } from "../../core/store/batching/shards.ts";
 import { createTurns, type Turns } from "../../core/store/batching/turns.ts";
 import type { Pool, Runner, Statement } from "../../core/store/pool.ts";
-import { StatementFailed } from "../../core/store/statement-errors.ts";
 import { addressOf, createNodes, type Nodes, type NodesOptions } from "./nodes.ts";
-import { canHoldShards, MOVED_STATES } from "./shard-guard.ts";
+import { canHoldShards, isMoved } from "./shard-guard.ts";
 import { agreesWithCitus, type PlacedShard, readShardMap, type ShardNode, shardOf } from "./shard-map.ts";
 import { type ShardStatement, shardStatement } from "./shard-statement.ts";
 
@@ -109,7 +108,7 @@ function createShards(coordinator: Pool, initial: readonly PlacedShard[], nodes:
           runner.run<never>(onShard(statement, shard.id), parameters, operations),
         );
       } catch (error) {
-        if (!(error instanceof StatementFailed && MOVED_STATES.includes(error.sqlState))) throw error;
+        if (!isMoved(error, shard.id)) throw error;
         await readOnce();
         return await coordinator.run(statement, parameters, operations);
       }
