@@ -1,7 +1,9 @@
+import { ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { CATALOGUE } from "../../server/src/core/domain/refusal.ts";
+import { runBatch } from "../helpers/calls/batches.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
-import { errorOf, type SeenError } from "../helpers/calls/errors.ts";
+import { describeError, errorOf, type SeenError } from "../helpers/calls/errors.ts";
 import { complete, fingerprintOf, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { lockRows, openConnection } from "../helpers/database/connections.ts";
 import { type Caller, type Contract, describeContract } from "../helpers/servers/contract.ts";
@@ -151,6 +153,17 @@ describeContract("A server's error has its code, its reason and the domain:", (c
     expect(error).toMatchObject({ code: "Unavailable", domain: "onceward", retryable: true });
     return error;
   }
+
+  test("a quota, with its delay also in Retry-After over HTTP, but not among the trailers of gRPC", async () => {
+    const { client } = await contract.newCaller({ quota_operations_per_second: 1, quota_burst: 1 });
+    // Settlements are never refused: the tenant owes ten seconds' operations.
+    await runBatch(client, Array(50).fill({ case: "release", value: { ...ORDER, fencingToken: 1n } }));
+    const error = await client.claim(ORDER).catch((thrown: unknown) => ConnectError.from(thrown));
+    if (!(error instanceof ConnectError)) throw new Error("the call succeeded");
+    expect(describeError(error)).toMatchObject({ reason: "QUOTA_RATE", retryable: true });
+    const overHttp = contract.transport === "Connect with JSON" ? expect.stringMatching(/^[1-9]\d*$/) : null;
+    expect(error.metadata.get("retry-after")).toEqual(overHttp);
+  });
 
   test("a row that another transaction holds", async () => {
     const { client, tenant } = await contract.newCaller();

@@ -430,7 +430,7 @@ test("a drain waits for a call whose client has left, and its duplicate gets the
   await closed;
   const [record] = await world.database.query<{ completed: boolean }>(
     "select settled_at is not null as completed from records where tenant_id = $1",
-    [first.tenantId],
+    [first.tenant.id],
   );
   expect(record).toEqual({ completed: true });
 });

@@ -70,7 +70,7 @@ export async function startWorld(
   return {
     proxy,
     upstream,
-    tenantId: tenant.id,
+    tenant,
     warnings,
     /** What a process of the command line needs to reach Onceward. */
     environment: {

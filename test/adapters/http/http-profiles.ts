@@ -115,7 +115,9 @@ export function speaksProfiles(
     const inFlight = await send();
     expectRefusal(inFlight, expected.inFlight);
     expect(Number(inFlight.headers["retry-after"])).toBeGreaterThanOrEqual(1);
-    expect(inFlight.headers.link).toBe(`<${documentation}>; rel="describedby"`);
+    expect(inFlight.headers.link).toBe(
+      `<urn:onceward:problem:in-progress>; rel="type", <${documentation}>; rel="describedby"`,
+    );
     answer.resolve(charged);
 
     const marks = (got: HttpAnswer) => MARKERS.filter((marker) => got.headers[marker] === "true");

@@ -52,7 +52,7 @@ type Options struct {
 	MaxBodyBytes int64
 	// Returns whether a response with this status is the operation's outcome, to be replayed; otherwise the claim is released, and
 	// the next attempt runs. Default: below 500, but for 401, 408, 425 and 429. ACP never stores a 5xx. The refusal of another
-	// guard within the handler is never stored.
+	// guard within the handler, or of a service whose response the handler passes on with its header Link, is never stored.
 	Stores func(status int) bool
 	// Headers to replay beside those that describe the body, Location, Link, ETag, Last-Modified, Cache-Control and Vary.
 	ReplayHeaders []string
@@ -258,7 +258,6 @@ func (g *guard) run(w http.ResponseWriter, r *http.Request, operation onceward.O
 	case <-handled:
 		if recorder.unknown != nil && !recorder.streamed {
 			g.policy.Logger.WarnContext(r.Context(), "It is unknown whether a request had its effect", slog.Any("error", recorder.unknown))
-			OutcomeUnknown(r.Context(), recorder.unknown.Cause) // For the guards around this one.
 			g.refuse(w, r, problemFor(Ambiguous, 0))
 			return
 		}
@@ -306,14 +305,13 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, problem Problem) 
 	if status, has := g.policy.wire.statuses[problem.Type]; has {
 		problem.Status = status
 	}
+	links := fmt.Sprintf("<%s>; rel=\"type\"", problem.Type)
 	if g.policy.Documentation != "" {
-		w.Header().Set("Link", fmt.Sprintf("<%s>; rel=\"describedby\"", g.policy.Documentation))
+		links += fmt.Sprintf(", <%s>; rel=\"describedby\"", g.policy.Documentation)
 	}
+	w.Header().Set("Link", links)
 	if problem.RetryAfter > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(int(problem.RetryAfter/time.Second)))
-	}
-	if outer, isNested := r.Context().Value(recorderKey{}).(*recorder); isNested {
-		outer.refusal = problem.Status
 	}
 	g.policy.WriteProblem(w, r, problem)
 }

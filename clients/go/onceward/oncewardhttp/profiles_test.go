@@ -142,7 +142,7 @@ func TestEachProfileHasItsStatusesBodiesMarksAndEchoes(t *testing.T) {
 			<-started
 			inFlight := api.post(t, "/charges/1", "a", profileKey, "1")
 			inFlight.expect(t, want.inFlight)
-			if inFlight.header.Get("Retry-After") == "" || inFlight.header.Get("Link") != `<https://api.example/keys>; rel="describedby"` {
+			if inFlight.header.Get("Retry-After") == "" || inFlight.header.Get("Link") != `<urn:onceward:problem:in-progress>; rel="type", <https://api.example/keys>; rel="describedby"` {
 				t.Errorf("the refusal has %v", inFlight.header)
 			}
 			close(proceed)

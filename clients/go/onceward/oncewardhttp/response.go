@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -117,7 +118,6 @@ type recorder struct {
 	streamed bool
 	sent     http.Header // The headers at the time of WriteHeader.
 	unknown  *onceward.OutcomeUnknownError
-	refusal  int // The status with which a guard within the handler refused the request; 0 if none did.
 }
 
 func (r *recorder) Header() http.Header { return r.header }
@@ -147,13 +147,21 @@ func (r *recorder) Write(part []byte) (int, error) {
 	return len(part), nil
 }
 
-// outcome returns the part of the response that is stored; an error for a response that is not.
+// mark is the link (RFC 6903, 6) that marks a response in every format as the refusal of a guard.
+var mark = regexp.MustCompile(`<(urn:onceward:problem:[a-z-]+)>; rel="type"`)
+
+// outcome returns the part of the response that is stored; an error for a response that is not. What another guard refuses, within
+// the handler or in a service whose response the handler passes on, is not this operation's outcome.
 func (r *recorder) outcome(policy *policy) (*response, error) {
 	if r.unknown != nil {
 		return nil, r.unknown
 	}
 	r.WriteHeader(http.StatusOK)
-	if r.status == r.refusal || !policy.Stores(r.status) {
+	refusal := mark.FindStringSubmatch(strings.Join(r.sent.Values("Link"), ", "))
+	if refusal != nil && ProblemType(refusal[1]) == Ambiguous {
+		return nil, &onceward.OutcomeUnknownError{Cause: errors.New("another guard does not know whether the request had its effect")}
+	}
+	if refusal != nil || !policy.Stores(r.status) {
 		return nil, fmt.Errorf("HTTP %d", r.status)
 	}
 	whole := &response{status: r.status, header: map[string]string{}}

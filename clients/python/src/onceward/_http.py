@@ -16,9 +16,9 @@ from typing import Any
 from ._catalogue import ResultTooLargeError
 from ._claims import is_within
 from ._codec import Encoded
-from ._errors import OncewardError, ResultUnavailableError
+from ._errors import OncewardError, OutcomeUnknownError, ResultUnavailableError
 from ._fingerprint import fingerprint_of
-from ._http_profiles import HttpProfile, Problem, Wire, problem_named
+from ._http_profiles import TYPE_PREFIX, HttpProfile, Problem, Wire, problem_named
 from ._keys import join_key
 from ._keytime import key_time
 from ._limits import MAX_RESULT_BYTES
@@ -60,6 +60,8 @@ _CONTENT_TYPE = "content-type"
 #: The URL is a part of a header's value: it must not end the link.
 _LINK = re.compile(r"https?://[\x21-\x3b\x3d\x3f-\x7e]+")
 _PRINTABLE = re.compile(r"[\x20-\x7e]+")
+#: The link (RFC 6903, 6) that marks a response in every format as the refusal of a guard.
+_MARK = re.compile(f'<{TYPE_PREFIX}([a-z-]+)>; rel="type"')
 
 
 def is_outcome(status: int) -> bool:
@@ -212,15 +214,20 @@ class HttpPolicy:
         }
         return join_key(*self._wire.endpoint_of(head.method, head.path), caller, key), options
 
-    def outcome_of(self, response: Response, refusal: int | None) -> Response:
+    def outcome_of(self, response: Response) -> Response:
         """Returns the part of a response that is stored.
 
-        :param refusal: the status with which another guard refused the request within this one; its answer
-            says nothing about this operation's outcome.
+        What another guard refuses, within this one or in a service whose response the handler passes on, is
+        not this operation's outcome.
+
+        :raises OutcomeUnknownError: if the other guard does not know whether the effect happened.
         :raises NotStored:
         """
+        refusal = _MARK.search(response.headers.get("link", ""))
+        if refusal is not None and refusal[1] == AMBIGUOUS.name:
+            raise OutcomeUnknownError("another guard does not know whether the request had its effect")
         is_dropped = self._wire.drops_server_errors and response.status >= 500
-        if is_dropped or response.status == refusal or not self._stores(response.status):
+        if refusal is not None or is_dropped or not self._stores(response.status):
             raise NotStored(response.status)
         return Response(response.status, self.replayable(response.headers), response.body)
 
@@ -234,8 +241,9 @@ class HttpPolicy:
         """Returns a refusal in the profile's format."""
         status, content_type, body = self._wire.write(problem)
         headers = {_CONTENT_TYPE: content_type, **self.own_headers(head)}
+        headers["link"] = f'<{problem.type}>; rel="type"'
         if self._documentation is not None:
-            headers["link"] = f'<{self._documentation}>; rel="describedby"'
+            headers["link"] += f', <{self._documentation}>; rel="describedby"'
         if problem.retry_after_s is not None:
             headers["retry-after"] = str(problem.retry_after_s)
         return Response(status, headers, body)

@@ -25,7 +25,8 @@ HttpProfile = Literal["onceward", "ietf", "stripe", "acp", "ucp"]
 _TABLE: dict[str, Any] = json.loads(
     importlib.resources.files("onceward").joinpath("http_profiles.json").read_text("utf-8")
 )
-_TYPE_PREFIX = "urn:onceward:problem:"
+#: What the type of every problem begins with.
+TYPE_PREFIX = "urn:onceward:problem:"
 _OPAQUE_KEY = re.compile(r"[\x20-\x7e]{1,255}")
 
 
@@ -45,7 +46,7 @@ class Problem:
     @property
     def type(self) -> str:
         """A URI that names the problem."""
-        return f"{_TYPE_PREFIX}{self.name}"
+        return f"{TYPE_PREFIX}{self.name}"
 
 
 def problem_named(name: str, retry_after_s: int | None = None) -> Problem:

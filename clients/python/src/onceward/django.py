@@ -52,8 +52,6 @@ __all__ = ["HttpProfile", "OncewardMiddleware"]
 _log = logging.getLogger("onceward")
 #: The attribute of a request whose view raised an OutcomeUnknownError.
 _OUTCOME_UNKNOWN = "_onceward_outcome_unknown"
-#: The status with which a guard refused the request: a guard around it does not store that answer.
-_REFUSAL = "_onceward_refusal"
 
 
 class OncewardMiddleware:
@@ -116,7 +114,7 @@ class OncewardMiddleware:
         if key is None:
             return self._get_response(request)
         if isinstance(key, Problem):
-            return self._refusal(request, head, key)
+            return self._refusal(head, key)
         answer = self._guard(request, head, key)
         for name, value in self._policy.own_headers(head).items():
             answer[name] = value
@@ -137,12 +135,12 @@ class OncewardMiddleware:
     def _guard(self, request: HttpRequest, head: RequestHead, key: str) -> HttpResponseBase:
         try:
             if int(request.META.get("CONTENT_LENGTH") or 0) > self._policy.max_body_bytes:
-                return self._refusal(request, head, REQUEST_TOO_LARGE)
+                return self._refusal(head, REQUEST_TOO_LARGE)
             operation, options = self._policy.operation_of(head, key, self._caller(request), request.body)
         except RequestDataTooBig:
-            return self._refusal(request, head, REQUEST_TOO_LARGE)
+            return self._refusal(head, REQUEST_TOO_LARGE)
         except InvalidRequestError:
-            return self._refusal(request, head, REQUEST_UNREADABLE)
+            return self._refusal(head, REQUEST_UNREADABLE)
         handled: list[HttpResponseBase] = []
 
         def handle(_: Claim) -> Response:
@@ -151,7 +149,7 @@ class OncewardMiddleware:
             if unknown is not None:
                 raise unknown
             handled.append(response)
-            return self._policy.outcome_of(_whole(response), getattr(request, _REFUSAL, None))
+            return self._policy.outcome_of(_whole(response))
 
         try:
             replayed = self._client().run(self._policy.namespace, operation, handle, **options)
@@ -159,7 +157,7 @@ class OncewardMiddleware:
             return handled[0]
         except OutcomeUnknownError as error:
             _log.warning("It is unknown whether a request had its effect: %s", printable(error))
-            return self._refusal(request, head, AMBIGUOUS)
+            return handled[0] if handled else self._refusal(head, AMBIGUOUS)
         except OncewardError as error:
             if handled and isinstance(error, CompletionError):
                 # This client gets the view's response even if it could not be stored for repeats.
@@ -167,16 +165,14 @@ class OncewardMiddleware:
                 return handled[0]
             problem = problem_of(error)
             if problem is not None:
-                return self._refusal(request, head, problem)
+                return self._refusal(head, problem)
             raise
         if handled:
             return handled[0]
         return _django_response(self._policy.replay_of(head, replayed))
 
-    def _refusal(self, request: HttpRequest, head: RequestHead, problem: Problem) -> HttpResponse:
-        refusal = self._policy.refusal_of(head, problem)
-        setattr(request, _REFUSAL, refusal.status)
-        return _django_response(refusal)
+    def _refusal(self, head: RequestHead, problem: Problem) -> HttpResponse:
+        return _django_response(self._policy.refusal_of(head, problem))
 
 
 def _whole(response: HttpResponseBase) -> Response:

@@ -54,8 +54,6 @@ _App = Callable[[_Scope, _Receive, _Send], Awaitable[None]]
 _log = logging.getLogger("onceward")
 #: Shorter than the timeouts of load balancers and clients (most are 30 or 60 s), longer than most outages.
 _ANSWER_AFTER_MS = 10_000
-#: The recorder of the guard in whose application a request is, in the request's scope.
-_RECORDER = "onceward.recorder"
 
 
 class OncewardMiddleware:
@@ -86,7 +84,8 @@ class OncewardMiddleware:
         413.
     :param stores: whether a response with this status is the operation's outcome, to be replayed; otherwise
         the claim is released, and the next attempt runs. Default: below 500, but for 401, 408, 425 and 429.
-        ``acp`` never stores a 5xx. The refusal of another guard within the application is never stored.
+        ``acp`` never stores a 5xx. The refusal of another guard within the application, or of a
+        service whose response the application passes on with its header Link, is never stored.
     :param replay_headers: headers to replay beside those that describe the body, Location, Link, ETag,
         Last-Modified, Cache-Control and Vary.
     :param documentation: the URL of the API's page about keys, to which refusals link. Default: no link.
@@ -162,15 +161,9 @@ class OncewardMiddleware:
 
         async def handle(_: Claim) -> Response:
             recorder.began = True
-            scope[_RECORDER] = recorder
-            try:
-                await self._app(scope, _replay(body, receive), recorder)
-            finally:
-                scope[_RECORDER] = exchange.outer
-            if recorder.unknown is not None:
-                raise recorder.unknown
+            await self._app(scope, _replay(body, receive), recorder)
             recorder.ended.set()
-            return self._policy.outcome_of(recorder.response(), recorder.refusal)
+            return self._policy.outcome_of(recorder.response())
 
         running: Coroutine[Any, Any, RunResult[Response]] = self._onceward.run_detailed(
             self._policy.namespace, joined, handle, **options
@@ -210,8 +203,6 @@ class OncewardMiddleware:
             if recorder.streams:
                 raise
             _log.warning("It is unknown whether a request had its effect: %s", printable(error))
-            if exchange.outer is not None:
-                exchange.outer.unknown = error
             await self._refuse(exchange, AMBIGUOUS)
 
     async def _answer_unhandled(self, run: asyncio.Future[RunResult[Response]], exchange: _Exchange) -> None:
@@ -230,10 +221,7 @@ class OncewardMiddleware:
         await _send_whole(send, self._policy.replay_of(head, response))
 
     async def _refuse(self, exchange: _Exchange, problem: Problem) -> None:
-        refusal = self._policy.refusal_of(exchange.head, problem)
-        if exchange.outer is not None:
-            exchange.outer.refusal = refusal.status
-        await _send_whole(exchange.send, refusal)
+        await _send_whole(exchange.send, self._policy.refusal_of(exchange.head, problem))
 
 
 class _Exchange:
@@ -243,8 +231,6 @@ class _Exchange:
         self.scope = scope
         self.send = send
         self.head = head
-        #: The recorder of the guard around this one; None: there is none.
-        self.outer: _Recorder | None = scope.get(_RECORDER)
 
 
 def _note(run: asyncio.Future[Any]) -> None:
@@ -312,10 +298,6 @@ class _Recorder:
         self.began = False
         #: Set once the application has returned.
         self.ended = asyncio.Event()
-        #: The status with which a guard within the application refused the request.
-        self.refusal: int | None = None
-        #: Why a guard within the application does not know whether the effect happened.
-        self.unknown: OutcomeUnknownError | None = None
 
     async def __call__(self, message: _Message) -> None:
         if message["type"] == "http.response.start":

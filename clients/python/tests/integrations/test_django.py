@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from django.test import Client
 from django.urls import path
 
-from onceward import OutcomeUnknownError, current_claim, join_key
+from onceward import InProgressError, OutcomeUnknownError, current_claim, join_key
 from onceward.django import OncewardMiddleware
 from onceward.testing import TestingOnceward, TestingPolicy
 
@@ -137,4 +137,17 @@ def test_a_guard_around_another_one_stores_none_of_its_refusals(testing: Testing
     with testing.onceward.claim("nested", join_key("POST", "/nested", "a-1", "8e03978e-40d5")):
         assert [post(), post()] == [409, 409]
     assert [post(), post()] == [201, 201]
+    assert len(effects) == 1
+
+
+def test_guards_around_each_other_leave_their_claims_to_the_policy_if_the_outcome_is_unknown(
+    testing: TestingOnceward,
+) -> None:
+    kinds = [_post("?times-out", path="/nested").json()["type"] for _ in range(2)]
+    # The outer claim lasts: it was neither released nor completed.
+    assert kinds == ["urn:onceward:problem:ambiguous", "urn:onceward:problem:in-progress"]
+    key = join_key("POST", "/nested", "a-1", "8e03978e-40d5")
+    for namespace in ("charges", "nested"):
+        with pytest.raises(InProgressError):
+            testing.onceward.run(namespace, key, lambda _: None, on_in_progress="throw")
     assert len(effects) == 1

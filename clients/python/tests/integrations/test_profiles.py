@@ -213,7 +213,8 @@ def test_a_replay_is_marked_and_other_requests_are_refused(start: Any, profile: 
         assert _marks(second) == ([] if expected.replayed is None else [expected.replayed])
         other = api.post(body='{"cents":2}')
         _expect(other, expected.other_body)
-        assert other.headers["link"] == '<https://api.example/keys>; rel="describedby"'
+        mark = '<urn:onceward:problem:key-reused>; rel="type"'
+        assert other.headers["link"] == f'{mark}, <https://api.example/keys>; rel="describedby"'
         for answer in (first, second, other):
             assert answer.headers.get("idempotency-key") == (KEY if expected.echoes else None)
         assert api.post(account="b").status == 201

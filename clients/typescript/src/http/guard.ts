@@ -9,11 +9,18 @@ import { type Claim, ClaimAbandoned } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
 import { Warnings } from "../run/events.ts";
 import { callerOf, guardedRun, warnOfFingerprint } from "../run/guarded-run.ts";
-import { isOutcomeUnknown } from "../run/outcome-unknown.ts";
+import { isOutcomeUnknown, OutcomeUnknownError } from "../run/outcome-unknown.ts";
 import { base64Url, sha256 } from "../wire/bytes.ts";
 import { inAcceptedCoding } from "./content-coding.ts";
 import { type HttpOptions, type HttpPolicy, httpPolicy } from "./options.ts";
-import { type Problem, type ProblemType, problemFor, problemOf, problemResponse } from "./problems.ts";
+import {
+  type Problem,
+  type ProblemType,
+  problemFor,
+  problemOf,
+  problemResponse,
+  refusalIn,
+} from "./problems.ts";
 import type { Wire } from "./profiles.ts";
 import {
   type Headers,
@@ -137,10 +144,8 @@ export function createGuard<Native extends object>(
     // A fetch Request may have the method "patch" in lower case.
     if (!policy.methods.has(request.method.toUpperCase()) || outerClaim !== undefined)
       return unguarded(outerClaim);
-    const refused = (problem: Problem, unknown?: unknown) => {
-      refusals.set(native, { status: problem.status, unknown });
-      return answered(problemResponse(problem, policy.problemBody(problem, native), policy.documentation));
-    };
+    const refused = (problem: Problem) =>
+      answered(problemResponse(problem, policy.problemBody(problem, native), policy.documentation));
     const refusedAs = (type: ProblemType) => refused(problemFor(wire.statuses, type));
     if (request.key === undefined) return policy.required ? refusedAs("key-missing") : unguarded();
     if (wire.echoes) request.setHeader(IDEMPOTENCY_KEY, request.key);
@@ -163,14 +168,11 @@ export function createGuard<Native extends object>(
       handling = handle(claim);
       return await abandonAfter(policy.abandonAfterMs, handling);
     };
-    const run = await guardedRun(onceward, operation, handled, (outcome) =>
-      outcomeOf(policy, outcome, refusals.get(native)),
-    );
+    const run = await guardedRun(onceward, operation, handled, (outcome) => outcomeOf(policy, outcome));
     switch (run.kind) {
       case "ran": {
         const { outcome } = run;
-        if (outcome.status === "rejected" && isOutcomeUnknown(outcome.reason))
-          return refused(problemFor(wire.statuses, "ambiguous"), outcome.reason);
+        if (outcome.status === "rejected" && isOutcomeUnknown(outcome.reason)) return refusedAs("ambiguous");
         const answer = answerOf(outcome);
         if (answer.kind === "gone") handling?.abandon();
         return answer;
@@ -197,20 +199,21 @@ function answerOf<Sent>(outcome: PromiseSettledResult<Handled<Sent>>): Answer<Se
 }
 
 /**
- * Returns the part of a response that is stored.
+ * Returns the part of a response that is stored. What another guard refuses, within the handler or in a service whose response the
+ * handler passes on, is not this operation's outcome.
  *
- * @param refusal of a guard within the handler: its answer is not this operation's outcome.
- * @throws the handler's error, NotStored, and what an inner guard could not know.
+ * @throws the handler's error; OutcomeUnknownError if the other guard does not know whether the effect happened; NotStored.
  */
 function outcomeOf<Native>(
   { stores, replayHeaders }: HttpPolicy<Native>,
   outcome: PromiseSettledResult<Handled<unknown>>,
-  refusal: GuardRefusal | undefined,
 ): WholeResponse {
   if (outcome.status === "rejected") throw outcome.reason;
   const { status, headers, body } = outcome.value;
-  if (status === refusal?.status) throw refusal.unknown ?? new NotStored(status);
-  if (!isFinalStatus(status) || !stores(status)) throw new NotStored(status);
+  const refusal = refusalIn(headers);
+  if (refusal === ("ambiguous" satisfies ProblemType))
+    throw new OutcomeUnknownError("Another guard does not know whether the request had its effect.");
+  if (refusal !== undefined || !isFinalStatus(status) || !stores(status)) throw new NotStored(status);
   return { status, headers: pickHeaders(headers, replayHeaders), body };
 }
 
@@ -285,16 +288,6 @@ function contentOfJson(body: unknown): unknown {
     return { bytes: base64Url(sha256(body)) };
   }
 }
-
-/** The answer of a guard that refused a request: an outer guard of the request does not store it. */
-interface GuardRefusal {
-  readonly status: number;
-  /** The handler's error, if the guard refused because it is unknown whether the effect happened. */
-  readonly unknown: unknown;
-}
-
-/** The last refusal of each request. */
-const refusals = new WeakMap<object, GuardRefusal>();
 
 /** The claims that each request is handled under, by namespace. */
 const claims = new WeakMap<object, Map<string, Claim>>();

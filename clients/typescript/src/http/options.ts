@@ -51,8 +51,8 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
   /**
    * Returns whether a response with this status is the operation's outcome, to be replayed; otherwise the claim is
    * released, and the next attempt runs. Not called below 200: such a response, such as 101, is never stored. Default:
-   * below 500, except 401, 408, 425 and 429, which ask for another attempt. The refusal of another guard within the handler is never
-   * stored.
+   * below 500, except 401, 408, 425 and 429, which ask for another attempt. The refusal of another guard within the handler,
+   * or of a service whose response the handler passes on with its header Link, is never stored.
    */
   readonly stores?: (status: number) => boolean;
   /**

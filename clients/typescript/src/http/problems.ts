@@ -1,7 +1,7 @@
 import { AmbiguousError, InProgressError, OncewardError, ResultUnavailableError } from "../errors/errors.ts";
 import { isAboutKeyTime, isRetryable } from "../errors/mapping.ts";
 import { utf8Bytes } from "../wire/bytes.ts";
-import type { WholeResponse } from "./whole-response.ts";
+import { type Headers, pickHeaders, type WholeResponse } from "./whole-response.ts";
 
 /**
  * The `type` of each problem (RFC 9457) with which the guard itself answers, without calling the handler. The statuses are those
@@ -116,21 +116,36 @@ export function problemFor(statuses: ProblemStatuses, type: ProblemType, retryAf
   };
 }
 
-/** Returns the response for a problem, with a link to the API's page about keys if it has one. */
+/**
+ * Returns the response for a problem. It links to the problem's type (RFC 6903, 6), which marks it in every format as the refusal of
+ * a guard, and to the API's page about keys if it has one.
+ */
 export function problemResponse(
-  { status, retryAfterSeconds }: Problem,
+  { type, status, retryAfterSeconds }: Problem,
   { contentType, body }: ProblemBody,
   documentation: string | undefined,
 ): WholeResponse {
+  const mark = `<${type}>; rel="type"`;
   return {
     status,
     headers: {
       "content-type": contentType,
-      ...(documentation !== undefined && { link: `<${documentation}>; rel="describedby"` }),
+      link: documentation === undefined ? mark : `${mark}, <${documentation}>; rel="describedby"`,
       ...(retryAfterSeconds !== undefined && { "retry-after": String(retryAfterSeconds) }),
     },
     body: typeof body === "string" ? utf8Bytes(body) : body,
   };
+}
+
+const LINK: ReadonlySet<string> = new Set(["link"]);
+const MARK = new RegExp(`<${TYPE_PREFIX}([a-z-]+)>; rel="type"`);
+
+/**
+ * Returns the type, after its prefix, of the refusal that a response is by the link of its guard, in this process or another one;
+ * undefined for any other response.
+ */
+export function refusalIn(headers: Headers): string | undefined {
+  return MARK.exec(pickHeaders(headers, LINK).link ?? "")?.[1];
 }
 
 /**

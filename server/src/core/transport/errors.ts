@@ -54,12 +54,20 @@ export function tooLarge(maxBytes: number, actualBytes: number | undefined): Ref
   return malformed(`must be at most ${maxBytes} bytes${actual}`);
 }
 
-/** Converts an error for Connect, gRPC-Web and JSON; returns an error that is not a FailedCall as it is. */
-export function toConnectError(failure: unknown): unknown {
+/**
+ * Converts an error for Connect, gRPC-Web and JSON; returns an error that is not a FailedCall as it is. Connect's and JSON's carry
+ * the delay of a retry also as the header that HTTP clients and proxies know (RFC 9110, 10.2.3), in whole seconds.
+ *
+ * @param protocol as connect-node names it: "connect" also stands for JSON. The errors of "grpc-web" are trailers.
+ */
+export function toConnectError(failure: unknown, protocol: string): unknown {
   if (!(failure instanceof FailedCall)) return failure;
   const { error, requestId } = failure;
-  const headers = { [REQUEST_ID_HEADER]: requestId };
+  const headers = new Headers({ [REQUEST_ID_HEADER]: requestId });
   if (error instanceof ProtocolError) return new ConnectError(error.message, error.code, headers);
+  const { retryAfterMs } = error;
+  if (retryAfterMs !== undefined && protocol === "connect")
+    headers.set("retry-after", String(Math.max(1, Math.ceil(retryAfterMs / 1000))));
   return new ConnectError(error.message, codeOf(error), headers, details(error, requestId));
 }
 

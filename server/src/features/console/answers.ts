@@ -32,14 +32,12 @@ type Headers = Readonly<Record<string, string | readonly string[]>>;
 /** Answers with an error as the Connect protocol writes it. A defect is logged under its request id. */
 export function answerError(response: ServerResponse, error: unknown, log: Logger): void {
   const failed = failureOf(error, log);
-  const shown = toConnectError(failed);
+  const shown = toConnectError(failed, "connect");
   const connectError = shown instanceof ConnectError ? shown : new ConnectError("internal", Code.Internal);
-  const { retryAfterMs = 0 } = failed.error instanceof Refusal ? failed.error : {};
   response.writeHead(codeToHttpStatus(connectError.code), {
     ...Object.fromEntries(connectError.metadata),
     "cache-control": "no-store",
     "content-type": "application/json",
-    ...(retryAfterMs > 0 && { "retry-after": String(Math.ceil(retryAfterMs / 1000)) }),
   });
   response.end(errorToJsonBytes(connectError, undefined));
 }

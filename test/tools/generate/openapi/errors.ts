@@ -34,6 +34,12 @@ export function errorResponses(reasonEnum: DescEnum): Readonly<Record<string, Er
           description: "Names the call in the service's log.",
           schema: { type: "string" },
         },
+        ...(lines.some((line) => line.includes("google.rpc.RetryInfo")) && {
+          "retry-after": {
+            description: "The delay of the RetryInfo in whole seconds, rounded up.",
+            schema: { type: "integer", minimum: 1 },
+          },
+        }),
       },
       content: { "application/json": { schema: schemaRef("Error") } },
     };

@@ -33,6 +33,10 @@ const NOTES = `
 Refusals have the status and the body of the profile. The options \`methods\`, \`required\`, \`fingerprint\`, \`stores\` and \`problemBody\`
 override it, except that \`acp\` never stores a 5xx. With \`documentation\`, refusals link to your page about keys, as the draft asks: \`Link: <https://api.example/keys>; rel="describedby"\`.
 
+In every format, a refusal names its [type](../src/http/problems.ts), such as \`Link: <urn:onceward:problem:in-progress>; rel="type"\`. A guard
+whose handler passes on a response with this mark, and [\`onceward http-proxy\`](../../http-proxy/README.md), do not store it: they release their
+claim, or leave it to the policy if the type is \`ambiguous\`.
+
 - After a change of a route's profile, the same header may name a new operation. Change it when no retries are due.
 - \`acp\` and \`ucp\` ask that results are kept for 24 hours: give the namespace a \`result_retention\` of that or more.
 - \`ucp\` compares the bytes of a body where the adapter has them: \`./http\`, Hono, \`express.raw()\`. Behind a parser of JSON, a body that

@@ -65,7 +65,7 @@ export function createConnectHandlers(
         // connect-node encodes the reply, in the request's protocol.
         return await pipeline.answer(route, incomingCall(route, context, site), (reply) => reply);
       } catch (error) {
-        throw toConnectError(error);
+        throw toConnectError(error, context.protocolName);
       }
     });
   }
