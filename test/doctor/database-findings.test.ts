@@ -7,6 +7,7 @@ import { NAMED_COCKROACH } from "../helpers/database/other-engine.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { createServiceRole } from "../helpers/database/service-role.ts";
 import { diagnoseDatabase, idsOf } from "../helpers/doctor/diagnosis.ts";
+import { encryptionKeys } from "../helpers/servers/encryption.ts";
 import { TEST_PEPPER } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
@@ -66,6 +67,7 @@ test("a healthy database has no finding but those of its owner's role and of a m
       "pepper",
       "pooler",
       "connections",
+      "encryption_keys",
       "citus",
       "clocks",
       "redis",
@@ -273,6 +275,21 @@ test("a database that is unreachable is one finding, and its checks are skipped"
   ]);
   expect(passed).toEqual(["redis"]);
   expect(skipped).toContain("schema");
+});
+
+test("a missing encryption key is found: the one that encrypts, and one that the last pass needed", async () => {
+  const database = await createMigrated();
+  await database.query("insert into encryption_pass (key_id, records_unreadable) values (2, 0)");
+  for (const keys of [{}, encryptionKeys(1)]) {
+    const { findings } = await diagnoseDatabase(database.url, keys);
+    expect(findings[0]).toMatchObject({ id: "records_unreadable", severity: "error" });
+    expect(findings[0]?.summary).toContain("lacks key 2,");
+  }
+  expect(idsOf(await diagnoseDatabase(database.url, encryptionKeys(2)))).toEqual([]);
+  await database.query("update encryption_pass set records_unreadable = 3");
+  const { findings } = await diagnoseDatabase(database.url, encryptionKeys(2));
+  expect(findings[0]).toMatchObject({ id: "records_unreadable" });
+  expect(findings[0]?.summary).toMatch(/could not decrypt 3 of them/);
 });
 
 test("a pepper that is not the installation's is found, and keys that need the second one are counted", async () => {

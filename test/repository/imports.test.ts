@@ -28,7 +28,7 @@ const FEATURES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   citus: { doctor: "its check finds what is wrong with the nodes" },
   console: {},
   doctor: { administration: "its RPC is one of the operator's" },
-  encryption: {},
+  encryption: { doctor: "its check finds what it cannot decrypt" },
   insight: {
     administration: "its RPCs have the pages and the rights of the tenant's other RPCs",
     usage: "it counts late duplicates in the buckets of the usage",

@@ -3,7 +3,10 @@ import { type Keyring, NO_KEYS, parseKeyring } from "../../server/src/core/confi
 import type { Runner } from "../../server/src/core/store/pool.ts";
 import type { RecordValues } from "../../server/src/core/store/records/record-values.ts";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
-import { readEncryptionPass } from "../../server/src/features/encryption/encryption-pass.ts";
+import {
+  beginEncryptionPass,
+  readEncryptionPass,
+} from "../../server/src/features/encryption/encryption-pass.ts";
 import { countKeyUsage } from "../../server/src/features/encryption/key-usage.ts";
 import { createRecordEncryption } from "../../server/src/features/encryption/record-encryption.ts";
 import { reencryptPage } from "../../server/src/features/encryption/reencrypt-records.ts";
@@ -254,6 +257,21 @@ describe("a page of records", () => {
       { id: 2, gone: true },
       { id: 2, gone: false },
     ]);
+  });
+
+  test("a replica that starts repeats a pass that ended with unreadable records, and no other", async () => {
+    const pool = openStorePool(database);
+    const begin = async (unreadable: number, finished: string | null) => {
+      await database.query(
+        "update encryption_pass set key_id = 2, records_examined = 7, records_unreadable = $1, finished_at = $2",
+        [unreadable, finished],
+      );
+      await beginEncryptionPass(pool, 2);
+      return await readEncryptionPass(pool);
+    };
+    expect(await begin(0, "now")).toMatchObject({ examined: 7, finished: true });
+    expect(await begin(1, null)).toMatchObject({ examined: 7, unreadable: 1 });
+    expect(await begin(1, "now")).toMatchObject({ examined: 0, unreadable: 0, finished: false });
   });
 
   test("a pass continues where another replica left it, within its rate", async () => {

@@ -1,6 +1,7 @@
 import { readConfig } from "../../../server/src/core/config/config.ts";
 import { citusCheck } from "../../../server/src/features/citus/doctor-check.ts";
 import { type Diagnosis, diagnoseAlone } from "../../../server/src/features/doctor/diagnose.ts";
+import { encryptionKeysCheck } from "../../../server/src/features/encryption/doctor-check.ts";
 import { TEST_PEPPER } from "../servers/server.ts";
 
 /** Examines a database as `onceward-server doctor` does. `env` overrides the configuration. */
@@ -10,7 +11,7 @@ export async function diagnoseDatabase(
 ): Promise<Diagnosis> {
   return await diagnoseAlone(
     readConfig({ DATABASE_URL: databaseUrl, ONCEWARD_API_KEY_PEPPER: TEST_PEPPER, ...env }),
-    [citusCheck],
+    [encryptionKeysCheck, citusCheck],
   );
 }
 

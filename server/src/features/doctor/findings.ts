@@ -87,6 +87,11 @@ export const FINDINGS = {
     severity: "warning",
     advice: "Set DATABASE_DIRECT_URL to Postgres itself: migrations need a session of their own.",
   },
+  records_unreadable: {
+    severity: "error",
+    advice:
+      "Give every replica the same ONCEWARD_ENCRYPTION_KEYS, with the missing key from its backup. Calls that need the records fail meanwhile, and grant nothing.",
+  },
   clock_skewed: {
     severity: "warning",
     advice:

@@ -37,12 +37,14 @@ on conflict (is_only) do update set
   records_skipped = 0,
   records_unreadable = 0,
   next_page_at = now()
- where p.key_id is distinct from excluded.key_id`,
+ where p.key_id is distinct from excluded.key_id
+    or (p.finished_at is not null and p.records_unreadable > 0)`,
 };
 
 /**
  * Begins a pass that encrypts all records under a key, or decrypts them; not if the last pass was for the same
- * key. Replicas with another current key then leave the pass alone: the replica that was started last decides.
+ * key, unless it ended with unreadable records: the replica that starts may have the key that was missing.
+ * Replicas with another current key then leave the pass alone: the replica that was started last decides.
  */
 export async function beginEncryptionPass(runner: Runner, keyId: number | null): Promise<void> {
   await runner.run(beginPass, [keyId]);

@@ -3,6 +3,7 @@ import { type Keyring, NO_KEYS, parseKeyring } from "../../core/config/keyring.t
 import type { Feature, ValuesOptions } from "../../core/feature.ts";
 import type { Runner } from "../../core/store/pool.ts";
 import type { UnreadableCause } from "../../core/store/records/record-values.ts";
+import { encryptionKeysCheck } from "./doctor-check.ts";
 import { readEncryptionPass } from "./encryption-pass.ts";
 import { encryptionStatus } from "./encryption-status.ts";
 import { entryFormat } from "./entry-format.ts";
@@ -39,6 +40,7 @@ export const encryption: Feature = {
       run: encryptionStatus,
     },
   ],
+  checks: [encryptionKeysCheck],
   openValues(options) {
     const { config, log } = options;
     // `readConfig` accepts only a text that can be parsed; without keys nothing is encrypted.
