@@ -78,6 +78,16 @@ class OncewardError(Exception):
         """What to do about the error; None for a reason of a newer service."""
         return REMEDIES.get(self.reason)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exception's own way calls the class with the message alone, which no class of these takes.
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[OncewardError], args: tuple[Any, ...], state: Mapping[str, Any]) -> OncewardError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
 
 def _claim_text(claim: ClaimRef) -> str:
     token = "" if claim.fencing_token is None else f", fencing token {claim.fencing_token}"
