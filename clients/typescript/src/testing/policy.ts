@@ -10,7 +10,7 @@ export interface TestingPolicy {
   readonly defaultLeaseMs: number;
   /** The longest lease that a claim may ask for, in milliseconds. Default: 900,000. */
   readonly maxLeaseMs: number;
-  /** RECLAIM (default): the next claim gets the key. HOLD: the record is ambiguous until it is resolved. */
+  /** RECLAIM (default): the next claim gets the key. HOLD: the record is ambiguous until it is resolved or its retention ends. */
   readonly onLeaseExpiry: "RECLAIM" | "HOLD";
   /** The largest payload of a result. Default: 64 KiB. */
   readonly maxResultBytes: number;
@@ -39,6 +39,12 @@ const DEFAULT_POLICY: TestingPolicy = {
   lateKeys: "RUN",
 };
 
+const CHOICES: Partial<Record<string, readonly unknown[]>> = {
+  onLeaseExpiry: ["RECLAIM", "HOLD"],
+  lateKeys: ["RUN", "REFUSE", "REQUIRE_TIME"],
+  requireFingerprint: [false, true],
+};
+
 /** Longer than a key may be ahead of the clock, so that a record outlives the time in which its key is accepted. */
 const LATE_KEYS_MARGIN_S = 600;
 
@@ -64,8 +70,11 @@ export function retentionOf(
 /**
  * Returns the effective policy, from the most general layer to the most specific one. A retention that no layer sets
  * follows the wider one (failure → result → key), and none outlives its key.
+ *
+ * @throws TypeError for a field or a value that no policy has: a test would pass under another policy than it names.
  */
 export function resolvePolicy(...layers: readonly Partial<TestingPolicy>[]): TestingPolicy {
+  for (const layer of layers) checkFields(layer);
   const set: Partial<TestingPolicy> = Object.assign({}, ...layers);
   const keyRetentionS = set.keyRetentionS ?? DEFAULT_POLICY.keyRetentionS;
   const resultRetentionS = Math.min(set.resultRetentionS ?? keyRetentionS, keyRetentionS);
@@ -79,4 +88,19 @@ export function resolvePolicy(...layers: readonly Partial<TestingPolicy>[]): Tes
     maxLeaseMs,
     defaultLeaseMs: Math.min(set.defaultLeaseMs ?? DEFAULT_POLICY.defaultLeaseMs, maxLeaseMs),
   };
+}
+
+function checkFields(policy: Partial<TestingPolicy>): void {
+  for (const [name, value] of Object.entries(policy)) {
+    if (!Object.hasOwn(DEFAULT_POLICY, name)) {
+      throw new TypeError(`${name} is not a field of a policy: ${Object.keys(DEFAULT_POLICY).join(", ")}`);
+    }
+    const choices = CHOICES[name];
+    if (
+      choices?.includes(value) ||
+      (choices === undefined && Number.isSafeInteger(value) && Number(value) > 0)
+    )
+      continue;
+    throw new TypeError(`${name} must be ${choices?.join(", ") ?? "a whole number above 0"}`);
+  }
 }
