@@ -1,6 +1,6 @@
 import type { FieldTable, Overrides } from "./fields.ts";
 
-/** What happens when a lease expires: the next Claim gets the key, or the record is ambiguous until a person decides. */
+/** What happens when a lease expires: the next Claim gets the key, or the record is ambiguous until somebody decides or its retention ends. */
 export type OnLeaseExpiry = "RECLAIM" | "HOLD";
 
 /**

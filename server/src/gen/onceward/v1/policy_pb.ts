@@ -131,7 +131,8 @@ export const Policy_OnLeaseExpiry = {
   RECLAIM: 1,
 
   /**
-   * The record is ambiguous until a Claim with accept_ambiguous or a ResolveRecord: the effect happens at most once.
+   * The record is ambiguous until a Claim with accept_ambiguous, a ResolveRecord, or the end of the key's retention. Until then the
+   * effect happens at most once; afterwards the key is granted again, unless late_keys refuses it.
    *
    * @generated from enum value: ON_LEASE_EXPIRY_HOLD = 2;
    */
