@@ -7,7 +7,7 @@ var remedies = map[Reason]string{
 	ErrClaimSuperseded:     "Stop: another holder has the operation. Look for blocked event loops and functions that outlive their lease.",
 	ErrAlreadyCompleted:    "Use the stored result: look the key up. Two programs that complete one claim have to share the result.",
 	ErrAlreadyReleased:     "Call `Run` again; do not keep a claim's token after its release.",
-	ErrRecordNotFound:      "Claim first. If the key was claimed long ago, set a longer `key_retention`.",
+	ErrRecordNotFound:      "Claim first. Behind a guard of HTTP the key has more parts than the header's: `POST:/charges:CALLER:KEY`. If it was claimed long ago, set a longer `key_retention`.",
 	ErrResultTooLarge:      "Return a smaller value, such as an id, or raise `max_result_bytes`. The operation is stored as done without its value.",
 	ErrResponseTooLarge:    "Nothing: the client repeats the item alone. With plain RPCs, do the same.",
 	ErrCredentialMissing:   "Set `APIKey` or `Token`.",

@@ -21,7 +21,10 @@ REMEDIES = {
         "the result."
     ),
     "ALREADY_RELEASED": "Call `run` again; do not keep a claim's token after its release.",
-    "RECORD_NOT_FOUND": ("Claim first. If the key was claimed long ago, set a longer `key_retention`."),
+    "RECORD_NOT_FOUND": (
+        "Claim first. Behind a guard of HTTP the key has more parts than the header's: "
+        "`POST:/charges:CALLER:KEY`. If it was claimed long ago, set a longer `key_retention`."
+    ),
     "RESULT_TOO_LARGE": (
         "Return a smaller value, such as an id, or raise `max_result_bytes`. The operation is stored "
         "as done without its value."

@@ -10,7 +10,8 @@ export const REMEDIES: Readonly<Record<CatalogueReason, string>> = {
   ALREADY_COMPLETED:
     "Use the stored result: look the key up. Two programs that complete one claim have to share the result.",
   ALREADY_RELEASED: "Call `run` again; do not keep a claim's token after its release.",
-  RECORD_NOT_FOUND: "Claim first. If the key was claimed long ago, set a longer `key_retention`.",
+  RECORD_NOT_FOUND:
+    "Claim first. Behind a guard of HTTP the key has more parts than the header's: `POST:/charges:CALLER:KEY`. If it was claimed long ago, set a longer `key_retention`.",
   RESULT_TOO_LARGE:
     "Return a smaller value, such as an id, or raise `max_result_bytes`. The operation is stored as done without its value.",
   RESPONSE_TOO_LARGE: "Nothing: the client repeats the item alone. With plain RPCs, do the same.",
