@@ -121,6 +121,9 @@ test("at a terminal the answer decides", async () => {
     new Array(3).fill("Change the policy of namespace charges? Type charges to confirm: "),
   );
   const hold = ["namespaces", "set", "charges", "--on-lease-expiry", "hold"];
+  const forgotten = "An ambiguous record is forgotten after";
+  expect((await cli(...hold, "--dry-run")).stdout).toContain(forgotten);
+  expect((await cli(...hold, "--late-keys", "refuse", "--dry-run")).stdout).not.toContain(forgotten);
   expect(await cli.answering(answer("y"), ...hold)).toMatchObject({ exit: 0 });
   expect(asked).toEqual(["Change the policy of namespace charges? [y/N] "]);
 });

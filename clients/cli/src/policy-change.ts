@@ -1,5 +1,11 @@
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
-import type { Policy, RecordJob, RetentionEffect } from "@onceward/client/admin";
+import {
+  type Policy,
+  Policy_LateKeys,
+  Policy_OnLeaseExpiry,
+  type RecordJob,
+  type RetentionEffect,
+} from "@onceward/client/admin";
 import type { FieldsSet } from "./arguments.ts";
 import { UsageError } from "./failure.ts";
 import { confirm, type YesOption } from "./host.ts";
@@ -7,6 +13,7 @@ import { describeLateClaims, type LateClaims } from "./late-keys.ts";
 import { type PolicyInit, policyRows } from "./policy-fields.ts";
 import type { Session } from "./session.ts";
 import { renderTable } from "./table.ts";
+import { formatDuration } from "./times.ts";
 
 /** A tenant or a namespace, which have policies. */
 export interface PolicyHolder {
@@ -69,7 +76,8 @@ export async function changePolicy(
     validateOnly: true,
   });
   const late = fields.paths.includes("late_keys") ? describeLateClaims(await target.countLateClaims()) : "";
-  const described = () => describePreview(target.title, before, preview, applyToExisting) + late;
+  const hold = fields.paths.includes("on_lease_expiry") ? describeHold(preview.holder?.effectivePolicy) : "";
+  const described = () => describePreview(target.title, before, preview, applyToExisting) + late + hold;
   if (options.dryRun) return preview.print(described);
   output.remark(`${described()}\n`);
   const question = `Change the policy of ${target.title}?`;
@@ -118,6 +126,14 @@ function describePreview(
       isSet ? "" : "not set here",
     ]);
   return `${renderTable([title, "now", "becomes", ""], rows)}\n${describeEffect(effect, applyToExisting)}`;
+}
+
+/** Returns what a person who chooses HOLD may not expect; empty where late keys are refused. */
+function describeHold(policy: Policy | undefined): string {
+  if (policy?.onLeaseExpiry !== Policy_OnLeaseExpiry.HOLD || policy.lateKeys !== Policy_LateKeys.RUN)
+    return "";
+  const kept = formatDuration(policy.keyRetention);
+  return `An ambiguous record is forgotten after ${kept}: then the next delivery runs the effect, unless --late-keys refuses it.\n`;
 }
 
 function describeEffect(effect: RetentionEffect | undefined, applyToExisting: boolean): string {
