@@ -49,7 +49,7 @@ test("advice is a table of candidates with the recommendation", () => {
 Too short. About 16 duplicates a month come later, and take effect a second time. No longer retention was observed that would have caught all of them.
 
 KEY RETENTION  LATE A MONTH  INTERVAL     ON DAYS  AT MOST A MILLION  RECORDS  SIZE   MISSING
-1d (now)       16            3.2 – 1,235  2 of 30  0.568              12,346   5 MiB
+24h (now)      16            3.2 – 1,235  2 of 30  0.568              12,346   5 MiB
 7d             -             -            -        -                  0        -      needs 1 more day and 2,995,731 more claims
 
 24h is enough for at most 1 late in a million claims, the one in force.
@@ -65,8 +65,14 @@ test.each([
     { case: "none" as const, value: {} },
     "No retention of these is enough for at most 1 late in a million claims.",
   ],
-])("a list of namespaces says what is known of each", (recommendation, text) => {
-  expect(ADVICE_COLUMNS.map(([, cell]) => cellText(cell(adviceWith(recommendation))))).toEqual([
-    ...["charges", "24h", "2026-01-31T09:00:00Z", text],
+])("advice ends with what the observations are enough for", (recommendation, text) => {
+  expect(describeAdvice(adviceWith(recommendation))).toMatch(new RegExp(`\n${text}\n$`));
+});
+
+test("a list of namespaces begins with the verdict on each, and says why", () => {
+  const advice = adviceWith({ case: "insufficient", value: { missingDays: 3, missingClaims: 0n } });
+  expect(ADVICE_COLUMNS.map(([, cell]) => cellText(cell(advice)))).toEqual([
+    ...["charges", "24h", "Too short", "2026-01-31T09:00:00Z"],
+    expect.stringMatching(/^About 16 duplicates a month come later, /),
   ]);
 });

@@ -9,14 +9,15 @@ import {
 } from "@onceward/client/admin";
 import type { Column } from "./output.ts";
 import { renderTable } from "./table.ts";
-import { formatAlike, formatDuration, formatMoment, Moment, Span } from "./times.ts";
+import { formatDuration, formatMoment, Moment, Span } from "./times.ts";
 
 /** The columns of a list of namespaces. */
 export const ADVICE_COLUMNS: readonly Column<GetRetentionAdviceResponse>[] = [
   ["NAMESPACE", ({ namespace }) => namespace],
   ["KEY RETENTION", ({ keyRetention }) => new Span(keyRetention)],
+  ["VERDICT", (advice) => VERDICT_NAMES[judge(adviceOf(advice)).kind]],
   ["OBSERVED SINCE", ({ observedSince }) => new Moment(observedSince)],
-  ["ADVICE", describeRecommendation],
+  ["ADVICE", (advice) => describeVerdict(judge(adviceOf(advice)))],
 ];
 
 /** Returns the verdict on a namespace's retention, the table of its candidates, and the recommendation. */
@@ -24,7 +25,6 @@ export function describeAdvice(advice: GetRetentionAdviceResponse): string {
   const { namespace, keyRetention, observedSince, candidates } = advice;
   const since = observedSince === undefined ? "no claim yet" : `claims since ${formatMoment(observedSince)}`;
   const current = formatDuration(keyRetention);
-  const retentions = formatAlike(candidates.map((candidate) => candidate.keyRetention));
   const verdict = judge(adviceOf(advice));
   const largest = Math.max(0, ...candidates.map(({ bytes }) => bytes));
   return [
@@ -40,9 +40,9 @@ export function describeAdvice(advice: GetRetentionAdviceResponse): string {
         "SIZE",
         "MISSING",
       ],
-      candidates.map((candidate, index) => {
-        const now = formatDuration(candidate.keyRetention) === current ? " (now)" : "";
-        return candidateRow(candidate, `${retentions[index]}${now}`, largest);
+      candidates.map((candidate) => {
+        const retention = formatDuration(candidate.keyRetention);
+        return candidateRow(candidate, `${retention}${retention === current ? " (now)" : ""}`, largest);
       }),
     ),
     `${describeRecommendation(advice)}\n`,

@@ -28,6 +28,7 @@ How late duplicates came in charges, since their key was first claimed:
   ≤ 24h   10  █
 A key retention of 1m covers 99 % of them.
 A key retention of 24h covers 100 % of them.
+Those that came after the end of their record are not among them: onceward advice charges
 `);
 });
 
@@ -37,6 +38,7 @@ How late duplicates came in charges, since their key was first claimed:
   ≤ 1m   1  ██████████████████████████████
   ≤ 24h  0
   later  1  ██████████████████████████████
+Those that came after the end of their record are not among them: onceward advice charges
 `);
 });
 

@@ -21,7 +21,7 @@ export function sumLateness(hours: readonly UsageHour[]): ReadonlyMap<string, re
 }
 
 /**
- * Returns a chart of how late a namespace's duplicates came, and the retention that covers them; empty without duplicates.
+ * Returns a chart of how late a namespace's recognised duplicates came, and the retention that covers them; empty without any.
  */
 export function describeLateness(namespace: string, buckets: readonly Bucket[]): string {
   const total = buckets.reduce((sum, { repeats }) => sum + repeats, 0n);
@@ -37,7 +37,8 @@ export function describeLateness(namespace: string, buckets: readonly Bucket[]):
     return `  ${labels[index]?.padEnd(labelWidth)}  ${`${repeats}`.padStart(countWidth)}  ${bar}`.trimEnd();
   });
   const title = `How late duplicates came in ${namespace}, since their key was first claimed:`;
-  return `\n${[title, ...lines, ...retentionHints(buckets, total)].join("\n")}\n`;
+  const missing = `Those that came after the end of their record are not among them: onceward advice ${namespace}`;
+  return `\n${[title, ...lines, ...retentionHints(buckets, total), missing].join("\n")}\n`;
 }
 
 /**

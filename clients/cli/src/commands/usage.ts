@@ -72,7 +72,7 @@ export function usageCommands(host: Host): Command {
     withLimit(
       command(
         "show",
-        "Shows claims by hour and namespace, and how late duplicates came, which retention has to cover.",
+        "Shows claims by hour and namespace, and how late recognised duplicates came. Those after the end of their record are in onceward advice.",
         "usage show",
         "usage show --namespace charges --after 7d",
         "usage show --by-hour",
