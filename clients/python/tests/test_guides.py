@@ -87,7 +87,7 @@ def test_fingerprints(page: Page) -> None:
 def test_crashes(page: Page) -> None:
     paid: set[str] = set()
 
-    def pay_out(payout: str) -> str:
+    def pay_out(payout: str, idempotency_key: str) -> str:
         paid.add(payout)
         page.happen()
         return payout
@@ -100,11 +100,12 @@ def test_crashes(page: Page) -> None:
     )
     # A holder that paid, and died before its completion.
     page.testing._answer("Claim", ClaimRequest(namespace="payouts", key="payout-7", claim_id="dead"))
-    pay_out("payout-7")
+    pay_out("payout-7", idempotency_key="the dead holder's")
     page.testing.advance(60_000)
-    names = page.run("crashes", bank=bank, transfer={"id": "transfer-1"})
+    payout = {"id": "payout-7", "created_at": datetime.now(timezone.utc)}
+    names = page.run("crashes", bank=bank, transfer={"id": "transfer-1"}, payout=payout)
     assert page.effects == 3
-    assert names["payout"](accept_ambiguous=False) == "payout-7"
+    assert names["pay"](payout, accept_ambiguous=False) == "payout-7"
 
 
 def test_cron(page: Page) -> None:

@@ -39,7 +39,11 @@ type (
 		Cents int
 	}
 	Transfer struct{ ID string }
-	Body     struct {
+	Payout   struct {
+		ID        string
+		CreatedAt time.Time
+	}
+	Body struct {
 		Amount   int
 		Currency string
 	}
@@ -136,7 +140,7 @@ func (fakeBank) Credit(context.Context, Transfer, string) error {
 	return err
 }
 func (fakeBank) FindPayout(_ context.Context, id string) (string, bool) { return id, paid[id] }
-func (fakeBank) PayOut(_ context.Context, id string) (string, error) {
+func (fakeBank) PayOut(_ context.Context, id, _ string) (string, error) {
 	paid[id] = true
 	_, err := happen("")
 	return id, err
@@ -246,10 +250,11 @@ func TestCrashes(t *testing.T) {
 
 	// A holder that paid, and died before its completion.
 	service.FailNext(oncewardtest.Complete, onceward.ErrInternal)
-	_, err := payOut(t.Context())
+	payout := Payout{"payout-7", service.Now()}
+	_, err := payOut(t.Context(), payout)
 	expect(t, errors.Is(err, onceward.ErrInternal), true)
 	service.Advance(time.Minute)
-	twice(t, 3, func() error { _, err := payOut(t.Context()); return err })
+	twice(t, 3, func() error { _, err := payOut(t.Context(), payout); return err })
 }
 
 func TestLateRetries(t *testing.T) {

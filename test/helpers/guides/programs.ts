@@ -43,19 +43,21 @@ export const GUIDE_PROGRAMS: Readonly<Record<string, GuideProgram>> = {
   "crashes.md": {
     before: `
 const transfer = { id: "transfer-1" };
+interface Payout { readonly id: string; readonly createdAt: Date }
+const payout: Payout = { id: "payout-7", createdAt: new Date() };
 const paid = new Set<string>();
 const bank = {
   debit: happen,
   credit: happen,
   findPayout: async (id: string) => (paid.has(id) ? id : undefined),
-  payOut: async (id: string) => (paid.add(id), effects++, id),
+  payOut: async (id: string, _: { idempotencyKey: string }) => (paid.add(id), effects++, id),
 };
 // A holder that paid, and died before its completion.
 await onceward.api.claim({ namespace: "payouts", key: "payout-7" });
-await bank.payOut("payout-7");
+await bank.payOut("payout-7", { idempotencyKey: "the dead holder's" });
 testing.clock.advance(60_000);
 `,
-    after: `assert.equal(effects, 3); assert.equal(await payout(false), "payout-7");`,
+    after: `assert.equal(effects, 3); assert.equal(await pay(payout, false), "payout-7");`,
   },
   "late-retries.md": {
     before: `

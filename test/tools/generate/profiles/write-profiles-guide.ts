@@ -24,7 +24,7 @@ So do the guards in [Python](../../python/README.md#guard-a-server-a-worker-or-a
 | \`ucp\` | [Universal Commerce Protocol](https://github.com/Universal-Commerce-Protocol/ucp), checkout over REST |
 
 With every profile, nothing runs twice, a caller never gets another caller's response, and neither cookies nor hop-by-hop headers are
-replayed. The refusal of a request in progress also has \`Retry-After\`. The other refusals, such as 503 while the service is unreachable, keep their
+replayed. The refusal of a request in progress also has \`Retry-After\`. The other refusals, such as 409 for an ambiguous record and 503 while the service is unreachable, keep their
 [statuses](../src/http/problems.ts), in the profile's format.
 
 `;
