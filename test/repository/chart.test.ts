@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { SECRETS, VARIABLES } from "../../server/src/core/config/variables.ts";
-import { chartFiles } from "../helpers/chart/chart-files.ts";
+import { chartFiles, withPlaceholders } from "../helpers/chart/chart-files.ts";
 import { configSchema, SET_BY_CHART } from "../helpers/chart/config-schema.ts";
 import { CHART, readChartValues, valueAt } from "../helpers/chart/values.ts";
 
@@ -13,6 +13,21 @@ test("the chart's generated files are current; `npm run generate` writes them", 
   for (const [name, text] of Object.entries(chartFiles())) {
     expect([name, readFileSync(join(CHART, name), "utf8")]).toEqual([name, text]);
   }
+});
+
+test("a new alert keeps its threshold, also where that of another one is a value of the chart", () => {
+  const rules = readFileSync("deploy/prometheus/rules.yml", "utf8");
+  const own = [
+    "      - alert: OncewardExample",
+    "        expr: sum(rate(onceward_example_total[5m])) > 1",
+    "        for: 1h",
+    "        labels: { severity: ticket, component: tenants }",
+    "",
+  ].join("\n");
+  const quota = rules.indexOf("      - alert: OncewardQuotaRefusals");
+  const carried = withPlaceholders(`${rules.slice(0, quota)}${own}${rules.slice(quota)}`);
+  expect(carried).toContain(own);
+  expect(carried.replace(own, "")).toBe(withPlaceholders(rules));
 });
 
 test("the chart can give the server every setting, in one way", () => {

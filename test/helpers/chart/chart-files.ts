@@ -15,18 +15,18 @@ const RULES = fileURLToPath(new URL("../../../deploy/prometheus/rules.yml", impo
 const SERVICE_ROLE = fileURLToPath(new URL("../../../deploy/postgres/service-role.sql", import.meta.url));
 const GRAFANA = fileURLToPath(new URL("../../../deploy/grafana/", import.meta.url));
 const DASHBOARDS = readdirSync(GRAFANA).filter((name) => name.endsWith(".json"));
-/** Texts of the rules that are values of the chart, and what the chart's template replaces by them; @job@ is the release's own. */
-const RULE_VALUES: readonly (readonly [text: string, placeholder: string])[] = [
+/**
+ * Texts of the rules that are values of the chart, and what the chart's template replaces by them; @job@ is the release's own. With an
+ * alert, only in its rule: another one may have the same threshold.
+ */
+const RULE_VALUES: readonly (readonly [text: string, placeholder: string, alert?: string])[] = [
   ['job=~".*onceward.*"', 'job="@job@"'],
   ["deploy/runbook.md", "@runbookUrl@"],
   ["* 0.001", "* @errorBudget@"],
   ["* 0.01", "* @slowClaimBudget@"],
-  ["< 7 * 86400", "< @certificateDays@ * 86400"],
-  ["[5m])) > 1\n", "[5m])) > @quotaRefusalsPerSecond@\n"],
-  [
-    "for: 1h\n        labels: { severity: ticket, component: tenants }",
-    "for: @ambiguousFor@\n        labels: { severity: ticket, component: tenants }",
-  ],
+  ["< 7 * 86400", "< @certificateDays@ * 86400", "OncewardCertificateExpires"],
+  ["> 1\n", "> @quotaRefusalsPerSecond@\n", "OncewardQuotaRefusals"],
+  ["for: 1h\n", "for: @ambiguousFor@\n", "OncewardAmbiguousBacklog"],
 ];
 const SECRETS_BLOCK = /^secrets:\n(?: .*\n)*/m;
 const TABLE = /(<!-- values:.*-->\n)[\s\S]*(<!-- \/values -->)/;
@@ -64,15 +64,23 @@ export function chartFiles(): Readonly<Record<string, string>> {
   }
 }
 
-/** Returns the rules with a placeholder for each text that is a value. @throws Error if the rules lack one. */
+/** Returns the rules with a placeholder for each text that is a value. */
 function rulesWithPlaceholders(): string {
-  return RULE_VALUES.reduce(
-    (rules, [text, placeholder]) => {
-      if (!rules.includes(text)) throw new Error(`deploy/prometheus/rules.yml lacks "${text}"`);
-      return rules.replaceAll(text, placeholder);
-    },
-    readFileSync(RULES, "utf8"),
-  );
+  return withPlaceholders(readFileSync(RULES, "utf8"));
+}
+
+/** @throws Error if the rules, or the rule of an alert, lack a text. */
+export function withPlaceholders(rules: string): string {
+  const parts = rules.split(/^(?= *- alert: )/m);
+  for (const [text, placeholder, alert] of RULE_VALUES) {
+    const isMeant = (part: string) =>
+      part.includes(text) && (alert === undefined || part.trimStart().startsWith(`- alert: ${alert}\n`));
+    if (!parts.some(isMeant))
+      throw new Error(`deploy/prometheus/rules.yml lacks "${text}" of ${alert ?? "any rule"}`);
+    for (const [index, part] of parts.entries())
+      if (isMeant(part)) parts[index] = part.replaceAll(text, placeholder);
+  }
+  return parts.join("");
 }
 
 /** Returns `secrets` of `values.yaml`: every secret setting, with its description. */
