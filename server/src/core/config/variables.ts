@@ -2,6 +2,7 @@ import * as v from "valibot";
 import { parseApiKey } from "../auth/api-key.ts";
 import { JWT_ALGORITHMS } from "../auth/jwt-algorithms.ts";
 import { parseRedisUrl } from "../cache/redis-url.ts";
+import { MAX_WAIT_MS } from "../domain/limits.ts";
 import { LOG_LEVELS } from "../telemetry/log.ts";
 import {
   anyText,
@@ -172,7 +173,7 @@ export const VARIABLES = {
     "`DATABASE_URL` is [PgBouncer](#pgbouncer): no named statements, no start-up settings.",
   ),
   ONCEWARD_DEFAULT_TIMEOUT: described(
-    v.optional(duration("1s", "10m"), "70s"),
+    v.optional(duration("1s", "10m"), `${MAX_WAIT_MS / 1000 + 10}s`),
     "Deadline of a call whose client sets none; longer than the longest wait.",
   ),
   ONCEWARD_REQUEST_TIMEOUT: described(
