@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
 import { SECRETS, VARIABLES } from "../../server/src/core/config/variables.ts";
-import { chartFiles } from "../helpers/chart/chart-files.ts";
+import { chartFiles, rulesWithPlaceholders } from "../helpers/chart/chart-files.ts";
 import { configSchema, SET_BY_CHART } from "../helpers/chart/config-schema.ts";
 import { CHART, readChartValues, valueAt } from "../helpers/chart/values.ts";
 
@@ -28,6 +28,23 @@ test("the chart carries every dashboard, each far below the 1 MiB of a ConfigMap
     "files/dashboards/tenants.json",
   ]);
   for (const [, text] of dashboards) expect(text.length).toBeLessThan(2 ** 19);
+});
+
+test("a value of the chart that is one alert's changes no other alert", () => {
+  const rules = readFileSync(new URL("../../deploy/prometheus/rules.yml", import.meta.url), "utf8");
+  const another = `      - alert: OncewardAnother
+        expr: sum by (job) (rate(onceward_another_total[5m])) > 1
+        for: 1h
+        labels: { severity: ticket, component: tenants }
+      - alert: OncewardYetAnother
+        expr: onceward_another_seconds < 7 * 86400
+`;
+  for (const all of [`${rules}${another}`, rules.replace("    rules:\n", `    rules:\n${another}`)]) {
+    expect(rulesWithPlaceholders(all)).toContain(another);
+  }
+  expect(() => rulesWithPlaceholders(rules.replace("[5m])) > 1\n", "[5m])) > 2\n"))).toThrow(
+    'rules.yml lacks "> 1\\n" in OncewardQuotaRefusals',
+  );
 });
 
 test("every object of the chart has its labels, and so commonLabels", () => {

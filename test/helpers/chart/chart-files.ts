@@ -21,12 +21,12 @@ const RULE_VALUES: readonly (readonly [text: string, placeholder: string])[] = [
   ["deploy/runbook.md", "@runbookUrl@"],
   ["* 0.001", "* @errorBudget@"],
   ["* 0.01", "* @slowClaimBudget@"],
-  ["< 7 * 86400", "< @certificateDays@ * 86400"],
-  ["[5m])) > 1\n", "[5m])) > @quotaRefusalsPerSecond@\n"],
-  [
-    "for: 1h\n        labels: { severity: ticket, component: tenants }",
-    "for: @ambiguousFor@\n        labels: { severity: ticket, component: tenants }",
-  ],
+];
+/** The same for texts of one alert, which other alerts may have, too. */
+const ALERT_VALUES: readonly (readonly [alert: string, text: string, placeholder: string])[] = [
+  ["OncewardCertificateExpires", "< 7 * 86400\n", "< @certificateDays@ * 86400\n"],
+  ["OncewardAmbiguousBacklog", "for: 1h\n", "for: @ambiguousFor@\n"],
+  ["OncewardQuotaRefusals", "> 1\n", "> @quotaRefusalsPerSecond@\n"],
 ];
 const SECRETS_BLOCK = /^secrets:\n(?: .*\n)*/m;
 const TABLE = /(<!-- values:.*-->\n)[\s\S]*(<!-- \/values -->)/;
@@ -48,7 +48,7 @@ export function chartFiles(): Readonly<Record<string, string>> {
       .replace(/^appVersion: .*$/m, `appVersion: "${VERSION}"`),
     "values.schema.json": `${JSON.stringify(valuesSchema(values), null, 2)}\n`,
     "README.md": read("README.md").replace(TABLE, `$1\n${valuesTable()}\n\n$2`),
-    "files/rules.yml": rulesWithPlaceholders(),
+    "files/rules.yml": rulesWithPlaceholders(readFileSync(RULES, "utf8")),
     "files/service-role.sql": readFileSync(SERVICE_ROLE, "utf8"),
     ...Object.fromEntries(
       DASHBOARDS.map((name) => [`files/dashboards/${name}`, readFileSync(`${GRAFANA}${name}`, "utf8")]),
@@ -65,14 +65,18 @@ export function chartFiles(): Readonly<Record<string, string>> {
 }
 
 /** Returns the rules with a placeholder for each text that is a value. @throws Error if the rules lack one. */
-function rulesWithPlaceholders(): string {
-  return RULE_VALUES.reduce(
-    (rules, [text, placeholder]) => {
-      if (!rules.includes(text)) throw new Error(`deploy/prometheus/rules.yml lacks "${text}"`);
-      return rules.replaceAll(text, placeholder);
-    },
-    readFileSync(RULES, "utf8"),
-  );
+export function rulesWithPlaceholders(rules: string): string {
+  const everywhere = RULE_VALUES.reduce((text, [value, placeholder]) => {
+    if (!text.includes(value)) throw new Error(`deploy/prometheus/rules.yml lacks "${value}"`);
+    return text.replaceAll(value, placeholder);
+  }, rules);
+  return ALERT_VALUES.reduce((text, [alert, value, placeholder]) => {
+    const [lines] = new RegExp(`^ {6}- alert: ${alert}\n(?: {8}.*\n)*`, "m").exec(text) ?? [];
+    if (lines?.includes(value) !== true) {
+      throw new Error(`deploy/prometheus/rules.yml lacks ${JSON.stringify(value)} in ${alert}`);
+    }
+    return text.replace(lines, () => lines.replace(value, placeholder));
+  }, everywhere);
 }
 
 /** Returns `secrets` of `values.yaml`: every secret setting, with its description. */
