@@ -1,5 +1,6 @@
 import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
+import { MAX_WAIT_MS } from "../../domain/limits.ts";
 import type { ConnectionInboundBudget, OutboundBudget } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 
@@ -24,8 +25,8 @@ export interface GrpcConnection {
 export const SESSION_TIMES = {
   /** The session drains after this long without an open stream. */
   maxIdleMs: 10 * 60_000,
-  /** Open streams may last this long after the GOAWAY; then the connection is cut. Longer than the longest wait of a Claim, 60 s. */
-  drainGraceMs: 70_000,
+  /** Open streams may last this long after the GOAWAY; then the connection is cut. A Claim that waits is answered before. */
+  drainGraceMs: MAX_WAIT_MS + 10_000,
   /** From one keepalive PING's answer to the next PING. */
   keepaliveIntervalMs: 30_000,
   /** The connection is cut if a PING is not answered within this time. */
