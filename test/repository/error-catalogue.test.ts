@@ -1,10 +1,15 @@
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { CATALOGUE } from "../../server/src/core/domain/refusal.ts";
 import { ErrorReasonSchema } from "../../server/src/gen/onceward/v1/errors_pb.ts";
 
 const PROTO = fileURLToPath(new URL("../../proto/onceward/v1/errors.proto", import.meta.url));
+const PYTHON = fileURLToPath(new URL("../../clients/python/src/onceward/", import.meta.url));
+const TESTS = fileURLToPath(new URL("../", import.meta.url));
+/** Folders of tests that call a server. */
+const TESTS_OF_SERVER = ["admin", "contract", "outage", "store", "transports"];
 
 /** Matches an enum value with the comment above it. */
 const VALUE = /((?: {2}\/\/[^\n]*\n)+) {2}ERROR_REASON_(\w+) = \d+;/g;
@@ -18,6 +23,12 @@ async function readDocumentedCodes(): Promise<ReadonlyMap<string, string | undef
       /^ {2}\/\/ ([A-Z_]+)[.,]/.exec(comment)?.[1],
     ]),
   );
+}
+
+/** Returns the texts of all tests of a folder. */
+async function testsIn(folder: string): Promise<string> {
+  const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith(".test.ts"));
+  return (await Promise.all(names.map((name) => readFile(join(folder, name), "utf8")))).join("\n");
 }
 
 describe("the error catalogue", () => {
@@ -42,5 +53,22 @@ describe("the error catalogue", () => {
         comment.includes("UNAVAILABLE") || reason.startsWith("QUOTA_"),
       ]);
     }
+  });
+
+  test("has each reason in a test that calls a server", async () => {
+    const texts = await Promise.all(TESTS_OF_SERVER.map((folder) => testsIn(join(TESTS, folder))));
+    const named = new Set(texts.join("\n").match(/\b[A-Z_]+\b/g));
+    expect(Object.keys(CATALOGUE).filter((reason) => !named.has(reason))).toEqual([]);
+  });
+
+  test("has each reason in Python, with an error and a remedy", async () => {
+    const read = async (file: string, line: RegExp) =>
+      [...(await readFile(`${PYTHON}${file}`, "utf8")).matchAll(line)].map(([, reason]) => reason);
+    const errors = await read("_catalogue.py", /^ {4}_reason = "(\w+)"$/gm);
+    const remedies = await read("_remedies.py", /^ {4}"(\w+)": /gm);
+    const reasons = Object.keys(CATALOGUE);
+    expect(errors.sort()).toEqual(reasons.sort());
+    // The client has reasons of its own beside the service's.
+    expect(remedies).toEqual(expect.arrayContaining(reasons));
   });
 });

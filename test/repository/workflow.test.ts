@@ -8,6 +8,8 @@ import { PACKAGE_DIRS } from "../../deploy/release/stage.ts";
 interface Step {
   readonly uses?: string;
   readonly run?: string;
+  readonly if?: string;
+  readonly with?: { readonly path?: string };
 }
 
 interface Job {
@@ -128,6 +130,20 @@ test("every suite of package.json runs for a change or at night, and every scrip
         !["ci", "install", "publish"].includes(String(name)) && !(name !== undefined && name in scripts),
     ),
   ).toEqual([]);
+});
+
+test("a run of chaos that fails keeps its failures, and no other run of the night is left out", () => {
+  const jobs = Object.values(workflows.find(({ name }) => name === "nightly.yml")?.workflow.jobs ?? {});
+  const ofChaos = jobs.filter((job) =>
+    commandsOf(job).some((command) => /^npm run chaos(:citus)? /.test(command)),
+  );
+  expect(ofChaos).toHaveLength(2);
+  for (const { steps = [] } of ofChaos) {
+    const kept = steps.filter((step) => step.if === "failure()").map((step) => step.with?.path);
+    expect(kept).toEqual(["chaos-failures/"]);
+    const [, ...later] = steps.filter(({ run }) => run?.startsWith("npm run chaos"));
+    for (const step of later) expect(step.if).toContain("!cancelled()");
+  }
 });
 
 test.each(workflows.filter(({ name }) => name !== "release.yml"))(

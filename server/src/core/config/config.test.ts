@@ -1,6 +1,7 @@
 import { safeParse } from "valibot";
 import { describe, expect, test } from "vitest";
 import { formatApiKey, generateApiKey } from "../auth/api-key.ts";
+import { MAX_WAIT_MS } from "../domain/limits.ts";
 import { ConfigError, isTracingOn, readConfig, redactedConfig } from "./config.ts";
 import { factsOf, VARIABLES, type VariableSchema } from "./variables.ts";
 
@@ -90,6 +91,10 @@ describe("the configuration", () => {
       const { fallback } = factsOf(schema);
       if (fallback !== undefined) expect([name, safeParse(schema, fallback).success]).toEqual([name, true]);
     }
+  });
+
+  test("lets a call without a deadline wait for as long as a claim may", () => {
+    expect(readConfig(REQUIRED).ONCEWARD_DEFAULT_TIMEOUT).toBeGreaterThan(MAX_WAIT_MS);
   });
 
   test("has a format and a description for every variable", () => {
