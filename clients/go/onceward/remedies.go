@@ -39,7 +39,7 @@ var remedies = map[Reason]string{
 	ErrRecordUnreadable:    "Ask the operator: a key of the encryption at rest is missing. Do not run the operation again.",
 	ErrRecordCountMismatch: "Look at the matching records again, and confirm the new number.",
 	ErrTenantMoving:        "Nothing, if the client retries: the new installation answers. Otherwise repeat the call after the retry time.",
-	ErrKeyTooOld:           "Do not retry. Find out whether the effect happened, such as at the provider. If it did not, repeat it under a new key (late retries).",
+	ErrKeyTooOld:           "Do not retry. Find out whether the effect happened, such as at the provider. If it did not, repeat it under a new key, with a new time (late retries).",
 	ErrNoAnswer:            "Correct the address or `TLS`, and try `onceward doctor`. For an outage, see outages.",
 	ErrClosed:              "Close the client after the last call (shutdown).",
 	ErrTokenUnavailable:    "Correct the function, or its issuer.",

@@ -14,7 +14,7 @@ REMEDIES = {
     ),
     "KEY_TOO_OLD": (
         "Do not retry. Find out whether the effect happened, such as at the provider. If it did not, "
-        "repeat it under a new key (late retries)."
+        "repeat it under a new key, with a new time (late retries)."
     ),
     "ALREADY_COMPLETED": (
         "Use the stored result: look the key up. Two programs that complete one claim have to share "

@@ -17,7 +17,7 @@ const HOUR_S = 3600;
 const DAY_S = 24 * HOUR_S;
 
 /** The key retention of a tenant that sets none, which the undeclared namespace has. */
-export const DEFAULT_RETENTION_S = DAY_S;
+export const DEFAULT_RETENTION_S = 3 * DAY_S;
 
 /** What the traffic plants. The order is the one of the printed table. */
 export const NAMESPACES = [

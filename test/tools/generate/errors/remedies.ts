@@ -54,7 +54,7 @@ export const REMEDIES: Readonly<Record<CatalogueReason, string>> = {
   TENANT_MOVING:
     "Nothing, if the client retries: the new installation answers. Otherwise repeat the call after the retry time.",
   KEY_TOO_OLD:
-    "Do not retry. Find out whether the effect happened, such as at the provider. If it did not, repeat it under a new key ([late retries](late-retries.md)).",
+    "Do not retry. Find out whether the effect happened, such as at the provider. If it did not, repeat it under a new key, with a new time ([late retries](late-retries.md)).",
   RECORD_COUNT_MISMATCH: "Look at the matching records again, and confirm the new number.",
 };
 

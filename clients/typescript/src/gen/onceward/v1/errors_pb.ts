@@ -312,7 +312,7 @@ export const ErrorReason = {
   /**
    * FAILED_PRECONDITION. The key was created before the namespace's limit (metadata: key_created_at, accepted_until; both in
    * RFC 3339) and has no record: its operation may have happened and been forgotten. Nothing happened, and a retry does not
-   * help. Find out whether the effect happened; if it did not, repeat it under a new key. After the database lost records, a key
+   * help. Find out whether the effect happened; if it did not, repeat it under a new key, with a new time. After the database lost records, a key
    * from before is refused, however young it is: accepted_until is then its own time.
    *
    * @generated from enum value: ERROR_REASON_KEY_TOO_OLD = 38;
