@@ -48,6 +48,7 @@ export const SLOW_FILES: Readonly<Record<string, number>> = {
   "test/cli/look.test.ts": 19,
   "test/cache/coherence.test.ts": 18,
   "test/commands/recovery.test.ts": 18,
+  "test/commands/systemd.test.ts": 13,
   "test/adapters/inbox/crash.test.ts": 17,
   "test/transports/any-request.test.ts": 16,
   "test/admin/resolve-ambiguous.test.ts": 15,

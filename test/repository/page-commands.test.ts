@@ -30,6 +30,11 @@ const TESTED: readonly Tested[] = [
   },
   { page: "deploy/helm/onceward/README.md", by: "test/deploy/chart-page.test.ts" },
   { page: "deploy/observability.md", by: "test/deploy/runbook.test.ts" },
+  {
+    page: "deploy/README.md",
+    by: "test/commands/systemd.test.ts",
+    blocks: ["cd /opt/onceward/", "ln -sfn VERSION "],
+  },
   { page: "deploy/recovery.md", by: "test/commands/recovery.test.ts" },
   { page: "deploy/runbook.md", by: "test/deploy/runbook.test.ts" },
   { page: "deploy/upgrade.md", by: "test/commands/upgrade.test.ts", blocks: ["onceward-server migrate"] },

@@ -18,7 +18,7 @@ export const FINDINGS = {
   check_failed: {
     severity: "error",
     advice:
-      "Remove the cause that the sentence names, and run doctor again: nothing is known of this subject.",
+      "Remove the cause that the sentence names, such as by the advice of a finding above, and run doctor again: nothing is known of this subject.",
   },
   postgres_unreachable: {
     severity: "error",
