@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { MAX_WAIT_MS } from "../../server/src/core/domain/limits.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { grant, ORDER } from "../helpers/calls/verbs.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
@@ -9,8 +10,8 @@ import { connectHttp2 } from "../helpers/network/raw-grpc.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
 
-/** The longest wait of a Claim. These tests take a minute, and no processor. */
-const LONGEST_WAIT_S = 60;
+/** These tests take a minute, and no processor. */
+const LONGEST_WAIT_S = MAX_WAIT_MS / 1000;
 
 /** Longer than the wait, which otherwise ends with the lease. */
 const LONG_LEASE = { lease: { seconds: 300n } };
