@@ -33,8 +33,9 @@ afterAll(() => database?.drop());
 
 describe("A call that is delayed before the database until its principal has expired", () => {
   beforeEach(() => {
-    // Only this clock: everything else takes its real time.
-    vi.useFakeTimers({ toFake: ["performance"] });
+    // Only this clock: everything else takes its real time. It goes on with the machine's uptime: a server whose clock stands still
+    // takes the machine for suspended, and drops the credentials that these tests rely on.
+    vi.useFakeTimers({ toFake: ["performance"], shouldAdvanceTime: true });
   });
   afterEach(() => {
     vi.useRealTimers();
