@@ -33,9 +33,9 @@ afterAll(() => database?.drop());
 
 describe("A call that is delayed before the database until its principal has expired", () => {
   beforeEach(() => {
-    // Only this clock: everything else takes its real time. It goes on with the machine's uptime: a server whose clock stands still
-    // takes the machine for suspended, and drops the credentials that these tests rely on.
-    vi.useFakeTimers({ toFake: ["performance"], shouldAdvanceTime: true });
+    // Of the clocks only this one: everything else takes its real time. A server whose clock stands still beside the machine's uptime
+    // takes the machine for suspended, and would drop the credentials: the interval of that look stands still, too.
+    vi.useFakeTimers({ toFake: ["performance", "setInterval", "clearInterval"] });
   });
   afterEach(() => {
     vi.useRealTimers();
