@@ -125,8 +125,9 @@ function describeKept(fact: Fact): void {
       equal(first === "settled", false);
       equal(ran.count, 0);
       faults.clear();
-      if (first === "held") equal(await waiting, "settled");
-      else equal(await consumer.deliver(ORDER), "settled");
+      // On a busy machine, a delivery that was held may have given up just before the faults ended.
+      const ended = first === "held" ? await waiting : first;
+      equal(ended === "settled" ? ended : await consumer.deliver(ORDER), "settled");
       equal(ran.count, 1);
     },
   );
