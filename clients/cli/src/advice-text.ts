@@ -15,9 +15,9 @@ import { formatDuration, formatMoment, Moment, Span } from "./times.ts";
 export const ADVICE_COLUMNS: readonly Column<GetRetentionAdviceResponse>[] = [
   ["NAMESPACE", ({ namespace }) => namespace],
   ["KEY RETENTION", ({ keyRetention }) => new Span(keyRetention)],
-  ["VERDICT", (advice) => VERDICT_NAMES[judge(adviceOf(advice)).kind]],
+  ["VERDICT", (advice) => VERDICT_NAMES[verdictOf(advice).kind]],
   ["OBSERVED SINCE", ({ observedSince }) => new Moment(observedSince)],
-  ["ADVICE", (advice) => describeVerdict(judge(adviceOf(advice)))],
+  ["ADVICE", (advice) => describeVerdict(verdictOf(advice))],
 ];
 
 /** Returns the verdict on a namespace's retention, the table of its candidates, and the recommendation. */
@@ -25,7 +25,7 @@ export function describeAdvice(advice: GetRetentionAdviceResponse): string {
   const { namespace, keyRetention, observedSince, candidates } = advice;
   const since = observedSince === undefined ? "no claim yet" : `claims since ${formatMoment(observedSince)}`;
   const current = formatDuration(keyRetention);
-  const verdict = judge(adviceOf(advice));
+  const verdict = verdictOf(advice);
   const largest = Math.max(0, ...candidates.map(({ bytes }) => bytes));
   return [
     `Key retention in ${namespace}: ${current}; ${since}. Intervals hold with 95 %.\n${VERDICT_NAMES[verdict.kind]}. ${describeVerdict(verdict)}\n`,
@@ -69,6 +69,10 @@ function candidateRow(
     ...cost,
     "",
   ];
+}
+
+function verdictOf(advice: GetRetentionAdviceResponse) {
+  return judge(adviceOf(advice));
 }
 
 function describeRecommendation({
