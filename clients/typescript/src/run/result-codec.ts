@@ -111,9 +111,10 @@ export function codecError(cause: unknown): OncewardError {
 
 /** Returns the stored form of a failure. Clients of every version read its JSON. */
 function failureOf(reason: unknown): { name?: string; message: string; details?: unknown } {
-  if (!(reason instanceof TerminalError)) return { message: `${reason}` };
+  if (!(reason instanceof TerminalError)) return { message: `${reason}`.toWellFormed() };
   const { name, message, details } = reason;
-  return { ...(name !== "TerminalError" && { name }), message, details };
+  const named = name !== "TerminalError" && { name: name.toWellFormed() };
+  return { ...named, message: message.toWellFormed(), details };
 }
 
 /** Returns a stored failure. One that another client stored may have any shape; then all of it becomes `details`. */
