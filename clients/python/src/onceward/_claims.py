@@ -9,7 +9,7 @@ from typing import Any
 from ._acquire import Done, Granted, Unguarded
 from ._checkpoint import read_checkpoint
 from ._codec import replay
-from ._errors import Checkpoint, ClaimRef, OncewardError
+from ._errors import Checkpoint, ClaimRef, OncewardError, OutcomeUnknownError
 from ._finish import Held
 from ._keys import derive_key, looks_like_timestamp
 from ._lease import Lease
@@ -64,6 +64,14 @@ class BaseClaim:
     def derive_key(self, label: str) -> str:
         """Returns a key for a downstream: the same on every attempt, different for every label."""
         return derive_key(self.namespace, self.key, label)
+
+    def outcome_unknown(self, error: BaseException | None = None) -> OutcomeUnknownError:
+        """Marks the claim: whatever the function then returns or raises, nothing is stored or released.
+
+        For code whose errors a framework answers. Returns an error with this one as its cause, for
+        ``raise claim.outcome_unknown(error)``; a run whose function returns nevertheless raises it.
+        """
+        return self._held.mark_unknown(error)
 
 
 _current: ContextVar[BaseClaim | None] = ContextVar("onceward_claim", default=None)

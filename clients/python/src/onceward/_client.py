@@ -16,7 +16,7 @@ from ._acquire import Acquired, Done, Granted, acquire
 from ._blocking import Calls
 from ._claims import BaseClaim, enter_claim, granted_ref, hold, leave_claim, replayed, warn_of_timestamp
 from ._connection import CHANNEL_OPTIONS, Credential, Target, closed_error, credential_of, default_owner
-from ._errors import Effect
+from ._errors import Effect, NoEffectError
 from ._finish import Held, finish
 from ._flow import Flow
 from ._heartbeats import Heartbeats
@@ -27,6 +27,7 @@ from ._options import (
     Classification,
     Defaults,
     OnceOptions,
+    OnError,
     Operation,
     RunOptions,
     RunResult,
@@ -68,23 +69,31 @@ class ClaimScope(Generic[T]):
     ``replayed`` says whether the operation was done before, with ``value``.
     """
 
-    def __init__(self, claim: Claim | None, complete: Callable[[Any], Any], value: Any) -> None:
+    def __init__(self, claim: Claim | None, value: Any = None) -> None:
         #: The claim; None if the operation was done before.
         self.claim = claim
         self.replayed = claim is None
         #: The value that was stored, before or by ``complete``.
         self.value = value
-        self._complete = complete
-        self._completed = False
+        self._ended = False
 
     def complete(self, value: T) -> T:
         """Stores the value, once. Returns it as a duplicate will get it. :raises CompletionError:"""
-        if self.replayed or self._completed:
-            raise RuntimeError("the operation is already completed")
-        self._completed = True
-        self.value = self._complete(value)
+        claim = self._end()
+        self.value = claim._client._calls.drive(claim._held.complete(Effect(value))).value
         done: T = self.value
         return done
+
+    def release(self) -> None:
+        """Gives the claim up before its effect: a retry runs at once."""
+        claim = self._end()
+        claim._client._calls.drive(claim._held.release(NoEffectError()))
+
+    def _end(self) -> Claim:
+        if self.claim is None or self._ended:
+            raise RuntimeError("the operation is already completed or released")
+        self._ended = True
+        return self.claim
 
 
 class Onceward:
@@ -107,13 +116,14 @@ class Onceward:
         wait_ms: int = DEFAULT_WAIT_MS,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         classify_error: Callable[[Exception], Classification] | None = None,
+        on_error: OnError = "release",
         describe_error: Callable[[BaseException], str] | None = None,
         tls_ca: bytes | None = None,
     ) -> None:
         target = Target(address)
         credential = credential_of(api_key, token)
         owner = default_owner() if owner is None else owner
-        self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error)
+        self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error, on_error)
         operation_of(
             "defaults", "key", {"owner": owner, "wait_ms": wait_ms, "timeout_ms": timeout_ms}, self._defaults
         )
@@ -181,26 +191,23 @@ class Onceward:
     def claim(self, namespace: str, key: str, **options: Unpack[RunOptions]) -> Iterator[ClaimScope[Any]]:
         """Claims for a ``with`` block, which calls ``complete`` unless the operation was done before.
 
-        A block that ends without ``complete`` releases the claim; an error ends it as an error of ``run``'s
-        function.
+        A block that ends without ``complete`` or ``release``, such as by an early ``return``, leaves the
+        outcome unknown; an error ends it as an error of ``run``'s function.
         """
         operation = operation_of(namespace, key, options, self._defaults)
         with self._running():
             acquired = self._acquire(operation)
             if isinstance(acquired, Done):
-                yield ClaimScope(None, lambda value: value, replayed(operation, acquired).value)
+                yield ClaimScope(None, replayed(operation, acquired).value)
                 return
             with self._holding(operation, acquired) as (held, claim):
-                complete = functools.partial(self._complete, held)
-                scope: ClaimScope[Any] = ClaimScope(claim, complete, None)
+                scope: ClaimScope[Any] = ClaimScope(claim)
                 try:
                     yield scope
                 except BaseException as error:
-                    if not scope._completed:
+                    if not scope._ended:
                         self._calls.drive(finish(held, Effect(error=error)))
                     raise
-                if not scope._completed:
-                    self._calls.drive(held.release(RuntimeError()))
 
     def close(self, timeout_ms: int | None = None) -> None:
         """Refuses new runs, ends waiting ones with CLOSED, waits for running functions, and closes the
@@ -247,9 +254,6 @@ class Onceward:
         finally:
             self._heartbeats.remove(held)
 
-    def _complete(self, held: Held, value: Any) -> Any:
-        return self._calls.drive(held.complete(Effect(value))).value
-
     def _in_background(self, flow: Flow[None]) -> None:
         # Counted before the run ends, so that `close` waits for it.
         started = threading.Event()
@@ -280,7 +284,7 @@ class Onceward:
 
 
 def _effect_of(fn: Callable[[Claim], T], claim: Claim) -> Effect:
-    """Calls the function. Returns its outcome, also of a KeyboardInterrupt: the claim has to be released."""
+    """Calls the function. Returns its outcome, also of a KeyboardInterrupt."""
     token = enter_claim(claim)
     try:
         return Effect(fn(claim))

@@ -1,5 +1,5 @@
 """The errors of the client. ``OncewardError`` is the base of all but those that guarded functions raise:
-``TerminalError`` and ``OutcomeUnknownError``.
+``TerminalError``, ``OutcomeUnknownError`` and ``NoEffectError``.
 """
 
 from __future__ import annotations
@@ -200,5 +200,12 @@ class OutcomeUnknownError(Exception):
     whose provider timed out: ``raise OutcomeUnknownError("the bank timed out") from error``.
 
     The claim is not released: its lease expires, and then the namespace's policy decides. Under HOLD the
-    operation becomes ambiguous, under RECLAIM it runs again. Any other error means that there was no effect.
+    operation becomes ambiguous, under RECLAIM it runs again. So does an error that has this one as its cause
+    or context, an interruption, a timeout and, with ``on_error="unknown"``, any error but NoEffectError.
+    """
+
+
+class NoEffectError(Exception):
+    """There was certainly no effect: the claim is released, and a retry runs at once. Raised by the function
+    of a run, or the ``__cause__`` of its error; also for a function that was interrupted.
     """

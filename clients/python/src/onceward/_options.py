@@ -21,6 +21,7 @@ from ._texts import raise_if_any, text_violations
 
 T = TypeVar("T")
 Classification = Literal["release", "terminal"]
+OnError = Literal["release", "unknown"]
 
 #: Longer than most operations last.
 DEFAULT_WAIT_MS = 30_000
@@ -48,6 +49,9 @@ class OnceOptions(TypedDict, total=False):
     #: Whether an error of the function releases the claim, which is the default, or is stored as a
     #: TerminalError.
     classify_error: Callable[[Exception], Classification] | None
+    #: What any other error of the function means: no effect, so that the claim is released, which is the
+    #: default; or an unknown outcome, unless it is a NoEffectError. For money: "unknown".
+    on_error: OnError | None
     #: The text that is stored as the reason of a release. Default: the name of the error's class, without its
     #: message.
     describe_error: Callable[[BaseException], str] | None
@@ -76,6 +80,7 @@ class Defaults:
     timeout_ms: int = DEFAULT_TIMEOUT_MS
     classify_error: Callable[[Exception], Classification] | None = None
     describe_error: Callable[[BaseException], str] | None = None
+    on_error: OnError = "release"
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,7 @@ class Operation:
     accept_ambiguous: bool
     classify_error: Callable[[Exception], Classification] | None
     describe_error: Callable[[BaseException], str] | None
+    on_error: OnError = "release"
     key_created_at: datetime | None = None
     codec: Codec = field(default_factory=JsonCodec)
 
@@ -140,6 +146,9 @@ def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaul
         violations.append(Violation("on_in_progress", 'must be "wait" or "throw"'))
     if on_unavailable not in ("throw", "proceed"):
         violations.append(Violation("on_unavailable", 'must be "throw" or "proceed"'))
+    on_error = options.get("on_error") or defaults.on_error
+    if on_error not in ("release", "unknown"):
+        violations.append(Violation("on_error", 'must be "release" or "unknown"'))
     key_created_at = options.get("key_created_at")
     if key_created_at is not None and (
         not isinstance(key_created_at, datetime) or key_created_at.utcoffset() is None
@@ -159,6 +168,7 @@ def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaul
         accept_ambiguous=options.get("accept_ambiguous", False),
         classify_error=options.get("classify_error") or defaults.classify_error,
         describe_error=options.get("describe_error") or defaults.describe_error,
+        on_error=on_error,
         key_created_at=key_created_at,
         codec=options.get("codec") or JsonCodec(),
     )

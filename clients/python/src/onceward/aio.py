@@ -16,7 +16,7 @@ from ._acquire import Acquired, Done, Granted, Unguarded, acquire
 from ._awaiting import Calls
 from ._claims import BaseClaim, enter_claim, granted_ref, hold, leave_claim, replayed, warn_of_timestamp
 from ._connection import Credential, Target, closed_error, credential_of, default_owner
-from ._errors import Checkpoint, Effect, OncewardError
+from ._errors import Checkpoint, Effect, NoEffectError, OncewardError
 from ._finish import Held, finish
 from ._flow import Flow, duration_ms
 from ._lease import Lease, lease_now_ms
@@ -26,6 +26,7 @@ from ._options import (
     Classification,
     Defaults,
     OnceOptions,
+    OnError,
     Operation,
     RunOptions,
     RunResult,
@@ -47,9 +48,11 @@ _MAX_LOOK_INTERVAL_MS = 1000
 class Claim(BaseClaim):
     """The claim that a guarded function runs under."""
 
-    def __init__(self, calls: Calls, held: Held, checkpoint: Checkpoint | None, lost: asyncio.Event) -> None:
+    def __init__(
+        self, client: Onceward, held: Held, checkpoint: Checkpoint | None, lost: asyncio.Event
+    ) -> None:
         super().__init__(held, checkpoint)
-        self._calls = calls
+        self._client = client
         self._lost = lost
 
     async def save_checkpoint(self, name: str, state: Any = None) -> None:
@@ -59,7 +62,7 @@ class Claim(BaseClaim):
         :param state: a JSON value of at most 16 KiB.
         :raises OncewardError: CLAIM_SUPERSEDED if another holder has taken over.
         """
-        await self._calls.drive(self._held.save_checkpoint(name, state))
+        await self._client._calls.drive(self._held.save_checkpoint(name, state))
 
     async def wait_until_lost(self) -> None:
         """Returns once the claim is lost, or the client closes."""
@@ -72,22 +75,30 @@ class ClaimScope:
     ``replayed`` says whether the operation was done before, with ``value``.
     """
 
-    def __init__(self, claim: Claim | None, complete: Callable[[Any], Awaitable[Any]], value: Any) -> None:
+    def __init__(self, claim: Claim | None, value: Any = None) -> None:
         #: The claim; None if the operation was done before.
         self.claim = claim
         self.replayed = claim is None
         #: The value that was stored, before or by ``complete``.
         self.value = value
-        self._complete = complete
-        self._completed = False
+        self._ended = False
 
     async def complete(self, value: Any) -> Any:
         """Stores the value, once. Returns it as a duplicate will get it. :raises CompletionError:"""
-        if self.replayed or self._completed:
-            raise RuntimeError("the operation is already completed")
-        self._completed = True
-        self.value = await self._complete(value)
+        claim = self._end()
+        self.value = (await claim._client._shielded(claim._held.complete(Effect(value)))).value
         return self.value
+
+    async def release(self) -> None:
+        """Gives the claim up before its effect: a retry runs at once."""
+        claim = self._end()
+        await claim._client._shielded(claim._held.release(NoEffectError()))
+
+    def _end(self) -> Claim:
+        if self.claim is None or self._ended:
+            raise RuntimeError("the operation is already completed or released")
+        self._ended = True
+        return self.claim
 
 
 class Onceward:
@@ -108,11 +119,12 @@ class Onceward:
         wait_ms: int = DEFAULT_WAIT_MS,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         classify_error: Callable[[Exception], Classification] | None = None,
+        on_error: OnError = "release",
         describe_error: Callable[[BaseException], str] | None = None,
         tls_ca: bytes | None = None,
     ) -> None:
         owner = default_owner() if owner is None else owner
-        self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error)
+        self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error, on_error)
         operation_of(
             "defaults", "key", {"owner": owner, "wait_ms": wait_ms, "timeout_ms": timeout_ms}, self._defaults
         )
@@ -127,9 +139,8 @@ class Onceward:
         """Runs the function unless the operation was done before. Returns its value, now and on every repeat.
 
         The function may be a coroutine function. A run that is cancelled before the function begins gives its
-        claim back;
-        one that is cancelled later cancels the function, and releases the claim. The errors are those of the
-        blocking client.
+        claim back; one that is cancelled later cancels the function, and leaves the outcome unknown. The
+        errors are those of the blocking client.
         """
         return (await self.run_detailed(namespace, key, fn, **options)).value
 
@@ -177,25 +188,23 @@ class Onceward:
     ) -> AsyncIterator[ClaimScope]:
         """Claims for an ``async with`` block, which calls ``complete`` unless the operation was done before.
 
-        A block that ends without ``complete`` releases the claim; an error ends it as an error of ``run``'s
-        function.
+        A block that ends without ``complete`` or ``release``, such as by an early ``return``, leaves the
+        outcome unknown; an error ends it as an error of ``run``'s function.
         """
         operation = operation_of(namespace, key, options, self._defaults)
         with _Counted(self._work):
             acquired = await self._acquire(operation)
             if isinstance(acquired, Done):
-                yield ClaimScope(None, self._refuse, replayed(operation, acquired).value)
+                yield ClaimScope(None, replayed(operation, acquired).value)
                 return
             async with self._holding(operation, acquired) as (held, claim):
-                scope = ClaimScope(claim, functools.partial(self._complete, held), None)
+                scope = ClaimScope(claim)
                 try:
                     yield scope
                 except BaseException as error:
-                    if not scope._completed:
+                    if not scope._ended:
                         await self._shielded(finish(held, Effect(error=error)))
                     raise
-                if not scope._completed:
-                    await self._shielded(held.release(RuntimeError()))
 
     async def close(self, timeout_ms: int | None = None) -> None:
         """Refuses new runs, ends waiting ones with CLOSED, waits for running functions, and closes the
@@ -234,7 +243,7 @@ class Onceward:
         lost = asyncio.Event()
         if not isinstance(acquired, Granted):
             held, checkpoint = hold(operation, acquired, None)
-            yield held, Claim(self._calls, held, checkpoint, lost)
+            yield held, Claim(self, held, checkpoint, lost)
             return
         lease = Lease(granted_ref(operation, acquired), lambda _: lost.set())
         lease.granted(acquired.sent_at_ms, acquired.remaining_ms)
@@ -242,7 +251,7 @@ class Onceward:
         self._leases.add(lease)
         beating = asyncio.ensure_future(self._beat(held, lease))
         try:
-            yield held, Claim(self._calls, held, checkpoint, lost)
+            yield held, Claim(self, held, checkpoint, lost)
         finally:
             lease.end()
             self._leases.discard(lease)
@@ -270,17 +279,24 @@ class Onceward:
         else:
             lease.heartbeat_answered(sent_at_ms, duration_ms(reply.lease_remaining))
 
-    async def _complete(self, held: Held, value: Any) -> Any:
-        return (await self._shielded(held.complete(Effect(value)))).value
-
-    async def _refuse(self, value: Any) -> Any:
-        raise RuntimeError("the operation is already completed")
-
     async def _shielded(self, flow: Flow[T]) -> T:
         """Drives a flow to its end, also if its caller is cancelled: the effect has happened."""
-        work = asyncio.ensure_future(self._calls.drive(flow))
+
+        async def settled() -> tuple[Any, BaseException | None]:
+            # The function's error is not raised in this task, which would make another one of a
+            # CancelledError, and stop the event loop with a SystemExit.
+            try:
+                return await self._calls.drive(flow), None
+            except BaseException as error:
+                return None, error
+
+        work = asyncio.ensure_future(settled())
         self._note(work)
-        return await asyncio.shield(work)
+        value, error = await asyncio.shield(work)
+        if error is not None:
+            raise error
+        done: T = value
+        return done
 
     def _in_background(self, flow: Flow[None]) -> None:
         self._note(asyncio.ensure_future(self._calls.drive_in_background(flow)))
@@ -317,7 +333,7 @@ class _Counted:
 
 
 async def _effect_of(fn: Callable[[Claim], Any], claim: Claim) -> Effect:
-    """Calls the function. Returns its outcome, also of a cancellation: the claim has to be released."""
+    """Calls the function. Returns its outcome, also of a cancellation."""
     token = enter_claim(claim)
     try:
         value = fn(claim)
