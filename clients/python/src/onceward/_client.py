@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 import grpc
 from typing_extensions import Unpack
@@ -19,6 +19,7 @@ from ._connection import CHANNEL_OPTIONS, Credential, Target, closed_error, cred
 from ._errors import Effect, NoEffectError
 from ._finish import Held, finish
 from ._flow import Flow
+from ._functions import Unbegun, refuse_unbegun, refuse_unbegun_function
 from ._heartbeats import Heartbeats
 from ._lease import Lease
 from ._options import (
@@ -96,6 +97,16 @@ class ClaimScope(Generic[T]):
         return self.claim
 
 
+class Once(Protocol):
+    """The decorator that ``once`` returns."""
+
+    @overload
+    def __call__(self, fn: Callable[P, Unbegun], /) -> None: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def __call__(self, fn: Callable[P, T], /) -> Callable[P, T]: ...
+
+
 class Onceward:
     """A client of the service. Create one per process and share it among threads; it connects at the first
     call.
@@ -137,12 +148,22 @@ class Onceward:
         self._active = 0
         self._changed = threading.Condition()
 
-    def run(self, namespace: str, key: str, fn: Callable[[Claim], T], **options: Unpack[RunOptions]) -> T:
+    # Type checkers refuse the use of the value of a function that returns None.
+    @overload
+    def run(
+        self, namespace: str, key: str, fn: Callable[[Claim], Unbegun], **options: Unpack[RunOptions]
+    ) -> None: ...
+
+    @overload
+    def run(self, namespace: str, key: str, fn: Callable[[Claim], T], **options: Unpack[RunOptions]) -> T: ...
+
+    def run(self, namespace: str, key: str, fn: Callable[[Claim], Any], **options: Unpack[RunOptions]) -> Any:
         """Runs the function unless the operation was done before. Returns its value, now and on every repeat.
 
         :param namespace: the group of operations that share a policy, such as "charges".
         :param key: the operation's id, the same on every delivery: never the id of an attempt, nor a time.
         :raises TerminalError: if the operation failed permanently, now or before.
+        :raises TypeError: for a coroutine function or a generator function; nothing ran.
         :raises OncewardError: InProgressError, AmbiguousError, CompletionError, ResultUnavailableError, and
             the
             class of each reason of errors.proto. An error of the function is raised unchanged.
@@ -153,6 +174,7 @@ class Onceward:
         self, namespace: str, key: str, fn: Callable[[Claim], T], **options: Unpack[RunOptions]
     ) -> RunResult[T]:
         """Does what ``run`` does, and returns whether the value was replayed, and when the key expires."""
+        refuse_unbegun_function(fn)
         operation = operation_of(namespace, key, options, self._defaults)
         with self._running():
             acquired = self._acquire(operation)
@@ -169,13 +191,16 @@ class Onceward:
         fingerprint: Callable[..., object] | None = None,
         key_created_at: Callable[..., datetime] | None = None,
         **options: Unpack[OnceOptions],
-    ) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    ) -> Once:
         """Returns a decorator: the function runs once for each key that ``key`` returns for its arguments.
 
-        ``current_claim()`` returns the claim within the function.
+        ``current_claim()`` returns the claim within the function. The decorator raises a TypeError for a
+        coroutine function or a generator function.
         """
 
         def decorate(fn: Callable[P, T]) -> Callable[P, T]:
+            refuse_unbegun_function(fn)
+
             @functools.wraps(fn)
             def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
                 request = None if fingerprint is None else fingerprint(*args, **kwargs)
@@ -185,7 +210,7 @@ class Onceward:
 
             return guarded
 
-        return decorate
+        return cast(Once, decorate)
 
     @contextmanager
     def claim(self, namespace: str, key: str, **options: Unpack[RunOptions]) -> Iterator[ClaimScope[Any]]:
@@ -287,7 +312,9 @@ def _effect_of(fn: Callable[[Claim], T], claim: Claim) -> Effect:
     """Calls the function. Returns its outcome, also of a KeyboardInterrupt."""
     token = enter_claim(claim)
     try:
-        return Effect(fn(claim))
+        value = fn(claim)
+        refuse_unbegun(value)
+        return Effect(value)
     except BaseException as error:
         return Effect(error=error)
     finally:

@@ -19,6 +19,7 @@ from ._connection import Credential, Target, closed_error, credential_of, defaul
 from ._errors import Checkpoint, Effect, NoEffectError, OncewardError
 from ._finish import Held, finish
 from ._flow import Flow, duration_ms
+from ._functions import refuse_unbegun, refuse_unbegun_function
 from ._lease import Lease, lease_now_ms
 from ._options import (
     DEFAULT_TIMEOUT_MS,
@@ -148,6 +149,7 @@ class Onceward:
         self, namespace: str, key: str, fn: Callable[[Claim], Awaitable[T] | T], **options: Unpack[RunOptions]
     ) -> RunResult[T]:
         """Does what ``run`` does, and returns whether the value was replayed, and when the key expires."""
+        refuse_unbegun_function(fn, awaits=True)
         operation = operation_of(namespace, key, options, self._defaults)
         with _Counted(self._work):
             acquired = await self._acquire(operation)
@@ -171,6 +173,8 @@ class Onceward:
         """
 
         def decorate(fn: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+            refuse_unbegun_function(fn, awaits=True)
+
             @functools.wraps(fn)
             async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
                 request = None if fingerprint is None else fingerprint(*args, **kwargs)
@@ -337,7 +341,10 @@ async def _effect_of(fn: Callable[[Claim], Any], claim: Claim) -> Effect:
     token = enter_claim(claim)
     try:
         value = fn(claim)
-        return Effect(await value if inspect.isawaitable(value) else value)
+        if inspect.isawaitable(value):
+            value = await value
+        refuse_unbegun(value)
+        return Effect(value)
     except BaseException as error:
         return Effect(error=error)
     finally:
