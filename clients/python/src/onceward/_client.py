@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
@@ -15,7 +15,7 @@ from typing_extensions import Unpack
 from ._acquire import Acquired, Done, Granted, acquire
 from ._blocking import Calls
 from ._claims import BaseClaim, enter_claim, granted_ref, hold, leave_claim, replayed, warn_of_timestamp
-from ._connection import CHANNEL_OPTIONS, Credential, Target, closed_error, credential_of, default_owner
+from ._connection import Links, Pem, Tls, Token, closed_error, credential_of, default_owner
 from ._errors import Effect, NoEffectError
 from ._finish import Held, finish
 from ._flow import Flow
@@ -111,39 +111,41 @@ class Onceward:
     """A client of the service. Create one per process and share it among threads; it connects at the first
     call.
 
-    :param address: such as "http://localhost:50051"; with https: over TLS.
-    :param api_key: the credential; or ``token``, a function that returns it for each call.
-    :param tls_ca: the bytes of a PEM file with certificates of authorities. Default: those of gRPC.
+    :param address: such as "http://localhost:50051"; with https: over TLS. Of several, calls go to one
+        until it fails, and then to the next.
+    :param api_key: the credential; or ``token``, a function that returns it for each call, and once
+        more for a call that the service refuses with CREDENTIAL_INVALID.
+    :param tls_ca: the bytes of a PEM file with certificates of authorities, or its ``Path``: a file that has
+        changed is read again after a connection failed. Default: those of gRPC.
+    :param tls_cert: the client's certificate, for a service that asks for one, likewise; with ``tls_key``,
+        its private key.
     :raises InvalidRequestError: for an invalid option.
     """
 
     def __init__(
         self,
-        address: str,
+        address: str | Sequence[str],
         *,
         api_key: str | None = None,
-        token: Credential | None = None,
+        token: Token | None = None,
         owner: str | None = None,
         wait_ms: int = DEFAULT_WAIT_MS,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         classify_error: Callable[[Exception], Classification] | None = None,
         on_error: OnError = "release",
         describe_error: Callable[[BaseException], str] | None = None,
-        tls_ca: bytes | None = None,
+        tls_ca: Pem | None = None,
+        tls_cert: Pem | None = None,
+        tls_key: Pem | None = None,
     ) -> None:
-        target = Target(address)
+        links = Links(grpc, address, Tls(tls_ca, tls_cert, tls_key))
         credential = credential_of(api_key, token)
         owner = default_owner() if owner is None else owner
         self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error, on_error)
         operation_of(
             "defaults", "key", {"owner": owner, "wait_ms": wait_ms, "timeout_ms": timeout_ms}, self._defaults
         )
-        if target.encrypted:
-            tls = grpc.ssl_channel_credentials(tls_ca)
-            channel = grpc.secure_channel(target.authority, tls, options=CHANNEL_OPTIONS)
-        else:
-            channel = grpc.insecure_channel(target.authority, options=CHANNEL_OPTIONS)
-        self._calls = Calls(channel, credential)
+        self._calls = Calls(links, credential)
         self._heartbeats = Heartbeats(self._calls.send_heartbeat)
         self._active = 0
         self._changed = threading.Condition()

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, ParamSpec, TypeVar
 
+import grpc.aio
 from typing_extensions import Unpack
 
 from ._acquire import Acquired, Done, Granted, Unguarded, acquire
 from ._awaiting import Calls
 from ._claims import BaseClaim, enter_claim, granted_ref, hold, leave_claim, replayed, warn_of_timestamp
-from ._connection import Credential, Target, closed_error, credential_of, default_owner
+from ._connection import Links, Pem, Tls, Token, closed_error, credential_of, default_owner
 from ._errors import Checkpoint, Effect, NoEffectError, OncewardError
 from ._finish import Held, finish
 from ._flow import Flow, duration_ms
@@ -112,24 +113,27 @@ class Onceward:
 
     def __init__(
         self,
-        address: str,
+        address: str | Sequence[str],
         *,
         api_key: str | None = None,
-        token: Credential | None = None,
+        token: Token | None = None,
         owner: str | None = None,
         wait_ms: int = DEFAULT_WAIT_MS,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         classify_error: Callable[[Exception], Classification] | None = None,
         on_error: OnError = "release",
         describe_error: Callable[[BaseException], str] | None = None,
-        tls_ca: bytes | None = None,
+        tls_ca: Pem | None = None,
+        tls_cert: Pem | None = None,
+        tls_key: Pem | None = None,
     ) -> None:
         owner = default_owner() if owner is None else owner
         self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error, on_error)
         operation_of(
             "defaults", "key", {"owner": owner, "wait_ms": wait_ms, "timeout_ms": timeout_ms}, self._defaults
         )
-        self._calls = Calls(Target(address), credential_of(api_key, token), tls_ca)
+        links = Links(grpc.aio, address, Tls(tls_ca, tls_cert, tls_key))
+        self._calls = Calls(links, credential_of(api_key, token))
         self._leases: set[Lease] = set()
         #: Runs, and what they left to do.
         self._work: set[asyncio.Future[Any]] = set()
