@@ -14,7 +14,8 @@ from ._finish import Held
 from ._keys import derive_key, looks_like_timestamp
 from ._lease import Lease
 from ._options import Operation, RunResult
-from ._texts import printable, refused_field
+from ._printable import printable
+from ._texts import refused_field
 from ._times import datetime_of
 
 
