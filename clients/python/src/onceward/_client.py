@@ -347,7 +347,7 @@ if hasattr(os, "register_at_fork"):
 
 def _effect_of(fn: Callable[[Claim], T], claim: Claim) -> Effect:
     """Calls the function. Returns its outcome, also of a KeyboardInterrupt."""
-    token = enter_claim(claim)
+    entered = enter_claim(claim)
     try:
         value = fn(claim)
         refuse_unbegun(value)
@@ -355,4 +355,4 @@ def _effect_of(fn: Callable[[Claim], T], claim: Claim) -> Effect:
     except BaseException as error:
         return Effect(error=error)
     finally:
-        leave_claim(token)
+        leave_claim(entered)

@@ -377,7 +377,8 @@ class _Counted:
 
 async def _effect_of(fn: Callable[[Claim], Any], claim: Claim) -> Effect:
     """Calls the function. Returns its outcome, also of a cancellation."""
-    token = enter_claim(claim)
+    entered = enter_claim(claim)
+    cancellations = _cancellations()
     try:
         value = fn(claim)
         if inspect.isawaitable(value):
@@ -385,6 +386,14 @@ async def _effect_of(fn: Callable[[Claim], Any], claim: Claim) -> Effect:
         refuse_unbegun(value)
         return Effect(value)
     except BaseException as error:
+        claim._held.is_interrupted = _cancellations() > cancellations
         return Effect(error=error)
     finally:
-        leave_claim(token)
+        leave_claim(entered)
+
+
+def _cancellations() -> int:
+    """Returns how often the current task was cancelled, without what a time limit within it took back."""
+    task = asyncio.current_task()
+    # Python 3.10 does not count them.
+    return task.cancelling() if task is not None and hasattr(task, "cancelling") else 0
