@@ -15,13 +15,23 @@ const PROFILES = ["onceward", "ietf", "stripe", "acp", "ucp"] as const satisfies
 
 const headerName = z.string().regex(/^[\w!#$%&'*+.^`|~-]{1,128}$/, "must be a header's name");
 
-/** A claim of a bearer token, which the proxy verifies: a client could forge one that it does not. */
-const jwt = z.strictObject({
+/** Headers with a credential, which is renewed: their text is no identity. */
+const CREDENTIALS: ReadonlySet<string> = new Set(["authorization", "cookie"]);
+
+const token = {
   claim: z.string().min(1).max(128).default("sub"),
-  jwksUrl: z.url({ protocol: /^https?$/, error: "must be an http or https URL" }),
-  issuer: z.string().min(1).max(2048),
-  audience: z.string().min(1).max(2048).optional(),
-});
+  header: headerName.default("authorization"),
+};
+/** A claim of a token, which the proxy verifies, or a gateway in front of it: a client could forge any other. */
+const jwt = z.union([
+  z.strictObject({
+    ...token,
+    jwksUrl: z.url({ protocol: /^https?$/, error: "must be an http or https URL" }),
+    issuer: z.string().min(1).max(2048),
+    audience: z.string().min(1).max(2048).optional(),
+  }),
+  z.strictObject({ ...token, verifiedBy: z.literal("gateway") }),
+]);
 
 const route = z.strictObject({
   path: z
@@ -32,6 +42,7 @@ const route = z.strictObject({
       isWithoutReservedEscapes,
       "must not have an escape of a delimiter, such as %2F, or a malformed one",
     )
+    .refine(isPattern, "must have parameters such as :id, each once, and * only as its last segment")
     .describe("Pattern of the path: /charges/:id matches one segment, /files/* the rest."),
   methods: z.array(z.enum(METHODS)).min(1).optional().describe("Default: the profile's."),
   namespace: z
@@ -43,13 +54,22 @@ const route = z.strictObject({
   caller: z
     .union([
       z.strictObject({ header: headerName }),
+      z.strictObject({ apiKey: headerName }),
       z.strictObject({ jwt }),
       z.strictObject({ clientCertificate: z.literal("subject") }),
       z.strictObject({ constant: z.string().min(1).max(128) }),
     ])
+    .refine(
+      (caller) => !("header" in caller && CREDENTIALS.has(caller.header.toLowerCase())),
+      "must not be the text of a credential: once it is renewed, its caller would be another one, and a retry would run again. Use jwt, a header that a gateway sets, or apiKey for keys that clients keep",
+    )
     .describe(
-      "Where the caller's identity comes from: a header that the client can't forge, a claim of a verified token, the subject of the client's certificate, or one caller for all requests.",
+      "Where the caller's identity comes from: a header that the client can't forge, an API key that clients keep, a claim of a verified token, the subject of the client's certificate, or one caller for all requests.",
     ),
+  keyHeader: headerName
+    .toLowerCase()
+    .default("idempotency-key")
+    .describe("Header with the key of an operation."),
   required: z
     .boolean()
     .optional()
@@ -128,6 +148,12 @@ function isWithoutReservedEscapes(path: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** The operation is made of the pattern and its parameters: each must be found in it, and none twice. */
+function isPattern(path: string): boolean {
+  const names = [...path.replaceAll("::", "").matchAll(/:(\w+)/g)].map(([, name]) => name);
+  return /^(?:[^:*?]|::|:\w+(?=[/.-]|$)|(?<=\/)\*$)*$/.test(path) && new Set(names).size === names.length;
 }
 
 function toJs(document: ReturnType<typeof parseDocument>, file: string): unknown {
