@@ -3,12 +3,15 @@ import { createGuard, type HttpOptions, type WholeResponse } from "@onceward/cli
 import { type IdentifyCaller, identifyBy } from "./callers.ts";
 import type { RouteConfig } from "./config.ts";
 import { callUpstream, type GuardedCall, type UpstreamResponse } from "./guarded-call.ts";
+import { asVariable, valuesOf } from "./headers.ts";
 import type { Guarded } from "./router.ts";
+import { type Runner, rememberUnknown } from "./unknown-outcomes.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** A guarded request, its target and who sends it. */
+/** A guarded request, its target and query as the router has them, and who sends it. */
 export interface RoutedCall extends GuardedCall {
-  readonly url: URL;
+  readonly target: string;
+  readonly query: string;
   readonly caller: string;
 }
 
@@ -35,10 +38,11 @@ export function routesOf(
   onceward: Onceward,
   upstream: Upstream,
 ): readonly Guarded<GuardedRoute>[] {
+  const remembering = rememberUnknown(onceward);
   return routes.map((config) => ({
     path: config.path,
     methods: config.methods ?? DEFAULT_METHODS[config.profile],
-    route: routeOf(config, onceward, upstream),
+    route: routeOf(config, remembering, upstream),
   }));
 }
 
@@ -51,10 +55,13 @@ const DEFAULT_METHODS = {
   ucp: ["POST", "PUT"],
 } as const;
 
+/** The name under which a profile echoes a key. */
+const IDEMPOTENCY_KEY = "idempotency-key";
+
 /** A client's disconnect does not end its call: the response is stored for the next attempt. */
 const { signal: STAYS } = new AbortController();
 
-function routeOf(config: RouteConfig, onceward: Onceward, upstream: Upstream): GuardedRoute {
+function routeOf(config: RouteConfig, onceward: Runner, upstream: Upstream): GuardedRoute {
   const { namespace, profile, required, waitMs, leaseMs, ignore, methods } = config;
   const options: HttpOptions<RoutedCall> = {
     ...{ namespace, profile, waitMs },
@@ -69,19 +76,20 @@ function routeOf(config: RouteConfig, onceward: Onceward, upstream: Upstream): G
     config,
     identify: identifyBy(config.caller),
     async answer(call) {
-      const { incoming, body, url } = call;
+      const { incoming, body, target, query } = call;
       const added: Record<string, string> = {};
       const request = {
         native: call,
         method: incoming.method ?? "",
-        route: url.pathname,
-        path: url.pathname,
-        query: url.search,
-        key: headerOf(incoming, "idempotency-key"),
+        route: target,
+        path: target,
+        query,
+        key: valuesOf(incoming.rawHeaders, asVariable(config.keyHeader))[0],
         acceptEncoding: headerOf(incoming, "accept-encoding"),
         body: () => body,
         setHeader: (name: string, value: string) => {
-          added[name.toLowerCase()] = value;
+          const lower = name.toLowerCase();
+          added[lower === IDEMPOTENCY_KEY ? config.keyHeader : lower] = value;
         },
       };
       const answer = await guard(request, (claim) => ({
@@ -109,8 +117,10 @@ function headerOf({ headers }: RoutedCall["incoming"], name: string): string | u
 }
 
 /** Returns what identifies a request but for these members of its JSON body; a body that is not JSON counts as text. */
-function fingerprintWithout(omit: readonly string[], { incoming, url, body: bytes }: RoutedCall): unknown {
-  const { pathname: path, search: query } = url;
+function fingerprintWithout(
+  omit: readonly string[],
+  { incoming, target, query, body: bytes }: RoutedCall,
+): unknown {
   let body: unknown = bytes.toString("latin1");
   try {
     const json: unknown = JSON.parse(bytes.toString());
@@ -118,5 +128,5 @@ function fingerprintWithout(omit: readonly string[], { incoming, url, body: byte
   } catch {
     // No JSON: it has no members.
   }
-  return { method: incoming.method, path, query, body };
+  return { method: incoming.method, path: target, query, body };
 }
