@@ -3,6 +3,7 @@ import {
   type AgentRun,
   type AgentRunner,
   createAgentRun,
+  NoEffectError,
   OutcomeUnknownError,
   ToolBlockedError,
 } from "@onceward/client/agents";
@@ -30,7 +31,7 @@ export type ToolResult = Readonly<Record<string, unknown>>;
  */
 export function toolError({ onToolError }: ToolPolicy): Error {
   const why = "The tool answered with an error.";
-  return onToolError === "release" ? new Error(why) : new OutcomeUnknownError(why);
+  return onToolError === "release" ? new NoEffectError(why) : new OutcomeUnknownError(why);
 }
 
 /** Guards the calls of the tools that a policy names. */
@@ -71,8 +72,7 @@ export class Guard {
     try {
       const run = this.#runOf(policy, runId);
       return (await run.call({ ...call, tool: params.name, input, signal }, async () => {
-        // It may have been cancelled while the claim was granted.
-        signal.throwIfAborted();
+        if (signal.aborted) throw new NoEffectError("The call was cancelled while the claim was granted.");
         const result = await send();
         if (result.isError !== true || policy.onToolError === "store") return result;
         failed = result;

@@ -7,7 +7,7 @@ import {
   type RequestId,
 } from "@modelcontextprotocol/sdk/types.js";
 import type { AgentRunner } from "@onceward/client/agents";
-import { OutcomeUnknownError } from "@onceward/client/agents";
+import { NoEffectError, OutcomeUnknownError } from "@onceward/client/agents";
 import { messageOf } from "./failure.ts";
 import { type CallParams, errorResult, Guard, type ToolResult, toolError } from "./guard.ts";
 import { HostTransport } from "./host-transport.ts";
@@ -255,7 +255,7 @@ class McpProxy {
         if ("result" in answer) return finished(answer.result);
         refusal = { ...answer, id } as JSONRPCMessage;
         const wasCalled = !("error" in answer && NOT_CALLED.has(answer.error.code));
-        throw wasCalled ? toolError(policy) : new Error("The server refused the call.");
+        throw wasCalled ? toolError(policy) : new NoEffectError("The server refused the call.");
       });
       return refusal ?? { jsonrpc: "2.0", id, result };
     } catch (error) {
