@@ -97,6 +97,10 @@ const route = z.strictObject({
     .max(60_000)
     .default(0)
     .describe("How long a request waits for another one with its key."),
+  onError: z
+    .enum(["release", "unknown"])
+    .default("release")
+    .describe("What a 5xx of the service says of its effect: that there was none, or nothing."),
   leaseMs: z
     .int()
     .min(1000)

@@ -62,9 +62,9 @@ const IDEMPOTENCY_KEY = "idempotency-key";
 const { signal: STAYS } = new AbortController();
 
 function routeOf(config: RouteConfig, onceward: Runner, upstream: Upstream): GuardedRoute {
-  const { namespace, profile, required, waitMs, leaseMs, ignore, methods } = config;
+  const { namespace, profile, required, waitMs, leaseMs, ignore, methods, onError } = config;
   const options: HttpOptions<RoutedCall> = {
-    ...{ namespace, profile, waitMs },
+    ...{ namespace, profile, waitMs, onError },
     ...(methods !== undefined && { methods }),
     ...(required !== undefined && { required }),
     ...(leaseMs !== undefined && { leaseMs }),

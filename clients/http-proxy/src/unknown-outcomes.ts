@@ -5,7 +5,6 @@ import {
   InProgressError,
   type Onceward,
 } from "@onceward/client";
-import { OutcomeUnknownError } from "@onceward/client/http";
 
 /** What a guard needs of a client of Onceward. */
 export type Runner = Pick<Onceward, "run" | "runDetailed">;
@@ -31,7 +30,8 @@ export function rememberUnknown(onceward: Runner): Runner {
     try {
       return await onceward.runDetailed({ ...options, ...waitMs }, begun);
     } catch (error) {
-      if (held !== undefined && error instanceof OutcomeUnknownError) {
+      // A claim that is left to its lease, as one that is lost, aborts its signal.
+      if (held?.signal.aborted) {
         attempts.set(name, held.attempt);
         for (const oldest of attempts.keys()) if (attempts.size > MAX_REMEMBERED) attempts.delete(oldest);
       }

@@ -124,6 +124,7 @@ test("another profile, and a body whose volatile members are ignored", async () 
 
 test.each<[string, RequestListener, string]>([
   ["before a response", (req) => req.resume().on("end", () => req.socket.destroy()), "/charges/1"],
+  ["on the service's side alone", (req) => req.resume().on("end", () => req.socket.end()), "/charges/1"],
   [
     "within a response",
     (_, res) => void res.writeHead(201, { "content-length": "9" }).write("one", () => res.destroy()),
@@ -360,6 +361,19 @@ test("a 5xx of the upstream service reaches the client, and the next attempt run
   expect(await post()).toMatchObject({ status: 503, body: Buffer.from("later") });
   expect((await post()).status).toBe(201);
   expect(effect.mock.calls[1]?.[0].headers["onceward-attempt"]).toBe("2");
+});
+
+test("under onError unknown, a 5xx reaches its client, and its outcome is unknown for the others", async () => {
+  const effect = vi.fn<RequestListener>((_, res) => void res.writeHead(500).end("broken"));
+  const route = "{ path: /charges, namespace: charges, caller: { constant: all }, onError: unknown }";
+  const { charge: post, expireLeases } = await startWorld(world, effect, { routes: `routes: [${route}]` });
+  const path = "/charges";
+  expect(await post({ path })).toMatchObject({ status: 500, body: Buffer.from("broken") });
+  for (let repeats = 0; repeats < 2; repeats++) {
+    expect(problemOf(await post({ path }))).toMatchObject({ type: "urn:onceward:problem:ambiguous" });
+    await expireLeases();
+  }
+  expect(effect).toHaveBeenCalledOnce();
 });
 
 test("a response that is too large to store is streamed to its first client, and its duplicate gets 410", async () => {
