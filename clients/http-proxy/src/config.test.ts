@@ -11,7 +11,7 @@ test("a route has the defaults", () => {
   expect(parseConfig(WHOLE, "routes.yaml")).toEqual([
     {
       ...{ path: "/charges/:id", namespace: "charges", caller: { header: "x-account" }, profile: "onceward" },
-      keyHeader: "idempotency-key",
+      keyHeader: "Idempotency-Key",
       ...{ ignore: [], onError: "release", maxBodyBytes: 1_048_576, timeoutMs: 60_000, waitMs: 0 },
     },
   ]);
@@ -63,6 +63,14 @@ test.each([
     `a caller by the text of ${name}`,
     WHOLE.replace("x-account", name),
     /^routes\.yaml:4: routes\[0\]\.caller: .*is renewed/,
+  ]),
+  ...[
+    ["operation: charge", "stripe"],
+    ["keyHeader: X-Key", "acp"],
+  ].map(([member, profile]): [string, string, RegExp] => [
+    `${member} of the profile ${profile}`,
+    `${WHOLE}    profile: ${profile}\n    ${member}\n`,
+    /^routes\.yaml:6: routes\[0\]\.(operation|keyHeader): must not be set/,
   ]),
   ["no routes", "routes: []\n", /^routes\.yaml:1: routes: Too small/],
   ["no YAML", "routes: [\n", /^routes\.yaml:2: /],

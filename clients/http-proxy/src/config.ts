@@ -15,6 +15,8 @@ const PROFILES = ["onceward", "ietf", "stripe", "acp", "ucp"] as const satisfies
 
 const headerName = z.string().regex(/^[\w!#$%&'*+.^`|~-]{1,128}$/, "must be a header's name");
 
+const KEY_HEADER = "Idempotency-Key";
+
 /** Headers with a credential, which is renewed: their text is no identity. */
 const CREDENTIALS: ReadonlySet<string> = new Set(["authorization", "cookie"]);
 
@@ -66,10 +68,17 @@ const route = z.strictObject({
     .describe(
       "Where the caller's identity comes from: a header that the client can't forge, an API key that clients keep, a claim of a verified token, the subject of the client's certificate, or one caller for all requests.",
     ),
+  operation: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe(
+      "Name of the operation, in place of method, host and path, which its keys count for. Not with stripe.",
+    ),
   keyHeader: headerName
-    .toLowerCase()
-    .default("idempotency-key")
-    .describe("Header with the key of an operation."),
+    .default(KEY_HEADER)
+    .describe("Header with the key of an operation. Only with the profile onceward."),
   required: z
     .boolean()
     .optional()
@@ -109,7 +118,18 @@ const route = z.strictObject({
     .describe("How long a claim outlives a proxy that dies."),
 });
 
-const config = z.strictObject({ routes: z.array(route).min(1).max(MAX_ROUTES) });
+/** What the guard refuses, with the line of the member. */
+const checkedRoute = route
+  .refine(({ profile, operation }) => profile !== "stripe" || operation === undefined, {
+    path: ["operation"],
+    error: "must not be set with the profile stripe: its keys count for all endpoints",
+  })
+  .refine(({ profile, keyHeader }) => profile === "onceward" || keyHeader === KEY_HEADER, {
+    path: ["keyHeader"],
+    error: "must not be set with another profile than onceward, which names its header",
+  });
+
+const config = z.strictObject({ routes: z.array(checkedRoute).min(1).max(MAX_ROUTES) });
 
 /** A guarded route of the configuration. */
 export type RouteConfig = z.output<typeof route>;

@@ -184,7 +184,7 @@ export class HttpProxy {
       const detail = detailOf(incoming);
       return this.#refuse(outgoing, routing.status, routing.title, detail);
     }
-    const { route, target, query } = routing;
+    const { route, host, path, query } = routing;
     if (!isPlainOrChunked(incoming))
       return this.#refuse(outgoing, 501, "The proxy reads no other transfer coding than chunked.");
     const { maxBodyBytes, timeoutMs } = route.config;
@@ -202,7 +202,7 @@ export class HttpProxy {
       if (body === "too large")
         return this.#refuse(outgoing, 413, `The body has more than ${maxBodyBytes} bytes.`);
       if (body === "no room" || !room.add(REPLY_BYTES)) return this.#refuse(outgoing, 503, OVERLOADED);
-      const call = { incoming, body, timeoutMs, traceHeaders, target, query, caller };
+      const call = { incoming, body, timeoutMs, traceHeaders, host, path, query, caller };
       return await this.#guard(route, call, outgoing);
     } finally {
       room.free();

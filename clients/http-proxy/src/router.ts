@@ -9,8 +9,9 @@ export type Routing<Route> =
   | {
       readonly kind: "guard";
       readonly route: Route;
-      /** The host and the path, which are the same in all spellings: what the operation is done to. */
-      readonly target: string;
+      readonly host: string;
+      /** The path, which is the same in all spellings. */
+      readonly path: string;
       /** The query with its question mark; empty: none. */
       readonly query: string;
     }
@@ -72,7 +73,7 @@ export function routerOf<Route>(guarded: readonly Guarded<Route>[]): (head: Requ
     if (methods.length > 1) return refused(AMBIGUOUS);
     const host = hostOf(head);
     if (host === undefined) return refused("The request names several hosts.");
-    return { kind: "guard", route: found.route, target: host + found.path, query: url.search };
+    return { kind: "guard", route: found.route, host, path: found.path, query: url.search };
   };
 }
 

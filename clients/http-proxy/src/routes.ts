@@ -8,9 +8,10 @@ import type { Guarded } from "./router.ts";
 import { type Runner, rememberUnknown } from "./unknown-outcomes.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** A guarded request, its target and query as the router has them, and who sends it. */
+/** A guarded request, its host, path and query as the router has them, and who sends it. */
 export interface RoutedCall extends GuardedCall {
-  readonly target: string;
+  readonly host: string;
+  readonly path: string;
   readonly query: string;
   readonly caller: string;
 }
@@ -55,20 +56,21 @@ const DEFAULT_METHODS = {
   ucp: ["POST", "PUT"],
 } as const;
 
-/** The name under which a profile echoes a key. */
-const IDEMPOTENCY_KEY = "idempotency-key";
-
 /** A client's disconnect does not end its call: the response is stored for the next attempt. */
 const { signal: STAYS } = new AbortController();
 
 function routeOf(config: RouteConfig, onceward: Runner, upstream: Upstream): GuardedRoute {
   const { namespace, profile, required, waitMs, leaseMs, ignore, methods, onError } = config;
+  const { operation, keyHeader } = config;
   const options: HttpOptions<RoutedCall> = {
-    ...{ namespace, profile, waitMs, onError },
+    ...{ namespace, profile, waitMs, onError, header: keyHeader },
+    ...(operation !== undefined && { operation }),
     ...(methods !== undefined && { methods }),
     ...(required !== undefined && { required }),
     ...(leaseMs !== undefined && { leaseMs }),
-    ...(ignore.length > 0 && { fingerprint: (call) => fingerprintWithout(ignore, call) }),
+    ...(ignore.length > 0 && {
+      fingerprint: (call) => fingerprintWithout(ignore, call, endpointOf(config, call)),
+    }),
     caller: ({ caller }) => caller,
   };
   const guard = createGuard(onceward, options);
@@ -76,20 +78,19 @@ function routeOf(config: RouteConfig, onceward: Runner, upstream: Upstream): Gua
     config,
     identify: identifyBy(config.caller),
     async answer(call) {
-      const { incoming, body, target, query } = call;
+      const { incoming, body, query } = call;
+      const endpoint = endpointOf(config, call);
       const added: Record<string, string> = {};
       const request = {
         native: call,
         method: incoming.method ?? "",
-        route: target,
-        path: target,
+        route: endpoint,
+        path: endpoint,
         query,
-        key: valuesOf(incoming.rawHeaders, asVariable(config.keyHeader))[0],
-        acceptEncoding: headerOf(incoming, "accept-encoding"),
+        header: (name: string) => headerOf(incoming, name),
         body: () => body,
         setHeader: (name: string, value: string) => {
-          const lower = name.toLowerCase();
-          added[lower === IDEMPOTENCY_KEY ? config.keyHeader : lower] = value;
+          added[name.toLowerCase()] = value;
         },
       };
       const answer = await guard(request, (claim) => ({
@@ -111,15 +112,25 @@ function routeOf(config: RouteConfig, onceward: Runner, upstream: Upstream): Gua
   };
 }
 
-/** Returns a header that node:http does not make a list of. */
-function headerOf({ headers }: RoutedCall["incoming"], name: string): string | undefined {
-  return headers[name]?.toString();
+/** Returns the values that a service may take for this header, joined with commas. */
+function headerOf({ rawHeaders }: RoutedCall["incoming"], name: string): string | undefined {
+  const values = valuesOf(rawHeaders, asVariable(name));
+  return values.length === 0 ? undefined : values.join(", ");
+}
+
+/**
+ * Returns what an operation is done to, besides its name: without one, the host and the path in their one spelling. Another path of a named
+ * operation is another request.
+ */
+function endpointOf({ operation }: RouteConfig, { host, path }: RoutedCall): string {
+  return operation === undefined ? host + path : path;
 }
 
 /** Returns what identifies a request but for these members of its JSON body; a body that is not JSON counts as text. */
 function fingerprintWithout(
   omit: readonly string[],
-  { incoming, target, query, body: bytes }: RoutedCall,
+  { incoming, query, body: bytes }: RoutedCall,
+  path: string,
 ): unknown {
   let body: unknown = bytes.toString("latin1");
   try {
@@ -128,5 +139,5 @@ function fingerprintWithout(
   } catch {
     // No JSON: it has no members.
   }
-  return { method: incoming.method, path: target, query, body };
+  return { method: incoming.method, path, query, body };
 }

@@ -256,19 +256,22 @@ test("upgrades count as requests, and one that carries nothing for a time is clo
   expect(metrics.body.toString()).toContain("in_flight 0\n");
 });
 
-test("a route names the header of its keys, also in what a profile echoes", async () => {
+test("a route names the header of its keys, and its operation for several hosts and methods", async () => {
   const effect = vi.fn(charge);
-  const route = "namespace: charges, profile: acp, caller: { constant: all }, keyHeader: X-Request-Key";
+  const route = "namespace: charges, caller: { constant: all }, keyHeader: X-Request-Key, operation: charge";
   const { charge: post } = await startWorld(world, effect, {
-    routes: `routes: [{ path: /charges, ${route} }]`,
+    routes: `routes: [{ path: "/charges/:id", methods: [POST, PUT], ${route} }]`,
   });
-  const as = async (key: string) => {
-    const { headers } = await post({ path: "/charges", headers: { "x-request-key": key } });
-    return [headers["x-request-key"], headers["idempotent-replayed"]];
+  const as = async (key: string, host: string, more: { path?: string; method?: string } = {}) => {
+    const { status, headers } = await post({ ...more, headers: { "x-request-key": key, host } });
+    return [status, headers["idempotency-replayed"]];
   };
-  expect(await as("one")).toEqual(["one", undefined]);
-  expect(await as("one")).toEqual(["one", "true"]);
-  expect(await as("two")).toEqual(["two", undefined]);
+  expect(await as("one", "a.example")).toEqual([201, undefined]);
+  expect(await as("one", "b.example")).toEqual([201, "true"]);
+  expect(await as("one", "a.example", { path: "/charges/2" })).toEqual([422, undefined]);
+  expect(await as("two", "a.example")).toEqual([201, undefined]);
+  expect((await post()).body.toString()).toContain("X-Request-Key");
+  expect(effect).toHaveBeenCalledTimes(2);
 });
 
 /** Sends requests on one connection without waiting for answers. */
@@ -384,7 +387,7 @@ test("a response that is too large to store is streamed to its first client, and
     res.end();
   });
   const { charge: post, proxy } = await startWorld(world, effect);
-  const headers = { authorization: "a", "idempotency-key": "large" };
+  const headers = { authorization: "a", "idempotency-key": "large", "content-type": "application/json" };
   const target = { host: "127.0.0.1", port: proxy.port, path: "/charges/1" };
   const outgoing = request({ ...target, method: "POST", headers }).end("{}");
   const [response] = await once(outgoing, "response");
