@@ -18,6 +18,8 @@ export interface RunCase {
   readonly do: "run";
   readonly address: string;
   readonly runs: readonly Run[];
+  /** What the client's source of tokens returns, one after the other. Default: the client has an API key. */
+  readonly tokens?: readonly string[];
   /** Closes the client so long after the first run began. Otherwise it is closed after the last run. */
   readonly closeAfterMs?: number;
   /** The argument of this early `close`. Default: none. */
@@ -69,8 +71,10 @@ type Seen = Record<string, unknown>;
 export async function performRuns(action: RunCase): Promise<object> {
   if (action.runs.some((run) => run.function.some((step) => "panic" in step)))
     return { unsupported: "JavaScript has errors alone" };
-  const { address, runs, closeAfterMs, closeTimeoutMs } = action;
-  const onceward = createOnceward({ address, apiKey: "conformance", owner: "conformance" });
+  const { address, runs, closeAfterMs, closeTimeoutMs, tokens } = action;
+  const source = tokens?.values();
+  const credential = source ? { token: () => `${source.next().value}` } : { apiKey: "conformance" };
+  const onceward = createOnceward({ address, owner: "conformance", ...credential });
   const closing =
     closeAfterMs === undefined
       ? undefined
