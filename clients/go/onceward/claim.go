@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
@@ -26,11 +27,21 @@ type Claim struct {
 	lease   *lease // nil if not guarded.
 	timeout time.Duration
 	codec   Codec // The run's; nil of a claim that a program made: JSONCodec.
+	unknown atomic.Pointer[OutcomeUnknownError]
 }
 
 // DeriveKey returns an idempotency key for a downstream: opaque, 43 characters, the same on every attempt, different for every
 // label. A downstream that honours such keys absorbs the repeat after a crash.
 func (c *Claim) DeriveKey(label string) string { return DeriveKey(c.Namespace, c.Key, label) }
+
+// OutcomeUnknown says that it is unknown whether the function had its effect: whatever it then returns, nothing is stored or
+// released, and the claim is left to its lease and the namespace's policy. Returns an *OutcomeUnknownError with the cause, for the
+// function to return; Run returns it in place of a value.
+func (c *Claim) OutcomeUnknown(cause error) error {
+	unknown := &OutcomeUnknownError{Cause: cause}
+	c.unknown.Store(unknown)
+	return unknown
+}
 
 // SaveCheckpoint saves this attempt's progress for a later attempt that takes over, and prolongs the lease, which lasts when
 // this returns. name has 1-128 bytes, such as "charged"; state is a JSON value of at most 16 KiB, or nil. The end of the context

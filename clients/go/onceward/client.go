@@ -14,8 +14,8 @@ import (
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
-// Options configure a client. APIKey or Token is required; Wait, Timeout, Owner, IsTerminal and DescribeError are defaults of
-// its operations.
+// Options configure a client. APIKey or Token is required; Owner, Wait, Timeout, IsTerminal, OnError and DescribeError are
+// defaults of its operations.
 type Options struct {
 	// The credential of every call.
 	APIKey string
@@ -28,6 +28,7 @@ type Options struct {
 	Wait          time.Duration
 	Timeout       time.Duration
 	IsTerminal    func(error) bool
+	OnError       OnError
 	DescribeError func(error) string
 	// Gets a warning of a function that runs without a claim, and of a key that looks like the current time. Default:
 	// slog.Default().
@@ -87,7 +88,7 @@ func NewWithConn(connection grpc.ClientConnInterface, options Options) (*Client,
 	if options.Owner == "" {
 		options.Owner = defaultOwner()
 	}
-	if violations := sharedViolations(options.Wait, options.Timeout, options.Owner); len(violations) > 0 {
+	if violations := sharedViolations(options.Wait, options.Timeout, options.Owner, options.OnError); len(violations) > 0 {
 		return nil, invalidRequest(violations...)
 	}
 	return &Client{

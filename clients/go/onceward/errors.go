@@ -192,7 +192,7 @@ func (e *TerminalError) Unwrap() error { return e.Cause }
 // provider timed out; it may be wrapped.
 //
 // The claim is not released: its lease expires, and then the namespace's policy decides. Under HOLD the operation becomes ambiguous,
-// under RECLAIM it runs again. Any other error means that there was no effect.
+// under RECLAIM it runs again.
 type OutcomeUnknownError struct {
 	// Default: the text of Cause.
 	Message string
@@ -201,18 +201,36 @@ type OutcomeUnknownError struct {
 }
 
 func (e *OutcomeUnknownError) Error() string {
-	switch {
-	case e.Message != "":
-		return e.Message
-	case e.Cause != nil:
-		return e.Cause.Error()
-	default:
-		return "The outcome is unknown."
-	}
+	return textOf(e.Message, e.Cause, "The outcome is unknown.")
 }
 
 // Unwrap returns the cause.
 func (e *OutcomeUnknownError) Unwrap() error { return e.Cause }
+
+// NoEffectError says that the guarded function certainly had no effect: its claim is released, and a retry runs at once, also if
+// the function was interrupted or Operation.OnError is UnknownOnError. A function returns it; it may be wrapped.
+type NoEffectError struct {
+	// Default: the text of Cause.
+	Message string
+	// Why there was no effect, such as a refused connection.
+	Cause error
+}
+
+func (e *NoEffectError) Error() string { return textOf(e.Message, e.Cause, "There was no effect.") }
+
+// Unwrap returns the cause.
+func (e *NoEffectError) Unwrap() error { return e.Cause }
+
+func textOf(message string, cause error, otherwise string) string {
+	switch {
+	case message != "":
+		return message
+	case cause != nil:
+		return cause.Error()
+	default:
+		return otherwise
+	}
+}
 
 func invalidRequest(violations ...Violation) *Error {
 	message := ""

@@ -42,9 +42,11 @@ type Operation struct {
 	// repetition.
 	AcceptAmbiguous bool
 	// Returns whether an error of the function is permanent, so that it is stored as a TerminalError with its message, and every
-	// delivery gets it. Not called for a TerminalError or an OutcomeUnknownError. Default: every other error releases the claim, or
-	// the client's.
+	// delivery gets it. Not called for a TerminalError, an OutcomeUnknownError or a NoEffectError. Default: no error is, or the
+	// client's.
 	IsTerminal func(error) bool
+	// What any other error of the function means for its effect. Default: ReleaseOnError, or the client's.
+	OnError OnError
 	// Returns the text that is stored as the reason of a release, in plain form: no secrets, no personal data. Default: the type
 	// of the error, without its message, or the client's.
 	DescribeError func(error) string
@@ -71,6 +73,17 @@ const (
 	// ProceedUnavailable runs the function without a claim, and logs a warning: for effects that are better repeated than
 	// missed. Any answer of the service is final: a refusal, a quota, another holder's claim.
 	ProceedUnavailable
+)
+
+// OnError says what an error of the function means that says nothing about its effect, and is no interruption.
+type OnError int
+
+const (
+	// ReleaseOnError releases the claim: the error means that there was no effect.
+	ReleaseOnError OnError = iota
+	// UnknownOnError leaves the claim to its lease and the namespace's policy, as after an OutcomeUnknownError. It is for effects
+	// that must not be repeated, such as payments: a NoEffectError alone releases the claim.
+	UnknownOnError
 )
 
 const (
@@ -101,7 +114,7 @@ func (o Operation) withDefaults(options *Options) (Operation, *Error) {
 	if o.OnUnavailable != FailUnavailable && o.OnUnavailable != ProceedUnavailable {
 		violations = append(violations, Violation{"OnUnavailable", "must be FailUnavailable or ProceedUnavailable"})
 	}
-	violations = append(violations, sharedViolations(o.Wait, o.Timeout, o.Owner)...)
+	violations = append(violations, sharedViolations(o.Wait, o.Timeout, o.Owner, o.OnError)...)
 	violations = append(violations, textViolations("Key", o.Key, 1, maxKeyBytes)...)
 	if len(violations) > 0 {
 		return o, invalidRequest(violations...)
@@ -112,6 +125,7 @@ func (o Operation) withDefaults(options *Options) (Operation, *Error) {
 	}
 	o.Timeout = firstSet(o.Timeout, options.Timeout, defaultTimeout)
 	o.Owner = firstSet(o.Owner, options.Owner)
+	o.OnError = firstSet(o.OnError, options.OnError)
 	if o.IsTerminal == nil {
 		o.IsTerminal = options.IsTerminal
 	}
@@ -125,13 +139,16 @@ func (o Operation) withDefaults(options *Options) (Operation, *Error) {
 }
 
 // sharedViolations returns the violations of the options that both an operation and a client may set.
-func sharedViolations(wait, timeout time.Duration, owner string) []Violation {
+func sharedViolations(wait, timeout time.Duration, owner string, onError OnError) []Violation {
 	violations := textViolations("Owner", owner, 0, maxOwnerBytes)
 	if wait < 0 {
 		violations = append(violations, Violation{"Wait", "must not be negative"})
 	}
 	if timeout < 0 {
 		violations = append(violations, Violation{"Timeout", "must not be negative"})
+	}
+	if onError != ReleaseOnError && onError != UnknownOnError {
+		violations = append(violations, Violation{"OnError", "must be ReleaseOnError or UnknownOnError"})
 	}
 	return violations
 }

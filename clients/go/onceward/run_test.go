@@ -88,22 +88,6 @@ func TestAnErrorOfTheFunctionReleasesTheClaim(t *testing.T) {
 	}
 }
 
-func TestAPanicReleasesTheClaim(t *testing.T) {
-	service := oncewardtest.New(t, oncewardtest.Options{})
-	func() {
-		defer func() {
-			if recovered := recover(); recovered != "boom" {
-				t.Errorf("recovered %v", recovered)
-			}
-		}()
-		_, _ = onceward.Run(t.Context(), service.Client, charges,
-			func(context.Context, *onceward.Claim) (charge, error) { panic("boom") })
-	}()
-	if state := service.Record("charges", "order-1").GetState(); state != oncewardv1.Record_STATE_RELEASED {
-		t.Errorf("the record is %v", state)
-	}
-}
-
 func TestAFunctionThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T) {
 	service := oncewardtest.New(t, oncewardtest.Options{
 		Namespaces: map[string]oncewardtest.Policy{"refunds": {Hold: true}},
