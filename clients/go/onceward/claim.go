@@ -43,6 +43,10 @@ func (c *Claim) OutcomeUnknown(cause error) error {
 	return unknown
 }
 
+// MarkedUnknown returns what OutcomeUnknown returned last; nil if it was not called. It is for middleware, which answers in place
+// of a function that did not return it.
+func (c *Claim) MarkedUnknown() *OutcomeUnknownError { return c.unknown.Load() }
+
 // SaveCheckpoint saves this attempt's progress for a later attempt that takes over, and prolongs the lease, which lasts when
 // this returns. name has 1-128 bytes, such as "charged"; state is a JSON value of at most 16 KiB, or nil. The end of the context
 // ends the wait for the service.

@@ -33,6 +33,8 @@ type Options struct {
 	Timeout       time.Duration
 	Owner         string
 	OnUnavailable onceward.OnUnavailable
+	// With onceward.UnknownOnError, a 5xx that is not stored always leaves the claim to the policy.
+	OnError onceward.OnError
 	// Returns the caller, as the API authenticated it: an account's id, never a secret. Each caller has its own keys; otherwise one
 	// caller could get another's response. If all callers may see everything, return a constant. Must not be empty.
 	Caller func(*http.Request) string
@@ -50,18 +52,20 @@ type Options struct {
 	// The largest body of a guarded request, which is read whole for the fingerprint; a larger one is answered with 413. Default:
 	// 1 MiB.
 	MaxBodyBytes int64
-	// Returns whether a response with this status is the operation's outcome, to be replayed; otherwise the claim is released, and
-	// the next attempt runs. Default: below 500, but for 401, 408, 425 and 429. ACP never stores a 5xx. The refusal of another
-	// guard within the handler, or of a service whose response the handler passes on with its header Link, is never stored.
-	Stores func(status int) bool
+	// Returns what a response says about the operation. Default: Store below 500, but Release for 401, 408, 425 and 429; Release
+	// from 500 on, but Unknown for 502, 504, and 503 without Retry-After, with which a time limit answers, such as that of
+	// http.TimeoutHandler, while the handler may still run. ACP never stores a 5xx. The refusal of another guard within the
+	// handler, or of a service whose response the handler passes on with its header Link, is never stored, and a response
+	// whose length is not its Content-Length leaves the claim to the policy.
+	Stores func(Response) Verdict
 	// Headers to replay beside those that describe the body, Location, Link, ETag, Last-Modified, Cache-Control and Vary.
 	ReplayHeaders []string
 	// How long a response is held while the service does not store it; then it is sent, because its effect has happened, and stored
 	// as soon as the service can. Default: 10 s.
 	AnswerAfter time.Duration
 	// A client that disconnects does not end the handler's context, since its response is stored for the duplicate. So long after
-	// the disconnect the context ends all the same. If the response is then no outcome, the handler may have been interrupted in its
-	// effect: its claim is left to the namespace's policy. Default: 15 min.
+	// the disconnect the context ends all the same. If the response is then not stored, the claim is left to the namespace's
+	// policy. Default: 15 min.
 	AbandonAfter time.Duration
 	// The URL of the API's page about keys, to which refusals link, as the draft asks. Default: no link.
 	Documentation string
@@ -91,7 +95,9 @@ const (
 //   - A response larger than the namespace's max_result_bytes is sent, and repeats are answered with 410. From 1 MiB on, it is
 //     streamed; a smaller one is sent once it is whole, so this does not suit event streams. Compress outside the guard.
 //   - If the service is unreachable, nothing runs: 503 with Retry-After.
-//   - A handler that can't know whether it had its effect calls OutcomeUnknown: 409.
+//   - A handler that can't know whether it had its effect calls OutcomeUnknown: 409. The claim of a handler that panics is left to
+//     the namespace's policy.
+//   - A deadline of the request's context is also the handler's.
 func New(client *onceward.Client, options Options) (func(http.Handler) http.Handler, error) {
 	policy, err := policyOf(options)
 	if err != nil {
@@ -116,13 +122,13 @@ func New(client *onceward.Client, options Options) (func(http.Handler) http.Hand
 // The handler's own response is for requests that are not guarded: the client of a guarded one gets 409 (Ambiguous) instead, unless
 // the response is so large that it is being sent.
 func OutcomeUnknown(ctx context.Context, cause error) {
-	if recorder, isGuarded := ctx.Value(recorderKey{}).(*recorder); isGuarded {
-		recorder.unknown = &onceward.OutcomeUnknownError{Cause: cause}
+	if claim, isGuarded := ctx.Value(claimKey{}).(*onceward.Claim); isGuarded {
+		_ = claim.OutcomeUnknown(cause)
 	}
 }
 
-// recorderKey is the key of a request's recorder in the context of its handler.
-type recorderKey struct{}
+// claimKey is the key of a request's claim in the context of its handler, which may run other operations within it.
+type claimKey struct{}
 
 type guard struct {
 	client *onceward.Client
@@ -217,27 +223,30 @@ type ran struct {
 }
 
 func (g *guard) run(w http.ResponseWriter, r *http.Request, operation onceward.Operation) {
-	recorder := &recorder{to: w, header: http.Header{}}
+	recorder := &recorder{to: w, header: http.Header{}, isHead: r.Method == http.MethodHead}
 	handled := make(chan struct{})
 	ended := make(chan ran, 1)
+	var marked *onceward.OutcomeUnknownError
 	ctx, stop := g.outlivingDisconnect(r.Context())
-	defer stop()
 	go func() {
-		var outcome ran
+		// Of a handler that ends its goroutine.
+		outcome := ran{panicked: http.ErrAbortHandler}
 		defer func() {
-			outcome.panicked = recover()
+			if panicked := recover(); panicked != nil {
+				outcome.panicked = panicked
+			}
+			stop()
 			ended <- outcome
 		}()
-		outcome.result, outcome.err = onceward.RunDetailed(ctx, g.client, operation,
-			func(ctx context.Context, _ *onceward.Claim) (*response, error) {
-				g.next.ServeHTTP(recorder, r.WithContext(context.WithValue(ctx, recorderKey{}, recorder)))
-				stored, err := recorder.outcome(g.policy)
-				if err != nil && errors.Is(context.Cause(ctx), errAbandoned) {
-					err = &onceward.OutcomeUnknownError{Cause: errAbandoned}
-				}
+		result, err := onceward.RunDetailed(ctx, g.client, operation,
+			func(ctx context.Context, claim *onceward.Claim) (*response, error) {
+				g.next.ServeHTTP(recorder, r.WithContext(context.WithValue(ctx, claimKey{}, claim)))
+				stored, err := recorder.outcome(ctx, g.policy)
+				marked = claim.MarkedUnknown()
 				close(handled)
 				return stored, err
 			})
+		outcome = ran{result: result, err: err}
 	}()
 	var outcome ran
 	select {
@@ -256,8 +265,8 @@ func (g *guard) run(w http.ResponseWriter, r *http.Request, operation onceward.O
 	}
 	select {
 	case <-handled:
-		if recorder.unknown != nil && !recorder.streamed {
-			g.policy.Logger.WarnContext(r.Context(), "It is unknown whether a request had its effect", slog.Any("error", recorder.unknown))
+		if marked != nil && !recorder.streamed {
+			g.policy.Logger.WarnContext(r.Context(), "It is unknown whether a request had its effect", slog.Any("error", marked))
 			g.refuse(w, r, problemFor(Ambiguous, 0))
 			return
 		}
@@ -271,9 +280,13 @@ func (g *guard) run(w http.ResponseWriter, r *http.Request, operation onceward.O
 // errAbandoned is the cause of the end of a handler's context AbandonAfter its client left.
 var errAbandoned = fmt.Errorf("oncewardhttp: the client has left, and the handler is abandoned: %w", context.Canceled)
 
-// outlivingDisconnect returns the context without its end, which comes so long after the other's.
+// outlivingDisconnect returns the context with its deadline, and an end so long after the client's disconnect.
 func (g *guard) outlivingDisconnect(request context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(request))
+	release := func() { cancel(nil) }
+	if deadline, has := request.Deadline(); has {
+		ctx, release = context.WithDeadline(ctx, deadline)
+	}
 	var timer *time.Timer
 	armed := make(chan struct{})
 	disarm := context.AfterFunc(request, func() {
@@ -285,6 +298,7 @@ func (g *guard) outlivingDisconnect(request context.Context) (context.Context, f
 			<-armed
 			timer.Stop()
 		}
+		release()
 	}
 }
 
@@ -367,10 +381,16 @@ func policyOf(options Options) (*policy, error) {
 		made.Fingerprint = wire.identityOf
 	}
 	if made.Stores == nil {
-		made.Stores = isOutcome
+		made.Stores = verdictOf
 	}
 	if stores := made.Stores; wire.dropsServerErrors {
-		made.Stores = func(status int) bool { return status < http.StatusInternalServerError && stores(status) }
+		made.Stores = func(response Response) Verdict {
+			verdict := stores(response)
+			if verdict == Store && response.Status >= http.StatusInternalServerError {
+				return Release
+			}
+			return verdict
+		}
 	}
 	if made.WriteProblem == nil {
 		made.WriteProblem = wire.writeProblem
@@ -383,8 +403,8 @@ func policyOf(options Options) (*policy, error) {
 	made.AbandonAfter = orElse(made.AbandonAfter, defaultAbandonAfter)
 	made.operation = onceward.Operation{
 		Namespace: options.Namespace, Lease: options.Lease, Timeout: options.Timeout, Owner: options.Owner,
-		OnUnavailable: options.OnUnavailable, Wait: options.Wait, Codec: responseCodec{},
-		// The status alone decides.
+		OnUnavailable: options.OnUnavailable, OnError: options.OnError, Wait: options.Wait, Codec: responseCodec{},
+		// The response alone decides.
 		IsTerminal:    func(error) bool { return false },
 		DescribeError: func(err error) string { return err.Error() },
 	}
@@ -409,16 +429,6 @@ func refused(field, description string) error {
 	return &onceward.Error{
 		Reason: onceward.ErrInvalidRequest, Message: field + " " + description,
 		Violations: []onceward.Violation{{Field: field, Description: description}},
-	}
-}
-
-// isOutcome returns whether a status says something about the operation, and not about the attempt (who made it, when).
-func isOutcome(status int) bool {
-	switch status {
-	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return false
-	default:
-		return status < http.StatusInternalServerError
 	}
 }
 
