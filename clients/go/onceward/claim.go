@@ -36,14 +36,14 @@ func (c *Claim) DeriveKey(label string) string { return DeriveKey(c.Namespace, c
 
 // OutcomeUnknown says that it is unknown whether the function had its effect: whatever it then returns, nothing is stored or
 // released, and the claim is left to its lease and the namespace's policy. Returns an *OutcomeUnknownError with the cause, for the
-// function to return; Run returns it in place of a value.
+// function to return; Run returns the first one in place of a value.
 func (c *Claim) OutcomeUnknown(cause error) error {
 	unknown := &OutcomeUnknownError{Cause: cause}
-	c.unknown.Store(unknown)
+	c.unknown.CompareAndSwap(nil, unknown)
 	return unknown
 }
 
-// MarkedUnknown returns what OutcomeUnknown returned last; nil if it was not called. It is for middleware, which answers in place
+// MarkedUnknown returns what OutcomeUnknown returned first; nil if it was not called. It is for middleware, which answers in place
 // of a function that did not return it.
 func (c *Claim) MarkedUnknown() *OutcomeUnknownError { return c.unknown.Load() }
 
