@@ -19,7 +19,8 @@ import (
 type Options struct {
 	// The credential of every call.
 	APIKey string
-	// Returns the credential of a call, in place of APIKey: for tokens that expire. Called for every RPC, by many goroutines.
+	// Returns the credential of a call, in place of APIKey: for tokens that expire. Called for every RPC, by many goroutines, and
+	// once more if the service refuses the token (ErrCredentialInvalid).
 	Token func(context.Context) (string, error)
 	// Used for an address with "https:". Default: the authorities of the system.
 	TLS *tls.Config
@@ -69,7 +70,7 @@ func New(address string, options Options) (*Client, error) {
 	if refused != nil {
 		return nil, refused
 	}
-	connection, err := connect(replicas, encrypted, options)
+	connection, err := newChannel(func() (*grpc.ClientConn, error) { return connect(replicas, encrypted, options) })
 	if err != nil {
 		return nil, &Error{Reason: ErrInvalidRequest, Message: err.Error(), cause: err}
 	}
