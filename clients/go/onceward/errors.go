@@ -128,7 +128,7 @@ func (e *AmbiguousError) Unwrap() error { return e.Err }
 
 // ResultUnavailableError says that the effect happened, once, but that its value is not available. Nothing ran now.
 // ErrResultExpired: its retention has ended. ErrResultLost: it could not be stored. ErrResultNotJSON, ErrCodecFailed: this
-// run's codec can't read it.
+// run's codec can't read it. ErrInternal: it is of a kind that this client does not know.
 type ResultUnavailableError struct {
 	Err *Error
 }

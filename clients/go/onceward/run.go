@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/onceward/onceward/clients/go/internal/timing"
@@ -30,7 +31,8 @@ type Result[T any] struct {
 
 // Run runs the function unless the operation was done before, and returns its value, now and on every repeat.
 //
-//   - The value is the decoded stored form, the first time too: with the default codec, what encoding/json makes of it.
+//   - The value is the decoded stored form, the first time too: with the default codec, what encoding/json makes of it. A type that
+//     JSON would not keep whole, such as a struct with a channel or a field that is not exported, is refused before the claim.
 //   - An error of the function is returned unchanged. A *TerminalError, or an error that Operation.IsTerminal calls permanent, is
 //     stored, and every delivery gets it. After a *NoEffectError the claim is released, so that the next delivery runs the function
 //     again. After an *OutcomeUnknownError the claim is left to its lease and the namespace's policy. Each may be wrapped.
@@ -82,6 +84,9 @@ func (c *Client) run(
 	ctx context.Context, given Operation, fn func(context.Context, *Claim) (any, error), into any,
 ) (*facts, error) {
 	operation, refused := given.withDefaults(&c.options)
+	if refused == nil {
+		refused = checkType(operation.Codec, reflect.TypeOf(into).Elem())
+	}
 	if refused != nil {
 		return nil, refused
 	}
@@ -116,6 +121,17 @@ func (c *Client) run(
 	defer c.close(claim)
 	value, err := fn(context.WithValue(ctx, claimKey{}, claim), claim)
 	return finish(ctx, claim, &operation, Effect{value, err}, into)
+}
+
+// checkType refuses a type of values that the codec would store without a part of them, or could not read: the function has not run.
+func checkType(codec Codec, values reflect.Type) *Error {
+	if _, isJSON := codec.(JSONCodec); !isJSON {
+		return nil
+	}
+	if flaw := (shape{kind: values, reads: true}).flaw(); flaw != "" {
+		return invalidRequest(Violation{"Codec", "must be set: a value has no JSON form, because " + flaw})
+	}
+	return nil
 }
 
 // open returns the claim of a run that may begin, and keeps its lease.

