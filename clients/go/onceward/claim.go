@@ -28,6 +28,9 @@ type Claim struct {
 	timeout time.Duration
 	codec   Codec // The run's; nil of a claim that a program made: JSONCodec.
 	unknown atomic.Pointer[OutcomeUnknownError]
+
+	around    *Claim // That of the function which started the run; nil outside of one.
+	isRunning atomic.Bool
 }
 
 // DeriveKey returns an idempotency key for a downstream: opaque, 43 characters, the same on every attempt, different for every

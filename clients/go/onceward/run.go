@@ -90,6 +90,9 @@ func (c *Client) run(
 	if refused != nil {
 		return nil, refused
 	}
+	if refused := checkNotWithinItself(ctx, operation.ref()); refused != nil {
+		return nil, refused
+	}
 	if !c.begin() {
 		return nil, errClosed()
 	}
@@ -119,7 +122,7 @@ func (c *Client) run(
 	defer cancel(nil)
 	claim := c.open(&operation, found, cancel)
 	defer c.close(claim)
-	value, err := fn(context.WithValue(ctx, claimKey{}, claim), claim)
+	value, err := claim.call(ctx, fn)
 	return finish(ctx, claim, &operation, Effect{value, err}, into)
 }
 
@@ -160,6 +163,28 @@ func (c *Client) close(claim *Claim) {
 		claim.lease.end()
 		c.forget(claim.lease)
 	}
+}
+
+// call calls the function within the claim's context.
+func (c *Claim) call(ctx context.Context, fn func(context.Context, *Claim) (any, error)) (any, error) {
+	c.around, _ = ClaimFromContext(ctx)
+	c.isRunning.Store(true)
+	defer c.isRunning.Store(false)
+	return fn(context.WithValue(ctx, claimKey{}, c), c)
+}
+
+// checkNotWithinItself refuses a run within the function of a run with the same key: it would wait until its own caller ends, which
+// waits for it. Code that a function left behind is no longer within it.
+func checkNotWithinItself(ctx context.Context, operation ClaimRef) *Error {
+	claim, _ := ClaimFromContext(ctx)
+	for ; claim != nil; claim = claim.around {
+		if claim.isRunning.Load() && claim.Namespace == operation.Namespace && claim.Key == operation.Key {
+			return invalidRequest(Violation{
+				"Key", "is held by the run whose function starts this one: use another key or namespace",
+			})
+		}
+	}
+	return nil
 }
 
 // finish ends a claim by the outcome of its function: completes it, releases it, or leaves it to its lease and the namespace's

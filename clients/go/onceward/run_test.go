@@ -32,6 +32,29 @@ var charges = onceward.Operation{Namespace: "charges", Key: "order-1"}
 
 func succeeds(context.Context, *onceward.Claim) (charge, error) { return charge{"ch_1", 100}, nil }
 
+func TestARunWithinItselfIsRefusedAtOnce(t *testing.T) {
+	service := oncewardtest.New(t, oncewardtest.Options{})
+	other := onceward.Operation{Namespace: "mails", Key: "order-1"}
+	var left context.Context
+	value, err := onceward.Run(t.Context(), service.Client, charges, func(ctx context.Context, _ *onceward.Claim) (charge, error) {
+		left = ctx
+		return onceward.Run(ctx, service.Client, other, func(ctx context.Context, _ *onceward.Claim) (charge, error) {
+			for _, operation := range []onceward.Operation{charges, other} {
+				if _, err := onceward.Run(ctx, service.Client, operation, succeeds); !errors.Is(err, onceward.ErrInvalidRequest) {
+					t.Errorf("a run within itself got %v", err)
+				}
+			}
+			return charge{ID: "ch_1"}, nil
+		})
+	})
+	if err != nil || value.ID != "ch_1" {
+		t.Errorf("the run got %v, %v", value, err)
+	}
+	if value, err = onceward.Run(context.WithoutCancel(left), service.Client, charges, succeeds); err != nil || value.ID != "ch_1" {
+		t.Errorf("a run that its function left behind got %v, %v", value, err)
+	}
+}
+
 func TestDeliveriesAtOnceRunOnce(t *testing.T) {
 	service := oncewardtest.New(t, oncewardtest.Options{})
 	var calls atomic.Int32
