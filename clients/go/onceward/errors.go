@@ -34,12 +34,13 @@ type Error struct {
 	cause    error
 }
 
-// Error returns the message, with the claim.
+// Error returns the message, with the claim. Characters that control a terminal are replaced by U+FFFD.
 func (e *Error) Error() string {
-	if e.Claim == nil {
-		return fmt.Sprintf("onceward: %s: %s", e.Reason, e.Message)
+	text := fmt.Sprintf("onceward: %s: %s", e.Reason, e.Message)
+	if e.Claim != nil {
+		text += fmt.Sprintf(" (%s)", e.Claim)
 	}
-	return fmt.Sprintf("onceward: %s: %s (%s)", e.Reason, e.Message, e.Claim)
+	return printable(text)
 }
 
 // Is returns whether the target is the error's Reason.
