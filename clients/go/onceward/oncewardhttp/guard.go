@@ -38,6 +38,12 @@ type Options struct {
 	// Returns the caller, as the API authenticated it: an account's id, never a secret. Each caller has its own keys; otherwise one
 	// caller could get another's response. If all callers may see everything, return a constant. Must not be empty.
 	Caller func(*http.Request) string
+	// The operation's name, such as "refund", in place of method and route: services in several languages behind one route, or two
+	// routes of one operation, need a name, because each language writes a route's pattern differently. Not for ProfileStripe, whose
+	// keys count for all endpoints. Default: method and route, or as the profile says.
+	Operation string
+	// The header that has the key, for ProfileOnceward alone: the others name it. Default: Idempotency-Key.
+	Header string
 	// The protocol that clients expect. A change of it begins new operations. Default: ProfileOnceward.
 	Profile Profile
 	// The methods that are guarded; requests with others pass. Default: POST and PATCH, or the profile's.
@@ -47,7 +53,8 @@ type Options struct {
 	// How long a request waits for another one with its key before it is answered with 409. Default: not at all.
 	Wait time.Duration
 	// Returns the request's identity, as onceward.Fingerprint takes it: the same key with another one is answered with 422.
-	// Default: method, path, query and body; for ACP, the body's JSON value.
+	// Default: method, path, query and body: JSON by its value, a multipart form by its parts, without the boundary; for ACP, the
+	// body alone.
 	Fingerprint func(r *http.Request, body []byte) any
 	// The largest body of a guarded request, which is read whole for the fingerprint; a larger one is answered with 413. Default:
 	// 1 MiB.
@@ -90,8 +97,8 @@ const (
 //
 //   - The first request runs the handler. Its response is stored before it is sent; every later request with the key gets its
 //     status, body and the headers that describe it, marked "Idempotency-Replayed: true".
-//   - The key counts per caller, method and route, unless the profile says otherwise. The route is the pattern of http.ServeMux, or
-//     else the path.
+//   - The key counts per caller, method and route, unless Operation or the profile says otherwise. The route is the pattern of
+//     http.ServeMux, or else the path.
 //   - A response larger than the namespace's max_result_bytes is sent, and repeats are answered with 410. From 1 MiB on, it is
 //     streamed; a smaller one is sent once it is whole, so this does not suit event streams. Compress outside the guard.
 //   - If the service is unreachable, nothing runs: 503 with Retry-After.
@@ -142,7 +149,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.next.ServeHTTP(w, r)
 		return
 	}
-	headers := r.Header.Values(keyHeader)
+	headers := r.Header.Values(g.policy.Header)
 	if len(headers) == 0 {
 		if g.policy.MissingKey == MissingKeyPasses {
 			g.next.ServeHTTP(w, r)
@@ -153,7 +160,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header := strings.Join(headers, ",")
 	if g.policy.wire.echoes {
-		w.Header().Set(keyHeader, header)
+		w.Header().Set(g.policy.Header, header)
 	}
 	key, valid := g.policy.wire.parseKey(header)
 	if !valid {
@@ -188,7 +195,11 @@ func (g *guard) operation(w http.ResponseWriter, r *http.Request, key string) (o
 		return onceward.Operation{}, &problem, nil
 	}
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
-	joined, err := onceward.JoinKey(append(g.policy.wire.endpointOf(r), caller, key)...)
+	endpoint := []any{g.policy.Operation}
+	if g.policy.Operation == "" {
+		endpoint = g.policy.wire.endpointOf(r)
+	}
+	joined, err := onceward.JoinKey(append(endpoint, caller, key)...)
 	if err != nil {
 		problem := problemFor(RequestUnreadable, 0)
 		return onceward.Operation{}, &problem, nil
@@ -319,6 +330,8 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, problem Problem) 
 	if status, has := g.policy.wire.statuses[problem.Type]; has {
 		problem.Status = status
 	}
+	problem.Title = strings.ReplaceAll(problem.Title, keyHeader, g.policy.Header)
+	problem.Detail = strings.ReplaceAll(problem.Detail, keyHeader, g.policy.Header)
 	links := fmt.Sprintf("<%s>; rel=\"type\"", problem.Type)
 	if g.policy.Documentation != "" {
 		links += fmt.Sprintf(", <%s>; rel=\"describedby\"", g.policy.Documentation)
@@ -373,6 +386,16 @@ func policyOf(options Options) (*policy, error) {
 		}
 		made.replayed[name] = true
 	}
+	if options.Operation != "" && wire.isForAllEndpoints {
+		return nil, refused("Operation", "must not be set with this profile: its keys count for all endpoints")
+	}
+	made.Header = orElse(made.Header, keyHeader)
+	switch {
+	case !headerName.MatchString(made.Header):
+		return nil, refused("Header", "must be the name of a header, 1-255 characters")
+	case !strings.EqualFold(made.Header, keyHeader) && orElse(options.Profile, ProfileOnceward) != ProfileOnceward:
+		return nil, refused("Header", "must be Idempotency-Key with this profile")
+	}
 	if options.Documentation != "" && !link.MatchString(options.Documentation) {
 		return nil, refused("Documentation", "must be an absolute URL of http or https")
 	}
@@ -413,6 +436,8 @@ func policyOf(options Options) (*policy, error) {
 	}
 	return made, nil
 }
+
+var headerName = regexp.MustCompile("^[0-9A-Za-z_!#$%&'*+.^`|~-]{1,255}$")
 
 // The URL is a part of a header's value: it must not end the link.
 var link = regexp.MustCompile(`^https?://[\x21-\x3b\x3d\x3f-\x7e]+$`)

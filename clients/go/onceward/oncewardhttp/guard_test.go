@@ -511,6 +511,9 @@ func TestOptionsThatGuardNothingAreRefused(t *testing.T) {
 		"no method":         {Caller: caller, Methods: []string{}},
 		"a misspelt method": {Caller: caller, Methods: []string{"POTS"}},
 		"a cookie":          {Caller: caller, ReplayHeaders: []string{"Set-Cookie"}},
+		"a scope of Stripe": {Caller: caller, Profile: oncewardhttp.ProfileStripe, Operation: "refund"},
+		"no header":         {Caller: caller, Header: "Request Id"},
+		"another header":    {Caller: caller, Profile: oncewardhttp.ProfileIETF, Header: "X-Request-Id"},
 	} {
 		if _, err := oncewardhttp.New(nil, options); !errors.Is(err, onceward.ErrInvalidRequest) {
 			t.Errorf("%s got %v", name, err)
