@@ -9,15 +9,27 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// judge returns what an error of the function means for its effect: a TerminalError to store, a NoEffectError, or an
+// judge returns what an error of the function means: a TerminalError to store, a NoEffectError to release the claim, or an
 // OutcomeUnknownError.
-func judge(ctx context.Context, err error, operation *Operation) error {
+func judge(ctx context.Context, err error, attempt int, operation *Operation) error {
+	judged := meaningOf(ctx, err, operation)
+	if _, releases := judged.(*NoEffectError); releases && operation.LastAttempt > 0 && attempt >= operation.LastAttempt {
+		return terminalOf(err)
+	}
+	return judged
+}
+
+func terminalOf(err error) *TerminalError {
+	return &TerminalError{Message: err.Error(), Name: typeName(err), Cause: err}
+}
+
+func meaningOf(ctx context.Context, err error, operation *Operation) error {
 	if said := ownWord(err); said != nil {
 		return said
 	}
 	switch {
 	case operation.IsTerminal != nil && operation.IsTerminal(err):
-		return &TerminalError{Message: err.Error(), Name: typeName(err), Cause: err}
+		return terminalOf(err)
 	case ctx.Err() != nil, isInterruption(err), operation.OnError == UnknownOnError:
 		return &OutcomeUnknownError{Cause: err}
 	default:

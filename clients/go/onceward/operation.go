@@ -47,6 +47,9 @@ type Operation struct {
 	IsTerminal func(error) bool
 	// What any other error of the function means for its effect. Default: ReleaseOnError, or the client's.
 	OnError OnError
+	// From this attempt on, an error that would release the claim is stored as a TerminalError: no other attempt follows. An attempt
+	// is a granted claim of the key, also of a process that then died. Default: 0, no attempt is the last.
+	LastAttempt int
 	// Returns the text that is stored as the reason of a release, in plain form: no secrets, no personal data. Default: the type
 	// of the error, without its message, or the client's.
 	DescribeError func(error) string
@@ -107,6 +110,9 @@ func (o Operation) withDefaults(options *Options) (Operation, *Error) {
 	}
 	if year := o.KeyCreatedAt.UTC().Year(); year < 1 || year > 9999 {
 		violations = append(violations, Violation{"KeyCreatedAt", "must be in the years 1-9999"})
+	}
+	if o.LastAttempt < 0 {
+		violations = append(violations, Violation{"LastAttempt", "must not be negative"})
 	}
 	if o.OnInProgress != WaitInProgress && o.OnInProgress != FailInProgress {
 		violations = append(violations, Violation{"OnInProgress", "must be WaitInProgress or FailInProgress"})

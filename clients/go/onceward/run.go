@@ -199,7 +199,7 @@ func finish(ctx context.Context, claim *Claim, operation *Operation, effect Effe
 	if effect.Err == nil {
 		return completeEffect(claim, operation.Codec, effect, into)
 	}
-	switch judged := judge(ctx, effect.Err, operation).(type) {
+	switch judged := judge(ctx, effect.Err, claim.Attempt, operation).(type) {
 	case *TerminalError:
 		if _, err := completeEffect(claim, operation.Codec, Effect{Err: judged}, into); err != nil {
 			return nil, err
