@@ -18,8 +18,8 @@ import (
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
-// bankSaysNo is an error of the function that says nothing about an interruption.
-var bankSaysNo = errors.New("the bank says no")
+// errBankSaysNo is an error of the function that says nothing about an interruption.
+var errBankSaysNo = errors.New("the bank says no")
 
 func expectState(t *testing.T, service *oncewardtest.Service, want oncewardv1.Record_State) {
 	t.Helper()
@@ -34,11 +34,11 @@ func TestAnInterruptedFunctionLeavesItsClaimToThePolicy(t *testing.T) {
 		err  error
 		want oncewardv1.Record_State
 	}{
-		"an error of its own":                {bankSaysNo, oncewardv1.Record_STATE_RELEASED},
+		"an error of its own":                {errBankSaysNo, oncewardv1.Record_STATE_RELEASED},
 		"a context that was cancelled":       {fmt.Errorf("charge: %w", context.Canceled), oncewardv1.Record_STATE_IN_PROGRESS},
 		"a deadline that passed":             {fmt.Errorf("charge: %w", context.DeadlineExceeded), oncewardv1.Record_STATE_IN_PROGRESS},
 		"a timeout of the network":           {&url.Error{Op: "Post", Err: os.ErrDeadlineExceeded}, oncewardv1.Record_STATE_IN_PROGRESS},
-		"a timeout beside another error":     {errors.Join(bankSaysNo, os.ErrDeadlineExceeded), oncewardv1.Record_STATE_IN_PROGRESS},
+		"a timeout beside another error":     {errors.Join(errBankSaysNo, os.ErrDeadlineExceeded), oncewardv1.Record_STATE_IN_PROGRESS},
 		"a timeout within a URL's error":     {&url.Error{Err: fmt.Errorf("dial: %w", os.ErrDeadlineExceeded)}, oncewardv1.Record_STATE_IN_PROGRESS},
 		"a deadline of gRPC":                 {status.Error(codes.DeadlineExceeded, "bank"), oncewardv1.Record_STATE_IN_PROGRESS},
 		"a refusal of gRPC":                  {status.Error(codes.Unavailable, "bank"), oncewardv1.Record_STATE_RELEASED},
@@ -70,13 +70,13 @@ func TestAFunctionThatFailsOnceItsContextHasEndedLeavesItsClaimToThePolicy(t *te
 		want oncewardv1.Record_State
 	}{
 		"the caller's": {
-			func(_ *oncewardtest.Service, cancel context.CancelFunc) { cancel() }, bankSaysNo, oncewardv1.Record_STATE_IN_PROGRESS},
+			func(_ *oncewardtest.Service, cancel context.CancelFunc) { cancel() }, errBankSaysNo, oncewardv1.Record_STATE_IN_PROGRESS},
 		"the client's": {
 			func(service *oncewardtest.Service, _ context.CancelFunc) { go closeAtOnce(service.Client) },
-			bankSaysNo, oncewardv1.Record_STATE_IN_PROGRESS},
+			errBankSaysNo, oncewardv1.Record_STATE_IN_PROGRESS},
 		"the caller's, certainly without an effect": {
 			func(_ *oncewardtest.Service, cancel context.CancelFunc) { cancel() },
-			&onceward.NoEffectError{Cause: bankSaysNo}, oncewardv1.Record_STATE_RELEASED},
+			&onceward.NoEffectError{Cause: errBankSaysNo}, oncewardv1.Record_STATE_RELEASED},
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := oncewardtest.New(t, oncewardtest.Options{})
@@ -110,9 +110,9 @@ func TestAFunctionWithALostLeaseLeavesItsClaimToThePolicy(t *testing.T) {
 			service.FailNext(oncewardtest.ExtendLease, onceward.ErrInternal)
 		}
 		<-ctx.Done()
-		return charge{}, bankSaysNo
+		return charge{}, errBankSaysNo
 	})
-	if err != bankSaysNo {
+	if err != errBankSaysNo {
 		t.Errorf("the caller got %v", err)
 	}
 	expectState(t, service, oncewardv1.Record_STATE_IN_PROGRESS)
@@ -145,8 +145,8 @@ func TestUnknownOnErrorReleasesOnlyWhatHadNoEffect(t *testing.T) {
 		err       error
 		want      oncewardv1.Record_State
 	}{
-		"the operation's":   {ofOperation, onceward.Options{}, bankSaysNo, oncewardv1.Record_STATE_IN_PROGRESS},
-		"the client's":      {charges, onceward.Options{OnError: onceward.UnknownOnError}, bankSaysNo, oncewardv1.Record_STATE_IN_PROGRESS},
+		"the operation's":   {ofOperation, onceward.Options{}, errBankSaysNo, oncewardv1.Record_STATE_IN_PROGRESS},
+		"the client's":      {charges, onceward.Options{OnError: onceward.UnknownOnError}, errBankSaysNo, oncewardv1.Record_STATE_IN_PROGRESS},
 		"without an effect": {ofOperation, onceward.Options{}, &onceward.NoEffectError{Message: "closed"}, oncewardv1.Record_STATE_RELEASED},
 	} {
 		service := oncewardtest.New(t, oncewardtest.Options{Client: each.client})
@@ -168,7 +168,7 @@ func TestUnknownOnErrorReleasesOnlyWhatHadNoEffect(t *testing.T) {
 func TestAMarkedClaimIsLeftToThePolicyWhateverTheFunctionReturns(t *testing.T) {
 	timedOut := errors.New("the bank timed out")
 	for name, returned := range map[string]error{
-		"a value": nil, "an error": bankSaysNo, "a terminal error": &onceward.TerminalError{Message: "declined"},
+		"a value": nil, "an error": errBankSaysNo, "a terminal error": &onceward.TerminalError{Message: "declined"},
 		"no effect": &onceward.NoEffectError{},
 	} {
 		service := oncewardtest.New(t, oncewardtest.Options{})

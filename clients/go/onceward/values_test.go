@@ -28,11 +28,10 @@ func refusedBefore[T any](t *testing.T, service *oncewardtest.Service) string {
 }
 
 func TestATypeThatJSONDoesNotKeepIsRefusedBeforeItsEffect(t *testing.T) {
-	type secret struct{ ID, note string }
 	type base struct{ ID string }
 	service := oncewardtest.New(t, oncewardtest.Options{})
 	for part, message := range map[string]string{
-		"secret.note is not exported": refusedBefore[[]secret](t, service),
+		".note is not exported":       refusedBefore[[]struct{ ID, note string }](t, service),
 		"Done is a chan int":          refusedBefore[struct{ Done chan int }](t, service),
 		"is a func":                   refusedBefore[map[string]func()](t, service),
 		"of the interface type error": refusedBefore[struct{ Err error }](t, service),

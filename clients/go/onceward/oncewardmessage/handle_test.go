@@ -32,7 +32,7 @@ var charges = options{
 	Fingerprint: func(message order) (any, error) { return message.Cents, nil },
 }
 
-var failure = errors.New("the bank is down")
+var errBank = errors.New("the bank is down")
 
 func deliver(t *testing.T, service *oncewardtest.Service, options options, message order, err error) delivery {
 	t.Helper()
@@ -61,7 +61,7 @@ func TestAnOperationIsProcessedOnce(t *testing.T) {
 	expect(t, deliver(t, service, charges, order{"o-1", 200}, nil), oncewardmessage.Refused, oncewardmessage.DeadLetter, 0)
 	expect(t, deliver(t, service, charges, order{}, nil), oncewardmessage.Refused, oncewardmessage.DeadLetter, 0)
 	unreadable := charges
-	unreadable.Key = func(order) (string, error) { return "", failure }
+	unreadable.Key = func(order) (string, error) { return "", errBank }
 	expect(t, deliver(t, service, unreadable, order{}, nil), oncewardmessage.Refused, oncewardmessage.DeadLetter, 0)
 }
 
@@ -70,13 +70,13 @@ func TestErrorsAreTriedAgainLaterAndLaterUntilTheLastAttempt(t *testing.T) {
 	limited := charges
 	limited.MaxAttempts, limited.MaxRedeliverAfter = 4, 12*time.Second
 	for _, delay := range []time.Duration{5 * time.Second, 10 * time.Second, 12 * time.Second} {
-		expect(t, deliver(t, service, limited, order{"o-1", 100}, failure), oncewardmessage.Released, oncewardmessage.Retry, delay)
+		expect(t, deliver(t, service, limited, order{"o-1", 100}, errBank), oncewardmessage.Released, oncewardmessage.Retry, delay)
 	}
-	expect(t, deliver(t, service, limited, order{"o-1", 100}, failure), oncewardmessage.Failed, oncewardmessage.DeadLetter, 0)
+	expect(t, deliver(t, service, limited, order{"o-1", 100}, errBank), oncewardmessage.Failed, oncewardmessage.DeadLetter, 0)
 	got := deliver(t, service, limited, order{"o-1", 100}, nil)
 	expect(t, got, oncewardmessage.Duplicate, oncewardmessage.DeadLetter, 0)
 	var terminal *onceward.TerminalError
-	if !errors.As(got.Err, &terminal) || terminal.Message != failure.Error() {
+	if !errors.As(got.Err, &terminal) || terminal.Message != errBank.Error() {
 		t.Errorf("a duplicate has %v", got.Err)
 	}
 }
