@@ -10,6 +10,7 @@ import { createDatabaseClockWatch, type DatabaseClockWatch } from "./core/domain
 import type { RecordLoss } from "./core/domain/late-keys.ts";
 import { createTokenFloor } from "./core/domain/token-floor.ts";
 import type { StoredValues } from "./core/feature.ts";
+import { CommitWatch } from "./core/store/commit-watch.ts";
 import type { Pool } from "./core/store/pool.ts";
 import { PLAIN_VALUES } from "./core/store/records/record-values.ts";
 import { shippedMigrations } from "./core/store/shipped-migrations.ts";
@@ -96,6 +97,7 @@ export function openResources(
   }>();
   const tokenFloor = createTokenFloor();
   const recordLoss: RecordLoss = { lastAtMs: undefined };
+  const commits = new CommitWatch();
   const installation = new InstallationWatch({
     replicaId: replica.id,
     log,
@@ -122,7 +124,8 @@ export function openResources(
     databaseClock: openDatabaseClock(metrics, log),
     tokenFloor,
     recordLoss,
-    pools: openPools(config, { metrics, log, onConnected: installation.look, recordLoss }),
+    commits,
+    pools: openPools(config, { metrics, log, onConnected: installation.look, recordLoss, commits }),
   };
 }
 

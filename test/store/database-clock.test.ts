@@ -12,6 +12,7 @@ import { createHeartbeat } from "../../server/src/core/background/heartbeat.ts";
 import { createDatabaseClockWatch } from "../../server/src/core/domain/database-clock.ts";
 import { createTokenFloor } from "../../server/src/core/domain/token-floor.ts";
 import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
+import { CommitWatch } from "../../server/src/core/store/commit-watch.ts";
 import {
   isTakenOver,
   type TakenOverRow,
@@ -467,6 +468,7 @@ test("a heartbeat that sees the clock set stores it at once, for replicas that s
       databaseClock,
       look: async () => true,
       tokenFloor: createTokenFloor(),
+      commits: new CommitWatch(),
       onFailed(error) {
         throw error;
       },

@@ -40,7 +40,7 @@ from ._http import (
 from ._http_profiles import HttpProfile, Problem
 from ._limits import MAX_RESULT_BYTES
 from ._options import OnceOptions, RunResult
-from ._texts import printable
+from ._printable import printable
 from .aio import Claim, Onceward
 
 __all__ = ["HttpProfile", "OncewardMiddleware"]

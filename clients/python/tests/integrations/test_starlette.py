@@ -227,9 +227,11 @@ def test_a_guard_around_another_one_stores_none_of_its_refusals() -> None:
         begun, done = threading.Event(), threading.Event()
 
         def hold() -> None:
-            with testing.onceward.claim("charges", join_key("POST", "/charges", "a-1", "8e03978e-40d5")):
+            key = join_key("POST", "/charges", "a-1", "8e03978e-40d5")
+            with testing.onceward.claim("charges", key) as scope:
                 begun.set()
                 done.wait()
+                scope.release()
 
         # A thread of an executor is not within the task's claims.
         holding = asyncio.get_running_loop().run_in_executor(None, hold)

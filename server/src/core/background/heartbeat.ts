@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import type { DatabaseClockWatch } from "../domain/database-clock.ts";
 import type { TokenFloor } from "../domain/token-floor.ts";
+import type { CommitWatch } from "../store/commit-watch.ts";
 import { raiseTokenFloor } from "../store/installation.ts";
 import type { Pool } from "../store/pool.ts";
 import { type Beat, type Beaten, beatReplicaRow, removeReplicaRow } from "../store/replicas.ts";
@@ -31,13 +32,21 @@ export function createHeartbeat(options: {
   readonly databaseClock: DatabaseClockWatch;
   /** Is stored at each heartbeat. */
   readonly tokenFloor: Pick<TokenFloor, "current">;
+  /** Is told at each heartbeat of commits that hang. */
+  readonly commits: CommitWatch;
   /** Called at each heartbeat, to check whether the database was restored. */
   readonly look: (pool: Pool) => Promise<unknown>;
   readonly onFailed: (error: unknown) => void;
   /** Interval between two heartbeats; only tests change it. */
   readonly intervalMs?: number | undefined;
 }) {
-  const { pool, replica, look, databaseClock, tokenFloor, onFailed, intervalMs = INTERVAL_MS } = options;
+  const { pool, replica, look, databaseClock, tokenFloor, commits, intervalMs = INTERVAL_MS } = options;
+  /** Heartbeats in a row that failed. */
+  let failures = 0;
+  const onFailed = (error: unknown) => {
+    failures++;
+    options.onFailed(error);
+  };
   let beaten: Beaten | undefined;
   let beats: Repeating | undefined;
   const store = async (state: ReportState) => {
@@ -50,6 +59,8 @@ export function createHeartbeat(options: {
       clockExpectedMs: databaseClock.expectedMs(),
     });
     databaseClock.see(beaten.reading, beaten.othersMovedMs);
+    commits.see(beaten.waitingCommits);
+    failures = 0;
   };
   const beat = async (state: ReportState) => {
     await look(pool);
@@ -77,6 +88,8 @@ export function createHeartbeat(options: {
     },
     /** Returns the number of live replicas, including this one, as of a few seconds ago. */
     liveReplicas: () => beaten?.replicas ?? 1,
+    /** Returns the number of heartbeats in a row that failed, for whatever reason. */
+    failures: () => failures,
     /** Returns what the last heartbeat read; undefined before the first one. */
     lastBeaten: () => beaten,
   };

@@ -38,7 +38,11 @@ with beaten as (
 select 1 + count(*)::int as replicas,
        (select name from schema_migrations order by id desc limit 1) as "schemaVersion",
        date_part('epoch', clock_timestamp()) * 1000 as "databaseMs",
-       max(clock_moved_ms) filter (where seen_at < now() + interval '10 seconds') as "othersMovedMs"
+       max(clock_moved_ms) filter (where seen_at < now() + interval '10 seconds') as "othersMovedMs",
+       (select count(*)::int
+          from pg_stat_activity
+         where datname = current_database() and application_name = 'onceward' and wait_event = 'SyncRep'
+           and state_change < clock_timestamp() - interval '2 seconds') as "waitingCommits"
   from replicas
  where id <> $1::uuid and ${IS_LIVE}`,
 };
@@ -73,6 +77,8 @@ export interface Beaten {
    * no other one that knows.
    */
   readonly othersMovedMs: number | undefined;
+  /** The number of the service's commits that have waited for a synchronous standby for over 2 s. */
+  readonly waitingCommits: number;
 }
 
 type BeatRow = RowOf<Omit<Beaten, "clock" | "reading">> & { readonly databaseMs: number };

@@ -59,6 +59,11 @@ export function classify(error: unknown): Error {
   const sqlState = sqlStateOf(cause);
   if (sqlState !== undefined && !UNAVAILABLE_STATE.test(sqlState))
     return new StatementFailed(sqlState, cause);
+  return unavailable(cause);
+}
+
+/** Returns the refusal of a statement that Postgres did not answer, or could not commit. */
+export function unavailable(cause: Error): Refusal {
   return new Refusal("DATABASE_UNAVAILABLE", "The database could not be reached or did not answer in time.", {
     retryAfterMs: RETRY_AFTER_MS,
     cause,
