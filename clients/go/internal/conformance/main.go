@@ -48,6 +48,8 @@ func outcomeOf(line []byte) (any, error) {
 		return performService(line)
 	case "run":
 		return performRuns(line)
+	case "message":
+		return performMessages(line)
 	case "httpOperation":
 		return performHTTP(line)
 	default:
