@@ -27,8 +27,8 @@ const lookAtInstallation = {
 select id,
        case when made_in is null then 'unmarked' when made_in = database_identity(xmin) then 'here' else 'elsewhere' end as origin,
        current_setting('transaction_read_only') = 'on' as "readOnly",
-       token_floor::float8 as "tokenFloor", date_part('epoch', records_lost_at) * 1000 as "recordsLostAtMs",
-       date_part('epoch', clock_timestamp()) * 1000000 as "clockUs"
+       token_floor::numeric as "tokenFloor", extract(epoch from records_lost_at) * 1000 as "recordsLostAtMs",
+       extract(epoch from clock_timestamp()) * 1000000 as "clockUs"
   from installation`,
 };
 
@@ -48,7 +48,7 @@ const raiseStoredFloor = {
 with raised as (
   update installation i
      set token_floor = greatest(c.us, $1::bigint), made_in = database_identity(pg_current_xact_id()::xid)
-    from (select (date_part('epoch', clock_timestamp()) * 1000000)::bigint as us) c
+    from (select (extract(epoch from clock_timestamp()) * 1000000)::bigint as us) c
    where (token_floor < c.us - 1000000 or token_floor < $1::bigint and c.us < $1::bigint)
      and (made_in is null or made_in = database_identity(i.xmin))
 )
@@ -82,7 +82,7 @@ const replaceInstallationId = {
   text: `
 update installation
    set id = gen_random_uuid(), made_in = database_identity(pg_current_xact_id()::xid),
-       token_floor = greatest(token_floor, (date_part('epoch', clock_timestamp()) * 1000000)::bigint)
+       token_floor = greatest(token_floor, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
  where id = $1::uuid`,
 };
 

@@ -136,9 +136,9 @@ const readMovingTenant = {
   name: "read_moving_tenant",
   text: `
 select (to_jsonb(t) - '${OWN_COLUMNS}'::text[])::text as row,
-       coalesce(t.moving_since::text, '') as since,
+       coalesce(to_jsonb(t.moving_since) #>> '{}', '') as since,
        (select count(*) from record_jobs j where j.tenant_id = t.id and j.finished_at is null)::int as "unfinishedJobs",
-       greatest(date_part('epoch', clock_timestamp()) * 1000000, (select token_floor from installation)) + 10000000 as "tokenFloor"
+       greatest(extract(epoch from clock_timestamp()) * 1000000, (select token_floor from installation)) + 10000000 as "tokenFloor"
   from tenants t
  where t.id = $1::int`,
 };
@@ -175,7 +175,7 @@ function pageStatement(table: (typeof PLAIN_TABLES)[number]) {
   return {
     name: `export_${table}`,
     text: `
-select (to_jsonb(r) - 'tenant_id')::text as row, array[${names.map((name) => `${name}::text`).join(", ")}] as key
+select (to_jsonb(r) - 'tenant_id')::text as row, array[${names.map((name) => `to_jsonb(${name}) #>> '{}'`).join(", ")}] as key
   from ${table} r
  where r.tenant_id = $1::int
    and (${names.join(", ")}) > (${keys.map(([, type], n) => `$${n + 3}::${type}`).join(", ")})
