@@ -24,8 +24,9 @@ const CALL_COLUMNS = `${POLICY_COLUMNS.selected}, ${QUOTA_COLUMNS.selected}`;
 
 type CallRow = FieldRow &
   Pick<Tenant, "id" | "uid" | "name" | "suspended" | "moving"> &
-  Readonly<Record<"cache_generation" | "namespaces_version" | "now_ms", number>> &
-  Readonly<Record<"installation_id" | "stored_records" | "stored_bytes", string>>;
+  Readonly<Record<"cache_generation" | "namespaces_version" | "now_ms", number>> & {
+    readonly lost_at_ms: number | null;
+  } & Readonly<Record<"installation_id" | "stored_records" | "stored_bytes", string>>;
 
 const readTenants = {
   name: "read_tenants",
@@ -33,7 +34,7 @@ const readTenants = {
 select id, uid, (select id from installation) as installation_id, name,
        suspended_at is not null or deleted_at is not null as suspended,
        moving_since is not null and deleted_at is null as moving, cache_generation, namespaces_version,
-       extract(epoch from now()) * 1000 as now_ms, ${CALL_COLUMNS},
+       extract(epoch from now()) * 1000 as now_ms, extract(epoch from records_lost_at) * 1000 as lost_at_ms, ${CALL_COLUMNS},
        coalesce(totals.records, 0) as stored_records, coalesce(totals.stored_bytes, 0) as stored_bytes
   from tenants
   left join lateral (select * from tenant_totals own where own.tenant_id = id limit 1) totals on true
@@ -57,6 +58,7 @@ export function createFindTenants(pool: Pool) {
         name: row.name,
         suspended: row.suspended,
         moving: row.moving,
+        recordsLostAtMs: row.lost_at_ms ?? undefined,
         cacheEpoch: {
           scope: cacheScope({ installationId, tenantUid, generation }),
           askedAtMs,
