@@ -24,7 +24,7 @@ with beaten as (
   insert into replicas as r (id, version, degraded, calls_in_flight, operations_per_second, connections,
                              pool_size, pool_busy, pool_awaited, host, clock_ahead_ms, clock_moved_ms)
   values ($1::uuid, $2::text, $3::text[], $4::int, $5::float8, $6::int, $7::int, $8::int, $9::int, $10::text, $11::float8,
-          case when extract(epoch from clock_timestamp()) * 1000 - $13::float8 > $12::float8 / 2 or $12::float8 <= 0
+          case when extract(epoch from clock_timestamp()) * 1000 - $13::float8 > $12::float8 / 2 or $12::float8 <= 0 or $12::float8 is null
                then $12::float8 else 0 end)
   on conflict (id) do update set
     seen_at = now(), degraded = excluded.degraded, calls_in_flight = excluded.calls_in_flight,
@@ -53,8 +53,8 @@ export interface Beat {
   readonly host: string;
   /** As ClockOffset, of the heartbeat before; undefined: this is the first one. */
   readonly clockAheadMs: number | undefined;
-  /** As DatabaseClockWatch.movedMs, at the heartbeat before. */
-  readonly clockMovedMs: number;
+  /** As DatabaseClockWatch.movedMs, at the heartbeat before; undefined: this is the first one. */
+  readonly clockMovedMs: number | undefined;
   /** As DatabaseClockWatch. */
   readonly clockExpectedMs: number | undefined;
 }
@@ -94,7 +94,7 @@ export async function beatReplicaRow(runner: Runner, beat: Beat): Promise<Beaten
     load.poolAwaited,
     host,
     clockAheadMs ?? null,
-    clockMovedMs,
+    clockMovedMs ?? null,
     clockExpectedMs ?? null,
   ]);
   if (row === undefined) throw new Error("beat_replica returned no row");
