@@ -80,13 +80,24 @@ test("a healthy database has no finding but those of its owner's role and of a m
 
 test.each([
   ["synchronous_commit_off", "synchronous_commit = off"],
-  ["isolation_not_read_committed", "default_transaction_isolation = serializable"],
   ["database_read_only", "default_transaction_read_only = on"],
   ["deadlock_timeout_short", "deadlock_timeout = '100ms'"],
 ])("%s: %s", async (id, setting) => {
   const database = await createMigrated();
   await set(database, setting);
   expect(idsOf(await diagnoseDatabase(database.url))).toEqual([id]);
+});
+
+test("settings on which answers depend, where the service's sessions do not send theirs", async () => {
+  const database = await createMigrated();
+  await set(database, "default_transaction_isolation = serializable");
+  await set(database, "extra_float_digits = 0");
+  await set(database, "transform_null_equals = on");
+  const { findings } = await diagnoseDatabase(database.url, { ONCEWARD_PGBOUNCER: "true" });
+  expect(findings.find(({ id }) => id === "session_settings_missing")?.summary).toMatch(
+    / extra_float_digits, transform_null_equals\.$/,
+  );
+  expect(findings.map(({ id }) => id)).toContain("isolation_not_read_committed");
 });
 
 test.each([

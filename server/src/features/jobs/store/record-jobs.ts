@@ -5,11 +5,11 @@ import type { RecordJob, RecordJobWork } from "../record-job.ts";
 
 const COLUMNS = `
   j.id, j.tenant_id as "tenantId", j.namespace, j.kind, j.terms, j.after_namespace as "afterNamespace",
-  j.after_key as "afterKey", j.starts_at <= now() as started, j.records_examined::float8 as "recordsExamined",
-  j.records_changed::float8 as "recordsChanged", j.records_forgotten::float8 as "recordsForgotten", j.cancelled,
-  date_part('epoch', j.created_at) * 1000 as "createdAtMs",
-  date_part('epoch', j.starts_at) * 1000 as "startsAtMs",
-  date_part('epoch', j.finished_at) * 1000 as "finishedAtMs"`;
+  j.after_key as "afterKey", j.starts_at <= now() as started, j.records_examined::numeric as "recordsExamined",
+  j.records_changed::numeric as "recordsChanged", j.records_forgotten::numeric as "recordsForgotten", j.cancelled,
+  extract(epoch from j.created_at) * 1000 as "createdAtMs",
+  extract(epoch from j.starts_at) * 1000 as "startsAtMs",
+  extract(epoch from j.finished_at) * 1000 as "finishedAtMs"`;
 
 /** What a row holds as it is. */
 type Plain = Omit<RecordJob, "id" | "work" | "state" | "after">;
