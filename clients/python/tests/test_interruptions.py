@@ -163,7 +163,7 @@ def test_a_marked_claim_is_neither_stored_nor_released(run: Callable[..., Any], 
 
     expected = NoEffectError if ending == "raises" else OutcomeUnknownError
     with TestingOnceward(policy=_HOLD) as testing:
-        with pytest.raises(expected, match="reset" if ending == "returns" else "answer"):
+        with pytest.raises(expected):
             run(testing, charge)
         assert _is_unknown(testing)
 

@@ -39,7 +39,7 @@ export {
 export type { AgentRunner, AgentRunOptions, ToolCall } from "./agents/options.ts";
 export type { CallOrigin } from "./agents/slots.ts";
 export { threadRuns } from "./agents/thread-runs.ts";
-export { OutcomeUnknownError } from "./run/outcome-unknown.ts";
+export { NoEffectError, OutcomeUnknownError } from "./run/outcome-unknown.ts";
 
 /**
  * Returns a run of an agent, to guard its tools: with `aiSdkTools`, `langChainTools`, or by its own `call`.

@@ -18,7 +18,7 @@ export type { Problem, ProblemBody, ProblemType } from "./http/problems.ts";
 export type { HttpProfile } from "./http/profiles.ts";
 export type { WholeResponse } from "./http/whole-response.ts";
 export { formatIdempotencyKey, parseIdempotencyKey } from "./keys/idempotency-key.ts";
-export { OutcomeUnknownError } from "./run/outcome-unknown.ts";
+export { NoEffectError, OutcomeUnknownError } from "./run/outcome-unknown.ts";
 
 /**
  * A fetch-style handler. The claim is undefined for a request that is not guarded. `Rest` are the platform's arguments

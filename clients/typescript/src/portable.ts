@@ -46,7 +46,7 @@ export type {
   WrapOptions,
   Wrapped,
 } from "./run/namespace.ts";
-export { OutcomeUnknownError } from "./run/outcome-unknown.ts";
+export { NoEffectError, OutcomeUnknownError } from "./run/outcome-unknown.ts";
 export type { CodecRunOptions, JsonRunOptions, RunOptions, RunResult } from "./run/run-options.ts";
 export type { AccessToken, CredentialOptions, TokenSource } from "./transport/credentials.ts";
 export type { Api } from "./transport/unary-client.ts";

@@ -4,6 +4,7 @@ import {
   type Claim,
   type CodecRunOptions,
   createOnceward,
+  NoEffectError,
   type Onceward,
   OutcomeUnknownError,
   type RunOptions,
@@ -42,6 +43,10 @@ type Step =
   | { readonly return: unknown }
   | { readonly throw: string }
   | { readonly throwUnknown: string }
+  | { readonly throwNoEffect: string }
+  | { readonly throwTimeout: string }
+  | { readonly throwCaused: { readonly message: string; readonly cause: keyof typeof CAUSES } }
+  | { readonly markUnknown: string }
   | {
       readonly throwTerminal: {
         readonly message: string;
@@ -50,11 +55,20 @@ type Step =
       };
     };
 
+/** The causes of `throwCaused`. */
+const CAUSES = {
+  noEffect: new NoEffectError("no effect"),
+  unknown: new OutcomeUnknownError("unknown"),
+  timeout: timeoutError("timeout"),
+};
+
 /** What a call of the function saw. */
 type Seen = Record<string, unknown>;
 
 /** Performs the runs. Returns the outcome of each, and what each call of a function saw. */
 export async function performRuns(action: RunCase): Promise<object> {
+  if (action.runs.some((run) => run.function.some((step) => "panic" in step)))
+    return { unsupported: "JavaScript has errors alone" };
   const { address, runs, closeAfterMs, closeTimeoutMs } = action;
   const onceward = createOnceward({ address, apiKey: "conformance", owner: "conformance" });
   const closing =
@@ -120,12 +134,23 @@ async function perform(steps: readonly Step[], claim: Claim, seen: Seen): Promis
     else if ("return" in step) return readValue(step.return);
     else if ("throw" in step) throw new Error(step.throw);
     else if ("throwUnknown" in step) throw new OutcomeUnknownError(step.throwUnknown);
+    else if ("throwNoEffect" in step) throw new NoEffectError(step.throwNoEffect);
+    else if ("throwTimeout" in step) throw timeoutError(step.throwTimeout);
+    else if ("throwCaused" in step) {
+      const { message, cause } = step.throwCaused;
+      throw new Error(message, { cause: CAUSES[cause] });
+    } else if ("markUnknown" in step) claim.outcomeUnknown(new Error(step.markUnknown));
     else {
       const { message, details, name } = step.throwTerminal;
       throw new TerminalError(message, readValue(details), name === undefined ? {} : { name });
     }
   }
   return undefined;
+}
+
+/** Returns what `AbortSignal.timeout` makes calls throw. */
+function timeoutError(message: string): Error {
+  return new DOMException(message, "TimeoutError");
 }
 
 /** Resolves with what ended the claim: the reason of the error, or "cancelled". */

@@ -2,6 +2,7 @@ import {
   AmbiguousError,
   CompletionError,
   InProgressError,
+  NoEffectError,
   OncewardError,
   OutcomeUnknownError,
   type RunResult,
@@ -25,9 +26,16 @@ export function reportError(error: unknown): object {
     const { name, message, details } = error;
     return { terminal: { name, message, details: writeValue(details) } };
   }
-  if (error instanceof OutcomeUnknownError) return { unknown: error.message };
+  if (error instanceof OutcomeUnknownError) return { unknown: markedMessage(error) ?? error.message };
+  if (error instanceof NoEffectError) return { noEffect: error.message };
+  if (error instanceof Error && error.name === "TimeoutError") return { timeout: error.message };
   if (error instanceof Error && error.name === "AbortError") return { cancelled: true };
   return { thrown: error instanceof Error ? error.message : `${error}` };
+}
+
+/** Returns the message of the error that `claim.outcomeUnknown` was called with. */
+function markedMessage({ cause }: OutcomeUnknownError): string | undefined {
+  return cause instanceof Error ? cause.message : undefined;
 }
 
 function describeError(error: OncewardError): object {

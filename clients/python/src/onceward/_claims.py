@@ -69,7 +69,8 @@ class BaseClaim:
         """Marks the claim: whatever the function then returns or raises, nothing is stored or released.
 
         For code whose errors a framework answers. Returns an error with this one as its cause, for
-        ``raise claim.outcome_unknown(error)``; a run whose function returns nevertheless raises it.
+        ``raise claim.outcome_unknown(error)``; a run whose function returns nevertheless raises it. The first
+        call decides.
         """
         return self._held.mark_unknown(error)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 import grpc
 from typing_extensions import Unpack
@@ -15,10 +15,11 @@ from typing_extensions import Unpack
 from ._acquire import Acquired, Done, Granted, acquire
 from ._blocking import Calls
 from ._claims import BaseClaim, enter_claim, granted_ref, hold, leave_claim, replayed, warn_of_timestamp
-from ._connection import CHANNEL_OPTIONS, Credential, Target, closed_error, credential_of, default_owner
+from ._connection import Links, Pem, Tls, Token, closed_error, credential_of, default_owner
 from ._errors import Effect, NoEffectError
 from ._finish import Held, finish
 from ._flow import Flow
+from ._functions import Unbegun, refuse_unbegun, refuse_unbegun_function
 from ._heartbeats import Heartbeats
 from ._lease import Lease
 from ._options import (
@@ -96,53 +97,75 @@ class ClaimScope(Generic[T]):
         return self.claim
 
 
+class Once(Protocol):
+    """The decorator that ``once`` returns."""
+
+    @overload
+    def __call__(self, fn: Callable[P, Unbegun], /) -> None: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def __call__(self, fn: Callable[P, T], /) -> Callable[P, T]: ...
+
+
 class Onceward:
     """A client of the service. Create one per process and share it among threads; it connects at the first
     call.
 
-    :param address: such as "http://localhost:50051"; with https: over TLS.
-    :param api_key: the credential; or ``token``, a function that returns it for each call.
-    :param tls_ca: the bytes of a PEM file with certificates of authorities. Default: those of gRPC.
+    :param address: such as "http://localhost:50051"; with https: over TLS. Of several, calls go to one
+        until it fails, and then to the next.
+    :param api_key: the credential; or ``token``, a function that returns it for each call, and once
+        more for a call that the service refuses with CREDENTIAL_INVALID.
+    :param tls_ca: the bytes of a PEM file with certificates of authorities, or its ``Path``: a file that has
+        changed is read again after a connection failed. Default: those of gRPC.
+    :param tls_cert: the client's certificate, for a service that asks for one, likewise; with ``tls_key``,
+        its private key.
     :raises InvalidRequestError: for an invalid option.
     """
 
     def __init__(
         self,
-        address: str,
+        address: str | Sequence[str],
         *,
         api_key: str | None = None,
-        token: Credential | None = None,
+        token: Token | None = None,
         owner: str | None = None,
         wait_ms: int = DEFAULT_WAIT_MS,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         classify_error: Callable[[Exception], Classification] | None = None,
         on_error: OnError = "release",
         describe_error: Callable[[BaseException], str] | None = None,
-        tls_ca: bytes | None = None,
+        tls_ca: Pem | None = None,
+        tls_cert: Pem | None = None,
+        tls_key: Pem | None = None,
     ) -> None:
-        target = Target(address)
+        links = Links(grpc, address, Tls(tls_ca, tls_cert, tls_key))
         credential = credential_of(api_key, token)
         owner = default_owner() if owner is None else owner
         self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error, on_error)
         operation_of(
             "defaults", "key", {"owner": owner, "wait_ms": wait_ms, "timeout_ms": timeout_ms}, self._defaults
         )
-        if target.encrypted:
-            tls = grpc.ssl_channel_credentials(tls_ca)
-            channel = grpc.secure_channel(target.authority, tls, options=CHANNEL_OPTIONS)
-        else:
-            channel = grpc.insecure_channel(target.authority, options=CHANNEL_OPTIONS)
-        self._calls = Calls(channel, credential)
+        self._calls = Calls(links, credential)
         self._heartbeats = Heartbeats(self._calls.send_heartbeat)
         self._active = 0
         self._changed = threading.Condition()
 
-    def run(self, namespace: str, key: str, fn: Callable[[Claim], T], **options: Unpack[RunOptions]) -> T:
+    # Type checkers refuse the use of the value of a function that returns None.
+    @overload
+    def run(
+        self, namespace: str, key: str, fn: Callable[[Claim], Unbegun], **options: Unpack[RunOptions]
+    ) -> None: ...
+
+    @overload
+    def run(self, namespace: str, key: str, fn: Callable[[Claim], T], **options: Unpack[RunOptions]) -> T: ...
+
+    def run(self, namespace: str, key: str, fn: Callable[[Claim], Any], **options: Unpack[RunOptions]) -> Any:
         """Runs the function unless the operation was done before. Returns its value, now and on every repeat.
 
         :param namespace: the group of operations that share a policy, such as "charges".
         :param key: the operation's id, the same on every delivery: never the id of an attempt, nor a time.
         :raises TerminalError: if the operation failed permanently, now or before.
+        :raises TypeError: for a coroutine function or a generator function; nothing ran.
         :raises OncewardError: InProgressError, AmbiguousError, CompletionError, ResultUnavailableError, and
             the
             class of each reason of errors.proto. An error of the function is raised unchanged.
@@ -153,6 +176,7 @@ class Onceward:
         self, namespace: str, key: str, fn: Callable[[Claim], T], **options: Unpack[RunOptions]
     ) -> RunResult[T]:
         """Does what ``run`` does, and returns whether the value was replayed, and when the key expires."""
+        refuse_unbegun_function(fn)
         operation = operation_of(namespace, key, options, self._defaults)
         with self._running():
             acquired = self._acquire(operation)
@@ -169,13 +193,16 @@ class Onceward:
         fingerprint: Callable[..., object] | None = None,
         key_created_at: Callable[..., datetime] | None = None,
         **options: Unpack[OnceOptions],
-    ) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    ) -> Once:
         """Returns a decorator: the function runs once for each key that ``key`` returns for its arguments.
 
-        ``current_claim()`` returns the claim within the function.
+        ``current_claim()`` returns the claim within the function. The decorator raises a TypeError for a
+        coroutine function or a generator function.
         """
 
         def decorate(fn: Callable[P, T]) -> Callable[P, T]:
+            refuse_unbegun_function(fn)
+
             @functools.wraps(fn)
             def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
                 request = None if fingerprint is None else fingerprint(*args, **kwargs)
@@ -185,7 +212,7 @@ class Onceward:
 
             return guarded
 
-        return decorate
+        return cast(Once, decorate)
 
     @contextmanager
     def claim(self, namespace: str, key: str, **options: Unpack[RunOptions]) -> Iterator[ClaimScope[Any]]:
@@ -287,7 +314,9 @@ def _effect_of(fn: Callable[[Claim], T], claim: Claim) -> Effect:
     """Calls the function. Returns its outcome, also of a KeyboardInterrupt."""
     token = enter_claim(claim)
     try:
-        return Effect(fn(claim))
+        value = fn(claim)
+        refuse_unbegun(value)
+        return Effect(value)
     except BaseException as error:
         return Effect(error=error)
     finally:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ._catalogue import ResultTooLargeError
+from ._catalogue import InternalError, ResultTooLargeError
 from ._errors import ClaimRef, Effect, OncewardError, ResultUnavailableError, TerminalError
 from ._limits import MAX_RESULT_BYTES
 from ._texts import truncate_utf8
@@ -156,6 +156,8 @@ def replay(completed: Completed, codec: Codec, claim: ClaimRef) -> Any:
         raise ResultUnavailableError("RESULT_LOST", message, claim=claim)
     if result.kind == Result.KIND_FAILURE:
         raise _stored_failure(result)
+    if result.kind != Result.KIND_SUCCESS:
+        raise InternalError(f"Done before; the kind of its result is unknown: {result.kind}.", claim=claim)
     try:
         return decode_value(result, codec)
     except Exception as error:

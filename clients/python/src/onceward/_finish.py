@@ -102,13 +102,11 @@ class Held:
         return reply
 
     def mark_unknown(self, error: BaseException | None) -> OutcomeUnknownError:
-        """Marks the claim: its outcome is unknown. Returns the error that says so."""
-        unknown = OutcomeUnknownError(
-            str(error or "") or "It is unknown whether the function had its effect."
-        )
-        unknown.__cause__ = error
-        self.marked = self.marked or unknown
-        return unknown
+        """Marks the claim: its outcome is unknown. Returns the error that says so; the first call decides."""
+        if self.marked is None:
+            self.marked = OutcomeUnknownError("The function does not know whether it had its effect.")
+            self.marked.__cause__ = error
+        return self.marked
 
     def release(self, error: BaseException) -> Flow[None]:
         """Releases the claim, so that a retry runs at once.
@@ -201,8 +199,6 @@ def _own_word(error: BaseException, handled_before: BaseException | None) -> Bas
     An effect is only denied by the error or its ``__cause__``; that it is unknown is also said by what was
     being handled when the error was raised.
     """
-    if isinstance(error, TerminalError):
-        return None
     is_caused = True
     for each, is_context in _chain(error, handled_before):
         is_caused = is_caused and not is_context
@@ -246,6 +242,9 @@ def _chain(
     while each is not None and id(each) not in seen:
         seen.add(id(each))
         yield each, is_context
+        if isinstance(each, TerminalError):
+            # The program's judgement of its causes.
+            return
         is_context = each.__cause__ is None
         if not is_context:
             each = each.__cause__

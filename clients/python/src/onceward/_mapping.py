@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import grpc
+from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
 from ._catalogue import error_of
@@ -36,7 +37,11 @@ def error_from_call(error: grpc.RpcError) -> OncewardError:
     trailers: Iterable[tuple[str, str | bytes]] = error.trailing_metadata() or ()  # type: ignore[assignment]
     for name, value in trailers:
         if name == "grpc-status-details-bin" and isinstance(value, bytes):
-            answered = _from_details(value, code, message)
+            try:
+                answered = _from_details(value, code, message)
+            except (DecodeError, ValueError):
+                # Damaged on its way.
+                answered = None
             if answered is not None:
                 return answered
     return OncewardError("NO_ANSWER", message, code=code)

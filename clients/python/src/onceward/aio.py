@@ -5,20 +5,22 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, ParamSpec, TypeVar
 
+import grpc.aio
 from typing_extensions import Unpack
 
 from ._acquire import Acquired, Done, Granted, Unguarded, acquire
 from ._awaiting import Calls
 from ._claims import BaseClaim, enter_claim, granted_ref, hold, leave_claim, replayed, warn_of_timestamp
-from ._connection import Credential, Target, closed_error, credential_of, default_owner
+from ._connection import Links, Pem, Tls, Token, closed_error, credential_of, default_owner
 from ._errors import Checkpoint, Effect, NoEffectError, OncewardError
 from ._finish import Held, finish
 from ._flow import Flow, duration_ms
+from ._functions import refuse_unbegun, refuse_unbegun_function
 from ._lease import Lease, lease_now_ms
 from ._options import (
     DEFAULT_TIMEOUT_MS,
@@ -111,24 +113,27 @@ class Onceward:
 
     def __init__(
         self,
-        address: str,
+        address: str | Sequence[str],
         *,
         api_key: str | None = None,
-        token: Credential | None = None,
+        token: Token | None = None,
         owner: str | None = None,
         wait_ms: int = DEFAULT_WAIT_MS,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         classify_error: Callable[[Exception], Classification] | None = None,
         on_error: OnError = "release",
         describe_error: Callable[[BaseException], str] | None = None,
-        tls_ca: bytes | None = None,
+        tls_ca: Pem | None = None,
+        tls_cert: Pem | None = None,
+        tls_key: Pem | None = None,
     ) -> None:
         owner = default_owner() if owner is None else owner
         self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error, on_error)
         operation_of(
             "defaults", "key", {"owner": owner, "wait_ms": wait_ms, "timeout_ms": timeout_ms}, self._defaults
         )
-        self._calls = Calls(Target(address), credential_of(api_key, token), tls_ca)
+        links = Links(grpc.aio, address, Tls(tls_ca, tls_cert, tls_key))
+        self._calls = Calls(links, credential_of(api_key, token))
         self._leases: set[Lease] = set()
         #: Runs, and what they left to do.
         self._work: set[asyncio.Future[Any]] = set()
@@ -148,6 +153,7 @@ class Onceward:
         self, namespace: str, key: str, fn: Callable[[Claim], Awaitable[T] | T], **options: Unpack[RunOptions]
     ) -> RunResult[T]:
         """Does what ``run`` does, and returns whether the value was replayed, and when the key expires."""
+        refuse_unbegun_function(fn, awaits=True)
         operation = operation_of(namespace, key, options, self._defaults)
         with _Counted(self._work):
             acquired = await self._acquire(operation)
@@ -171,6 +177,8 @@ class Onceward:
         """
 
         def decorate(fn: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+            refuse_unbegun_function(fn, awaits=True)
+
             @functools.wraps(fn)
             async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
                 request = None if fingerprint is None else fingerprint(*args, **kwargs)
@@ -337,7 +345,10 @@ async def _effect_of(fn: Callable[[Claim], Any], claim: Claim) -> Effect:
     token = enter_claim(claim)
     try:
         value = fn(claim)
-        return Effect(await value if inspect.isawaitable(value) else value)
+        if inspect.isawaitable(value):
+            value = await value
+        refuse_unbegun(value)
+        return Effect(value)
     except BaseException as error:
         return Effect(error=error)
     finally:

@@ -184,7 +184,8 @@ def test_a_guard_around_another_one_stores_none_of_its_refusals(testing: Testing
         answer: HttpResponse = contextvars.Context().run(_post, path="/nested")
         return answer.status_code
 
-    with testing.onceward.claim("nested", join_key("POST", "/nested", "a-1", "8e03978e-40d5")) as scope:
+    key = join_key("POST", "/nested", "a-1", "8e03978e-40d5")
+    with testing.onceward.claim("nested", key) as scope:
         assert [post(), post()] == [409, 409]
         scope.release()
     assert [post(), post()] == [201, 201]

@@ -11,8 +11,7 @@ import type { Claim } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
 import { callHook, Warnings } from "../run/events.ts";
 import type { Jsonify } from "../run/jsonify.ts";
-import { isOutcomeUnknown } from "../run/outcome-unknown.ts";
-import { terminalErrorOf } from "../run/run.ts";
+import { judge, terminalFrom } from "../run/judgement.ts";
 import { checkRunOptions, type RunOptions } from "../run/run-options.ts";
 import { type Delivery, warnOfTrouble } from "./delivery.ts";
 import {
@@ -42,8 +41,8 @@ export function createHandler<Message, Value>(
   keyOf: (message: Message) => string | undefined,
   fn: (message: Message, claim: Claim) => Value | Promise<Value>,
 ): (message: Message, options?: Pick<RunOptions, "signal">) => Promise<Delivery<HandledValue<Value>>> {
-  const { namespace, waitMs = 0, leaseMs, timeoutMs, owner, classifyError } = options;
-  const common = { namespace, waitMs, leaseMs, timeoutMs, owner, classifyError };
+  const { namespace, waitMs = 0, leaseMs, timeoutMs, owner, classifyError, onError } = options;
+  const common = { namespace, waitMs, leaseMs, timeoutMs, owner, classifyError, onError };
   checkFunction("fn", fn);
   checkRunOptions({ ...common, key: "any" });
   for (const name of ["key", "fingerprint", "keyCreatedAt", "onDelivery"] as const) {
@@ -61,7 +60,7 @@ export function createHandler<Message, Value>(
     try {
       const result = await onceward.runDetailed({ ...common, ...named, signal }, (held) => {
         claim = held;
-        return attempt(held, redelivery, () => fn(message, held));
+        return attempt(held, redelivery, onError, () => fn(message, held));
       });
       return result.replayed
         ? { kind: "duplicate", key, value: result.value, error: undefined }
@@ -93,19 +92,20 @@ export function createEffectHandler<Message>(
 
 /** Calls the function, unless all attempts have ended. An error on the last attempt is permanent. */
 async function attempt<Value>(
-  { attempt, signal }: Claim,
+  claim: Claim,
   { maxAttempts }: Redelivery,
+  onError: RunOptions["onError"],
   fn: () => Value | Promise<Value>,
 ): Promise<Value> {
-  if (attempt > maxAttempts) {
-    throw new TerminalError(`${attempt - 1} attempts ended without an outcome, and no other is made.`);
+  if (claim.attempt > maxAttempts) {
+    throw new TerminalError(`${claim.attempt - 1} attempts ended without an outcome, and no other is made.`);
   }
   try {
     return await fn();
   } catch (error) {
-    // A function that was interrupted, by a lost lease or the end of the process, or can't know its outcome, has not failed.
-    if (attempt < maxAttempts || signal.aborted || isOutcomeUnknown(error)) throw error;
-    throw terminalErrorOf(error, () => "terminal") ?? error;
+    // A function that may have had its effect has not failed.
+    if (claim.attempt < maxAttempts || judge(error, claim, { onError }) !== "release") throw error;
+    throw terminalFrom(error);
   }
 }
 

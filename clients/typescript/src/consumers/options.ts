@@ -4,7 +4,10 @@ import type { Delivery } from "./delivery.ts";
 
 /** How a consumer identifies its operations, tries them again, and reports their outcomes. */
 export interface ConsumerOptions<Message>
-  extends Pick<RunOptions, "namespace" | "leaseMs" | "waitMs" | "timeoutMs" | "owner" | "classifyError"> {
+  extends Pick<
+    RunOptions,
+    "namespace" | "leaseMs" | "waitMs" | "timeoutMs" | "owner" | "classifyError" | "onError"
+  > {
   /**
    * Returns the operation's key, as its producer made it, such as an order's number. Never the id of the delivery, such as
    * a message's id or offset: if the producer sends the operation again, it has another one, and the operation runs again.

@@ -11,6 +11,7 @@ import type { Calls } from "./calls.ts";
 import { readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
 import { Lease, leaseLost } from "./lease.ts";
 import { leaseNowMs } from "./lease-clock.ts";
+import { OutcomeUnknownError } from "./outcome-unknown.ts";
 import { MAX_LATE_ANSWERS } from "./renew.ts";
 import { retrying } from "./retry.ts";
 
@@ -57,10 +58,18 @@ export interface Claim {
    * label. A downstream that honours such keys absorbs the repeat after a crash.
    */
   deriveKey(label: string): string;
+  /**
+   * Says that the effect may have happened, for code between the function and `run` that swallows errors: whatever the function then
+   * returns or throws, nothing is stored or released, and the claim is left to its lease and the namespace's policy. If the function
+   * returns, the run rejects with the returned error, which has `error` as its cause. The first call decides.
+   */
+  outcomeUnknown(error?: unknown): OutcomeUnknownError;
 }
 
 /** A claim as `run` uses it: the function's view of it, and how it ends. */
 export interface RunningClaim extends Claim {
+  /** The error of `outcomeUnknown`, once it was called. */
+  readonly unknownBecause: OutcomeUnknownError | undefined;
   /**
    * Stores the outcome. Returns undefined if the claim is not guarded, and nothing is stored. @throws OncewardError.
    */
@@ -83,11 +92,33 @@ export class ClaimAbandoned extends OncewardError {
   }
 }
 
-/** A claim that this process holds. */
-export class HeldClaim implements RunningClaim {
-  readonly guarded = true;
+/** What a claim does without the service. */
+abstract class NamedClaim {
   readonly namespace: string;
   readonly key: string;
+  unknownBecause: OutcomeUnknownError | undefined;
+
+  constructor({ namespace, key }: { readonly namespace: string; readonly key: string }) {
+    this.namespace = namespace;
+    this.key = key;
+  }
+
+  deriveKey(label: string): string {
+    return deriveKey(this.namespace, this.key, label);
+  }
+
+  outcomeUnknown(error?: unknown): OutcomeUnknownError {
+    this.unknownBecause ??= new OutcomeUnknownError(
+      "The function does not know whether it had its effect.",
+      error === undefined ? undefined : { cause: error },
+    );
+    return this.unknownBecause;
+  }
+}
+
+/** A claim that this process holds. */
+export class HeldClaim extends NamedClaim implements RunningClaim {
+  readonly guarded = true;
   readonly fencingToken: bigint;
   readonly attempt: number;
   readonly checkpoint: SavedCheckpoint | undefined;
@@ -105,9 +136,8 @@ export class HeldClaim implements RunningClaim {
     { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined },
     onLost: (error: OncewardError) => void,
   ) {
+    super(name);
     const { claimed, sentAtMs } = granted;
-    this.namespace = name.namespace;
-    this.key = name.key;
     this.fencingToken = claimed.fencingToken;
     this.attempt = claimed.attempt;
     this.checkpoint = readCheckpoint(claimed.checkpoint);
@@ -144,10 +174,6 @@ export class HeldClaim implements RunningClaim {
         if (leaseRemaining !== undefined) this.#lease.granted(sentAtMs, durationMs(leaseRemaining));
       }, performance.now() + this.#timeoutMs);
     }
-  }
-
-  deriveKey(label: string): string {
-    return deriveKey(this.namespace, this.key, label);
   }
 
   /**
@@ -196,10 +222,8 @@ export class HeldClaim implements RunningClaim {
 }
 
 /** Replaces a claim if the service is unreachable and `onUnavailable` is "proceed", or the guard is off. Holds nothing. */
-export class UnguardedClaim implements RunningClaim {
+export class UnguardedClaim extends NamedClaim implements RunningClaim {
   readonly guarded = false;
-  readonly namespace: string;
-  readonly key: string;
   readonly fencingToken = 0n;
   readonly attempt = 0;
   readonly checkpoint = undefined;
@@ -215,18 +239,13 @@ export class UnguardedClaim implements RunningClaim {
     readonly key: string;
     readonly signal?: AbortSignal | undefined;
   }) {
-    this.namespace = namespace;
-    this.key = key;
+    super({ namespace, key });
     this.signal = signal;
   }
 
   /** Checks the checkpoint as a held claim does, and drops it. */
   async saveCheckpoint(name: string, state?: unknown): Promise<void> {
     writeCheckpoint(name, state);
-  }
-
-  deriveKey(label: string): string {
-    return deriveKey(this.namespace, this.key, label);
   }
 
   async complete(): Promise<undefined> {}

@@ -51,7 +51,7 @@ export interface GuardOptions {
 export interface CloseOptions {
   /**
    * How long to wait for running functions to finish, in milliseconds. Then the signals of their claims abort with
-   * CLOSED, and functions that end within a further second are still stored or released. After it the connection is
+   * CLOSED, and values that functions return within a further second are still stored. After it the connection is
    * closed, and the runs of functions that end later reject with a CompletionError (CLOSED). Default: no limit.
    */
   readonly timeoutMs?: number | undefined;
@@ -80,9 +80,9 @@ export class Onceward implements AsyncDisposable {
     scopes: RunScopes | undefined,
   ) {
     const { owner, waitMs = DEFAULT_WAIT_MS, timeoutMs = DEFAULT_TIMEOUT_MS, guard = "on" } = options;
-    const { classifyError, describeError } = options;
+    const { classifyError, onError, describeError } = options;
     this.#connection = connection;
-    this.#defaults = { owner, waitMs, timeoutMs, classifyError, describeError, guard };
+    this.#defaults = { owner, waitMs, timeoutMs, classifyError, onError, describeError, guard };
     this.#observerOptions = options;
     this.#scopes = scopes;
     const api = createApi(connection.transport);
@@ -97,7 +97,7 @@ export class Onceward implements AsyncDisposable {
    *   stays undefined. The type says so (`Jsonify`). A `codec` stores other forms.
    * - An error of the function is rethrown unchanged, and the claim is released, so that the next delivery runs the
    *   function again. A TerminalError, or an error that `classifyError` calls "terminal", is stored, and every repeat
-   *   throws it.
+   *   throws it. After an interruption (`onError`) or an OutcomeUnknownError, the claim is left to the namespace's policy.
    * - While another holder runs the operation, waits for the outcome, at most `waitMs`.
    *
    * @throws InProgressError, AmbiguousError, ResultUnavailableError: nothing ran now.

@@ -1,8 +1,10 @@
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { InProgressError } from "../errors/errors.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
 import type { Claim } from "./claim.ts";
 import { createOnceward, type Onceward } from "./onceward.ts";
+import { NoEffectError } from "./outcome-unknown.ts";
 
 const operation = { namespace: "charges", key: "order-1" };
 /** Longer than a test may take. */
@@ -147,13 +149,21 @@ async function runUntilClosed(testing: TestingOnceward, fn: (claim: Claim) => un
   return run;
 }
 
-test("a function that throws when its client's time is up releases its claim, and the next delivery runs at once", async () => {
+test("a function that is interrupted when its client's time is up leaves its claim to the policy", async () => {
+  const testing = newTesting();
+  const run = await runUntilClosed(testing, (claim) => claim.signal.throwIfAborted());
+  expect(run).toMatchObject({ status: "rejected", reason: { name: "OncewardError", reason: "CLOSED" } });
+  const next = testing.onceward.run({ ...operation, waitMs: 0 }, vi.fn());
+  await expect(next).rejects.toThrow(InProgressError);
+});
+
+test("a function that stops without effect when its client's time is up releases its claim", async () => {
   const testing = newTesting();
   const run = await runUntilClosed(testing, async (claim) => {
     await claim.saveCheckpoint("page", { page: 3 });
-    claim.signal.throwIfAborted();
+    throw new NoEffectError("stopped between two pages");
   });
-  expect(run).toMatchObject({ status: "rejected", reason: { name: "OncewardError", reason: "CLOSED" } });
+  expect(run).toMatchObject({ status: "rejected", reason: { name: "NoEffectError" } });
   const next = await testing.onceward.run({ ...operation, waitMs: 0 }, ({ checkpoint }) => ({
     ...checkpoint,
   }));

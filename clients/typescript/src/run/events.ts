@@ -16,12 +16,12 @@ import type { Reason } from "../errors/errors.ts";
  * - `not-run`: the operation is not known to be done, and the function did not run.
  * - `completed`: the function returned, and its value is stored.
  * - `failed`: the function failed permanently, and its error is stored.
- * - `released`: the function threw, and the claim is released.
- * - `not-released`: the function threw, and the claim could not be released: a repeat runs once the lease has
+ * - `released`: the function had no effect, and the claim is released.
+ * - `not-released`: the function had no effect, and the claim could not be released: a repeat runs once the lease has
  *   expired, or another holder has taken over (`CLAIM_SUPERSEDED`).
  * - `not-stored`: the function ran, and its outcome could not be stored unchanged.
- * - `abandoned`: an HTTP handler had not answered `abandonAfterMs` after its client disconnected. The claim is
- *   neither completed nor released: its lease expires, and then the namespace's policy applies.
+ * - `abandoned`: the function may have had its effect. The claim is neither completed nor released: its lease expires, and then
+ *   the namespace's policy applies.
  *
  * In between:
  * - `lease-lost`: another process may start while the function still runs.

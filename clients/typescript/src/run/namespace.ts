@@ -21,6 +21,7 @@ export type NamespaceDefaults = Pick<
   | "owner"
   | "onUnavailable"
   | "classifyError"
+  | "onError"
   | "describeError"
 >;
 

@@ -72,10 +72,17 @@ export interface RunOptions {
    * Classifies an error of the function: `release`, so that the next delivery runs the function again, or `terminal`,
    * so that the error is stored as a FAILURE. Then every delivery, the first one too, throws a TerminalError with the
    * error's `name`, `message` and `details`; on the first delivery its `cause` is the error itself. Not called for a
-   * TerminalError, which is always terminal. If it throws, the claim is released. Default: `release`, or the
-   * client's.
+   * TerminalError, which is always terminal, nor for a NoEffectError or an OutcomeUnknownError. If it throws, it counts as `release`.
+   * Default: `release`, or the client's.
    */
   readonly classifyError?: ((error: unknown) => "release" | "terminal") | undefined;
+  /**
+   * What an error of the function means that says nothing of its effect: `release`, there was none, and the next delivery runs at
+   * once; or `unknown`, for money: the claim is left to its lease and the namespace's policy, and only a NoEffectError releases it.
+   * An interruption is unknown with both: an error after `claim.signal` aborted, and the AbortError or TimeoutError of a signal.
+   * Default: `release`, or the client's.
+   */
+  readonly onError?: "release" | "unknown" | undefined;
   /**
    * Returns the text that is stored as the reason of a release when the function throws, for people who look at the
    * record; at most 1,024 bytes are kept. The service stores it in plain form and shows it in the console, so that it
@@ -117,7 +124,7 @@ export type AnyRunOptions = CodecRunOptions<unknown> | JsonRunOptions;
 /** The options that a client can set for all of its runs. */
 export type RunDefaults = Pick<
   RunOptions,
-  "owner" | "waitMs" | "timeoutMs" | "classifyError" | "describeError"
+  "owner" | "waitMs" | "timeoutMs" | "classifyError" | "onError" | "describeError"
 >;
 
 /** {@link RunDefaults} with the client's own defaults filled in. */
@@ -126,6 +133,7 @@ export interface ResolvedDefaults {
   readonly waitMs: number;
   readonly timeoutMs: number;
   readonly classifyError: RunOptions["classifyError"];
+  readonly onError: RunOptions["onError"];
   readonly describeError: RunOptions["describeError"];
   readonly guard: "on" | "off-in-development";
 }
@@ -178,8 +186,11 @@ function checkShared(violations: Violation[], options: NamespaceRunOptions): voi
 /** Adds the violations of the options that both a run and a client may set. */
 export function checkDefaults(
   violations: Violation[],
-  { owner, waitMs, timeoutMs, ...functions }: RunDefaults,
+  { owner, waitMs, timeoutMs, onError, ...functions }: RunDefaults,
 ): void {
+  if (onError !== undefined && onError !== "release" && onError !== "unknown") {
+    violations.push({ field: "onError", description: 'must be "release" or "unknown"' });
+  }
   for (const field of ["classifyError", "describeError"] as const) {
     if (functions[field] === undefined || typeof functions[field] === "function") continue;
     violations.push({ field, description: "must be a function" });

@@ -11,8 +11,9 @@ import { completeEffect } from "./complete-effect.ts";
 import { describe } from "./describe-error.ts";
 import type { Observer } from "./events.ts";
 import { GUARD_OFF, guardOff } from "./guard-switch.ts";
+import { judge } from "./judgement.ts";
 import { callWithin, checkNotWithinItself, type RunScopes } from "./nesting.ts";
-import { isOutcomeUnknown } from "./outcome-unknown.ts";
+import { OutcomeUnknownError } from "./outcome-unknown.ts";
 import { replay, replayOutcome } from "./result-codec.ts";
 import {
   type AnyRunOptions,
@@ -33,21 +34,25 @@ export async function runOnce(
 ): Promise<RunResult<unknown>> {
   const { codec, timeoutMs = defaults.timeoutMs } = options;
   const { classifyError = defaults.classifyError, describeError = defaults.describeError } = options;
+  const { onError = defaults.onError } = options;
   const acquired = await begin(calls, defaults, options, observer, scopes);
   if (acquired.kind === "completed") return replayed(acquired, options, observer);
 
   const claim = openClaim(acquired, calls, { ...options, timeoutMs }, observer);
   try {
     const [effect] = await Promise.allSettled([callWithin(scopes, options, () => fn(claim))]);
-    if (effect.status === "fulfilled") return await complete(claim, effect, codec, observer);
-    if (effect.reason instanceof ClaimAbandoned || isOutcomeUnknown(effect.reason)) {
-      abandon(claim, effect.reason, observer);
-      throw effect.reason;
+    const marked = claim.unknownBecause;
+    if (marked === undefined && effect.status === "fulfilled")
+      return await complete(claim, effect, codec, observer);
+    const error = effect.status === "rejected" ? effect.reason : marked;
+    const judgement = marked === undefined ? judge(error, claim, { classifyError, onError }) : "unknown";
+    if (judgement instanceof TerminalError) {
+      await complete(claim, { status: "rejected", reason: judgement }, codec, observer);
+      throw judgement;
     }
-    const failure = terminalErrorOf(effect.reason, classifyError);
-    if (failure === undefined) await release(claim, describe(effect.reason, describeError), observer);
-    else await complete(claim, { status: "rejected", reason: failure }, codec, observer);
-    throw failure ?? effect.reason;
+    if (judgement === "release") await release(claim, describe(error, describeError), observer);
+    else abandon(claim, marked ?? error, describe(error, describeError), observer);
+    throw error;
   } finally {
     claim.end();
   }
@@ -177,9 +182,15 @@ async function complete<T>(
   });
 }
 
-/** Stops the claim's heartbeats without completing or releasing it: the effect may have happened. */
-function abandon(claim: RunningClaim, error: unknown, observer: Observer): void {
-  const why = error instanceof Error ? error.message : "A function does not know whether it had its effect.";
+/**
+ * Stops the claim's heartbeats without completing or releasing it: the effect may have happened. The warning has no message but that of
+ * an error that says so itself, because other messages may hold secrets.
+ */
+function abandon(claim: RunningClaim, error: unknown, description: string, observer: Observer): void {
+  const why =
+    error instanceof ClaimAbandoned || error instanceof OutcomeUnknownError
+      ? error.message
+      : `A function ended with ${description}, and may have had its effect.`;
   claim.abandon(error instanceof ClaimAbandoned ? error : new ClaimAbandoned(why));
   if (claim.guarded) {
     const event = { type: "abandoned", attempt: claim.attempt } as const;
@@ -198,26 +209,5 @@ async function release(claim: RunningClaim, reason: string, observer: Observer):
     if (guarded) observer.emit({ type: "released", attempt });
   } catch (cause) {
     observer.emit({ type: "not-released", attempt, reason: errorFromCall(cause).reason });
-  }
-}
-
-/** Returns the TerminalError that is stored for a function's error; undefined for an error that releases the claim. */
-export function terminalErrorOf(
-  error: unknown,
-  classifyError: RunOptions["classifyError"],
-): TerminalError | undefined {
-  if (error instanceof TerminalError) return error;
-  if (classifyError === undefined || !isTerminal(error, classifyError)) return undefined;
-  if (!(error instanceof Error)) return new TerminalError(`${error}`, undefined, { cause: error });
-  const { name, message } = error;
-  return new TerminalError(message, "details" in error ? error.details : undefined, { name, cause: error });
-}
-
-/** A `classifyError` that throws means "release": the caller must see the function's own error. */
-function isTerminal(error: unknown, classifyError: NonNullable<RunOptions["classifyError"]>): boolean {
-  try {
-    return classifyError(error) === "terminal";
-  } catch {
-    return false;
   }
 }

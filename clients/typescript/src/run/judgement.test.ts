@@ -1,0 +1,102 @@
+import { expect, test } from "vitest";
+import { TerminalError } from "../errors/errors.ts";
+import { type Judgement, judge } from "./judgement.ts";
+import { NoEffectError, OutcomeUnknownError } from "./outcome-unknown.ts";
+import type { RunOptions } from "./run-options.ts";
+
+class CardError extends Error {
+  override readonly name = "CardError";
+  readonly details = { code: 51 };
+}
+
+const running = { signal: new AbortController().signal };
+const interrupted = { signal: AbortSignal.abort() };
+const classifyError = () => "terminal" as const;
+
+test("an error classified as terminal keeps its name, message and details, and is the cause", () => {
+  const cause = new CardError("declined");
+  expect(judge(cause, running, { classifyError })).toMatchObject({
+    name: "CardError",
+    message: "declined",
+    details: { code: 51 },
+    cause,
+  });
+  expect(judge("declined", running, { classifyError })).toMatchObject({
+    name: "TerminalError",
+    message: "declined",
+  });
+});
+
+const terminal = new TerminalError("declined");
+const timeout = new DOMException("5 s have passed", "TimeoutError");
+const noEffect = new NoEffectError("not sent");
+const unknown = new OutcomeUnknownError("broke off");
+const caused = (cause: unknown) => new Error("charging failed", { cause });
+const named = (name: string) => Object.assign(new Error("5 s have passed"), { name });
+const money = { onError: "unknown" } as const;
+const brokenClassifier = () => {
+  throw new Error("no idea");
+};
+
+test.for<[string, unknown, typeof running, Pick<RunOptions, "classifyError" | "onError">, Judgement]>([
+  ["an error releases", new CardError("declined"), running, {}, "release"],
+  [
+    "an error of classifyError counts as release",
+    new CardError("x"),
+    running,
+    { classifyError: brokenClassifier },
+    "release",
+  ],
+  [
+    "a TerminalError is terminal whatever classifyError says",
+    terminal,
+    running,
+    { classifyError: () => "release" },
+    terminal,
+  ],
+  ["a TerminalError is terminal after an interruption", terminal, interrupted, money, terminal],
+  ["an error after the signal aborted is unknown", new CardError("x"), interrupted, {}, "unknown"],
+  ["a timeout of the client's own is unknown", timeout, running, {}, "unknown"],
+  ["a wrapped timeout is unknown", caused(timeout), running, {}, "unknown"],
+  ["a time limit of an HTTP client is unknown", named("HeadersTimeoutError"), running, {}, "unknown"],
+  ["a connection that was not made in time releases", named("ConnectTimeoutError"), running, {}, "release"],
+  ["a NoEffectError releases after an interruption", noEffect, interrupted, {}, "release"],
+  ["a wrapped NoEffectError releases for money", caused(noEffect), running, money, "release"],
+  [
+    "a NoEffectError caused by a timeout releases",
+    new NoEffectError("x", { cause: timeout }),
+    running,
+    money,
+    "release",
+  ],
+  [
+    "a NoEffectError caused by an unknown outcome releases",
+    new NoEffectError("x", { cause: unknown }),
+    running,
+    {},
+    "release",
+  ],
+  [
+    "an unknown outcome caused by a NoEffectError is unknown",
+    new OutcomeUnknownError("x", { cause: noEffect }),
+    running,
+    {},
+    "unknown",
+  ],
+  [
+    "a wrapped OutcomeUnknownError is unknown, whatever classifyError says",
+    caused(unknown),
+    running,
+    { classifyError },
+    "unknown",
+  ],
+  ["an error for money is unknown", new CardError("x"), running, money, "unknown"],
+])("%s", ([, error, claim, options, judgement]) => {
+  expect(judge(error, claim, options)).toBe(judgement);
+});
+
+test("causes that form a circle end", () => {
+  const circle = new Error("first");
+  circle.cause = new Error("second", { cause: circle });
+  expect(judge(circle, running, {})).toBe("release");
+});
