@@ -33,6 +33,7 @@ from ._options import (
     RunOptions,
     RunResult,
     operation_of,
+    options_of_function,
 )
 
 T = TypeVar("T")
@@ -197,17 +198,19 @@ class Onceward:
         """Returns a decorator: the function runs once for each key that ``key`` returns for its arguments.
 
         ``current_claim()`` returns the claim within the function. The decorator raises a TypeError for a
-        coroutine function or a generator function.
+        coroutine function or a generator function, and an InvalidRequestError for one whose annotation says
+        that its values can't be stored.
         """
 
         def decorate(fn: Callable[P, T]) -> Callable[P, T]:
             refuse_unbegun_function(fn)
+            own = options_of_function(fn, options)
 
             @functools.wraps(fn)
             def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
                 request = None if fingerprint is None else fingerprint(*args, **kwargs)
                 created_at = None if key_created_at is None else key_created_at(*args, **kwargs)
-                named: RunOptions = {**options, "fingerprint": request, "key_created_at": created_at}
+                named: RunOptions = {**own, "fingerprint": request, "key_created_at": created_at}
                 return self.run(namespace, key(*args, **kwargs), lambda _: fn(*args, **kwargs), **named)
 
             return guarded

@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Protocol
 
-from ._catalogue import InternalError, ResultTooLargeError
+from ._canonical import number_problem
+from ._catalogue import ResultTooLargeError
 from ._errors import ClaimRef, Effect, OncewardError, ResultUnavailableError, TerminalError
 from ._limits import MAX_RESULT_BYTES
 from ._texts import truncate_utf8
@@ -75,9 +77,28 @@ class BytesCodec:
 def encode_json(value: Any) -> bytes:
     """Returns a value as compact JSON. :raises OncewardError: RESULT_NOT_JSON."""
     try:
+        _check(value, "")
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise _not_json(str(error)) from error
+
+
+def _check(value: Any, path: str) -> None:
+    """Refuses what JSON would change: numbers that a double does not hold, and names that are not texts."""
+    if isinstance(value, Enum):
+        raise TypeError(f"a {type(value).__name__} at {path or '/'}")
+    if isinstance(value, (int, float)):
+        problem = number_problem(value)
+        if problem is not None:
+            raise ValueError(f"{problem} at {path[:256] or '/'}; pass it as text")
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            if not isinstance(name, str):
+                raise TypeError(f"a member whose name is a {type(name).__name__} at {path[:256] or '/'}")
+            _check(member, f"{path}/{name}")
+    elif isinstance(value, (list, tuple)):
+        for index, each in enumerate(value):
+            _check(each, f"{path}/{index}")
 
 
 def decode_json(payload: bytes) -> Any:
@@ -157,7 +178,8 @@ def replay(completed: Completed, codec: Codec, claim: ClaimRef) -> Any:
     if result.kind == Result.KIND_FAILURE:
         raise _stored_failure(result)
     if result.kind != Result.KIND_SUCCESS:
-        raise InternalError(f"Done before; the kind of its result is unknown: {result.kind}.", claim=claim)
+        message = f"Done before; its result is of a kind that this client does not know: {result.kind}."
+        raise ResultUnavailableError("INTERNAL", message, claim=claim)
     try:
         return decode_value(result, codec)
     except Exception as error:

@@ -17,6 +17,7 @@ from ._limits import (
     NAMESPACE_PATTERN,
     NAMESPACE_RULE,
 )
+from ._shapes import codec_of, codec_of_function
 from ._texts import raise_if_any, text_violations
 
 T = TypeVar("T")
@@ -55,6 +56,10 @@ class OnceOptions(TypedDict, total=False):
     #: The text that is stored as the reason of a release. Default: the name of the error's class, without its
     #: message.
     describe_error: Callable[[BaseException], str] | None
+    #: The type of the function's value, for a dataclass, a pydantic model or TypeAdapter, a date or time,
+    #: Decimal or UUID, or a list, tuple or dict of them: it is stored as JSON, and restored. A type that has
+    #: no such form is refused. Default: JSON as it is; of ``once``, the function's annotation.
+    returns: Any
     #: Stores the function's value, and restores it. Default: JSON.
     codec: Codec
 
@@ -123,6 +128,18 @@ class Operation:
         return ClaimRef(self.namespace, self.key)
 
 
+def options_of_function(fn: Callable[..., Any], options: OnceOptions) -> OnceOptions:
+    """Returns the options of a function's runs, with the codec for its values.
+
+    :raises InvalidRequestError: for a type of values that can't be stored.
+    """
+    if options.get("codec") is not None:
+        return options
+    returns = options.get("returns")
+    codec = codec_of_function(fn) if returns is None else codec_of(returns)
+    return options if codec is None else {**options, "returns": None, "codec": codec}
+
+
 def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaults) -> Operation:
     """Returns the operation. :raises InvalidRequestError: with every violation."""
     owner, wait_ms, timeout_ms = options.get("owner"), options.get("wait_ms"), options.get("timeout_ms")
@@ -149,6 +166,9 @@ def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaul
     on_error = options.get("on_error") or defaults.on_error
     if on_error not in ("release", "unknown"):
         violations.append(Violation("on_error", 'must be "release" or "unknown"'))
+    returns, codec = options.get("returns"), options.get("codec")
+    if returns is not None and codec is not None:
+        violations.append(Violation("returns", "must not be set together with codec"))
     key_created_at = options.get("key_created_at")
     if key_created_at is not None and (
         not isinstance(key_created_at, datetime) or key_created_at.utcoffset() is None
@@ -170,7 +190,7 @@ def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaul
         describe_error=options.get("describe_error") or defaults.describe_error,
         on_error=on_error,
         key_created_at=key_created_at,
-        codec=options.get("codec") or JsonCodec(),
+        codec=codec or (JsonCodec() if returns is None else codec_of(returns)),
     )
 
 

@@ -33,6 +33,7 @@ from ._options import (
     RunOptions,
     RunResult,
     operation_of,
+    options_of_function,
 )
 
 __all__ = ["Claim", "ClaimScope", "Onceward"]
@@ -178,12 +179,13 @@ class Onceward:
 
         def decorate(fn: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
             refuse_unbegun_function(fn, awaits=True)
+            own = options_of_function(fn, options)
 
             @functools.wraps(fn)
             async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
                 request = None if fingerprint is None else fingerprint(*args, **kwargs)
                 created_at = None if key_created_at is None else key_created_at(*args, **kwargs)
-                named: RunOptions = {**options, "fingerprint": request, "key_created_at": created_at}
+                named: RunOptions = {**own, "fingerprint": request, "key_created_at": created_at}
                 return await self.run(namespace, key(*args, **kwargs), lambda _: fn(*args, **kwargs), **named)
 
             return guarded
