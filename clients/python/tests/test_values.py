@@ -2,6 +2,7 @@
 
 import asyncio
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -39,6 +40,7 @@ class Row(TypedDict):
 
 
 Id = NewType("Id", UUID)
+Json = Union[dict[str, "Json"], list["Json"], str, int, None]  # noqa: UP007
 
 _NOW = datetime(2026, 3, 1, 11, 30, tzinfo=timezone(timedelta(hours=5)))
 _ID = UUID(int=7)
@@ -66,6 +68,9 @@ _VALUES: list[tuple[Any, Any]] = [
     (pydantic.TypeAdapter(list[Line] | int), [_LINE]),
     (dict[str, list[int | None]], {"a": [1, None]}),
     (Literal["a", "b"], "a"),
+    (pydantic.JsonValue, {"a": [1, None]}),
+    (Json, {"a": [1, None]}),
+    (Iterable[date], [_NOW.date()]),
     (None, None),
 ]
 

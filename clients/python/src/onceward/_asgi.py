@@ -23,7 +23,7 @@ from ._http import (
 from ._http_profiles import Problem
 from ._limits import MAX_RESULT_BYTES
 from ._options import RunResult
-from ._texts import printable
+from ._printable import printable
 from .aio import Claim, Onceward
 
 Scope = MutableMapping[str, Any]

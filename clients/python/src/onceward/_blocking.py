@@ -75,6 +75,14 @@ class Calls:
         for link in [*self._links.all(), *self._retired]:
             link.channel.close()
 
+    def after_fork(self) -> None:
+        """Forgets the calls of the parent process, and its connections."""
+        self._lock = threading.Lock()
+        self._wakes = set()
+        self._gatherer = Gatherer()
+        self._retired = set()
+        self._links.after_fork()
+
     def send_heartbeat(
         self, held: Held, answered: Callable[[ExtendLeaseResponse | OncewardError], None]
     ) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -14,7 +16,16 @@ from typing_extensions import Unpack
 
 from ._acquire import Acquired, Done, Granted, acquire
 from ._blocking import Calls
-from ._claims import BaseClaim, enter_claim, granted_ref, hold, leave_claim, replayed, warn_of_timestamp
+from ._claims import (
+    BaseClaim,
+    enter_claim,
+    granted_ref,
+    hold,
+    leave_claim,
+    refuse_within_itself,
+    replayed,
+    warn_of_timestamp,
+)
 from ._connection import Links, Pem, Tls, Token, closed_error, credential_of, default_owner
 from ._errors import Effect, NoEffectError
 from ._finish import Held, finish
@@ -150,6 +161,7 @@ class Onceward:
         self._heartbeats = Heartbeats(self._calls.send_heartbeat)
         self._active = 0
         self._changed = threading.Condition()
+        _clients.add(self)
 
     # Type checkers refuse the use of the value of a function that returns None.
     @overload
@@ -256,6 +268,13 @@ class Onceward:
             lease.heartbeat_failed(closed_error())
         self._calls.disconnect()
 
+    def _after_fork(self) -> None:
+        """Makes the client usable in a child process: threads, calls and claims are those of the parent."""
+        self._active = 0
+        self._changed = threading.Condition()
+        self._heartbeats.after_fork()
+        self._calls.after_fork()
+
     def __enter__(self) -> Onceward:
         return self
 
@@ -265,6 +284,7 @@ class Onceward:
     def _acquire(self, operation: Operation) -> Acquired:
         if self._calls.is_closing:
             raise closed_error()
+        refuse_within_itself(operation)
         warn_of_timestamp(operation.key)
         return self._calls.drive_until_closing(acquire(operation, self._in_background))
 
@@ -310,12 +330,24 @@ class Onceward:
     def _ended_within(self, timeout_ms: float | None) -> bool:
         with self._changed:
             timeout_s = None if timeout_ms is None else timeout_ms / 1000
-            return self._changed.wait_for(lambda: self._active == 0, timeout_s)
+            return self._changed.wait_for(lambda: self._active <= 0, timeout_s)
+
+
+_clients: weakref.WeakSet[Onceward] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for client in list(_clients):
+        client._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _effect_of(fn: Callable[[Claim], T], claim: Claim) -> Effect:
     """Calls the function. Returns its outcome, also of a KeyboardInterrupt."""
-    token = enter_claim(claim)
+    entered = enter_claim(claim)
     try:
         value = fn(claim)
         refuse_unbegun(value)
@@ -323,4 +355,4 @@ def _effect_of(fn: Callable[[Claim], T], claim: Claim) -> Effect:
     except BaseException as error:
         return Effect(error=error)
     finally:
-        leave_claim(token)
+        leave_claim(entered)

@@ -15,6 +15,7 @@ from ._canonical import number_problem
 from ._catalogue import ResultTooLargeError
 from ._errors import ClaimRef, Effect, OncewardError, ResultUnavailableError, TerminalError
 from ._limits import MAX_RESULT_BYTES
+from ._printable import printable
 from ._texts import truncate_utf8
 from .v1.idempotency_pb2 import Completed
 from .v1.record_pb2 import Result
@@ -57,7 +58,7 @@ class JsonCodec:
         """Returns the value of JSON; None for no bytes."""
         if stored.payload == b"" or stored.content_type == _JSON:
             return decode_json(stored.payload)
-        raise _not_json(f"it is stored as {stored.content_type or 'bytes'}")
+        raise _not_json(f"it is stored as {printable(stored.content_type) or 'bytes'}")
 
 
 class BytesCodec:
@@ -71,7 +72,9 @@ class BytesCodec:
         """Returns the bytes. :raises TypeError: for a result of another codec."""
         if stored.content_type == _BYTES:
             return stored.payload
-        raise TypeError(f"the result is stored as {stored.content_type or 'bytes'}, not as {_BYTES}")
+        raise TypeError(
+            f"the result is stored as {printable(stored.content_type) or 'bytes'}, not as {_BYTES}"
+        )
 
 
 def encode_json(value: Any) -> bytes:
@@ -112,7 +115,7 @@ def decode_json(payload: bytes) -> Any:
 
 
 def _not_json(detail: str) -> OncewardError:
-    return OncewardError("RESULT_NOT_JSON", f"The value has no JSON form: {detail}")
+    return OncewardError("RESULT_NOT_JSON", f"The value has no JSON form: {printable(detail)}")
 
 
 def encode_effect(effect: Effect, codec: Codec) -> Result:
@@ -173,7 +176,7 @@ def replay(completed: Completed, codec: Codec, claim: ClaimRef) -> Any:
         message = "Done before; the retention of its result has ended."
         raise ResultUnavailableError("RESULT_EXPIRED", message, claim=claim)
     if _LOST in result.metadata:
-        message = f"Done before; its value could not be stored: {result.metadata[_LOST]}."
+        message = f"Done before; its value could not be stored: {printable(result.metadata[_LOST])}."
         raise ResultUnavailableError("RESULT_LOST", message, claim=claim)
     if result.kind == Result.KIND_FAILURE:
         raise _stored_failure(result)
@@ -192,7 +195,7 @@ def codec_error(error: Exception) -> OncewardError:
     """Returns a codec's error as an OncewardError: its own, or CODEC_FAILED."""
     if isinstance(error, OncewardError):
         return error
-    return OncewardError("CODEC_FAILED", f"{error}")
+    return OncewardError("CODEC_FAILED", printable(error))
 
 
 def _stored_failure(result: Result) -> TerminalError:

@@ -122,6 +122,7 @@ class Links:
         tls.read()
         self._lock = threading.Lock()
         self._links: dict[int, Link] = {}
+        self._inherited: list[Link] = []
         # Clients of one list share the load.
         self._turn = random.randrange(len(self._targets))
 
@@ -155,6 +156,12 @@ class Links:
         """Returns the links that are not retired."""
         with self._lock:
             return list(self._links.values())
+
+    def after_fork(self) -> None:
+        """Leaves the channels to the parent process, open: their connections are shared."""
+        self._lock = threading.Lock()
+        self._inherited.extend(self._links.values())
+        self._links = {}
 
     def _has_new_pems(self, link: Link) -> bool:
         try:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ._printable import printable
 from ._remedies import REMEDIES
 
 
@@ -108,7 +109,7 @@ class InProgressError(OncewardError):
         lease_expires_at: datetime | None,
         retry_delay_ms: float,
     ) -> None:
-        message = f"Attempt {attempt} is in progress at {owner or 'an unnamed owner'}."
+        message = f"Attempt {attempt} is in progress at {printable(owner) or 'an unnamed owner'}."
         super().__init__("IN_PROGRESS", message, claim=claim, retry_delay_ms=retry_delay_ms)
         self.owner = owner
         self.attempt = attempt
@@ -129,7 +130,7 @@ class AmbiguousError(OncewardError):
         lease_expired_at: datetime | None,
         checkpoint: Checkpoint | None,
     ) -> None:
-        who = owner or "an unnamed owner"
+        who = printable(owner) or "an unnamed owner"
         message = f"It is unknown whether attempt {attempt} at {who} had its effect."
         super().__init__("AMBIGUOUS", message, claim=claim)
         self.owner = owner

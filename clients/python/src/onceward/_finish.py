@@ -41,6 +41,8 @@ class Held:
         self.lease = lease
         #: Set once the program says that the outcome is unknown: nothing is stored or released then.
         self.marked: OutcomeUnknownError | None = None
+        #: Whether the function's caller left, so that its error says nothing about its effect.
+        self.is_interrupted = False
         #: What the caller handles is the context of each error of the function, and not about the function.
         self.handled_before = sys.exc_info()[1]
 
@@ -187,8 +189,8 @@ def finish(held: Held, effect: Effect) -> Flow[RunResult[Any]]:
         yield from held.complete(Effect(error=terminal))
         raise terminal
     is_lost = held.lease is not None and held.lease.lost is not None
-    is_unknown = is_lost or _is_interruption(error, held.handled_before)
-    if not is_unknown and held.operation.on_error == "release":
+    is_interrupted = is_lost or held.is_interrupted or _is_interruption(error, held.handled_before)
+    if not is_interrupted and held.operation.on_error == "release":
         yield from held.release(error)
     raise error
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from functools import partial
@@ -16,7 +15,7 @@ Unbegun: TypeAlias = Coroutine[Any, Any, Any] | Generator[Any, Any, Any] | Async
 
 def is_coroutine_function(fn: Callable[..., Any]) -> bool:
     """Returns whether a call returns a coroutine, also of a partial, or of an object with an async call."""
-    return _is_any(fn, inspect.iscoroutinefunction, asyncio.iscoroutinefunction)
+    return _is_any(fn, inspect.iscoroutinefunction)
 
 
 def refuse_unbegun_function(fn: Callable[..., Any], *, awaits: bool = False) -> None:

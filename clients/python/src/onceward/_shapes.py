@@ -7,7 +7,17 @@ import functools
 import sys
 import types
 import typing
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    MutableMapping,
+    MutableSequence,
+    Sequence,
+)
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
@@ -39,6 +49,8 @@ _TEXTS = {
     Decimal: _Shape(str, Decimal),
     UUID: _Shape(str, UUID),
 }
+_LISTS = (list, Sequence, MutableSequence, Collection, Iterable)
+_DICTS = (dict, Mapping, MutableMapping)
 _Known = dict[Any, _Shape]
 
 
@@ -88,14 +100,10 @@ def codec_of_function(fn: Callable[..., Any]) -> Codec | None:
 
 
 def _shape_of(kind: Any, known: _Known) -> _Shape:
-    while hasattr(kind, "__supertype__") or hasattr(kind, "__value__"):
-        # Of NewType, and of a type statement.
-        kind = getattr(kind, "__supertype__", None) or kind.__value__
-    origin, args = typing.get_origin(kind), typing.get_args(kind)
-    if origin is typing.Annotated:
-        return _shape_of(args[0], known)
-    if kind in (Any, None, object, typing.NoReturn) or isinstance(kind, (TypeVar, str)) or origin is Literal:
+    kind = _resolved(kind)
+    if _is_plain(kind, set()):
         return _PLAIN
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin in (Union, types.UnionType):
         return _union(kind, args, known)
     if kind in _TEXTS:
@@ -104,9 +112,46 @@ def _shape_of(kind: Any, known: _Known) -> _Shape:
     if not isinstance(made, type):
         raise _refused(kind)
     if kind not in known:
+        # A class that has itself as a member.
         known[kind] = _Shape(lambda value: known[kind].write(value), lambda value: known[kind].read(value))
         known[kind] = _class(kind, made, args, known)
     return known[kind]
+
+
+def _resolved(kind: Any) -> Any:
+    """Returns the type of an alias, a NewType or an Annotated."""
+    while True:
+        if hasattr(kind, "__supertype__"):
+            kind = kind.__supertype__
+        elif typing.get_origin(kind) is typing.Annotated:
+            kind = typing.get_args(kind)[0]
+        elif type(kind).__name__ == "TypeAliasType":
+            kind = kind.__value__
+        else:
+            return kind
+
+
+def _is_plain(kind: Any, seen: set[Any]) -> bool:
+    """Returns whether JSON has the values as they are; also of a type that says nothing about them."""
+    kind = _resolved(kind)
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if kind in (Any, None, object, typing.NoReturn) or origin is Literal:
+        return True
+    if isinstance(kind, (TypeVar, str, typing.ForwardRef)) or kind in seen:
+        return True
+    within = {*seen, kind}
+    if origin in (Union, types.UnionType):
+        return all(_is_plain(each, within) for each in args)
+    made = origin or kind
+    if not isinstance(made, type) or issubclass(made, (Enum, tuple)):
+        return False
+    if typing.is_typeddict(made):
+        return all(_is_plain(each, within) for each in _hints_of(made).values())
+    if made in _LISTS:
+        return all(_is_plain(each, within) for each in args)
+    if made in _DICTS:
+        return not args or (_resolved(args[0]) in (str, Any) and _is_plain(args[1], within))
+    return issubclass(made, (bool, int, float, str, list, dict, type(None)))
 
 
 def _class(kind: Any, made: type, args: tuple[Any, ...], known: _Known) -> _Shape:
@@ -116,18 +161,13 @@ def _class(kind: Any, made: type, args: tuple[Any, ...], known: _Known) -> _Shap
     if dataclasses.is_dataclass(made):
         return _dataclass(made, known)
     if typing.is_typeddict(made):
-        hints = _hints_of(made)
-        return _members({name: _shape_of(hint, known) for name, hint in hints.items()})
+        return _members({name: _shape_of(hint, known) for name, hint in _hints_of(made).items()})
     if issubclass(made, tuple):
         return _tuple(made, args, known)
-    if issubclass(made, Mapping) and (issubclass(made, dict) or made is Mapping or args):
-        if args and args[0] not in (str, Any):
-            raise _refused(kind)
-        return _PLAIN if not args else _each_member(_shape_of(args[1], known))
-    if made in (list, Sequence):
-        return _PLAIN if not args else _each(list, _shape_of(args[0], known))
-    if issubclass(made, (bool, int, float, str, list, type(None))) and not issubclass(made, Enum):
-        return _PLAIN
+    if made in _DICTS and args and _resolved(args[0]) in (str, Any):
+        return _each_member(_shape_of(args[1], known))
+    if made in _LISTS:
+        return _each(list, _shape_of(args[0], known))
     raise _refused(kind)
 
 
@@ -141,14 +181,11 @@ def _checked(kind: type, shape: _Shape) -> _Shape:
 
 
 def _union(kind: Any, args: tuple[Any, ...], known: _Known) -> _Shape:
-    shapes = [_shape_of(each, known) for each in args if each is not type(None)]
-    rich = [shape for shape in shapes if shape is not _PLAIN]
-    if not rich:
-        return _PLAIN
-    if len(shapes) > 1:
+    kinds = [each for each in args if each is not type(None)]
+    if len(kinds) > 1:
         # Nothing in JSON says which of them a value was.
         raise _refused(kind)
-    [shape] = rich
+    shape = _shape_of(kinds[0], known)
     return _Shape(
         lambda value: None if value is None else shape.write(value),
         lambda value: None if value is None else shape.read(value),
@@ -174,8 +211,6 @@ def _members(shapes: Mapping[str, _Shape]) -> _Shape:
     def convert(value: Mapping[str, Any], way: Callable[[_Shape], Callable[[Any], Any]]) -> dict[str, Any]:
         return {name: way(shapes.get(name, _PLAIN))(member) for name, member in value.items()}
 
-    if all(shape is _PLAIN for shape in shapes.values()):
-        return _PLAIN
     return _Shape(lambda value: convert(value, _write_of), lambda value: convert(value, _read_of))
 
 
@@ -188,8 +223,6 @@ def _read_of(shape: _Shape) -> Callable[[Any], Any]:
 
 
 def _each_member(shape: _Shape) -> _Shape:
-    if shape is _PLAIN:
-        return _PLAIN
     return _Shape(
         lambda value: {name: shape.write(each) for name, each in value.items()},
         lambda value: {name: shape.read(each) for name, each in value.items()},
@@ -197,8 +230,6 @@ def _each_member(shape: _Shape) -> _Shape:
 
 
 def _each(make: Callable[[Any], Any], shape: _Shape) -> _Shape:
-    if shape is _PLAIN and make is list:
-        return _PLAIN
     return _Shape(
         lambda value: [shape.write(each) for each in value],
         lambda value: make(shape.read(each) for each in value),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -15,13 +16,22 @@ from typing_extensions import Unpack
 
 from ._acquire import Acquired, Done, Granted, Unguarded, acquire
 from ._awaiting import Calls
-from ._claims import BaseClaim, enter_claim, granted_ref, hold, leave_claim, replayed, warn_of_timestamp
+from ._claims import (
+    BaseClaim,
+    enter_claim,
+    granted_ref,
+    hold,
+    leave_claim,
+    refuse_within_itself,
+    replayed,
+    warn_of_timestamp,
+)
 from ._connection import Links, Pem, Tls, Token, closed_error, credential_of, default_owner
 from ._errors import Checkpoint, Effect, NoEffectError, OncewardError
 from ._finish import Held, finish
 from ._flow import Flow, duration_ms
 from ._functions import refuse_unbegun, refuse_unbegun_function
-from ._lease import Lease, lease_now_ms
+from ._lease import Lease, lease_now_ms, now_ms
 from ._options import (
     DEFAULT_TIMEOUT_MS,
     DEFAULT_WAIT_MS,
@@ -46,6 +56,10 @@ _CLOSING_GRACE_S = 1
 #: Timers may stand still while a machine is suspended: a lease that ended meanwhile is noticed within this
 #: time.
 _MAX_LOOK_INTERVAL_MS = 1000
+#: A second heartbeat would have been due.
+_LATE_FRACTION = 1 / 3
+#: Less is usual on a machine that is busy.
+_MIN_LATE_MS = 500
 
 
 class Claim(BaseClaim):
@@ -136,6 +150,7 @@ class Onceward:
         links = Links(grpc.aio, address, Tls(tls_ca, tls_cert, tls_key))
         self._calls = Calls(links, credential_of(api_key, token))
         self._leases: set[Lease] = set()
+        self._has_warned = False
         #: Runs, and what they left to do.
         self._work: set[asyncio.Future[Any]] = set()
 
@@ -242,6 +257,7 @@ class Onceward:
     async def _acquire(self, operation: Operation) -> Acquired:
         if self._calls.is_closing:
             raise closed_error()
+        refuse_within_itself(operation)
         warn_of_timestamp(operation.key)
         return await self._calls.drive_until_closing(acquire(operation, self._in_background))
 
@@ -274,11 +290,28 @@ class Onceward:
             if lease.due():
                 heartbeats = {asyncio.ensure_future(self._heartbeat(held, lease))}
             delay_ms = min(_MAX_LOOK_INTERVAL_MS, max(0.0, lease.next_at_ms() - lease_now_ms()))
+            looks_at_ms = now_ms() + delay_ms
             # The end of a heartbeat changes when the next one is due.
             if heartbeats:
                 done, heartbeats = await asyncio.wait(heartbeats, timeout=delay_ms / 1000)
             else:
                 await asyncio.sleep(delay_ms / 1000)
+            self._warn_if_late(now_ms() - looks_at_ms, lease)
+
+    def _warn_if_late(self, late_ms: float, lease: Lease) -> None:
+        """Warns once if a function blocks the event loop.
+
+        A thread could send heartbeats meanwhile, but would need a connection and a token of its own, and keep
+        the claim of a loop that is stuck.
+        """
+        if self._has_warned or late_ms < max(_MIN_LATE_MS, lease.length_ms * _LATE_FRACTION):
+            return
+        self._has_warned = True
+        message = (
+            f"The event loop was blocked, and a heartbeat is {late_ms:.0f} ms late for a lease of "
+            f"{lease.length_ms:.0f} ms: call what blocks by asyncio.to_thread"
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
 
     async def _heartbeat(self, held: Held, lease: Lease) -> None:
         sent_at_ms = lease_now_ms()
@@ -344,7 +377,8 @@ class _Counted:
 
 async def _effect_of(fn: Callable[[Claim], Any], claim: Claim) -> Effect:
     """Calls the function. Returns its outcome, also of a cancellation."""
-    token = enter_claim(claim)
+    entered = enter_claim(claim)
+    cancellations = _cancellations()
     try:
         value = fn(claim)
         if inspect.isawaitable(value):
@@ -352,6 +386,14 @@ async def _effect_of(fn: Callable[[Claim], Any], claim: Claim) -> Effect:
         refuse_unbegun(value)
         return Effect(value)
     except BaseException as error:
+        claim._held.is_interrupted = _cancellations() > cancellations
         return Effect(error=error)
     finally:
-        leave_claim(token)
+        leave_claim(entered)
+
+
+def _cancellations() -> int:
+    """Returns how often the current task was cancelled, without what a time limit within it took back."""
+    task = asyncio.current_task()
+    # Python 3.10 does not count them.
+    return task.cancelling() if task is not None and hasattr(task, "cancelling") else 0

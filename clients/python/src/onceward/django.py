@@ -45,7 +45,7 @@ from ._http import (
 from ._http_profiles import HttpProfile, Problem
 from ._limits import MAX_RESULT_BYTES
 from ._per_process import per_process
-from ._texts import printable
+from ._printable import printable
 
 __all__ = ["GuardedResponse", "HttpOptions", "HttpProfile", "OncewardMiddleware"]
 
