@@ -77,8 +77,7 @@ function routeOf(config: RouteConfig, onceward: Onceward, upstream: Upstream): G
         route: url.pathname,
         path: url.pathname,
         query: url.search,
-        key: headerOf(incoming, "idempotency-key"),
-        acceptEncoding: headerOf(incoming, "accept-encoding"),
+        header: (name: string) => incoming.headers[name]?.toString(),
         body: () => body,
         setHeader: (name: string, value: string) => {
           added[name.toLowerCase()] = value;
@@ -101,11 +100,6 @@ function routeOf(config: RouteConfig, onceward: Onceward, upstream: Upstream): G
       }
     },
   };
-}
-
-/** Returns a header that node:http does not make a list of. */
-function headerOf({ headers }: RoutedCall["incoming"], name: string): string | undefined {
-  return headers[name]?.toString();
 }
 
 /** Returns what identifies a request but for these members of its JSON body; a body that is not JSON counts as text. */

@@ -10,7 +10,6 @@ import { HeldResponse } from "./http/held-response.ts";
 import { parsedBody, splitTarget } from "./http/node-request.ts";
 import type { HttpOptions } from "./http/options.ts";
 import type { WholeResponse } from "./http/whole-response.ts";
-import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
@@ -117,8 +116,7 @@ function begin(
     route: routeOf(request) ?? path,
     path,
     query,
-    key: request.headers[IDEMPOTENCY_KEY]?.toString(),
-    acceptEncoding: request.headers["accept-encoding"]?.toString(),
+    header: (name: string) => request.headers[name]?.toString(),
     body: () => attachedForm(request) ?? parsedBody(request.raw, request.body),
     setHeader: (name: string, value: string) => void reply.header(name, value),
   };

@@ -7,7 +7,6 @@ import { checkFunction } from "./errors/violations.ts";
 import { goneResponse, handleFetch, toResponse, withHeaders } from "./http/fetch-response.ts";
 import { createGuard } from "./http/guard.ts";
 import type { HttpOptions } from "./http/options.ts";
-import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
@@ -107,8 +106,7 @@ export function idempotent<Rest extends readonly unknown[] = []>(
       route: pathname,
       path: pathname,
       query: search,
-      key: request.headers.get(IDEMPOTENCY_KEY) ?? undefined,
-      acceptEncoding: request.headers.get("accept-encoding") ?? undefined,
+      header: (name: string) => request.headers.get(name) ?? undefined,
       body: async () => new Uint8Array(await request.clone().arrayBuffer()),
       setHeader: (name: string, value: string) => ours.set(name, value),
     };

@@ -276,4 +276,4 @@ function onlyExpress(begin: Begin): void {
   });
 }
 
-describeHttpAdapter("Express", startWith(express), { parses: true, routes: true }, onlyExpress);
+describeHttpAdapter("Express", startWith(express), { routes: true }, onlyExpress);

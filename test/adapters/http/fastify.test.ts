@@ -108,4 +108,4 @@ function onlyFastify(begin: Begin): void {
   );
 }
 
-describeHttpAdapter("Fastify", startWith(Fastify), { parses: true, routes: true }, onlyFastify);
+describeHttpAdapter("Fastify", startWith(Fastify), { routes: true }, onlyFastify);

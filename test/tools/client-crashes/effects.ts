@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /** An effect, with what its holder passed to the system that has it. */
 export interface Effect {
@@ -10,6 +11,8 @@ export interface Effect {
   readonly fencingToken: number;
   /** Unique. */
   readonly number: number;
+  /** When it happened, by `performance.now()`. */
+  readonly atMs: number;
 }
 
 /** The system in which effects happen: it has each effect that a worker asks for, and counts. */
@@ -17,12 +20,13 @@ export class Effects implements AsyncDisposable {
   readonly #all: Effect[] = [];
   readonly #server = createServer(async (request, response) => {
     const asked = JSON.parse(await textOf(request));
-    const effect: Effect = { ...asked, number: this.#all.length + 1 };
+    const effect: Effect = { ...asked, number: this.#all.length + 1, atMs: performance.now() };
     this.#all.push(effect);
-    this.#onEffect.get(effect.key)?.();
+    const answerAfterMs = this.#onEffect.get(effect.key)?.() ?? 0;
+    if (answerAfterMs > 0) await sleep(answerAfterMs);
     response.end(`${effect.number}`);
   });
-  readonly #onEffect = new Map<string, () => void>();
+  readonly #onEffect = new Map<string, () => number>();
 
   /** Starts to listen on loopback. Returns the URL. */
   async listen(): Promise<string> {
@@ -30,11 +34,12 @@ export class Effects implements AsyncDisposable {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`;
   }
 
-  /** Calls back at a key's first effect, before it is answered. */
-  onFirst(key: string, callback: () => void): void {
+  /** Calls back at a key's first effect, and answers it so much later. */
+  onFirst(key: string, answerAfterMs: number, callback: () => void): void {
     this.#onEffect.set(key, () => {
       this.#onEffect.delete(key);
       callback();
+      return answerAfterMs;
     });
   }
 

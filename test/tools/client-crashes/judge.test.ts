@@ -1,11 +1,14 @@
 import { expect, test } from "vitest";
 import { brokenPromises, phaseOf, type Story } from "./judge.ts";
 
-const effect = { key: "k", derivedKey: "d", attempt: 1, fencingToken: 7, number: 1 };
-const again = { ...effect, attempt: 2, fencingToken: 8, number: 2 };
+const effect = { key: "k", derivedKey: "d", attempt: 1, fencingToken: 7, number: 1, atMs: 5000 };
+const again = { ...effect, attempt: 2, fencingToken: 8, number: 2, atMs: 6000 };
 const replay = { value: 1, replayed: true };
 const REPEATED: Story = {
   policy: "RECLAIM",
+  ending: "kill",
+  begunAtMs: 5000,
+  leaseMs: 1000,
   first: undefined,
   effectsOfFirst: 1,
   second: { value: 2, replayed: false },
@@ -42,6 +45,7 @@ test.each<[string, Story]>([
   ["the effect happens", { ...STORED, effects: [] }],
   ["one derived key", { ...REPEATED, effects: [effect, { ...again, derivedKey: "e" }] }],
   ["tokens increase", { ...REPEATED, effects: [effect, { ...again, fencingToken: 7 }] }],
+  ["before the first lease has expired", { ...REPEATED, effects: [effect, { ...again, atMs: 5999 }] }],
   ["the same value", { ...REPEATED, last: { value: 3, replayed: true } }],
   ["runs or gets the value", { ...REPEATED, second: { value: 0, replayed: false, reason: "AMBIGUOUS" } }],
 ])("a story breaks: %s", (promise, story) => {

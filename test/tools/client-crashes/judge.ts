@@ -4,9 +4,16 @@ import type { Outcome } from "./worker.ts";
 /** What the policy of a namespace does with a lease that has ended without an outcome. */
 export type Policy = "HOLD" | "RECLAIM";
 
-/** All that was seen of one operation, whose first worker was killed. */
+/** How the first worker was ended: killed, or interrupted by its client's close, by its caller, or by its own call's time limit. */
+export type Ending = "kill" | "close" | "cancel" | "timeout";
+
+/** All that was seen of one operation, whose first worker was ended early. */
 export interface Story {
   readonly policy: Policy;
+  readonly ending: Ending;
+  /** When the first worker was told to begin, by `performance.now()`: before its claim. */
+  readonly begunAtMs: number;
+  readonly leaseMs: number;
   /** Undefined: the worker was killed before it printed one. */
   readonly first: Outcome | undefined;
   /** The number of effects when the first worker had ended. */
@@ -21,7 +28,7 @@ export interface Story {
   readonly effects: readonly Effect[];
 }
 
-/** How far the first worker came, which the kill decides. */
+/** How far the first worker came, which its end decides. */
 export type Phase = "before the effect" | "between the effect and its completion" | "after the completion";
 
 /** Returns how far the first worker came. */
@@ -34,7 +41,8 @@ export function phaseOf({ effectsOfFirst, effects, second }: Story): Phase {
 
 /** Returns the promises that a story breaks, in words. */
 export function brokenPromises(story: Story): readonly string[] {
-  const { policy, first, second, accepting, last, effects, effectsBeforeAccepting } = story;
+  const { policy, first, second, accepting, last, effects, effectsBeforeAccepting, begunAtMs, leaseMs } =
+    story;
   const broken: string[] = [];
   const promise = (holds: boolean, text: string) => {
     if (!holds) broken.push(text);
@@ -48,7 +56,7 @@ export function brokenPromises(story: Story): readonly string[] {
     "a last delivery gets the same value, and runs nothing",
   );
   promise(done.value === effects.at(-1)?.number, "the value is that of the last effect");
-  if (first !== undefined) {
+  if (first !== undefined && first.reason === undefined) {
     promise(effects.length === 1, "an operation that was completed does not run again");
     promise(done.value === first.value, "every delivery gets the first value");
   }
@@ -58,6 +66,7 @@ export function brokenPromises(story: Story): readonly string[] {
   const [one, two] = effects;
   if (one !== undefined && two !== undefined) {
     promise(one.derivedKey === two.derivedKey, "both attempts have one derived key");
+    promise(two.atMs - begunAtMs >= leaseMs, "nothing runs again before the first lease has expired");
     promise(one.attempt < two.attempt && one.fencingToken < two.fencingToken, "attempts and tokens increase");
   }
   return broken;

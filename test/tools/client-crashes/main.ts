@@ -14,13 +14,14 @@ import { createTenant, setNamespacePolicy } from "../../helpers/servers/tenants.
 import { openBenchDatabase } from "../bench/database.ts";
 import { failUsage, readCommandLine, wholeNumber } from "../command-line.ts";
 import { Effects } from "./effects.ts";
-import { brokenPromises, type Phase, type Policy, phaseOf, type Story } from "./judge.ts";
+import { brokenPromises, type Ending, type Phase, type Policy, phaseOf, type Story } from "./judge.ts";
 import { type Delivery, Worker, type WorkerProgram } from "./worker.ts";
 
-const USAGE = `npm run chaos:clients -- [go] [python] [OPTIONS]: kills processes of a client at any moment of a run, half of
-them under HOLD and half under RECLAIM, delivers their operations again, and compares the effects with what the policy
-promises. Exits 1 if a promise is broken, or if a phase of a run was never hit. Default: go.
-  --kills N  kills of each client; default: 200
+const USAGE = `npm run chaos:clients -- [CLIENT...] [OPTIONS]: ends processes of a client at any moment of a run, half of them under
+HOLD and half under RECLAIM, delivers their operations again, and compares the effects with what the policy promises. A process is
+killed, or its client is closed, or its caller leaves, or its own call's time limit passes, in turn. Exits 1 if a promise is broken,
+or if a phase of a run was never hit. Clients: typescript, python, asyncio, go; default: all.
+  --kills N  ends of each client; default: 200
   --seed N   the seed of the moments; default: 1`;
 
 const { values, positionals } = readCommandLine(USAGE, {
@@ -29,7 +30,12 @@ const { values, positionals } = readCommandLine(USAGE, {
 });
 const kills = wholeNumber(USAGE, "kills", values.kills, 1, 1e6);
 const seed = wholeNumber(USAGE, "seed", values.seed, 0, 2 ** 32 - 1);
-const languages = (positionals.length > 0 ? positionals : ["go"]).map(languageNamed);
+const CLIENTS = ["typescript", "python", "asyncio", "go"] as const;
+type Client = (typeof CLIENTS)[number];
+const clients = positionals.length > 0 ? positionals.map(clientNamed) : CLIENTS;
+
+/** In turn. */
+const ENDINGS = ["kill", "close", "cancel", "timeout"] as const satisfies readonly Ending[];
 
 /** Each kill waits for a lease; so many processes at once leave the processor to the server. */
 const AT_ONCE = 8;
@@ -37,6 +43,10 @@ const AT_ONCE = 8;
 const LEASE_MS = 1000;
 /** Longer than a run takes, on a machine that is busy. */
 const MAX_DELAY_MS = 12;
+/** How long the answer to an effect is held back whose worker is interrupted: longer than the interruption takes. */
+const ANSWER_AFTER_MS = 600;
+/** The time limit of a call that runs into it, and of one that does not. */
+const TIME_LIMIT_MS = { short: 200, long: 60_000 };
 const run = promisify(execFile);
 const GO = fileURLToPath(new URL("../../../clients/go/", import.meta.url));
 const PYTHON = fileURLToPath(new URL("../../../clients/python/", import.meta.url));
@@ -58,19 +68,19 @@ cleanUp.defer(() => server.end());
 await using effects = new Effects();
 const effectUrl = await effects.listen();
 
-for (const language of languages) await crash(language);
+for (const client of clients) await crash(client);
 
-function languageNamed(name: string): "go" | "python" {
-  if (name === "go" || name === "python") return name;
-  failUsage(USAGE, `this program has no client of ${name}`);
+function clientNamed(name: string): Client {
+  return CLIENTS.find((client) => client === name) ?? failUsage(USAGE, `this program has no client ${name}`);
 }
 
-async function crash(language: "go" | "python"): Promise<void> {
-  const program = await programOf(language);
+async function crash(client: Client): Promise<void> {
+  const program = await programOf(client);
   const random = createRandom(seed);
   const plans = Array.from({ length: kills }, (_, index) => ({
     policy: index % 2 === 0 ? ("HOLD" as const) : ("RECLAIM" as const),
-    key: `${language}-${seed}-${index}`,
+    ending: ENDINGS[Math.floor(index / 2) % ENDINGS.length] ?? "kill",
+    key: `${client}-${seed}-${index}`,
     afterEffect: random.next() < 0.6,
     // A completion takes about a millisecond, which a timer hardly hits.
     delayMs: random.next() < 0.4 ? 0 : random.next() * MAX_DELAY_MS,
@@ -82,7 +92,7 @@ async function crash(language: "go" | "python"): Promise<void> {
     // The workers share the iterator: each takes the next plan.
     for (const plan of waiting) {
       const story = await tell(program, plan);
-      const phase = `${plan.policy}, killed ${phaseOf(story)}`;
+      const phase = `${plan.policy}, ended ${phaseOf(story)}`;
       phases.set(phase, (phases.get(phase) ?? 0) + 1);
       for (const promise of brokenPromises(story)) {
         broken++;
@@ -91,9 +101,11 @@ async function crash(language: "go" | "python"): Promise<void> {
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
-  process.stdout.write(`${language}: ${kills} kills, seed ${seed}, ${broken} broken promises\n`);
+  process.stdout.write(
+    `${client}: ${kills} ends (${ENDINGS.join(", ")}), seed ${seed}, ${broken} broken promises\n`,
+  );
   const all: Phase[] = ["before the effect", "between the effect and its completion", "after the completion"];
-  for (const phase of all.flatMap((each) => [`HOLD, killed ${each}`, `RECLAIM, killed ${each}`])) {
+  for (const phase of all.flatMap((each) => [`HOLD, ended ${each}`, `RECLAIM, ended ${each}`])) {
     const count = phases.get(phase) ?? 0;
     process.stdout.write(`${String(count).padStart(6)} ${phase}\n`);
     if (count === 0) process.exitCode = 1;
@@ -101,34 +113,47 @@ async function crash(language: "go" | "python"): Promise<void> {
   if (broken > 0) process.exitCode = 1;
 }
 
-/** How one operation's first delivery is killed. */
+/** How one operation's first delivery is ended. */
 interface Plan {
   readonly policy: Policy;
+  readonly ending: Ending;
   readonly key: string;
   /** Whether the delay counts from the effect, and not from the beginning. */
   readonly afterEffect: boolean;
   readonly delayMs: number;
 }
 
-async function tell(program: WorkerProgram, { policy, key, afterEffect, delayMs }: Plan): Promise<Story> {
-  const delivery = { ...shared(policy), key, acceptAmbiguous: false };
+async function tell(program: WorkerProgram, plan: Plan): Promise<Story> {
+  const { policy, ending, key, afterEffect, delayMs } = plan;
+  const timeLimitMs = ending === "timeout" ? TIME_LIMIT_MS.short : TIME_LIMIT_MS.long;
+  const interruption = ending === "cancel" ? "cancel" : "close";
+  const delivery = { ...shared(policy), key, acceptAmbiguous: false, interruption, timeLimitMs } as const;
   const worker = new Worker(program);
-  const kill = () => {
-    if (delayMs === 0) worker.kill();
-    else void sleep(delayMs).then(() => worker.kill());
+  const end = () => {
+    if (ending === "timeout") return;
+    const signal = ending === "kill" ? "SIGKILL" : "SIGTERM";
+    if (delayMs === 0) worker.end(signal);
+    else void sleep(delayMs).then(() => worker.end(signal));
   };
-  if (afterEffect) effects.onFirst(key, kill);
+  // An interruption in the middle of the effect's call; a kill is fast enough to hit a completion, too.
+  if (ending !== "kill") effects.onFirst(key, ANSWER_AFTER_MS, afterEffect ? end : () => {});
+  else if (afterEffect) effects.onFirst(key, 0, end);
+  const begunAtMs = performance.now();
   await worker.begin(delivery);
-  if (!afterEffect) kill();
+  if (!afterEffect) end();
   const first = await worker.outcome();
   const effectsOfFirst = effects.of(key).length;
-  const second = await deliver(program, delivery);
+  const again = { ...delivery, timeLimitMs: TIME_LIMIT_MS.long };
+  const second = await deliver(program, again);
   const effectsBeforeAccepting = effects.of(key).length;
   const isAmbiguous = second.reason === "AMBIGUOUS";
-  const accepting = isAmbiguous ? await deliver(program, { ...delivery, acceptAmbiguous: true }) : undefined;
-  const last = await deliver(program, delivery);
+  const accepting = isAmbiguous ? await deliver(program, { ...again, acceptAmbiguous: true }) : undefined;
+  const last = await deliver(program, again);
   return {
     policy,
+    ending,
+    begunAtMs,
+    leaseMs: LEASE_MS,
     first,
     effectsOfFirst,
     second,
@@ -156,17 +181,23 @@ function namespaceOf(policy: Policy): string {
   return policy.toLowerCase();
 }
 
-/** Returns a language's program. The one of Go is built; ONCEWARD_PYTHON names a Python with the client's dependencies. */
-async function programOf(language: "go" | "python"): Promise<WorkerProgram> {
-  switch (language) {
+/** Returns a client's program. The one of Go is built; ONCEWARD_PYTHON names a Python with the client's dependencies. */
+async function programOf(client: Client): Promise<WorkerProgram> {
+  switch (client) {
+    case "typescript": {
+      const script = fileURLToPath(new URL("deliver.ts", import.meta.url));
+      return { program: process.execPath, args: ["--conditions=@onceward/source", script] };
+    }
     case "go": {
       const program = join(dir, "deliver");
       await run("go", ["build", "-o", program, "./internal/deliver"], { cwd: GO });
       return { program, args: [] };
     }
-    case "python": {
+    case "python":
+    case "asyncio": {
       const { ONCEWARD_PYTHON: program = "python3" } = process.env;
-      return { program, args: [`${PYTHON}conformance/deliver.py`], env: { PYTHONPATH: `${PYTHON}src` } };
+      const args = [`${PYTHON}conformance/deliver.py`, ...(client === "asyncio" ? ["--asyncio"] : [])];
+      return { program, args, env: { PYTHONPATH: `${PYTHON}src` } };
     }
   }
 }

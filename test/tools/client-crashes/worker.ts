@@ -19,9 +19,13 @@ export interface Delivery {
   readonly effectUrl: string;
   readonly leaseMs: number;
   readonly acceptAmbiguous: boolean;
+  /** What SIGTERM does: it closes the client without waiting, or ends the run for its caller. */
+  readonly interruption: "close" | "cancel";
+  /** After how long the program gives up its own call to the system that has the effect. */
+  readonly timeLimitMs: number;
 }
 
-/** What a delivery ended with: a value, which is the number of an effect, or the reason of an error. */
+/** What a delivery ended with: a value, which is the number of an effect, or the reason of an error; INTERRUPTED for any other error. */
 export interface Outcome {
   readonly value: number;
   readonly replayed: boolean;
@@ -54,17 +58,17 @@ export class Worker {
     this.#process.stdin?.write(`${JSON.stringify(delivery)}\n`);
   }
 
-  kill(): void {
-    this.#process.kill("SIGKILL");
+  end(signal: "SIGKILL" | "SIGTERM"): void {
+    this.#process.kill(signal);
   }
 
-  /** Resolves with the outcome once the process has ended; undefined if it was killed before. @throws Error if it failed. */
+  /** Resolves with the outcome once the process has ended; undefined if a signal ended it before. @throws Error if it failed. */
   async outcome(): Promise<Outcome | undefined> {
     const { done, value } = await this.#lines.next();
     if (this.#process.exitCode === null && this.#process.signalCode === null)
       await once(this.#process, "exit");
     if (done !== true) return JSON.parse(value);
-    if (this.#process.signalCode === "SIGKILL") return undefined;
+    if (this.#process.signalCode !== null) return undefined;
     throw new Error(`a worker failed: ${this.#errors.slice(-1000)}`);
   }
 }

@@ -1,4 +1,4 @@
-// Command deliver makes one delivery of an operation, for test/tools/client-crashes, which kills it at any moment: it prints
+// Command deliver makes one delivery of an operation, for test/tools/client-crashes, which ends it at any moment: it prints
 // "ready", reads what to deliver as a line of JSON, has an effect by HTTP, and prints the outcome.
 package main
 
@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/onceward/onceward/clients/go/onceward"
@@ -24,6 +26,8 @@ type delivery struct {
 	EffectURL       string `json:"effectUrl"`
 	LeaseMs         int    `json:"leaseMs"`
 	AcceptAmbiguous bool   `json:"acceptAmbiguous"`
+	Interruption    string `json:"interruption"`
+	TimeLimitMs     int    `json:"timeLimitMs"`
 }
 
 type effect struct {
@@ -64,9 +68,24 @@ func deliver() error {
 		Namespace: given.Namespace, Key: given.Key, Lease: time.Duration(given.LeaseMs) * time.Millisecond,
 		AcceptAmbiguous: given.AcceptAmbiguous,
 	}
-	result, err := onceward.RunDetailed(context.Background(), client, operation,
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGTERM)
+	go func() {
+		<-signals
+		if given.Interruption == "cancel" {
+			leave()
+			return
+		}
+		closed, stop := context.WithCancel(context.Background())
+		stop()
+		_ = client.Close(closed)
+	}()
+	calls := &http.Client{Timeout: time.Duration(given.TimeLimitMs) * time.Millisecond}
+	result, err := onceward.RunDetailed(ctx, client, operation,
 		func(ctx context.Context, claim *onceward.Claim) (int, error) {
-			return haveEffect(ctx, given.EffectURL, effect{claim.Key, claim.DeriveKey("bank"), claim.Attempt, claim.FencingToken})
+			return haveEffect(ctx, calls, given.EffectURL, effect{claim.Key, claim.DeriveKey("bank"), claim.Attempt, claim.FencingToken})
 		})
 	printed := outcome{Value: result.Value, Replayed: result.Replayed}
 	var failed *onceward.Error
@@ -74,13 +93,13 @@ func deliver() error {
 	case errors.As(err, &failed):
 		printed.Reason = failed.Reason
 	case err != nil:
-		return err
+		printed.Reason = "INTERRUPTED"
 	}
 	return json.NewEncoder(os.Stdout).Encode(printed)
 }
 
 // haveEffect has the effect. Returns its number.
-func haveEffect(ctx context.Context, url string, made effect) (int, error) {
+func haveEffect(ctx context.Context, calls *http.Client, url string, made effect) (int, error) {
 	body, err := json.Marshal(made)
 	if err != nil {
 		return 0, err
@@ -89,7 +108,7 @@ func haveEffect(ctx context.Context, url string, made effect) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := calls.Do(request)
 	if err != nil {
 		return 0, err
 	}

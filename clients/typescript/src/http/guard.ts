@@ -1,7 +1,6 @@
 import { InvalidRequestError } from "../errors/catalogue.ts";
 import type { OncewardError } from "../errors/errors.ts";
 import { fingerprintWithFiles } from "../keys/fingerprint.ts";
-import { IDEMPOTENCY_KEY } from "../keys/idempotency-key.ts";
 import { keyTime } from "../keys/key-time.ts";
 import { joinKey } from "../keys/keys.ts";
 import { UnsupportedFingerprintType } from "../keys/plain-value.ts";
@@ -10,7 +9,6 @@ import type { Runner } from "../run/client.ts";
 import { Warnings } from "../run/events.ts";
 import { callerOf, guardedRun, warnOfFingerprint } from "../run/guarded-run.ts";
 import { isOutcomeUnknown, OutcomeUnknownError } from "../run/outcome-unknown.ts";
-import { base64Url, sha256 } from "../wire/bytes.ts";
 import { inAcceptedCoding } from "./content-coding.ts";
 import { type HttpOptions, type HttpPolicy, httpPolicy } from "./options.ts";
 import {
@@ -22,6 +20,7 @@ import {
   refusalIn,
 } from "./problems.ts";
 import type { Wire } from "./profiles.ts";
+import { contentOfBody } from "./request-content.ts";
 import {
   type Headers,
   isFinalStatus,
@@ -39,10 +38,8 @@ export interface GuardedRequest<Native> {
   readonly path: string;
   /** The query as sent, with its question mark; empty if there is none. */
   readonly query: string;
-  /** The Idempotency-Key header. */
-  readonly key: string | undefined;
-  /** The Accept-Encoding header: a replay is decoded for a client that does not accept its coding. */
-  readonly acceptEncoding: string | undefined;
+  /** Returns a header, by its name in lower case; the values of one that was sent several times are joined with commas. */
+  readonly header: (name: string) => string | undefined;
   /** Returns the body: bytes, or the value of a body parser. Only called if it is needed. */
   readonly body: () => unknown;
   /** Sets a header of the response to this request: a replay's, a refusal's or the handler's. */
@@ -144,19 +141,23 @@ export function createGuard<Native extends object>(
     // A fetch Request may have the method "patch" in lower case.
     if (!policy.methods.has(request.method.toUpperCase()) || outerClaim !== undefined)
       return unguarded(outerClaim);
-    const refused = (problem: Problem) =>
-      answered(problemResponse(problem, policy.problemBody(problem, native), policy.documentation));
+    const refused = ({ title, detail, ...rest }: Problem) => {
+      const named = (text: string) => text.replaceAll("Idempotency-Key", policy.header);
+      const problem = { title: named(title), detail: named(detail), ...rest };
+      return answered(problemResponse(problem, policy.problemBody(problem, native), policy.documentation));
+    };
     const refusedAs = (type: ProblemType) => refused(problemFor(wire.statuses, type));
-    if (request.key === undefined) return policy.required ? refusedAs("key-missing") : unguarded();
-    if (wire.echoes) request.setHeader(IDEMPOTENCY_KEY, request.key);
-    const key = wire.parseKey(request.key);
+    const header = request.header(policy.header.toLowerCase());
+    if (header === undefined) return policy.required ? refusedAs("key-missing") : unguarded();
+    if (wire.echoes) request.setHeader(policy.header, header);
+    const key = wire.parseKey(header);
     if (key === undefined) return refusedAs("key-malformed");
     const fingerprint = await fingerprintRequest(policy, request, warnings);
     if (fingerprint === undefined) return refusedAs("request-unreadable");
 
     const operation = {
       ...policy.run,
-      key: joinKey(...wire.endpointOf(request), callerOf(policy.caller, native), key),
+      key: joinKey(...endpointOf(policy, request), callerOf(policy.caller, native), key),
       keyCreatedAt: keyTime(key),
       fingerprint,
       codec: responseCodec,
@@ -178,7 +179,7 @@ export function createGuard<Native extends object>(
         return answer;
       }
       case "replayed":
-        return replay(await inAcceptedCoding(run.value, request.acceptEncoding), policy);
+        return replay(await inAcceptedCoding(run.value, request.header("accept-encoding")), policy);
       case "refused": {
         const problem = problemOf(wire.statuses, run.error);
         if (problem === undefined) throw run.error;
@@ -263,30 +264,24 @@ async function fingerprintRequest<Native>(
  */
 export const REQUEST_ID_HEADER = "onceward-request-id";
 
-/** The form in which bytes count: their SHA-256 as base64url. */
-const DIGEST = /^[\w-]{43}$/;
-
-async function contentOf(
-  { method, path, query, body }: GuardedRequest<unknown>,
-  { compares }: Wire,
-): Promise<unknown> {
-  const content = await body();
-  if (compares === "JSON body") return contentOfJson(content);
-  if (content instanceof Uint8Array) return { method, path, query, body: base64Url(sha256(content)) };
-  // A parsed body that is such a text counts by another member: it is not the bytes of which it may be the hash.
-  if (typeof content === "string" && DIGEST.test(content)) return { method, path, query, text: content };
-  return { method, path, query, body: content ?? null };
+/** Returns the parts of a key that name the operation: the option, or what the profile counts of the endpoint. */
+function endpointOf<Native>(
+  { operation, wire }: HttpPolicy<Native>,
+  { method, route, path }: GuardedRequest<Native>,
+): readonly string[] {
+  // A fetch Request may have the method "patch" in lower case.
+  return operation === undefined
+    ? wire.endpointOf({ method: method.toUpperCase(), route, path })
+    : [operation];
 }
 
-/** Returns a body as its JSON value; bytes that are not JSON count by their hash. */
-function contentOfJson(body: unknown): unknown {
-  if (!(body instanceof Uint8Array)) return { json: body ?? null };
-  if (body.byteLength === 0) return { json: null };
-  try {
-    return { json: JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)) };
-  } catch {
-    return { bytes: base64Url(sha256(body)) };
-  }
+async function contentOf(
+  { method, path, query, header, body }: GuardedRequest<unknown>,
+  { compares }: Wire,
+): Promise<unknown> {
+  const isJsonAlone = compares === "JSON body";
+  const content = contentOfBody(await body(), header("content-type") ?? "", isJsonAlone);
+  return isJsonAlone ? content : { method: method.toUpperCase(), path, query, ...content };
 }
 
 /** The claims that each request is handled under, by namespace. */

@@ -1,11 +1,13 @@
-import { refusedField } from "../errors/violations.ts";
+import type { Violation } from "../errors/errors.ts";
+import { checkText, refusedField, throwIfAny } from "../errors/violations.ts";
+import { IDEMPOTENCY_KEY } from "../keys/idempotency-key.ts";
 import {
   type AdapterRunOptions,
   checkGuardOptions,
   checkOptionalFunction,
   pickRunOptions,
 } from "../run/guarded-run.ts";
-import { MAX_TIMER_MS } from "../wire/limits.ts";
+import { MAX_KEY_BYTES, MAX_TIMER_MS } from "../wire/limits.ts";
 import type { Problem, ProblemBody } from "./problems.ts";
 import { type HttpProfile, PROFILES, type Wire, wireOf } from "./profiles.ts";
 
@@ -17,6 +19,14 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
    * be empty.
    */
   readonly caller: (request: Native) => string;
+  /**
+   * The operation's name, such as "refund". It replaces method and route in the key: frameworks and languages write a route's pattern
+   * differently, so that services in several languages behind one route, or two routes of one operation, need a name. Not for the profile
+   * `stripe`, whose keys count for all endpoints. Default: method and route, or as the profile says.
+   */
+  readonly operation?: string;
+  /** The header that has the key, for the profile `onceward` alone: the others name it. Default: Idempotency-Key. */
+  readonly header?: string;
   /**
    * The protocol that clients expect: what a key may be, which status and body each refusal has, what marks a replay, and what
    * is echoed. Also the default of `methods` and `required`. Whatever the profile, nothing runs twice, no caller gets another's
@@ -44,8 +54,8 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
    * answered with 422; undefined, a number that is not finite or a lone surrogate with 400. A value whose type has no
    * fingerprint, such as a Map, an instance of a class or bytes that are not a SHA-256, is the program's error: the
    * request fails with an InvalidRequestError for the framework's error handler (500), and nothing runs. The first refusal
-   * of a guard is a warning of the process (ONCEWARD_NO_FINGERPRINT) with its reason. Default: method, path, query and body. Leave out the
-   * parts that a client changes between its attempts.
+   * of a guard is a warning of the process (ONCEWARD_NO_FINGERPRINT) with its reason. Default: method, path, query and body: JSON by its
+   * value, a multipart form by its parts, without the boundary. Leave out the parts that a client changes between its attempts.
    */
   readonly fingerprint?: (request: Native) => unknown;
   /**
@@ -82,6 +92,8 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
 export interface HttpPolicy<Native> {
   readonly run: AdapterRunOptions & { readonly waitMs: number };
   readonly caller: (request: Native) => string;
+  readonly operation: string | undefined;
+  readonly header: string;
   readonly methods: ReadonlySet<string>;
   readonly required: boolean;
   readonly fingerprint: ((request: Native) => unknown) | undefined;
@@ -154,6 +166,8 @@ export function httpPolicy<Native>(options: HttpOptions<Native>): HttpPolicy<Nat
   return {
     run: { ...pickRunOptions(options), waitMs },
     caller,
+    operation: checkedOperation(options, wire),
+    header: checkedHeader(options),
     methods: checkedMethods(methods),
     required,
     fingerprint,
@@ -170,6 +184,25 @@ function checkedProfile(name: string = "onceward"): Wire {
   const wire = wireOf(name);
   if (wire !== undefined) return wire;
   throw refusedField("profile", `must be one of ${Object.keys(PROFILES).join(", ")}`);
+}
+
+function checkedOperation({ operation, profile }: HttpOptions<never>, wire: Wire): string | undefined {
+  if (operation === undefined) return undefined;
+  const violations: Violation[] = [];
+  checkText(violations, "operation", operation, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
+  throwIfAny(violations);
+  if (wire.scope !== "all endpoints") return operation;
+  throw refusedField(
+    "operation",
+    `must not be set with the profile ${profile}: its keys count for all endpoints`,
+  );
+}
+
+function checkedHeader({ header = IDEMPOTENCY_KEY, profile = "onceward" }: HttpOptions<never>): string {
+  if (typeof header !== "string" || !/^[\w!#$%&'*+.^`|~-]{1,255}$/.test(header))
+    throw refusedField("header", "must be the name of a header, 1-255 characters");
+  if (profile === "onceward" || header.toLowerCase() === IDEMPOTENCY_KEY) return header;
+  throw refusedField("header", `must be Idempotency-Key with the profile ${profile}`);
 }
 
 /** The text is a header's value: it must not end the link. */
