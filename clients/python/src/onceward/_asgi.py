@@ -216,9 +216,17 @@ def _head_of(scope: Scope, policy: HttpPolicy) -> RequestHead:
     raw_path = scope.get("raw_path")
     path = quote(scope["path"]) if raw_path is None else raw_path.decode("latin-1")
     query = scope.get("query_string", b"").decode("latin-1")
-    name = policy.key_header.encode()
-    keys = [value.decode("latin-1") for header, value in scope["headers"] if header.lower() == name]
-    return RequestHead(scope["method"], path, f"?{query}" if query else "", keys)
+
+    def values_of(name: str) -> list[str]:
+        return [value.decode("latin-1") for each, value in scope["headers"] if each.lower() == name.encode()]
+
+    return RequestHead(
+        method=scope["method"],
+        path=path,
+        query=f"?{query}" if query else "",
+        content_type=",".join(values_of("content-type")),
+        keys=values_of(policy.key_header),
+    )
 
 
 def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:

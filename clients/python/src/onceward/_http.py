@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ._catalogue import ResultTooLargeError
@@ -60,7 +60,7 @@ _CONTENT_TYPE = "content-type"
 
 #: The URL is a part of a header's value: it must not end the link.
 _LINK = re.compile(r"https?://[\x21-\x3b\x3d\x3f-\x7e]+")
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9a-z]+")
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9a-z]{1,255}")
 _PRINTABLE = re.compile(r"[\x20-\x7e]+")
 #: The link (RFC 6903, 6) that marks a response in every format as the refusal of a guard.
 _MARK = re.compile(f'<{TYPE_PREFIX}([a-z-]+)>; rel="type"')
@@ -164,6 +164,7 @@ class RequestHead:
     method: str
     path: str
     query: str
+    content_type: str
     #: The values of the key's header.
     keys: Sequence[str]
 
@@ -188,11 +189,12 @@ class HttpOptions(OnceOptions, total=False):
     #: The paths that are guarded, or a function that returns whether one is; requests to others pass, such as
     #: those of a login. Default: all.
     paths: Collection[str] | Callable[[str], bool]
-    #: The operation's name, which replaces method and path in its key: services in several languages, or at
-    #: several paths, then have the same operations.
+    #: The operation's name, which replaces method and path in its key: services in several languages behind
+    #: one route, which write it differently, then have the same operations. Not for ``stripe``, whose keys
+    #: count for all endpoints.
     operation: str
-    #: The header of the key. Default: Idempotency-Key.
-    key_header: str
+    #: The header of the key, for the profile ``onceward`` alone. Default: Idempotency-Key.
+    header: str
     #: Whether a request without a key passes, unguarded. Default: as the profile says; otherwise it is
     #: answered with 400.
     key_optional: bool | None
@@ -238,12 +240,19 @@ class HttpPolicy:
             raise refused_field("paths", "must be paths, at least one, or a function")
         key_optional = options.get("key_optional")
         operation = options.get("operation")
-        #: In lower case.
-        self.key_header = options.get("key_header", KEY_HEADER).lower()
-        if not _TOKEN.fullmatch(self.key_header):
-            raise refused_field("key_header", "must be the name of a header")
         if operation is not None:
             raise_if_any(text_violations("operation", operation, 1, MAX_KEY_BYTES))
+            if wire.is_for_all_endpoints:
+                raise refused_field(
+                    "operation", "must not be set: the profile's keys count for all endpoints"
+                )
+        self._header = options.get("header", "Idempotency-Key")
+        #: In lower case.
+        self.key_header = self._header.lower()
+        if not _TOKEN.fullmatch(self.key_header):
+            raise refused_field("header", "must be the name of a header, 1-255 characters")
+        if self.key_header != KEY_HEADER and options.get("profile", "onceward") != "onceward":
+            raise refused_field("header", "must be Idempotency-Key: the profile names it")
         self.namespace = namespace
         self.key_optional = not wire.required if key_optional is None else key_optional
         self.max_body_bytes = options.get("max_body_bytes", DEFAULT_MAX_BODY_BYTES)
@@ -284,7 +293,7 @@ class HttpPolicy:
         """
         if not isinstance(caller, str) or caller == "":
             raise ValueError("caller must return a text that is not empty")
-        identity = self._wire.identity_of(head.method, head.path, head.query, body)
+        identity = self._wire.identity_of(head.method, head.path, head.query, head.content_type, body)
         options: RunOptions = {
             **self._options,
             "fingerprint": fingerprint_of(identity),
@@ -325,7 +334,10 @@ class HttpPolicy:
 
     def refusal_of(self, head: RequestHead, problem: Problem) -> GuardedResponse:
         """Returns a refusal in the profile's format."""
-        status, content_type, body = self._wire.write(problem)
+        title, detail = (
+            text.replace("Idempotency-Key", self._header) for text in (problem.title, problem.detail)
+        )
+        status, content_type, body = self._wire.write(replace(problem, title=title, detail=detail))
         headers = {_CONTENT_TYPE: content_type, **self.own_headers(head)}
         headers["link"] = f'<{problem.type}>; rel="type"'
         if self._documentation is not None:

@@ -89,8 +89,9 @@ class OncewardMiddleware:
         query = request.META.get("QUERY_STRING", "")
         head = RequestHead(
             request.method or "",
-            escape_uri_path(request.path),
+            _path_of(request),
             f"?{query}" if query else "",
+            request.headers.get("Content-Type", ""),
             [] if key_header is None else [key_header],
         )
         key = self._policy.key_of(head)
@@ -156,6 +157,13 @@ class OncewardMiddleware:
 
     def _refusal(self, head: RequestHead, problem: Problem) -> HttpResponse:
         return _django_response(self._policy.refusal_of(head, problem))
+
+
+def _path_of(request: HttpRequest) -> str:
+    """Returns the path as it was sent, if the server says so, as gunicorn, uWSGI and those of ASGI do."""
+    raw = getattr(request, "scope", {}).get("raw_path", b"").decode("latin-1")
+    sent = raw or request.META.get("RAW_URI") or request.META.get("REQUEST_URI") or ""
+    return sent.partition("?")[0] if sent.startswith("/") else escape_uri_path(request.path)
 
 
 def _whole(response: HttpResponseBase) -> GuardedResponse:
