@@ -53,6 +53,8 @@ class Exchange:
         self.head = _head_of(scope, policy)
         #: Where the application sends its response.
         self.recorder = Recorder(send, policy.own_headers(self.head))
+        #: Done once there is a run, whose answer the client gets.
+        self.started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         #: The application; None until it begins.
         self.app: asyncio.Future[None] | None = None
         self._policy = policy
@@ -89,9 +91,9 @@ class Exchange:
         return await self._receive()
 
     def start(
-        self, onceward: Onceward, key: str, caller: str, begin: Callable[[], asyncio.Future[None]]
+        self, onceward: Onceward, key: str, caller: str, begin: Callable[[Claim], asyncio.Future[None]]
     ) -> asyncio.Future[RunResult[GuardedResponse]]:
-        """Starts the run; if the claim is granted, it calls ``begin`` within it, for the application.
+        """Starts the run. Once the claim is granted, it calls ``begin``, which returns the application.
 
         :raises InvalidRequestError: for a request that has no identity.
         """
@@ -101,7 +103,7 @@ class Exchange:
         async def handle(claim: Claim) -> GuardedResponse:
             self._claim = claim
             recorder.holds = True
-            app = self.app = begin()
+            app = self.app = begin(claim)
             ends: set[asyncio.Future[Any]] = {app, recorder.whole}
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if not recorder.whole.done():
@@ -115,6 +117,7 @@ class Exchange:
             self._policy.namespace, joined, handle, **options
         )
         run = self._run = asyncio.ensure_future(running)
+        self.started.set_result(None)
         _running.add(run)
         run.add_done_callback(_running.discard)
         return run
@@ -146,8 +149,8 @@ class Exchange:
                 await recorder.finish()
         finally:
             recorder.sent.set_result(None)
-        if self.app is not None:
-            await self._end(self.app)
+        assert self.app is not None
+        await self._end(self.app)
 
     async def _end(self, app: asyncio.Future[None]) -> None:
         """Waits for what follows the response, such as background tasks.

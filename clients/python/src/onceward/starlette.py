@@ -23,7 +23,7 @@ from ._asgi import ANSWER_AFTER_MS, App, Exchange, Receive, Scope, Send
 from ._catalogue import InvalidRequestError
 from ._http import REQUEST_UNREADABLE, GuardedResponse, HttpOptions, HttpPolicy
 from ._http_profiles import HttpProfile, Problem
-from .aio import Onceward
+from .aio import Claim, Onceward
 
 __all__ = ["GuardedResponse", "HttpOptions", "HttpProfile", "OncewardMiddleware"]
 
@@ -93,7 +93,7 @@ class OncewardMiddleware:
             return
         caller = self._caller(Request(scope))
 
-        def begin() -> asyncio.Future[None]:
+        def begin(_: Claim) -> asyncio.Future[None]:
             return asyncio.ensure_future(self._app(exchange.scope, exchange.receive, exchange.recorder))
 
         try:
