@@ -11,6 +11,7 @@ from typing import Any
 
 from actions import perform_action
 from http_operation import perform_http_operation
+from messages import perform_messages
 from runs import perform_runs
 from runs_asyncio import perform_runs_asyncio
 from service import perform_service
@@ -22,6 +23,8 @@ def outcome_of(case: dict[str, Any], uses_asyncio: bool) -> object:
         return perform_service(case)
     if case["do"] == "httpOperation":
         return perform_http_operation(case)
+    if case["do"] == "message":
+        return perform_messages(case, uses_asyncio)
     if case["do"] != "run":
         return perform_action(case)
     return asyncio.run(perform_runs_asyncio(case)) if uses_asyncio else perform_runs(case)
