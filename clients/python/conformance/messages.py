@@ -15,7 +15,7 @@ from onceward.consumers import Delivery, message_handler
 
 
 def perform_messages(case: dict[str, Any], uses_asyncio: bool) -> object:
-    """Performs the deliveries of a case. Returns the outcome of each, and how often the function was called."""
+    """Performs the deliveries of a case. Returns their outcomes, and how often the function was called."""
     return asyncio.run(_perform_asyncio(case)) if uses_asyncio else _perform(case)
 
 
