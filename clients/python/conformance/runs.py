@@ -18,7 +18,7 @@ from onceward import BytesCodec, Claim, NoEffectError, Onceward, OutcomeUnknownE
 def perform_runs(case: dict[str, Any]) -> object:
     """Performs the runs of a case. Returns the outcome of each, and what each call of a function saw."""
     warnings.simplefilter("ignore")
-    client = Onceward(case["address"], api_key="conformance", owner="conformance")
+    client = Onceward(case["address"], owner="conformance", **credential_of(case))
     closing = None
     if "closeAfterMs" in case:
         closing = threading.Timer(case["closeAfterMs"] / 1000, client.close, [case.get("closeTimeoutMs")])
@@ -63,6 +63,14 @@ def _left_after(delay_ms: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def credential_of(case: dict[str, Any]) -> dict[str, Any]:
+    """Returns the options of a client's credential. The last token is given for all later calls."""
+    if "tokens" not in case:
+        return {"api_key": "conformance"}
+    tokens = iter(case["tokens"])
+    return {"token": lambda: next(tokens, case["tokens"][-1])}
 
 
 def options_of(run: dict[str, Any]) -> tuple[str, str, Any]:

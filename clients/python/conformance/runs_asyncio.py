@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from reports import describe_claim, report_error, report_result
-from runs import options_of, perform_other_step
+from runs import credential_of, options_of, perform_other_step
 from values import read_value
 
 from onceward.aio import Claim, Onceward
@@ -16,7 +16,7 @@ from onceward.aio import Claim, Onceward
 async def perform_runs_asyncio(case: dict[str, Any]) -> object:
     """Performs the runs of a case. Returns the outcome of each, and what each call of a function saw."""
     warnings.simplefilter("ignore")
-    client = Onceward(case["address"], api_key="conformance", owner="conformance")
+    client = Onceward(case["address"], owner="conformance", **credential_of(case))
     closing = asyncio.ensure_future(_close_early(client, case)) if "closeAfterMs" in case else None
     functions: list[dict[str, Any]] = []
     outcomes = []

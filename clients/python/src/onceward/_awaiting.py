@@ -9,8 +9,18 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
-from ._catalogue import CredentialInvalidError, InternalError
-from ._connection import RETIREMENT_S, Credential, Link, Links, Metadata, closed_error, metadata_of, unsent
+from ._catalogue import InternalError
+from ._connection import (
+    RETIREMENT_S,
+    UNAUTHENTICATED,
+    Credential,
+    Link,
+    Links,
+    Metadata,
+    closed_error,
+    metadata_of,
+    unsent,
+)
 from ._errors import OncewardError
 from ._flow import Call, Flow, Settle, Sleep
 from ._gather import (
@@ -89,8 +99,9 @@ class Calls:
         async def call(each: Call) -> Any:
             try:
                 return await make(each)
-            except CredentialInvalidError:
-                if not self._credential.renews:
+            except OncewardError as error:
+                # A proxy that checks tokens has no reason of the service.
+                if error.code != UNAUTHENTICATED or not self._credential.renews:
                     raise
                 return await make(each)
 

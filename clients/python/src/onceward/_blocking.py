@@ -10,8 +10,17 @@ from typing import Any, TypeVar
 
 import grpc
 
-from ._catalogue import CredentialInvalidError
-from ._connection import RETIREMENT_S, Credential, Link, Links, Metadata, closed_error, metadata_of, unsent
+from ._connection import (
+    RETIREMENT_S,
+    UNAUTHENTICATED,
+    Credential,
+    Link,
+    Links,
+    Metadata,
+    closed_error,
+    metadata_of,
+    unsent,
+)
 from ._errors import OncewardError
 from ._finish import Held
 from ._flow import Call, Flow, Settle, Sleep
@@ -108,8 +117,9 @@ class Calls:
         def call(each: Call) -> Any:
             try:
                 return make(each)
-            except CredentialInvalidError:
-                if not self._credential.renews:
+            except OncewardError as error:
+                # A proxy that checks tokens has no reason of the service.
+                if error.code != UNAUTHENTICATED or not self._credential.renews:
                     raise
                 return make(each)
 

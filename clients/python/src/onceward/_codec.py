@@ -109,7 +109,10 @@ def decode_json(payload: bytes) -> Any:
     if payload == b"":
         return None
     try:
-        return json.loads(payload)
+        value = json.loads(payload)
+        # Other languages read such a number rounded.
+        _check(value, "")
+        return value
     except (ValueError, RecursionError) as error:
         raise _not_json(str(error)) from error
 

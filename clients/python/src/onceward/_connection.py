@@ -34,6 +34,7 @@ RETIREMENT_S = 5.0
 _MAX_ADDRESSES = 100
 
 _DEADLINE_EXCEEDED = grpc.StatusCode.DEADLINE_EXCEEDED.value[0]
+UNAUTHENTICATED = grpc.StatusCode.UNAUTHENTICATED.value[0]
 _UNAVAILABLE = grpc.StatusCode.UNAVAILABLE.value[0]
 
 Token = Callable[[], str]

@@ -1,4 +1,4 @@
-"""One client in each process: a client does not survive a fork."""
+"""One client in each process: its connections are not shared."""
 
 from __future__ import annotations
 

@@ -208,18 +208,10 @@ def _dataclass(made: type, known: _Known) -> _Shape:
 
 
 def _members(shapes: Mapping[str, _Shape]) -> _Shape:
-    def convert(value: Mapping[str, Any], way: Callable[[_Shape], Callable[[Any], Any]]) -> dict[str, Any]:
-        return {name: way(shapes.get(name, _PLAIN))(member) for name, member in value.items()}
-
-    return _Shape(lambda value: convert(value, _write_of), lambda value: convert(value, _read_of))
-
-
-def _write_of(shape: _Shape) -> Callable[[Any], Any]:
-    return shape.write
-
-
-def _read_of(shape: _Shape) -> Callable[[Any], Any]:
-    return shape.read
+    return _Shape(
+        lambda value: {name: shapes.get(name, _PLAIN).write(each) for name, each in value.items()},
+        lambda value: {name: shapes.get(name, _PLAIN).read(each) for name, each in value.items()},
+    )
 
 
 def _each_member(shape: _Shape) -> _Shape:
