@@ -38,7 +38,8 @@ interface Run {
   readonly cancelAfterMs?: number;
 }
 
-type Step =
+/** A step of a function. */
+export type Step =
   | { readonly deriveKey: string }
   | { readonly saveCheckpoint: { readonly name: string; readonly state?: unknown } }
   | { readonly awaitLost: true }
@@ -122,13 +123,15 @@ function abortAfter(delayMs: number): AbortSignal {
   return controller.signal;
 }
 
-function describeClaim(claim: Claim): Seen {
+/** Returns what a function saw of its claim. */
+export function describeClaim(claim: Claim): Seen {
   const { guarded, namespace, key, attempt, fencingToken, checkpoint } = claim;
   const seen = { guarded, namespace, key, attempt, fencingToken: `${fencingToken}`, derivedKeys: [] };
   return { ...seen, ...(checkpoint && { checkpoint: reportCheckpoint(checkpoint) }) };
 }
 
-async function perform(steps: readonly Step[], claim: Claim, seen: Seen): Promise<unknown> {
+/** Performs the steps of a function. Resolves with its value. */
+export async function perform(steps: readonly Step[], claim: Claim, seen: Seen): Promise<unknown> {
   for (const step of steps) {
     if ("deriveKey" in step) (seen.derivedKeys as string[]).push(claim.deriveKey(step.deriveKey));
     else if ("saveCheckpoint" in step) {

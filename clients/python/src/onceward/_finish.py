@@ -7,7 +7,7 @@ import concurrent.futures
 import sys
 from collections.abc import Iterator
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, Literal
 
 from ._acquire import MAX_LATE_ANSWERS, about
 from ._checkpoint import write_checkpoint
@@ -176,23 +176,31 @@ def finish(held: Held, effect: Effect) -> Flow[RunResult[Any]]:
     error = effect.error
     if error is None:
         return (yield from held.complete(effect))
-    if held.marked is not None:
-        raise error
-    word = _own_word(error, held.handled_before)
-    if isinstance(word, NoEffectError):
-        yield from held.release(error)
-        raise error
-    if word is not None:
-        raise error
-    terminal = _terminal_error_of(error, held.operation)
-    if terminal is not None:
-        yield from held.complete(Effect(error=terminal))
-        raise terminal
-    is_lost = held.lease is not None and held.lease.lost is not None
-    is_interrupted = is_lost or held.is_interrupted or _is_interruption(error, held.handled_before)
-    if not is_interrupted and held.operation.on_error == "release":
+    judgement = judge(held, error)
+    if isinstance(judgement, TerminalError):
+        yield from held.complete(Effect(error=judgement))
+        raise judgement
+    if judgement == "release":
         yield from held.release(error)
     raise error
+
+
+def judge(held: Held, error: BaseException) -> TerminalError | Literal["release", "unknown"]:
+    """Returns what an error of the function means for its claim: the error to be stored, that there was no
+    effect, or that its outcome is unknown.
+    """
+    if held.marked is not None:
+        return "unknown"
+    word = _own_word(error, held.handled_before)
+    if word is not None:
+        return "release" if isinstance(word, NoEffectError) else "unknown"
+    terminal = _terminal_error_of(error, held.operation)
+    if terminal is not None:
+        return terminal
+    is_lost = held.lease is not None and held.lease.lost is not None
+    if is_lost or held.is_interrupted or _is_interruption(error, held.handled_before):
+        return "unknown"
+    return held.operation.on_error
 
 
 def _own_word(error: BaseException, handled_before: BaseException | None) -> BaseException | None:
