@@ -19,7 +19,7 @@ test.each([
   ['{"lease": "2h"}', "lease", 'must be seconds such as "7200s", is "2h"'],
   ['{"lease": 7200}', "lease", 'must be seconds such as "7200s", is 7200'],
   ['{"fingerprint": "hello!"}', "fingerprint", 'must be base64, is "hello!"'],
-  ['{"key": 7}', "key", "must be a string, is 7"],
+  ['{"key": 7}', "key", "must be a string without lone surrogates, is 7"],
   ["[]", "message", "must be an object, is a list"],
 ])("%s is refused by the name of the field, and its form", (json, field, description) => {
   expect(refusalOf(json)).toMatchObject({ reason: "INVALID_REQUEST", violations: [{ field, description }] });

@@ -98,6 +98,8 @@ export function createHttpServer(options: HttpServerOptions) {
       response.writeHead(404).end();
       return;
     }
+    // A result, a key that was made, and what a token may see are for their caller alone.
+    response.setHeader("cache-control", "no-store");
     takeTimeoutHeader(request.headers);
     const connection = connectionOf(request.socket);
     const arrival = { ...connection, response };
