@@ -1,5 +1,6 @@
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { pepperMark } from "../../server/src/core/auth/pepper.ts";
+import { runMigrations } from "../../server/src/core/commands/schema.ts";
 import { migrate } from "../../server/src/core/store/migrate.ts";
 import { openConnection } from "../helpers/database/connections.ts";
 import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
@@ -27,6 +28,16 @@ async function createMigrated(): Promise<OpenDatabase> {
   const database = openDatabase(url);
   onTestFinished(() => database.close());
   return database;
+}
+
+/** Creates a database that is not UTF-8; returns its URL. */
+async function createLatin1(): Promise<string> {
+  const url = new URL(await postgres.createDatabase());
+  url.pathname = `${url.pathname}_latin1`;
+  await control.query(
+    `create database ${url.pathname.slice(1)} encoding 'LATIN1' locale 'C' template template0`,
+  );
+  return url.href;
 }
 
 /** Sets a setting of the database for new connections. */
@@ -119,9 +130,20 @@ test("a database that calls itself CockroachDB", async () => {
     id: "engine_unsupported",
     severity: "error",
     summary: expect.stringMatching(
-      /^The database is CockroachDB, not Postgres\. now\(\) is the clock of the node/,
+      /^The database is CockroachDB, which is not supported\. now\(\) is the clock of the node/,
     ),
   });
+});
+
+test("a database in another encoding than UTF-8", async () => {
+  const url = await createLatin1();
+  expect((await diagnoseDatabase(url)).findings[0]).toMatchObject({
+    id: "engine_unsupported",
+    summary: expect.stringContaining("in the encoding LATIN1"),
+  });
+  await expect(
+    runMigrations({ DATABASE_URL: url, DATABASE_DIRECT_URL: undefined }, () => {}),
+  ).rejects.toThrow("in the encoding LATIN1, which is not supported");
 });
 
 test("a schema that lacks a migration, and one that has a newer one", async () => {
