@@ -135,7 +135,7 @@ function openValues(config: Config, metrics: Metrics, log: Logger): StoredValues
     opened ?? {
       values: PLAIN_VALUES,
       entries: signedFormat(config.ONCEWARD_API_KEY_PEPPER),
-      async warnIfUnreadable() {},
+      async requireKeys() {},
       tasks: () => [],
     }
   );
@@ -158,7 +158,7 @@ export async function connect(resources: Resources) {
   const { config, tuning, log, traced, stored, onFailed, pools } = resources;
   // Each connection looks at the installation before its first statement.
   await pools.pool.run(CONNECT, []);
-  await stored.warnIfUnreadable(pools.pool);
+  await stored.requireKeys(pools.pool);
   const pool = traced.pool(pools.pool);
   const issuer = await configuredIssuer(config, {
     log,

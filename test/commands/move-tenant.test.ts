@@ -171,6 +171,11 @@ test("a tenant moves under load: no effect twice, tokens rise, results are repla
     exit: 1,
     stderr: expect.stringContaining("different values of ONCEWARD_API_KEY_PEPPER"),
   });
+  const { ONCEWARD_ENCRYPTION_KEYS: _, ...withoutKeys } = to.settings;
+  expect(await runWith(exported.stdout, ["import-tenant"], { ...to, settings: withoutKeys })).toMatchObject({
+    exit: 1,
+    stderr: expect.stringContaining("ONCEWARD_ENCRYPTION_KEYS lacks key 1"),
+  });
   for (const { database } of [to, third])
     expect(await database.query("select name from tenants where name = $1", [tenant.name])).toEqual([]);
 
