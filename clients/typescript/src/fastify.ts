@@ -4,7 +4,7 @@ import { Buffer } from "node:buffer";
 import { Readable } from "node:stream";
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from "fastify";
 import { attachedForm } from "./http/attached-form.ts";
-import { readBounded } from "./http/bounded-body.ts";
+import { readWhole } from "./http/bounded-body.ts";
 import { createGuard, type Guard, type Handled, type Handling, type NotHandled } from "./http/guard.ts";
 import { HeldResponse } from "./http/held-response.ts";
 import { parsedBody, splitTarget } from "./http/node-request.ts";
@@ -176,7 +176,12 @@ class FastifyHandling implements Handling<unknown> {
     this.#isSettled = true;
     const { unknown } = this.held;
     if (unknown !== undefined) this.#settle(Promise.reject(unknown));
-    else this.#settle(readReply(this.#reply, payload, this.#reading.signal));
+    else this.#settle(this.#read(payload));
+  }
+
+  async #read(payload: unknown): Promise<Handled<unknown>> {
+    const { error } = this.held;
+    return { ...(await readReply(this.#reply, payload, this.#reading.signal)), error };
   }
 
   /** Returns the payload of another response, for Fastify to send, unless the handler has written its own. */
@@ -223,7 +228,7 @@ async function readReply(
     return { ...answered, body: Buffer.from(content), sent: content };
   }
   // Other payloads are streams, of Node or of the web; Fastify itself refuses anything else.
-  const read = await readBounded(content as AsyncIterable<Uint8Array | string>, abandoned);
+  const read = await readWhole(content as AsyncIterable<Uint8Array | string>, abandoned);
   if (read.kind === "whole") {
     return { ...answered, body: read.bytes, sent: Buffer.from(read.bytes) };
   }

@@ -63,15 +63,16 @@ export function idempotency(
       body: () => bodyOf(c),
       setHeader: (name: string, value: string) => c.res.headers.set(name, value),
     };
-    const answer = await guard(guarded, (claim) =>
-      handleFetch(c.req.raw, async () => {
+    const answer = await guard(guarded, (claim) => {
+      const respond = async () => {
         c.set("claim", claim);
         await next();
         // The response is that of Hono's error handler; the claim must not be released for its status.
         if (isOutcomeUnknown(c.error)) throw c.error;
         return c.res;
-      }),
-    );
+      };
+      return handleFetch(c.req.raw, respond, () => c.error);
+    });
     switch (answer.kind) {
       case "unguarded":
         return await next();

@@ -149,7 +149,9 @@ function replays(begin: Begin): void {
 
 function releases(begin: Begin): void {
   test.each([500, 503, 429])("a %i reaches its client, and the next attempt runs", async (status) => {
-    const effect = vi.fn<Effect>(() => charged).mockReturnValueOnce({ status, body: Buffer.from("later") });
+    const headers = { "retry-after": "1" };
+    const later = { status, headers, body: Buffer.from("later") };
+    const effect = vi.fn<Effect>(() => charged).mockReturnValueOnce(later);
     const world = await begin(effect);
     expect(await world.send()).toMatchObject({ status, body: Buffer.from("later") });
     const second = await world.send();
@@ -175,7 +177,7 @@ function releases(begin: Begin): void {
 
   test("any status that the route does not store", async () => {
     const effect = vi.fn<Effect>(() => ({ status: 402 }));
-    const world = await begin(effect, { options: { stores: (status) => status !== 402 } });
+    const world = await begin(effect, { options: { stores: ({ status }) => status !== 402 } });
     await world.send();
     await world.send();
     expect(effect).toHaveBeenCalledTimes(2);

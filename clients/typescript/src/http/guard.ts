@@ -8,9 +8,15 @@ import { type Claim, ClaimAbandoned } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
 import { Warnings } from "../run/events.ts";
 import { callerOf, guardedRun, warnOfFingerprint } from "../run/guarded-run.ts";
-import { isOutcomeUnknown, OutcomeUnknownError } from "../run/outcome-unknown.ts";
+import {
+  isInterruption,
+  isOutcomeUnknown,
+  NoEffectError,
+  OutcomeUnknownError,
+  ownWordOf,
+} from "../run/outcome-unknown.ts";
 import { inAcceptedCoding } from "./content-coding.ts";
-import { type HttpOptions, type HttpPolicy, httpPolicy } from "./options.ts";
+import { type HttpOptions, type HttpPolicy, httpPolicy, type Stores } from "./options.ts";
 import {
   type Problem,
   type ProblemType,
@@ -20,7 +26,7 @@ import {
   refusalIn,
 } from "./problems.ts";
 import type { Wire } from "./profiles.ts";
-import { contentOfBody } from "./request-content.ts";
+import { contentOfBody, jsonIn } from "./request-content.ts";
 import {
   type Headers,
   isFinalStatus,
@@ -56,6 +62,8 @@ export interface Handled<Sent> {
   readonly body: Uint8Array | undefined;
   /** The response as the framework sends it. */
   readonly sent: Sent;
+  /** The handler's error, if this is the framework's answer to it. */
+  readonly error?: unknown;
 }
 
 /** A handler that has been called. */
@@ -71,12 +79,12 @@ export interface Handling<Sent> {
   abandon(): void;
 }
 
-/** A handler rejects with this if its response will never be whole: the claim is released. */
+/** A handler rejects with this if its response will never be whole: it may have had its effect. `cause` is its error. */
 export class ResponseDestroyed extends Error {
   override readonly name = "ResponseDestroyed";
 
-  constructor() {
-    super("the response was cut short");
+  constructor(cause?: unknown) {
+    super("the response was cut short", cause === undefined ? undefined : { cause });
   }
 }
 
@@ -111,13 +119,13 @@ export type Guard<Native extends object> = <Sent>(
   handle: (claim: Claim) => Handling<Sent>,
 ) => Promise<Answer<Sent>>;
 
-/** Thrown to release the claim: a response with this status is not stored. */
+/** Thrown for a response with this status, which is not stored; the run judges it as an error that its cause has caused. */
 class NotStored extends Error {
   /** Stored as the reason of the release. */
   override readonly name: string;
 
-  constructor(status: number) {
-    super(`HTTP ${status}`);
+  constructor(status: number, cause: unknown) {
+    super(`HTTP ${status}`, { cause });
     this.name = this.message;
   }
 }
@@ -147,9 +155,10 @@ export function createGuard<Native extends object>(
       return answered(problemResponse(problem, policy.problemBody(problem, native), policy.documentation));
     };
     const refusedAs = (type: ProblemType) => refused(problemFor(wire.statuses, type));
-    const header = request.header(policy.header.toLowerCase());
+    const name = policy.header.toLowerCase();
+    const header = request.header(name);
     if (header === undefined) return policy.required ? refusedAs("key-missing") : unguarded();
-    if (wire.echoes) request.setHeader(policy.header, header);
+    if (wire.echoes) request.setHeader(name, header);
     const key = wire.parseKey(header);
     if (key === undefined) return refusedAs("key-malformed");
     const fingerprint = await fingerprintRequest(policy, request, warnings);
@@ -164,12 +173,16 @@ export function createGuard<Native extends object>(
       signal: request.signal,
     };
     let handling: ReturnType<typeof handle> | undefined;
+    let held: Claim | undefined;
     const handled = async (claim: Claim) => {
+      held = claim;
       rememberClaim(native, policy.run.namespace, claim);
       handling = handle(claim);
       return await abandonAfter(policy.abandonAfterMs, handling);
     };
-    const run = await guardedRun(onceward, operation, handled, (outcome) => outcomeOf(policy, outcome));
+    const run = await guardedRun(onceward, operation, handled, (outcome) =>
+      outcomeOf(policy, request.method, outcome, held?.signal.aborted === true),
+    );
     switch (run.kind) {
       case "ran": {
         const { outcome } = run;
@@ -203,19 +216,55 @@ function answerOf<Sent>(outcome: PromiseSettledResult<Handled<Sent>>): Answer<Se
  * Returns the part of a response that is stored. What another guard refuses, within the handler or in a service whose response the
  * handler passes on, is not this operation's outcome.
  *
- * @throws the handler's error; OutcomeUnknownError if the other guard does not know whether the effect happened; NotStored.
+ * @throws the handler's error; OutcomeUnknownError if the response, or the other guard, does not know whether the effect happened;
+ *   NotStored.
  */
 function outcomeOf<Native>(
   { stores, replayHeaders }: HttpPolicy<Native>,
+  method: string,
   outcome: PromiseSettledResult<Handled<unknown>>,
+  wasInterrupted: boolean,
 ): WholeResponse {
-  if (outcome.status === "rejected") throw outcome.reason;
-  const { status, headers, body } = outcome.value;
+  if (outcome.status === "rejected") {
+    const { reason } = outcome;
+    if (!(reason instanceof ResponseDestroyed)) throw reason;
+    throw ownWordOf(reason) ?? new OutcomeUnknownError("The response was cut short.", { cause: reason });
+  }
+  const { status, headers, body, error } = outcome.value;
   const refusal = refusalIn(headers);
   if (refusal === ("ambiguous" satisfies ProblemType))
     throw new OutcomeUnknownError("Another guard does not know whether the request had its effect.");
-  if (refusal !== undefined || !isFinalStatus(status) || !stores(status)) throw new NotStored(status);
-  return { status, headers: pickHeaders(headers, replayHeaders), body };
+  const isStorable = refusal === undefined && isFinalStatus(status) && ownWordOf(error) === undefined;
+  const verdict = isStorable && verdictOf(stores, outcome.value);
+  if (verdict === "unknown")
+    throw new OutcomeUnknownError(`HTTP ${status} does not say whether the request had its effect.`);
+  if (!verdict) {
+    // An answer below 500 says that there was no effect, unless the handler was interrupted.
+    const isCertain = status < 500 && !wasInterrupted && !isInterruption(error);
+    throw new NotStored(status, isCertain ? new NoEffectError() : error);
+  }
+  const hasNoBody = method.toUpperCase() === "HEAD" || BODYLESS.has(status);
+  return { status, headers: pickHeaders(headers, replayHeaders), body: hasNoBody ? new Uint8Array() : body };
+}
+
+/** Statuses whose responses have no body, whatever a handler writes (RFC 9110, 15). */
+const BODYLESS: ReadonlySet<number> = new Set([204, 205, 304]);
+
+/** Asks `stores`, which runs after the effect. @throws OutcomeUnknownError if it throws. */
+function verdictOf(stores: Stores, { status, headers, body }: Handled<unknown>): ReturnType<Stores> {
+  const response = {
+    status,
+    headers: pickHeaders(headers, { has: () => true }),
+    body,
+    get json() {
+      return body === undefined ? undefined : jsonIn(body);
+    },
+  };
+  try {
+    return stores(response);
+  } catch (cause) {
+    throw new OutcomeUnknownError("The option `stores` failed.", { cause });
+  }
 }
 
 function unguarded(claim?: Claim): Answer<never> {

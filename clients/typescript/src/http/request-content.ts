@@ -21,15 +21,19 @@ export function contentOfBody(body: unknown, contentType: string, readsAsJson: b
   const content = typeof body === "string" && !saysJson ? utf8Bytes(body) : body;
   if (!(content instanceof Uint8Array)) return { json: content ?? null };
   if (content.byteLength === 0) return { json: null };
-  if (saysJson || readsAsJson) {
-    try {
-      return { json: JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(content)) };
-    } catch {
-      return { bytes: digestOf(content) };
-    }
-  }
+  const json = saysJson || readsAsJson ? jsonIn(content) : undefined;
+  if (json !== undefined) return { json };
   const parts = partsOf(content, contentType);
   return parts === undefined ? { bytes: digestOf(content) } : { parts };
+}
+
+/** Returns the value of a JSON text in UTF-8; undefined if the bytes are none. */
+export function jsonIn(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch {
+    return undefined;
+  }
 }
 
 /**
