@@ -5,7 +5,7 @@ import { readMessage } from "./read-message.ts";
 
 function refusalOf(json: string, method = IdempotencyService.method.claim as never): Refusal | undefined {
   try {
-    readMessage(method, { bytes: Buffer.from(json), format: "json", compression: undefined }, () => {});
+    void readMessage(method, { bytes: Buffer.from(json), format: "json", compression: undefined }, () => {});
   } catch (error) {
     return error as Refusal;
   }

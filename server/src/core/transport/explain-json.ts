@@ -81,7 +81,11 @@ function formOf(field: DescField): string {
 }
 
 /** By the numbers of google.protobuf.FieldDescriptorProto.Type; all others are numbers. */
-const SCALARS: Readonly<Record<number, string>> = { 8: "true or false", 9: "a string without lone surrogates", 12: "base64" };
+const SCALARS: Readonly<Record<number, string>> = {
+  8: "true or false",
+  9: "a string without lone surrogates",
+  12: "base64",
+};
 
 /** The longest value, or name, that is repeated. */
 const MAX_QUOTED = 32;
