@@ -5,7 +5,7 @@ import { readMessage } from "./read-message.ts";
 
 function refusalOf(json: string, method = IdempotencyService.method.claim as never): Refusal | undefined {
   try {
-    readMessage(method, { bytes: Buffer.from(json), format: "json", compression: undefined }, () => {});
+    void readMessage(method, { bytes: Buffer.from(json), format: "json", compression: undefined }, () => {});
   } catch (error) {
     return error as Refusal;
   }
@@ -29,6 +29,11 @@ test("a field within a batch is named by its path", () => {
   const json = '{"items": [{"claim": {"key": "a"}}, {"claim": {"key": "b", "leese": "1s"}}]}';
   const refusal = refusalOf(json, IdempotencyService.method.batch as never);
   expect(refusal?.message).toBe("items[1].claim.leese is unknown; did you mean lease?");
+});
+
+test("an item of a batch that is not an object is named by its index", () => {
+  const refusal = refusalOf('{"items": [null]}', IdempotencyService.method.batch as never);
+  expect(refusal?.message).toBe("items[0] must be an object, is null");
 });
 
 test("JSON that is broken is refused with its place", () => {

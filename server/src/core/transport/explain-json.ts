@@ -23,7 +23,7 @@ interface Problem {
 
 function findProblem(desc: DescMessage, json: JsonValue, path: string): Problem | undefined {
   if (!isObject(json))
-    return { field: path || "message", description: `must be an object, is ${kindOf(json)}` };
+    return { field: path.slice(0, -1) || "message", description: `must be an object, is ${kindOf(json)}` };
   for (const [key, value] of Object.entries(json)) {
     const field = desc.fields.find(({ name, jsonName }) => key === name || key === jsonName);
     if (field === undefined)
@@ -81,7 +81,11 @@ function formOf(field: DescField): string {
 }
 
 /** By the numbers of google.protobuf.FieldDescriptorProto.Type; all others are numbers. */
-const SCALARS: Readonly<Record<number, string>> = { 8: "true or false", 9: "a string without lone surrogates", 12: "base64" };
+const SCALARS: Readonly<Record<number, string>> = {
+  8: "true or false",
+  9: "a string without lone surrogates",
+  12: "base64",
+};
 
 /** The longest value, or name, that is repeated. */
 const MAX_QUOTED = 32;
