@@ -31,6 +31,11 @@ test("a field within a batch is named by its path", () => {
   expect(refusal?.message).toBe("items[1].claim.leese is unknown; did you mean lease?");
 });
 
+test("an item of a batch that is not an object is named by its index", () => {
+  const refusal = refusalOf('{"items": [null]}', IdempotencyService.method.batch as never);
+  expect(refusal?.message).toBe("items[0] must be an object, is null");
+});
+
 test("JSON that is broken is refused with its place", () => {
   expect(refusalOf('{"key": "a", lease: 1}')?.message).toMatch(/is not JSON: .*position 13/);
   expect(refusalOf('{"key": hello}')?.message).toContain('"{"key": hello}" is not valid JSON');

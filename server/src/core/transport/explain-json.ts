@@ -23,7 +23,7 @@ interface Problem {
 
 function findProblem(desc: DescMessage, json: JsonValue, path: string): Problem | undefined {
   if (!isObject(json))
-    return { field: path || "message", description: `must be an object, is ${kindOf(json)}` };
+    return { field: path.slice(0, -1) || "message", description: `must be an object, is ${kindOf(json)}` };
   for (const [key, value] of Object.entries(json)) {
     const field = desc.fields.find(({ name, jsonName }) => key === name || key === jsonName);
     if (field === undefined)
