@@ -270,7 +270,7 @@ test("a refused connection releases the claim: nothing was sent, and the next at
 test("a 5xx of the upstream service reaches the client, and the next attempt runs", async () => {
   const effect = vi.fn(charge).mockImplementationOnce((req, res) => {
     req.resume();
-    res.writeHead(503).end("later");
+    res.writeHead(503, { "retry-after": "1" }).end("later");
   });
   const { charge: post } = await startWorld(world, effect);
   expect(await post()).toMatchObject({ status: 503, body: Buffer.from("later") });
@@ -286,7 +286,7 @@ test("a response that is too large to store is streamed to its first client, and
     res.end();
   });
   const { charge: post, proxy } = await startWorld(world, effect);
-  const headers = { authorization: "a", "idempotency-key": "large" };
+  const headers = { authorization: "a", "idempotency-key": "large", "content-type": "text/plain" };
   const outgoing = request({ port: proxy.port, method: "POST", path: "/charges/1", headers }).end("{}");
   const [response] = await once(outgoing, "response");
   expect([response.statusMessage, response.rawHeaders.includes("X-Case")]).toEqual(["Made", true]);
