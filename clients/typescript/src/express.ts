@@ -38,6 +38,15 @@ export type IdempotencyHandler = RequestHandler<
  * import { idempotency } from "@onceward/client/express";
  * import express from "express";
  *
+ * // What your authentication sets.
+ * declare global {
+ *   namespace Express {
+ *     interface Request {
+ *       account: { id: string };
+ *     }
+ *   }
+ * }
+ *
  * const onceward = createOnceward({ address: "http://localhost:50051", apiKey: process.env.ONCEWARD_API_KEY });
  * const once = idempotency(onceward, { namespace: "charges", caller: (req) => req.account.id });
  *

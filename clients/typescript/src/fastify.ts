@@ -30,6 +30,13 @@ declare module "fastify" {
  * import { idempotency } from "@onceward/client/fastify";
  * import Fastify from "fastify";
  *
+ * // What your authentication sets.
+ * declare module "fastify" {
+ *   interface FastifyRequest {
+ *     account: { id: string };
+ *   }
+ * }
+ *
  * const onceward = createOnceward({ address: "http://localhost:50051", apiKey: process.env.ONCEWARD_API_KEY });
  * const app = Fastify();
  *

@@ -88,14 +88,13 @@ function replays(begin: Begin): void {
     const world = await begin(() => ({ status: 201, headers, body }));
     const accepting = { headers: { "accept-encoding": "gzip, br;q=0.5" } };
     const refusing = { headers: { "accept-encoding": "gzip;q=0, identity" } };
-    expect(await world.send(accepting)).toMatchObject({ headers, body });
-    expect(await world.send(accepting)).toMatchObject({ headers, body });
-    for (const client of [{}, refusing]) {
-      const repeat = await world.send(client);
-      expect(repeat).toMatchObject({ status: 201, body: Buffer.from("charged") });
-      expect(repeat.headers).toMatchObject({ "content-type": "application/pdf", etag: 'W/"1"' });
-      expect(repeat.headers).not.toHaveProperty("content-encoding");
-    }
+    // A request without the header accepts any coding.
+    for (const client of [accepting, accepting, {}])
+      expect(await world.send(client)).toMatchObject({ headers, body });
+    const repeat = await world.send(refusing);
+    expect(repeat).toMatchObject({ status: 201, body: Buffer.from("charged") });
+    expect(repeat.headers).toMatchObject({ "content-type": "application/pdf", etag: 'W/"1"' });
+    expect(repeat.headers).not.toHaveProperty("content-encoding");
   });
 
   test("an answer without a body", async () => {

@@ -1,6 +1,12 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { type AgentRunOptions, createAgentRun, OutcomeUnknownError, type ToolCall } from "../agents.ts";
-import { createOnceward, newKey, TerminalError } from "../index.ts";
+import {
+  type AgentRunOptions,
+  createAgentRun,
+  NoEffectError,
+  OutcomeUnknownError,
+  type ToolCall,
+} from "../agents.ts";
+import { type Claim, createOnceward, newKey, TerminalError } from "../index.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
 
 const refund: ToolCall = { tool: "refund", step: 1, input: { order: "7", cents: 500 } };
@@ -274,6 +280,32 @@ test("a tool that is stopped, or says so, leaves an unknown outcome", async () =
     const again = resume(testing).call({ ...refund, step }, () => "refunded");
     await expect(again).rejects.toMatchObject({ reason: "AMBIGUOUS" });
   }
+});
+
+test.each<[what: string, tool: (claim: Claim) => unknown]>([
+  ["times out", () => Promise.reject(new DOMException("slow", "TimeoutError"))],
+  ["marks its claim, and returns", (claim) => claim.outcomeUnknown().message],
+  [
+    "marks its claim, and throws",
+    (claim) => {
+      claim.outcomeUnknown();
+      throw new Error("the framework's own");
+    },
+  ],
+])("a tool that %s leaves an unknown outcome", async (_, tool) => {
+  const testing = newTesting();
+  await expect(resume(testing).call(refund, tool)).rejects.toMatchObject({ reason: "AMBIGUOUS" });
+  testing.clock.advance(30_000);
+  const again = resume(testing).call(refund, () => "refunded");
+  await expect(again).rejects.toMatchObject({ reason: "AMBIGUOUS" });
+});
+
+test("under `onError`, only a NoEffectError of a tool lets it run again", async () => {
+  const testing = newTesting();
+  const fail = (error: Error) =>
+    resume(testing, { onError: "unknown" }).call(refund, () => Promise.reject(error));
+  await expect(fail(new NoEffectError("too expensive"))).rejects.toThrow("too expensive");
+  await expect(fail(new Error("down"))).rejects.toMatchObject({ reason: "AMBIGUOUS" });
 });
 
 test.each([

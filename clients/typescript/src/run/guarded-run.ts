@@ -112,7 +112,7 @@ export async function guardedRun<Stored, Handled>(
   const ran = async (claim: Claim) => {
     const [handled] = await Promise.allSettled([handle(claim)]);
     // The framework may have swallowed the error, and answered.
-    const { unknownBecause: reason }: Partial<RunningClaim> = claim;
+    const { unknownBecause: reason }: Claim & Partial<RunningClaim> = claim;
     const outcome = reason === undefined ? handled : ({ status: "rejected", reason } as const);
     outcomes.push(outcome);
     timer = setTimeout(answer, answerAfterMs);
