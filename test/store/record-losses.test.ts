@@ -1,4 +1,5 @@
 import { beforeEach, expect, onTestFinished, test } from "vitest";
+import type { InstallationWatch } from "../../server/src/core/background/installation-watch.ts";
 import { raiseTokenFloor } from "../../server/src/core/store/installation.ts";
 import type { Pool } from "../../server/src/core/store/pool.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
@@ -91,6 +92,23 @@ test("a database that goes back by less than any replica has read has lost nothi
   expect([one.recordLoss.lastAtMs, other.recordLoss.lastAtMs]).toEqual([0, 0]);
 });
 
+/** Begins a look, and resolves once it has read the installation; it is answered later. */
+async function lookLate(watch: InstallationWatch) {
+  const read = Promise.withResolvers<void>();
+  const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+  const late = watch.look({
+    ...pool,
+    async run(statement, parameters) {
+      const rows = await pool.run<never>(statement, parameters);
+      read.resolve();
+      await answered;
+      return rows;
+    },
+  });
+  await read.promise;
+  return { late, answer };
+}
+
 const MARK = "update installation set records_lost_at = $1";
 const LOST_AT = "2026-01-02 03:04:05+00";
 
@@ -123,22 +141,24 @@ test("a second restore, from a backup that does not know of the first loss, is a
   }
 });
 
+test("a look that is answered after the floor was raised and read again renews nothing", async () => {
+  const { watch, changes } = createWatch();
+  await watch.look(pool);
+  const { late, answer } = await lookLate(watch);
+  await moveFloor(1);
+  await watch.look(pool);
+  answer();
+  expect([await late, changes]).toEqual([true, []]);
+  expect(await database.query("select 1 from audit_events")).toEqual([]);
+});
+
 test("a look that is answered late does not take back a loss", async () => {
   const { watch, recordLoss } = createWatch();
   await watch.look(pool);
-  const held = Promise.withResolvers<void>();
-  const late = watch.look({
-    ...pool,
-    async run(statement, parameters) {
-      const rows = await pool.run<never>(statement, parameters);
-      await held.promise;
-      return rows;
-    },
-  });
-  await expect.poll(() => pool.load().idle).toBeGreaterThan(0);
+  const { late, answer } = await lookLate(watch);
   await database.query(MARK, [LOST_AT]);
   await watch.look(pool);
-  held.resolve();
+  answer();
   await late;
   expect(recordLoss.lastAtMs).toBe(Date.parse(LOST_AT));
 });
