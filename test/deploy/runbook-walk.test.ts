@@ -121,7 +121,7 @@ const canMount = await isMountable();
 if (!canMount) process.stderr.write("Skipped the full disk of the runbook: no disk could be mounted.\n");
 
 test.runIf(canMount)("the disk is full", async () => {
-  const { url, database, server, apiKey } = await startInstallation();
+  const { url, database, server, apiKey, run } = await startInstallation();
   const client = connectClient(server, apiKey);
   const { fencingToken } = await grant(client, { key: "completed" });
   await client.complete({ ...ORDER, key: "completed", fencingToken, result: success("paid") });
@@ -141,11 +141,15 @@ test.runIf(canMount)("the disk is full", async () => {
   };
   await expect.poll(fill, PATIENCE).toBe("DATABASE_UNAVAILABLE");
   expect(await answerOf(client, "completed")).toBe("completed");
+  const doctor = await run(["doctor"]);
+  expect(doctor).toMatchObject({ exit: 2, stdout: expect.stringMatching(/SQLSTATE 53100: .*No space left/) });
   const person = await connectAsPerson(url);
   for (const statement of sectionOf("The disk is full").statements) await person.query(statement);
   await person.end();
   await rm(dump);
   await expect.poll(fill, PATIENCE).toBe("completed");
+  expect((await run(["doctor"])).stdout).not.toContain("writes_fail");
+  expect(await database.query("select from records where tenant_id = 0")).toEqual([]);
 });
 
 test("an encryption key is lost, and put back", async () => {

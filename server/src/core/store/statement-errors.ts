@@ -110,7 +110,7 @@ export const TOOK_TOO_LONG = "the statements of a round trip took too long";
 const QUERY_CANCELED = "57014";
 
 /** Returns the SQLSTATE with which Postgres refused a statement. */
-function sqlStateOf(error: unknown): string | undefined {
+export function sqlStateOf(error: unknown): string | undefined {
   if (!(error instanceof pg.DatabaseError)) return undefined;
   if (error.message.includes(TOOK_TOO_LONG)) return QUERY_CANCELED;
   return NODE_LOST.test(error.message) ? CONNECTION_FAILURE : error.code;

@@ -11,6 +11,7 @@ import { engineCheck, pepperCheck, schemaCheck } from "./checks/schema.ts";
 import { poolerCheck, postgresSettingsCheck } from "./checks/settings.ts";
 import { standbysCheck } from "./checks/standbys.ts";
 import { tablesCheck } from "./checks/tables.ts";
+import { writesCheck } from "./checks/writes.ts";
 import { type Finding, findingOf, type Observation, type Severity } from "./findings.ts";
 
 /** What doctor found. */
@@ -29,6 +30,7 @@ const checksWith = (others: readonly Check[]): readonly Check[] => [
   schemaCheck,
   postgresSettingsCheck,
   privilegesCheck,
+  writesCheck,
   pepperCheck,
   poolerCheck,
   connectionsCheck,

@@ -51,6 +51,10 @@ export const FINDINGS = {
     severity: "error",
     advice: "Point DATABASE_URL at the primary, or promote this standby.",
   },
+  writes_fail: {
+    severity: "error",
+    advice: "Free space if the disk is full (SQLSTATE 53100); else remove the cause that the sentence names.",
+  },
   fsync_off: { severity: "error", advice: "Set fsync = on." },
   full_page_writes_off: { severity: "warning", advice: "Set full_page_writes = on." },
   synchronous_commit_off: {
