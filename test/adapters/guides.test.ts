@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -18,6 +18,11 @@ const GUIDES = "clients/typescript/guides";
 /** "typescript" names snippets for libraries that exist in JavaScript only: pages have all others in Python and Go, too. */
 const LANGUAGES = ["ts", "typescript"];
 const TIMEOUT_MS = 60_000;
+/** Options of the compiler, for files that import the client's source. */
+const SOURCE_OPTIONS = [
+  ...["--customConditions", "@onceward/source", "--allowImportingTsExtensions", "--skipLibCheck"],
+  ...["--target", "es2024", "--types", "node"],
+];
 /** The form of a key; no service is called with it. */
 const KEY = formatApiKey(generateApiKey());
 
@@ -47,16 +52,28 @@ test("every snippet of the guides belongs to a program, and is well-typed", asyn
     if ((await codeBlocks(`${GUIDES}/${page}`, ...LANGUAGES)).length > 0) withSnippets.push(page);
   expect(Object.keys(GUIDE_PROGRAMS).sort()).toEqual(withSnippets.sort());
   const files = Object.keys(GUIDE_PROGRAMS).map((page) => page.replace(".md", ".ts"));
-  const source = [
-    "--customConditions",
-    "@onceward/source",
-    "--allowImportingTsExtensions",
-    "--skipLibCheck",
-    "--target",
-    "es2024",
-  ];
-  const options = [...source, "--types", "node", ...files.slice(1)];
+  const options = [...SOURCE_OPTIONS, ...files.slice(1)];
   expect(await typeErrors(dir, files[0] ?? "", options)).toEqual([]);
+});
+
+const PROVIDER = `
+declare const provider: {
+  charge(order: unknown, options: { idempotencyKey: string | undefined }): Promise<{ id: string }>;
+};
+`;
+
+test("the first example of each adapter of a framework compiles as it is", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const files = ["express", "fastify", "hono"].map((name) => `example-${name}.ts`);
+  for (const file of files) {
+    const source = await readFile(join(ROOT, "clients/typescript/src", file.replace("example-", "")), "utf8");
+    const [, example = ""] = /\n \* ```ts\n(.*?) \* ```\n/s.exec(source) ?? [];
+    await writeFile(join(dir, file), example.replaceAll(/^ \* ?/gm, "") + PROVIDER);
+  }
+  expect(
+    await typeErrors(dir, files[0] ?? "", [...SOURCE_OPTIONS, "--lib", "es2024", ...files.slice(1)]),
+  ).toEqual([]);
 });
 
 test.each(Object.keys(GUIDE_PROGRAMS))("the snippets of %s do what the page says", async (page) => {

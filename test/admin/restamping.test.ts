@@ -77,6 +77,17 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
     expect(await remembered(tenant, "after")).toEqual({ keyS: 2 * DAY_S });
   });
 
+  test("changes a record that a replica stamped by the old policy after the job was created", async () => {
+    const tenant = await withCharges(world(), DAY_S);
+    await claim(tenant, "stale");
+    await setRetention(tenant, HOUR_S, { applyToExisting: true });
+    await world().database.query("update records set claimed_at = now() where tenant_id = $1", [
+      tenant.tenant.id,
+    ]);
+    await runRecordJobs(world().database);
+    expect(await remembered(tenant, "stale")).toEqual({ keyS: HOUR_S });
+  });
+
   test("re-stamps existing records in every state with apply_to_existing", async () => {
     const tenant = await withCharges(world(), DAY_S);
     await claim(tenant, "held");

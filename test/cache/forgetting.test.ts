@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { connectAdmin } from "../helpers/calls/admin.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { granted } from "../helpers/calls/records.ts";
 import { complete, grant, ORDER, success } from "../helpers/calls/verbs.ts";
@@ -7,8 +8,8 @@ import { forgetRecords } from "../helpers/database/time.ts";
 import { startTcpProxy, type TcpProxy } from "../helpers/network/tcp-proxy.ts";
 import { describeWithRedis, startRedis, type TestRedis } from "../helpers/redis/redis.ts";
 import { copiesOf, countLooks, repeatOften, untilBypassed } from "../helpers/servers/fast-path.ts";
-import { startTestServer } from "../helpers/servers/server.ts";
-import { createTenant } from "../helpers/servers/tenants.ts";
+import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
+import { createApiKey, createTenant } from "../helpers/servers/tenants.ts";
 
 describeWithRedis("A forgotten record", () => {
   let redis: TestRedis;
@@ -72,7 +73,10 @@ describeWithRedis("A forgotten record", () => {
     for (const client of clients) for (const id of [ORDER, other]) await client.claim(id);
     proxy.setMode("refuse");
     for (const server of servers) await untilBypassed(server, true);
-    await forgetRecords(database, tenant);
+    const adminKey = await createApiKey(database, { tenantId: tenant.id, role: "TENANT_ADMIN" });
+    const admin = connectAdmin(servers[0] as TestServer, adminKey);
+    for (const id of [ORDER, other])
+      await admin.resolveRecord({ ...id, resolution: { case: "forget", value: {} }, reason: "test" });
     const forgotten = clients.map((client, index) => {
       const id = [ORDER, other][index];
       const claim = async () => (await client.claim(id ?? ORDER)).outcome.case;

@@ -1,10 +1,16 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { Rejected } from "../../server/src/core/domain/operation.ts";
+import { MAX_BATCH } from "../../server/src/core/store/batching/batcher.ts";
+import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
+import { createRecordStore, type RecordStore } from "../../server/src/core/store/records/record-store.ts";
 import { connectAdmin } from "../helpers/calls/admin.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
+import { claimCommand } from "../helpers/calls/domain.ts";
 import { describeError } from "../helpers/calls/errors.ts";
 import { endLeases } from "../helpers/calls/records.ts";
 import { grant } from "../helpers/calls/verbs.ts";
 import { setClockAhead, useSettableClock } from "../helpers/database/clock.ts";
+import { openStorePool } from "../helpers/database/connections.ts";
 import {
   createTestDatabase,
   type OpenDatabase,
@@ -145,6 +151,56 @@ test("a replica that starts after the clock was set back gives out higher tokens
   expect((await grant(after, idOf("order-1"))).fencingToken).toBeGreaterThan(fencingToken);
 });
 
+/** Each claims keys by another statement, and returns the highest token. */
+const STATEMENTS: readonly [string, (store: RecordStore, keys: readonly string[]) => Promise<bigint>][] = [
+  ["claim_record", (store, [key = ""]) => claimAll(store, [key])],
+  ["claim_records", claimAll],
+  [
+    "take_over_records",
+    async (store, keys) => {
+      await claimAll(createRecordStore(openStorePool(database), UNLIMITED), keys);
+      await endLeases(database, tenant);
+      return await claimAll(store, keys);
+    },
+  ],
+];
+
+async function claimAll(store: RecordStore, keys: readonly string[]): Promise<bigint> {
+  const commands = keys.map((key) =>
+    claimCommand({ id: { tenantId: tenant.id, namespace: "charges", key } }),
+  );
+  const outcomes = await store.claim(commands, { atMs: Number.POSITIVE_INFINITY, cancelled: false });
+  return outcomes
+    .map((outcome) => {
+      if (outcome instanceof Rejected || outcome.kind !== "claimed") throw new Error("not granted");
+      return outcome.fencingToken;
+    })
+    .reduce((highest, token) => (token > highest ? token : highest));
+}
+
+test.each(STATEMENTS)(
+  "after %s no token falls, also if the clock is set back before a heartbeat",
+  async (name, claim) => {
+    const ran: string[] = [];
+    const pool = openStorePool(database);
+    const store = createRecordStore(
+      {
+        ...pool,
+        run(statement, parameters, operations) {
+          ran.push(statement.name);
+          return pool.run(statement, parameters, operations);
+        },
+      },
+      UNLIMITED,
+    );
+    const token = await claim(store, ["order-1", "order-2"]);
+    expect(ran).toContain(name);
+    await setClocksAhead(-HOUR_MIN);
+    await database.query("delete from records where tenant_id = $1", [tenant.id]);
+    expect(await claimAll(store, ["order-1"])).toBeGreaterThan(token);
+  },
+);
+
 test("a token is the microsecond of the database's clock", async () => {
   const client = connectClient(await startReplica(), tenant.apiKey);
   const readClock = async () => {
@@ -158,4 +214,13 @@ test("a token is the microsecond of the database's clock", async () => {
   expect(fencingToken).toBeGreaterThanOrEqual(from);
   // The first of its statement.
   expect(fencingToken).toBeLessThanOrEqual((await readClock()) + 1n);
+});
+
+test("two statements of the version before draw numbers with room for the operations of the first", async () => {
+  const draw = async () => {
+    const [row] = await database.query<{ number: string }>("select nextval('fencing_tokens') as number");
+    return Number(row?.number);
+  };
+  const first = await draw();
+  expect((await draw()) - first).toBeGreaterThanOrEqual(MAX_BATCH);
 });

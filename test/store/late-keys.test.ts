@@ -73,6 +73,27 @@ test("a take-over of a key that is too old, whose row was deleted since it was r
   expect(await claim({ ...old, acceptedUntilMs: undefined })).toBe("claimed");
 });
 
+test("after a loss, a take-over of a key from before it, whose row was swept since it was read, begins no life", async () => {
+  const command = await claimUntil("swept", MINUTE_MS);
+  expect(await claim(command)).toBe("claimed");
+  await database.query("update records set lease_expires_at = now() where key = 'swept'");
+  const sweeping: Pool = {
+    ...pool,
+    async run(statement, parameters, operations) {
+      if (statement.name === "take_over_records")
+        await database.query("delete from records where key = 'swept'");
+      return await pool.run(statement, parameters, operations);
+    },
+  };
+  const recordLoss = { lastAtMs: command.keyCreatedAtMs };
+  const [outcome] = await createRecordStore(sweeping, UNLIMITED, { recordLoss }).claim(
+    [command],
+    NO_DEADLINE,
+  );
+  expect(outcome).toBeInstanceOf(Rejected);
+  expect(await stateOf("swept")).toEqual([{ state: 0 }]);
+});
+
 test("a claim that is too old when it is decided again is refused, and not contended", async () => {
   const command = await claimUntil("released", MINUTE_MS);
   expect(await claim(command)).toBe("claimed");

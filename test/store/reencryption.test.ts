@@ -259,6 +259,24 @@ describe("a page of records", () => {
     ]);
   });
 
+  test("a claim with a checkpoint that is completed between its reading and its writing keeps its result", async () => {
+    const id = { namespace: "completed", key: "key-0" };
+    const { fencingToken } = await grant(client, id);
+    await client.extendLease({ ...id, fencingToken, checkpoint: { name: "charged", state: bytes("state") } });
+    const racing = (transaction: Runner): Runner => ({
+      async run(statement, parameters, operations) {
+        if (statement.name === "store_encrypted_values")
+          await client.complete({ ...id, fencingToken, result: success("paid") });
+        return await transaction.run(statement, parameters, operations);
+      },
+    });
+    const changed = await openStorePool(database).transaction((transaction) =>
+      reencryptPage(racing(transaction), encryptionWith(2, 1), startOf("completed"), 1),
+    );
+    expect(changed).toMatchObject({ changed: 0, skipped: 1 });
+    expect((await client.lookup(id)).record).toMatchObject({ result: { payload: bytes("paid") } });
+  });
+
   test("a replica that starts repeats a pass that ended with unreadable records, and no other", async () => {
     const pool = openStorePool(database);
     const begin = async (unreadable: number, finished: string | null) => {

@@ -23,6 +23,7 @@ import type { Runner } from "./run/client.ts";
 import { protobufCodec } from "./run/codec.ts";
 
 export { formatIdempotencyKey } from "./keys/idempotency-key.ts";
+export type { FailureDetail, RpcFailure } from "./rpc/failure.ts";
 export type { RpcOptions } from "./rpc/options.ts";
 
 /** A call, as passed to the functions of `RpcOptions`. */
@@ -67,7 +68,7 @@ export type IdempotentImpl<I extends DescMessage, O extends DescMessage> = (
  *   the key gets that message, with the header `idempotency-replayed: true`. Other headers and trailers are only sent
  *   the first time.
  * - Errors with a code that `stores` accepts are stored as well, with their details; any other error releases the
- *   claim, so that the next attempt runs. An implementation that can't know whether it had its effect throws an
+ *   claim, so that the next attempt runs, unless the code is of a call that was cut. An implementation that can't know whether it had its effect throws an
  *   OutcomeUnknownError, or an error with it as its `cause`: the caller gets that error, and the claim is left to the policy.
  * - While the first call runs, another call with the key fails with ABORTED and RetryInfo, or waits (`waitMs`). A
  *   call with the key of a different request, or of a call that may have had its effect, fails with

@@ -7,7 +7,6 @@ import { HeldResponse } from "./http/held-response.ts";
 import { parsedBody, splitTarget } from "./http/node-request.ts";
 import type { HttpOptions } from "./http/options.ts";
 import type { WholeResponse } from "./http/whole-response.ts";
-import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
@@ -39,6 +38,15 @@ export type IdempotencyHandler = RequestHandler<
  * import { idempotency } from "@onceward/client/express";
  * import express from "express";
  *
+ * // What your authentication sets.
+ * declare global {
+ *   namespace Express {
+ *     interface Request {
+ *       account: { id: string };
+ *     }
+ *   }
+ * }
+ *
  * const onceward = createOnceward({ address: "http://localhost:50051", apiKey: process.env.ONCEWARD_API_KEY });
  * const once = idempotency(onceward, { namespace: "charges", caller: (req) => req.account.id });
  *
@@ -52,9 +60,9 @@ export type IdempotencyHandler = RequestHandler<
  *
  * - The key counts per caller, method and route: `/charges/:id/refunds` if the middleware belongs to the route, as
  *   above; the path if `app.use` mounts it.
- * - The fingerprint is of the body parser's result: JSON by value, in any order of its members, and the bytes of
- *   `express.raw`. Without a `fingerprint` option, a body that was not parsed is an error, and so is a multipart
- *   form, whose parser keeps the files elsewhere: different requests would have the same fingerprint.
+ * - The fingerprint is of the body parser's result: JSON by value, and the bytes of `express.raw`. Without a `fingerprint` option, a
+ *   body that was not parsed is an error, and so is a multipart form, whose parser keeps the files elsewhere: different requests would
+ *   have the same fingerprint.
  * - If a handler throws or calls `next` with an error, the error handler's response counts as its response. After an
  *   OutcomeUnknownError of a route's handler, the client gets 409 `ambiguous` instead, and the claim is left to the namespace's
  *   policy. {@link noteUnknownOutcome} does so for other handlers.
@@ -75,8 +83,7 @@ export function idempotency(onceward: Runner, options: HttpOptions<Request>): Id
       route: typeof req.route?.path === "string" ? req.baseUrl + req.route.path : path,
       path,
       query,
-      key: req.get(IDEMPOTENCY_KEY),
-      acceptEncoding: req.get("accept-encoding"),
+      header: (name: string) => req.get(name),
       body: () => parsedBody(req, req.body),
       setHeader: (name: string, value: string) => void res.setHeader(name, value),
     };

@@ -4,13 +4,12 @@ import { Buffer } from "node:buffer";
 import { Readable } from "node:stream";
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from "fastify";
 import { attachedForm } from "./http/attached-form.ts";
-import { readBounded } from "./http/bounded-body.ts";
+import { readWhole } from "./http/bounded-body.ts";
 import { createGuard, type Guard, type Handled, type Handling, type NotHandled } from "./http/guard.ts";
 import { HeldResponse } from "./http/held-response.ts";
 import { parsedBody, splitTarget } from "./http/node-request.ts";
 import type { HttpOptions } from "./http/options.ts";
 import type { WholeResponse } from "./http/whole-response.ts";
-import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
@@ -30,6 +29,13 @@ declare module "fastify" {
  * import { createOnceward } from "@onceward/client";
  * import { idempotency } from "@onceward/client/fastify";
  * import Fastify from "fastify";
+ *
+ * // What your authentication sets.
+ * declare module "fastify" {
+ *   interface FastifyRequest {
+ *     account: { id: string };
+ *   }
+ * }
  *
  * const onceward = createOnceward({ address: "http://localhost:50051", apiKey: process.env.ONCEWARD_API_KEY });
  * const app = Fastify();
@@ -117,8 +123,7 @@ function begin(
     route: routeOf(request) ?? path,
     path,
     query,
-    key: request.headers[IDEMPOTENCY_KEY]?.toString(),
-    acceptEncoding: request.headers["accept-encoding"]?.toString(),
+    header: (name: string) => request.headers[name]?.toString(),
     body: () => attachedForm(request) ?? parsedBody(request.raw, request.body),
     setHeader: (name: string, value: string) => void reply.header(name, value),
   };
@@ -178,7 +183,12 @@ class FastifyHandling implements Handling<unknown> {
     this.#isSettled = true;
     const { unknown } = this.held;
     if (unknown !== undefined) this.#settle(Promise.reject(unknown));
-    else this.#settle(readReply(this.#reply, payload, this.#reading.signal));
+    else this.#settle(this.#read(payload));
+  }
+
+  async #read(payload: unknown): Promise<Handled<unknown>> {
+    const { error } = this.held;
+    return { ...(await readReply(this.#reply, payload, this.#reading.signal)), error };
   }
 
   /** Returns the payload of another response, for Fastify to send, unless the handler has written its own. */
@@ -225,7 +235,7 @@ async function readReply(
     return { ...answered, body: Buffer.from(content), sent: content };
   }
   // Other payloads are streams, of Node or of the web; Fastify itself refuses anything else.
-  const read = await readBounded(content as AsyncIterable<Uint8Array | string>, abandoned);
+  const read = await readWhole(content as AsyncIterable<Uint8Array | string>, abandoned);
   if (read.kind === "whole") {
     return { ...answered, body: read.bytes, sent: Buffer.from(read.bytes) };
   }

@@ -24,6 +24,7 @@ import type { Runner } from "./run/client.ts";
 import type { Codec } from "./run/codec.ts";
 
 export { formatIdempotencyKey } from "./keys/idempotency-key.ts";
+export type { FailureDetail, RpcFailure } from "./rpc/failure.ts";
 export type { RpcOptions } from "./rpc/options.ts";
 
 /** A unary handler that gets its claim; undefined for a call that is not guarded. */
@@ -62,7 +63,7 @@ export type IdempotentHandler<Request, Response> = (
  * - The first call runs the handler; its response message is stored before it is sent. Every later call with the key
  *   gets that message, with the metadata `idempotency-replayed: true`. Other metadata is only sent the first time.
  * - Errors with a code that `stores` accepts are stored as well, with the details of their status; any other error
- *   releases the claim, so that the next attempt runs. A handler that can't know whether it had its effect passes an
+ *   releases the claim, so that the next attempt runs, unless the code is of a call that was cut. A handler that can't know whether it had its effect passes an
  *   OutcomeUnknownError, or an error with it as its `cause`: the caller gets that error, and the claim is left to the policy.
  * - Refused calls fail as with `idempotentUnary` in `@onceward/client/connect`.
  * - The fingerprint is of the request as the method's definition serializes it. If clients write a map's entries in a

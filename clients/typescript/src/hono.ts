@@ -5,7 +5,6 @@ import { matchedRoutes } from "hono/route";
 import { goneResponse, handleFetch, toResponse } from "./http/fetch-response.ts";
 import { createGuard } from "./http/guard.ts";
 import type { HttpOptions } from "./http/options.ts";
-import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 import { isOutcomeUnknown } from "./run/outcome-unknown.ts";
@@ -38,7 +37,7 @@ export interface IdempotencyVariables {
  * ```
  *
  * - The key counts per caller, method and route (`/charges/:id/refunds`).
- * - The fingerprint is of the body's bytes; the handler can still read `c.req.raw`. Put a validator of forms after
+ * - The fingerprint is of the body; the handler can still read `c.req.raw`. Put a validator of forms after
  *   the middleware; otherwise the fingerprint is of the form's fields and files.
  * - A client's disconnect does not stop the handler. A handler that has not answered `abandonAfterMs` after the
  *   disconnect (`c.req.raw.signal`) is abandoned.
@@ -60,20 +59,20 @@ export function idempotency(
       route: matchedRoutes(c).at(-1)?.path ?? pathname,
       path: pathname,
       query: search,
-      key: c.req.header(IDEMPOTENCY_KEY),
-      acceptEncoding: c.req.header("accept-encoding"),
+      header: (name: string) => c.req.header(name),
       body: () => bodyOf(c),
       setHeader: (name: string, value: string) => c.res.headers.set(name, value),
     };
-    const answer = await guard(guarded, (claim) =>
-      handleFetch(c.req.raw, async () => {
+    const answer = await guard(guarded, (claim) => {
+      const respond = async () => {
         c.set("claim", claim);
         await next();
         // The response is that of Hono's error handler; the claim must not be released for its status.
         if (isOutcomeUnknown(c.error)) throw c.error;
         return c.res;
-      }),
-    );
+      };
+      return handleFetch(c.req.raw, respond, () => c.error);
+    });
     switch (answer.kind) {
       case "unguarded":
         return await next();

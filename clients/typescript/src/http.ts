@@ -7,13 +7,13 @@ import { checkFunction } from "./errors/violations.ts";
 import { goneResponse, handleFetch, toResponse, withHeaders } from "./http/fetch-response.ts";
 import { createGuard } from "./http/guard.ts";
 import type { HttpOptions } from "./http/options.ts";
-import { IDEMPOTENCY_KEY } from "./keys/idempotency-key.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 
+export { storesGraphql } from "./http/graphql.ts";
 export type { Answer, Guard, GuardedRequest, Handled, Handling, NotHandled } from "./http/guard.ts";
 export { createGuard, REQUEST_ID_HEADER } from "./http/guard.ts";
-export type { HttpOptions } from "./http/options.ts";
+export type { HandlerResponse, HttpOptions, Stores } from "./http/options.ts";
 export type { Problem, ProblemBody, ProblemType } from "./http/problems.ts";
 export type { HttpProfile } from "./http/profiles.ts";
 export type { WholeResponse } from "./http/whole-response.ts";
@@ -70,9 +70,10 @@ export type FetchHandler<Rest extends readonly unknown[] = []> = (
  * - A key whose record is forgotten and that was made too long ago (the policy's `late_keys`): 410. Only keys that are UUIDs of
  *   version 1, 6 or 7, or ULIDs, say when they were made.
  * - Responses of 5xx, 401, 408, 425 and 429 (`stores`) are sent and not stored, so that the next attempt runs. If the
- *   handler throws, the claim is released, too, and the error is rethrown. A handler that can't know whether it had its effect
- *   throws an {@link OutcomeUnknownError}, or an error with it as its `cause`: the client gets 409 `ambiguous`, and the claim is left to
- *   the namespace's policy. `redirect()` and `notFound()` of Next.js throw errors, too: return a response after the effect.
+ *   handler throws, the claim is released, too, and the error is rethrown. The claim is left to the namespace's policy after 502, 504, 503
+ *   without Retry-After, a response that is cut short, and a timeout that the handler throws. A handler that can't know whether it had its
+ *   effect throws an {@link OutcomeUnknownError}, or an error with it as its `cause`, or calls `claim.outcomeUnknown`: the client gets 409
+ *   `ambiguous`. `redirect()` and `notFound()` of Next.js throw errors, too: return a response after the effect.
  * - A client's disconnect does not stop the handler: its response is stored for the repeat. A handler that has not
  *   answered `abandonAfterMs` after the disconnect (`request.signal`) is abandoned: its lease expires.
  * - If the service is unreachable, nothing runs: 503 with Retry-After. If it becomes unreachable while the handler runs, the
@@ -107,8 +108,7 @@ export function idempotent<Rest extends readonly unknown[] = []>(
       route: pathname,
       path: pathname,
       query: search,
-      key: request.headers.get(IDEMPOTENCY_KEY) ?? undefined,
-      acceptEncoding: request.headers.get("accept-encoding") ?? undefined,
+      header: (name: string) => request.headers.get(name) ?? undefined,
       body: async () => new Uint8Array(await request.clone().arrayBuffer()),
       setHeader: (name: string, value: string) => ours.set(name, value),
     };

@@ -114,8 +114,7 @@ export function lambdaOnce<Event, Value, Context extends AnyContext = LambdaCont
  * );
  * ```
  *
- * - The key counts per caller, method and route, such as `/charges/{id}`; the path for `$default` and `{proxy+}`. The fingerprint
- *   is of the body's bytes.
+ * - The key counts per caller, method and route, such as `/charges/{id}`; the path for `$default` and `{proxy+}`.
  * - The function returns an object with a `statusCode`. The first client gets it unchanged, with its cookies.
  * - Half a second before the invocation's timeout, a request that waits is answered with 503.
  *

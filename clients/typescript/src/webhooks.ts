@@ -10,15 +10,29 @@ export type { Delivery } from "./consumers/delivery.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
 export {
   appleNotifications,
+  type CloudEvent,
+  cloudEvents,
   type GitHubEvent,
   githubEvents,
+  type SnsMessage,
+  snsMessages,
+  standardWebhooks,
   stripeEvents,
   WebhookSignatureError,
   type WebhookSource,
 } from "./consumers/webhook-sources.ts";
 
+/** An event, and the headers of its request. */
+interface Received<Event> {
+  readonly event: Event;
+  readonly headers: Headers;
+}
+
 /** {@link ConsumerOptions} for events, and their source. */
-export interface WebhookOptions<Event> extends Omit<ConsumerOptions<Event>, "key" | "keyCreatedAt"> {
+export interface WebhookOptions<Event>
+  extends Omit<ConsumerOptions<Event>, "key" | "keyCreatedAt" | "fingerprint"> {
+  /** Returns what the event's key belongs to, as {@link ConsumerOptions} describe it. Default: not compared. */
+  readonly fingerprint?: ((event: Event, headers: Headers) => unknown) | undefined;
   /** Checks the signature and returns the event's key: a provider's source, or your own. */
   readonly source: WebhookSource<Event>;
   /**
@@ -75,17 +89,20 @@ export interface WebhookRejection {
 export function webhookOnce<Event>(
   onceward: Runner,
   options: WebhookOptions<Event>,
-  fn: (event: Event, claim: Claim) => unknown,
+  fn: (event: Event, claim: Claim, headers: Headers) => unknown,
 ): (request: Request) => Promise<Response> {
   const { source, onRejected = warnOfRejections() } = options;
   const handle = createEffectHandler(
     onceward,
-    withMessageTime<Event, ConsumerOptions<Event>>(
-      options,
-      (event) => source.createdAt?.(event)?.getTime() ?? Number.NaN,
+    withMessageTime<Received<Event>, ConsumerOptions<Received<Event>>>(
+      {
+        ...options,
+        fingerprint: options.fingerprint && (({ event, headers }) => options.fingerprint?.(event, headers)),
+      },
+      ({ event, headers }) => source.createdAt?.(event, headers)?.getTime() ?? Number.NaN,
     ),
-    (event: Event) => source.key(event),
-    fn,
+    ({ event, headers }: Received<Event>) => source.key(event, headers),
+    ({ event, headers }: Received<Event>, claim: Claim) => fn(event, claim, headers),
   );
   return async (request) => {
     const body = await request.text();
@@ -100,7 +117,7 @@ export function webhookOnce<Event>(
         status === 401 ? "The signature is invalid." : "The event could not be verified.",
       );
     }
-    const delivery = await handle(event);
+    const delivery = await handle({ event, headers: request.headers });
     switch (delivery.kind) {
       case "processed":
       case "failed":

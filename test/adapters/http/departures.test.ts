@@ -120,6 +120,17 @@ describe.each(Object.entries(FRAMEWORKS))("%s", (_, framework) => {
     },
   );
 
+  test.each(cells(framework, "breaks"))(
+    "%s is left to the policy if its client disconnects when %s",
+    async (way, moment) => {
+      const { steps, world, told } = await begin(moment);
+      await leave(world, way, steps.stopped);
+      steps.resume();
+      await told("abandoned");
+      expect(steps.effects).toBe(1);
+    },
+  );
+
   test.each(cells(framework, "never ends").filter(([, moment]) => moment !== "answered"))(
     "%s is abandoned if its client disconnects when %s",
     async (way, moment) => {

@@ -84,17 +84,17 @@ const WAYS: Record<string, ExpressWay> = {
     },
   },
   "an error in the middle": {
-    ...ways.failsInParts,
+    ...ways.breaks,
     async handle(res, steps) {
       for await (const part of ways.brokenBody(steps)) res.write(part);
     },
   },
   "a pipeline that breaks": {
-    ...ways.failsInParts,
+    ...ways.breaks,
     handle: (res, steps) => pipelinePromise(Readable.from(ways.brokenBody(steps)), res),
   },
   "destroy in the middle": {
-    ...ways.failsInParts,
+    ...ways.breaks,
     async handle(res, steps) {
       res.write("one ");
       await steps.reach("written");
@@ -102,7 +102,7 @@ const WAYS: Record<string, ExpressWay> = {
     },
   },
   "destroy of the connection in the middle": {
-    ...ways.failsInParts,
+    ...ways.breaks,
     async handle(res, steps) {
       res.write("one ");
       await steps.reach("written");

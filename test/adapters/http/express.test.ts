@@ -109,6 +109,11 @@ function addStreams(app: Express, guard: ReturnType<typeof once>, effect: () => 
     res.write("half of");
     next(new Error("the other half is missing"));
   });
+  app.post("/throws", guard, async (_req, res) => {
+    await effect();
+    res.status(201).end("charged");
+    throw new Error("the mail was not sent");
+  });
   app.post("/declines", guard, async (_req, _res, next) => {
     await effect();
     next(Object.assign(new Error("card declined"), { status: 402 }));
@@ -233,12 +238,30 @@ function onlyExpress(begin: Begin): void {
       expect(effect).toHaveBeenCalledTimes(2);
     });
 
-    test("a response that is cut off releases the claim", async () => {
+    test("a response that is cut off leaves the claim to the policy", async () => {
       const effect = vi.fn(() => charged);
-      const world = await begin(effect, { options: { waitMs: 10_000 } });
+      const world = await begin(effect);
       await expect(world.send({ path: "/breaks" })).rejects.toThrow();
-      await expect(world.send({ path: "/breaks" })).rejects.toThrow();
-      expect(effect).toHaveBeenCalledTimes(2);
+      expect((await world.send({ path: "/breaks" })).status).toBe(409);
+      expect(effect).toHaveBeenCalledOnce();
+    });
+
+    test("a handler that throws after its response has ended has answered", async () => {
+      const effect = vi.fn(() => charged);
+      const world = await begin(effect);
+      expect(await world.send({ path: "/throws" })).toMatchObject({ status: 201, body: charged.body });
+      expect((await world.send({ path: "/throws" })).headers["idempotency-replayed"]).toBe("true");
+      expect(effect).toHaveBeenCalledOnce();
+    });
+
+    test("a HEAD is replayed without the body that its handler writes", async () => {
+      const effect = vi.fn(() => charged);
+      const world = await begin(effect, { options: { methods: ["HEAD"] } });
+      for (const _ of [1, 2]) {
+        const { status, body } = await world.send({ method: "HEAD", body: "" });
+        expect([status, body.byteLength]).toEqual([201, 0]);
+      }
+      expect(effect).toHaveBeenCalledOnce();
     });
 
     test("an error handler's response is stored like any other", async () => {
@@ -276,4 +299,4 @@ function onlyExpress(begin: Begin): void {
   });
 }
 
-describeHttpAdapter("Express", startWith(express), { parses: true, routes: true }, onlyExpress);
+describeHttpAdapter("Express", startWith(express), { routes: true }, onlyExpress);

@@ -64,11 +64,11 @@ const WAYS: Record<string, FastifyWay> = {
     },
   },
   "a stream that breaks": {
-    ...ways.failsInParts,
+    ...ways.breaks,
     handle: async (reply, steps) => reply.send(Readable.from(ways.brokenBody(steps))),
   },
   "a hijacked reply that breaks": {
-    ...ways.failsInParts,
+    ...ways.breaks,
     handle(reply, steps) {
       reply.hijack();
       return pipelinePromise(Readable.from(ways.brokenBody(steps)), reply.raw);

@@ -86,12 +86,11 @@ function onlyFastify(begin: Begin): void {
     expect(effect).toHaveBeenCalledOnce();
   });
 
-  test("a response that fails releases the claim", async () => {
+  test("a response that breaks off leaves the claim to the policy", async () => {
     const effect = vi.fn(() => ({ status: 200 }));
-    const world = await begin(effect, { options: { waitMs: 10_000 } });
-    await world.send({ path: "/breaks" });
-    await world.send({ path: "/breaks" });
-    expect(effect).toHaveBeenCalledTimes(2);
+    const world = await begin(effect);
+    for (const _ of [1, 2]) expect((await world.send({ path: "/breaks" })).status).toBe(409);
+    expect(effect).toHaveBeenCalledOnce();
   });
 
   test.each(["multipart/form-data; boundary=b", "application/octet-stream"])(
@@ -108,4 +107,4 @@ function onlyFastify(begin: Begin): void {
   );
 }
 
-describeHttpAdapter("Fastify", startWith(Fastify), { parses: true, routes: true }, onlyFastify);
+describeHttpAdapter("Fastify", startWith(Fastify), { routes: true }, onlyFastify);

@@ -37,7 +37,7 @@ const FETCH_WAYS: Record<string, FetchWay> = {
     },
   },
   "a stream that breaks": {
-    ...ways.failsInParts,
+    ...ways.breaks,
     handle: async (steps) => new Response(bytesOf(ways.brokenBody(steps))),
   },
   "no answer": { ...ways.neverEnds, handle: ways.forever },

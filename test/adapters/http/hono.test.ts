@@ -99,4 +99,4 @@ test("a handler after the middleware knows the claim's type", () => {
   });
 });
 
-describeHttpAdapter("hono", startApp, { parses: false, routes: true }, onlyHono);
+describeHttpAdapter("hono", startApp, { routes: true }, onlyHono);

@@ -16,8 +16,6 @@ const charged = {
 
 /** Abilities of an adapter that depend on its framework. */
 export interface Framework {
-  /** Whether the adapter gets parsed bodies. */
-  readonly parses: boolean;
   /** Whether the adapter knows the patterns of routes. */
   readonly routes: boolean;
 }
@@ -90,14 +88,13 @@ function replays(begin: Begin): void {
     const world = await begin(() => ({ status: 201, headers, body }));
     const accepting = { headers: { "accept-encoding": "gzip, br;q=0.5" } };
     const refusing = { headers: { "accept-encoding": "gzip;q=0, identity" } };
-    expect(await world.send(accepting)).toMatchObject({ headers, body });
-    expect(await world.send(accepting)).toMatchObject({ headers, body });
-    for (const client of [{}, refusing]) {
-      const repeat = await world.send(client);
-      expect(repeat).toMatchObject({ status: 201, body: Buffer.from("charged") });
-      expect(repeat.headers).toMatchObject({ "content-type": "application/pdf", etag: 'W/"1"' });
-      expect(repeat.headers).not.toHaveProperty("content-encoding");
-    }
+    // A request without the header accepts any coding.
+    for (const client of [accepting, accepting, {}])
+      expect(await world.send(client)).toMatchObject({ headers, body });
+    const repeat = await world.send(refusing);
+    expect(repeat).toMatchObject({ status: 201, body: Buffer.from("charged") });
+    expect(repeat.headers).toMatchObject({ "content-type": "application/pdf", etag: 'W/"1"' });
+    expect(repeat.headers).not.toHaveProperty("content-encoding");
   });
 
   test("an answer without a body", async () => {
@@ -151,7 +148,9 @@ function replays(begin: Begin): void {
 
 function releases(begin: Begin): void {
   test.each([500, 503, 429])("a %i reaches its client, and the next attempt runs", async (status) => {
-    const effect = vi.fn<Effect>(() => charged).mockReturnValueOnce({ status, body: Buffer.from("later") });
+    const headers = { "retry-after": "1" };
+    const later = { status, headers, body: Buffer.from("later") };
+    const effect = vi.fn<Effect>(() => charged).mockReturnValueOnce(later);
     const world = await begin(effect);
     expect(await world.send()).toMatchObject({ status, body: Buffer.from("later") });
     const second = await world.send();
@@ -177,14 +176,14 @@ function releases(begin: Begin): void {
 
   test("any status that the route does not store", async () => {
     const effect = vi.fn<Effect>(() => ({ status: 402 }));
-    const world = await begin(effect, { options: { stores: (status) => status !== 402 } });
+    const world = await begin(effect, { options: { stores: ({ status }) => status !== 402 } });
     await world.send();
     await world.send();
     expect(effect).toHaveBeenCalledTimes(2);
   });
 }
 
-function tellsApart(begin: Begin, { parses, routes }: Framework): void {
+function tellsApart(begin: Begin, { routes }: Framework): void {
   test("callers, routes and methods with the same key", async () => {
     const effect = vi.fn(() => charged);
     const world = await begin(effect);
@@ -217,13 +216,13 @@ function tellsApart(begin: Begin, { parses, routes }: Framework): void {
     expect((await world.send({ path: "/charges/2" })).status).toBe(routes ? 422 : 201);
   });
 
-  test(`${parses ? "no" : "all"} ways to write one JSON value`, async () => {
+  test("no ways to write one JSON value", async () => {
     const effect = vi.fn(() => charged);
     const world = await begin(effect);
     await world.send({ body: '{"a":1,"b":2}' });
-    expect((await world.send({ body: '{ "b": 2, "a": 1 }' })).status).toBe(parses ? 201 : 422);
+    expect((await world.send({ body: '{ "b": 2, "a": 1 }' })).status).toBe(201);
     const unreadable = await world.send({ key: "k-2", body: String.raw`{"a":"\ud800"}` });
-    expect(unreadable.status).toBe(parses ? 400 : 201);
+    expect(unreadable.status).toBe(400);
   });
 
   test.each([

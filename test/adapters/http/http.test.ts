@@ -21,4 +21,4 @@ const startApp: StartApp = (onceward, options, effect) => {
   return listen(createAdaptorServer({ fetch: answer }) as Server);
 };
 
-describeHttpAdapter("fetch", startApp, { parses: false, routes: false });
+describeHttpAdapter("fetch", startApp, { routes: false });

@@ -161,7 +161,7 @@ function onlyNest(begin: Begin): void {
 }
 
 for (const platform of ["Express", "Fastify"] as const) {
-  describeHttpAdapter(`NestJS on ${platform}`, startOn(platform), { parses: true, routes: true }, onlyNest);
+  describeHttpAdapter(`NestJS on ${platform}`, startOn(platform), { routes: true }, onlyNest);
 }
 
 test("the module creates its client from asynchronous options, and closes it after the shutdown", async () => {

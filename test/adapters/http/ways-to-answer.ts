@@ -2,8 +2,8 @@ import type { Runner } from "../../../clients/typescript/src/run/client.ts";
 import type { App, CommonOptions } from "./http-world.ts";
 import type { Steps } from "./steps.ts";
 
-/** The ending of a handler: with an answer that is stored, with none, or never. */
-export type Ending = "answers" | "fails" | "never ends";
+/** The ending of a handler: with an answer that is stored, with none, with a part of one, or never. */
+export type Ending = "answers" | "fails" | "breaks" | "never ends";
 
 /** A way to answer, which is the handler of the app's route with its name. */
 export interface WayFacts {
@@ -22,7 +22,7 @@ export interface WaysToAnswer {
 export const answers: WayFacts = { ending: "answers", inParts: false };
 export const answersInParts: WayFacts = { ending: "answers", inParts: true };
 export const fails: WayFacts = { ending: "fails", inParts: false };
-export const failsInParts: WayFacts = { ending: "fails", inParts: true };
+export const breaks: WayFacts = { ending: "breaks", inParts: true };
 export const neverEnds: WayFacts = { ending: "never ends", inParts: false };
 
 /** Returns the path of a way's route. */

@@ -194,7 +194,11 @@ test("a terminal failure is replayed with its details", async () => {
 });
 
 test.each([
-  ["a failure worth another attempt", new ConnectError("busy", Code.Unavailable), Code.Unavailable],
+  [
+    "a failure worth another attempt",
+    new ConnectError("busy", Code.ResourceExhausted),
+    Code.ResourceExhausted,
+  ],
   ["an error without a code", new Error("a bug"), Code.Internal],
 ])("%s releases the claim", async (_, thrown, code) => {
   const effect = vi.fn<Effect>(charged).mockRejectedValueOnce(thrown);
@@ -237,7 +241,7 @@ test("a client's key is made once per call, and kept by its retries", async () =
   const keys: (string | null)[] = [];
   const effect = vi.fn<Effect>(async (_, { requestHeader }) => {
     keys.push(requestHeader.get("idempotency-key"));
-    if (keys.length === 1) throw new ConnectError("busy", Code.Unavailable);
+    if (keys.length === 1) throw new ConnectError("busy", Code.ResourceExhausted);
     return {};
   });
   const retryOnce: Interceptor = (next) => (request) => next(request).catch(() => next(request));

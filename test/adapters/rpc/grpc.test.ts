@@ -246,7 +246,7 @@ test("a terminal failure is replayed with its details", async () => {
 });
 
 test.each([
-  ["a failure worth another attempt", { code: status.UNAVAILABLE, details: "busy" }, status.UNAVAILABLE],
+  ["a failure worth another attempt", { code: status.INTERNAL, details: "busy" }, status.INTERNAL],
   ["an error without a code", new Error("a bug"), status.UNKNOWN],
 ])("%s releases the claim", async (_, thrown, code) => {
   const handler = vi.fn<Handler>(charged).mockImplementationOnce((_call, callback) => callback(thrown));

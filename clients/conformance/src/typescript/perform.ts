@@ -4,6 +4,8 @@ import { keyTime } from "../../../typescript/src/keys/key-time.ts";
 import { deriveKey, joinKey, looksLikeTimestamp } from "../../../typescript/src/keys/keys.ts";
 import { leaseEndsAtMs } from "../../../typescript/src/run/lease.ts";
 import { retryDelayMs } from "../../../typescript/src/run/retry.ts";
+import { type HttpCase, performHttp } from "./perform-http.ts";
+import { type MessageCase, performMessage } from "./perform-message.ts";
 import { performRuns, type RunCase } from "./perform-runs.ts";
 import { performService, type ServiceCase } from "./perform-service.ts";
 import { reportError } from "./report.ts";
@@ -25,6 +27,8 @@ type Action =
   | { readonly do: "formatKeyHeader"; readonly key: string }
   | { readonly do: "retryDelay"; readonly failures: number; readonly atLeastMs: number }
   | { readonly do: "leaseEnd"; readonly sentAtMs: number; readonly remainingMs: number }
+  | HttpCase
+  | MessageCase
   | RunCase
   | ServiceCase;
 
@@ -60,6 +64,10 @@ async function outcomeOf(action: Action): Promise<unknown> {
       return { delayMs: retryDelayMs(action.failures, action.atLeastMs) };
     case "leaseEnd":
       return { endsAtMs: leaseEndsAtMs(action.sentAtMs, action.remainingMs) };
+    case "httpOperation":
+      return await performHttp(action);
+    case "message":
+      return await performMessage(action);
     case "run":
       return await performRuns(action);
     case "service":

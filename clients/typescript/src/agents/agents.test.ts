@@ -1,6 +1,12 @@
 import { expect, onTestFinished, test, vi } from "vitest";
-import { type AgentRunOptions, createAgentRun, OutcomeUnknownError, type ToolCall } from "../agents.ts";
-import { createOnceward, newKey, TerminalError } from "../index.ts";
+import {
+  type AgentRunOptions,
+  createAgentRun,
+  NoEffectError,
+  OutcomeUnknownError,
+  type ToolCall,
+} from "../agents.ts";
+import { type Claim, createOnceward, newKey, TerminalError } from "../index.ts";
 import { createTestingOnceward, type TestingOnceward } from "../testing.ts";
 
 const refund: ToolCall = { tool: "refund", step: 1, input: { order: "7", cents: 500 } };
@@ -49,6 +55,21 @@ test("a repeated step gets the stored values, in any order of its calls, and wit
   expect(await attempt([refund, refund, other])).toEqual([first, third, second]);
   expect(await attempt([other])).toEqual([second]);
   expect(tool).toHaveBeenCalledTimes(3);
+});
+
+test("a nested run of another operation in progress is the tool's own error, and the tool runs again", async () => {
+  const testing = newTesting();
+  const nested = { namespace: "charges", key: "order-7", waitMs: 0 };
+  const { outcome } = await testing.onceward.calls.claim({ namespace: "charges", key: "order-7" });
+  const tool = vi.fn(() => testing.onceward.run(nested, () => "charged"));
+  await expect(resume(testing).call(refund, tool)).rejects.toMatchObject({
+    name: "InProgressError",
+    claim: { key: "order-7" },
+  });
+  if (outcome.case !== "claimed") throw new Error(`the claim is answered with ${outcome.case}`);
+  const { fencingToken } = outcome.value;
+  await testing.onceward.calls.release({ namespace: "charges", key: "order-7", fencingToken });
+  expect(await resume(testing).call(refund, tool)).toBe("charged");
 });
 
 test("within one process, a repeated response gets the stored values", async () => {
@@ -259,6 +280,32 @@ test("a tool that is stopped, or says so, leaves an unknown outcome", async () =
     const again = resume(testing).call({ ...refund, step }, () => "refunded");
     await expect(again).rejects.toMatchObject({ reason: "AMBIGUOUS" });
   }
+});
+
+test.each<[what: string, tool: (claim: Claim) => unknown]>([
+  ["times out", () => Promise.reject(new DOMException("slow", "TimeoutError"))],
+  ["marks its claim, and returns", (claim) => claim.outcomeUnknown().message],
+  [
+    "marks its claim, and throws",
+    (claim) => {
+      claim.outcomeUnknown();
+      throw new Error("the framework's own");
+    },
+  ],
+])("a tool that %s leaves an unknown outcome", async (_, tool) => {
+  const testing = newTesting();
+  await expect(resume(testing).call(refund, tool)).rejects.toMatchObject({ reason: "AMBIGUOUS" });
+  testing.clock.advance(30_000);
+  const again = resume(testing).call(refund, () => "refunded");
+  await expect(again).rejects.toMatchObject({ reason: "AMBIGUOUS" });
+});
+
+test("under `onError`, only a NoEffectError of a tool lets it run again", async () => {
+  const testing = newTesting();
+  const fail = (error: Error) =>
+    resume(testing, { onError: "unknown" }).call(refund, () => Promise.reject(error));
+  await expect(fail(new NoEffectError("too expensive"))).rejects.toThrow("too expensive");
+  await expect(fail(new Error("down"))).rejects.toMatchObject({ reason: "AMBIGUOUS" });
 });
 
 test.each([

@@ -1,6 +1,6 @@
 import { Record_State, type Record as RecordMessage } from "../gen/onceward/v1/record_pb.ts";
-import { type Claim, ClaimAbandoned } from "../run/claim.ts";
-import { isOutcomeUnknown } from "../run/outcome-unknown.ts";
+import { type Claim, ClaimAbandoned, type RunningClaim } from "../run/claim.ts";
+import { judgeUnder } from "../run/judgement.ts";
 
 /** Returns a key's record; undefined if there is none. @throws OncewardError. */
 export type RecordLookup = (key: string) => Promise<RecordMessage | undefined>;
@@ -58,14 +58,17 @@ export async function runHeld(
 }
 
 /** Runs a tool. @throws ClaimAbandoned if it may have had its effect, so that the lease expires; else its own error. */
-export async function runTool(claim: Claim, fn: (claim: Claim) => unknown): Promise<unknown> {
+export async function runTool(
+  claim: Claim & Partial<RunningClaim>,
+  fn: (claim: Claim) => unknown,
+): Promise<unknown> {
   try {
-    return await fn(claim);
+    const value = await fn(claim);
+    if (claim.unknownBecause === undefined) return value;
   } catch (error) {
-    if (claim.signal.aborted || isOutcomeUnknown(error))
-      throw new ClaimAbandoned("A tool was stopped, and may have had its effect.");
-    throw error;
+    if (judgeUnder(claim, error) !== "unknown") throw error;
   }
+  throw new ClaimAbandoned("A tool was stopped, and may have had its effect.");
 }
 
 /** Returns whether an attempt that ended without an effect is certain: nothing was marked as started. */

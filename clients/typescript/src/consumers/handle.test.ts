@@ -1,5 +1,11 @@
 import { expect, onTestFinished, test } from "vitest";
-import { AmbiguousError, InProgressError, OncewardError, OutcomeUnknownError } from "../index.ts";
+import {
+  AmbiguousError,
+  createOnceward,
+  InProgressError,
+  OncewardError,
+  OutcomeUnknownError,
+} from "../index.ts";
 import type { Runner } from "../run/client.ts";
 import { createTestingOnceward } from "../testing.ts";
 import { createHandler } from "./handle.ts";
@@ -19,6 +25,16 @@ test("a function that can't know its outcome has not failed, on its last attempt
   expect(await handle("order-1")).toMatchObject({ kind: "postponed", error: expect.any(InProgressError) });
   clock.advance(30_000);
   expect(await handle("order-1")).toMatchObject({ kind: "postponed", error: expect.any(AmbiguousError) });
+});
+
+test("the client's `onError` holds on the last attempt, too", async () => {
+  const { transport } = createTestingOnceward();
+  const onceward = createOnceward({ transport, onError: "unknown" });
+  onTestFinished(() => onceward.close());
+  const options = { namespace: "charges", maxAttempts: 1, onDelivery: () => {} };
+  const handle = createHandler(onceward, options, String, () => Promise.reject(new Error("down")));
+  expect(await handle("order-1")).toMatchObject({ kind: "released" });
+  expect(await handle("order-1")).toMatchObject({ kind: "postponed", error: expect.any(InProgressError) });
 });
 
 test.each([

@@ -11,7 +11,7 @@ import type { Claim } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
 import { callHook, Warnings } from "../run/events.ts";
 import type { Jsonify } from "../run/jsonify.ts";
-import { judge, terminalFrom } from "../run/judgement.ts";
+import { judgeUnder, terminalFrom } from "../run/judgement.ts";
 import { checkRunOptions, type RunOptions } from "../run/run-options.ts";
 import { type Delivery, warnOfTrouble } from "./delivery.ts";
 import {
@@ -60,7 +60,7 @@ export function createHandler<Message, Value>(
     try {
       const result = await onceward.runDetailed({ ...common, ...named, signal }, (held) => {
         claim = held;
-        return attempt(held, redelivery, onError, () => fn(message, held));
+        return attempt(held, redelivery, () => fn(message, held));
       });
       return result.replayed
         ? { kind: "duplicate", key, value: result.value, error: undefined }
@@ -94,7 +94,6 @@ export function createEffectHandler<Message>(
 async function attempt<Value>(
   claim: Claim,
   { maxAttempts }: Redelivery,
-  onError: RunOptions["onError"],
   fn: () => Value | Promise<Value>,
 ): Promise<Value> {
   if (claim.attempt > maxAttempts) {
@@ -104,7 +103,7 @@ async function attempt<Value>(
     return await fn();
   } catch (error) {
     // A function that may have had its effect has not failed.
-    if (claim.attempt < maxAttempts || judge(error, claim, { onError }) !== "release") throw error;
+    if (claim.attempt < maxAttempts || judgeUnder(claim, error) !== "release") throw error;
     throw terminalFrom(error);
   }
 }

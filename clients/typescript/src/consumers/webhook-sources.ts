@@ -1,3 +1,5 @@
+import { joinKey } from "../keys/keys.ts";
+
 /** A request has no signature, or an invalid one. Answered with 401. */
 export class WebhookSignatureError extends Error {
   override readonly name = "WebhookSignatureError";
@@ -14,11 +16,105 @@ export interface WebhookSource<Event> {
    */
   verify(body: string, headers: Headers): Event | Promise<Event>;
   /** Returns the event's own id, the same each time it is sent: its operation key. */
-  key(event: Event): string | undefined;
+  key(event: Event, headers: Headers): string | undefined;
   /**
    * Returns when the event happened, the same each time it is sent, for keys that contain no time. Default: unknown.
    */
-  createdAt?(event: Event): Date | undefined;
+  createdAt?(event: Event, headers: Headers): Date | undefined;
+}
+
+/**
+ * The source of webhooks after the specification [Standard Webhooks](https://www.standardwebhooks.com). The key is the header
+ * `webhook-id`, which is signed and the same each time an event is sent; `webhook-timestamp` is the time of an attempt.
+ *
+ * @param verify checks and decodes, as `new Webhook(secret).verify(body, headers)` of `standardwebhooks`. The signature is invalid if
+ *   this throws WebhookSignatureError or that library's WebhookVerificationError.
+ */
+export function standardWebhooks<Event = unknown>(
+  verify: (body: string, headers: Record<string, string>) => Event | Promise<Event>,
+): WebhookSource<Event> {
+  return {
+    async verify(body, headers) {
+      headerOf(headers, "webhook-id");
+      return await verified(() => verify(body, Object.fromEntries(headers)), isStandardSignatureError);
+    },
+    key: (_, headers) => headers.get("webhook-id") || undefined,
+  };
+}
+
+/** A message of SNS, as it is posted to an endpoint of HTTP. */
+export interface SnsMessage {
+  /** `Notification`, or `SubscriptionConfirmation`, whose `SubscribeURL` your function visits. */
+  readonly Type: string;
+  readonly MessageId: string;
+  readonly TopicArn: string;
+  readonly Message: string;
+  /** ISO 8601: when it was published. */
+  readonly Timestamp: string;
+  readonly SubscribeURL?: string;
+}
+
+/**
+ * The source of AWS SNS over HTTP. The key is the topic and `MessageId`, the same in each retry of a delivery.
+ *
+ * @param validate rejects a message without a valid signature, as the `validate` of `sns-validator` does in a promise; any error of it
+ *   means that the signature is invalid. Compare `TopicArn` with yours in it: every topic of AWS has valid signatures.
+ */
+export function snsMessages(validate: (message: SnsMessage) => unknown): WebhookSource<SnsMessage> {
+  return {
+    async verify(body) {
+      const message = jsonOf<SnsMessage>(body);
+      await verified(
+        () => validate(message),
+        () => true,
+      );
+      return message;
+    },
+    key: ({ TopicArn, MessageId }) => (MessageId ? joinKey(TopicArn, MessageId) : undefined),
+    createdAt: ({ Timestamp }) => new Date(Timestamp),
+  };
+}
+
+/** An event of CloudEvents 1.0. */
+export interface CloudEvent<Data = unknown> {
+  readonly id: string;
+  readonly source: string;
+  readonly type: string;
+  /** ISO 8601. */
+  readonly time?: string;
+  readonly data?: Data;
+}
+
+/**
+ * The source of CloudEvents 1.0 over HTTP, in structured or binary mode with JSON data. The key is `source` and `id`, which together name
+ * an event (CloudEvents 1.0, 3.1.1).
+ *
+ * @param authenticate throws a WebhookSignatureError for a request that is not the producer's: CloudEvents has no signature.
+ */
+export function cloudEvents<Data = unknown>(
+  authenticate: (body: string, headers: Headers) => unknown,
+): WebhookSource<CloudEvent<Data>> {
+  return {
+    async verify(body, headers) {
+      await authenticate(body, headers);
+      const isStructured = headers.get("content-type")?.startsWith("application/cloudevents") === true;
+      if (isStructured) return jsonOf<CloudEvent<Data>>(body);
+      const attribute = (name: string) => headers.get(`ce-${name}`) ?? "";
+      const [id, source, type, time] = ["id", "source", "type", "time"].map(attribute) as [
+        string,
+        ...string[],
+      ];
+      return {
+        id,
+        source,
+        type,
+        ...(time && { time }),
+        ...(body && { data: jsonOf(body) }),
+      } as CloudEvent<Data>;
+    },
+    key: ({ source, id }) => (source && id ? joinKey(source, id) : undefined),
+    createdAt: ({ time }) => (time === undefined ? undefined : new Date(time)),
+  };
 }
 
 /**
@@ -109,6 +205,10 @@ async function verified<Event>(
   }
 }
 
+function isStandardSignatureError(error: object): boolean {
+  return "name" in error && error.name === "WebhookVerificationError";
+}
+
 function isStripeSignatureError(error: object): boolean {
   return "type" in error && error.type === "StripeSignatureVerificationError";
 }
@@ -130,13 +230,20 @@ function isRequestError(error: Error): boolean {
 
 /** @throws WebhookSignatureError for a body without one, which anybody can send. */
 function signedPayloadOf(body: string): string {
-  try {
-    const { signedPayload } = JSON.parse(body);
-    if (typeof signedPayload === "string") return signedPayload;
-  } catch (cause) {
-    throw new WebhookSignatureError("The body is not JSON with a signedPayload.", { cause });
-  }
+  const { signedPayload } = jsonOf<{ readonly signedPayload?: unknown }>(body);
+  if (typeof signedPayload === "string") return signedPayload;
   throw new WebhookSignatureError("The body has no signedPayload.");
+}
+
+/** @throws WebhookSignatureError for a body that is not a JSON object, which anybody can send. */
+function jsonOf<Value>(body: string): Value {
+  try {
+    const value: unknown = JSON.parse(body);
+    if (typeof value === "object" && value !== null) return value as Value;
+  } catch (cause) {
+    throw new WebhookSignatureError("The body is not JSON.", { cause });
+  }
+  throw new WebhookSignatureError("The body is not an object of JSON.");
 }
 
 /** @throws WebhookSignatureError if the header is missing or empty. */

@@ -1,3 +1,4 @@
+import { OutcomeUnknownError, ownWordOf } from "../run/outcome-unknown.ts";
 import { utf8Bytes } from "../wire/bytes.ts";
 import { MAX_RESULT_BYTES } from "../wire/limits.ts";
 
@@ -30,6 +31,15 @@ export async function readBounded(
     if (sizeBytes > MAX_RESULT_BYTES) return { kind: "stream", chunks: resume(read, chunks) };
   }
   return { kind: "whole", bytes: concatenated(read, sizeBytes) };
+}
+
+/** Reads a response's body, as {@link readBounded}. @throws OutcomeUnknownError if it breaks off: the effect may have happened. */
+export async function readWhole(...body: Parameters<typeof readBounded>): Promise<BoundedBody> {
+  try {
+    return await readBounded(...body);
+  } catch (cause) {
+    throw ownWordOf(cause) ?? new OutcomeUnknownError("The response was cut short.", { cause });
+  }
 }
 
 async function* resume(

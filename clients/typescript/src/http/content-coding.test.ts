@@ -19,7 +19,7 @@ test.each([
   expect(headers).toEqual({ "content-type": "text/plain" });
 });
 
-test.each(["gzip", "br, GZIP;q=0.1", "*", "deflate;q=0, *;q=0.5"])(
+test.each([undefined, "gzip", "br, GZIP;q=0.1", "*", "deflate;q=0, *;q=0.5"])(
   "a client that sends Accept-Encoding: %s gets gzip as it is stored",
   async (acceptEncoding) => {
     const response = encoded("gzip", gzipSync("charged"));
@@ -43,5 +43,5 @@ test.each([
   ["more than 1 MiB when decoded", "gzip", gzipSync(Buffer.alloc(64 * 2 ** 20))],
 ])("a body with %s is returned as it is stored", async (_, coding, body) => {
   const response = encoded(coding, body);
-  expect(await inAcceptedCoding(response, undefined)).toBe(response);
+  expect(await inAcceptedCoding(response, "identity")).toBe(response);
 });

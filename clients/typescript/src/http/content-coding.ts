@@ -18,8 +18,7 @@ const FORMATS: Readonly<Record<string, string>> = {
  * A body that can't be decoded is returned as it is stored, as RFC 9110, 12.5.3 allows: several codings, one that the
  * platform does not know, damaged bytes, and a body that is larger than 1 MiB when decoded.
  *
- * @param acceptEncoding the header of the request that is answered. Without it, only a body without a coding is accepted:
- *   clients that decode nothing often send no such header.
+ * @param acceptEncoding the header of the request that is answered. Without it, every coding is accepted (RFC 9110, 12.5.3).
  */
 export async function inAcceptedCoding(
   response: WholeResponse,
@@ -36,7 +35,7 @@ export async function inAcceptedCoding(
 }
 
 /** Returns whether Accept-Encoding (RFC 9110, 12.5.3) allows a coding. */
-function accepts(acceptEncoding = "", coding: string): boolean {
+function accepts(acceptEncoding = "*", coding: string): boolean {
   const weights = new Map(
     acceptEncoding.split(",").map((part) => {
       const [name = "", ...parameters] = part.split(";").map((text) => text.trim().toLowerCase());

@@ -1,12 +1,23 @@
-import { readBounded } from "./bounded-body.ts";
+import { readWhole } from "./bounded-body.ts";
 import type { Handled, Handling } from "./guard.ts";
 import type { WholeResponse } from "./whole-response.ts";
 
-/** Calls a handler, and reads its response. `sent` is an equal response, because the original's body has been read. */
-export function handleFetch(request: Request, respond: () => Promise<Response>): Handling<Response> {
+/**
+ * Calls a handler, and reads its response. `sent` is an equal response, because the original's body has been read.
+ *
+ * @param errorOf returns the handler's error, if the response is the framework's answer to it.
+ */
+export function handleFetch(
+  request: Request,
+  respond: () => Promise<Response>,
+  errorOf: () => unknown = () => undefined,
+): Handling<Response> {
   const reading = new AbortController();
   return {
-    handled: respond().then((response) => readResponse(response, reading.signal)),
+    handled: respond().then(async (response) => {
+      const error = errorOf();
+      return { ...(await readResponse(response, reading.signal)), error };
+    }),
     disconnected: request.signal,
     abandon: () => reading.abort(),
   };
@@ -15,7 +26,7 @@ export function handleFetch(request: Request, respond: () => Promise<Response>):
 async function readResponse(response: Response, abandoned: AbortSignal): Promise<Handled<Response>> {
   const { status, headers, body } = response;
   if (body === null) return { status, headers, body: new Uint8Array(), sent: response };
-  const read = await readBounded(body, abandoned);
+  const read = await readWhole(body, abandoned);
   switch (read.kind) {
     case "whole":
       return { status, headers, body: read.bytes, sent: new Response(read.bytes, response) };

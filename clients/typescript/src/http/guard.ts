@@ -1,7 +1,6 @@
 import { InvalidRequestError } from "../errors/catalogue.ts";
 import type { OncewardError } from "../errors/errors.ts";
 import { fingerprintWithFiles } from "../keys/fingerprint.ts";
-import { IDEMPOTENCY_KEY } from "../keys/idempotency-key.ts";
 import { keyTime } from "../keys/key-time.ts";
 import { joinKey } from "../keys/keys.ts";
 import { UnsupportedFingerprintType } from "../keys/plain-value.ts";
@@ -9,10 +8,15 @@ import { type Claim, ClaimAbandoned } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
 import { Warnings } from "../run/events.ts";
 import { callerOf, guardedRun, warnOfFingerprint } from "../run/guarded-run.ts";
-import { isOutcomeUnknown, OutcomeUnknownError } from "../run/outcome-unknown.ts";
-import { base64Url, sha256 } from "../wire/bytes.ts";
+import {
+  isInterruption,
+  isOutcomeUnknown,
+  NoEffectError,
+  OutcomeUnknownError,
+  ownWordOf,
+} from "../run/outcome-unknown.ts";
 import { inAcceptedCoding } from "./content-coding.ts";
-import { type HttpOptions, type HttpPolicy, httpPolicy } from "./options.ts";
+import { type HttpOptions, type HttpPolicy, httpPolicy, type Stores } from "./options.ts";
 import {
   type Problem,
   type ProblemType,
@@ -22,6 +26,7 @@ import {
   refusalIn,
 } from "./problems.ts";
 import type { Wire } from "./profiles.ts";
+import { contentOfBody, jsonIn } from "./request-content.ts";
 import {
   type Headers,
   isFinalStatus,
@@ -39,10 +44,8 @@ export interface GuardedRequest<Native> {
   readonly path: string;
   /** The query as sent, with its question mark; empty if there is none. */
   readonly query: string;
-  /** The Idempotency-Key header. */
-  readonly key: string | undefined;
-  /** The Accept-Encoding header: a replay is decoded for a client that does not accept its coding. */
-  readonly acceptEncoding: string | undefined;
+  /** Returns a header, by its name in lower case; the values of one that was sent several times are joined with commas. */
+  readonly header: (name: string) => string | undefined;
   /** Returns the body: bytes, or the value of a body parser. Only called if it is needed. */
   readonly body: () => unknown;
   /** Sets a header of the response to this request: a replay's, a refusal's or the handler's. */
@@ -59,6 +62,8 @@ export interface Handled<Sent> {
   readonly body: Uint8Array | undefined;
   /** The response as the framework sends it. */
   readonly sent: Sent;
+  /** The handler's error, if this is the framework's answer to it. */
+  readonly error?: unknown;
 }
 
 /** A handler that has been called. */
@@ -74,12 +79,12 @@ export interface Handling<Sent> {
   abandon(): void;
 }
 
-/** A handler rejects with this if its response will never be whole: the claim is released. */
+/** A handler rejects with this if its response will never be whole: it may have had its effect. `cause` is its error. */
 export class ResponseDestroyed extends Error {
   override readonly name = "ResponseDestroyed";
 
-  constructor() {
-    super("the response was cut short");
+  constructor(cause?: unknown) {
+    super("the response was cut short", cause === undefined ? undefined : { cause });
   }
 }
 
@@ -114,13 +119,13 @@ export type Guard<Native extends object> = <Sent>(
   handle: (claim: Claim) => Handling<Sent>,
 ) => Promise<Answer<Sent>>;
 
-/** Thrown to release the claim: a response with this status is not stored. */
+/** Thrown for a response with this status, which is not stored; the run judges it as an error that its cause has caused. */
 class NotStored extends Error {
   /** Stored as the reason of the release. */
   override readonly name: string;
 
-  constructor(status: number) {
-    super(`HTTP ${status}`);
+  constructor(status: number, cause: unknown) {
+    super(`HTTP ${status}`, { cause });
     this.name = this.message;
   }
 }
@@ -144,31 +149,40 @@ export function createGuard<Native extends object>(
     // A fetch Request may have the method "patch" in lower case.
     if (!policy.methods.has(request.method.toUpperCase()) || outerClaim !== undefined)
       return unguarded(outerClaim);
-    const refused = (problem: Problem) =>
-      answered(problemResponse(problem, policy.problemBody(problem, native), policy.documentation));
+    const refused = ({ title, detail, ...rest }: Problem) => {
+      const named = (text: string) => text.replaceAll("Idempotency-Key", policy.header);
+      const problem = { title: named(title), detail: named(detail), ...rest };
+      return answered(problemResponse(problem, policy.problemBody(problem, native), policy.documentation));
+    };
     const refusedAs = (type: ProblemType) => refused(problemFor(wire.statuses, type));
-    if (request.key === undefined) return policy.required ? refusedAs("key-missing") : unguarded();
-    if (wire.echoes) request.setHeader(IDEMPOTENCY_KEY, request.key);
-    const key = wire.parseKey(request.key);
+    const name = policy.header.toLowerCase();
+    const header = request.header(name);
+    if (header === undefined) return policy.required ? refusedAs("key-missing") : unguarded();
+    if (wire.echoes) request.setHeader(name, header);
+    const key = wire.parseKey(header);
     if (key === undefined) return refusedAs("key-malformed");
     const fingerprint = await fingerprintRequest(policy, request, warnings);
     if (fingerprint === undefined) return refusedAs("request-unreadable");
 
     const operation = {
       ...policy.run,
-      key: joinKey(...wire.endpointOf(request), callerOf(policy.caller, native), key),
+      key: joinKey(...endpointOf(policy, request), callerOf(policy.caller, native), key),
       keyCreatedAt: keyTime(key),
       fingerprint,
       codec: responseCodec,
       signal: request.signal,
     };
     let handling: ReturnType<typeof handle> | undefined;
+    let held: Claim | undefined;
     const handled = async (claim: Claim) => {
+      held = claim;
       rememberClaim(native, policy.run.namespace, claim);
       handling = handle(claim);
       return await abandonAfter(policy.abandonAfterMs, handling);
     };
-    const run = await guardedRun(onceward, operation, handled, (outcome) => outcomeOf(policy, outcome));
+    const run = await guardedRun(onceward, operation, handled, (outcome) =>
+      outcomeOf(policy, request.method, outcome, held?.signal.aborted === true),
+    );
     switch (run.kind) {
       case "ran": {
         const { outcome } = run;
@@ -178,7 +192,7 @@ export function createGuard<Native extends object>(
         return answer;
       }
       case "replayed":
-        return replay(await inAcceptedCoding(run.value, request.acceptEncoding), policy);
+        return replay(await inAcceptedCoding(run.value, request.header("accept-encoding")), policy);
       case "refused": {
         const problem = problemOf(wire.statuses, run.error);
         if (problem === undefined) throw run.error;
@@ -202,19 +216,55 @@ function answerOf<Sent>(outcome: PromiseSettledResult<Handled<Sent>>): Answer<Se
  * Returns the part of a response that is stored. What another guard refuses, within the handler or in a service whose response the
  * handler passes on, is not this operation's outcome.
  *
- * @throws the handler's error; OutcomeUnknownError if the other guard does not know whether the effect happened; NotStored.
+ * @throws the handler's error; OutcomeUnknownError if the response, or the other guard, does not know whether the effect happened;
+ *   NotStored.
  */
 function outcomeOf<Native>(
   { stores, replayHeaders }: HttpPolicy<Native>,
+  method: string,
   outcome: PromiseSettledResult<Handled<unknown>>,
+  wasInterrupted: boolean,
 ): WholeResponse {
-  if (outcome.status === "rejected") throw outcome.reason;
-  const { status, headers, body } = outcome.value;
+  if (outcome.status === "rejected") {
+    const { reason } = outcome;
+    if (!(reason instanceof ResponseDestroyed)) throw reason;
+    throw ownWordOf(reason) ?? new OutcomeUnknownError("The response was cut short.", { cause: reason });
+  }
+  const { status, headers, body, error } = outcome.value;
   const refusal = refusalIn(headers);
   if (refusal === ("ambiguous" satisfies ProblemType))
     throw new OutcomeUnknownError("Another guard does not know whether the request had its effect.");
-  if (refusal !== undefined || !isFinalStatus(status) || !stores(status)) throw new NotStored(status);
-  return { status, headers: pickHeaders(headers, replayHeaders), body };
+  const isStorable = refusal === undefined && isFinalStatus(status) && ownWordOf(error) === undefined;
+  const verdict = isStorable && verdictOf(stores, outcome.value);
+  if (verdict === "unknown")
+    throw new OutcomeUnknownError(`HTTP ${status} does not say whether the request had its effect.`);
+  if (!verdict) {
+    // An answer below 500 says that there was no effect, unless the handler was interrupted.
+    const isCertain = status < 500 && !wasInterrupted && !isInterruption(error);
+    throw new NotStored(status, isCertain ? new NoEffectError() : error);
+  }
+  const hasNoBody = method.toUpperCase() === "HEAD" || BODYLESS.has(status);
+  return { status, headers: pickHeaders(headers, replayHeaders), body: hasNoBody ? new Uint8Array() : body };
+}
+
+/** Statuses whose responses have no body, whatever a handler writes (RFC 9110, 15). */
+const BODYLESS: ReadonlySet<number> = new Set([204, 205, 304]);
+
+/** Asks `stores`, which runs after the effect. @throws OutcomeUnknownError if it throws. */
+function verdictOf(stores: Stores, { status, headers, body }: Handled<unknown>): ReturnType<Stores> {
+  const response = {
+    status,
+    headers: pickHeaders(headers, { has: () => true }),
+    body,
+    get json() {
+      return body === undefined ? undefined : jsonIn(body);
+    },
+  };
+  try {
+    return stores(response);
+  } catch (cause) {
+    throw new OutcomeUnknownError("The option `stores` failed.", { cause });
+  }
 }
 
 function unguarded(claim?: Claim): Answer<never> {
@@ -263,30 +313,24 @@ async function fingerprintRequest<Native>(
  */
 export const REQUEST_ID_HEADER = "onceward-request-id";
 
-/** The form in which bytes count: their SHA-256 as base64url. */
-const DIGEST = /^[\w-]{43}$/;
-
-async function contentOf(
-  { method, path, query, body }: GuardedRequest<unknown>,
-  { compares }: Wire,
-): Promise<unknown> {
-  const content = await body();
-  if (compares === "JSON body") return contentOfJson(content);
-  if (content instanceof Uint8Array) return { method, path, query, body: base64Url(sha256(content)) };
-  // A parsed body that is such a text counts by another member: it is not the bytes of which it may be the hash.
-  if (typeof content === "string" && DIGEST.test(content)) return { method, path, query, text: content };
-  return { method, path, query, body: content ?? null };
+/** Returns the parts of a key that name the operation: the option, or what the profile counts of the endpoint. */
+function endpointOf<Native>(
+  { operation, wire }: HttpPolicy<Native>,
+  { method, route, path }: GuardedRequest<Native>,
+): readonly string[] {
+  // A fetch Request may have the method "patch" in lower case.
+  return operation === undefined
+    ? wire.endpointOf({ method: method.toUpperCase(), route, path })
+    : [operation];
 }
 
-/** Returns a body as its JSON value; bytes that are not JSON count by their hash. */
-function contentOfJson(body: unknown): unknown {
-  if (!(body instanceof Uint8Array)) return { json: body ?? null };
-  if (body.byteLength === 0) return { json: null };
-  try {
-    return { json: JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body)) };
-  } catch {
-    return { bytes: base64Url(sha256(body)) };
-  }
+async function contentOf(
+  { method, path, query, header, body }: GuardedRequest<unknown>,
+  { compares }: Wire,
+): Promise<unknown> {
+  const isJsonAlone = compares === "JSON body";
+  const content = contentOfBody(await body(), header("content-type") ?? "", isJsonAlone);
+  return isJsonAlone ? content : { method: method.toUpperCase(), path, query, ...content };
 }
 
 /** The claims that each request is handled under, by namespace. */

@@ -29,6 +29,7 @@ export class HeldResponse implements Handling<HeldResponse> {
   #ended = false;
   #held = true;
   #onFinish: (() => void) | undefined;
+  #error: unknown;
   /** The handler's error, if it says that the outcome is unknown. */
   #unknown: unknown;
   /** The headers that earlier handlers have set. */
@@ -44,7 +45,7 @@ export class HeldResponse implements Handling<HeldResponse> {
     this.#headersBefore = { ...response.getHeaders() };
     // The response will never be whole.
     this.#disconnect = new HiddenDisconnect(request, response, () =>
-      this.#reject(this.#unknown ?? new ResponseDestroyed()),
+      this.#reject(this.#unknown ?? new ResponseDestroyed(this.#error)),
     );
     this.handled = new Promise((resolve, reject) => {
       this.#resolve = resolve;
@@ -63,11 +64,17 @@ export class HeldResponse implements Handling<HeldResponse> {
     return this.#unknown;
   }
 
+  /** The first error that `noteError` got. */
+  get error(): unknown {
+    return this.#error;
+  }
+
   /**
    * Notes an error of the handler, which the framework is about to answer: the guard sees no error, only the answer to it. No
-   * effect once the response is whole, and for errors that don't say that the outcome is unknown.
+   * effect once the response is whole.
    */
   noteError(error: unknown): void {
+    this.#error ??= error;
     if (isOutcomeUnknown(error)) this.#unknown ??= error;
   }
 
@@ -77,6 +84,8 @@ export class HeldResponse implements Handling<HeldResponse> {
    */
   send(): void {
     if (!this.#held) return;
+    // A handler that breaks after its response has ended destroys the connection, and not the response.
+    if (this.#ended) this.#disconnect.cancelDestroy();
     if (this.#disconnect.isDestroyed) {
       this.abandon();
       return;
@@ -210,7 +219,8 @@ export class HeldResponse implements Handling<HeldResponse> {
     }
     const response = this.#response;
     const body = tooLarge ? undefined : Buffer.concat(this.#chunks);
-    this.#resolve({ status: response.statusCode, headers: response.getHeaders(), body, sent: this });
+    const { statusCode: status } = response;
+    this.#resolve({ status, headers: response.getHeaders(), body, sent: this, error: this.#error });
   }
 
   /**

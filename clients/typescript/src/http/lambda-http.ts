@@ -58,8 +58,7 @@ export function requestOf<Event extends HttpEvent>(
   return {
     native: event,
     ...("rawPath" in event ? targetV2(event) : targetV1(event)),
-    key: headers.get("idempotency-key"),
-    acceptEncoding: headers.get("accept-encoding"),
+    header: (name) => headers.get(name),
     body: () => Buffer.from(event.body ?? "", event.isBase64Encoded === true ? "base64" : "utf8"),
     setHeader: (name, value) => {
       ours[name] = value;

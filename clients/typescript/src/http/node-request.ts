@@ -9,14 +9,15 @@ import type { IncomingMessage } from "node:http";
 export function parsedBody(request: IncomingMessage, body: unknown): unknown {
   const { "content-type": contentType = "", "content-length": length, ...headers } = request.headers;
   const sent = headers["transfer-encoding"] !== undefined || Number(length) > 0;
-  if (!sent || body instanceof Uint8Array) return body;
+  // Express 4 sets an empty object if none of its parsers has read a body.
+  const unread = isEmptyObject(body) && !request.readableDidRead;
+  if (!sent) return unread ? undefined : body;
+  if (body instanceof Uint8Array) return body;
   if (/^multipart\//i.test(contentType)) {
     throw new Error(
       "the guard needs a fingerprint option for multipart forms whose files are not in the body",
     );
   }
-  // Express 4 sets an empty object for a body that none of its parsers accepts.
-  const unread = isEmptyObject(body) && !request.readableDidRead;
   if (body === undefined || unread || isStream(body)) {
     throw new Error(
       "the guard comes after a body parser for this content type, or needs a fingerprint option",

@@ -39,13 +39,26 @@ test.each([
   ["timeoutMs", Number.NaN],
   ["owner", 7],
   ["onUnavailable", "run"],
+  ["operation", ""],
+  ["operation", 7],
+  ["header", "X Request Id"],
 ])("the option %s is checked when the guard is made: %j", (field, value) => {
   const violations = [expect.objectContaining({ field })];
   expect(() => policyWith({ [field]: value })).toThrow(expect.objectContaining({ violations }));
 });
 
+test("a profile's own scope and header can't be replaced", () => {
+  expect(() => policyWith({ profile: "stripe", operation: "charge" })).toThrow("operation must not be set");
+  expect(() => policyWith({ profile: "ietf", header: "X-Request-Id" })).toThrow(
+    "header must be Idempotency-Key",
+  );
+  expect(policyWith({ profile: "ietf", header: "Idempotency-Key" }).header).toBe("Idempotency-Key");
+});
+
 test("a response that asks for another attempt is not stored", () => {
-  const { stores } = httpPolicy(options);
+  const { stores: judge } = httpPolicy(options);
+  const stores = (status: number) =>
+    judge({ status, headers: {}, body: undefined, json: undefined }) === true;
   const released = Array.from({ length: 500 }, (_, index) => 100 + index).filter((status) => !stores(status));
   expect(released.filter((status) => status < 500)).toEqual([401, 408, 425, 429]);
   expect(released.filter((status) => status >= 500)).toHaveLength(100);

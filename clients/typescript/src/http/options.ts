@@ -1,13 +1,28 @@
-import { refusedField } from "../errors/violations.ts";
+import type { Violation } from "../errors/errors.ts";
+import { checkText, refusedField, throwIfAny } from "../errors/violations.ts";
 import {
   type AdapterRunOptions,
   checkGuardOptions,
   checkOptionalFunction,
   pickRunOptions,
 } from "../run/guarded-run.ts";
-import { MAX_TIMER_MS } from "../wire/limits.ts";
+import { MAX_KEY_BYTES, MAX_TIMER_MS } from "../wire/limits.ts";
 import type { Problem, ProblemBody } from "./problems.ts";
 import { type HttpProfile, PROFILES, type Wire, wireOf } from "./profiles.ts";
+
+/** A handler's whole response, as `stores` judges it. */
+export interface HandlerResponse {
+  readonly status: number;
+  /** By their names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Undefined if it is larger than any policy allows. */
+  readonly body: Uint8Array | undefined;
+  /** The body's value; undefined if it is not JSON, or compressed. */
+  readonly json: unknown;
+}
+
+/** Judges a response: it is stored, or not, or it does not say whether the effect happened. */
+export type Stores = (response: HandlerResponse) => boolean | "unknown";
 
 /** How a route's requests are guarded. `Native` is the framework's request; with Hono, its context. */
 export interface HttpOptions<Native> extends AdapterRunOptions {
@@ -17,6 +32,14 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
    * be empty.
    */
   readonly caller: (request: Native) => string;
+  /**
+   * The operation's name, such as "refund". It replaces method and route in the key: frameworks and languages write a route's pattern
+   * differently, so that services in several languages behind one route, or two routes of one operation, need a name. Not for the profile
+   * `stripe`, whose keys count for all endpoints. Default: method and route, or as the profile says.
+   */
+  readonly operation?: string;
+  /** The header that has the key, for the profile `onceward` alone: the others name it. Default: Idempotency-Key. */
+  readonly header?: string;
   /**
    * The protocol that clients expect: what a key may be, which status and body each refusal has, what marks a replay, and what
    * is echoed. Also the default of `methods` and `required`. Whatever the profile, nothing runs twice, no caller gets another's
@@ -44,17 +67,19 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
    * answered with 422; undefined, a number that is not finite or a lone surrogate with 400. A value whose type has no
    * fingerprint, such as a Map, an instance of a class or bytes that are not a SHA-256, is the program's error: the
    * request fails with an InvalidRequestError for the framework's error handler (500), and nothing runs. The first refusal
-   * of a guard is a warning of the process (ONCEWARD_NO_FINGERPRINT) with its reason. Default: method, path, query and body. Leave out the
-   * parts that a client changes between its attempts.
+   * of a guard is a warning of the process (ONCEWARD_NO_FINGERPRINT) with its reason. Default: method, path, query and body: JSON by its
+   * value, a multipart form by its parts, without the boundary. Leave out the parts that a client changes between its attempts.
    */
   readonly fingerprint?: (request: Native) => unknown;
   /**
-   * Returns whether a response with this status is the operation's outcome, to be replayed; otherwise the claim is
-   * released, and the next attempt runs. Not called below 200: such a response, such as 101, is never stored. Default:
-   * below 500, except 401, 408, 425 and 429, which ask for another attempt. The refusal of another guard within the handler,
-   * or of a service whose response the handler passes on with its header Link, is never stored.
+   * Returns whether a response is the operation's outcome: `true`, it is stored and replayed; `false`, there was no effect, the claim is
+   * released, and the next attempt runs; or `unknown`, the claim is left to the namespace's policy. A 5xx that is `false` counts as an
+   * error (`onError`). Called for statuses from 200 on; if it throws, the outcome is unknown. Default: `true` below 500, except 401, 408,
+   * 425 and 429, which ask for another attempt; `unknown` for 502, 504, and 503 without Retry-After, with which a gateway or a time limit
+   * answers while the handler may still run. The refusal of another guard within the handler, or of a service whose response the handler
+   * passes on with its header Link, is never stored.
    */
-  readonly stores?: (status: number) => boolean;
+  readonly stores?: Stores;
   /**
    * Headers to replay besides those that describe the body, Location, Link, ETag, Last-Modified, Cache-Control, Vary.
    * All others are only sent the first time. Cookies and hop-by-hop headers can't be added.
@@ -82,10 +107,12 @@ export interface HttpOptions<Native> extends AdapterRunOptions {
 export interface HttpPolicy<Native> {
   readonly run: AdapterRunOptions & { readonly waitMs: number };
   readonly caller: (request: Native) => string;
+  readonly operation: string | undefined;
+  readonly header: string;
   readonly methods: ReadonlySet<string>;
   readonly required: boolean;
   readonly fingerprint: ((request: Native) => unknown) | undefined;
-  readonly stores: (status: number) => boolean;
+  readonly stores: Stores;
   readonly replayHeaders: ReadonlySet<string>;
   readonly abandonAfterMs: number;
   readonly problemBody: (problem: Problem, request: Native) => ProblemBody;
@@ -93,6 +120,8 @@ export interface HttpPolicy<Native> {
   readonly wire: Wire;
 }
 
+/** As the draft writes it; refusals name it. */
+const DEFAULT_HEADER = "Idempotency-Key";
 /** The longest lease of the default policy: after a crash, other callers wait this long, too. */
 const DEFAULT_ABANDON_AFTER_MS = 15 * 60_000;
 
@@ -154,10 +183,12 @@ export function httpPolicy<Native>(options: HttpOptions<Native>): HttpPolicy<Nat
   return {
     run: { ...pickRunOptions(options), waitMs },
     caller,
+    operation: checkedOperation(options, wire),
+    header: checkedHeader(options),
     methods: checkedMethods(methods),
     required,
     fingerprint,
-    stores: wire.dropsServerErrors ? (status) => status < 500 && stores(status) : stores,
+    stores: wire.dropsServerErrors ? exceptServerErrors(stores) : stores,
     replayHeaders: new Set([...DEFAULT_REPLAY_HEADERS, ...checkedHeaders(replayHeaders)]),
     abandonAfterMs,
     problemBody: problemBody ?? wire.writeBody,
@@ -172,13 +203,42 @@ function checkedProfile(name: string = "onceward"): Wire {
   throw refusedField("profile", `must be one of ${Object.keys(PROFILES).join(", ")}`);
 }
 
+function checkedOperation({ operation, profile }: HttpOptions<never>, wire: Wire): string | undefined {
+  if (operation === undefined) return undefined;
+  const violations: Violation[] = [];
+  checkText(violations, "operation", operation, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
+  throwIfAny(violations);
+  if (wire.scope !== "all endpoints") return operation;
+  throw refusedField(
+    "operation",
+    `must not be set with the profile ${profile}: its keys count for all endpoints`,
+  );
+}
+
+function checkedHeader({ header = DEFAULT_HEADER, profile = "onceward" }: HttpOptions<never>): string {
+  if (typeof header !== "string" || !/^[\w!#$%&'*+.^`|~-]{1,255}$/.test(header))
+    throw refusedField("header", "must be the name of a header, 1-255 characters");
+  if (profile === "onceward" || header.toLowerCase() === DEFAULT_HEADER.toLowerCase()) return header;
+  throw refusedField("header", `must be Idempotency-Key with the profile ${profile}`);
+}
+
 /** The text is a header's value: it must not end the link. */
 function isLink(url: unknown): boolean {
   return typeof url === "string" && /^https?:\/\/[\x21-\x3b\x3d\x3f-\x7e]+$/.test(url) && URL.canParse(url);
 }
 
-function isOutcome(status: number): boolean {
-  return status < 500 && !ASKS_FOR_ANOTHER_ATTEMPT.has(status);
+function isOutcome({ status, headers }: HandlerResponse): boolean | "unknown" {
+  if (status < 500) return !ASKS_FOR_ANOTHER_ATTEMPT.has(status);
+  // Load shedding says when to come back; time limits do not.
+  const isLimit = status === 503 && headers["retry-after"] === undefined;
+  return isLimit || status === 502 || status === 504 ? "unknown" : false;
+}
+
+function exceptServerErrors(stores: Stores): Stores {
+  return (response) => {
+    const verdict = stores(response);
+    return verdict === true ? response.status < 500 : verdict;
+  };
 }
 
 /** Returns the methods in upper case. @throws InvalidRequestError for a list that would guard less than it says. */

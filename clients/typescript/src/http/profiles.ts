@@ -124,7 +124,7 @@ export const PROFILES = {
 export type HttpProfile = keyof typeof PROFILES;
 
 /** A profile in the form that the guard uses. */
-export interface Wire extends Omit<Profile, "key" | "scope" | "format" | "codes"> {
+export interface Wire extends Omit<Profile, "key" | "format" | "codes"> {
   /** Returns the key in a header's value; undefined if it is malformed. */
   readonly parseKey: (header: string) => string | undefined;
   /** Returns the parts of an operation's key that name its endpoint. */

@@ -78,7 +78,10 @@ export type Headers =
   | Readonly<Record<string, number | string | readonly string[] | undefined>>;
 
 /** Returns the allowed headers, by their names in lower case. */
-export function pickHeaders(headers: Headers, allowed: ReadonlySet<string>): Record<string, string> {
+export function pickHeaders(
+  headers: Headers,
+  allowed: Pick<ReadonlySet<string>, "has">,
+): Record<string, string> {
   const entries = Symbol.iterator in headers ? headers : Object.entries(headers);
   const picked: Record<string, string> = {};
   for (const [name, value] of entries) {

@@ -5,6 +5,7 @@ import {
   Inject,
   Injectable,
   type NestInterceptor,
+  RequestTimeoutException,
   type Type,
   UseInterceptors,
 } from "@nestjs/common";
@@ -79,7 +80,7 @@ export function IdempotencyInterceptor<Request extends object = NestRequest>(
         case "claimed":
           claims.set(exchange.guarded.native, begun.claim);
           // Exception filters answer errors after the interceptors.
-          return next.handle().pipe(tap({ error: (error) => begun.held.noteError(error) }));
+          return next.handle().pipe(tap({ error: (error) => begun.held.noteError(causeOf(error)) }));
         case "unguarded":
           if (begun.claim !== undefined) claims.set(exchange.guarded.native, begun.claim);
           return next.handle();
@@ -97,6 +98,11 @@ export function IdempotencyInterceptor<Request extends object = NestRequest>(
   Inject(HTTP_DEFAULTS)(OncewardInterceptor, undefined, 1);
   Injectable()(OncewardInterceptor);
   return OncewardInterceptor as Type<NestInterceptor>;
+}
+
+/** Returns the error by which a claim is judged: Nest's interceptors throw this one while the handler still runs. */
+function causeOf(error: unknown): unknown {
+  return error instanceof RequestTimeoutException ? new DOMException(error.message, "TimeoutError") : error;
 }
 
 /** The claims under which the handlers of requests run. */

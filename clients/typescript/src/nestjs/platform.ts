@@ -3,7 +3,6 @@ import type { ExecutionContext } from "@nestjs/common";
 import { attachedForm } from "../http/attached-form.ts";
 import type { GuardedRequest } from "../http/guard.ts";
 import { parsedBody, splitTarget } from "../http/node-request.ts";
-import { IDEMPOTENCY_KEY } from "../keys/idempotency-key.ts";
 
 /** The part of a request that Express and Fastify share. Annotate your functions with your platform's own type. */
 export interface NestRequest {
@@ -75,8 +74,7 @@ function expressExchange<Request extends object>(
       route: typeof pattern === "string" ? request.baseUrl + pattern : path,
       path,
       query,
-      key: request.headers[IDEMPOTENCY_KEY]?.toString(),
-      acceptEncoding: request.headers["accept-encoding"]?.toString(),
+      header: (name) => request.headers[name]?.toString(),
       body: () => parsedBody(request, request.body),
       setHeader: (name, value) => void response.setHeader(name, value),
     },
@@ -97,8 +95,7 @@ function fastifyExchange<Request extends object>(native: Request, reply: Fastify
       route: request.routeOptions.url ?? path,
       path,
       query,
-      key: request.headers[IDEMPOTENCY_KEY]?.toString(),
-      acceptEncoding: request.headers["accept-encoding"]?.toString(),
+      header: (name) => request.headers[name]?.toString(),
       body: () => attachedForm(request) ?? parsedBody(request.raw, request.body),
       setHeader: (name, value) => reply.header(name, value),
     },

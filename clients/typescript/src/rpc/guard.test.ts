@@ -1,9 +1,9 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, test, vi } from "vitest";
-import { ErrorInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
+import { ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 import { jsonCodec } from "../run/codec.ts";
-import { OutcomeUnknownError } from "../run/outcome-unknown.ts";
+import { NoEffectError, OutcomeUnknownError } from "../run/outcome-unknown.ts";
 import { createTestingOnceward } from "../testing.ts";
 import { connectFailures } from "./connect-failures.ts";
 import { grpcFailures } from "./grpc-failures.ts";
@@ -73,6 +73,43 @@ test.each([
   clock.advance(30_000);
   await expect(guard(callWith("order-1"), handle)).rejects.toMatchObject({ code: Code.FailedPrecondition });
   expect(handle).toHaveBeenCalledOnce();
+});
+
+test.each<[what: string, error: unknown, options: Partial<RpcOptions<unknown>>, calls: number]>([
+  ["DEADLINE_EXCEEDED", new ConnectError("slow", Code.DeadlineExceeded), {}, 1],
+  ["CANCELLED", new ConnectError("left", Code.Canceled), {}, 1],
+  ["UNKNOWN", new ConnectError("cut", Code.Unknown), {}, 1],
+  ["UNAVAILABLE", new ConnectError("cut", Code.Unavailable), {}, 1],
+  [
+    "UNAVAILABLE with RetryInfo",
+    new ConnectError("busy", Code.Unavailable, undefined, [{ desc: RetryInfoSchema, value: {} }]),
+    {},
+    2,
+  ],
+  ["INTERNAL", new ConnectError("bug", Code.Internal), {}, 2],
+  ["INTERNAL under onError", new ConnectError("bug", Code.Internal), { onError: "unknown" }, 1],
+  ["an error without a code under onError", new Error("bug"), { onError: "unknown" }, 1],
+  ["a NoEffectError under onError", new NoEffectError("too expensive"), { onError: "unknown" }, 2],
+  ["a code that `stores` calls unknown", new ConnectError("?", Code.Aborted), { stores: () => "unknown" }, 1],
+])("a handler that fails with %s", async (_, error, options, calls) => {
+  const { onceward, clock } = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
+  const all = { namespace: "charges", caller: () => "a-1", ...options };
+  const guard = createCallGuard(onceward, all, connectFailures);
+  const handle = vi.fn(() => Promise.reject(error));
+  await expect(guard(callWith("order-1"), handle)).rejects.toBe(error);
+  clock.advance(30_000);
+  await expect(guard(callWith("order-1"), handle)).rejects.toThrow();
+  expect(handle).toHaveBeenCalledTimes(calls);
+});
+
+test("a call whose handler marks its claim fails, although the handler answers", async () => {
+  const { onceward } = createTestingOnceward();
+  const guard = createCallGuard(onceward, { namespace: "charges", caller: () => "a-1" }, connectFailures);
+  const marked = guard(callWith("order-1"), async (claim) => {
+    claim.outcomeUnknown(new Error("the bank timed out"));
+    return { message: "charged", sent: "charged" };
+  });
+  await expect(marked).rejects.toThrow(OutcomeUnknownError);
 });
 
 describe.each([

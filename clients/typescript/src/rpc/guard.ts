@@ -18,7 +18,7 @@ import {
   pickRunOptions,
   warnOfFingerprint,
 } from "../run/guarded-run.ts";
-import { isOutcomeUnknown } from "../run/outcome-unknown.ts";
+import { OutcomeUnknownError, ownWordOf } from "../run/outcome-unknown.ts";
 import type { CodecRunOptions } from "../run/run-options.ts";
 import { isRefusal, type RpcFailure, refusal, refusalOf, storedFailure, terminalError } from "./failure.ts";
 import { isOutcome, type RpcOptions } from "./options.ts";
@@ -102,10 +102,14 @@ export function createCallGuard<Native>(
 
     const store = (outcome: PromiseSettledResult<HandledCall<Response, Sent>>) => {
       if (outcome.status === "fulfilled") return outcome.value.message;
-      if (isOutcomeUnknown(outcome.reason)) throw outcome.reason;
-      const failure = failures.read(outcome.reason);
-      if (failure === undefined || !stores(failure.code) || isRefusal(failure)) throw outcome.reason;
-      throw terminalError(failure, outcome.reason);
+      const { reason } = outcome;
+      const failure = ownWordOf(reason) === undefined ? failures.read(reason) : undefined;
+      if (failure === undefined || isRefusal(failure)) throw reason;
+      const verdict = verdictOf(stores, failure);
+      if (verdict === true) throw terminalError(failure, reason);
+      if (verdict === false) throw reason;
+      const message = `The code ${failure.code} does not say whether the call had its effect.`;
+      throw new OutcomeUnknownError(message, { cause: reason });
     };
     const operation = await operationOf(options, call, key, (value) =>
       fingerprintCall(value, failures, warnings),
@@ -121,6 +125,15 @@ export function createCallGuard<Native>(
         throw errorFor(run.error, failures);
     }
   };
+}
+
+/** Asks `stores`, which runs after the effect. @throws OutcomeUnknownError if it throws. */
+function verdictOf(stores: typeof isOutcome, failure: RpcFailure): boolean | "unknown" {
+  try {
+    return stores(failure);
+  } catch (cause) {
+    throw new OutcomeUnknownError("The option `stores` failed.", { cause });
+  }
 }
 
 async function operationOf<Native, Response>(

@@ -1,5 +1,7 @@
 import { Code } from "@connectrpc/connect";
+import { RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 import type { AdapterRunOptions } from "../run/guarded-run.ts";
+import type { RpcFailure } from "./failure.ts";
 
 /** How calls are guarded. `Call` is the library's type of a call. */
 export interface RpcOptions<Call> extends AdapterRunOptions {
@@ -26,12 +28,13 @@ export interface RpcOptions<Call> extends AdapterRunOptions {
    */
   readonly fingerprint?: (call: Call) => unknown;
   /**
-   * Returns whether an error with this code is the operation's outcome, to be replayed; otherwise the claim is
-   * released, and the next attempt runs. Default: INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED,
-   * FAILED_PRECONDITION and OUT_OF_RANGE: they refuse the request itself, so that a retry would fail, too.
-   * An error of another guard or of the service (its ErrorInfo has the domain "onceward") is never stored.
+   * Returns whether a failure is the operation's outcome: `true`, it is stored and replayed; `false`, it is an error, which releases the
+   * claim unless `onError` says otherwise; or `unknown`, the claim is left to the namespace's policy. Default: `true` for
+   * INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, FAILED_PRECONDITION and OUT_OF_RANGE, which refuse the request itself,
+   * so that a retry would fail, too; `unknown` for CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, and UNAVAILABLE without a RetryInfo, as of a
+   * call that was cut. An error of another guard or of the service (its ErrorInfo has the domain "onceward") is never stored.
    */
-  readonly stores?: (code: number) => boolean;
+  readonly stores?: (failure: RpcFailure) => boolean | "unknown";
 }
 
 const OUTCOMES: ReadonlySet<number> = new Set([
@@ -43,7 +46,12 @@ const OUTCOMES: ReadonlySet<number> = new Set([
   Code.OutOfRange,
 ]);
 
+/** What a platform or a connection ends a call with, while its handler may still run. */
+const CUT: ReadonlySet<number> = new Set([Code.Canceled, Code.Unknown, Code.DeadlineExceeded]);
+
 /** The default of `stores`. */
-export function isOutcome(code: number): boolean {
-  return OUTCOMES.has(code);
+export function isOutcome({ code, details }: RpcFailure): boolean | "unknown" {
+  // A server that sheds load says when to come back.
+  const isLost = code === Code.Unavailable && !details.some(({ type }) => type === RetryInfoSchema.typeName);
+  return isLost || CUT.has(code) ? "unknown" : OUTCOMES.has(code);
 }

@@ -9,6 +9,7 @@ import { deriveKey } from "../keys/keys.ts";
 import { MAX_RELEASE_REASON_BYTES } from "../wire/limits.ts";
 import type { Calls } from "./calls.ts";
 import { readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
+import type { Judging } from "./judgement.ts";
 import { Lease, leaseLost } from "./lease.ts";
 import { leaseNowMs } from "./lease-clock.ts";
 import { OutcomeUnknownError } from "./outcome-unknown.ts";
@@ -68,6 +69,8 @@ export interface Claim {
 
 /** A claim as `run` uses it: the function's view of it, and how it ends. */
 export interface RunningClaim extends Claim {
+  /** The run's options, or the client's, by which errors of the function are judged. */
+  readonly judging: Judging;
   /** The error of `outcomeUnknown`, once it was called. */
   readonly unknownBecause: OutcomeUnknownError | undefined;
   /**
@@ -92,15 +95,20 @@ export class ClaimAbandoned extends OncewardError {
   }
 }
 
+/** The operation of a claim, and how errors of its function are judged. */
+type ClaimName = Judging & { readonly namespace: string; readonly key: string };
+
 /** What a claim does without the service. */
 abstract class NamedClaim {
   readonly namespace: string;
   readonly key: string;
+  readonly judging: Judging;
   unknownBecause: OutcomeUnknownError | undefined;
 
-  constructor({ namespace, key }: { readonly namespace: string; readonly key: string }) {
+  constructor({ namespace, key, classifyError, onError }: ClaimName) {
     this.namespace = namespace;
     this.key = key;
+    this.judging = { classifyError, onError };
   }
 
   deriveKey(label: string): string {
@@ -131,7 +139,7 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
 
   constructor(
     calls: Calls,
-    name: { readonly namespace: string; readonly key: string },
+    name: ClaimName,
     granted: { readonly claimed: Claimed; readonly sentAtMs: number },
     { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined },
     onLost: (error: OncewardError) => void,
@@ -231,15 +239,10 @@ export class UnguardedClaim extends NamedClaim implements RunningClaim {
   readonly signal: AbortSignal;
 
   constructor({
-    namespace,
-    key,
     signal = new AbortController().signal,
-  }: {
-    readonly namespace: string;
-    readonly key: string;
-    readonly signal?: AbortSignal | undefined;
-  }) {
-    super({ namespace, key });
+    ...name
+  }: ClaimName & { readonly signal?: AbortSignal | undefined }) {
+    super(name);
     this.signal = signal;
   }
 

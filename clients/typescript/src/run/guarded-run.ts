@@ -1,7 +1,7 @@
 import { TerminalError } from "../errors/errors.ts";
 import { checkFunction, refusedField } from "../errors/violations.ts";
 import { MAX_TIMER_MS } from "../wire/limits.ts";
-import type { Claim } from "./claim.ts";
+import type { Claim, RunningClaim } from "./claim.ts";
 import type { Runner } from "./client.ts";
 import type { Warnings } from "./events.ts";
 import { type CodecRunOptions, checkNamespaceOptions, type RunOptions } from "./run-options.ts";
@@ -110,7 +110,10 @@ export async function guardedRun<Stored, Handled>(
     answer = resolve;
   });
   const ran = async (claim: Claim) => {
-    const [outcome] = await Promise.allSettled([handle(claim)]);
+    const [handled] = await Promise.allSettled([handle(claim)]);
+    // The framework may have swallowed the error, and answered.
+    const { unknownBecause: reason }: Claim & Partial<RunningClaim> = claim;
+    const outcome = reason === undefined ? handled : ({ status: "rejected", reason } as const);
     outcomes.push(outcome);
     timer = setTimeout(answer, answerAfterMs);
     try {

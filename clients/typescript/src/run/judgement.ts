@@ -1,10 +1,13 @@
 import { TerminalError } from "../errors/errors.ts";
-import { ClaimAbandoned, type RunningClaim } from "./claim.ts";
+import { type Claim, ClaimAbandoned, type RunningClaim } from "./claim.ts";
 import { isInterruption, OutcomeUnknownError, ownWordOf } from "./outcome-unknown.ts";
 import type { RunOptions } from "./run-options.ts";
 
 /** How a claim ends whose function failed: with the error that is stored, released, or left to its lease and the policy. */
 export type Judgement = TerminalError | "release" | "unknown";
+
+/** The options of a run by which its function's errors are judged. */
+export type Judging = Pick<RunOptions, "classifyError" | "onError">;
 
 /**
  * Judges the error of a claim's function. Only the function's own word says that there was no effect, or which: an interruption, by the
@@ -14,7 +17,7 @@ export type Judgement = TerminalError | "release" | "unknown";
 export function judge(
   error: unknown,
   { signal }: Pick<RunningClaim, "signal">,
-  { classifyError, onError = "release" }: Pick<RunOptions, "classifyError" | "onError">,
+  { classifyError, onError = "release" }: Judging,
 ): Judgement {
   if (error instanceof TerminalError) return error;
   if (error instanceof ClaimAbandoned) return "unknown";
@@ -22,6 +25,11 @@ export function judge(
   if (word !== undefined) return word instanceof OutcomeUnknownError ? "unknown" : "release";
   if (classifyError !== undefined && isTerminal(error, classifyError)) return terminalFrom(error);
   return signal.aborted || isInterruption(error) ? "unknown" : onError;
+}
+
+/** Judges the error of a claim's function by the options of its run, as the run does. */
+export function judgeUnder(claim: Claim & Partial<RunningClaim>, error: unknown): Judgement {
+  return claim.unknownBecause === undefined ? judge(error, claim, claim.judging ?? {}) : "unknown";
 }
 
 /** A `classifyError` that throws has no judgement: the caller must see the function's own error. */

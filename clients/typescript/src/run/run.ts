@@ -11,7 +11,7 @@ import { completeEffect } from "./complete-effect.ts";
 import { describe } from "./describe-error.ts";
 import type { Observer } from "./events.ts";
 import { GUARD_OFF, guardOff } from "./guard-switch.ts";
-import { judge } from "./judgement.ts";
+import { judgeUnder } from "./judgement.ts";
 import { callWithin, checkNotWithinItself, type RunScopes } from "./nesting.ts";
 import { OutcomeUnknownError } from "./outcome-unknown.ts";
 import { replay, replayOutcome } from "./result-codec.ts";
@@ -38,14 +38,14 @@ export async function runOnce(
   const acquired = await begin(calls, defaults, options, observer, scopes);
   if (acquired.kind === "completed") return replayed(acquired, options, observer);
 
-  const claim = openClaim(acquired, calls, { ...options, timeoutMs }, observer);
+  const claim = openClaim(acquired, calls, { ...options, timeoutMs, classifyError, onError }, observer);
   try {
     const [effect] = await Promise.allSettled([callWithin(scopes, options, () => fn(claim))]);
     const marked = claim.unknownBecause;
     if (marked === undefined && effect.status === "fulfilled")
       return await complete(claim, effect, codec, observer);
     const error = effect.status === "rejected" ? effect.reason : marked;
-    const judgement = marked === undefined ? judge(error, claim, { classifyError, onError }) : "unknown";
+    const judgement = judgeUnder(claim, error);
     if (judgement instanceof TerminalError) {
       await complete(claim, { status: "rejected", reason: judgement }, codec, observer);
       throw judgement;

@@ -10,16 +10,17 @@ import {
 } from "../errors/errors.ts";
 import { isUnavailable } from "../errors/mapping.ts";
 import type { Claim } from "../run/claim.ts";
+import { ownWordOf } from "../run/outcome-unknown.ts";
 
 /**
  * Runs an activity. @throws a TerminalError, which is stored, for an ApplicationFailure that ends the activity whatever its
- * retry policy; else the activity's own error.
+ * retry policy, unless its cause says what became of the effect; else the activity's own error.
  */
 export async function orTerminal(activity: () => Promise<unknown>): Promise<unknown> {
   try {
     return await activity();
   } catch (cause) {
-    if (!isNonRetryable(cause)) throw cause;
+    if (!isNonRetryable(cause) || ownWordOf(cause) !== undefined) throw cause;
     const { message, type, details } = cause;
     throw new TerminalError(message, details ?? undefined, { name: type ?? "ApplicationFailure", cause });
   }

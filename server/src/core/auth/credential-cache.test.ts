@@ -123,6 +123,26 @@ describe("a cached value", () => {
     await expect(get()).rejects.toThrow("away");
   });
 
+  test("is not cached by a load that began before the key was dropped", async () => {
+    const { promise: held, resolve: answer } = Promise.withResolvers<void>();
+    const values = ["old", "new"];
+    const { peek, drop, get } = setUp({
+      async load(keys) {
+        const value = values.shift() ?? "";
+        await held;
+        return new Map(keys.map((key) => [key, value]));
+      },
+    });
+    const loading = get();
+    // The load has begun.
+    await new Promise((resolve) => setImmediate(resolve));
+    drop("key");
+    answer();
+    expect(await loading).toBe("old");
+    expect(peek("key")).toBeUndefined();
+    expect(await get()).toBe("new");
+  });
+
   test("that is missing is loaded again after a second, because it may have been created", async () => {
     const { known, load, get } = setUp();
     expect(await get("made later")).toBeUndefined();

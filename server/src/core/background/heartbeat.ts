@@ -49,26 +49,28 @@ export function createHeartbeat(options: {
   };
   let beaten: Beaten | undefined;
   let beats: Repeating | undefined;
+  /** Undefined until the first reading, so that replicas that start together do not confirm the clock to each other. */
+  const movedMs = () => (databaseClock.expectedMs() === undefined ? undefined : databaseClock.movedMs());
   const store = async (state: ReportState) => {
     beaten = await beatReplicaRow(pool, {
       ...replica,
       ...state(),
       host: HOST,
       clockAheadMs: beaten?.clock.aheadMs,
-      clockMovedMs: databaseClock.movedMs(),
+      clockMovedMs: movedMs(),
       clockExpectedMs: databaseClock.expectedMs(),
     });
-    databaseClock.see(beaten.reading, beaten.othersMovedMs);
+    databaseClock.see(beaten.reading, beaten.othersMovedMs, beaten.clock.aheadMs);
     commits.see(beaten.waitingCommits);
     failures = 0;
   };
   const beat = async (state: ReportState) => {
     await look(pool);
     await raiseTokenFloor(pool, tokenFloor.current());
-    const storedMs = databaseClock.movedMs();
+    const storedMs = movedMs();
     await store(state);
     // A replica that starts before the next heartbeat takes the clock's course from this row.
-    if ((databaseClock.movedMs() === 0) !== (storedMs === 0)) await store(state);
+    if (storedMs === undefined || (movedMs() === 0) !== (storedMs === 0)) await store(state);
   };
   return {
     /**

@@ -8,6 +8,7 @@ import {
   USE_TIMEOUT_MS,
 } from "../domain/statement-times.ts";
 import { CommitWatch } from "./commit-watch.ts";
+import { TYPES } from "./connection.ts";
 import {
   asRefusal,
   classify,
@@ -167,16 +168,31 @@ const PLANNER_SETTINGS = {
   jit: "off",
 };
 
-/** How Citus writes values into the texts of statements that it sends to a node, and how the node reads them. */
-const TEXT_SETTINGS = { standard_conforming_strings: "on", array_nulls: "on" };
+/**
+ * The settings on which the answer of a statement can depend: what its text means, how Citus passes values to a node, and how
+ * Postgres writes them. A database or a role may have others. Behind PgBouncer none is sent, so statements return nothing whose text
+ * depends on them: numbers and times as `numeric`, times that come back to Postgres as JSON writes them.
+ */
+export const ANSWER_SETTINGS = {
+  array_nulls: "on",
+  bytea_output: "hex",
+  DateStyle: "ISO, MDY",
+  default_transaction_isolation: "read committed",
+  extra_float_digits: "1",
+  IntervalStyle: "postgres",
+  quote_all_identifiers: "off",
+  standard_conforming_strings: "on",
+  TimeZone: "UTC",
+  transform_null_equals: "off",
+};
 
 /** The settings that a pool sends when it connects, unless through PgBouncer. */
 export const START_UP_SETTINGS = {
   statement_timeout: STATEMENT_TIMEOUT_MS,
   lock_timeout: LOCK_TIMEOUT_MS,
   idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-  options: Object.entries({ ...PLANNER_SETTINGS, ...TEXT_SETTINGS })
-    .map(([name, value]) => `-c ${name}=${value}`)
+  options: Object.entries({ ...PLANNER_SETTINGS, ...ANSWER_SETTINGS })
+    .map(([name, value]) => `-c ${name}=${value.replaceAll(" ", "\\ ")}`)
     .join(" "),
 } as const;
 
@@ -189,7 +205,7 @@ const { plan_cache_mode: _, ...WORKER_PLANNER_SETTINGS } = PLANNER_SETTINGS;
 export const WORKER_SETTINGS = {
   lock_timeout: LOCK_TIMEOUT_MS,
   ...WORKER_PLANNER_SETTINGS,
-  ...TEXT_SETTINGS,
+  ...ANSWER_SETTINGS,
 } as const;
 
 /**
@@ -403,6 +419,7 @@ function createClientPool(options: PoolOptions, observer: PoolObserver) {
     query_timeout: QUERY_TIMEOUT_MS,
     keepAlive: true,
     pipeline: options.onShards === true,
+    types: TYPES,
     ...(!options.throughPgBouncer && startUpSettings(options)),
   });
   pool.on("error", (error) => observer.connectionLost(error));

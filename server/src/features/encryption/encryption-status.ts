@@ -61,8 +61,8 @@ function nameOf(keyId: number | null, { current, find }: Keyring): string {
 
 function passLine(pass: PassProgress | undefined): string {
   if (pass === undefined) return "No server with keys has used this database.";
-  const { keyId, finished, examined, changed, skipped, unreadable, startedAt } = pass;
+  const { keyId, finished, examined, changed, skipped, unreadable, startedAtMs } = pass;
   const aim = keyId === null ? "to decrypt all records" : `to key ${keyId}`;
   const counts = `${examined} records examined, ${changed} changed, ${skipped} skipped, ${unreadable} unreadable`;
-  return `The pass ${aim} of ${startedAt.toISOString()} ${finished ? "is finished" : "is running"}: ${counts}.`;
+  return `The pass ${aim} of ${new Date(startedAtMs).toISOString()} ${finished ? "is finished" : "is running"}: ${counts}.`;
 }

@@ -39,8 +39,7 @@ claim, or leave it to the policy if the type is \`ambiguous\`.
 
 - After a change of a route's profile, the same header may name a new operation. Change it when no retries are due.
 - \`acp\` and \`ucp\` ask that results are kept for 24 hours: give the namespace a \`result_retention\` of that or more.
-- \`ucp\` compares the bytes of a body where the adapter has them: \`./http\`, Hono, \`express.raw()\`. Behind a parser of JSON, a body that
-  is written differently but has the same value is the same request.
+- \`ucp\` asks to compare the body's bytes. The guard compares JSON by its value, as behind a parser of JSON.
 - \`ucp\` asks to fail closed: leave \`onUnavailable\` at \`throw\`.
 
 ## Sources

@@ -1,0 +1,161 @@
+import { createServer, type Server } from "node:http";
+import { createClient } from "@connectrpc/connect";
+import { connectNodeAdapter, createConnectTransport } from "@connectrpc/connect-node";
+import { createAdaptorServer } from "@hono/node-server";
+import {
+  type CallHandler,
+  type NestInterceptor,
+  Post,
+  RequestTimeoutException,
+  UseInterceptors,
+} from "@nestjs/common";
+import { NestFactory } from "@nestjs/core";
+import { ExpressAdapter } from "@nestjs/platform-express";
+import { FastifyAdapter } from "@nestjs/platform-fastify";
+import express, { type RequestHandler } from "express";
+import Fastify, { type preHandlerHookHandler } from "fastify";
+import { Hono } from "hono";
+import { timeout as honoTimeout } from "hono/timeout";
+import { catchError, TimeoutError, throwError, timeout } from "rxjs";
+import { expect, onTestFinished, test, vi } from "vitest";
+import * as connect from "../../../clients/typescript/src/connect.ts";
+import { idempotency } from "../../../clients/typescript/src/express.ts";
+import * as fastify from "../../../clients/typescript/src/fastify.ts";
+import * as hono from "../../../clients/typescript/src/hono.ts";
+import type { Onceward } from "../../../clients/typescript/src/index.ts";
+import { Idempotent, OncewardModule } from "../../../clients/typescript/src/nestjs.ts";
+import { createTestingOnceward } from "../../../clients/typescript/src/testing.ts";
+import { Charges } from "../rpc/test-service.ts";
+import { send } from "./http-client.ts";
+import { listen } from "./listen.ts";
+import { controllerOf } from "./nest-routes.ts";
+
+/** A time limit within a guard answers for a handler that still runs, and may have its effect afterwards. */
+
+const OPTIONS = { namespace: "charges", caller: () => "a-1" };
+const LIMIT_MS = 20;
+const LEASE_MS = 30_000;
+
+type Charge = () => Promise<{ id: string }>;
+/** Starts a guarded handler within a time limit. Returns its port. */
+type Start = (onceward: Onceward, charge: Charge) => Promise<number>;
+
+async function portOf(server: Server, close?: () => unknown): Promise<number> {
+  const listening = await listen(server);
+  onTestFinished(async () => void (await (close === undefined ? listening.close() : close())));
+  return listening.port;
+}
+
+const limitOfExpress: RequestHandler = (_req, res, next) => {
+  const timer = setTimeout(() => void res.status(503).json({ error: "timeout" }), LIMIT_MS);
+  res.once("finish", () => clearTimeout(timer));
+  next();
+};
+
+const startExpress: Start = (onceward, charge) => {
+  const app = express().set("env", "test").use(express.json());
+  app.post("/charges", idempotency(onceward, OPTIONS), limitOfExpress, async (_req, res) => {
+    const charged = await charge();
+    if (!res.headersSent) res.json(charged);
+  });
+  return portOf(createServer(app));
+};
+
+const limitOfFastify: preHandlerHookHandler = (_request, reply, done) => {
+  setTimeout(() => void (reply.sent || reply.code(503).send({ error: "timeout" })), LIMIT_MS);
+  done();
+};
+
+const startFastify: Start = async (onceward, charge) => {
+  const app = Fastify();
+  await app.register(fastify.idempotency(onceward, OPTIONS));
+  app.post("/charges", { preHandler: limitOfFastify }, charge);
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  return await portOf(app.server, () => app.close());
+};
+
+const startHono: Start = (onceward, charge) => {
+  const app = new Hono();
+  app.post("/charges", hono.idempotency(onceward, OPTIONS), honoTimeout(LIMIT_MS), async (c) =>
+    c.json(await charge()),
+  );
+  return portOf(createAdaptorServer({ fetch: app.fetch }) as Server);
+};
+
+/** As Nest's documentation writes it. */
+class TimeoutInterceptor implements NestInterceptor {
+  intercept(_: unknown, next: CallHandler) {
+    return next.handle().pipe(
+      timeout(LIMIT_MS),
+      catchError((error) =>
+        throwError(() => (error instanceof TimeoutError ? new RequestTimeoutException() : error)),
+      ),
+    );
+  }
+}
+
+const startNest =
+  (adapter: () => unknown): Start =>
+  async (onceward, charge) => {
+    class AppModule {}
+    const decorators = [
+      Post("charges"),
+      Idempotent({ namespace: "charges" }),
+      UseInterceptors(TimeoutInterceptor),
+    ];
+    const root = {
+      module: AppModule,
+      imports: [OncewardModule.forRoot({ client: onceward, http: { caller: () => "a-1" } })],
+      controllers: [controllerOf({ charge: { decorators: decorators.toReversed(), handle: charge } })],
+    };
+    const app = await NestFactory.create(root, adapter() as ExpressAdapter, {
+      logger: false,
+      abortOnError: false,
+    });
+    await app.listen(0, "127.0.0.1");
+    return await portOf(app.getHttpServer() as Server, () => app.close());
+  };
+
+test.each<[framework: string, start: Start, status: number]>([
+  ["Express", startExpress, 503],
+  ["Fastify", startFastify, 503],
+  ["Hono", startHono, 504],
+  ["NestJS on Express", startNest(() => new ExpressAdapter()), 408],
+  ["NestJS on Fastify", startNest(() => new FastifyAdapter()), 408],
+])("a time limit of %s answers, and the effect does not happen twice", async (_, start, status) => {
+  await using testing = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
+  const charged = Promise.withResolvers<{ id: string }>();
+  const charge = vi.fn(() => charged.promise);
+  const port = await start(testing.onceward, charge);
+  const attempt = async () =>
+    (await send(port, { path: "/charges", headers: { "idempotency-key": "order-1" } })).status;
+  expect([await attempt(), await attempt()]).toEqual([status, 409]);
+  charged.resolve({ id: "ch_1" });
+  testing.clock.advance(LEASE_MS);
+  expect(await attempt()).toBe(409);
+  expect(charge).toHaveBeenCalledOnce();
+});
+
+test("a deadline of Connect that ends a handler leaves its claim to the policy", async () => {
+  await using testing = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
+  const charge = vi.fn(async (_: unknown, { signal }: { readonly signal: AbortSignal }) => {
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    throw signal.reason;
+  });
+  const adapter = connectNodeAdapter({
+    routes: (router) =>
+      router.service(Charges, {
+        create: connect.idempotentUnary(testing.onceward, Charges.method.create, OPTIONS, charge),
+      }),
+  });
+  const baseUrl = `http://127.0.0.1:${await portOf(createServer(adapter))}`;
+  const client = createClient(Charges, createConnectTransport({ baseUrl, httpVersion: "1.1" }));
+  const headers = { "idempotency-key": '"order-1"' };
+  await expect(client.create({}, { headers, timeoutMs: 200 })).rejects.toMatchObject({
+    rawMessage: /timed out/,
+  });
+  await expect(client.create({}, { headers })).rejects.toMatchObject({ rawMessage: /in progress/ });
+  testing.clock.advance(LEASE_MS);
+  await expect(client.create({}, { headers })).rejects.toMatchObject({ rawMessage: /not known/ });
+  expect(charge).toHaveBeenCalledOnce();
+});
