@@ -1,6 +1,6 @@
 -- The schema that the migrations make, written by `npm run schema:dump`. Not for editing, and never run.
 
-create sequence fencing_tokens as bigint increment by 1 start with 1;
+create sequence fencing_tokens as bigint increment by 256 start with 1;
 
 create table api_keys (
   id text collate "C" not null,
@@ -176,6 +176,7 @@ create table installation (
   made_in text,
   token_floor bigint not null default 0,
   records_lost_at timestamp with time zone,
+  floor_found bigint,
   constraint installation_is_only_check CHECK (is_only),
   constraint installation_pkey PRIMARY KEY (is_only)
 );
@@ -367,6 +368,7 @@ create table tenants (
   retention_before_s integer,
   late_keys_refused_since timestamp with time zone,
   provider_link text,
+  records_lost_at timestamp with time zone,
   constraint tenants_default_lease_ms_check CHECK ((default_lease_ms > 0)),
   constraint tenants_failure_retention_s_check CHECK ((failure_retention_s > 0)),
   constraint tenants_key_retention_s_check CHECK ((key_retention_s > 0)),

@@ -52,6 +52,7 @@ export function compose(facts: Facts, unreadyReasons: () => readonly string[]) {
     look: installation.look,
     databaseClock,
     tokenFloor: facts.tokenFloor,
+    commits: facts.commits,
     onFailed: facts.onFailed("heartbeat"),
     intervalMs: tuning.heartbeatMs,
   });

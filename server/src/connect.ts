@@ -10,6 +10,7 @@ import { createDatabaseClockWatch, type DatabaseClockWatch } from "./core/domain
 import type { RecordLoss } from "./core/domain/late-keys.ts";
 import { createTokenFloor } from "./core/domain/token-floor.ts";
 import type { StoredValues } from "./core/feature.ts";
+import { CommitWatch } from "./core/store/commit-watch.ts";
 import type { Pool } from "./core/store/pool.ts";
 import { PLAIN_VALUES } from "./core/store/records/record-values.ts";
 import { shippedMigrations } from "./core/store/shipped-migrations.ts";
@@ -96,6 +97,7 @@ export function openResources(
   }>();
   const tokenFloor = createTokenFloor();
   const recordLoss: RecordLoss = { lastAtMs: undefined };
+  const commits = new CommitWatch();
   const installation = new InstallationWatch({
     replicaId: replica.id,
     log,
@@ -122,7 +124,8 @@ export function openResources(
     databaseClock: openDatabaseClock(metrics, log),
     tokenFloor,
     recordLoss,
-    pools: openPools(config, { metrics, log, onConnected: installation.look, recordLoss }),
+    commits,
+    pools: openPools(config, { metrics, log, onConnected: installation.look, recordLoss, commits }),
   };
 }
 
@@ -132,7 +135,7 @@ function openValues(config: Config, metrics: Metrics, log: Logger): StoredValues
     opened ?? {
       values: PLAIN_VALUES,
       entries: signedFormat(config.ONCEWARD_API_KEY_PEPPER),
-      async warnIfUnreadable() {},
+      async requireKeys() {},
       tasks: () => [],
     }
   );
@@ -155,7 +158,7 @@ export async function connect(resources: Resources) {
   const { config, tuning, log, traced, stored, onFailed, pools } = resources;
   // Each connection looks at the installation before its first statement.
   await pools.pool.run(CONNECT, []);
-  await stored.warnIfUnreadable(pools.pool);
+  await stored.requireKeys(pools.pool);
   const pool = traced.pool(pools.pool);
   const issuer = await configuredIssuer(config, {
     log,

@@ -19,15 +19,16 @@ export function openPools(
     log,
     onConnected,
     recordLoss,
+    commits,
   }: { readonly metrics: Metrics; readonly log: Logger } & Required<
-    Pick<PoolOptions, "onConnected" | "recordLoss">
+    Pick<PoolOptions, "onConnected" | "recordLoss" | "commits">
   >,
 ) {
   const observer = observePool(metrics, log);
-  const open = (size: number, forCalls?: Pick<PoolOptions, "recordLoss">) =>
+  const open = (size: number, others: Pick<PoolOptions, "recordLoss" | "commits" | "commitsLocally">) =>
     openPool(
       {
-        ...forCalls,
+        ...others,
         onConnected,
         databaseUrl: () => withCurrentUrls(config).DATABASE_URL,
         size,
@@ -36,9 +37,10 @@ export function openPools(
       observer,
     );
   // Not for the heartbeat, which looks at the database itself, and must not fail.
-  const pool = open(config.ONCEWARD_POOL_SIZE, { recordLoss });
-  const administrationPool = createAdministrationPool(open(ADMINISTRATION_CONNECTIONS));
-  const heartbeatPool = open(HEARTBEAT_CONNECTIONS);
+  const pool = open(config.ONCEWARD_POOL_SIZE, { recordLoss, commits });
+  const administrationPool = createAdministrationPool(open(ADMINISTRATION_CONNECTIONS, { commits }));
+  // Its own commits must not hang with those that it looks for. A failover that loses a heartbeat loses nothing that lasts.
+  const heartbeatPool = open(HEARTBEAT_CONNECTIONS, { commitsLocally: true });
   return {
     /** For calls. */
     pool,

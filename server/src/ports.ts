@@ -7,7 +7,7 @@ import {
   createInboundBudget,
   createOutboundTotal,
   createReplyBudget,
-  createStreamBudget,
+  createRequestBudget,
 } from "./core/transport/memory-budgets.ts";
 import type { Pipeline } from "./core/transport/pipeline.ts";
 import type { Route } from "./core/transport/route.ts";
@@ -31,14 +31,19 @@ export function createCallersPorts(
     inboundBudget: createInboundBudget(),
     outboundTotal: createOutboundTotal(),
     replyBudget: createReplyBudget(),
-    streamBudget: createStreamBudget(),
     requestTimeoutMs: config.ONCEWARD_REQUEST_TIMEOUT,
     maxPerAddress: config.ONCEWARD_CONNECTIONS_PER_ADDRESS,
   };
   return {
-    grpc: createGrpcServer({ ...shared, connectionAgeMs: config.ONCEWARD_CONNECTION_AGE }),
+    grpc: createGrpcServer({
+      ...shared,
+      requestBudget: createRequestBudget(),
+      connectionAgeMs: config.ONCEWARD_CONNECTION_AGE,
+    }),
     http: createHttpServer({
       ...shared,
+      // Of its own: who fills the gRPC port keeps no browser out.
+      requestBudget: createRequestBudget(),
       isAnonymous: config.ONCEWARD_ANONYMOUS_TENANT !== undefined,
       log,
       console,

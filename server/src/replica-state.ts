@@ -5,6 +5,8 @@ import type { ReplicaCache } from "./core/cache/replica-cache.ts";
 import { isSkewed } from "./core/domain/clock-offset.ts";
 import type { DegradedReason, ReplicaLoad } from "./core/domain/replica.ts";
 
+/** One heartbeat fails as soon as another replica holds a lock. */
+const FAILED_HEARTBEATS = 2;
 /** A sweep that is so late begins `sweep_behind`; the lower bound ends it, so that the state does not flap. */
 const SWEEP_LATE_S = 60;
 const SWEEP_IN_TIME_S = 30;
@@ -15,15 +17,19 @@ const SWEEP_IN_TIME_S = 30;
  * @param sweepLateS returns the seconds by which the sweep is late.
  */
 export function degradedConditions(
-  { pools, databaseClock, shards, newestMigration }: Facts,
+  { pools, commits, databaseClock, shards, newestMigration }: Facts,
   { redisBypassed }: ReplicaCache,
-  { lastBeaten }: Heartbeat,
+  { lastBeaten, failures }: Heartbeat,
   sweepLateS: () => number,
 ): Readonly<Record<DegradedReason, DegradedCondition>> {
   const { load } = pools.pool;
   const clock = () => lastBeaten()?.clock ?? { aheadMs: 0, uncertaintyMs: 0 };
   return {
-    database_away: { holds: () => load().unreachable, looks: 2 },
+    // Reads succeed while commits hang or a disk is full: the last statement alone does not tell.
+    database_away: {
+      holds: () => load().unreachable || commits.hang || failures() >= FAILED_HEARTBEATS,
+      looks: 2,
+    },
     redis_bypassed: { holds: redisBypassed, looks: 1 },
     // A newer server has migrated the database.
     schema_ahead: { holds: () => (lastBeaten()?.schemaVersion ?? "") > newestMigration, looks: 1 },

@@ -83,6 +83,21 @@ function expectSamePart(pattern: RegExp, names: readonly string[]): string {
   return first;
 }
 
+test("no statement returns a float8 or the text of a time: both depend on settings of the session", () => {
+  const files = readdirSync(import.meta.dirname, { recursive: true, encoding: "utf8" });
+  const inexact = files
+    .filter((file) => /(?<!\.test)\.ts$/.test(file))
+    .flatMap((file) =>
+      readFileSync(`${import.meta.dirname}/${file}`, "utf8")
+        .split("\n")
+        .filter((line) =>
+          /date_part\(|(?<!\$\d+|\})::float8(?!\))|(?:_at|_from|hour|day|\.at)\)?::text/.test(line),
+        )
+        .map((line) => `${file}: ${line.trim()}`),
+    );
+  expect(inexact).toEqual([]);
+});
+
 const ASSEMBLED = ["preview_restamp", "restamp_records"];
 
 test("all statements but those that restamp are whole texts", () => {
@@ -142,7 +157,7 @@ test("the claim statements insert the same columns with the same values", () => 
   const [many, takeOver, one] = [claimRecords, takeOverRecords, claimRecord].map(
     ({ text }) => insert.exec(text.replaceAll(/\s+/g, " "))?.[1] ?? "",
   ) as [string, string, string];
-  const isYoung = "i.accepted_until_ms is null or date_part('epoch', now()) * 1000 < i.accepted_until_ms";
+  const isYoung = "i.accepted_until_ms is null or extract(epoch from now()) * 1000 < i.accepted_until_ms";
   const unconditional = many.replace(` where ${isYoung}`, "");
   expect(unconditional).not.toBe(many);
   // A claim leaves out a key that is too old. A take-over may still continue the life of its record.
@@ -160,7 +175,7 @@ test("the claim statements insert the same columns with the same values", () => 
       parameter,
     ]),
   );
-  const clock = expectSamePart(/(greatest\(\(date_part\('epoch', clock_timestamp.*?bigint\)) as token/g, [
+  const clock = expectSamePart(/(greatest\(\(extract\(epoch from clock_timestamp.*?bigint\)) as token/g, [
     "claim_records",
     "take_over_records",
   ]);

@@ -108,6 +108,21 @@ describeAdministration("An operator", (world, transport) => {
     );
   });
 
+  test("deletes a tenant with a job that fails for as long as its result cannot be decrypted", async () => {
+    const { database } = world();
+    const operator = await world().operator();
+    const { tenant } = await world().administeredTenant();
+    await database.query(
+      `insert into record_jobs (tenant_id, kind, terms, resolution, starts_at)
+       values ($1, 'RESOLVE', '{"which": {}, "audit": {}}', 'unreadable', now())`,
+      [tenant.id],
+    );
+    await operator.deleteTenant({ name: tenant.name, reason: "left" });
+    await database.query("update record_jobs set starts_at = now() where tenant_id = $1", [tenant.id]);
+    const rowsOf = () => database.query("select 1 from tenants where id = $1", [tenant.id]);
+    await expect.poll(rowsOf, { timeout: 30_000, interval: 100 }).toEqual([]);
+  });
+
   test("gets the same error for an unknown tenant from every RPC", async () => {
     const operator = await world().operator();
     const name = "nobody";

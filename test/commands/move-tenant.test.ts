@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { Readable } from "node:stream";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { expect, onTestFinished, test, vi } from "vitest";
 import type { Host } from "../../server/src/core/commands/host.ts";
 import { describeFailure } from "../../server/src/core/commands/process.ts";
@@ -170,6 +171,11 @@ test("a tenant moves under load: no effect twice, tokens rise, results are repla
     exit: 1,
     stderr: expect.stringContaining("different values of ONCEWARD_API_KEY_PEPPER"),
   });
+  const { ONCEWARD_ENCRYPTION_KEYS: _, ...withoutKeys } = to.settings;
+  expect(await runWith(exported.stdout, ["import-tenant"], { ...to, settings: withoutKeys })).toMatchObject({
+    exit: 1,
+    stderr: expect.stringContaining("ONCEWARD_ENCRYPTION_KEYS lacks key 1"),
+  });
   for (const { database } of [to, third])
     expect(await database.query("select name from tenants where name = $1", [tenant.name])).toEqual([]);
 
@@ -212,6 +218,33 @@ test("a tenant moves under load: no effect twice, tokens rise, results are repla
     [{ action: "ExportTenant" }],
     [{ action: "ImportTenant" }],
   ]);
+});
+
+test("a tenant takes a loss of records along: a key from before it begins no second life in its new home", async () => {
+  const [from, to] = [await startHome(), await startHome()];
+  const tenant = await createTenant(from.database);
+  await from.database.query("update tenants set late_keys = 'REQUIRE_TIME'");
+  await from.database.query("update installation set records_lost_at = now() - interval '10 minutes'");
+  const imported = await runWith(await exportAfterTheWait(tenant.name, from), ["import-tenant"], to);
+  expect(imported).toMatchObject({ exit: 0, stderr: "" });
+  const client = connectClient(to.server, tenant.apiKey);
+  const claimOfAge = (minutes: number) =>
+    client.claim({
+      namespace: "charges",
+      key: `of ${minutes} min`,
+      keyCreatedAt: timestampFromMs(Date.now() - minutes * 60_000),
+    });
+  expect(await errorOf(claimOfAge(60))).toMatchObject({ reason: "KEY_TOO_OLD" });
+  granted(await claimOfAge(5));
+
+  const third = await startHome();
+  await third.database.query("update installation set records_lost_at = now() - interval '20 minutes'");
+  const again = await runWith(await exportAfterTheWait(tenant.name, to), ["import-tenant"], third);
+  expect(again).toMatchObject({ exit: 0, stderr: "" });
+  const [moved] = await third.database.query(
+    "select records_lost_at > now() - interval '15 minutes' as is_later from tenants",
+  );
+  expect(moved).toEqual({ is_later: true });
 });
 
 test("an export whose tenant is resumed fails, and an import refuses an edited file and stores nothing", async () => {

@@ -89,7 +89,7 @@ describeWithPrograms(["docker-compose"], "Compose", () => {
     await run(process.execPath, probe);
 
     const url = `http://127.0.0.1:${proxyPort}/charges`;
-    const headers = { authorization: "Bearer me", "idempotency-key": '"order-1"' };
+    const headers = { "x-account": "me", "idempotency-key": '"order-1"' };
     const charge = () => fetch(url, { method: "POST", headers, body: '{"amount": 1}' });
     // Until the example listens, the proxy answers 502.
     await expect.poll(async () => (await charge()).status).toBe(201);

@@ -27,15 +27,21 @@ if (!canMount) process.stderr.write("Skipped the alerts of a full disk: no disk 
 
 describeWithPrograms(["prometheus"], "Prometheus beside a Postgres that refuses writes", () => {
   let rehearsal: Rehearsal;
+  /** With the alerts' own times. */
+  let slow: Rehearsal;
 
   beforeAll(async () => {
     rehearsal = await startRehearsal(SPEED);
+    slow = await startRehearsal(1);
   }, START_TIMEOUT_MS);
 
-  afterAll(() => rehearsal?.stop());
+  afterAll(async () => {
+    await rehearsal?.stop();
+    await slow?.stop();
+  });
 
   /** Starts a replica under load, as a role that is no superuser, and resolves once it is scraped. */
-  async function startInstallation(job: string) {
+  async function startInstallation(job: string, watched = rehearsal) {
     const url = await postgres.createDatabase();
     const workplace = await createWorkplace();
     const run = (...args: readonly string[]) => runCommand(args, workplace, settingsFor(url));
@@ -50,23 +56,19 @@ describeWithPrograms(["prometheus"], "Prometheus beside a Postgres that refuses 
       await server.end();
       await database.close();
     });
-    await rehearsal.scrape(job, [server]);
+    await watched.scrape(job, [server]);
     return { url, serviceUrl: service.url, database };
   }
 
   test("a synchronous standby that is down, so that commits hang, pages", TEST, async () => {
-    const { database } = await startInstallation("onceward-standby");
+    const { database } = await startInstallation("onceward-standby", slow);
     onTestFinished(async () => {
       await database.query("alter system reset synchronous_standby_names");
       await database.query("select pg_reload_conf()");
     });
     await database.query("alter system set synchronous_standby_names = 'lost'");
     await database.query("select pg_reload_conf()");
-    await rehearsal.untilAlerts(
-      "onceward-standby",
-      "OncewardErrorBudgetBurnFast",
-      "OncewardDatabaseUnreachable",
-    );
+    await slow.untilAlerts("onceward-standby", "OncewardErrorBudgetBurnFast", "OncewardDatabaseUnreachable");
   });
 
   test("connections that others have exhausted page", TEST, async () => {

@@ -97,7 +97,7 @@ const INCIDENTS: readonly Incident[] = [
       const { apiKey } = await createTenant(database);
       const { fencingToken } = await grant(connectClient(first, apiKey), ORDER);
       await connectClient(first, apiKey).complete({ ...ORDER, fencingToken, result: success("paid") });
-      const replica = await start(encryptionKeys(2));
+      const replica = await start(encryptionKeys("none", 2));
       const client = connectClient(replica, apiKey);
       return { replica, happen: async () => defer(repeatCalls(1, () => client.claim(ORDER))) };
     },

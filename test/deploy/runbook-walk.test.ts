@@ -159,7 +159,11 @@ test("an encryption key is lost, and put back", async () => {
     result: success("paid"),
   });
   await server.end();
-  const without = await serve(encryptionKeys(2));
+  expect(await run(["serve"], encryptionKeys(2))).toMatchObject({
+    exit: 1,
+    stderr: expect.stringContaining("deploy/runbook.md#records_unreadable"),
+  });
+  const without = await serve(encryptionKeys("none", 2));
   expect(await answerOf(connectClient(without, apiKey), "order-1")).toBe("RECORD_UNREADABLE");
   const { commands } = sectionOf("Records are unreadable");
   expect(commands).toEqual([["encryption-status"]]);

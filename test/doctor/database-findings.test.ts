@@ -1,5 +1,6 @@
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { pepperMark } from "../../server/src/core/auth/pepper.ts";
+import { runMigrations } from "../../server/src/core/commands/schema.ts";
 import { migrate } from "../../server/src/core/store/migrate.ts";
 import { openConnection } from "../helpers/database/connections.ts";
 import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
@@ -27,6 +28,16 @@ async function createMigrated(): Promise<OpenDatabase> {
   const database = openDatabase(url);
   onTestFinished(() => database.close());
   return database;
+}
+
+/** Creates a database that is not UTF-8; returns its URL. */
+async function createLatin1(): Promise<string> {
+  const url = new URL(await postgres.createDatabase());
+  url.pathname = `${url.pathname}_latin1`;
+  await control.query(
+    `create database ${url.pathname.slice(1)} encoding 'LATIN1' locale 'C' template template0`,
+  );
+  return url.href;
 }
 
 /** Sets a setting of the database for new connections. */
@@ -80,13 +91,24 @@ test("a healthy database has no finding but those of its owner's role and of a m
 
 test.each([
   ["synchronous_commit_off", "synchronous_commit = off"],
-  ["isolation_not_read_committed", "default_transaction_isolation = serializable"],
   ["database_read_only", "default_transaction_read_only = on"],
   ["deadlock_timeout_short", "deadlock_timeout = '100ms'"],
 ])("%s: %s", async (id, setting) => {
   const database = await createMigrated();
   await set(database, setting);
   expect(idsOf(await diagnoseDatabase(database.url))).toEqual([id]);
+});
+
+test("settings on which answers depend, where the service's sessions do not send theirs", async () => {
+  const database = await createMigrated();
+  await set(database, "default_transaction_isolation = serializable");
+  await set(database, "extra_float_digits = 0");
+  await set(database, "transform_null_equals = on");
+  const { findings } = await diagnoseDatabase(database.url, { ONCEWARD_PGBOUNCER: "true" });
+  expect(findings.find(({ id }) => id === "session_settings_missing")?.summary).toMatch(
+    / extra_float_digits, transform_null_equals\.$/,
+  );
+  expect(findings.map(({ id }) => id)).toContain("isolation_not_read_committed");
 });
 
 test.each([
@@ -108,9 +130,20 @@ test("a database that calls itself CockroachDB", async () => {
     id: "engine_unsupported",
     severity: "error",
     summary: expect.stringMatching(
-      /^The database is CockroachDB, not Postgres\. now\(\) is the clock of the node/,
+      /^The database is CockroachDB, which is not supported\. now\(\) is the clock of the node/,
     ),
   });
+});
+
+test("a database in another encoding than UTF-8", async () => {
+  const url = await createLatin1();
+  expect((await diagnoseDatabase(url)).findings[0]).toMatchObject({
+    id: "engine_unsupported",
+    summary: expect.stringContaining("in the encoding LATIN1"),
+  });
+  await expect(
+    runMigrations({ DATABASE_URL: url, DATABASE_DIRECT_URL: undefined }, () => {}),
+  ).rejects.toThrow("in the encoding LATIN1, which is not supported");
 });
 
 test("a schema that lacks a migration, and one that has a newer one", async () => {

@@ -23,7 +23,7 @@ const FLASK = "flask==3.1.3";
 const ROUTES = `routes:
   - path: /charges
     namespace: charges
-    caller: { header: authorization }
+    caller: { apiKey: authorization }
     waitMs: 10000
 `;
 

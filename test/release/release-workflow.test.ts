@@ -143,6 +143,20 @@ test("the last step tags the Go module before it makes the release of all files"
   ]);
 });
 
+test("only jobs that wait for a maintainer's approval have an identity to sign with or may publish", async () => {
+  const { jobs } = parse(await readFile(WORKFLOW, "utf8"));
+  const entries = Object.entries<{ environment?: string; permissions?: Record<string, string> }>(jobs);
+  const signing = entries.filter(([, { permissions }]) => permissions?.["id-token"] === "write");
+  expect(signing.length).toBeGreaterThan(4);
+  expect(signing.filter(([, { environment }]) => environment !== "release").map(([name]) => name)).toEqual(
+    [],
+  );
+  const { commands } = await runJob("sign-files");
+  expect(commands).toEqual(["cosign sign-blob --yes --bundle SHA256SUMS.sigstore.json release/SHA256SUMS"]);
+  const { commands: ofNpm } = await runJob("publish-npm");
+  expect(ofNpm[0]).toMatch(/^npm install --global npm@\d+\.\d+\.\d+$/);
+});
+
 test.each([
   ["publish-image", "imagetools inspect"],
   ["publish-chart", "helm push"],

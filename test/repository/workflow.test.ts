@@ -63,7 +63,9 @@ describe("a release", () => {
     for (const [name, job] of publishing) {
       expect([name, job.environment]).toEqual([name, "release"]);
       expect(
-        job.needs?.every((needed) => ["image", "docs"].includes(needed) || needed.startsWith("publish-")),
+        job.needs?.every(
+          (needed) => ["image", "docs", "sign-files"].includes(needed) || needed.startsWith("publish-"),
+        ),
       ).toBe(true);
     }
   });
@@ -105,7 +107,8 @@ describe("a release", () => {
     const identity = { "id-token": "write", attestations: "write" };
     expect(rights).toEqual({
       ci: undefined,
-      files: { contents: "read", ...identity },
+      files: undefined,
+      "sign-files": identity,
       image: { packages: "write" },
       "publish-image": { packages: "write", ...identity },
       "publish-chart": { packages: "write", "id-token": "write" },

@@ -12,6 +12,7 @@ import { createHeartbeat } from "../../server/src/core/background/heartbeat.ts";
 import { createDatabaseClockWatch } from "../../server/src/core/domain/database-clock.ts";
 import { createTokenFloor } from "../../server/src/core/domain/token-floor.ts";
 import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
+import { CommitWatch } from "../../server/src/core/store/commit-watch.ts";
 import {
   isTakenOver,
   type TakenOverRow,
@@ -467,6 +468,7 @@ test("a heartbeat that sees the clock set stores it at once, for replicas that s
       databaseClock,
       look: async () => true,
       tokenFloor: createTokenFloor(),
+      commits: new CommitWatch(),
       onFailed(error) {
         throw error;
       },
@@ -484,4 +486,39 @@ test("a heartbeat that sees the clock set stores it at once, for replicas that s
   expect(await storedMinutes()).toBeCloseTo(15, 1);
   await setClockAhead(unserved, 0);
   expect(await storedMinutes()).toBe(0);
+});
+
+test("replicas that all start while the clock is 30 days ahead delete nothing, and grant no key again", async () => {
+  const own = await createTestDatabase();
+  onTestFinished(() => own.drop());
+  await useSettableClock(own);
+  const start = async () => {
+    const env = { ONCEWARD_SWEEP_INTERVAL: "100ms" };
+    const started = await startTestServer(own.url, env, { heartbeatMs: LOOK_MS, degradedLookMs: LOOK_MS });
+    onTestFinished(() => started.stop());
+    return started;
+  };
+  const tenant = await createTenant(own);
+  const before = await start();
+  await complete(connectClient(before, tenant.apiKey), success("paid"));
+  await before.stop();
+  await setClockAhead(own, 30 * 24 * 60);
+  const servers = await Promise.all([start(), start()]);
+  const sweeps = async () =>
+    Math.min(
+      ...(await Promise.all(
+        servers.map(
+          async (each) =>
+            (
+              await readMetrics(each)
+            ).get('onceward_store_duration_seconds_count{statement="find_due_records"}') ?? 0,
+        ),
+      )),
+    );
+  await expect.poll(sweeps, PATIENCE).toBeGreaterThan(2);
+  const clients = servers.map((each) => connectClient(each, tenant.apiKey));
+  for (const client of clients) await expect(client.claim(ORDER)).rejects.toThrow(/database's clock was set/);
+  expect(await countRows(own, tenant)).toBe(1);
+  await setClockAhead(own, 0);
+  for (const client of clients) expect((await client.claim(ORDER)).outcome.case).toBe("completed");
 });

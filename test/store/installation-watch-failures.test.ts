@@ -1,14 +1,11 @@
-import { randomUUID } from "node:crypto";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { InstallationWatch } from "../../server/src/core/background/installation-watch.ts";
-import { createTokenFloor } from "../../server/src/core/domain/token-floor.ts";
 import { raiseTokenFloor } from "../../server/src/core/store/installation.ts";
-import { createLog } from "../../server/src/core/telemetry/log.ts";
 import { connectClient } from "../helpers/calls/clients.ts";
 import { errorOf } from "../helpers/calls/errors.ts";
 import { grant, ORDER } from "../helpers/calls/verbs.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import { createTestDatabase, type TestDatabase } from "../helpers/database/database.ts";
+import { createWatch } from "../helpers/database/installation-watch.ts";
 import { readMetrics } from "../helpers/servers/metrics.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 import { createTenant } from "../helpers/servers/tenants.ts";
@@ -36,26 +33,10 @@ async function readId(database: TestDatabase): Promise<string | undefined> {
   return row?.id;
 }
 
-/**
- * Returns the last number of tenants' ids. Each attempt to renew the installation raises it by 100,000.
- */
-async function readTenantIds(database: TestDatabase): Promise<number> {
-  const [row] = await database.query<{ last: number }>("select last_value::int as last from tenants_id_seq");
-  return row?.last ?? 0;
-}
-
-/** Returns a watch that has not looked yet, and the ids that it changed to. */
-function createWatch() {
-  const changes: string[] = [];
-  const watch = new InstallationWatch({
-    replicaId: randomUUID(),
-    tokenFloor: createTokenFloor(),
-    recordLoss: { lastAtMs: undefined },
-    log: createLog("silent", { write: () => {} }),
-    onChanged: (id) => changes.push(id),
-    onDetected: () => {},
-  });
-  return { watch, changes };
+/** Returns the last number of a sequence of ids. Each attempt to renew the installation raises those of jobs by 10^9. */
+async function readIds(database: TestDatabase, of: "tenants" | "record_jobs"): Promise<number> {
+  const [row] = await database.query<{ last: string }>(`select last_value as last from ${of}_id_seq`);
+  return Number(row?.last);
 }
 
 /** Returns a watch that has looked once, and whose clock does not advance. */
@@ -106,9 +87,9 @@ test("a renewal that fails is not attempted again for 10 s, however many connect
   await database.query("update installation set made_in = 'elsewhere'");
   await database.query("alter table audit_events rename to events_away");
   const attemptsIn = async (looks: () => Promise<unknown>) => {
-    const before = await readTenantIds(database);
+    const before = await readIds(database, "record_jobs");
     await looks();
-    return Math.round(((await readTenantIds(database)) - before) / 100_000);
+    return Math.round(((await readIds(database, "record_jobs")) - before) / 1e9);
   };
   const lookAtOnce = () => Promise.all(Array.from({ length: 5 }, () => expect(look()).rejects.toThrow()));
   expect(await attemptsIn(() => expect(look()).rejects.toThrow())).toBe(1);
@@ -117,6 +98,25 @@ test("a renewal that fails is not attempted again for 10 s, however many connect
   expect(await attemptsIn(lookAtOnce)).toBe(0);
   vi.advanceTimersByTime(1);
   expect(await attemptsIn(lookAtOnce)).toBe(1);
+});
+
+test("renewals that fail use up no ids of tenants, and one with the last id succeeds", async () => {
+  const database = await newDatabase();
+  const { look } = await setUp(database);
+  const idBefore = await readId(database);
+  const tenantIds = await readIds(database, "tenants");
+  await database.query("update installation set made_in = 'elsewhere'");
+  await database.query("alter table audit_events rename to events_away");
+  await expect(look()).rejects.toThrow();
+  expect(await readIds(database, "tenants")).toBe(tenantIds);
+  await database.query("alter table events_away rename to audit_events");
+  await database.query("select setval('tenants_id_seq', 2147483600)");
+  vi.advanceTimersByTime(RETRY_MS);
+  expect(await look()).toBe(true);
+  expect([(await readId(database)) === idBefore, await readIds(database, "tenants")]).toEqual([
+    false,
+    2_147_483_647,
+  ]);
 });
 
 test("concurrent looks renew the installation once, and none of them fails", async () => {

@@ -63,14 +63,25 @@ test.each(["httpPort", "managementPort"] as const)("garbage on the %s ends that 
   expect(await exchange(target.server[port], "CONNECT a:1 HTTP/1.1\r\nhost: a\r\n\r\n")).toBe("");
 });
 
-test("more headers than fit are refused", async () => {
-  const many = Array.from({ length: 2000 }, (_, i) => `x-${i}: ${"v".repeat(50)}`);
-  const answer = await exchange(
-    target.server.httpPort,
-    requestOf(`POST ${CLAIM} HTTP/1.1`, "host: a", ...many),
-  );
-  // The answer may be lost, because the rest of the headers meets a closed connection.
-  expect(answer).toMatch(/^HTTP\/1\.1 431 |^$/);
+test.each([
+  ["httpPort", "16 KiB", ["v".repeat(17_000)]],
+  ["managementPort", "16 KiB", ["v".repeat(17_000)]],
+  ["httpPort", "128 headers", Array<string>(128).fill("v")],
+  ["managementPort", "128 headers", Array<string>(128).fill("v")],
+] as const)("the %s refuses headers over %s by 431, and names the limits", async (port, _limit, values) => {
+  const many = values.map((value, at) => `x-${at}: ${value}`);
+  const answer = await exchange(target.server[port], requestOf("GET /livez HTTP/1.1", "host: a", ...many));
+  expect(answer).toMatch(/^HTTP\/1\.1 431 /);
+  expect(answer).toContain("at most 16384 bytes and 128 headers");
+});
+
+test("trailers over 16 KiB end the connection", async () => {
+  const head = requestOf(`POST ${CLAIM} HTTP/1.1`, "host: a", "transfer-encoding: chunked");
+  const { send, closed, received } = await openSocket(target.server.httpPort);
+  await send(head.replace(/content-length: 2\r\n\r\n\{\}/, "\r\n0\r\n").replace("\r\n\r\n\r\n", "\r\n\r\n"));
+  for (let n = 0; n < 20; n++) await send(`x-${n}: ${"v".repeat(1000)}\r\n`);
+  await closed;
+  expect(received()).toMatch(/^HTTP\/1\.1 (401|431) |^$/);
 });
 
 test("a request that stops or trickles is cut off in time", async () => {

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { constants } from "node:http2";
 import { gzipSync } from "node:zlib";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -40,6 +42,8 @@ beforeAll(async () => {
 afterAll(() => target?.end());
 
 afterEach(() => target.expectUnharmed());
+
+const numbers = (length: number) => Array.from({ length }, (_, number) => number);
 
 /** Opens a connection, which is closed when the test ends. */
 async function connect({ server } = target) {
@@ -185,11 +189,32 @@ describe("floods", () => {
     await floodUntilClosed((round) => (round === 0 ? start : more));
   });
 
-  test("a header list over the limit is refused", async () => {
+  test.each([
+    ["16 KiB", { "x-huge": "v".repeat(16_384) }],
+    ["128 headers", Object.fromEntries(numbers(128).map((n) => [`x-${n}`, "v"]))],
+  ])("a header list over %s is refused by a status that names the limit", async (_limit, more) => {
     const session = await connect();
-    const huge = grpcHeaders("Claim", target.tenant.apiKey, { "x-huge": "v".repeat(100_000) });
+    const headers = grpcHeaders("Claim", target.tenant.apiKey, more);
+    const { code, reason, message, fields } = await callRaw(
+      session,
+      headers,
+      framed(ClaimRequestSchema, ORDER),
+    );
+    expect([code, reason, fields]).toEqual(["InvalidArgument", "INVALID_REQUEST", ["headers"]]);
+    expect(message).toBe("headers must be at most 16384 bytes and 128 headers");
+  });
+
+  test("a header list that is not even kept is reset with the code that gRPC reads as too much", async () => {
+    const session = await connect();
+    // Before the client has read the limit, its list is kept, and refused by a status.
+    await once(session, "remoteSettings");
+    const huge = grpcHeaders(
+      "Claim",
+      target.tenant.apiKey,
+      Object.fromEntries(numbers(4).map((n) => [`x-${n}`, "v".repeat(9000)])),
+    );
     const { code } = await callRaw(session, huge, framed(ClaimRequestSchema, ORDER));
-    expect(code).toMatch(/^RESET|^HTTP 431/);
+    expect(code).toBe(`RESET ${constants.NGHTTP2_ENHANCE_YOUR_CALM}`);
   });
 
   test("many streams that are opened and reset immediately end the connection", async () => {

@@ -8,7 +8,9 @@ import { startBystander } from "../helpers/attacks/bystander.ts";
 import {
   floodGrpcWith,
   floodWith,
+  floodWithBegunHeaders,
   grpcFloods,
+  LONG_REQUEST,
   largeBatch,
   METRICS_REQUEST,
   OPENAPI_REQUEST,
@@ -17,16 +19,17 @@ import {
 import { startTarget, type Target } from "../helpers/attacks/hostility.ts";
 import { untilStill } from "../helpers/attacks/until-still.ts";
 import type { RawSocket } from "../helpers/network/raw-socket.ts";
-import { canLimitMemory, createMemoryCgroup } from "../helpers/processes/memory-cgroup.ts";
+import { canLimitMemory, createMemoryCgroup, type MemoryCgroup } from "../helpers/processes/memory-cgroup.ts";
 import { SERVER_PROGRAM } from "../helpers/servers/server-process.ts";
 
+const MIB = 1024 * 1024;
 /** The memory of a replica in compose and in the chart. */
 const LIMIT_MIB = 512;
 const OLD_SPACE_MIB = 256;
 /** A flood of five minutes, which prints what a bystander and the process saw: ONCEWARD_TEST_FLOOD_SECONDS=300. */
 const FLOOD_MS = Number(process.env.ONCEWARD_TEST_FLOOD_SECONDS ?? 0) * 1000;
-/** Makes the process divide its budgets as in a container of that size; works without root or cgroups. */
-const AS_IN_CONTAINER = `data:text/javascript,process.constrainedMemory=()=>${LIMIT_MIB * 1024 * 1024}`;
+/** Makes the process divide its budgets as in a container of that size, where no group can be made: without root. */
+const AS_IN_CONTAINER = ["--import", `data:text/javascript,process.constrainedMemory=()=>${LIMIT_MIB * MIB}`];
 /** As many requests as one read of a connection brings. */
 const TINY_REQUESTS = "GET / HTTP/1.1\r\nhost: a\r\n\r\n".repeat(2400);
 /** For each kind of call. */
@@ -35,9 +38,12 @@ const GRPC_CONNECTIONS = 8;
 const BYSTANDER_CALLS = 4;
 
 let target: Target;
+let group: MemoryCgroup | undefined;
 
 beforeAll(async () => {
-  const program = [`--max-old-space-size=${OLD_SPACE_MIB}`, "--import", AS_IN_CONTAINER, ...SERVER_PROGRAM];
+  group = createMemoryCgroup(LIMIT_MIB * MIB);
+  const limit = group?.joinAsNode ?? AS_IN_CONTAINER;
+  const program = [`--max-old-space-size=${OLD_SPACE_MIB}`, ...limit, ...SERVER_PROGRAM];
   target = await startTarget(undefined, { ONCEWARD_REQUEST_TIMEOUT: "60s" }, program);
 });
 
@@ -45,15 +51,15 @@ afterAll(async () => {
   // Also says so if the test fails because the replica has ended.
   const wasAlive = target?.server.alive;
   await target?.end();
+  group?.[Symbol.dispose]();
   expect(wasAlive).toBe(true);
 });
 
 test.runIf(canLimitMemory())("a process divides its budgets by the limit of its container", async () => {
-  using group = createMemoryCgroup(LIMIT_MIB * 1024 * 1024);
   const source = new URL("../../server/src/core/transport/memory-limit.ts", import.meta.url);
   const print = `import(${JSON.stringify(source.href)}).then((limit) => console.log(limit.BUDGET_SHARE))`;
   const share = Number(await group?.run(process.execPath, ["--eval", print]));
-  expect(share).toBeCloseTo(budgetShareOf(LIMIT_MIB * 1024 * 1024), 10);
+  expect(share).toBeCloseTo(budgetShareOf(LIMIT_MIB * MIB), 10);
 });
 
 /** On a connection of its own: one that was kept may be closed by the server just when it is used again. */
@@ -89,7 +95,10 @@ test("a replica with 512 MiB survives floods of requests whose answers nobody re
       floodWith(httpPort, 40, batch.repeat(16)),
       floodWith(httpPort, 200, OPENAPI_REQUEST.repeat(16)),
       floodWith(httpPort, 200, WHO_AM_I_REQUEST.repeat(16)),
+      floodWith(httpPort, 400, OPENAPI_REQUEST + LONG_REQUEST.repeat(15)),
       floodWith(managementPort, 20, METRICS_REQUEST.repeat(16)),
+      floodWith(managementPort, 12, METRICS_REQUEST + LONG_REQUEST.repeat(15)),
+      floodWithBegunHeaders(grpcPort, 400),
       floodWith(httpPort, 400, TINY_REQUESTS),
       ...Object.values(grpcFloods(target)).map((calls) => floodGrpcWith(grpcPort, GRPC_CONNECTIONS, calls)),
     ]);

@@ -57,10 +57,14 @@ export type Answer =
   | { readonly answer: JsonObject }
   /** A refusal of the service's catalogue. */
   | { readonly error: ScriptedError }
-  /** A gRPC status without details, such as a proxy gives. */
-  | { readonly status: number }
+  /** The response as these bytes, in hexadecimal, which need not be a message. The first byte is below 80. */
+  | { readonly bytes: string }
+  /** A gRPC status without details, such as a proxy gives; or with these damaged ones, as the trailer's text. */
+  | { readonly status: number; readonly details?: JsonValue }
   /** The connection breaks before the answer. */
-  | { readonly lose: true };
+  | { readonly lose: true }
+  /** There is no answer: all open connections stay open, and forward nothing from now on. New ones work. */
+  | { readonly silent: true };
 
 /** A refusal, with the details that `errors.proto` lists for its reason. */
 export interface ScriptedError {

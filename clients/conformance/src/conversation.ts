@@ -1,8 +1,9 @@
-import { fromJson, type JsonObject, type Message, toJson } from "@bufbuild/protobuf";
+import { create, fromJson, type JsonObject, type Message, toJson } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { IdempotencyService } from "../../typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import type { Operation, ScriptedAnswer, ScriptedError } from "./case.ts";
 import { decodePayloads, encodePayloads } from "./payloads.ts";
+import { readValue } from "./typescript/values.ts";
 
 /** A call that reached the service. */
 export interface SeenCall {
@@ -27,17 +28,33 @@ export type Reply =
   | { readonly kind: "refused"; readonly refusal: ScriptedError }
   | { readonly kind: "failed"; readonly error: ConnectError };
 
+/** The trailer with the details of an error, as a `google.rpc.Status` in base64. */
+const DETAILS = "grpc-status-details-bin";
+
+/** Returns a response that is written as these bytes: a field that the message does not know, and whose bytes are not checked. */
+function messageOf(on: Operation, hex: string): Message {
+  const [tag = 0, ...data] = Buffer.from(hex, "hex");
+  const $unknown = [{ no: tag >> 3, wireType: tag & 7, data: Uint8Array.from(data) }];
+  return Object.assign(create(SCHEMAS[on].output), { $unknown });
+}
+
+/** What a script does to the connections of the client. */
+export interface Network {
+  readonly breakConnections: () => void;
+  readonly silenceConnections: () => void;
+}
+
 /** The rest of a script, and the calls so far. */
 export class Conversation {
   readonly calls: SeenCall[] = [];
   readonly #script: ScriptedAnswer[];
-  readonly #breakConnections: () => void;
+  readonly #network: Network;
   readonly #claimIds: string[] = [];
   readonly #timers = new Set<NodeJS.Timeout>();
 
-  constructor(script: readonly ScriptedAnswer[], breakConnections: () => void) {
+  constructor(script: readonly ScriptedAnswer[], network: Network) {
     this.#script = [...script];
-    this.#breakConnections = breakConnections;
+    this.#network = network;
   }
 
   /** Records a call, and answers it by the script. */
@@ -53,9 +70,13 @@ export class Conversation {
     if ("answer" in next)
       return { kind: "response", message: fromJson(SCHEMAS[on].output, encodePayloads(next.answer)) };
     if ("error" in next) return { kind: "refused", refusal: next.error };
-    if ("status" in next)
-      return { kind: "failed", error: new ConnectError("answered by a proxy", next.status) };
-    this.#breakConnections();
+    if ("bytes" in next) return { kind: "response", message: messageOf(on, next.bytes) };
+    if ("status" in next) {
+      const details = next.details === undefined ? {} : { [DETAILS]: `${readValue(next.details)}` };
+      return { kind: "failed", error: new ConnectError("answered by a proxy", next.status, details) };
+    }
+    if ("lose" in next) this.#network.breakConnections();
+    else this.#network.silenceConnections();
     return { kind: "failed", error: new ConnectError("the connection broke", Code.Unavailable) };
   }
 

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import {
   type BatchRequestItem,
   type BatchResponseItem,
@@ -47,7 +47,9 @@ async function answerItem(conversation: Conversation, item: BatchRequestItem): P
       });
     case "refused": {
       const error = toItemError(reply.refusal);
-      if (error === undefined) throw toConnectError(reply.refusal);
+      // A credential is that of the whole RPC.
+      if (error === undefined || reply.refusal.code === Code.Unauthenticated)
+        throw toConnectError(reply.refusal);
       return create(BatchResponseItemSchema, { response: { case: "error", value: error } });
     }
     case "failed":

@@ -6,6 +6,7 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { IdempotencyService } from "../../typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import type { ScriptedAnswer } from "./case.ts";
 import { Conversation, type SeenCall } from "./conversation.ts";
+import { startProxy } from "./proxy.ts";
 import { answerBatch, answerCall } from "./replies.ts";
 
 /** A service on loopback that answers by a script, over real gRPC. */
@@ -19,8 +20,11 @@ const STREAM_PATH = `/${IdempotencyService.typeName}/${IdempotencyService.method
 /** Starts a service. A call that the script has no answer for is refused, and recorded. */
 export async function startService(script: readonly ScriptedAnswer[]): Promise<ScriptedService> {
   const sessions = new Set<Http2Session>();
-  const conversation = new Conversation(script, () => {
-    for (const session of sessions) session.destroy();
+  const conversation = new Conversation(script, {
+    breakConnections: () => {
+      for (const session of sessions) session.destroy();
+    },
+    silenceConnections: () => proxy.silence(),
   });
   const answer = connectNodeAdapter({ routes: (router) => serve(router, conversation) });
   const server = createServer((request, response) => {
@@ -35,11 +39,13 @@ export async function startService(script: readonly ScriptedAnswer[]): Promise<S
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const { port } = server.address() as AddressInfo;
+  const proxy = await startProxy(port);
   return {
-    address: `http://127.0.0.1:${port}`,
+    address: `http://127.0.0.1:${proxy.port}`,
     calls: conversation.calls,
     async [Symbol.asyncDispose]() {
       conversation.end();
+      await proxy[Symbol.asyncDispose]();
       for (const session of sessions) session.destroy();
       server.close();
       await once(server, "close");

@@ -147,7 +147,7 @@ func (a *acquisition) wait(ctx context.Context, until time.Time) (*oncewardv1.Cl
 		return err
 	})
 	if err == nil && response.GetInProgress() != nil && left() > 0 {
-		err = sleep(ctx, min(left(), response.GetInProgress().GetRetryAfter().AsDuration()))
+		err = sleep(ctx, min(left(), timing.RetryDelay(0, response.GetInProgress().GetRetryAfter().AsDuration())))
 	}
 	return response, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
@@ -26,11 +27,28 @@ type Claim struct {
 	lease   *lease // nil if not guarded.
 	timeout time.Duration
 	codec   Codec // The run's; nil of a claim that a program made: JSONCodec.
+	unknown atomic.Pointer[OutcomeUnknownError]
+
+	around    *Claim // That of the function which started the run; nil outside of one.
+	isRunning atomic.Bool
 }
 
 // DeriveKey returns an idempotency key for a downstream: opaque, 43 characters, the same on every attempt, different for every
 // label. A downstream that honours such keys absorbs the repeat after a crash.
 func (c *Claim) DeriveKey(label string) string { return DeriveKey(c.Namespace, c.Key, label) }
+
+// OutcomeUnknown says that it is unknown whether the function had its effect: whatever it then returns, nothing is stored or
+// released, and the claim is left to its lease and the namespace's policy. Returns an *OutcomeUnknownError with the cause, for the
+// function to return; Run returns the first one in place of a value.
+func (c *Claim) OutcomeUnknown(cause error) error {
+	unknown := &OutcomeUnknownError{Cause: cause}
+	c.unknown.CompareAndSwap(nil, unknown)
+	return unknown
+}
+
+// MarkedUnknown returns what OutcomeUnknown returned first; nil if it was not called. It is for middleware, which answers in place
+// of a function that did not return it.
+func (c *Claim) MarkedUnknown() *OutcomeUnknownError { return c.unknown.Load() }
 
 // SaveCheckpoint saves this attempt's progress for a later attempt that takes over, and prolongs the lease, which lasts when
 // this returns. name has 1-128 bytes, such as "charged"; state is a JSON value of at most 16 KiB, or nil. The end of the context

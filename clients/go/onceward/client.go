@@ -14,12 +14,13 @@ import (
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
-// Options configure a client. APIKey or Token is required; Wait, Timeout, Owner, IsTerminal and DescribeError are defaults of
-// its operations.
+// Options configure a client. APIKey or Token is required; Owner, Wait, Timeout, IsTerminal, OnError and DescribeError are
+// defaults of its operations.
 type Options struct {
 	// The credential of every call.
 	APIKey string
-	// Returns the credential of a call, in place of APIKey: for tokens that expire. Called for every RPC, by many goroutines.
+	// Returns the credential of a call, in place of APIKey: for tokens that expire. Called for every RPC, by many goroutines, and
+	// once more if the service refuses the token (ErrCredentialInvalid).
 	Token func(context.Context) (string, error)
 	// Used for an address with "https:". Default: the authorities of the system.
 	TLS *tls.Config
@@ -28,6 +29,7 @@ type Options struct {
 	Wait          time.Duration
 	Timeout       time.Duration
 	IsTerminal    func(error) bool
+	OnError       OnError
 	DescribeError func(error) string
 	// Gets a warning of a function that runs without a claim, and of a key that looks like the current time. Default:
 	// slog.Default().
@@ -68,7 +70,7 @@ func New(address string, options Options) (*Client, error) {
 	if refused != nil {
 		return nil, refused
 	}
-	connection, err := connect(replicas, encrypted, options)
+	connection, err := newChannel(func() (*grpc.ClientConn, error) { return connect(replicas, encrypted, options) })
 	if err != nil {
 		return nil, &Error{Reason: ErrInvalidRequest, Message: err.Error(), cause: err}
 	}
@@ -87,7 +89,7 @@ func NewWithConn(connection grpc.ClientConnInterface, options Options) (*Client,
 	if options.Owner == "" {
 		options.Owner = defaultOwner()
 	}
-	if violations := sharedViolations(options.Wait, options.Timeout, options.Owner); len(violations) > 0 {
+	if violations := sharedViolations(options.Wait, options.Timeout, options.Owner, options.OnError); len(violations) > 0 {
 		return nil, invalidRequest(violations...)
 	}
 	return &Client{

@@ -30,7 +30,8 @@ type Codec interface {
 	Decode(stored Encoded, into any) error
 }
 
-// JSONCodec is the default codec: compact JSON, as encoding/json writes it, without escapes for HTML.
+// JSONCodec is the default codec: compact JSON, as encoding/json writes it, without escapes for HTML. Numbers are limited as those of
+// Fingerprint, so that every language reads the same: pass a larger int64 as a text, such as by the tag `json:",string"`.
 type JSONCodec struct{}
 
 // Encode returns the value as JSON. Fails with ErrResultNotJSON.
@@ -134,6 +135,9 @@ func encodeJSON(value any) ([]byte, error) {
 	if err := encoder.Encode(value); err != nil {
 		return nil, notJSON(err.Error(), err)
 	}
+	if _, refused := plainJSON(text.Bytes(), true, place{}); refused != nil {
+		return nil, notJSON("it "+refused.text, nil)
+	}
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }
 
@@ -141,6 +145,9 @@ func encodeJSON(value any) ([]byte, error) {
 func decodeJSON(text []byte, into any) error {
 	if len(text) == 0 {
 		return nil
+	}
+	if _, refused := plainJSON(text, false, place{}); refused != nil {
+		return notJSON("it "+refused.text, nil)
 	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return notJSON(err.Error(), err)

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
@@ -41,7 +42,7 @@ func connect(replicas replicas, encrypted bool, options Options) (*grpc.ClientCo
 			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
 			MinConnectTimeout: attemptTimeout,
 		}),
-		// Otherwise every attempt goes to a host that is down until TCP gives up, after a quarter of an hour.
+		// Otherwise a call that waits for another holder waits at a host that is down until TCP gives up, after a quarter of an hour.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingInterval, Timeout: pingTimeout}),
 	}
 	if len(replicas) == 1 {
@@ -103,20 +104,45 @@ func parseAddress(address string) (target string, encrypted bool, refused *Error
 	return net.JoinHostPort(parsed.Hostname(), port), encrypted, nil
 }
 
-// authorize returns an interceptor that adds the credential to each call.
+// authorize returns an interceptor that adds the credential to each call. If the service refuses a token, makes the call again with
+// another one, if the source has another.
 func authorize(options Options) grpc.UnaryClientInterceptor {
 	return func(
 		ctx context.Context, method string, request, reply any, connection *grpc.ClientConn,
 		invoke grpc.UnaryInvoker, callOptions ...grpc.CallOption,
 	) error {
-		credential := options.APIKey
-		if options.Token != nil {
-			var err error
-			if credential, err = options.Token(ctx); err != nil {
-				return &Error{Reason: ErrTokenUnavailable, Message: "The function Token failed: " + err.Error(), cause: err}
-			}
+		call := func(credential string) error {
+			ctx := metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+credential)
+			return invoke(ctx, method, request, reply, connection, callOptions...)
 		}
-		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+credential)
-		return invoke(ctx, method, request, reply, connection, callOptions...)
+		if options.Token == nil {
+			return call(options.APIKey)
+		}
+		token, unavailable := options.token(ctx)
+		if unavailable != nil {
+			return unavailable
+		}
+		err := call(token)
+		if err == nil || errorFromCall(err).Reason != ErrCredentialInvalid {
+			return err
+		}
+		renewed, unavailable := options.token(ctx)
+		if unavailable != nil {
+			return unavailable
+		}
+		if renewed == token {
+			return err
+		}
+		return call(renewed)
 	}
+}
+
+// token asks the source. Its failure may pass: calls are retried.
+func (o *Options) token(ctx context.Context) (string, error) {
+	token, err := o.Token(ctx)
+	if err != nil {
+		message := "The function Token failed: " + err.Error()
+		return "", &Error{Reason: ErrTokenUnavailable, Code: codes.Unavailable, Message: message, cause: err}
+	}
+	return token, nil
 }

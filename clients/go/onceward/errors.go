@@ -34,12 +34,13 @@ type Error struct {
 	cause    error
 }
 
-// Error returns the message, with the claim.
+// Error returns the message, with the claim. Characters that control a terminal are replaced by U+FFFD.
 func (e *Error) Error() string {
-	if e.Claim == nil {
-		return fmt.Sprintf("onceward: %s: %s", e.Reason, e.Message)
+	text := fmt.Sprintf("onceward: %s: %s", e.Reason, e.Message)
+	if e.Claim != nil {
+		text += fmt.Sprintf(" (%s)", e.Claim)
 	}
-	return fmt.Sprintf("onceward: %s: %s (%s)", e.Reason, e.Message, e.Claim)
+	return printable(text)
 }
 
 // Is returns whether the target is the error's Reason.
@@ -128,7 +129,7 @@ func (e *AmbiguousError) Unwrap() error { return e.Err }
 
 // ResultUnavailableError says that the effect happened, once, but that its value is not available. Nothing ran now.
 // ErrResultExpired: its retention has ended. ErrResultLost: it could not be stored. ErrResultNotJSON, ErrCodecFailed: this
-// run's codec can't read it.
+// run's codec can't read it. ErrInternal: it is of a kind that this client does not know.
 type ResultUnavailableError struct {
 	Err *Error
 }
@@ -192,7 +193,7 @@ func (e *TerminalError) Unwrap() error { return e.Cause }
 // provider timed out; it may be wrapped.
 //
 // The claim is not released: its lease expires, and then the namespace's policy decides. Under HOLD the operation becomes ambiguous,
-// under RECLAIM it runs again. Any other error means that there was no effect.
+// under RECLAIM it runs again.
 type OutcomeUnknownError struct {
 	// Default: the text of Cause.
 	Message string
@@ -201,18 +202,36 @@ type OutcomeUnknownError struct {
 }
 
 func (e *OutcomeUnknownError) Error() string {
-	switch {
-	case e.Message != "":
-		return e.Message
-	case e.Cause != nil:
-		return e.Cause.Error()
-	default:
-		return "The outcome is unknown."
-	}
+	return textOf(e.Message, e.Cause, "The outcome is unknown.")
 }
 
 // Unwrap returns the cause.
 func (e *OutcomeUnknownError) Unwrap() error { return e.Cause }
+
+// NoEffectError says that the guarded function certainly had no effect: its claim is released, and a retry runs at once, also if
+// the function was interrupted or Operation.OnError is UnknownOnError. A function returns it; it may be wrapped.
+type NoEffectError struct {
+	// Default: the text of Cause.
+	Message string
+	// Why there was no effect, such as a refused connection.
+	Cause error
+}
+
+func (e *NoEffectError) Error() string { return textOf(e.Message, e.Cause, "There was no effect.") }
+
+// Unwrap returns the cause.
+func (e *NoEffectError) Unwrap() error { return e.Cause }
+
+func textOf(message string, cause error, otherwise string) string {
+	switch {
+	case message != "":
+		return message
+	case cause != nil:
+		return cause.Error()
+	default:
+		return otherwise
+	}
+}
 
 func invalidRequest(violations ...Violation) *Error {
 	message := ""

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -25,8 +26,9 @@ const maxDepth = 10_000
 //   - Anything else, such as a struct, is what encoding/json makes of it. A time.Time within a struct is then the text of
 //     time.Time.MarshalJSON, with its zone: keep such times in UTC.
 //
-// A whole number that a float64 does not hold exactly is refused, because another language would read another number: pass it
-// as a text.
+// A whole number beyond ±(2⁵³-1) is refused, because another language would read another number: pass it as a text. So is a
+// float64 from 2⁵³ to 10²¹, which would be written with digits that are not its own; and a type with a field that is not exported,
+// unless it has the tag `json:"-"`.
 //
 // omit names members that differ between deliveries of one operation, as JSON Pointers (RFC 6901), such as "/sentAt". Pointers
 // lead through objects only.
@@ -37,7 +39,8 @@ func Fingerprint(value any, omit ...string) ([]byte, error) {
 	case json.RawMessage:
 	case []byte:
 		if len(digest) != fingerprintBytes {
-			return nil, refusedFingerprint(fmt.Sprintf("as bytes, must be the 32 of a SHA-256, is %d; hash them first", len(digest)))
+			description := fmt.Sprintf("as bytes, must be the 32 of a SHA-256, is %d; hash them first", len(digest))
+			return nil, invalidRequest(Violation{"fingerprint", description})
 		}
 		return bytes.Clone(digest), nil
 	case [fingerprintBytes]byte:
@@ -47,9 +50,9 @@ func Fingerprint(value any, omit ...string) ([]byte, error) {
 	if refused != nil {
 		return nil, refused
 	}
-	plain, refused := plainValue(value, place{omissions: omissions})
-	if refused != nil {
-		return nil, refused
+	plain, unusable := plainValue(value, place{omissions: omissions})
+	if unusable != nil {
+		return nil, invalidRequest(Violation{"fingerprint", "must be a JSON value or bytes, " + unusable.text})
 	}
 	digest := sha256.Sum256(appendCanonical(nil, plain))
 	return digest[:], nil
@@ -99,9 +102,9 @@ func (p place) member(name string, of omissions) place {
 }
 
 // plainValue returns the value as nil, bool, string, float64, []any and map[string]any.
-func plainValue(value any, at place) (any, *Error) {
+func plainValue(value any, at place) (any, *unusableValue) {
 	if at.depth > maxDepth {
-		return nil, refusedFingerprint("must be a JSON value that is not nested so deeply")
+		return nil, &unusableValue{"is nested too deeply"}
 	}
 	switch value := value.(type) {
 	case nil, bool:
@@ -124,13 +127,16 @@ func plainValue(value any, at place) (any, *Error) {
 	case []any:
 		plain := make([]any, len(value))
 		for i, element := range value {
-			var refused *Error
+			var refused *unusableValue
 			if plain[i], refused = plainValue(element, at.member(strconv.Itoa(i), nil)); refused != nil {
 				return nil, refused
 			}
 		}
 		return plain, nil
 	default:
+		if flaw := (shape{kind: reflect.TypeOf(value)}).flaw(); flaw != "" {
+			return nil, unusable("a value without a JSON form ("+flaw+")", at, "")
+		}
 		text, err := json.Marshal(value)
 		if err != nil {
 			return nil, unusable(fmt.Sprintf("a %T, which has no JSON form", value), at, ": "+err.Error())
@@ -139,7 +145,7 @@ func plainValue(value any, at place) (any, *Error) {
 	}
 }
 
-func plainMembers(value map[string]any, at place) (any, *Error) {
+func plainMembers(value map[string]any, at place) (any, *unusableValue) {
 	plain := make(map[string]any, len(value))
 	for name, member := range value {
 		if !utf8.ValidString(name) {
@@ -149,7 +155,7 @@ func plainMembers(value map[string]any, at place) (any, *Error) {
 		if named && omitted == nil {
 			continue
 		}
-		var refused *Error
+		var refused *unusableValue
 		if plain[name], refused = plainValue(member, at.member(name, omitted)); refused != nil {
 			return nil, refused
 		}
@@ -158,7 +164,7 @@ func plainMembers(value map[string]any, at place) (any, *Error) {
 }
 
 // plainJSON reads JSON. marshalled says that encoding/json wrote it, which writes \ufffd for bytes that are not UTF-8.
-func plainJSON(text []byte, marshalled bool, at place) (any, *Error) {
+func plainJSON(text []byte, marshalled bool, at place) (any, *unusableValue) {
 	if !utf8.Valid(text) || !hasWholeCharacters(text, marshalled) {
 		return nil, unusable("a text that is not well-formed Unicode", at, "")
 	}
@@ -212,26 +218,36 @@ func codeUnit(text []byte) (uint64, bool) {
 	return unit, err == nil
 }
 
+const (
+	maxSafeInteger = 1<<53 - 1
+	// From here on, canonical JSON has an exponent.
+	minExponential = 1e21
+)
+
 // numberOfText returns a number of JSON as a float64.
-func numberOfText(text string, at place) (any, *Error) {
+func numberOfText(text string, at place) (any, *unusableValue) {
 	number, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return nil, unusable("a number beyond the range of a float64", at, "")
 	}
-	if !strings.ContainsAny(text, ".eE") && len(text) > 15 {
-		// The shortest digits of the float64, without an exponent, are all digits of a whole number that it holds exactly.
-		if exact := strconv.FormatFloat(number, 'f', 0, 64); exact != text {
-			return nil, unusable("a whole number that a float64 does not hold exactly", at, "; pass it as a text")
-		}
+	if !strings.ContainsAny(text, ".eE") && math.Abs(number) > maxSafeInteger {
+		return nil, unsafeNumber(at)
 	}
 	return plainNumber(number, text, at)
 }
 
-func plainNumber(number float64, text string, at place) (any, *Error) {
+func plainNumber(number float64, text string, at place) (any, *unusableValue) {
 	if math.IsNaN(number) || math.IsInf(number, 0) {
 		return nil, unusable("the number "+text, at, "")
 	}
+	if size := math.Abs(number); size > maxSafeInteger && size < minExponential {
+		return nil, unsafeNumber(at)
+	}
 	return number, nil
+}
+
+func unsafeNumber(at place) *unusableValue {
+	return unusable("a number beyond 9007199254740991", at, "; pass it as a text")
 }
 
 // isoText returns a time as other languages print it, unless that would drop digits.
@@ -247,13 +263,12 @@ func isoText(value time.Time) string {
 	}
 }
 
-func unusable(what string, at place, remedy string) *Error {
-	if at.path == "" {
-		return refusedFingerprint("must be a JSON value or bytes, is " + what + remedy)
-	}
-	return refusedFingerprint("must be a JSON value or bytes, has " + what + " at " + truncateUTF8(at.path, 256) + remedy)
-}
+// unusableValue says why a value is not one of JSON that every language reads the same.
+type unusableValue struct{ text string }
 
-func refusedFingerprint(description string) *Error {
-	return invalidRequest(Violation{"fingerprint", description})
+func unusable(what string, at place, remedy string) *unusableValue {
+	if at.path == "" {
+		return &unusableValue{"is " + what + remedy}
+	}
+	return &unusableValue{"has " + what + " at " + truncateUTF8(at.path, 256) + remedy}
 }

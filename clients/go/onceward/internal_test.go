@@ -154,3 +154,12 @@ func TestBesideTwoBatchesFewCallsWaitAndGather(t *testing.T) {
 		t.Error("a lone call waits for another batch")
 	}
 }
+
+func TestTheTextOfAnErrorDoesNotControlATerminal(t *testing.T) {
+	failed := inProgress(ClaimRef{"charges", "order-1", 7}, &oncewardv1.InProgress{Attempt: 1, Owner: "\x1b[2Jhost\u009b\u202e\u2028\n\tend"})
+	const want = "onceward: IN_PROGRESS: Attempt 1 at \ufffd[2Jhost\ufffd\ufffd\ufffd\n\tend is in progress. " +
+		`(namespace charges, key "order-1", fencing token 7)`
+	if text := failed.Error(); text != want {
+		t.Errorf("it is %q", text)
+	}
+}

@@ -42,9 +42,14 @@ type Operation struct {
 	// repetition.
 	AcceptAmbiguous bool
 	// Returns whether an error of the function is permanent, so that it is stored as a TerminalError with its message, and every
-	// delivery gets it. Not called for a TerminalError or an OutcomeUnknownError. Default: every other error releases the claim, or
-	// the client's.
+	// delivery gets it. Not called for a TerminalError, an OutcomeUnknownError or a NoEffectError. Default: no error is, or the
+	// client's.
 	IsTerminal func(error) bool
+	// What any other error of the function means for its effect. Default: ReleaseOnError, or the client's.
+	OnError OnError
+	// From this attempt on, an error that would release the claim is stored as a TerminalError: no other attempt follows. An attempt
+	// is a granted claim of the key, also of a process that then died. Default: 0, no attempt is the last.
+	LastAttempt int
 	// Returns the text that is stored as the reason of a release, in plain form: no secrets, no personal data. Default: the type
 	// of the error, without its message, or the client's.
 	DescribeError func(error) string
@@ -73,6 +78,17 @@ const (
 	ProceedUnavailable
 )
 
+// OnError says what an error of the function means that says nothing about its effect, and is no interruption.
+type OnError int
+
+const (
+	// ReleaseOnError releases the claim: the error means that there was no effect.
+	ReleaseOnError OnError = iota
+	// UnknownOnError leaves the claim to its lease and the namespace's policy, as after an OutcomeUnknownError. It is for effects
+	// that must not be repeated, such as payments: a NoEffectError alone releases the claim.
+	UnknownOnError
+)
+
 const (
 	// Longer than most operations last.
 	defaultWait = 30 * time.Second
@@ -95,13 +111,16 @@ func (o Operation) withDefaults(options *Options) (Operation, *Error) {
 	if year := o.KeyCreatedAt.UTC().Year(); year < 1 || year > 9999 {
 		violations = append(violations, Violation{"KeyCreatedAt", "must be in the years 1-9999"})
 	}
+	if o.LastAttempt < 0 {
+		violations = append(violations, Violation{"LastAttempt", "must not be negative"})
+	}
 	if o.OnInProgress != WaitInProgress && o.OnInProgress != FailInProgress {
 		violations = append(violations, Violation{"OnInProgress", "must be WaitInProgress or FailInProgress"})
 	}
 	if o.OnUnavailable != FailUnavailable && o.OnUnavailable != ProceedUnavailable {
 		violations = append(violations, Violation{"OnUnavailable", "must be FailUnavailable or ProceedUnavailable"})
 	}
-	violations = append(violations, sharedViolations(o.Wait, o.Timeout, o.Owner)...)
+	violations = append(violations, sharedViolations(o.Wait, o.Timeout, o.Owner, o.OnError)...)
 	violations = append(violations, textViolations("Key", o.Key, 1, maxKeyBytes)...)
 	if len(violations) > 0 {
 		return o, invalidRequest(violations...)
@@ -112,6 +131,7 @@ func (o Operation) withDefaults(options *Options) (Operation, *Error) {
 	}
 	o.Timeout = firstSet(o.Timeout, options.Timeout, defaultTimeout)
 	o.Owner = firstSet(o.Owner, options.Owner)
+	o.OnError = firstSet(o.OnError, options.OnError)
 	if o.IsTerminal == nil {
 		o.IsTerminal = options.IsTerminal
 	}
@@ -125,13 +145,16 @@ func (o Operation) withDefaults(options *Options) (Operation, *Error) {
 }
 
 // sharedViolations returns the violations of the options that both an operation and a client may set.
-func sharedViolations(wait, timeout time.Duration, owner string) []Violation {
+func sharedViolations(wait, timeout time.Duration, owner string, onError OnError) []Violation {
 	violations := textViolations("Owner", owner, 0, maxOwnerBytes)
 	if wait < 0 {
 		violations = append(violations, Violation{"Wait", "must not be negative"})
 	}
 	if timeout < 0 {
 		violations = append(violations, Violation{"Timeout", "must not be negative"})
+	}
+	if onError != ReleaseOnError && onError != UnknownOnError {
+		violations = append(violations, Violation{"OnError", "must be ReleaseOnError or UnknownOnError"})
 	}
 	return violations
 }

@@ -97,7 +97,7 @@ const (
 	ErrNoAnswer Reason = "NO_ANSWER"
 	// The client is closed.
 	ErrClosed Reason = "CLOSED"
-	// The function Options.Token failed, with the error that Unwrap returns.
+	// The function Options.Token failed, with the error that Unwrap returns. The client retries until Timeout.
 	ErrTokenUnavailable Reason = "TOKEN_UNAVAILABLE"
 	// No heartbeat was answered before the lease expired: the cause of the function's context.
 	ErrLeaseLost Reason = "LEASE_LOST"

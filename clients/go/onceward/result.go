@@ -3,6 +3,7 @@ package onceward
 import (
 	"encoding/json"
 	"fmt"
+	"unicode/utf8"
 
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
@@ -36,6 +37,9 @@ func encodeEffect(effect Effect, codec Codec) (*oncewardv1.Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !utf8.ValidString(encoded.ContentType) || !hasTexts(encoded.Metadata) {
+		return nil, &Error{Reason: ErrCodecFailed, Message: "The content type or the metadata of the result is not UTF-8."}
+	}
 	if size := len(encoded.Payload); size > maxResultBytes {
 		message := fmt.Sprintf("The result is %d bytes; no policy takes more than %d.", size, maxResultBytes)
 		return nil, &Error{Reason: ErrResultTooLarge, Message: message}
@@ -43,6 +47,15 @@ func encodeEffect(effect Effect, codec Codec) (*oncewardv1.Result, error) {
 	return &oncewardv1.Result{
 		Kind: kind, Payload: encoded.Payload, ContentType: encoded.ContentType, Metadata: encoded.Metadata,
 	}, nil
+}
+
+func hasTexts(metadata map[string]string) bool {
+	for name, value := range metadata {
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return false
+		}
+	}
+	return true
 }
 
 // encodeWithoutValue returns an outcome without its value or details: the operation must not run again.
@@ -77,8 +90,13 @@ func replay(completed *oncewardv1.Completed, codec Codec, claim ClaimRef, into a
 	if why, lost := result.GetMetadata()[lostMetadata]; lost {
 		return unavailable(ErrResultLost, "Done before; its value could not be stored: "+why+".", claim, nil)
 	}
-	if result.GetKind() == oncewardv1.Result_KIND_FAILURE {
+	switch result.GetKind() {
+	case oncewardv1.Result_KIND_FAILURE:
 		return storedFailure(result)
+	case oncewardv1.Result_KIND_SUCCESS:
+	default:
+		message := fmt.Sprintf("Done before; its result is of a kind that this client does not know: %v.", result.GetKind())
+		return unavailable(ErrInternal, message, claim, nil)
 	}
 	if err := decodeValue(result, codec, into); err != nil {
 		why := codecError(err)

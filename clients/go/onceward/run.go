@@ -2,9 +2,9 @@ package onceward
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/onceward/onceward/clients/go/internal/timing"
@@ -31,12 +31,15 @@ type Result[T any] struct {
 
 // Run runs the function unless the operation was done before, and returns its value, now and on every repeat.
 //
-//   - The value is the decoded stored form, the first time too: with the default codec, what encoding/json makes of it.
-//   - An error of the function is returned unchanged, and the claim is released, so that the next delivery runs the function
-//     again. A *TerminalError, or an error that Operation.IsTerminal calls permanent, is stored, and every delivery gets it. A
-//     function that panics releases its claim.
-//   - A function that can't know whether it had its effect returns an *OutcomeUnknownError: its claim is left to its lease and the
-//     namespace's policy.
+//   - The value is the decoded stored form, the first time too: with the default codec, what encoding/json makes of it. A type that
+//     JSON would not keep whole, such as a struct with a channel or a field that is not exported, is refused before the claim.
+//   - An error of the function is returned unchanged. A *TerminalError, or an error that Operation.IsTerminal calls permanent, is
+//     stored, and every delivery gets it. After a *NoEffectError the claim is released, so that the next delivery runs the function
+//     again. After an *OutcomeUnknownError the claim is left to its lease and the namespace's policy. Each may be wrapped.
+//   - So it is after an interruption: an error that the function returns once its context has ended, an error that is or wraps
+//     context.Canceled, context.DeadlineExceeded, these codes of gRPC, or one whose method Timeout returns true; a panic, and
+//     runtime.Goexit.
+//   - After any other error the claim is released, or left to the policy if Operation.OnError is UnknownOnError.
 //   - While another holder runs the operation, waits for its outcome, at most Operation.Wait.
 //   - The function's context ends when the caller's does, when the lease is lost (the context's cause is then an Error with
 //     ErrLeaseLost, or why a heartbeat was refused), and when the client closes (ErrClosed). The function decides how it ends;
@@ -81,7 +84,13 @@ func (c *Client) run(
 	ctx context.Context, given Operation, fn func(context.Context, *Claim) (any, error), into any,
 ) (*facts, error) {
 	operation, refused := given.withDefaults(&c.options)
+	if refused == nil {
+		refused = checkType(operation.Codec, reflect.TypeOf(into).Elem())
+	}
 	if refused != nil {
+		return nil, refused
+	}
+	if refused := checkNotWithinItself(ctx, operation.ref()); refused != nil {
 		return nil, refused
 	}
 	if !c.begin() {
@@ -113,7 +122,19 @@ func (c *Client) run(
 	defer cancel(nil)
 	claim := c.open(&operation, found, cancel)
 	defer c.close(claim)
-	return finish(claim, &operation, callFunction(context.WithValue(ctx, claimKey{}, claim), claim, fn), into)
+	value, err := claim.call(ctx, fn)
+	return finish(ctx, claim, &operation, Effect{value, err}, into)
+}
+
+// checkType refuses a type of values that the codec would store without a part of them, or could not read: the function has not run.
+func checkType(codec Codec, values reflect.Type) *Error {
+	if _, isJSON := codec.(JSONCodec); !isJSON {
+		return nil
+	}
+	if flaw := (shape{kind: values, reads: true}).flaw(); flaw != "" {
+		return invalidRequest(Violation{"Codec", "must be set: a value has no JSON form, because " + flaw})
+	}
+	return nil
 }
 
 // open returns the claim of a run that may begin, and keeps its lease.
@@ -144,39 +165,50 @@ func (c *Client) close(claim *Claim) {
 	}
 }
 
-// callFunction calls the function. Releases the claim of a function that panics, or ends its goroutine.
-func callFunction(
-	ctx context.Context, claim *Claim, fn func(context.Context, *Claim) (any, error),
-) (effect Effect) {
-	returned := false
-	defer func() {
-		if !returned {
-			claim.release("panic")
-		}
-	}()
-	effect.Value, effect.Err = fn(ctx, claim)
-	returned = true
-	return effect
+// call calls the function within the claim's context.
+func (c *Claim) call(ctx context.Context, fn func(context.Context, *Claim) (any, error)) (any, error) {
+	c.around, _ = ClaimFromContext(ctx)
+	c.isRunning.Store(true)
+	defer c.isRunning.Store(false)
+	return fn(context.WithValue(ctx, claimKey{}, c), c)
 }
 
-// finish ends a claim by the outcome of its function: completes it, or releases it and returns the function's error. A claim whose
-// effect may have happened is left to its lease and the namespace's policy.
-func finish(claim *Claim, operation *Operation, effect Effect, into any) (*facts, error) {
+// checkNotWithinItself refuses a run within the function of a run with the same key: it would wait until its own caller ends, which
+// waits for it. Code that a function left behind is no longer within it.
+func checkNotWithinItself(ctx context.Context, operation ClaimRef) *Error {
+	claim, _ := ClaimFromContext(ctx)
+	for ; claim != nil; claim = claim.around {
+		if claim.isRunning.Load() && claim.Namespace == operation.Namespace && claim.Key == operation.Key {
+			return invalidRequest(Violation{
+				"Key", "is held by the run whose function starts this one: use another key or namespace",
+			})
+		}
+	}
+	return nil
+}
+
+// finish ends a claim by the outcome of its function: completes it, releases it, or leaves it to its lease and the namespace's
+// policy if the effect may have happened.
+func finish(ctx context.Context, claim *Claim, operation *Operation, effect Effect, into any) (*facts, error) {
+	if marked := claim.unknown.Load(); marked != nil {
+		if effect.Err == nil {
+			return nil, marked
+		}
+		return nil, effect.Err
+	}
 	if effect.Err == nil {
 		return completeEffect(claim, operation.Codec, effect, into)
 	}
-	if isOutcomeUnknown(effect.Err) {
-		return nil, effect.Err
-	}
-	terminal := terminalErrorOf(effect.Err, operation)
-	if terminal == nil {
+	switch judged := judge(ctx, effect.Err, claim.Attempt, operation).(type) {
+	case *TerminalError:
+		if _, err := completeEffect(claim, operation.Codec, Effect{Err: judged}, into); err != nil {
+			return nil, err
+		}
+		return nil, judged
+	case *NoEffectError:
 		claim.release(describe(effect.Err, operation))
-		return nil, effect.Err
 	}
-	if _, err := completeEffect(claim, operation.Codec, Effect{Err: terminal}, into); err != nil {
-		return nil, err
-	}
-	return nil, terminal
+	return nil, effect.Err
 }
 
 // completeEffect stores the function's outcome, and reads the value that a repeat will get. Fails with CompletionError if the
@@ -220,26 +252,6 @@ func completeWithoutValue(claim *Claim, effect Effect, why *Error) *CompletionEr
 		return newCompletionError(effect, failed, false, claim.ref())
 	}
 	return newCompletionError(effect, why, response != nil, claim.ref())
-}
-
-// isOutcomeUnknown returns whether the error is or wraps an OutcomeUnknownError. A TerminalError that wraps one is the program's own
-// judgement.
-func isOutcomeUnknown(err error) bool {
-	var unknown *OutcomeUnknownError
-	var terminal *TerminalError
-	return errors.As(err, &unknown) && !(errors.As(err, &terminal) && errors.Is(terminal, unknown))
-}
-
-// terminalErrorOf returns the error that is stored; nil for an error that releases the claim.
-func terminalErrorOf(err error, operation *Operation) *TerminalError {
-	var terminal *TerminalError
-	if errors.As(err, &terminal) {
-		return terminal
-	}
-	if operation.IsTerminal == nil || !operation.IsTerminal(err) {
-		return nil
-	}
-	return &TerminalError{Message: err.Error(), Name: typeName(err), Cause: err}
 }
 
 // describe returns the text that is stored as the reason of a release: by default the type of the error, never its message, which

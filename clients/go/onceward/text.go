@@ -21,6 +21,21 @@ func textViolations(field, value string, minBytes, maxBytes int) []Violation {
 	}
 }
 
+// printable returns a text with U+FFFD for characters that control a terminal, or show text in another order, but line breaks and
+// tabs: owners and messages of others are in it.
+func printable(text string) string {
+	return strings.Map(func(character rune) rune {
+		switch {
+		case character == '\n', character == '\t':
+			return character
+		case unicode.IsControl(character), unicode.Is(unicode.Bidi_Control, character), character == '\u2028', character == '\u2029':
+			return utf8.RuneError
+		default:
+			return character
+		}
+	}, text)
+}
+
 // truncateUTF8 returns the longest well-formed prefix of whole characters with at most so many bytes.
 func truncateUTF8(text string, maxBytes int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")

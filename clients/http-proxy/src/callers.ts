@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { TLSSocket } from "node:tls";
-import { createRemoteJWKSet, customFetch, errors, jwtVerify } from "jose";
+import { createRemoteJWKSet, customFetch, decodeJwt, errors, jwtVerify } from "jose";
 import type { CallerConfig } from "./config.ts";
 import { asVariable, valuesOf } from "./headers.ts";
 
@@ -9,6 +9,9 @@ import { asVariable, valuesOf } from "./headers.ts";
 export type Identified =
   | { readonly kind: "caller"; readonly caller: string }
   | { readonly kind: "refused"; readonly status: 400 | 401 | 503; readonly title: string };
+
+type TokenConfig = Extract<CallerConfig, { jwt: unknown }>["jwt"];
+type VerifiedToken = Extract<TokenConfig, { jwksUrl: unknown }>;
 
 /** Finds the caller of a request. Never rejects. */
 export type IdentifyCaller = (incoming: IncomingMessage) => Promise<Identified>;
@@ -24,13 +27,20 @@ export function identifyBy(source: CallerConfig): IdentifyCaller {
   if ("constant" in source) return async () => known(source.constant);
   if ("clientCertificate" in source) return async ({ socket }) => byCertificate(socket);
   if ("jwt" in source) return byToken(source.jwt);
-  const name = asVariable(source.header);
+  const isKey = "apiKey" in source;
+  const name = asVariable(isKey ? source.apiKey : source.header);
   return async ({ rawHeaders }) => {
     const [value = "", ...others] = valuesOf(rawHeaders, name);
-    if (value === "") return refused(400, "The request has no header that identifies its caller.");
+    const caller = isKey ? credentialIn(value) : value;
+    if (caller === "") return refused(400, "The request has no header that identifies its caller.");
     if (others.length > 0) return refused(400, SEVERAL);
-    return known(hashed(value));
+    return known(hashed(caller));
   };
+}
+
+/** Returns the credential in a header's value, without its scheme; empty if there is none, or one of several parts. */
+function credentialIn(value: string): string {
+  return /^\s*(?:\S+\s+)?(\S+)\s*$/.exec(value)?.[1] ?? "";
 }
 
 /** The service may take another one of them than the proxy. */
@@ -44,31 +54,42 @@ function byCertificate(socket: IncomingMessage["socket"]): Identified {
   return known(hashed(certificate.subject));
 }
 
-function byToken(config: Extract<CallerConfig, { jwt: unknown }>["jwt"]): IdentifyCaller {
-  const { claim, jwksUrl, issuer, audience } = config;
-  const keys = createRemoteJWKSet(new URL(jwksUrl), {
-    timeoutDuration: KEYS_TIMEOUT_MS,
-    [customFetch]: fetchKeys,
-  });
+function byToken(config: TokenConfig): IdentifyCaller {
+  const { claim } = config;
+  const name = asVariable(config.header);
+  const payloadOf = "jwksUrl" in config ? verifierOf(config) : async (token: string) => decodeJwt(token);
   return async ({ rawHeaders }) => {
-    const [value = "", ...others] = valuesOf(rawHeaders, "authorization");
+    const [value = "", ...others] = valuesOf(rawHeaders, name);
     if (others.length > 0) return refused(400, SEVERAL);
-    const [, token = ""] = /^Bearer +(\S+)$/i.exec(value) ?? [];
+    const [, token = ""] = /^(?:Bearer +)?(\S+)$/i.exec(value) ?? [];
     // Node takes no more than 16 KiB of headers.
-    if (token === "") return refused(401, "The request has no bearer token that identifies its caller.");
+    if (token === "") return refused(401, "The request has no token that identifies its caller.");
     try {
-      const { payload } = await jwtVerify(token, keys, {
-        ...{ issuer, algorithms: ALGORITHMS, requiredClaims: ["exp", claim] },
-        ...(audience !== undefined && { audience }),
-      });
-      const value = payload[claim];
-      if (typeof value === "string" && value !== "") return known(hashed(`${issuer}\n${value}`));
+      const payload = await payloadOf(token);
+      const caller = payload[claim];
+      if (typeof caller === "string" && caller !== "")
+        return known(hashed(`${payload.iss ?? ""}\n${caller}`));
       return refused(401, `The token's claim ${claim} is not a text.`);
     } catch (error) {
       if (error instanceof KeysUnavailable || error instanceof errors.JWKSTimeout)
         return refused(503, "The keys of the token's issuer are unavailable.");
       return refused(401, "The token is not valid.");
     }
+  };
+}
+
+/** Returns a function that returns the claims of a token that the issuer's published keys verify. */
+function verifierOf({ claim, jwksUrl, issuer, audience }: VerifiedToken) {
+  const keys = createRemoteJWKSet(new URL(jwksUrl), {
+    timeoutDuration: KEYS_TIMEOUT_MS,
+    [customFetch]: fetchKeys,
+  });
+  return async (token: string) => {
+    const { payload } = await jwtVerify(token, keys, {
+      ...{ issuer, algorithms: ALGORITHMS, requiredClaims: ["exp", claim] },
+      ...(audience !== undefined && { audience }),
+    });
+    return payload;
   };
 }
 

@@ -11,7 +11,8 @@ test("a route has the defaults", () => {
   expect(parseConfig(WHOLE, "routes.yaml")).toEqual([
     {
       ...{ path: "/charges/:id", namespace: "charges", caller: { header: "x-account" }, profile: "onceward" },
-      ...{ ignore: [], maxBodyBytes: 1_048_576, timeoutMs: 60_000, waitMs: 0 },
+      keyHeader: "Idempotency-Key",
+      ...{ ignore: [], onError: "release", maxBodyBytes: 1_048_576, timeoutMs: 60_000, waitMs: 0 },
     },
   ]);
 });
@@ -53,6 +54,24 @@ test.each([
     WHOLE.replace("/:id", "%2F:id"),
     /^routes\.yaml:2: routes\[0\]\.path: must not have an escape/,
   ],
+  ...["/:id(^1$)", "/:id?", "/a*", "/*/a", "/:id/:id"].map((path): [string, string, RegExp] => [
+    `the pattern ${path}`,
+    WHOLE.replace("/charges/:id", path),
+    /^routes\.yaml:2: routes\[0\]\.path: must have parameters such as :id/,
+  ]),
+  ...["Authorization", "cookie"].map((name): [string, string, RegExp] => [
+    `a caller by the text of ${name}`,
+    WHOLE.replace("x-account", name),
+    /^routes\.yaml:4: routes\[0\]\.caller: .*is renewed/,
+  ]),
+  ...[
+    ["operation: charge", "stripe"],
+    ["keyHeader: X-Key", "acp"],
+  ].map(([member, profile]): [string, string, RegExp] => [
+    `${member} of the profile ${profile}`,
+    `${WHOLE}    profile: ${profile}\n    ${member}\n`,
+    /^routes\.yaml:6: routes\[0\]\.(operation|keyHeader): must not be set/,
+  ]),
   ["no routes", "routes: []\n", /^routes\.yaml:1: routes: Too small/],
   ["no YAML", "routes: [\n", /^routes\.yaml:2: /],
   ["nothing", "", /^routes\.yaml:1: the file: /],

@@ -15,13 +15,25 @@ const PROFILES = ["onceward", "ietf", "stripe", "acp", "ucp"] as const satisfies
 
 const headerName = z.string().regex(/^[\w!#$%&'*+.^`|~-]{1,128}$/, "must be a header's name");
 
-/** A claim of a bearer token, which the proxy verifies: a client could forge one that it does not. */
-const jwt = z.strictObject({
+const KEY_HEADER = "Idempotency-Key";
+
+/** Headers with a credential, which is renewed: their text is no identity. */
+const CREDENTIALS: ReadonlySet<string> = new Set(["authorization", "cookie"]);
+
+const token = {
   claim: z.string().min(1).max(128).default("sub"),
-  jwksUrl: z.url({ protocol: /^https?$/, error: "must be an http or https URL" }),
-  issuer: z.string().min(1).max(2048),
-  audience: z.string().min(1).max(2048).optional(),
-});
+  header: headerName.default("authorization"),
+};
+/** A claim of a token, which the proxy verifies, or a gateway in front of it: a client could forge any other. */
+const jwt = z.union([
+  z.strictObject({
+    ...token,
+    jwksUrl: z.url({ protocol: /^https?$/, error: "must be an http or https URL" }),
+    issuer: z.string().min(1).max(2048),
+    audience: z.string().min(1).max(2048).optional(),
+  }),
+  z.strictObject({ ...token, verifiedBy: z.literal("gateway") }),
+]);
 
 const route = z.strictObject({
   path: z
@@ -32,6 +44,7 @@ const route = z.strictObject({
       isWithoutReservedEscapes,
       "must not have an escape of a delimiter, such as %2F, or a malformed one",
     )
+    .refine(isPattern, "must have parameters such as :id, each once, and * only as its last segment")
     .describe("Pattern of the path: /charges/:id matches one segment, /files/* the rest."),
   methods: z.array(z.enum(METHODS)).min(1).optional().describe("Default: the profile's."),
   namespace: z
@@ -43,13 +56,29 @@ const route = z.strictObject({
   caller: z
     .union([
       z.strictObject({ header: headerName }),
+      z.strictObject({ apiKey: headerName }),
       z.strictObject({ jwt }),
       z.strictObject({ clientCertificate: z.literal("subject") }),
       z.strictObject({ constant: z.string().min(1).max(128) }),
     ])
+    .refine(
+      (caller) => !("header" in caller && CREDENTIALS.has(caller.header.toLowerCase())),
+      "must not be the text of a credential: once it is renewed, its caller would be another one, and a retry would run again. Use jwt, a header that a gateway sets, or apiKey for keys that clients keep",
+    )
     .describe(
-      "Where the caller's identity comes from: a header that the client can't forge, a claim of a verified token, the subject of the client's certificate, or one caller for all requests.",
+      "Where the caller's identity comes from: a header that the client can't forge, an API key that clients keep, a claim of a verified token, the subject of the client's certificate, or one caller for all requests.",
     ),
+  operation: z
+    .string()
+    .min(1)
+    .max(255)
+    .optional()
+    .describe(
+      "Name of the operation, in place of method, host and path, which its keys count for. Not with stripe.",
+    ),
+  keyHeader: headerName
+    .default(KEY_HEADER)
+    .describe("Header with the key of an operation. Only with the profile onceward."),
   required: z
     .boolean()
     .optional()
@@ -77,6 +106,10 @@ const route = z.strictObject({
     .max(60_000)
     .default(0)
     .describe("How long a request waits for another one with its key."),
+  onError: z
+    .enum(["release", "unknown"])
+    .default("release")
+    .describe("What a 5xx of the service says of its effect: that there was none, or nothing."),
   leaseMs: z
     .int()
     .min(1000)
@@ -85,7 +118,18 @@ const route = z.strictObject({
     .describe("How long a claim outlives a proxy that dies."),
 });
 
-const config = z.strictObject({ routes: z.array(route).min(1).max(MAX_ROUTES) });
+/** What the guard refuses, with the line of the member. */
+const checkedRoute = route
+  .refine(({ profile, operation }) => profile !== "stripe" || operation === undefined, {
+    path: ["operation"],
+    error: "must not be set with the profile stripe: its keys count for all endpoints",
+  })
+  .refine(({ profile, keyHeader }) => profile === "onceward" || keyHeader === KEY_HEADER, {
+    path: ["keyHeader"],
+    error: "must not be set with another profile than onceward, which names its header",
+  });
+
+const config = z.strictObject({ routes: z.array(checkedRoute).min(1).max(MAX_ROUTES) });
 
 /** A guarded route of the configuration. */
 export type RouteConfig = z.output<typeof route>;
@@ -128,6 +172,12 @@ function isWithoutReservedEscapes(path: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** The operation is made of the pattern and its parameters: each must be found in it, and none twice. */
+function isPattern(path: string): boolean {
+  const names = [...path.replaceAll("::", "").matchAll(/:(\w+)/g)].map(([, name]) => name);
+  return /^(?:[^:*?]|::|:\w+(?=[/.-]|$)|(?<=\/)\*$)*$/.test(path) && new Set(names).size === names.length;
 }
 
 function toJs(document: ReturnType<typeof parseDocument>, file: string): unknown {

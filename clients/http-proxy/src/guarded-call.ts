@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import type { Claim } from "@onceward/client";
-import { type Handled, OutcomeUnknownError } from "@onceward/client/http";
+import { type Handled, NoEffectError, OutcomeUnknownError } from "@onceward/client/http";
 import { endToEnd, OWN_HEADERS, pairsOf, statusText, TRACE_HEADERS } from "./headers.ts";
 import type { Ending } from "./metrics.ts";
 import type { Upstream } from "./upstream.ts";
@@ -37,7 +37,7 @@ const REPLACED = ["expect", "transfer-encoding", "content-length", "trailer"];
 const MAX_STORED_BYTES = 1024 * 1024;
 
 /** The upstream service was not called: nobody has seen the request. */
-export class NotSentError extends Error {
+export class NotSentError extends NoEffectError {
   override readonly name = "NotSentError";
 }
 

@@ -1,8 +1,12 @@
 import type { IncomingMessage } from "node:http";
 
-/** Headers of one connection (RFC 9110, 7.6.1): a proxy does not pass them on. */
+/**
+ * Headers of one connection (RFC 9110, 7.6.1): a proxy does not pass them on. Those that `Connection` names besides are passed on: a
+ * client could take the caller, the key or the end of the body away from a request, after the proxy has read them.
+ */
 const HOP_BY_HOP: ReadonlySet<string> = new Set([
   "connection",
+  "http2-settings",
   "keep-alive",
   "proxy-authenticate",
   "proxy-authorization",
@@ -20,11 +24,8 @@ export const OWN_HEADERS = {
 /** W3C's trace context: while tracing is on, the service gets that of the request's span in place of the client's. */
 export const TRACE_HEADERS = ["traceparent", "tracestate"];
 const OWN: ReadonlySet<string> = new Set(Object.values(OWN_HEADERS));
-/**
- * A client can't make these belong to its connection: without them the service would read the end of the body, and with it the
- * next request, in another place than the proxy, or take the request for one to another host.
- */
-const NEVER_DROPPED: ReadonlySet<string> = new Set(["content-length", "transfer-encoding", "host"]);
+/** These frame a message, or name its target. */
+const NEVER_TRAILERS = ["content-length", "transfer-encoding", "host"];
 /** Protocols that carry requests of HTTP, which the proxy could not see: h2c, HTTP/2.0, TLS/1.3. */
 const CARRIES_HTTP = /^\s*(?:h2|h3|http|tls)/i;
 
@@ -35,22 +36,17 @@ const CARRIES_HTTP = /^\s*(?:h2|h3|http|tls)/i;
  * @param without further names, in lower case.
  */
 export function endToEnd(raw: readonly string[], without: readonly string[] = []): string[] {
-  const named = valuesOf(raw, "connection").flatMap((value) => value.split(","));
-  const ofConnection = named
-    .map((name) => name.trim().toLowerCase())
-    .filter((name) => !NEVER_DROPPED.has(name));
-  const dropped = new Set([...ofConnection, ...without]);
   return pairsOf(raw)
     .filter(([name]) => {
       const lower = name.toLowerCase();
-      return !HOP_BY_HOP.has(lower) && !OWN.has(asVariable(name)) && !dropped.has(lower);
+      return !HOP_BY_HOP.has(lower) && !OWN.has(asVariable(name)) && !without.includes(lower);
     })
     .flat();
 }
 
 /** Returns the trailers to pass on, as pairs: those that neither frame a message nor name its target. */
 export function endToEndTrailers(raw: readonly string[]): readonly [name: string, value: string][] {
-  return pairsOf(endToEnd(raw, [...NEVER_DROPPED]));
+  return pairsOf(endToEnd(raw, NEVER_TRAILERS));
 }
 
 /** Returns a header's name in the form in which CGI, WSGI and PHP have it, but for its case: they make one variable of `_`, `-` and `.`. */

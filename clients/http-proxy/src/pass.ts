@@ -1,4 +1,5 @@
 import type { ClientRequest, IncomingMessage, OutgoingMessage, ServerResponse } from "node:http";
+import { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream";
 import { endToEnd, endToEndTrailers, hasBody, ofUpgrade, pairsOf, statusText } from "./headers.ts";
@@ -82,13 +83,18 @@ function passTrailers({ rawTrailers }: IncomingMessage, to: OutgoingMessage): vo
   if (rawTrailers.length > 0) to.addTrailers(endToEndTrailers(rawTrailers) as [string, string][]);
 }
 
+/** A connection that a client asks to upgrade, and how long it may carry nothing, in milliseconds. */
+interface Upgrade {
+  readonly incoming: IncomingMessage;
+  readonly socket: Duplex;
+  readonly head: Buffer;
+  readonly idleMs: number;
+}
+
 /** Passes an upgrade, such as a WebSocket's, and then the bytes of both sides. Resolves when the connection has ended. */
-export function passUpgrade(
-  upstream: Upstream,
-  incoming: IncomingMessage,
-  socket: Duplex,
-  head: Buffer,
-): Promise<void> {
+export function passUpgrade(upstream: Upstream, { incoming, socket, head, idleMs }: Upgrade): Promise<void> {
+  // What goes in either direction is written to or read from this side.
+  if (socket instanceof Socket) socket.setTimeout(idleMs, () => socket.destroy());
   return new Promise((resolve) => {
     const request = upstream.send(incoming, ofUpgrade(incoming.rawHeaders), "own");
     socket.on("error", () => socket.destroy());

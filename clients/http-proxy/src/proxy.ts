@@ -13,10 +13,11 @@ import { type Onceward, OncewardError } from "@onceward/client";
 import { OutcomeUnknownError, REQUEST_ID_HEADER } from "@onceward/client/http";
 import type { RouteConfig } from "./config.ts";
 import { NotSentError } from "./guarded-call.ts";
-import { endToEnd, mayUpgrade } from "./headers.ts";
+import { asVariable, endToEnd, mayUpgrade, valuesOf } from "./headers.ts";
 import { type Ending, Metrics } from "./metrics.ts";
 import type { ProxyTracing } from "./opentelemetry.ts";
 import { pass, passUpgrade, refuse } from "./pass.ts";
+import { type HeldRoom, SharedRoom } from "./room.ts";
 import { type Routing, routerOf } from "./router.ts";
 import { type GuardedResponse, type GuardedRoute, type RoutedCall, routesOf } from "./routes.ts";
 import { answerInTurns } from "./turns.ts";
@@ -50,8 +51,15 @@ export interface ProxyLoad {
   readonly connections: number;
   /** Requests that have not ended, of all connections. Those beyond are refused with 503. */
   readonly requests: number;
-  /** Bytes of guarded requests, which are read whole, and REPLY_BYTES for each. Those beyond are refused with 503. */
-  readonly guardedBytes: number;
+  /**
+   * Bytes of guarded requests, which are read whole, REPLY_BYTES for each that is whole, and UPGRADE_BYTES for each upgrade. Those
+   * beyond are refused with 503, and those of one caller beyond a half of what the others leave.
+   */
+  readonly heldBytes: number;
+  /** How long a guarded request's body may take to arrive, in milliseconds. Then it is refused with 408. */
+  readonly bodyMs: number;
+  /** How long an upgraded connection may carry nothing, in milliseconds, until it is closed. */
+  readonly idleMs: number;
   /** How long a client may take nothing of a response, in milliseconds, until its connection is closed. */
   readonly unreadMs: number;
 }
@@ -59,12 +67,16 @@ export interface ProxyLoad {
 const MIB = 1024 * 1024;
 /** The guard reads a response to store it, up to the largest result of any policy; a longer one is streamed. */
 const REPLY_BYTES = MIB;
+/** Both sides of an upgraded connection buffer what the other one does not take. */
+const UPGRADE_BYTES = 128 * 1024;
 /** A connection costs some 20 KiB; a request opens a connection to the service. */
 const MAX_LOAD: ProxyLoad = {
   connections: 10_000,
   requests: 2000,
-  guardedBytes: 512 * MIB,
+  heldBytes: 512 * MIB,
   unreadMs: 60_000,
+  bodyMs: 60_000,
+  idleMs: 600_000,
 };
 
 /** A reverse proxy that guards the routes of its configuration, and passes all other requests. */
@@ -76,7 +88,7 @@ export class HttpProxy {
   readonly #warn: (line: string) => void;
   readonly #tracing: ProxyTracing | undefined;
   readonly #maxLoad: ProxyLoad;
-  #guardedBytes = 0;
+  readonly #room: SharedRoom;
   readonly #upgraded = new Set<Duplex>();
   readonly #running = new Set<Promise<void>>();
 
@@ -90,6 +102,7 @@ export class HttpProxy {
     this.#warn = warn;
     this.#tracing = tracing;
     this.#maxLoad = maxLoad;
+    this.#room = new SharedRoom(maxLoad.heldBytes);
     const listener = answerInTurns((incoming, outgoing) => {
       const running = this.#handle(incoming, outgoing).finally(() => this.#running.delete(running));
       this.#running.add(running);
@@ -171,26 +184,28 @@ export class HttpProxy {
       const detail = detailOf(incoming);
       return this.#refuse(outgoing, routing.status, routing.title, detail);
     }
-    const { route, url } = routing;
+    const { route, host, path, query } = routing;
     if (!isPlainOrChunked(incoming))
       return this.#refuse(outgoing, 501, "The proxy reads no other transfer coding than chunked.");
     const { maxBodyBytes, timeoutMs } = route.config;
     const identified = await route.identify(incoming);
+    if (valuesOf(incoming.rawHeaders, asVariable(route.config.keyHeader)).length > 1)
+      return this.#refuse(outgoing, 400, "The request has several keys.");
     if (identified.kind === "refused") return this.#refuse(outgoing, identified.status, identified.title);
     const { caller } = identified;
-    const held = new HeldBytes((bytes) => {
-      this.#guardedBytes += bytes;
-      return this.#guardedBytes <= this.#maxLoad.guardedBytes;
-    });
+    const room = this.#room.of(caller);
     try {
-      if (!held.add(REPLY_BYTES)) return this.#refuse(outgoing, 503, OVERLOADED);
-      const body = await readBody(incoming, maxBodyBytes, (bytes) => held.add(bytes));
-      if (body === "no room") return this.#refuse(outgoing, 503, OVERLOADED);
+      const { bodyMs } = this.#maxLoad;
+      const body = await readBody(incoming, { maxBytes: maxBodyBytes, limitMs: bodyMs, room });
+      if (body === "too slow")
+        return this.#refuse(outgoing, 408, `The body did not arrive in ${bodyMs / 1000} s.`);
       if (body === "too large")
         return this.#refuse(outgoing, 413, `The body has more than ${maxBodyBytes} bytes.`);
-      return await this.#guard(route, { incoming, body, timeoutMs, traceHeaders, url, caller }, outgoing);
+      if (body === "no room" || !room.add(REPLY_BYTES)) return this.#refuse(outgoing, 503, OVERLOADED);
+      const call = { incoming, body, timeoutMs, traceHeaders, host, path, query, caller };
+      return await this.#guard(route, call, outgoing);
     } finally {
-      held.free();
+      room.free();
     }
   }
 
@@ -215,15 +230,26 @@ export class HttpProxy {
   async #upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     if (!this.#upgrades(incoming)) {
       // Before Node 24.9, which asks first.
-      socket.on("error", () => socket.destroy());
-      socket.end("HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
+      refuseUpgrade(socket, "400 Bad Request");
       this.metrics.ended("refused");
       return;
     }
-    this.#upgraded.add(socket);
-    await passUpgrade(this.#upstream, incoming, socket, head);
-    this.#upgraded.delete(socket);
-    this.metrics.ended("passed");
+    const room = this.#room.of("upgrades");
+    this.metrics.inFlight++;
+    try {
+      if (this.metrics.inFlight > this.#maxLoad.requests || !room.add(UPGRADE_BYTES)) {
+        refuseUpgrade(socket, "503 Service Unavailable");
+        this.metrics.ended("refused");
+        return;
+      }
+      this.#upgraded.add(socket);
+      await passUpgrade(this.#upstream, { incoming, socket, head, idleMs: this.#maxLoad.idleMs });
+      this.#upgraded.delete(socket);
+      this.metrics.ended("passed");
+    } finally {
+      this.metrics.inFlight--;
+      room.free();
+    }
   }
 
   #refuse(outgoing: ServerResponse, status: number, title: string, detail?: string): Ending {
@@ -237,6 +263,12 @@ export class HttpProxy {
   }
 }
 
+function refuseUpgrade(socket: Duplex, status: string): void {
+  socket.on("error", () => socket.destroy()).resume();
+  // Nobody reads it any more, so that its end would not be seen.
+  socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`, () => socket.destroy());
+}
+
 /** A request, and what is done with it. */
 interface Routed {
   readonly incoming: IncomingMessage;
@@ -246,28 +278,6 @@ interface Routed {
 }
 
 const OVERLOADED = "The proxy has too many requests at once. Repeat this one.";
-
-/** Bytes that a request holds until it has ended. */
-class HeldBytes {
-  readonly #count: (bytes: number) => boolean;
-  #held = 0;
-
-  /** @param count adds to what all requests hold; returns whether there was room. */
-  constructor(count: (bytes: number) => boolean) {
-    this.#count = count;
-  }
-
-  /** Returns whether there was room; the bytes are held in any case. */
-  add(bytes: number): boolean {
-    this.#held += bytes;
-    return this.#count(bytes);
-  }
-
-  free(): void {
-    this.#count(-this.#held);
-    this.#held = 0;
-  }
-}
 
 function serverWithTls(
   { cert, key, clientCa }: ProxyTls,
@@ -296,26 +306,37 @@ function isPlainOrChunked({ headers }: IncomingMessage): boolean {
   return coding === undefined || coding.trim().toLowerCase() === "chunked";
 }
 
-/**
- * Returns the whole body, or why it is not read, as soon as that is known.
- *
- * @param hold counts bytes that are kept; returns false if there is no room for them.
- */
+/** Why a body is not read. */
+type Unread = "too large" | "too slow" | "no room";
+
+/** Returns the whole body, or why it is not read, as soon as that is known. What it keeps, it holds in the room. */
 async function readBody(
   incoming: IncomingMessage,
-  maxBytes: number,
-  hold: (bytes: number) => boolean,
-): Promise<Buffer<ArrayBuffer> | "too large" | "no room"> {
+  { maxBytes, limitMs, room }: { maxBytes: number; limitMs: number; room: HeldRoom },
+): Promise<Buffer<ArrayBuffer> | Unread> {
   if (Number(incoming.headers["content-length"] ?? 0) > maxBytes) return "too large";
-  const chunks: Buffer[] = [];
-  let sizeBytes = 0;
-  for await (const chunk of incoming.iterator({ destroyOnReturn: false })) {
-    chunks.push(chunk);
-    sizeBytes += chunk.byteLength;
-    if (sizeBytes > maxBytes) return "too large";
-    if (!hold(chunk.byteLength)) return "no room";
-  }
-  return Buffer.concat(chunks);
+  return await new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let sizeBytes = 0;
+    const keep = (chunk: Buffer) => {
+      chunks.push(chunk);
+      sizeBytes += chunk.byteLength;
+      if (sizeBytes > maxBytes) stop("too large");
+      else if (!room.add(chunk.byteLength)) stop("no room");
+    };
+    const stop = (result: Buffer<ArrayBuffer> | Unread) => {
+      clearTimeout(timer);
+      incoming.off("data", keep);
+      resolve(result);
+    };
+    const timer = setTimeout(stop, limitMs, "too slow");
+    incoming.on("data", keep);
+    incoming.on("end", () => stop(Buffer.concat(chunks)));
+    incoming.on("error", (error) => {
+      clearTimeout(timer);
+      reject(error);
+    });
+  });
 }
 
 /** Sends a response; a client that has left is none of its concern. */

@@ -31,11 +31,7 @@ const READERS: readonly ((path: string) => string)[] = [
     path.replace(/(?:%[\da-f]{2})+/gi, (escapes) =>
       Buffer.from(escapes.replaceAll("%", ""), "hex").toString(),
     ),
-  // All but those of delimiters: Go, Node's frameworks.
-  (path) =>
-    path.replace(/(?:%(?!2f|5c|3b|3f|23|25)[\da-f]{2})+/gi, (escapes) =>
-      Buffer.from(escapes.replaceAll("%", ""), "hex").toString(),
-    ),
+  withoutEscapes,
   // WHATWG's URL, IIS.
   (path) => path.replaceAll("\\", "/"),
   // WHATWG's URL and Python's `urlsplit` with a path in place of a URL: the first segment is a host.
@@ -52,6 +48,13 @@ const READERS: readonly ((path: string) => string)[] = [
   // A decoded path that is parsed as a URL; C.
   (path) => path.replace(/[?#\0][\s\S]*$/, ""),
 ];
+
+/** Decodes all escapes but those of delimiters, as Go and Node's frameworks do. */
+export function withoutEscapes(path: string): string {
+  return path.replace(/(?:%(?!2f|5c|3b|3f|23|25)[\da-f]{2})+/gi, (escapes) =>
+    Buffer.from(escapes.replaceAll("%", ""), "hex").toString(),
+  );
+}
 
 /** RFC 3986, section 5.2.4. */
 function withoutDotSegments(path: string): string {

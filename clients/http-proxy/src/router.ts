@@ -1,12 +1,20 @@
 import type { IncomingMessage } from "node:http";
 import createRouter from "find-my-way";
 import { valuesOf } from "./headers.ts";
-import { MAX_PATH_LENGTH, readingsOf } from "./readings.ts";
+import { MAX_PATH_LENGTH, readingsOf, withoutEscapes } from "./readings.ts";
 
 /** What the proxy does with a request. */
 export type Routing<Route> =
   | { readonly kind: "pass" }
-  | { readonly kind: "guard"; readonly route: Route; readonly url: URL }
+  | {
+      readonly kind: "guard";
+      readonly route: Route;
+      readonly host: string;
+      /** The path, which is the same in all spellings. */
+      readonly path: string;
+      /** The query with its question mark; empty: none. */
+      readonly query: string;
+    }
   | { readonly kind: "refuse"; readonly status: 400 | 414; readonly title: string };
 
 /** A route, and the requests that it guards. */
@@ -15,6 +23,12 @@ export interface Guarded<Route> {
   readonly path: string;
   readonly methods: readonly string[];
   readonly route: Route;
+}
+
+/** A route that a path leads to, and the path in the spelling of the route's pattern. */
+interface Found<Route> {
+  readonly route: Route;
+  readonly path: string;
 }
 
 /** As IncomingMessage of node:http has them. */
@@ -52,12 +66,19 @@ export function routerOf<Route>(guarded: readonly Guarded<Route>[]): (head: Requ
       if (read === undefined) return refused(AMBIGUOUS);
       readings.push(...read);
     }
-    const route = find(head.method ?? "", decodeURI(url.pathname));
+    const found = find(head.method ?? "", decodeURI(url.pathname));
     const others = methods.flatMap((method) => readings.map((path) => find(method, path)));
-    if (others.some((other) => other !== undefined && other !== route)) return refused(AMBIGUOUS);
-    if (route === undefined) return { kind: "pass" };
-    return methods.length > 1 ? refused(AMBIGUOUS) : { kind: "guard", route, url };
+    if (others.some((other) => other !== undefined && !isSame(other, found))) return refused(AMBIGUOUS);
+    if (found === undefined) return { kind: "pass" };
+    if (methods.length > 1) return refused(AMBIGUOUS);
+    const host = hostOf(head);
+    if (host === undefined) return refused("The request names several hosts.");
+    return { kind: "guard", route: found.route, host, path: found.path, query: url.search };
   };
+}
+
+function isSame<Route>(one: Found<Route>, other: Found<Route> | undefined): boolean {
+  return one.route === other?.route && one.path === other.path;
 }
 
 const AMBIGUOUS = "The service may take this request for another one, which is guarded in another way.";
@@ -67,7 +88,9 @@ function refused(title: string): { kind: "refuse"; status: 400; title: string } 
 }
 
 /** Returns a function that finds the route of a method and a decoded path. */
-function finderOf<Route>(guarded: readonly Guarded<Route>[]) {
+function finderOf<Route>(
+  guarded: readonly Guarded<Route>[],
+): (method: string, path: string) => Found<Route> | undefined {
   const router = createRouter({
     caseSensitive: false,
     ignoreDuplicateSlashes: true,
@@ -75,7 +98,7 @@ function finderOf<Route>(guarded: readonly Guarded<Route>[]) {
     maxParamLength: MAX_PATH_LENGTH,
   });
   const on = (method: string, path: string, route: Route) =>
-    router.on(method as "POST", decodeURI(path), () => {}, route);
+    router.on(method as "POST", decodeURI(path), () => {}, { route, pattern: path });
   const each = guarded.flatMap(({ methods, ...one }) => methods.map((method) => ({ method, ...one })));
   for (const { method, path, route } of each) on(method, path, route);
   // `/files/*` of most services also matches `/files/` or `/files`.
@@ -83,8 +106,36 @@ function finderOf<Route>(guarded: readonly Guarded<Route>[]) {
     const folder = path.endsWith("/*") ? path.slice(0, -2) : "";
     if (folder !== "" && !router.hasRoute(method as "POST", decodeURI(folder))) on(method, folder, route);
   }
-  return (method: string, path: string) =>
-    router.find(method as "POST", path.replace(/[%?#]/g, encodeURIComponent))?.store as Route | undefined;
+  return (method, path) => {
+    const found = router.find(method as "POST", path.replace(/[%?#]/g, encodeURIComponent));
+    if (found === null) return undefined;
+    const { route, pattern } = found.store as { route: Route; pattern: string };
+    return { route, path: pathOf(pattern, found.params) };
+  };
+}
+
+/** Returns a pattern with these parameters. Their case counts, because an id may have capital letters. */
+function pathOf(pattern: string, params: Readonly<Record<string, string | undefined>>): string {
+  return pattern.replace(/::|:(\w+)|\*/g, (part, name: string = part) =>
+    part === "::"
+      ? ":"
+      : withoutEscapes(params[name] ?? "").replace(/%[\da-f]{2}/gi, (hex) => hex.toUpperCase()),
+  );
+}
+
+/**
+ * Returns the host of a request, in lower case and without a default port, and the one that a proxy before names to frameworks;
+ * undefined if the service may take one of several. The scheme does not count: a gateway may have replaced it.
+ */
+function hostOf({ url = "", rawHeaders }: RequestHead): string | undefined {
+  const named = ABSOLUTE.exec(url)?.[0].replace(/^[^/]*\/\//, "");
+  const hosts = new Set(
+    [...valuesOf(rawHeaders, "host"), ...(named === undefined ? [] : [named])].map((host) =>
+      host.toLowerCase().replace(/:(?:80|443)?$/, ""),
+    ),
+  );
+  const forwarded = valuesOf(rawHeaders, "x-forwarded-host").map((host) => host.toLowerCase());
+  return hosts.size > 1 ? undefined : [...hosts, ...forwarded].join(",");
 }
 
 /** Returns the method of a request, and those that it names to frameworks, which take it for one of them. */

@@ -3,12 +3,16 @@ import { createGuard, type HttpOptions, type WholeResponse } from "@onceward/cli
 import { type IdentifyCaller, identifyBy } from "./callers.ts";
 import type { RouteConfig } from "./config.ts";
 import { callUpstream, type GuardedCall, type UpstreamResponse } from "./guarded-call.ts";
+import { asVariable, valuesOf } from "./headers.ts";
 import type { Guarded } from "./router.ts";
+import { type Runner, rememberUnknown } from "./unknown-outcomes.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** A guarded request, its target and who sends it. */
+/** A guarded request, its host, path and query as the router has them, and who sends it. */
 export interface RoutedCall extends GuardedCall {
-  readonly url: URL;
+  readonly host: string;
+  readonly path: string;
+  readonly query: string;
   readonly caller: string;
 }
 
@@ -35,10 +39,11 @@ export function routesOf(
   onceward: Onceward,
   upstream: Upstream,
 ): readonly Guarded<GuardedRoute>[] {
+  const remembering = rememberUnknown(onceward);
   return routes.map((config) => ({
     path: config.path,
     methods: config.methods ?? DEFAULT_METHODS[config.profile],
-    route: routeOf(config, onceward, upstream),
+    route: routeOf(config, remembering, upstream),
   }));
 }
 
@@ -54,14 +59,18 @@ const DEFAULT_METHODS = {
 /** A client's disconnect does not end its call: the response is stored for the next attempt. */
 const { signal: STAYS } = new AbortController();
 
-function routeOf(config: RouteConfig, onceward: Onceward, upstream: Upstream): GuardedRoute {
-  const { namespace, profile, required, waitMs, leaseMs, ignore, methods } = config;
+function routeOf(config: RouteConfig, onceward: Runner, upstream: Upstream): GuardedRoute {
+  const { namespace, profile, required, waitMs, leaseMs, ignore, methods, onError } = config;
+  const { operation, keyHeader } = config;
   const options: HttpOptions<RoutedCall> = {
-    ...{ namespace, profile, waitMs },
+    ...{ namespace, profile, waitMs, onError, header: keyHeader },
+    ...(operation !== undefined && { operation }),
     ...(methods !== undefined && { methods }),
     ...(required !== undefined && { required }),
     ...(leaseMs !== undefined && { leaseMs }),
-    ...(ignore.length > 0 && { fingerprint: (call) => fingerprintWithout(ignore, call) }),
+    ...(ignore.length > 0 && {
+      fingerprint: (call) => fingerprintWithout(ignore, call, endpointOf(config, call)),
+    }),
     caller: ({ caller }) => caller,
   };
   const guard = createGuard(onceward, options);
@@ -69,15 +78,16 @@ function routeOf(config: RouteConfig, onceward: Onceward, upstream: Upstream): G
     config,
     identify: identifyBy(config.caller),
     async answer(call) {
-      const { incoming, body, url } = call;
+      const { incoming, body, query } = call;
+      const endpoint = endpointOf(config, call);
       const added: Record<string, string> = {};
       const request = {
         native: call,
         method: incoming.method ?? "",
-        route: url.pathname,
-        path: url.pathname,
-        query: url.search,
-        header: (name: string) => incoming.headers[name]?.toString(),
+        route: endpoint,
+        path: endpoint,
+        query,
+        header: (name: string) => headerOf(incoming, name),
         body: () => body,
         setHeader: (name: string, value: string) => {
           added[name.toLowerCase()] = value;
@@ -102,9 +112,26 @@ function routeOf(config: RouteConfig, onceward: Onceward, upstream: Upstream): G
   };
 }
 
+/** Returns the values that a service may take for this header, joined with commas. */
+function headerOf({ rawHeaders }: RoutedCall["incoming"], name: string): string | undefined {
+  const values = valuesOf(rawHeaders, asVariable(name));
+  return values.length === 0 ? undefined : values.join(", ");
+}
+
+/**
+ * Returns what an operation is done to, besides its name: without one, the host and the path in their one spelling. Another path of a named
+ * operation is another request.
+ */
+function endpointOf({ operation }: RouteConfig, { host, path }: RoutedCall): string {
+  return operation === undefined ? host + path : path;
+}
+
 /** Returns what identifies a request but for these members of its JSON body; a body that is not JSON counts as text. */
-function fingerprintWithout(omit: readonly string[], { incoming, url, body: bytes }: RoutedCall): unknown {
-  const { pathname: path, search: query } = url;
+function fingerprintWithout(
+  omit: readonly string[],
+  { incoming, query, body: bytes }: RoutedCall,
+  path: string,
+): unknown {
   let body: unknown = bytes.toString("latin1");
   try {
     const json: unknown = JSON.parse(bytes.toString());

@@ -1,11 +1,14 @@
 import { Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
 import { request as requestTls, Agent as TlsAgent } from "node:https";
+import type { Duplex } from "node:stream";
 
 /** The upstream service. */
 export class Upstream {
   readonly #origin: URL;
   readonly #shared: Agent;
   readonly #running = new Set<ClientRequest>();
+  /** Shared connections on which nothing can follow the response that is being read. */
+  readonly #clean = new WeakSet<Duplex>();
 
   /** @throws TypeError for a URL with a path, a query or credentials. */
   constructor(origin: URL) {
@@ -19,6 +22,8 @@ export class Upstream {
     this.#origin = origin;
     const options = { keepAlive: true };
     this.#shared = origin.protocol === "https:" ? new TlsAgent(options) : new Agent(options);
+    const keep = this.#shared.keepSocketAlive.bind(this.#shared);
+    this.#shared.keepSocketAlive = (socket) => this.#clean.delete(socket) && keep(socket);
   }
 
   /**
@@ -44,9 +49,26 @@ export class Upstream {
       headers: host === undefined ? [...headers, "Host", this.#origin.host] : headers,
       agent: connection === "shared" ? this.#shared : false,
     });
+    if (connection === "shared") this.#noteClean(sent);
     this.#running.add(sent);
     sent.once("close", () => this.#running.delete(sent));
     return sent;
+  }
+
+  /**
+   * Notes whether the connection of a request may have another one: after a response that is one by its own head. A body that a
+   * service sends where none may be would be taken for the next client's response. Node itself drops connections with more bytes.
+   */
+  #noteClean(request: ClientRequest): void {
+    let interim = false;
+    request.once("information", () => {
+      interim = true;
+    });
+    request.once("response", ({ statusCode, headers, socket }) => {
+      const mayHaveBody = request.method !== "HEAD" && statusCode !== 204 && statusCode !== 304;
+      const isFramed = "content-length" in headers || "transfer-encoding" in headers;
+      if (mayHaveBody && isFramed && !interim) this.#clean.add(socket);
+    });
   }
 
   /** Ends connections, also those of requests that run: they would keep the process. */

@@ -1,5 +1,12 @@
 import { fingerprintOf, joinKey, OncewardError } from "@onceward/client";
-import { type AgentRun, type AgentRunner, createAgentRun, ToolBlockedError } from "@onceward/client/agents";
+import {
+  type AgentRun,
+  type AgentRunner,
+  createAgentRun,
+  NoEffectError,
+  OutcomeUnknownError,
+  ToolBlockedError,
+} from "@onceward/client/agents";
 import { ExactNumber, fingerprintable } from "./exact-json.ts";
 import { type ProxyPolicy, type ToolPolicy, valueAt } from "./policy.ts";
 
@@ -18,14 +25,13 @@ export interface CallParams {
 /** The result of a tool, as MCP has it. */
 export type ToolResult = Readonly<Record<string, unknown>>;
 
-/** An upstream server's result with `isError`, which is passed on and not stored. */
-class ToolFailed extends Error {
-  readonly result: ToolResult;
-
-  constructor(result: ToolResult) {
-    super("The tool answered with an error.");
-    this.result = result;
-  }
+/**
+ * Returns how a call ends whose tool answers with an error: a provider's time-out, too, is such an answer, so that it says nothing
+ * about the effect unless the policy says so.
+ */
+export function toolError({ onToolError }: ToolPolicy): Error {
+  const why = "The tool answered with an error.";
+  return onToolError === "release" ? new NoEffectError(why) : new OutcomeUnknownError(why);
 }
 
 /** Guards the calls of the tools that a policy names. */
@@ -47,6 +53,8 @@ export class Guard {
   /**
    * Returns the result of a call: the upstream server's, now or before, or an error result with a text for the model.
    *
+   * An error result that is not stored is returned all the same, once.
+   *
    * @param send calls the upstream server. It throws OutcomeUnknownError if the call may have had its effect.
    * @throws `send`'s other errors, and the reason of the signal.
    */
@@ -60,15 +68,18 @@ export class Guard {
     if (typeof named === "string") return errorResult("INVALID_REQUEST", named);
     const { run: runId, ...call } = named;
     const input = fingerprintOf(fingerprintable(params.arguments ?? {}), { omit: policy.ignore });
+    let failed: ToolResult | undefined;
     try {
       const run = this.#runOf(policy, runId);
       return (await run.call({ ...call, tool: params.name, input, signal }, async () => {
+        if (signal.aborted) throw new NoEffectError("The call was cancelled while the claim was granted.");
         const result = await send();
-        if (result.isError === true && policy.onToolError === "release") throw new ToolFailed(result);
-        return result;
+        if (result.isError !== true || policy.onToolError === "store") return result;
+        failed = result;
+        throw toolError(policy);
       })) as ToolResult;
     } catch (error) {
-      if (error instanceof ToolFailed) return error.result;
+      if (failed !== undefined) return failed;
       if (error instanceof ToolBlockedError) return errorResult(error.reason, error.message);
       if (error instanceof OncewardError)
         return errorResult(error.reason, `NOT RUN. Onceward refused the call: ${error.message}`);

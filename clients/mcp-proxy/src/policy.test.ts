@@ -13,7 +13,7 @@ test("a policy names the guarded tools, and has defaults", () => {
     createdAt: undefined,
     ignore: [],
     onCrash: "hold",
-    onToolError: "release",
+    onToolError: "unknown",
     leaseMs: undefined,
     timeoutMs: 300_000,
   });

@@ -20,8 +20,8 @@ export interface ToolPolicy {
   /** Arguments that differ between duplicates of one call, as JSON Pointers: not part of the fingerprint. */
   readonly ignore: readonly string[];
   readonly onCrash: "hold" | "policy";
-  /** Whether a result with `isError` is stored, or the next call runs the tool again. */
-  readonly onToolError: "release" | "store";
+  /** What an error of the tool says about its effect: nothing, so that `onCrash` decides; that there was none; or that it is the result. */
+  readonly onToolError: "unknown" | "release" | "store";
   readonly leaseMs: number | undefined;
   /** How long the upstream server may take, in milliseconds. Then the outcome is unknown. */
   readonly timeoutMs: number;
@@ -68,7 +68,7 @@ function parseTool(path: string, value: unknown, shared: string | undefined): To
     createdAt: fields.createdAt === undefined ? undefined : pointer(fields.createdAt, `${path}.createdAt`),
     ignore: fields.ignore === undefined ? [] : pointers(fields.ignore, `${path}.ignore`),
     onCrash: choice(fields.onCrash, `${path}.onCrash`, ["hold", "policy"]),
-    onToolError: choice(fields.onToolError, `${path}.onToolError`, ["release", "store"]),
+    onToolError: choice(fields.onToolError, `${path}.onToolError`, ["unknown", "release", "store"]),
     leaseMs: fields.leaseMs === undefined ? undefined : duration(fields.leaseMs, `${path}.leaseMs`),
     timeoutMs: duration(fields.timeoutMs ?? DEFAULT_TIMEOUT_MS, `${path}.timeoutMs`),
   };
@@ -109,14 +109,15 @@ function pointer(value: unknown, path: string): string {
   throw new UsageError(`${path} must be a JSON Pointer, such as /orderId.`);
 }
 
+/** Returns one of the values; without a value, the first of them. */
 function choice<Value extends string>(
   value: unknown,
   path: string,
-  [first, second]: readonly [Value, Value],
-) {
-  if (value === undefined) return first;
-  if (value === first || value === second) return value as Value;
-  throw new UsageError(`${path} must be "${first}" or "${second}".`);
+  values: readonly [Value, ...Value[]],
+): Value {
+  const chosen = value === undefined ? values[0] : values.find((one) => one === value);
+  if (chosen !== undefined) return chosen;
+  throw new UsageError(`${path} must be ${values.map((one) => JSON.stringify(one)).join(" or ")}.`);
 }
 
 function duration(value: unknown, path: string): number {

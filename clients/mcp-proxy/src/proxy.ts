@@ -1,14 +1,15 @@
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
-import type {
-  JSONRPCMessage,
-  JSONRPCNotification,
-  JSONRPCRequest,
-  RequestId,
+import {
+  ErrorCode,
+  type JSONRPCMessage,
+  type JSONRPCNotification,
+  type JSONRPCRequest,
+  type RequestId,
 } from "@modelcontextprotocol/sdk/types.js";
 import type { AgentRunner } from "@onceward/client/agents";
-import { OutcomeUnknownError } from "@onceward/client/agents";
+import { NoEffectError, OutcomeUnknownError } from "@onceward/client/agents";
 import { messageOf } from "./failure.ts";
-import { type CallParams, errorResult, Guard, type ToolResult } from "./guard.ts";
+import { type CallParams, errorResult, Guard, type ToolResult, toolError } from "./guard.ts";
 import { HostTransport } from "./host-transport.ts";
 import type { ProxyPolicy, ToolPolicy } from "./policy.ts";
 import { checkTools } from "./tool-check.ts";
@@ -17,10 +18,13 @@ import { UpstreamRequests } from "./upstream-requests.ts";
 
 /** More guarded calls at once are refused. */
 const MAX_GUARDED_CALLS = 256;
-/** JSON-RPC's codes (https://www.jsonrpc.org/specification#error_object). */
-const INVALID_REQUEST = -32600;
-const METHOD_NOT_FOUND = -32601;
-const INTERNAL_ERROR = -32603;
+/** The codes by which JSON-RPC says that no method was called (https://www.jsonrpc.org/specification#error_object). */
+const NOT_CALLED: ReadonlySet<number> = new Set([
+  ErrorCode.ParseError,
+  ErrorCode.InvalidRequest,
+  ErrorCode.MethodNotFound,
+  ErrorCode.InvalidParams,
+]);
 /** How long the server may take to list its tools, in milliseconds. */
 const LIST_TIMEOUT_MS = 60_000;
 /** The method of the calls that are guarded. */
@@ -124,11 +128,15 @@ class McpProxy {
       return;
     }
     if (!isToolCall(message)) {
-      this.#refuse(message.id, METHOD_NOT_FOUND, `it must be ${TOOL_CALL}, and have the name of a tool.`);
+      this.#refuse(
+        message.id,
+        ErrorCode.MethodNotFound,
+        `it must be ${TOOL_CALL}, and have the name of a tool.`,
+      );
       return;
     }
     if (this.#cancels.has(message.id)) {
-      this.#refuse(message.id, INVALID_REQUEST, `the id ${message.id} is that of another call.`);
+      this.#refuse(message.id, ErrorCode.InvalidRequest, `the id ${message.id} is that of another call.`);
       return;
     }
     const call = this.#call(message).finally(() => this.#calls.delete(call));
@@ -150,7 +158,11 @@ class McpProxy {
     if (!(await this.#checkTools())) return undefined;
     const alike = [...this.#policy.keys()].find((tool) => tool.toLowerCase() === name.trim().toLowerCase());
     if (alike === undefined) return { sent: this.#toUpstream(request) };
-    this.#refuse(request.id, INVALID_REQUEST, `${name} is not the name of the guarded tool ${alike}.`);
+    this.#refuse(
+      request.id,
+      ErrorCode.InvalidRequest,
+      `${name} is not the name of the guarded tool ${alike}.`,
+    );
     return undefined;
   }
 
@@ -242,12 +254,13 @@ class McpProxy {
         });
         if ("result" in answer) return finished(answer.result);
         refusal = { ...answer, id } as JSONRPCMessage;
-        throw new Error("The server answered with an error.");
+        const wasCalled = !("error" in answer && NOT_CALLED.has(answer.error.code));
+        throw wasCalled ? toolError(policy) : new NoEffectError("The server refused the call.");
       });
-      return { jsonrpc: "2.0", id, result };
+      return refusal ?? { jsonrpc: "2.0", id, result };
     } catch (error) {
       const message = `onceward: ${messageOf(error)}`;
-      return refusal ?? { jsonrpc: "2.0", id, error: { code: INTERNAL_ERROR, message } };
+      return refusal ?? { jsonrpc: "2.0", id, error: { code: ErrorCode.InternalError, message } };
     }
   }
 
@@ -256,7 +269,11 @@ class McpProxy {
     return this.#upstream.send(message).catch((error) => {
       const text = `onceward: the server is unreachable: ${messageOf(error)}`;
       if ("method" in message && "id" in message)
-        this.#toHost({ jsonrpc: "2.0", id: message.id, error: { code: INTERNAL_ERROR, message: text } });
+        this.#toHost({
+          jsonrpc: "2.0",
+          id: message.id,
+          error: { code: ErrorCode.InternalError, message: text },
+        });
       else this.#warn(`${text}\n`);
     });
   }

@@ -10,6 +10,8 @@ import sys
 from typing import Any
 
 from actions import perform_action
+from http_operation import perform_http_operation
+from messages import perform_messages
 from runs import perform_runs
 from runs_asyncio import perform_runs_asyncio
 from service import perform_service
@@ -19,6 +21,10 @@ def outcome_of(case: dict[str, Any], uses_asyncio: bool) -> object:
     """Performs a case's action. Returns its outcome."""
     if case["do"] == "service":
         return perform_service(case)
+    if case["do"] == "httpOperation":
+        return perform_http_operation(case)
+    if case["do"] == "message":
+        return perform_messages(case, uses_asyncio)
     if case["do"] != "run":
         return perform_action(case)
     return asyncio.run(perform_runs_asyncio(case)) if uses_asyncio else perform_runs(case)

@@ -1,7 +1,7 @@
 """Makes one delivery of an operation, for test/tools/client-crashes, which ends it at any moment.
 
-It prints "ready", reads what to deliver as a line of JSON, has an effect by HTTP, and prints the outcome. With
---asyncio, by the asyncio client.
+It prints "ready", reads what to deliver as a line of JSON, has an effect by HTTP, and prints the outcome.
+With --asyncio, by the asyncio client.
 """
 
 from __future__ import annotations

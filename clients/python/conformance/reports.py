@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 from typing import Any
 
 from values import camel_case, write_value
@@ -14,11 +13,16 @@ from onceward import (
     Checkpoint,
     CompletionError,
     InProgressError,
+    NoEffectError,
     OncewardError,
     OutcomeUnknownError,
     RunResult,
     TerminalError,
 )
+
+
+class Left(BaseException):
+    """Raised by the handler of a signal."""
 
 
 def report_result(result: RunResult[Any]) -> dict[str, Any]:
@@ -44,8 +48,14 @@ def report_error(error: BaseException) -> dict[str, Any]:
             "terminal": {"name": error.name, "message": error.message, "details": write_value(error.details)}
         }
     if isinstance(error, OutcomeUnknownError):
-        return {"unknown": str(error)}
-    if isinstance(error, (asyncio.CancelledError, concurrent.futures.CancelledError)):
+        return {"unknown": str(error.__cause__ or error)}
+    if isinstance(error, NoEffectError):
+        return {"noEffect": str(error)}
+    if isinstance(error, TimeoutError):
+        return {"timeout": str(error)}
+    if isinstance(error, SystemExit):
+        return {"panicked": str(error)}
+    if isinstance(error, (asyncio.CancelledError, Left)):
         return {"cancelled": True}
     return {"thrown": str(error)}
 

@@ -6,20 +6,19 @@ import signal
 import threading
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from typing import Any
 
-from reports import describe_claim, report_error, report_result
+from reports import Left, describe_claim, report_error, report_result
 from values import read_value, snake_case
 
-from onceward import BytesCodec, Claim, Onceward, OutcomeUnknownError, TerminalError
+from onceward import BytesCodec, Claim, NoEffectError, Onceward, OutcomeUnknownError, TerminalError
 
 
 def perform_runs(case: dict[str, Any]) -> object:
     """Performs the runs of a case. Returns the outcome of each, and what each call of a function saw."""
     warnings.simplefilter("ignore")
-    client = Onceward(case["address"], api_key="conformance", owner="conformance")
+    client = Onceward(case["address"], owner="conformance", **credential_of(case))
     closing = None
     if "closeAfterMs" in case:
         closing = threading.Timer(case["closeAfterMs"] / 1000, client.close, [case.get("closeTimeoutMs")])
@@ -46,16 +45,16 @@ def _perform_run(client: Onceward, run: dict[str, Any], functions: list[dict[str
     try:
         with _left_after(run.get("cancelAfterMs")):
             return report_result(client.run_detailed(namespace, key, function, **options))
-    except Exception as error:
+    except (Exception, Left, SystemExit) as error:
         return report_error(error)
 
 
 @contextmanager
 def _left_after(delay_ms: float | None) -> Iterator[None]:
-    """Has a handler of a signal raise in the block, as Ctrl-C or a soft time limit of Celery does."""
+    """Has a handler of a signal raise in the block, as Ctrl-C does."""
 
     def leave(*_: object) -> None:
-        raise CancelledError
+        raise Left
 
     before = signal.signal(signal.SIGALRM, leave)
     signal.setitimer(signal.ITIMER_REAL, 0 if delay_ms is None else delay_ms / 1000)
@@ -64,6 +63,14 @@ def _left_after(delay_ms: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def credential_of(case: dict[str, Any]) -> dict[str, Any]:
+    """Returns the options of a client's credential. The last token is given for all later calls."""
+    if "tokens" not in case:
+        return {"api_key": "conformance"}
+    tokens = iter(case["tokens"])
+    return {"token": lambda: next(tokens, case["tokens"][-1])}
 
 
 def options_of(run: dict[str, Any]) -> tuple[str, str, Any]:
@@ -82,19 +89,32 @@ def options_of(run: dict[str, Any]) -> tuple[str, str, Any]:
 
 
 def _perform_steps(steps: list[dict[str, Any]], claim: Claim, seen: dict[str, Any]) -> object:
-    for step in steps:
+    for index, step in enumerate(steps):
         if "saveCheckpoint" in step:
             claim.save_checkpoint(
                 step["saveCheckpoint"]["name"], read_value(step["saveCheckpoint"].get("state"))
             )
         elif "awaitLost" in step:
-            claim.wait_until_lost()
+            try:
+                claim.wait_until_lost()
+            except Left:
+                if len(steps) == index + 1:
+                    raise
+                seen["lost"] = "cancelled"
+                return _perform_steps(steps[index + 1 :], claim, seen)
             seen["lost"] = claim.lost.reason if claim.lost else None
         elif "return" in step:
             return read_value(step["return"])
         else:
             perform_other_step(step, claim, seen)
     return None
+
+
+_CAUSES = {
+    "noEffect": lambda: NoEffectError("no effect"),
+    "unknown": lambda: OutcomeUnknownError("unknown"),
+    "timeout": lambda: TimeoutError("timeout"),
+}
 
 
 def perform_other_step(step: dict[str, Any], claim: Any, seen: dict[str, Any]) -> None:
@@ -105,6 +125,16 @@ def perform_other_step(step: dict[str, Any], claim: Any, seen: dict[str, Any]) -
         raise RuntimeError(step["throw"])
     elif "throwUnknown" in step:
         raise OutcomeUnknownError(step["throwUnknown"])
+    elif "throwNoEffect" in step:
+        raise NoEffectError(step["throwNoEffect"])
+    elif "throwTimeout" in step:
+        raise TimeoutError(step["throwTimeout"])
+    elif "throwCaused" in step:
+        raise RuntimeError(step["throwCaused"]["message"]) from _CAUSES[step["throwCaused"]["cause"]]()
+    elif "markUnknown" in step:
+        claim.outcome_unknown(RuntimeError(step["markUnknown"]))
+    elif "panic" in step:
+        raise SystemExit(step["panic"])
     else:
         terminal = dict(step["throwTerminal"])
         raise TerminalError(terminal.pop("message"), read_value(terminal.pop("details", None)), **terminal)

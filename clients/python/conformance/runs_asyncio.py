@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from reports import describe_claim, report_error, report_result
-from runs import options_of, perform_other_step
+from runs import credential_of, options_of, perform_other_step
 from values import read_value
 
 from onceward.aio import Claim, Onceward
@@ -16,7 +16,7 @@ from onceward.aio import Claim, Onceward
 async def perform_runs_asyncio(case: dict[str, Any]) -> object:
     """Performs the runs of a case. Returns the outcome of each, and what each call of a function saw."""
     warnings.simplefilter("ignore")
-    client = Onceward(case["address"], api_key="conformance", owner="conformance")
+    client = Onceward(case["address"], owner="conformance", **credential_of(case))
     closing = asyncio.ensure_future(_close_early(client, case)) if "closeAfterMs" in case else None
     functions: list[dict[str, Any]] = []
     outcomes = []
@@ -42,22 +42,33 @@ async def _perform_run(client: Onceward, run: dict[str, Any], functions: list[di
         return await _perform_steps(run["function"], claim, seen)
 
     namespace, key, options = options_of(run)
-    running = asyncio.ensure_future(client.run_detailed(namespace, key, function, **options))
+
+    async def reported() -> object:
+        # Not awaited from outside: a task that raises SystemExit stops the event loop.
+        try:
+            return report_result(await client.run_detailed(namespace, key, function, **options))
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            return report_error(error)
+
+    running = asyncio.ensure_future(reported())
     if "cancelAfterMs" in run:
         asyncio.get_running_loop().call_later(run["cancelAfterMs"] / 1000, running.cancel)
-    try:
-        return report_result(await running)
-    except (Exception, asyncio.CancelledError) as error:
-        return report_error(error)
+    return await running
 
 
 async def _perform_steps(steps: list[dict[str, Any]], claim: Claim, seen: dict[str, Any]) -> object:
-    for step in steps:
+    for index, step in enumerate(steps):
         if "saveCheckpoint" in step:
             checkpoint = step["saveCheckpoint"]
             await claim.save_checkpoint(checkpoint["name"], read_value(checkpoint.get("state")))
         elif "awaitLost" in step:
-            await claim.wait_until_lost()
+            try:
+                await claim.wait_until_lost()
+            except asyncio.CancelledError:
+                if len(steps) == index + 1:
+                    raise
+                seen["lost"] = "cancelled"
+                return await _perform_steps(steps[index + 1 :], claim, seen)
             seen["lost"] = claim.lost.reason if claim.lost else None
         elif "return" in step:
             return read_value(step["return"])

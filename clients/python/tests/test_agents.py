@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from onceward import InvalidRequestError, Onceward, OutcomeUnknownError, current_claim
+from onceward import InvalidRequestError, NoEffectError, Onceward, OutcomeUnknownError, current_claim
 from onceward.agents import AgentRun, Happened, ToolBlockedError, ToolCall, once_tool
 from onceward.testing import TestingOnceward, TestingPolicy
 
@@ -142,6 +142,69 @@ def test_a_tool_that_can_not_know_its_outcome_is_blocked(kind: str, on_crash: An
         [blocked] = agent.attempt(_refund(), on_crash=on_crash)
         assert _reason(blocked) == "AMBIGUOUS"
         assert len(agent.effects) == 1
+
+
+def test_a_tool_that_was_interrupted_is_blocked(kind: str) -> None:
+    caused = RuntimeError("refund failed")
+    caused.__cause__ = OutcomeUnknownError("the bank timed out")
+    for fails, options in (
+        (TimeoutError("the bank"), {}),
+        (caused, {}),
+        (RuntimeError("connection reset"), {"on_error": "unknown"}),
+    ):
+        with TestingOnceward(policy=TestingPolicy(on_lease_expiry="HOLD")) as testing:
+            agent = Agent(testing, kind)
+            for _ in range(2):
+                [outcome] = agent.attempt(_refund(), fails=fails, **options)
+                assert _reason(outcome) == "AMBIGUOUS"
+                testing.advance(30_000)
+            assert len(agent.effects) == 1
+
+
+def test_a_tool_that_certainly_had_no_effect_runs_again(kind: str) -> None:
+    with TestingOnceward(policy=TestingPolicy(on_lease_expiry="HOLD")) as testing:
+        agent = Agent(testing, kind)
+        fails = NoEffectError("the bank is closed")
+        agent.attempt(_refund(), fails=fails, on_error="unknown")
+        assert agent.attempt(_refund()) == ["done 2"]
+
+
+def test_a_tool_can_mark_its_outcome_as_unknown(kind: str) -> None:
+    def tool(claim: Any) -> str:
+        claim.outcome_unknown()
+        return "swallowed"
+
+    with TestingOnceward() as testing:
+        call = _refund()
+        if kind == "threads":
+            run = AgentRun(testing.onceward, "agent-tools", "run-1")
+            outcome = _outcome_of(lambda: run.call(call, tool))
+        else:
+
+            async def attempt() -> Any:
+                async with testing.aio() as onceward:
+                    run: Any = AgentRun(onceward, "agent-tools", "run-1")
+                    return await run.call(call, tool)
+
+            outcome = _outcome_of(lambda: asyncio.run(attempt()))
+        assert _reason(outcome) == "AMBIGUOUS"
+
+
+def test_functions_that_would_not_run_are_refused() -> None:
+    async def coroutine(order: str) -> str:
+        return order
+
+    def generator(order: str) -> Any:
+        yield order
+
+    with TestingOnceward() as testing:
+        run = AgentRun(testing.onceward, "agent-tools", "run-1")
+        for fn in (coroutine, generator):
+            with pytest.raises(TypeError, match=f"{fn.__name__} is a"):
+                run.call(_refund(), fn)
+            with pytest.raises(TypeError, match=f"{fn.__name__} is a"):
+                once_tool(run, key=lambda order: order)(fn)
+        assert testing.records() == []
 
 
 def test_with_policy_the_namespace_decides(kind: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 import pytest
 
-from onceward import CompletionError
+from onceward import CompletionError, InProgressError
 from onceward.aio import Claim
 from onceward.testing import TestingOnceward
 from onceward.testing._refusals import Refused
@@ -64,6 +64,19 @@ def test_a_call_that_has_no_answer_when_its_client_closes_ends(kind: str) -> Non
             testing.released.set()
         assert isinstance(error, CompletionError)
         assert (error.reason, error.stored) == ("CLOSED", False)
+
+
+def test_the_owner_in_an_error_can_not_change_the_order_of_its_text() -> None:
+    with TestingOnceward() as testing:
+
+        def again(_: Any) -> None:
+            with ThreadPoolExecutor(1) as threads:
+                threads.submit(testing.onceward.run, "charges", "order-1", again, wait_ms=0).result()
+
+        with pytest.raises(InProgressError) as raised:
+            testing.onceward.run("charges", "order-1", again, owner="\u202eworker" + "x" * 100)
+        assert raised.value.owner.startswith("\u202eworker")
+        assert "at \ufffdworker" in str(raised.value)
 
 
 class Colourful(TestingOnceward):

@@ -6,7 +6,6 @@ Values of every language are in clients/conformance.
 import random
 import struct
 from datetime import datetime, timedelta, timezone
-from decimal import Decimal
 
 import pytest
 
@@ -20,7 +19,7 @@ def test_a_tuple_counts_as_a_list() -> None:
 
 def test_a_whole_float_counts_as_the_int() -> None:
     assert fingerprint_of(2.0) == fingerprint_of(2)
-    assert fingerprint_of(2**53) == fingerprint_of(float(2**53))
+    assert fingerprint_of(2**53 - 1) == fingerprint_of(float(2**53 - 1))
 
 
 def test_true_is_not_one() -> None:
@@ -42,10 +41,10 @@ def test_microseconds_count() -> None:
     ("value", "where"),
     [
         (datetime(2026, 3, 1), "is a datetime without a time zone"),
-        ({"a": [Decimal(1)]}, "has a Decimal at /a/0"),
+        ({"a": [1j]}, "has a complex at /a/0"),
         ({1: "a"}, "is a member whose name is not a text"),
         ({"a/b": {"c~d": {1}}}, "has a set at /a~1b/c~0d"),
-        (10**400, "is a number that is too large"),
+        (10**400, "is a whole number that a double does not hold"),
     ],
 )
 def test_a_value_without_a_json_form_is_refused_with_its_path(value: object, where: str) -> None:

@@ -1,8 +1,10 @@
 """The service in memory as a test uses it. Its answers are in clients/conformance."""
 
 import asyncio
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 
+import grpc
 import pytest
 
 from onceward import (
@@ -16,6 +18,8 @@ from onceward import (
     new_key,
 )
 from onceward.testing import TestingOnceward, TestingPolicy
+from onceward.v1.idempotency_pb2 import ClaimRequest
+from onceward.v1.idempotency_pb2_grpc import IdempotencyServiceStub
 
 
 def test_deliveries_at_once_run_once() -> None:
@@ -153,3 +157,13 @@ def test_new_keys_rise_and_say_when_they_were_made() -> None:
 def test_a_reason_that_the_service_does_not_have_is_refused() -> None:
     with TestingOnceward() as testing, pytest.raises(ValueError):
         testing.fail_next("Claim", "MOON_PHASE")
+
+
+def test_the_generated_stub_calls_the_service() -> None:
+    with (
+        TestingOnceward() as testing,
+        grpc.insecure_channel(testing.address.removeprefix("http://")) as channel,
+    ):
+        stub = IdempotencyServiceStub(channel)
+        claim = ClaimRequest(namespace="charges", key="order-1", claim_id=str(uuid.uuid4()))
+        assert stub.Claim(claim, metadata=(("authorization", "Bearer key"),)).claimed.attempt == 1

@@ -36,7 +36,7 @@ export type { ClientOptions, CloseOptions, GuardOptions, Onceward } from "./run/
 export { bytesCodec, type Codec, type EncodedValue, jsonCodec, protobufCodec } from "./run/codec.ts";
 export type { ObserverOptions, OncewardEvent, SpanAttributes, Trace } from "./run/events.ts";
 export type { GuardOffOptions } from "./run/guard-switch.ts";
-export type { Jsonify } from "./run/jsonify.ts";
+export type { Jsonify, NoJsonForm } from "./run/jsonify.ts";
 export type { KeyState } from "./run/lookup.ts";
 export type {
   CodecWrapOptions,

@@ -113,8 +113,8 @@ export interface Patient {
 export interface StoredValues {
   readonly values: RecordValues;
   readonly entries: EntryFormat;
-  /** Logs an error if this replica cannot read the values of the database. */
-  warnIfUnreadable(runner: Runner): Promise<void>;
+  /** @throws CommandError if this replica lacks the key under which the installation stores values. */
+  requireKeys(runner: Runner): Promise<void>;
   /** The tasks that store values again, under the current key. */
   tasks(core: Pick<CoreParts, "config" | "tasks" | "metrics" | "onFailed">): readonly Repeating[];
 }

@@ -122,6 +122,24 @@ test("a request without an effect is sent again if the service closes a shared c
   expect(lines).toEqual(["1: GET", "1: GET", "2: GET", "3: POST"]);
 });
 
+test.each<[what: string, method: string, answer: string]>([
+  ["a response to HEAD, whose body may still come", "HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"],
+  ["304, whose body may still come", "GET", "HTTP/1.1 304 Not Modified\r\n\r\n"],
+  ["an interim response", "GET", `HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n${OK}`],
+  ["more bytes than the response has", "GET", `${OK}${OK.replace("ok", "no")}`],
+])("a connection with %s is not shared with another request", async (_, method, answer) => {
+  const lines: string[] = [];
+  const send = await startProxy((socket, connection) => {
+    socket.on("data", (bytes) => {
+      lines.push(`${connection}: ${bytes.toString("latin1").split(" ", 1)}`);
+      socket.write(lines.length === 1 ? answer : OK);
+    });
+  });
+  await send(GET.replace("GET", method));
+  expect(await send(GET)).toMatch(/ok$/);
+  expect(lines).toEqual([`1: ${method}`, "2: GET"]);
+});
+
 test("a response that is whole stays so if the request to the service fails afterwards", {
   timeout: DEADLINE_MS,
 }, async () => {

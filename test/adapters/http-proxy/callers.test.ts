@@ -59,6 +59,40 @@ test("the caller is a claim of a token that the proxy verifies, and a token that
   expect(await records()).toHaveLength(2);
 });
 
+const partOf = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+const tokenOf = (claims: object) => `${partOf({ alg: "none" })}.${partOf(claims)}.signature`;
+
+test("the caller of a token that a gateway has verified is its claim: a renewed token is the same caller", async () => {
+  const effect = vi.fn(charge);
+  const caller = "{ jwt: { claim: account, header: x-token, verifiedBy: gateway } }";
+  const { charge: post } = await startWorld(world, effect, {
+    routes: `routes: [{ path: /charges, namespace: charges, caller: ${caller} }]`,
+  });
+  const as = async (token: string) => {
+    const { status, headers } = await post({ path: "/charges", headers: { "x-token": token } });
+    return [status, headers["idempotency-replayed"]];
+  };
+  expect(await as(`Bearer ${tokenOf({ iss: "a", account: "one", exp: 1 })}`)).toEqual([201, undefined]);
+  expect(await as(tokenOf({ iss: "a", account: "one", exp: 2, jti: "2" }))).toEqual([201, "true"]);
+  expect(await as(tokenOf({ iss: "b", account: "one" }))).toEqual([201, undefined]);
+  expect(await as(tokenOf({ iss: "a", account: "two" }))).toEqual([201, undefined]);
+  for (const token of ["one", "a.b.c", tokenOf({ account: 1 }), tokenOf({ sub: "one" }), tokenOf([])])
+    expect(await as(token)).toEqual([401, undefined]);
+  expect(effect).toHaveBeenCalledTimes(3);
+});
+
+test("an API key is the same caller with any scheme and any spaces", async () => {
+  const effect = vi.fn(charge);
+  const { charge: post } = await startWorld(world, effect);
+  const as = async (authorization: string) => (await post({ headers: { authorization } })).status;
+  for (const authorization of ["Bearer key", "bearer   key ", "Token key", "key"])
+    expect(await as(authorization)).toBe(201);
+  expect(effect).toHaveBeenCalledOnce();
+  expect(await as('Digest username="a", nonce="b"')).toBe(400);
+  expect(await as("Bearer other")).toBe(201);
+  expect(effect).toHaveBeenCalledTimes(2);
+});
+
 test("a token that a shared secret signed is not valid, even if the issuer publishes the secret", async () => {
   const issuer = await startIssuer();
   onTestFinished(() => issuer.close());

@@ -19,6 +19,10 @@ import { ROUTES, startWorld } from "./proxied-world.ts";
 const world = useServer();
 const README = new URL("../../../clients/http-proxy/README.md", import.meta.url);
 const MIB = 1024 * 1024;
+const LOAD = {
+  ...{ connections: 9, requests: 9, heldBytes: 9 * MIB },
+  ...{ unreadMs: 60_000, bodyMs: 60_000, idleMs: 60_000 },
+};
 const charge: RequestListener = (req, res) => {
   req.resume().on("end", () => {
     res.setHeader("Set-Cookie", ["session=secret", "theme=dark"]);
@@ -120,6 +124,7 @@ test("another profile, and a body whose volatile members are ignored", async () 
 
 test.each<[string, RequestListener, string]>([
   ["before a response", (req) => req.resume().on("end", () => req.socket.destroy()), "/charges/1"],
+  ["on the service's side alone", (req) => req.resume().on("end", () => req.socket.end()), "/charges/1"],
   [
     "within a response",
     (_, res) => void res.writeHead(201, { "content-length": "9" }).write("one", () => res.destroy()),
@@ -140,10 +145,12 @@ test.each<[string, RequestListener, string]>([
       status: 409,
       type: "urn:onceward:problem:ambiguous",
     });
+    // Its lease lasts, but nobody works on it any more.
     expect(problemOf(await post({ path }))).toMatchObject({
       status: 409,
-      type: "urn:onceward:problem:in-progress",
+      type: "urn:onceward:problem:ambiguous",
     });
+    expect(problemOf(await post({ path, body: "{}" }))).toMatchObject({ status: 422 });
     await expireLeases();
     expect(problemOf(await post({ path }))).toMatchObject({
       status: 409,
@@ -157,7 +164,8 @@ test.each<[string, RequestListener, string]>([
 
 test("a proxy that holds its maximum of requests, bytes or connections refuses more, and none reaches the service", async () => {
   const held = vi.fn<RequestListener>(() => {});
-  const maxLoad = { connections: 4, requests: 3, guardedBytes: MIB + 50, unreadMs: 60_000 };
+  // One caller may hold a half of what the others leave.
+  const maxLoad = { ...LOAD, connections: 4, requests: 3, heldBytes: 2 * (MIB + 50) };
   const { charge: post, proxy } = await startWorld(world, held, { maxLoad });
   const large = { headers: { "idempotency-key": '"large"' }, body: `"${"x".repeat(60)}"` };
   expect(await post(large)).toMatchObject({ status: 503, headers: { "retry-after": "1" } });
@@ -184,6 +192,86 @@ test("a proxy that holds its maximum of requests, bytes or connections refuses m
     response.end();
   });
   await Promise.all(waiting);
+});
+
+/** Begins a guarded request without the end of its body. Resolves with its first byte at the proxy, and then with its answer. */
+async function beginSlow(port: number, caller: string, bytes: number) {
+  const headers = { authorization: caller, "idempotency-key": caller, "transfer-encoding": "chunked" };
+  const slow = request({ port, method: "POST", path: "/charges/1", headers, agent: false });
+  slow.on("error", () => {});
+  onTestFinished(() => void slow.destroy());
+  await new Promise((resolve) => slow.write("x".repeat(bytes), resolve));
+  return { slow, status: once(slow, "response").then(([response]) => response.resume().statusCode) };
+}
+
+test("slow bodies hold only what has arrived, and one that takes too long is refused", async () => {
+  const effect = vi.fn(charge);
+  const maxLoad = { ...LOAD, heldBytes: 4 * (MIB + 100), bodyMs: 300 };
+  const { charge: post, proxy } = await startWorld(world, effect, { maxLoad });
+  const slow = await Promise.all(["a", "b", "c", "d"].map((caller) => beginSlow(proxy.port, caller, 10)));
+  expect((await post()).status).toBe(201);
+  expect(await Promise.all(slow.map(({ status }) => status))).toEqual([408, 408, 408, 408]);
+  expect(effect).toHaveBeenCalledOnce();
+});
+
+test("a caller that holds much leaves room for another one", async () => {
+  const held = vi.fn<RequestListener>((req, res) => {
+    if (req.headers.authorization === "other") charge(req, res);
+  });
+  const { charge: post } = await startWorld(world, held, { maxLoad: { ...LOAD, heldBytes: 5 * MIB } });
+  const as = (authorization: string, key: string) =>
+    post({ headers: { authorization, "idempotency-key": key }, body: "{}" });
+  const running = ["1", "2"].map((key) => as("greedy", key).catch(() => {}));
+  await expect.poll(() => held.mock.calls.length).toBe(2);
+  expect((await as("greedy", "3")).status).toBe(503);
+  expect((await as("other", "1")).status).toBe(201);
+  for (const [, response] of held.mock.calls) if (!response.writableEnded) response.end();
+  await Promise.all(running);
+  expect((await as("other", "2")).status).toBe(201);
+});
+
+test("upgrades count as requests, and one that carries nothing for a time is closed", async () => {
+  const { proxy } = await startWorld(world, charge, {
+    maxLoad: { ...LOAD, requests: 1, idleMs: 1000 },
+    prepare: (upstream) =>
+      upstream.on("upgrade", (_, socket) => {
+        socket
+          .on("error", () => {})
+          .on("end", () => socket.end())
+          .resume();
+        socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
+      }),
+  });
+  const upgrade = () => {
+    const socket = connect(proxy.port, "127.0.0.1").on("error", () => {});
+    onTestFinished(() => void socket.destroy());
+    socket.write("GET /socket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n");
+    return socket;
+  };
+  const first = upgrade();
+  await once(first, "readable");
+  expect(await text(upgrade())).toMatch(/^HTTP\/1\.1 503 /);
+  expect(await text(first)).toMatch(/^HTTP\/1\.1 101 /);
+  const metrics = await send(proxy.managementPort, { method: "GET", path: "/metrics" });
+  expect(metrics.body.toString()).toContain("in_flight 0\n");
+});
+
+test("a route names the header of its keys, and its operation for several hosts and methods", async () => {
+  const effect = vi.fn(charge);
+  const route = "namespace: charges, caller: { constant: all }, keyHeader: X-Request-Key, operation: charge";
+  const { charge: post } = await startWorld(world, effect, {
+    routes: `routes: [{ path: "/charges/:id", methods: [POST, PUT], ${route} }]`,
+  });
+  const as = async (key: string, host: string, more: { path?: string; method?: string } = {}) => {
+    const { status, headers } = await post({ ...more, headers: { "x-request-key": key, host } });
+    return [status, headers["idempotency-replayed"]];
+  };
+  expect(await as("one", "a.example")).toEqual([201, undefined]);
+  expect(await as("one", "b.example")).toEqual([201, "true"]);
+  expect(await as("one", "a.example", { path: "/charges/2" })).toEqual([422, undefined]);
+  expect(await as("two", "a.example")).toEqual([201, undefined]);
+  expect((await post()).body.toString()).toContain("X-Request-Key");
+  expect(effect).toHaveBeenCalledTimes(2);
 });
 
 /** Sends requests on one connection without waiting for answers. */
@@ -219,7 +307,7 @@ test("a client that takes nothing of its response is disconnected, and one whose
     response.end(Buffer.alloc(64 * MIB));
     unread.resolve();
   };
-  const maxLoad = { connections: 9, requests: 9, guardedBytes: 9 * MIB, unreadMs: 50 };
+  const maxLoad = { ...LOAD, unreadMs: 50 };
   const { proxy } = await startWorld(world, large, { maxLoad });
   const waiting = send(proxy.port, { method: "GET", path: "/waits" });
   const response = await waits.promise;
@@ -270,12 +358,25 @@ test("a refused connection releases the claim: nothing was sent, and the next at
 test("a 5xx of the upstream service reaches the client, and the next attempt runs", async () => {
   const effect = vi.fn(charge).mockImplementationOnce((req, res) => {
     req.resume();
-    res.writeHead(503, { "retry-after": "1" }).end("later");
+    res.writeHead(503).end("later");
   });
   const { charge: post } = await startWorld(world, effect);
   expect(await post()).toMatchObject({ status: 503, body: Buffer.from("later") });
   expect((await post()).status).toBe(201);
   expect(effect.mock.calls[1]?.[0].headers["onceward-attempt"]).toBe("2");
+});
+
+test("under onError unknown, a 5xx reaches its client, and its outcome is unknown for the others", async () => {
+  const effect = vi.fn<RequestListener>((_, res) => void res.writeHead(500).end("broken"));
+  const route = "{ path: /charges, namespace: charges, caller: { constant: all }, onError: unknown }";
+  const { charge: post, expireLeases } = await startWorld(world, effect, { routes: `routes: [${route}]` });
+  const path = "/charges";
+  expect(await post({ path })).toMatchObject({ status: 500, body: Buffer.from("broken") });
+  for (let repeats = 0; repeats < 2; repeats++) {
+    expect(problemOf(await post({ path }))).toMatchObject({ type: "urn:onceward:problem:ambiguous" });
+    await expireLeases();
+  }
+  expect(effect).toHaveBeenCalledOnce();
 });
 
 test("a response that is too large to store is streamed to its first client, and its duplicate gets 410", async () => {
@@ -286,8 +387,9 @@ test("a response that is too large to store is streamed to its first client, and
     res.end();
   });
   const { charge: post, proxy } = await startWorld(world, effect);
-  const headers = { authorization: "a", "idempotency-key": "large", "content-type": "text/plain" };
-  const outgoing = request({ port: proxy.port, method: "POST", path: "/charges/1", headers }).end("{}");
+  const headers = { authorization: "a", "idempotency-key": "large", "content-type": "application/json" };
+  const target = { host: "127.0.0.1", port: proxy.port, path: "/charges/1" };
+  const outgoing = request({ ...target, method: "POST", headers }).end("{}");
   const [response] = await once(outgoing, "response");
   expect([response.statusMessage, response.rawHeaders.includes("X-Case")]).toEqual(["Made", true]);
   expect(await text(response)).toHaveLength(3 * part.byteLength);

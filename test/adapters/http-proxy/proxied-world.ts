@@ -12,7 +12,7 @@ import { listen } from "../http/listen.ts";
 export const ROUTES = `routes:
   - path: /charges/:id
     namespace: charges
-    caller: { header: authorization }
+    caller: { apiKey: authorization }
     maxBodyBytes: 100
     timeoutMs: 60000
   - path: /slow

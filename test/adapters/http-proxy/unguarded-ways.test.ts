@@ -1,25 +1,26 @@
 import { once } from "node:events";
 import type { RequestListener } from "node:http";
 import { connect } from "node:net";
-import { PassThrough } from "node:stream";
+import { Duplex } from "node:stream";
 import { text } from "node:stream/consumers";
 import { createOnceward } from "@onceward/client";
 import { parseConfig } from "@onceward/http-proxy";
 import { expect, onTestFinished, test } from "vitest";
 import { HttpProxy } from "../../../clients/http-proxy/src/proxy.ts";
 import { useServer } from "../../helpers/servers/use-server.ts";
+import { send } from "../http/http-client.ts";
 import { startWorld } from "./proxied-world.ts";
 
 const world = useServer();
 const ROUTES = `routes:
-  - { path: "/charges", namespace: charges, caller: { header: authorization } }
-  - { path: "/charges/:id", namespace: charges, caller: { header: authorization } }
+  - { path: "/charges", namespace: charges, caller: { apiKey: authorization } }
+  - { path: "/charges/:id", namespace: charges, caller: { apiKey: authorization } }
   - { path: "/files/*", namespace: charges, caller: { constant: all } }
   - { path: "/reports.:format", namespace: charges, caller: { constant: all } }
   - { path: "/caf%C3%A9", namespace: charges, caller: { constant: all } }
 `;
 const REFUSED = "400";
-const HEAD = "Host: a\r\nAuthorization: b\r\n";
+const HEAD = "Authorization: b\r\n";
 const EMPTY = "Content-Length: 0\r\n";
 
 /**
@@ -42,11 +43,17 @@ async function startRecorder() {
       }),
   });
   let keys = 0;
-  return async (requestLine: string, headers = EMPTY, body = "") => {
+  return async (
+    requestLine: string,
+    headers = EMPTY,
+    body = "",
+    idempotencyKey = `key-${keys++}`,
+    host = "a",
+  ) => {
     seen.length = 0;
     const socket = connect(proxy.port, "127.0.0.1").on("error", () => {});
     await once(socket, "connect");
-    const key = `Idempotency-Key: "key-${keys++}"\r\n`;
+    const key = `Idempotency-Key: "${idempotencyKey}"\r\nHost: ${host}\r\n`;
     const close = /^connection:/im.test(headers) ? "" : "Connection: close\r\n";
     socket.write(
       Buffer.from(`${requestLine} HTTP/1.1\r\n${HEAD}${key}${close}${headers}\r\n${body}`, "latin1"),
@@ -77,9 +84,8 @@ test("a path that the service may read as a guarded one is guarded or refused, a
     ["POST /%63harges", "200, guarded POST /%63harges"],
     ["POST /x/..\\charges", "200, guarded POST /x/..\\charges"],
     ["POST /charges?a=%zz", "200, guarded POST /charges?a=%zz"],
-    ["POST http://other.example/charges", "200, guarded POST http://other.example/charges"],
+    ["POST http://A/charges", "200, guarded POST http://A/charges"],
     ["POST /charges/1%2F2", "200, guarded POST /charges/1%2F2"],
-    ["POST /charges/1;v=2", "200, guarded POST /charges/1;v=2"],
     [`POST /charges/${"1".repeat(101)}`, `200, guarded POST /charges/${"1".repeat(101)}`],
     ["POST /files/", "200, guarded POST /files/"],
     ["POST /files", "200, guarded POST /files"],
@@ -98,6 +104,13 @@ test("a path that the service may read as a guarded one is guarded or refused, a
     ["POST charges", REFUSED],
     ["POST *", REFUSED],
     [`POST /${"a".repeat(4097)}`, "414"],
+    // Refused: one reading is another operation, or another host's.
+    ["POST http://other.example/charges", REFUSED],
+    ["POST /charges/1;v=2", REFUSED],
+    ["POST /charges/1.", REFUSED],
+    ["POST /charges/1%252F2", REFUSED],
+    ["POST /files/a%2Fb", REFUSED],
+    ["POST /files/a/../b", REFUSED],
     // Refused: one reading is guarded, another is not.
     ["POST /%2563harges", REFUSED],
     ["POST /%252563harges", REFUSED],
@@ -147,6 +160,62 @@ test("a path that the service may read as a guarded one is guarded or refused, a
   expect(await resultsOf(expected)).toEqual(Object.fromEntries(expected));
 });
 
+test.each([
+  [
+    [
+      "/charges/Ab",
+      "//charges/Ab/",
+      "/CHARGES//Ab",
+      "/%63harges/%41b",
+      "/x/../charges/./Ab",
+      "http://a/charges/Ab",
+    ],
+    1,
+  ],
+  [["/charges/1%2f2", "/charges/1%2F2"], 1],
+  [["/charges/caf%c3%a9", "/charges/caf%C3%A9"], 1],
+  [["/files/a/b", "/FILES//a/b/"], 1],
+  [["/files", "/files/"], 1],
+  [["/charges/ab", "/charges/aB"], 2],
+])("%j with one key are %i operations", async (paths, operations) => {
+  const sendRaw = await startRecorder();
+  const effects: string[] = [];
+  for (const path of paths) {
+    const { result } = await sendRaw(`POST ${path}`, EMPTY, "", "one");
+    const [status, ...seen] = result.split(", ");
+    expect(status).toBe("200");
+    effects.push(...seen);
+  }
+  expect(effects).toHaveLength(operations);
+});
+
+test("two hosts of a service are two operations, and a host's case and default port make no difference", async () => {
+  const sendRaw = await startRecorder();
+  const from = async (host: string, more = "") =>
+    (await sendRaw("POST /charges", `${EMPTY}${more}`, "", "one", host)).result;
+  expect(await from("shop.example")).toBe("200, guarded POST /charges");
+  expect(await from("SHOP.example:80")).toBe("200");
+  expect(await from("bank.example")).toBe("200, guarded POST /charges");
+  expect(await from("bank.example:8080")).toBe("200, guarded POST /charges");
+  expect(await from("shop.example", "X-Forwarded-Host: bank.example\r\n")).toBe("200, guarded POST /charges");
+});
+
+test("a header that a client makes one of its connection still reaches the service", async () => {
+  const { proxy, upstream } = await startWorld(world, (_, res) => res.end("ok"), { routes: ROUTES });
+  const headers = {
+    connection: "close, Authorization, idempotency-key, x-account",
+    authorization: "b",
+    "x-account": "c",
+  };
+  for (const path of ["/charges", "/other"]) {
+    const [[request]] = await Promise.all([
+      once(upstream, "request"),
+      send(proxy.port, { path, headers: { ...headers, "idempotency-key": "one" } }),
+    ]);
+    expect(request.headers).toMatchObject({ authorization: "b", "idempotency-key": "one", "x-account": "c" });
+  }
+});
+
 test("a refusal is a problem that names the target, up to a bound", async () => {
   const sendRaw = await startRecorder();
   const problemOf = async (path: string) => {
@@ -179,6 +248,8 @@ test.each<[header: string, line: string, result: string]>([
   ["X_Original_URL: /charges", "POST /other", REFUSED],
   ["X-Original-URL: /other\r\nX-Original-URL: /charges", "POST /other", REFUSED],
   ["Authorization: another", "POST /charges", REFUSED],
+  ["Idempotency_Key: another", "POST /charges", REFUSED],
+  ["Host: another", "POST /charges", REFUSED],
   ["X-Rewrite-URL: http://other.example/%63harges?a=b", "POST /other", REFUSED],
   ["X-Original-URL: /api/charges/1", "POST /charges/1", "200, guarded POST /charges/1"],
 ])("%s with %s: %s", async (header, line, result) => {
@@ -282,8 +353,14 @@ test("without Node's question whether to upgrade, a request that may not become 
     ...{ onceward, upstream: new URL("http://127.0.0.1:1"), routes: parseConfig(ROUTES, "routes.yaml") },
     warn() {},
   });
-  const socket = new PassThrough();
+  let written = "";
+  const write = (chunk: Buffer, _: string, done: () => void) => {
+    written += chunk;
+    done();
+  };
+  const socket = new Duplex({ read() {}, write });
   const request = { method: "POST", url: "/charges", headers: { upgrade: "echo" }, rawHeaders: [] };
   proxy.server.emit("upgrade", request, socket, Buffer.alloc(0));
-  expect(await text(socket)).toMatch(/^HTTP\/1\.1 400 /);
+  await once(socket, "close");
+  expect(written).toMatch(/^HTTP\/1\.1 400 /);
 });

@@ -28,7 +28,8 @@ async function newHost(tool = "refund") {
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   const ledger = join(dir, "ledger.txt");
   const policy = join(dir, "policy.json");
-  await writeFile(policy, JSON.stringify({ namespace: "mcp-tools", tools: { [tool]: { key: ["/order"] } } }));
+  const tools = { [tool]: { key: ["/order"], leaseMs: 1000 } };
+  await writeFile(policy, JSON.stringify({ namespace: "mcp-tools", tools }));
   const { apiKey } = await createTenant(database);
   const args = ["--policy", policy, "--", process.execPath, UPSTREAM, ledger];
   const child = spawn(process.execPath, ["--conditions=@onceward/source", MAIN, ...args], {
@@ -131,6 +132,26 @@ test("what a lenient server could take for a guarded call does not reach it", as
   await answerTo(4);
   expect(await called()).toHaveLength(1);
 });
+
+test.each([
+  [-32603, "an internal error", 1],
+  [-32001, "a time-out of the server", 1],
+  [-32602, "arguments that are not valid", 2],
+])(
+  "after the error %i, %s, the tool is called %i times by two calls",
+  async (mode, _, times) => {
+    const { call, answers, answerTo, called } = await newHost();
+    for (const id of [1, 2]) {
+      call(id, `{"order":"a","mode":${mode}}`);
+      await expect.poll(() => answers.some((answer) => answer.id === id), { timeout: 40_000 }).toBe(true);
+    }
+    await answerTo(2);
+    expect(await called()).toHaveLength(times);
+    expect(answers[1]?.error?.message).toBe("no");
+    if (times === 1) expect(JSON.stringify(answers.at(-1))).toContain("OUTCOME UNKNOWN");
+  },
+  60_000,
+);
 
 test("a guarded call as a task is refused, and the handle of a task is not stored as a result", async () => {
   const { call, answers, answerTo, called } = await newHost();

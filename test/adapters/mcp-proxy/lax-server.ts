@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 /**
  * A server of Model Context Protocol that does not follow it: `lax-server.ts LEDGER`. It has the tools `refund` and
  * `Other`, takes methods in any case, and keeps each line that it reads in the ledger. A call's argument `mode` says how it
- * answers: `task` with the handle of a task, `twice` with two answers, `never` not at all.
+ * answers: `task` with the handle of a task, `twice` with two answers, `never` not at all, a number with an error of this code.
  */
 const [ledger = ""] = process.argv.slice(2);
 
@@ -18,6 +18,8 @@ for await (const line of createInterface({ input: process.stdin })) {
   if (method.toLowerCase() !== "tools/call") continue;
   const { mode } = params.arguments;
   if (mode === "task") answer({ task: { taskId: "task-1", status: "working" } });
+  else if (typeof mode === "number")
+    process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", id, error: { code: mode, message: "no" } })}\n`);
   else if (mode !== "never") answer({ content: [{ type: "text", text: "first" }] });
   if (mode === "twice") answer({ content: [{ type: "text", text: "second" }] });
 }

@@ -31,12 +31,12 @@ const policy = {
 };
 
 /** A bank with its ledger, and hosts that reach it through a proxy. */
-async function newBank(kind: "stdio" | "http") {
+async function newBank(kind: "stdio" | "http", decline: object = guarded) {
   const dir = await mkdtemp(join(tmpdir(), "ow-mcp-"));
   onTestFinished(() => rm(dir, { recursive: true, force: true }));
   const ledger = join(dir, "ledger.txt");
   const policyFile = join(dir, "policy.json");
-  await writeFile(policyFile, JSON.stringify(policy));
+  await writeFile(policyFile, JSON.stringify({ ...policy, tools: { ...policy.tools, decline } }));
   const { apiKey } = await createTenant(database);
   const env = {
     ...CHILD_ENVIRONMENT,
@@ -136,7 +136,7 @@ test("a host that leaves during a call does not make it run again", async () => 
   expect(await bank.effects()).toEqual(["hang 7", "cancelled 7"]);
 });
 
-test("a call is named by the run and the step in _meta, with progress; a failed call runs again", async () => {
+test("a call is named by the run and the step in _meta, with progress", async () => {
   const bank = await newBank("stdio");
   const { host } = await bank.connect();
   const _meta = { "onceward/run": "run-1", "onceward/step": 1 };
@@ -146,8 +146,6 @@ test("a call is named by the run and the step in _meta, with progress; a failed 
     await host.callTool({ ...callOf("count"), _meta }, undefined, { onprogress });
   await host.callTool({ ...callOf("count"), _meta: { ..._meta, "onceward/step": 2 } });
   expect(progress).toEqual([1]);
-  for (let repeats = 0; repeats < 2; repeats++)
-    expect(await host.callTool(callOf("decline"))).toMatchObject({ isError: true });
   expect(await host.callTool(callOf("count"))).toMatchObject({
     content: [{ text: expect.stringContaining("needs the run and the step in _meta") }],
   });
@@ -155,7 +153,19 @@ test("a call is named by the run and the step in _meta, with progress; a failed 
   expect(await host.callTool(noOrder)).toMatchObject({
     content: [{ text: expect.stringContaining("needs the argument /order") }],
   });
-  expect(await bank.effects()).toEqual(["count", "count", "decline 7", "decline 7"]);
+  expect(await bank.effects()).toEqual(["count", "count"]);
+});
+
+test.each([
+  [undefined, ["declined", expect.stringMatching(/^OUTCOME UNKNOWN/)], 1],
+  ["release", ["declined", "declined"], 2],
+  ["store", ["declined", "declined"], 1],
+])("with onToolError %j, a tool's own error and its duplicate", async (onToolError, texts, effects) => {
+  const bank = await newBank("stdio", { ...guarded, onToolError });
+  const { host } = await bank.connect();
+  for (const text of texts)
+    expect(await host.callTool(callOf("decline"))).toMatchObject({ isError: true, content: [{ text }] });
+  expect(await bank.effects()).toHaveLength(effects);
 });
 
 /** Runs a command that ends before it reaches a server. */

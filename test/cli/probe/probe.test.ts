@@ -67,6 +67,71 @@ test.each(CHECKS.map(({ id }) => id))("%s fails on a service that breaks this pr
   expect(failures).toMatchObject([{ id, kind: "failed" }]);
 });
 
+test("a pass that proves nothing is shown as such: another request that is refused anyway, and answers that are all alike", async () => {
+  const refused = {
+    otherPath: "/none",
+    otherMethod: "DELETE",
+    otherHeaders: {},
+    otherBody: '{"amount":"invalid"}',
+  } as const;
+  const strict = createServer((req, res) => {
+    const isKnown =
+      req.url === "/charges" && req.method === "POST" && req.headers.authorization !== undefined;
+    if (!isKnown) return void res.writeHead(req.url === "/none" ? 404 : 403).end();
+    let body = "";
+    req.on("data", (chunk) => {
+      body += chunk;
+    });
+    req.on("end", () => res.writeHead(body.includes("invalid") ? 422 : 201).end("{}"));
+  });
+  const { port, close } = await listen(strict);
+  onTestFinished(close);
+  const { countUrl: _, ...endpoint } = endpointAt(`http://127.0.0.1:${port}`, { ...refused, lateMs: 0 });
+  const only = [
+    "other.path",
+    "other.method",
+    "other.caller",
+    "other.body",
+    "other.caller-kept",
+    "same-key.body",
+    "replay.late",
+  ];
+  const failures = await failuresOf(endpoint, only);
+  expect(failures.map(({ id, kind }) => [id, kind])).toEqual(
+    [
+      "same-key.body",
+      ...only.slice(3, 4),
+      "other.path",
+      "other.method",
+      "other.caller",
+      "other.caller-kept",
+      "replay.late",
+    ].map((id) => [id, "nothing"]),
+  );
+});
+
+test("an answer of its own does not hide a second effect that is missing, nor a first one's replay", async () => {
+  let effects = 0;
+  const seen = new Set<string>();
+  const app = createServer((req, res) => {
+    if (req.url === "/count") return void res.end(String(effects));
+    const key = String(req.headers["idempotency-key"]);
+    const isReplay = seen.has(key);
+    seen.add(key);
+    if (!isReplay) effects++;
+    // The other path gets an answer of its own, and no effect.
+    if (isReplay && req.url === "/charges") res.setHeader("idempotency-replayed", "true");
+    res.writeHead(201).end(JSON.stringify({ at: req.url, as: req.headers.authorization, key }));
+  });
+  const { port, close } = await listen(app);
+  onTestFinished(close);
+  const failures = await failuresOf(endpointAt(`http://127.0.0.1:${port}`), ["other.path", "other.caller"]);
+  expect(failures.map(({ id, kind }) => [id, kind])).toEqual([
+    ["other.path", "failed"],
+    ["other.caller", "failed"],
+  ]);
+});
+
 test("a count is read up to 4 MiB", async () => {
   const endless = createServer((_, response) => void response.end("1".repeat(5 * 1024 * 1024)));
   const { port, close } = await listen(endless);
@@ -122,7 +187,7 @@ test("the command reports each check, repeats failures as shell commands without
   await writeFile(config, JSON.stringify({ endpoints: [endpointAt(origin)] }));
   const only = ["--only", "same-key.status", "--only", "twins.2", "--rate", "100000"];
   const failing = await cli("probe", "--config", config, ...only);
-  expect(failing.stdout).toMatch(/1 passed, 1 failed, 0 skipped/);
+  expect(failing.stdout).toMatch(/1 passed, 1 failed, 0 prove nothing \(–\), 0 skipped/);
   expect(failing.stdout).toMatch(/same-key\.status +failed +201, then 200/);
   expect(failing.stdout).toMatch(
     /curl -si -X POST .*-H "authorization: Bearer \$\{TOKEN\}".*Idempotency-Key/,

@@ -38,6 +38,8 @@ export interface GrpcFlood {
   readonly path: string;
   /** Undefined: without a credential. */
   readonly apiKey?: string | undefined;
+  /** Beside those that gRPC needs. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** With its prefix of five bytes. */
   readonly message: Buffer;
   readonly streams: number;
@@ -61,8 +63,9 @@ export async function floodGrpcWith(
   return sockets;
 }
 
-function grpcCalls({ path, apiKey, message, streams }: GrpcFlood): Buffer {
-  const head = headerBlock({
+function grpcCalls({ path, apiKey, headers, message, streams }: GrpcFlood): Buffer {
+  const block = headerBlock({
+    ...headers,
     ":method": "POST",
     ":scheme": "http",
     ":path": path,
@@ -72,10 +75,45 @@ function grpcCalls({ path, apiKey, message, streams }: GrpcFlood): Buffer {
     ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
   });
   const frames = Array.from({ length: streams }, (_, call) => [
-    frame(FRAME.headers, END_HEADERS, call * 2 + 1, head),
+    headerFrames(call * 2 + 1, block),
     frame(FRAME.data, END_STREAM, call * 2 + 1, message),
   ]);
   return Buffer.concat([openWindows(), ...frames.flat()]);
+}
+
+/** RFC 9113, section 4.2. */
+const FRAME_BYTES = 16_384;
+
+/** Returns the frames of a header block. @param isWhole Whether the block ends: otherwise the server waits for more of it. */
+function headerFrames(streamId: number, block: Buffer, isWhole = true): Buffer {
+  const frames = [];
+  for (let at = 0; at < block.byteLength; at += FRAME_BYTES) {
+    const end = at + FRAME_BYTES;
+    const flags = isWhole && end >= block.byteLength ? END_HEADERS : 0;
+    frames.push(
+      frame(at === 0 ? FRAME.headers : FRAME.continuation, flags, streamId, block.subarray(at, end)),
+    );
+  }
+  return Buffer.concat(frames);
+}
+
+/** Returns `count` headers of 1,000 bytes. */
+function longHeaders(count: number): Readonly<Record<string, string>> {
+  return Object.fromEntries(Array.from({ length: count }, (_, n) => [`x-${n}`, "v".repeat(1000)]));
+}
+
+/**
+ * Opens HTTP/2 connections, and sends the beginning of a header list on each: as much as a server reads of one that it
+ * has not yet told its limit. The caller destroys their sockets.
+ */
+export async function floodWithBegunHeaders(
+  port: number,
+  connections: number,
+): Promise<readonly RawSocket[]> {
+  const bytes = headerFrames(1, headerBlock(longHeaders(140)), false);
+  const sockets = await Promise.all(Array.from({ length: connections }, () => openHttp2(port)));
+  for (const { send } of sockets) void send(bytes);
+  return sockets;
 }
 
 /** A server's windows for a connection take bodies of 64 KiB in all: fewer streams for larger messages. */
@@ -101,6 +139,18 @@ export function grpcFloods({ tenant: { apiKey } }: Target): Readonly<Record<stri
     "WhoAmI without a credential": {
       path: whoAmI,
       message: framed(WhoAmIRequestSchema, {}),
+      streams: MANY_STREAMS,
+    },
+    "calls with 15 kB of headers": {
+      path: whoAmI,
+      headers: longHeaders(15),
+      message: claim,
+      streams: MANY_STREAMS,
+    },
+    "calls with 60 kB of headers": {
+      path: whoAmI,
+      headers: longHeaders(60),
+      message: claim,
       streams: MANY_STREAMS,
     },
     "reflection without a credential": { path: reflect, message: describe, streams: MANY_STREAMS },
@@ -135,6 +185,9 @@ export async function largeBatch({ server, tenant }: Target): Promise<string> {
   ];
   return `${head.join("\r\n")}\r\n\r\n${body}`;
 }
+
+/** A request whose answer waits, if nobody reads that of `OPENAPI_REQUEST` before it. */
+export const LONG_REQUEST = `GET /livez HTTP/1.1\r\nhost: a\r\nx-long: ${"v".repeat(15_000)}\r\n\r\n`;
 
 /** Requests that need no credential: of a file, of the metrics, and one that is refused for it. */
 export const OPENAPI_REQUEST = "GET /openapi.yaml HTTP/1.1\r\nhost: a\r\n\r\n";

@@ -8,6 +8,7 @@ const PACKAGES: Readonly<Record<ProgramName, string>> = {
   haproxy: "haproxy",
   prometheus: "prometheus",
   promtool: "prometheus",
+  "prometheus-blackbox-exporter": "prometheus-blackbox-exporter",
   "prometheus-alertmanager": "prometheus-alertmanager",
   amtool: "prometheus-alertmanager",
   psql: "postgresql-client",
@@ -24,6 +25,7 @@ export type ProgramName =
   | "haproxy"
   | "prometheus"
   | "promtool"
+  | "prometheus-blackbox-exporter"
   | "prometheus-alertmanager"
   | "amtool"
   | "psql"

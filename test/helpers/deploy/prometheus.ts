@@ -28,6 +28,12 @@ export type Scraped = Addresses & { readonly isTls?: boolean };
 /** Replicas by the job that names their installation. */
 type Installations = Readonly<Record<string, readonly Scraped[]>>;
 
+/** The address of a blackbox exporter, and of what it probes. */
+export interface Probe {
+  readonly exporter: string;
+  readonly target: string;
+}
+
 /** Runs the program until standard input ends, as it does when the tests are killed. */
 const WATCHED = '"$@" & read -r _; kill -9 $! 2>/dev/null; wait';
 /** On a busy machine too. */
@@ -39,15 +45,20 @@ const INTERVALS = { scrape_interval: "1s", scrape_timeout: "1s", evaluation_inte
  * Starts Prometheus with `deploy/prometheus/prometheus.yml`, its targets and intervals replaced.
  *
  * @param speed by which the alerts' times until they fire are divided.
+ * @param probe undefined: nothing is probed.
  */
-export async function startPrometheus(installations: Installations, speed = 1): Promise<TestPrometheus> {
+export async function startPrometheus(
+  installations: Installations,
+  speed = 1,
+  probe?: Probe,
+): Promise<TestPrometheus> {
   const dir = await mkdtemp(join(tmpdir(), "ow-prometheus-"));
   const address = `127.0.0.1:${await freePort()}`;
   const config = join(dir, "prometheus.yml");
   const setTargets = (changed: Installations) => writeTargets(join(dir, "targets.json"), changed);
   setTargets(installations);
   await writeFile(join(dir, "rules.yml"), fastRules(speed));
-  await writeFile(config, configuration());
+  await writeFile(config, configuration(probe));
   const program = [
     programPath("prometheus"),
     `--config.file=${config}`,
@@ -75,7 +86,7 @@ export async function startPrometheus(installations: Installations, speed = 1): 
   };
 }
 
-function configuration(): string {
+function configuration(probe: Probe | undefined): string {
   const { scrape_configs, ...rest } = parse(readRepositoryFile("deploy/prometheus/prometheus.yml"));
   const ours = scrape_configs.filter(({ job_name }: { job_name: string }) => job_name === "onceward");
   return stringify({
@@ -83,12 +94,22 @@ function configuration(): string {
     global: INTERVALS,
     rule_files: ["rules.yml"],
     alerting: {},
-    scrape_configs: ours.map(({ static_configs: _, ...scrape }: { static_configs: unknown }) => ({
-      ...scrape,
-      tls_config: { insecure_skip_verify: true },
-      file_sd_configs: [{ files: ["targets.json"], refresh_interval: "1s" }],
-    })),
+    scrape_configs: [
+      ...(probe === undefined ? [] : [probing(scrape_configs, probe)]),
+      ...ours.map(({ static_configs: _, ...scrape }: { static_configs: unknown }) => ({
+        ...scrape,
+        tls_config: { insecure_skip_verify: true },
+        file_sd_configs: [{ files: ["targets.json"], refresh_interval: "1s" }],
+      })),
+    ],
   });
+}
+
+/** Returns the job of `deploy/` that probes, with other addresses. */
+function probing(scrape_configs: readonly { job_name: string }[], { exporter, target }: Probe): object {
+  const job = scrape_configs.find(({ job_name }) => job_name === "probe");
+  const text = JSON.stringify(job).replaceAll("balancer:50051", target).replaceAll("blackbox:9115", exporter);
+  return JSON.parse(text);
 }
 
 /** Writes the file from which Prometheus reads its targets, in one step. Tests that run together write it by turns: it is synchronous. */

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { expect, vi } from "vitest";
 import type { IdempotencyClient } from "../calls/clients.ts";
-import { type Scraped, startPrometheus } from "./prometheus.ts";
+import { type Probe, type Scraped, startPrometheus } from "./prometheus.ts";
 
 /** Bounds a hung test; an alert comes within a few scrapes. */
 export const ALERT_TIMEOUT_MS = 90_000;
@@ -21,9 +21,9 @@ export interface Rehearsal {
 }
 
 /** Starts it. @param speed by which the alerts' times until they fire are divided. */
-export async function startRehearsal(speed: number): Promise<Rehearsal> {
+export async function startRehearsal(speed: number, probe?: Probe): Promise<Rehearsal> {
   const installations = new Map<string, readonly Scraped[]>();
-  const prometheus = await startPrometheus({}, speed);
+  const prometheus = await startPrometheus({}, speed, probe);
   const firing = async (job: string) => {
     const own = (await prometheus.firing()).filter((labels) => labels.job === job);
     return [...new Set(own.map(({ alertname = "" }) => alertname))].sort();

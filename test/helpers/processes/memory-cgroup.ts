@@ -12,6 +12,8 @@ const HIERARCHIES = [
 export interface MemoryCgroup extends Disposable {
   /** Runs a program in the group. Resolves with its output. @throws the error of a program that fails. */
   run(program: string, args: readonly string[]): Promise<string>;
+  /** The arguments with which a process of Node joins the group before it loads its program. */
+  readonly joinAsNode: readonly string[];
 }
 
 /** Makes a group; undefined where that is not possible: without root, and in most containers. The caller disposes it. */
@@ -24,6 +26,11 @@ export function createMemoryCgroup(limitBytes: number): MemoryCgroup | undefined
       const join = 'echo $$ > "$0/cgroup.procs" && exec "$@"';
       return (await promisify(execFile)("sh", ["-c", join, dir, program, ...args])).stdout;
     },
+    joinAsNode: [
+      "--import",
+      `data:text/javascript,import{writeFileSync}from"node:fs";writeFileSync("${dir}/cgroup.procs",` +
+        "String(process.pid))",
+    ],
     [Symbol.dispose]: () => rmdirSync(dir),
   };
 }

@@ -18,7 +18,7 @@ import {
   createInboundBudget,
   createOutboundTotal,
   createReplyBudget,
-  createStreamBudget,
+  createRequestBudget,
 } from "../../../server/src/core/transport/memory-budgets.ts";
 import type { Pipeline } from "../../../server/src/core/transport/pipeline.ts";
 import { readMessage } from "../../../server/src/core/transport/read-message.ts";
@@ -135,7 +135,7 @@ const grpc = createGrpcServer({
   inboundBudget: createInboundBudget(),
   outboundTotal: createOutboundTotal(),
   replyBudget: createReplyBudget(),
-  streamBudget: createStreamBudget(),
+  requestBudget: createRequestBudget(),
   maxPerAddress: config.ONCEWARD_CONNECTIONS_PER_ADDRESS,
   connectionAgeMs: config.ONCEWARD_CONNECTION_AGE,
   requestTimeoutMs: config.ONCEWARD_REQUEST_TIMEOUT,

@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { availableParallelism, cpus, totalmem } from "node:os";
-import { type Bench, type Figure, FULL_PACE, QUICK_PACE } from "./figure.ts";
+import { type Bench, FULL_PACE, QUICK_PACE } from "./figure.ts";
 import { measureAdministration } from "./figures/administration.ts";
 import { measureCitus } from "./figures/citus.ts";
 import { measureClaims } from "./figures/claims.ts";
@@ -23,9 +23,10 @@ import { measureReplays } from "./figures/replays.ts";
 import { measureSweeping } from "./figures/sweeping.ts";
 import { measureUnary } from "./figures/unary.ts";
 import { measureWaiting } from "./figures/waiting.ts";
-import { FIGURES, type FigureId, type Finding, meetsBar } from "./finding.ts";
+import { meetsBar } from "./finding.ts";
 import { measureGrowth } from "./growth.ts";
 import { measureCommitMs } from "./limit.ts";
+import { type Measured, type Measurement, measureAll } from "./measure-all.ts";
 import { type BenchOptions, HELP, readOptions } from "./options.ts";
 import { markdownTable, number, plainTable, resultJson } from "./report.ts";
 import { startRig } from "./rig.ts";
@@ -34,10 +35,10 @@ import { soak } from "./soak.ts";
 import { createViolations } from "./violations.ts";
 
 /**
- * `npm run bench`: measures the performance promises beside the code that a user would write instead. Exits 1 on a wrong
- * answer, however fast, and 130 if it was interrupted. options.ts has the options.
+ * `npm run bench`: measures the performance promises beside the code that a user would write instead. README.md has the
+ * codes of its exit, options.ts the options.
  */
-const MEASUREMENTS: readonly { readonly of: readonly FigureId[]; readonly figure: Figure }[] = [
+const MEASUREMENTS: readonly Measurement[] = [
   { of: ["P1", "P6"], figure: measureClaims },
   { of: ["P2"], figure: measurePairs },
   { of: ["P3"], figure: measureReplays },
@@ -68,6 +69,9 @@ for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(name, () => interruption.abort(new Error(`interrupted by ${name}; everything is removed`)));
 }
 
+/** The exit code of a run that lacks a figure. */
+const NOT_MEASURED = 2;
+
 try {
   const options = readOptions(process.argv.slice(2));
   if (options.help) console.log(HELP);
@@ -75,7 +79,7 @@ try {
 } catch (error) {
   const reason = interruption.signal.aborted ? interruption.signal.reason : error;
   console.error(`\n${reason instanceof Error ? reason.message : reason}`);
-  process.exitCode = interruption.signal.aborted ? 130 : 1;
+  process.exitCode = interruption.signal.aborted ? 130 : (process.exitCode ?? NOT_MEASURED);
 }
 
 async function run(options: BenchOptions): Promise<void> {
@@ -100,27 +104,17 @@ async function run(options: BenchOptions): Promise<void> {
   if (options.growth) await measureGrowth(bench);
   else if (options.sizing) await measureSizing(bench);
   else if (options.soakMs !== undefined) await soak(bench, options.soakMs);
-  else await report(await measureAll(bench), bench);
+  else await report(await measureAll(MEASUREMENTS, bench), bench);
   for (const example of violations.examples) console.error(`WRONG: ${example}`);
   if (violations.count > 0) process.exitCode = 1;
+  signal.throwIfAborted();
 }
 
-async function measureAll(bench: Bench): Promise<readonly Finding[]> {
-  const { options, signal } = bench;
-  const findings: Finding[] = [];
-  for (const { of, figure } of MEASUREMENTS) {
-    if (!of.some((id) => options.only.has(id))) continue;
-    signal.throwIfAborted();
-    findings.push(...(await figure(bench)));
-  }
-  return findings
-    .filter((finding) => options.only.has(finding.figure))
-    .sort((a, b) => FIGURES.indexOf(a.figure) - FIGURES.indexOf(b.figure));
-}
-
-async function report(findings: readonly Finding[], { options, violations }: Bench): Promise<void> {
+async function report({ findings, failures }: Measured, { options, violations }: Bench): Promise<void> {
   console.log(`\n${options.markdown ? markdownTable(findings) : plainTable(findings)}\n`);
   const missed = findings.filter((finding) => meetsBar(finding) === false).length;
+  for (const failure of failures) console.error(`NOT MEASURED: ${failure}`);
+  if (failures.length > 0) process.exitCode = NOT_MEASURED;
   if (options.quick) console.log("Quick: too short to judge by.");
   console.log(`${missed} bars missed, ${violations.count} wrong answers.`);
   await writeFile(options.out, `${JSON.stringify(resultJson(findings, violations.count), null, 2)}\n`);

@@ -6,7 +6,7 @@ import type { Delivery, Outcome } from "./worker.ts";
 // of JSON, has an effect by HTTP, and prints the outcome.
 process.stdout.write("ready\n");
 const { value: line } = await createInterface({ input: process.stdin })[Symbol.asyncIterator]().next();
-const given = JSON.parse(line) as Delivery;
+const given = JSON.parse(line ?? "") as Delivery;
 const { namespace, key, effectUrl, leaseMs, acceptAmbiguous, interruption, timeLimitMs } = given;
 const onceward = createOnceward({ address: given.address, apiKey: given.apiKey });
 const caller = new AbortController();

@@ -174,7 +174,7 @@ async function freePort(): Promise<number> {
 
 function summaryOf({ report, reason }: Result): string {
   if (report === undefined) return `not examined: ${reason}`;
-  return (["passed", "failed", "skipped"] as const)
+  return (["passed", "failed", "nothing", "skipped"] as const)
     .map((kind) => `${report.findings.filter(({ verdict }) => verdict.kind === kind).length} ${kind}`)
     .join(", ");
 }

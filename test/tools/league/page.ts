@@ -13,6 +13,7 @@ const SIGNS: Readonly<Record<Verdict["kind"], string>> = {
   passed: "✓",
   failed: "✗",
   skipped: "–",
+  nothing: "–",
   unfinished: "?",
 };
 
@@ -40,7 +41,7 @@ ${examined.map(({ subject, report }, index) => `| ${index + 1} | ${subject.name}
 
 ## Results by check
 
-✓ the promise holds, ✗ it does not, – the library does not claim it or the check does not apply. [Every check's promise](cli/probe.md#checks).
+✓ the promise holds, ✗ it does not, – the library does not claim it, or the check does not apply or proves nothing. [Every check's promise](cli/probe.md#checks).
 
 | check | ${numbers.join(" | ")} |
 |---|${numbers.map(() => "---|").join("")}
@@ -59,8 +60,8 @@ ${[...missing.map(({ subject, reason }) => [subject.name, reason ?? ""] as const
 }
 
 function countsOf(report: Report | undefined): readonly number[] {
-  return (["passed", "failed", "skipped"] as const).map(
-    (kind) => report?.findings.filter(({ verdict }) => verdict.kind === kind).length ?? 0,
+  return ["✓", "✗", "–"].map(
+    (sign) => report?.findings.filter(({ verdict }) => SIGNS[verdict.kind] === sign).length ?? 0,
   );
 }
 

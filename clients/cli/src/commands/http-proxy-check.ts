@@ -18,7 +18,9 @@ export async function checkHttpProxy(
   { upstream, routes }: { readonly upstream: URL; readonly routes: readonly RouteConfig[] },
 ): Promise<void> {
   const { checks, isReachable, identities } = await checkService(host, globals);
-  const issuers = new Set(routes.flatMap(({ caller }) => ("jwt" in caller ? [caller.jwt.jwksUrl] : [])));
+  const issuers = new Set(
+    routes.flatMap(({ caller }) => ("jwt" in caller && "jwksUrl" in caller.jwt ? [caller.jwt.jwksUrl] : [])),
+  );
   const found = await Promise.all([checkConnection(upstream, "upstream"), ...[...issuers].map(checkIssuer)]);
   const all = [...checks, ...identities.map((identity) => checkNamespaces(routes, identity)), ...found];
   reportChecks(host, globals, { checks: all, isReachable });

@@ -15,7 +15,7 @@ import { type Effects, effectsOf } from "./effects.ts";
 import { type Endpoint, requestOf } from "./endpoint.ts";
 import { type Environment, exchange, exchangeAndCut, NoAnswerError } from "./exchange.ts";
 import { Scene, type Sender } from "./scene.ts";
-import { brief, failed, isSuccess, sameBody, skipped, type Verdict } from "./verdict.ts";
+import { brief, failed, isSuccess, nothing, sameBody, skipped, type Verdict } from "./verdict.ts";
 
 const RESTART_MS = 60_000;
 const NOT_COUNTED: Effects = { how: "not counted", count: async () => undefined, infer: () => undefined };
@@ -72,10 +72,11 @@ export async function probe(endpoint: Endpoint, options: ProbeOptions): Promise<
   const budget = new Budget(options.bounds ?? DEFAULT_BOUNDS);
   const { dryRun } = options;
   const sender = dryRun ? showing(dryRun) : senderOf(endpoint, budget, options.env);
-  const effects = dryRun ? NOT_COUNTED : effectsOf(endpoint, await answersDiffer(endpoint, budget, sender));
+  const areDistinct = dryRun === undefined && (await answersDiffer(endpoint, budget, sender));
+  const effects = dryRun ? NOT_COUNTED : effectsOf(endpoint, areDistinct);
   const findings: Finding[] = [];
   for (const check of CHECKS.filter(({ id }) => options.only === undefined || isNamed(id, options.only)))
-    findings.push(await runCheck(check, new Scene(endpoint, budget, sender, effects)));
+    findings.push(await runCheck(check, new Scene(endpoint, budget, sender, effects), areDistinct));
   return { url: endpoint.url, effects: effects.how, findings, requests: budget.requests };
 }
 
@@ -84,8 +85,14 @@ export function isNamed(id: string, names: readonly string[]): boolean {
   return names.includes(id) || names.includes(id.split(".")[0] ?? "");
 }
 
-async function runCheck(check: Check, scene: Scene): Promise<Finding> {
-  return { check, verdict: await verdictOf(check, scene), commands: scene.commands };
+async function runCheck(check: Check, scene: Scene, areDistinct: boolean): Promise<Finding> {
+  const verdict = await verdictOf(check, scene);
+  const provesNothing = verdict.kind === "passed" && check.compares && !areDistinct;
+  return {
+    check,
+    verdict: provesNothing ? nothing("the answers of two operations are alike, too") : verdict,
+    commands: scene.commands,
+  };
 }
 
 async function verdictOf(check: Check, scene: Scene): Promise<Verdict> {

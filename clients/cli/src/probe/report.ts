@@ -14,7 +14,7 @@ export function reportJson(reports: readonly Report[]): unknown {
       checks: findings.map((finding) => ({
         check: finding.check.id,
         fact: finding.check.fact,
-        result: finding.verdict.kind,
+        result: resultOf(finding),
         detail: detailOf(finding),
         commands: finding.commands,
       })),
@@ -23,9 +23,12 @@ export function reportJson(reports: readonly Report[]): unknown {
 }
 
 function textOf({ url, effects, requests, findings }: Report): string {
-  const rows = findings.map((finding) => [finding.check.id, finding.verdict.kind, detailOf(finding)]);
-  const counts = (["passed", "failed", "skipped", "unfinished"] as const)
-    .map((kind) => `${findings.filter(({ verdict }) => verdict.kind === kind).length} ${kind}`)
+  const rows = findings.map((finding) => [finding.check.id, resultOf(finding), detailOf(finding)]);
+  const counts = (["passed", "failed", "nothing", "skipped", "unfinished"] as const)
+    .map((kind) => {
+      const count = findings.filter(({ verdict }) => verdict.kind === kind).length;
+      return kind === "nothing" ? `${count} prove nothing (–)` : `${count} ${kind}`;
+    })
     .join(", ");
   const failures = findings.filter(({ verdict }) => verdict.kind === "failed");
   return [
@@ -36,6 +39,11 @@ function textOf({ url, effects, requests, findings }: Report): string {
         `\n${check.id}: ${check.fact} To repeat it, with a key of its own:\n${commands.map((line) => `  ${line}\n`).join("")}`,
     ),
   ].join("");
+}
+
+/** Returns how a check ended, in one word; a dash for a pass that proves nothing. */
+function resultOf({ verdict }: Finding): string {
+  return verdict.kind === "nothing" ? "–" : verdict.kind;
 }
 
 function detailOf({ verdict }: Finding): string {

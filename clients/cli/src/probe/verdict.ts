@@ -5,6 +5,8 @@ export type Verdict =
   | { readonly kind: "passed" }
   | { readonly kind: "failed"; readonly detail: string }
   | { readonly kind: "skipped"; readonly detail: string }
+  /** The fact holds, and would hold without a guard, too: the pass proves nothing. */
+  | { readonly kind: "nothing"; readonly detail: string }
   /** A bound of the probe was reached first. */
   | { readonly kind: "unfinished"; readonly detail: string };
 
@@ -16,6 +18,10 @@ export function failed(detail: string): Verdict {
 
 export function skipped(detail: string): Verdict {
   return { kind: "skipped", detail };
+}
+
+export function nothing(detail: string): Verdict {
+  return { kind: "nothing", detail };
 }
 
 /** Returns PASSED if the fact holds. */

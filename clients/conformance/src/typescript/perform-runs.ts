@@ -18,6 +18,8 @@ export interface RunCase {
   readonly do: "run";
   readonly address: string;
   readonly runs: readonly Run[];
+  /** What the client's source of tokens returns, one after the other. Default: the client has an API key. */
+  readonly tokens?: readonly string[];
   /** Closes the client so long after the first run began. Otherwise it is closed after the last run. */
   readonly closeAfterMs?: number;
   /** The argument of this early `close`. Default: none. */
@@ -36,7 +38,8 @@ interface Run {
   readonly cancelAfterMs?: number;
 }
 
-type Step =
+/** A step of a function. */
+export type Step =
   | { readonly deriveKey: string }
   | { readonly saveCheckpoint: { readonly name: string; readonly state?: unknown } }
   | { readonly awaitLost: true }
@@ -69,8 +72,10 @@ type Seen = Record<string, unknown>;
 export async function performRuns(action: RunCase): Promise<object> {
   if (action.runs.some((run) => run.function.some((step) => "panic" in step)))
     return { unsupported: "JavaScript has errors alone" };
-  const { address, runs, closeAfterMs, closeTimeoutMs } = action;
-  const onceward = createOnceward({ address, apiKey: "conformance", owner: "conformance" });
+  const { address, runs, closeAfterMs, closeTimeoutMs, tokens } = action;
+  const source = tokens?.values();
+  const credential = source ? { token: () => `${source.next().value}` } : { apiKey: "conformance" };
+  const onceward = createOnceward({ address, owner: "conformance", ...credential });
   const closing =
     closeAfterMs === undefined
       ? undefined
@@ -118,13 +123,15 @@ function abortAfter(delayMs: number): AbortSignal {
   return controller.signal;
 }
 
-function describeClaim(claim: Claim): Seen {
+/** Returns what a function saw of its claim. */
+export function describeClaim(claim: Claim): Seen {
   const { guarded, namespace, key, attempt, fencingToken, checkpoint } = claim;
   const seen = { guarded, namespace, key, attempt, fencingToken: `${fencingToken}`, derivedKeys: [] };
   return { ...seen, ...(checkpoint && { checkpoint: reportCheckpoint(checkpoint) }) };
 }
 
-async function perform(steps: readonly Step[], claim: Claim, seen: Seen): Promise<unknown> {
+/** Performs the steps of a function. Resolves with its value. */
+export async function perform(steps: readonly Step[], claim: Claim, seen: Seen): Promise<unknown> {
   for (const step of steps) {
     if ("deriveKey" in step) (seen.derivedKeys as string[]).push(claim.deriveKey(step.deriveKey));
     else if ("saveCheckpoint" in step) {

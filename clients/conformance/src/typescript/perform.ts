@@ -5,6 +5,7 @@ import { deriveKey, joinKey, looksLikeTimestamp } from "../../../typescript/src/
 import { leaseEndsAtMs } from "../../../typescript/src/run/lease.ts";
 import { retryDelayMs } from "../../../typescript/src/run/retry.ts";
 import { type HttpCase, performHttp } from "./perform-http.ts";
+import { type MessageCase, performMessage } from "./perform-message.ts";
 import { performRuns, type RunCase } from "./perform-runs.ts";
 import { performService, type ServiceCase } from "./perform-service.ts";
 import { reportError } from "./report.ts";
@@ -27,6 +28,7 @@ type Action =
   | { readonly do: "retryDelay"; readonly failures: number; readonly atLeastMs: number }
   | { readonly do: "leaseEnd"; readonly sentAtMs: number; readonly remainingMs: number }
   | HttpCase
+  | MessageCase
   | RunCase
   | ServiceCase;
 
@@ -64,6 +66,8 @@ async function outcomeOf(action: Action): Promise<unknown> {
       return { endsAtMs: leaseEndsAtMs(action.sentAtMs, action.remainingMs) };
     case "httpOperation":
       return await performHttp(action);
+    case "message":
+      return await performMessage(action);
     case "run":
       return await performRuns(action);
     case "service":

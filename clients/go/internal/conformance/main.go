@@ -43,11 +43,16 @@ func outcomeOf(line []byte) (any, error) {
 	if err := json.Unmarshal(line, &action); err != nil {
 		return nil, err
 	}
-	if action.Do == "service" {
+	switch action.Do {
+	case "service":
 		return performService(line)
-	}
-	if action.Do == "run" {
+	case "run":
 		return performRuns(line)
+	case "message":
+		return performMessages(line)
+	case "httpOperation":
+		return performHTTP(line)
+	default:
+		return performAction(action.Do, line)
 	}
-	return performAction(action.Do, line)
 }

@@ -74,10 +74,17 @@ func reportResult(result onceward.Result[any]) report {
 func reportError(err error) report {
 	var failed *onceward.Error
 	var terminal *onceward.TerminalError
-	var unknown *onceward.OutcomeUnknownError
+	switch err := err.(type) {
+	case *onceward.OutcomeUnknownError:
+		return report{"unknown": err.Error()}
+	case *onceward.NoEffectError:
+		return report{"noEffect": err.Error()}
+	case timedOut:
+		return report{"timeout": err.Error()}
+	case *caused:
+		return report{"thrown": err.Error()}
+	}
 	switch {
-	case errors.As(err, &unknown):
-		return report{"unknown": unknown.Message}
 	case errors.As(err, &terminal) && !errors.As(err, &failed):
 		name := terminal.Name
 		if name == "" {

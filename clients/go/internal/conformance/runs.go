@@ -37,6 +37,7 @@ type options struct {
 	Owner           string          `json:"owner"`
 	OnInProgress    string          `json:"onInProgress"`
 	OnUnavailable   string          `json:"onUnavailable"`
+	OnError         string          `json:"onError"`
 	AcceptAmbiguous bool            `json:"acceptAmbiguous"`
 	Codec           string          `json:"codec"`
 }
@@ -49,6 +50,36 @@ type step struct {
 	Throw          *string         `json:"throw"`
 	ThrowTerminal  *terminal       `json:"throwTerminal"`
 	ThrowUnknown   *string         `json:"throwUnknown"`
+	ThrowNoEffect  *string         `json:"throwNoEffect"`
+	ThrowTimeout   *string         `json:"throwTimeout"`
+	ThrowCaused    *throwCaused    `json:"throwCaused"`
+	MarkUnknown    *string         `json:"markUnknown"`
+	Panic          *string         `json:"panic"`
+}
+
+type throwCaused struct {
+	Message string `json:"message"`
+	Cause   string `json:"cause"`
+}
+
+// caused is an error with a cause that its message does not name.
+type caused struct {
+	message string
+	cause   error
+}
+
+func (c *caused) Error() string { return c.message }
+func (c *caused) Unwrap() error { return c.cause }
+
+// timedOut is an error of a deadline, with this message.
+type timedOut string
+
+func (t timedOut) Error() string { return string(t) }
+func (timedOut) Unwrap() error   { return context.DeadlineExceeded }
+
+// causes are those of throwCaused.
+var causes = map[string]error{
+	"noEffect": &onceward.NoEffectError{}, "unknown": &onceward.OutcomeUnknownError{}, "timeout": context.DeadlineExceeded,
 }
 
 type checkpoint struct {
@@ -113,7 +144,7 @@ func closeWithin(client *onceward.Client, timeoutMs *float64) {
 	_ = client.Close(ctx) // Again of a closed connection.
 }
 
-func performRun(client *onceward.Client, given run, functions *[]report) (report, error) {
+func performRun(client *onceward.Client, given run, functions *[]report) (outcome report, failed error) {
 	operation, err := operationOf(given)
 	if err != nil {
 		return nil, err
@@ -123,6 +154,11 @@ func performRun(client *onceward.Client, given run, functions *[]report) (report
 	if given.CancelAfterMs != nil {
 		time.AfterFunc(duration(*given.CancelAfterMs), cancel)
 	}
+	defer func() {
+		if panicked := recover(); panicked != nil {
+			outcome = report{"panicked": panicked}
+		}
+	}()
 	result, err := onceward.RunDetailed(ctx, client, operation, func(ctx context.Context, claim *onceward.Claim) (any, error) {
 		seen := describeClaim(claim)
 		*functions = append(*functions, seen)
@@ -162,6 +198,13 @@ func operationOf(given run) (onceward.Operation, error) {
 		operation.OnUnavailable = onceward.ProceedUnavailable
 	default:
 		operation.OnUnavailable = -1
+	}
+	switch given.Options.OnError {
+	case "", "release":
+	case "unknown":
+		operation.OnError = onceward.UnknownOnError
+	default:
+		operation.OnError = -1
 	}
 	if given.Options.Codec == "bytes" {
 		operation.Codec = onceward.BytesCodec{}
@@ -212,6 +255,16 @@ func performSteps(ctx context.Context, steps []step, claim *onceward.Claim, seen
 			return nil, errors.New(*each.Throw)
 		case each.ThrowUnknown != nil:
 			return nil, &onceward.OutcomeUnknownError{Message: *each.ThrowUnknown}
+		case each.ThrowNoEffect != nil:
+			return nil, &onceward.NoEffectError{Message: *each.ThrowNoEffect}
+		case each.ThrowTimeout != nil:
+			return nil, timedOut(*each.ThrowTimeout)
+		case each.ThrowCaused != nil:
+			return nil, &caused{each.ThrowCaused.Message, causes[each.ThrowCaused.Cause]}
+		case each.MarkUnknown != nil:
+			_ = claim.OutcomeUnknown(errors.New(*each.MarkUnknown))
+		case each.Panic != nil:
+			panic(*each.Panic)
 		case each.ThrowTerminal != nil:
 			details, err := readValue(each.ThrowTerminal.Details)
 			if err != nil {

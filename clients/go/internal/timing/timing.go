@@ -18,6 +18,8 @@ const (
 	maxDelay = 2 * time.Second
 	// So many doublings of the first delay are more than the longest one.
 	maxDoublings = 6
+	// Longer than any wait of the service. A damaged reply may ask for more, or for less than nothing.
+	maxAsked = 24 * time.Hour
 )
 
 // LeaseEnd returns when a lease ends for the client: counted from when its call was sent, minus a margin. The service counts
@@ -30,7 +32,7 @@ func LeaseEnd(sentAt, remaining time.Duration) time.Duration {
 // failed together retry apart.
 func RetryDelay(failures int, atLeast time.Duration) time.Duration {
 	delay := min(maxDelay, firstDelay<<min(failures, maxDoublings))
-	return atLeast + time.Duration(float64(delay)*(0.5+rand.Float64()/2))
+	return max(0, min(atLeast, maxAsked)) + time.Duration(float64(delay)*(0.5+rand.Float64()/2))
 }
 
 var (

@@ -130,18 +130,26 @@ func replayOf(message any) connect.AnyResponse {
 	return replay{response, message}
 }
 
-// statusOf returns a method's error as one of gRPC, which the guard stores with its details. An OutcomeUnknownError stays one.
+// coded is a method's error with its code in the form of gRPC.
+type coded struct {
+	error
+	status *status.Status
+}
+
+func (c coded) GRPCStatus() *status.Status { return c.status }
+func (c coded) Unwrap() error              { return c.error }
+
+// statusOf returns a method's error as one of gRPC, which the guard stores with its details.
 func statusOf(err error) error {
 	var failed *connect.Error
-	var unknown *onceward.OutcomeUnknownError
-	if errors.As(err, &unknown) || !errors.As(err, &failed) {
+	if !errors.As(err, &failed) {
 		return err
 	}
 	made := &rpcstatus.Status{Code: int32(failed.Code()), Message: failed.Message()}
 	for _, detail := range failed.Details() {
 		made.Details = append(made.Details, &anypb.Any{TypeUrl: typePrefix + detail.Type(), Value: detail.Bytes()})
 	}
-	return status.ErrorProto(made)
+	return coded{err, status.FromProto(made)}
 }
 
 // errorOf returns an error of gRPC as one of Connect.

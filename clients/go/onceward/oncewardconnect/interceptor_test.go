@@ -3,6 +3,7 @@ package oncewardconnect_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -181,6 +182,41 @@ func TestAMethodThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T) 
 	}
 	if _, _, err := shop.call(t, "k-1", 1); connect.CodeOf(err) != connect.CodeAborted || shop.calls.Load() != 1 {
 		t.Errorf("a call within the lease got %v after %d calls", err, shop.calls.Load())
+	}
+}
+
+func TestAnInterruptedMethodLeavesItsClaimToThePolicy(t *testing.T) {
+	forEachProtocol(t, func(ctx context.Context, _ *connect.Request[request]) (*connect.Response[response], error) {
+		deadline, _ := ctx.Deadline()
+		if left := time.Until(deadline); left > time.Minute {
+			return nil, fmt.Errorf("the method has %s", left)
+		}
+		return nil, connect.NewError(connect.CodeInternal, fmt.Errorf("charge: %w", context.DeadlineExceeded))
+	}, func(t *testing.T, shop *shop) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for _, want := range []connect.Code{connect.CodeInternal, connect.CodeAborted} {
+			sent := connect.NewRequest(&request{})
+			sent.Header().Set("Idempotency-Key", "k-1")
+			if _, err := shop.client.CallUnary(ctx, sent); connect.CodeOf(err) != want {
+				t.Errorf("a call got %v, not %v", err, want)
+			}
+		}
+	})
+}
+
+func TestAMethodThatCertainlyHadNoEffectReleasesItsClaim(t *testing.T) {
+	refused := connect.NewError(connect.CodeNotFound, &onceward.NoEffectError{Message: "the bank is closed"})
+	shop := start(t, func(context.Context, *connect.Request[request]) (*connect.Response[response], error) {
+		return nil, refused
+	}, nil)
+	for range 2 {
+		if _, _, err := shop.call(t, "k-1", 1); connect.CodeOf(err) != connect.CodeNotFound {
+			t.Errorf("the caller got %v", err)
+		}
+	}
+	if shop.calls.Load() != 2 {
+		t.Errorf("%d calls", shop.calls.Load())
 	}
 }
 

@@ -1,6 +1,7 @@
 package oncewardgrpc
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -37,14 +38,23 @@ type failureDetail struct {
 
 // stored returns the error that a run stores for a method's error, or one that releases or leaves the claim.
 func (g *guard) stored(err error) error {
+	var noEffect *onceward.NoEffectError
 	var unknown *onceward.OutcomeUnknownError
-	if errors.As(err, &unknown) {
+	hasUnknown := errors.As(err, &unknown)
+	if errors.As(err, &noEffect) && (!hasUnknown || errors.Is(noEffect, unknown)) {
+		return noEffect
+	}
+	if hasUnknown {
 		return unknown
 	}
 	failed, hasCode := status.FromError(err)
 	if !hasCode || !g.Stores(failed.Code()) || isRefusal(failed) {
-		// A TerminalError of the method, such as that of a nested run, releases the claim as any other error does.
-		return errors.New(err.Error())
+		var terminal *onceward.TerminalError
+		if errors.As(err, &terminal) {
+			// Such as that of a nested run: it is not the outcome of this operation.
+			return errors.New(err.Error())
+		}
+		return err
 	}
 	code := failed.Code()
 	details := failureDetails{Code: &code, Details: []failureDetail{}}
@@ -54,6 +64,21 @@ func (g *guard) stored(err error) error {
 		})
 	}
 	return &onceward.TerminalError{Message: failed.Message(), Details: details, Cause: err}
+}
+
+// nested is a method's error of a run within it, whose code and details would look like a refusal of the call.
+type nested struct{ error }
+
+func (n nested) GRPCStatus() *status.Status { return status.New(codes.Unknown, n.Error()) }
+func (n nested) Unwrap() error              { return n.error }
+
+// ownError returns a method's error as the caller gets it.
+func ownError(err error) error {
+	var failed *onceward.Error
+	if errors.As(err, &failed) {
+		return nested{err}
+	}
+	return err
 }
 
 // isRefusal returns whether a failure is a guard's or the service's, such as that of a method that calls another guarded method: it
@@ -90,6 +115,9 @@ func storedFailure(terminal *onceward.TerminalError) error {
 
 // refusalOf returns the failure for an error under which the method was not called; nil for one that does not concern the caller.
 func refusalOf(err error) error {
+	if err == context.DeadlineExceeded {
+		return status.FromContextError(err).Err()
+	}
 	var failed *onceward.Error
 	if !errors.As(err, &failed) {
 		return nil
@@ -102,7 +130,7 @@ func refusalOf(err error) error {
 	case reason == onceward.ErrInProgress:
 		return refusal(codes.Aborted, reason, "A call with this idempotency key is in progress.", failed.RetryDelay)
 	case reason == onceward.ErrAmbiguous:
-		return refusal(codes.FailedPrecondition, reason, "It is not known whether an earlier call had its effect.")
+		return ambiguous(reason)
 	case reason == onceward.ErrFingerprintMismatch:
 		return refusal(codes.FailedPrecondition, reason, "The idempotency key was used for another request.")
 	case reason == onceward.ErrKeyTooOld:
@@ -116,6 +144,10 @@ func refusalOf(err error) error {
 	default:
 		return nil
 	}
+}
+
+func ambiguous(reason onceward.Reason) error {
+	return refusal(codes.FailedPrecondition, reason, "It is not known whether an earlier call had its effect.")
 }
 
 // refusal returns an error whose details tell machines the reason, as the service's do.

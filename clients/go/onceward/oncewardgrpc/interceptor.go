@@ -39,6 +39,7 @@ type Options struct {
 	Timeout       time.Duration
 	Owner         string
 	OnUnavailable onceward.OnUnavailable
+	OnError       onceward.OnError
 	// The full names of the guarded methods, such as "/shop.v1.Charges/CreateCharge"; calls of others pass.
 	Methods []string
 	// Returns the caller, as the server authenticated it: an account's id, never a secret. Each caller has its own keys; otherwise
@@ -50,8 +51,7 @@ type Options struct {
 	Wait time.Duration
 	// Returns the call's identity, as onceward.Fingerprint takes it. Default: the request message.
 	Fingerprint func(ctx context.Context, request proto.Message) any
-	// Returns whether an error with this code is the operation's outcome, to be replayed; otherwise the claim is released, and the
-	// next attempt runs. Default: INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, FAILED_PRECONDITION and
+	// Returns whether an error with this code is the operation's outcome, to be replayed. Default: INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, FAILED_PRECONDITION and
 	// OUT_OF_RANGE: they refuse the request itself. An error of another guard or of the service (its ErrorInfo has the domain
 	// "onceward") is never stored.
 	Stores func(codes.Code) bool
@@ -72,13 +72,14 @@ const (
 //     and method.
 //   - The first call runs the method; its response is stored before it is sent. Every later call with the key gets that message,
 //     with the header "idempotency-replayed: true". Other headers and trailers are only sent the first time.
-//   - Errors with a code that Stores accepts are stored as well, with their details. After any other error the next call runs the
-//     method again. A method that can't know whether it had its effect returns an *onceward.OutcomeUnknownError, which may wrap an
-//     error with a code: the caller gets that, and the claim is left to the namespace's policy.
+//   - Errors with a code that Stores accepts are stored as well, with their details. After any other error the claim is released or
+//     left to the namespace's policy as after an error of a run, except that an *onceward.TerminalError counts as any other. A method
+//     that can't know whether it had its effect returns an *onceward.OutcomeUnknownError, which may wrap an error with a code: the
+//     caller gets that.
 //   - While the first call runs, another one fails with ABORTED and RetryInfo. With the key of a different request, or of a call
 //     that may have had its effect: FAILED_PRECONDITION. If the response is no longer available: ALREADY_EXISTS. If the service is
 //     unreachable, nothing runs: UNAVAILABLE with RetryInfo. Each has an ErrorInfo of the domain "onceward" with the reason.
-//   - A caller that leaves does not end the method's context: its response is stored for the repeat.
+//   - A caller that leaves does not end the method's context: its response is stored for the repeat. The caller's deadline does.
 func UnaryServerInterceptor(client *onceward.Client, options Options) (grpc.UnaryServerInterceptor, error) {
 	guarded, err := newGuard(client, options)
 	if err != nil {
@@ -150,12 +151,18 @@ func (g *guard) intercept(
 	operation.Codec = messageCodec{response: response}
 	var own error
 	called := false
-	result, err := onceward.RunDetailed(context.WithoutCancel(ctx), g.client, operation,
+	outliving := context.WithoutCancel(ctx)
+	if deadline, has := ctx.Deadline(); has {
+		var end context.CancelFunc
+		outliving, end = context.WithDeadline(outliving, deadline)
+		defer end()
+	}
+	result, err := onceward.RunDetailed(outliving, g.client, operation,
 		func(ctx context.Context, _ *onceward.Claim) (proto.Message, error) {
 			called = true
 			answer, err := handler(ctx, request)
 			if err != nil {
-				own = err
+				own = ownError(err)
 				return nil, g.stored(err)
 			}
 			answered, isMessage := answer.(proto.Message)
@@ -175,8 +182,11 @@ func (g *guard) intercept(
 		return nil, own
 	case errors.As(err, &lost):
 		return lost.Effect.Value, nil
+	case err != nil:
+		// The method marked its claim, and returned a message.
+		return nil, ambiguous(onceward.ErrAmbiguous)
 	default:
-		return result.Value, err
+		return result.Value, nil
 	}
 }
 
@@ -196,7 +206,7 @@ func (g *guard) operation(ctx context.Context, request proto.Message, method, se
 	}
 	operation := onceward.Operation{
 		Namespace: g.Namespace, Key: joined, Lease: g.Lease, Timeout: g.Timeout, Owner: g.Owner, Wait: g.Wait,
-		OnUnavailable: g.OnUnavailable,
+		OnUnavailable: g.OnUnavailable, OnError: g.OnError,
 		// The codes alone decide.
 		IsTerminal: func(error) bool { return false },
 	}

@@ -3,6 +3,7 @@ package oncewardgrpc_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -22,6 +23,7 @@ import (
 	"github.com/onceward/onceward/clients/go/onceward"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardgrpc"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardtest"
+	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
 type shop struct {
@@ -39,16 +41,15 @@ func (s *shop) UnaryCall(ctx context.Context, request *grpc_testing.SimpleReques
 
 func start(
 	t *testing.T, charge func(context.Context, *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error),
+	options oncewardgrpc.Options,
 ) *shop {
 	t.Helper()
 	made := &shop{Service: oncewardtest.New(t, oncewardtest.Options{}), charge: charge}
-	guard, err := oncewardgrpc.UnaryServerInterceptor(made.Client, oncewardgrpc.Options{
-		Namespace: "charges",
-		Methods:   []string{grpc_testing.TestService_UnaryCall_FullMethodName},
-		Caller:    func(context.Context, proto.Message) string { return "a" },
-		Timeout:   time.Millisecond,
-		Logger:    slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+	options.Namespace, options.Timeout = "charges", time.Millisecond
+	options.Methods = []string{grpc_testing.TestService_UnaryCall_FullMethodName}
+	options.Caller = func(context.Context, proto.Message) string { return "a" }
+	options.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	guard, err := oncewardgrpc.UnaryServerInterceptor(made.Client, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func charged(ctx context.Context, _ *grpc_testing.SimpleRequest) (*grpc_testing.
 }
 
 func TestARepeatGetsTheFirstMessage(t *testing.T) {
-	shop := start(t, charged)
+	shop := start(t, charged, oncewardgrpc.Options{})
 	first, replayedFirst, err := shop.call(t, `"k-1"`, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +111,7 @@ func TestAFailureThatRefusesTheRequestIsStoredWithItsDetails(t *testing.T) {
 	shop := start(t, func(context.Context, *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
 		declined, err := status.New(codes.FailedPrecondition, "declined").WithDetails(&errdetails.ErrorInfo{Reason: "STOLEN_CARD"})
 		return nil, errors.Join(err, declined.Err())
-	})
+	}, oncewardgrpc.Options{})
 	for _, replayed := range []bool{false, true} {
 		_, isReplay, err := shop.call(t, "k-1", 1)
 		if status.Code(err) != codes.FailedPrecondition || reasonOf(err) != "STOLEN_CARD" || isReplay != replayed {
@@ -122,26 +123,94 @@ func TestAFailureThatRefusesTheRequestIsStoredWithItsDetails(t *testing.T) {
 	}
 }
 
-func TestAnyOtherFailureReleasesTheClaim(t *testing.T) {
+func TestAnyOtherFailureReleasesTheClaimOrLeavesItToThePolicy(t *testing.T) {
 	refused, err := status.New(codes.FailedPrecondition, "by the guard of the bank").WithDetails(
 		&errdetails.ErrorInfo{Reason: "AMBIGUOUS", Domain: "onceward"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, failure := range []error{
-		status.Error(codes.Unavailable, "bank"), &onceward.TerminalError{Message: "of a nested run"}, refused.Err(),
+	const released, unknown = oncewardv1.Record_STATE_RELEASED, oncewardv1.Record_STATE_IN_PROGRESS
+	for name, each := range map[string]struct {
+		onError onceward.OnError
+		failure error
+		want    oncewardv1.Record_State
+	}{
+		"a code":                    {0, status.Error(codes.Unavailable, "bank"), released},
+		"a code, for money":         {onceward.UnknownOnError, status.Error(codes.Unavailable, "bank"), unknown},
+		"no effect, for money":      {onceward.UnknownOnError, &onceward.NoEffectError{Cause: status.Error(codes.NotFound, "")}, released},
+		"no effect":                 {0, &onceward.NoEffectError{Cause: status.Error(codes.NotFound, "")}, released},
+		"a TerminalError":           {0, &onceward.TerminalError{Message: "of a nested run"}, released},
+		"a refusal of the bank":     {0, refused.Err(), released},
+		"a deadline":                {0, fmt.Errorf("charge: %w", context.DeadlineExceeded), unknown},
+		"a deadline as a code":      {0, status.Error(codes.DeadlineExceeded, "bank"), unknown},
+		"an unknown effect of none": {0, errors.Join(&onceward.NoEffectError{}, &onceward.OutcomeUnknownError{}), unknown},
 	} {
 		shop := start(t, func(context.Context, *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
-			return nil, failure
-		})
-		for range 2 {
-			if _, _, err := shop.call(t, "k-1", 1); err == nil {
-				t.Error("no error")
-			}
+			return nil, each.failure
+		}, oncewardgrpc.Options{OnError: each.onError})
+		if _, _, err := shop.call(t, "k-1", 1); err == nil {
+			t.Errorf("%s: no error", name)
 		}
-		if shop.calls.Load() != 2 {
-			t.Errorf("%d calls after %v", shop.calls.Load(), failure)
+		if state := shop.state(t); state != each.want {
+			t.Errorf("%s: the record is %v", name, state)
 		}
+	}
+}
+
+func (s *shop) state(t *testing.T) oncewardv1.Record_State {
+	t.Helper()
+	key, err := onceward.JoinKey(grpc_testing.TestService_UnaryCall_FullMethodName, "a", "k-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Record("charges", key).GetState()
+}
+
+func TestAMethodHasTheDeadlineOfItsCaller(t *testing.T) {
+	ended := make(chan error, 1)
+	shop := start(t, func(ctx context.Context, _ *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return nil, ctx.Err()
+	}, oncewardgrpc.Options{})
+	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(t.Context(), "idempotency-key", "k-1"), 100*time.Millisecond)
+	defer cancel()
+	_, err := shop.client.UnaryCall(ctx, &grpc_testing.SimpleRequest{})
+	if status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("the caller got %v", err)
+	}
+	if cause := <-ended; cause != context.DeadlineExceeded {
+		t.Errorf("the method's context ended with %v", cause)
+	}
+	if _, _, err := shop.call(t, "k-1", 0); status.Code(err) != codes.Aborted {
+		t.Errorf("a repeat got %v", err)
+	}
+}
+
+func TestARefusalOfANestedRunIsNotTheAnswerToTheCall(t *testing.T) {
+	var shop *shop
+	shop = start(t, func(ctx context.Context, _ *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
+		shop.FailNext(oncewardtest.Claim, onceward.ErrFingerprintMismatch)
+		_, err := onceward.Run(ctx, shop.Client, onceward.Operation{Namespace: "mails", Key: "m-1"},
+			func(context.Context, *onceward.Claim) (string, error) { return "", nil })
+		return nil, err
+	}, oncewardgrpc.Options{})
+	if _, _, err := shop.call(t, "k-1", 1); status.Code(err) != codes.Unknown || reasonOf(err) != "" {
+		t.Errorf("the caller got %v", err)
+	}
+}
+
+func TestAMethodThatMarksItsClaimIsAmbiguous(t *testing.T) {
+	shop := start(t, func(ctx context.Context, _ *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
+		claim, _ := onceward.ClaimFromContext(ctx)
+		_ = claim.OutcomeUnknown(errors.New("the bank timed out"))
+		return &grpc_testing.SimpleResponse{}, nil
+	}, oncewardgrpc.Options{})
+	if _, _, err := shop.call(t, "k-1", 1); reasonOf(err) != "AMBIGUOUS" {
+		t.Errorf("the caller got %v", err)
+	}
+	if state := shop.state(t); state != oncewardv1.Record_STATE_IN_PROGRESS {
+		t.Errorf("the record is %v", state)
 	}
 }
 
@@ -149,7 +218,7 @@ func TestAMethodThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T) 
 	shop := start(t, func(context.Context, *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
 		// A code that Stores accepts, of the bank.
 		return nil, &onceward.OutcomeUnknownError{Cause: status.Error(codes.FailedPrecondition, "the bank timed out")}
-	})
+	}, oncewardgrpc.Options{})
 	if _, _, err := shop.call(t, "k-1", 1); status.Code(err) != codes.FailedPrecondition || reasonOf(err) != "" {
 		t.Errorf("the caller got %v", err)
 	}
@@ -163,7 +232,7 @@ func TestAMethodThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T) 
 }
 
 func TestWithoutTheServiceNothingRuns(t *testing.T) {
-	shop := start(t, charged)
+	shop := start(t, charged, oncewardgrpc.Options{})
 	for reason, code := range map[onceward.Reason]codes.Code{
 		onceward.ErrDatabaseUnavailable: codes.Unavailable, onceward.ErrCredentialInvalid: codes.Internal,
 	} {

@@ -33,9 +33,17 @@ type Options struct {
 	Timeout       time.Duration
 	Owner         string
 	OnUnavailable onceward.OnUnavailable
+	// With onceward.UnknownOnError, a 5xx that is not stored always leaves the claim to the policy.
+	OnError onceward.OnError
 	// Returns the caller, as the API authenticated it: an account's id, never a secret. Each caller has its own keys; otherwise one
 	// caller could get another's response. If all callers may see everything, return a constant. Must not be empty.
 	Caller func(*http.Request) string
+	// The operation's name, such as "refund", in place of method and route: services in several languages behind one route, or two
+	// routes of one operation, need a name, because each language writes a route's pattern differently. Not for ProfileStripe, whose
+	// keys count for all endpoints. Default: method and route, or as the profile says.
+	Operation string
+	// The header that has the key, for ProfileOnceward alone: the others name it. Default: Idempotency-Key.
+	Header string
 	// The protocol that clients expect. A change of it begins new operations. Default: ProfileOnceward.
 	Profile Profile
 	// The methods that are guarded; requests with others pass. Default: POST and PATCH, or the profile's.
@@ -45,23 +53,26 @@ type Options struct {
 	// How long a request waits for another one with its key before it is answered with 409. Default: not at all.
 	Wait time.Duration
 	// Returns the request's identity, as onceward.Fingerprint takes it: the same key with another one is answered with 422.
-	// Default: method, path, query and body; for ACP, the body's JSON value.
+	// Default: method, path, query and body: JSON by its value, a multipart form by its parts, without the boundary; for ACP, the
+	// body alone.
 	Fingerprint func(r *http.Request, body []byte) any
 	// The largest body of a guarded request, which is read whole for the fingerprint; a larger one is answered with 413. Default:
 	// 1 MiB.
 	MaxBodyBytes int64
-	// Returns whether a response with this status is the operation's outcome, to be replayed; otherwise the claim is released, and
-	// the next attempt runs. Default: below 500, but for 401, 408, 425 and 429. ACP never stores a 5xx. The refusal of another
-	// guard within the handler, or of a service whose response the handler passes on with its header Link, is never stored.
-	Stores func(status int) bool
+	// Returns what a response says about the operation. Default: Store below 500, but Release for 401, 408, 425 and 429; Release
+	// from 500 on, but Unknown for 502, 504, and 503 without Retry-After, with which a time limit answers, such as that of
+	// http.TimeoutHandler, while the handler may still run. ACP never stores a 5xx. The refusal of another guard within the
+	// handler, or of a service whose response the handler passes on with its header Link, is never stored, and a response
+	// whose length is not its Content-Length leaves the claim to the policy.
+	Stores func(Response) Verdict
 	// Headers to replay beside those that describe the body, Location, Link, ETag, Last-Modified, Cache-Control and Vary.
 	ReplayHeaders []string
 	// How long a response is held while the service does not store it; then it is sent, because its effect has happened, and stored
 	// as soon as the service can. Default: 10 s.
 	AnswerAfter time.Duration
 	// A client that disconnects does not end the handler's context, since its response is stored for the duplicate. So long after
-	// the disconnect the context ends all the same. If the response is then no outcome, the handler may have been interrupted in its
-	// effect: its claim is left to the namespace's policy. Default: 15 min.
+	// the disconnect the context ends all the same. If the response is then not stored, the claim is left to the namespace's
+	// policy. Default: 15 min.
 	AbandonAfter time.Duration
 	// The URL of the API's page about keys, to which refusals link, as the draft asks. Default: no link.
 	Documentation string
@@ -86,12 +97,14 @@ const (
 //
 //   - The first request runs the handler. Its response is stored before it is sent; every later request with the key gets its
 //     status, body and the headers that describe it, marked "Idempotency-Replayed: true".
-//   - The key counts per caller, method and route, unless the profile says otherwise. The route is the pattern of http.ServeMux, or
-//     else the path.
+//   - The key counts per caller, method and route, unless Operation or the profile says otherwise. The route is the pattern of
+//     http.ServeMux, or else the path.
 //   - A response larger than the namespace's max_result_bytes is sent, and repeats are answered with 410. From 1 MiB on, it is
 //     streamed; a smaller one is sent once it is whole, so this does not suit event streams. Compress outside the guard.
 //   - If the service is unreachable, nothing runs: 503 with Retry-After.
-//   - A handler that can't know whether it had its effect calls OutcomeUnknown: 409.
+//   - A handler that can't know whether it had its effect calls OutcomeUnknown: 409. The claim of a handler that panics is left to
+//     the namespace's policy.
+//   - A deadline of the request's context is also the handler's.
 func New(client *onceward.Client, options Options) (func(http.Handler) http.Handler, error) {
 	policy, err := policyOf(options)
 	if err != nil {
@@ -116,13 +129,13 @@ func New(client *onceward.Client, options Options) (func(http.Handler) http.Hand
 // The handler's own response is for requests that are not guarded: the client of a guarded one gets 409 (Ambiguous) instead, unless
 // the response is so large that it is being sent.
 func OutcomeUnknown(ctx context.Context, cause error) {
-	if recorder, isGuarded := ctx.Value(recorderKey{}).(*recorder); isGuarded {
-		recorder.unknown = &onceward.OutcomeUnknownError{Cause: cause}
+	if claim, isGuarded := ctx.Value(claimKey{}).(*onceward.Claim); isGuarded {
+		_ = claim.OutcomeUnknown(cause)
 	}
 }
 
-// recorderKey is the key of a request's recorder in the context of its handler.
-type recorderKey struct{}
+// claimKey is the key of a request's claim in the context of its handler, which may run other operations within it.
+type claimKey struct{}
 
 type guard struct {
 	client *onceward.Client
@@ -136,7 +149,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.next.ServeHTTP(w, r)
 		return
 	}
-	headers := r.Header.Values(keyHeader)
+	headers := r.Header.Values(g.policy.Header)
 	if len(headers) == 0 {
 		if g.policy.MissingKey == MissingKeyPasses {
 			g.next.ServeHTTP(w, r)
@@ -147,7 +160,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header := strings.Join(headers, ",")
 	if g.policy.wire.echoes {
-		w.Header().Set(keyHeader, header)
+		w.Header().Set(g.policy.Header, header)
 	}
 	key, valid := g.policy.wire.parseKey(header)
 	if !valid {
@@ -182,7 +195,11 @@ func (g *guard) operation(w http.ResponseWriter, r *http.Request, key string) (o
 		return onceward.Operation{}, &problem, nil
 	}
 	r.Body = io.NopCloser(strings.NewReader(string(body)))
-	joined, err := onceward.JoinKey(append(g.policy.wire.endpointOf(r), caller, key)...)
+	endpoint := []any{g.policy.Operation}
+	if g.policy.Operation == "" {
+		endpoint = g.policy.wire.endpointOf(r)
+	}
+	joined, err := onceward.JoinKey(append(endpoint, caller, key)...)
 	if err != nil {
 		problem := problemFor(RequestUnreadable, 0)
 		return onceward.Operation{}, &problem, nil
@@ -217,27 +234,30 @@ type ran struct {
 }
 
 func (g *guard) run(w http.ResponseWriter, r *http.Request, operation onceward.Operation) {
-	recorder := &recorder{to: w, header: http.Header{}}
+	recorder := &recorder{to: w, header: http.Header{}, isHead: r.Method == http.MethodHead}
 	handled := make(chan struct{})
 	ended := make(chan ran, 1)
+	var marked *onceward.OutcomeUnknownError
 	ctx, stop := g.outlivingDisconnect(r.Context())
-	defer stop()
 	go func() {
-		var outcome ran
+		// Of a handler that ends its goroutine.
+		outcome := ran{panicked: http.ErrAbortHandler}
 		defer func() {
-			outcome.panicked = recover()
+			if panicked := recover(); panicked != nil {
+				outcome.panicked = panicked
+			}
+			stop()
 			ended <- outcome
 		}()
-		outcome.result, outcome.err = onceward.RunDetailed(ctx, g.client, operation,
-			func(ctx context.Context, _ *onceward.Claim) (*response, error) {
-				g.next.ServeHTTP(recorder, r.WithContext(context.WithValue(ctx, recorderKey{}, recorder)))
-				stored, err := recorder.outcome(g.policy)
-				if err != nil && errors.Is(context.Cause(ctx), errAbandoned) {
-					err = &onceward.OutcomeUnknownError{Cause: errAbandoned}
-				}
+		result, err := onceward.RunDetailed(ctx, g.client, operation,
+			func(ctx context.Context, claim *onceward.Claim) (*response, error) {
+				g.next.ServeHTTP(recorder, r.WithContext(context.WithValue(ctx, claimKey{}, claim)))
+				stored, err := recorder.outcome(ctx, g.policy)
+				marked = claim.MarkedUnknown()
 				close(handled)
 				return stored, err
 			})
+		outcome = ran{result: result, err: err}
 	}()
 	var outcome ran
 	select {
@@ -256,8 +276,8 @@ func (g *guard) run(w http.ResponseWriter, r *http.Request, operation onceward.O
 	}
 	select {
 	case <-handled:
-		if recorder.unknown != nil && !recorder.streamed {
-			g.policy.Logger.WarnContext(r.Context(), "It is unknown whether a request had its effect", slog.Any("error", recorder.unknown))
+		if marked != nil && !recorder.streamed {
+			g.policy.Logger.WarnContext(r.Context(), "It is unknown whether a request had its effect", slog.Any("error", marked))
 			g.refuse(w, r, problemFor(Ambiguous, 0))
 			return
 		}
@@ -271,9 +291,13 @@ func (g *guard) run(w http.ResponseWriter, r *http.Request, operation onceward.O
 // errAbandoned is the cause of the end of a handler's context AbandonAfter its client left.
 var errAbandoned = fmt.Errorf("oncewardhttp: the client has left, and the handler is abandoned: %w", context.Canceled)
 
-// outlivingDisconnect returns the context without its end, which comes so long after the other's.
+// outlivingDisconnect returns the context with its deadline, and an end so long after the client's disconnect.
 func (g *guard) outlivingDisconnect(request context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(request))
+	release := func() { cancel(nil) }
+	if deadline, has := request.Deadline(); has {
+		ctx, release = context.WithDeadline(ctx, deadline)
+	}
 	var timer *time.Timer
 	armed := make(chan struct{})
 	disarm := context.AfterFunc(request, func() {
@@ -285,6 +309,7 @@ func (g *guard) outlivingDisconnect(request context.Context) (context.Context, f
 			<-armed
 			timer.Stop()
 		}
+		release()
 	}
 }
 
@@ -305,6 +330,8 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, problem Problem) 
 	if status, has := g.policy.wire.statuses[problem.Type]; has {
 		problem.Status = status
 	}
+	problem.Title = strings.ReplaceAll(problem.Title, keyHeader, g.policy.Header)
+	problem.Detail = strings.ReplaceAll(problem.Detail, keyHeader, g.policy.Header)
 	links := fmt.Sprintf("<%s>; rel=\"type\"", problem.Type)
 	if g.policy.Documentation != "" {
 		links += fmt.Sprintf(", <%s>; rel=\"describedby\"", g.policy.Documentation)
@@ -359,6 +386,16 @@ func policyOf(options Options) (*policy, error) {
 		}
 		made.replayed[name] = true
 	}
+	if options.Operation != "" && wire.isForAllEndpoints {
+		return nil, refused("Operation", "must not be set with this profile: its keys count for all endpoints")
+	}
+	made.Header = orElse(made.Header, keyHeader)
+	switch {
+	case !headerName.MatchString(made.Header):
+		return nil, refused("Header", "must be the name of a header, 1-255 characters")
+	case !strings.EqualFold(made.Header, keyHeader) && orElse(options.Profile, ProfileOnceward) != ProfileOnceward:
+		return nil, refused("Header", "must be Idempotency-Key with this profile")
+	}
 	if options.Documentation != "" && !link.MatchString(options.Documentation) {
 		return nil, refused("Documentation", "must be an absolute URL of http or https")
 	}
@@ -367,10 +404,16 @@ func policyOf(options Options) (*policy, error) {
 		made.Fingerprint = wire.identityOf
 	}
 	if made.Stores == nil {
-		made.Stores = isOutcome
+		made.Stores = verdictOf
 	}
 	if stores := made.Stores; wire.dropsServerErrors {
-		made.Stores = func(status int) bool { return status < http.StatusInternalServerError && stores(status) }
+		made.Stores = func(response Response) Verdict {
+			verdict := stores(response)
+			if verdict == Store && response.Status >= http.StatusInternalServerError {
+				return Release
+			}
+			return verdict
+		}
 	}
 	if made.WriteProblem == nil {
 		made.WriteProblem = wire.writeProblem
@@ -383,8 +426,8 @@ func policyOf(options Options) (*policy, error) {
 	made.AbandonAfter = orElse(made.AbandonAfter, defaultAbandonAfter)
 	made.operation = onceward.Operation{
 		Namespace: options.Namespace, Lease: options.Lease, Timeout: options.Timeout, Owner: options.Owner,
-		OnUnavailable: options.OnUnavailable, Wait: options.Wait, Codec: responseCodec{},
-		// The status alone decides.
+		OnUnavailable: options.OnUnavailable, OnError: options.OnError, Wait: options.Wait, Codec: responseCodec{},
+		// The response alone decides.
 		IsTerminal:    func(error) bool { return false },
 		DescribeError: func(err error) string { return err.Error() },
 	}
@@ -393,6 +436,8 @@ func policyOf(options Options) (*policy, error) {
 	}
 	return made, nil
 }
+
+var headerName = regexp.MustCompile("^[0-9A-Za-z_!#$%&'*+.^`|~-]{1,255}$")
 
 // The URL is a part of a header's value: it must not end the link.
 var link = regexp.MustCompile(`^https?://[\x21-\x3b\x3d\x3f-\x7e]+$`)
@@ -409,16 +454,6 @@ func refused(field, description string) error {
 	return &onceward.Error{
 		Reason: onceward.ErrInvalidRequest, Message: field + " " + description,
 		Violations: []onceward.Violation{{Field: field, Description: description}},
-	}
-}
-
-// isOutcome returns whether a status says something about the operation, and not about the attempt (who made it, when).
-func isOutcome(status int) bool {
-	switch status {
-	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
-		return false
-	default:
-		return status < http.StatusInternalServerError
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/onceward/onceward/clients/go/onceward"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardhttp"
 	"github.com/onceward/onceward/clients/go/onceward/oncewardtest"
+	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
 type api struct {
@@ -24,6 +26,9 @@ type api struct {
 	calls atomic.Int32
 	// The contexts of requests as the server made them.
 	received chan context.Context
+	// Returns the context that requests have at the guard.
+	context func(context.Context) context.Context
+	handler http.Handler
 }
 
 // start serves a guarded handler at POST /charges/{id}.
@@ -34,6 +39,7 @@ func start(t *testing.T, options oncewardhttp.Options, handler http.HandlerFunc,
 		settings.Policy = each
 	}
 	made := &api{Service: oncewardtest.New(t, settings), received: make(chan context.Context, 100)}
+	made.context = func(ctx context.Context) context.Context { return ctx }
 	options.Namespace = "charges"
 	options.Caller = func(r *http.Request) string { return r.Header.Get("Account") }
 	options.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -46,10 +52,11 @@ func start(t *testing.T, options oncewardhttp.Options, handler http.HandlerFunc,
 		made.calls.Add(1)
 		handler(w, r)
 	})))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	made.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		made.received <- r.Context()
-		mux.ServeHTTP(w, r)
-	}))
+		mux.ServeHTTP(w, r.WithContext(made.context(r.Context())))
+	})
+	server := httptest.NewServer(made.handler)
 	t.Cleanup(server.Close)
 	made.url = server.URL
 	return made
@@ -146,16 +153,133 @@ func TestABodyThatIsTooLargeIsRefused(t *testing.T) {
 	}
 }
 
-func TestAServerErrorIsNotStored(t *testing.T) {
-	api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) })
-	for range 2 {
-		if got := api.post(t, "/charges/1", "a", "k-1", "10"); got.status != 503 || got.header.Get("Idempotency-Replayed") != "" {
-			t.Errorf("it got %v", got)
+func TestAResponseThatIsNoOutcomeReleasesTheClaimOrLeavesItToThePolicy(t *testing.T) {
+	timeLimit := http.TimeoutHandler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }),
+		time.Millisecond, "too slow").ServeHTTP
+	status := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+	}
+	overloaded := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(503)
+	}
+	cutShort := func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "10") }
+	money := oncewardhttp.Options{OnError: onceward.UnknownOnError}
+	neither := oncewardhttp.Options{Stores: func(response oncewardhttp.Response) oncewardhttp.Verdict {
+		if strings.Contains(string(response.Body), "errors") {
+			return oncewardhttp.Unknown
+		}
+		return oncewardhttp.Release
+	}}
+	body := func(body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
+	}
+	const released, unknown = oncewardv1.Record_STATE_RELEASED, oncewardv1.Record_STATE_IN_PROGRESS
+	for name, each := range map[string]struct {
+		options oncewardhttp.Options
+		handler http.HandlerFunc
+		status  int
+		want    oncewardv1.Record_State
+	}{
+		"500":                                  {oncewardhttp.Options{}, status(500), 500, released},
+		"502":                                  {oncewardhttp.Options{}, status(502), 502, unknown},
+		"504":                                  {oncewardhttp.Options{}, status(504), 504, unknown},
+		"503":                                  {oncewardhttp.Options{}, status(503), 503, unknown},
+		"503 with Retry-After":                 {oncewardhttp.Options{}, overloaded, 503, released},
+		"http.TimeoutHandler":                  {oncewardhttp.Options{}, timeLimit, 503, unknown},
+		"401":                                  {oncewardhttp.Options{}, status(401), 401, released},
+		"500 under UnknownOnError":             {money, status(500), 500, unknown},
+		"503 with Retry-After under it":        {money, overloaded, 503, unknown},
+		"429 under it":                         {money, status(429), 429, released},
+		"a response that Stores releases":      {neither, body(`{}`), 200, released},
+		"a response that Stores calls unknown": {neither, body(`{"errors":[]}`), 200, unknown},
+		"a response that was cut short":        {oncewardhttp.Options{}, cutShort, 0, unknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			api := start(t, each.options, each.handler)
+			request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, api.url+"/charges/1", nil)
+			request.Header.Set("Account", "a")
+			request.Header.Set("Idempotency-Key", "k-1")
+			response, err := http.DefaultClient.Do(request)
+			if err == nil {
+				defer response.Body.Close()
+				_, err = io.ReadAll(response.Body)
+			}
+			if (err == nil) != (each.status != 0) || (err == nil && response.StatusCode != each.status) {
+				t.Errorf("the client got %v, %v", response, err)
+			}
+			api.expectState(t, each.want)
+		})
+	}
+}
+
+func (a *api) expectState(t *testing.T, want oncewardv1.Record_State) {
+	t.Helper()
+	key, err := onceward.JoinKey("POST", "/charges/{id}", "a", "k-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		state := a.Record("charges", key).GetState()
+		if state == want {
+			return
+		}
+		if state != oncewardv1.Record_STATE_IN_PROGRESS || time.Now().After(deadline) {
+			t.Fatalf("the record is %v, not %v", state, want)
 		}
 	}
-	if api.calls.Load() != 2 {
+}
+
+func TestTheHandlerHasTheDeadlineOfItsRequest(t *testing.T) {
+	deadline := time.Now().Add(time.Second)
+	api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, r *http.Request) {
+		if got, has := r.Context().Deadline(); !has || !got.Equal(deadline) {
+			t.Errorf("the handler's deadline is %v", got)
+		}
+		<-r.Context().Done()
+		http.Error(w, r.Context().Err().Error(), http.StatusInternalServerError)
+	})
+	api.context = func(ctx context.Context) context.Context {
+		ctx, cancel := context.WithDeadline(ctx, deadline)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	if got := api.post(t, "/charges/1", "a", "k-1", ""); got.status != 500 {
+		t.Errorf("it got %v", got)
+	}
+	api.expectState(t, oncewardv1.Record_STATE_IN_PROGRESS)
+}
+
+func TestARepeatOfHEADHasNoBody(t *testing.T) {
+	api := start(t, oncewardhttp.Options{Methods: []string{"HEAD"}}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "4")
+		_, _ = io.WriteString(w, "body")
+	})
+	for range 2 {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodHead, "/charges/1", nil)
+		request.Header.Set("Account", "a")
+		request.Header.Set("Idempotency-Key", "k-1")
+		response := httptest.NewRecorder()
+		api.handler.ServeHTTP(response, request)
+		if response.Code != 200 || response.Body.Len() > 0 {
+			t.Errorf("it got %d, %q", response.Code, response.Body)
+		}
+	}
+	if api.calls.Load() != 1 {
 		t.Errorf("%d calls", api.calls.Load())
 	}
+}
+
+func TestAMarkOnTheClaimAnswersAsTheFunctionDoes(t *testing.T) {
+	api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, r *http.Request) {
+		claim, _ := onceward.ClaimFromContext(r.Context())
+		_ = claim.OutcomeUnknown(errors.New("the bank timed out"))
+		w.WriteHeader(201)
+	})
+	if got := api.post(t, "/charges/1", "a", "k-1", ""); got.status != 409 || !strings.Contains(got.body, "ambiguous") {
+		t.Errorf("it got %v", got)
+	}
+	api.expectState(t, oncewardv1.Record_STATE_IN_PROGRESS)
 }
 
 func TestAHandlerThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T) {
@@ -244,21 +368,19 @@ func TestGuardsWithinEachOtherLeaveTheirClaimsToThePolicy(t *testing.T) {
 	}
 }
 
-func TestAPanicOfTheHandlerReleasesTheClaim(t *testing.T) {
-	api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, r *http.Request) {
-		if claim, _ := onceward.ClaimFromContext(r.Context()); claim.Attempt == 1 {
-			panic(http.ErrAbortHandler)
+func TestTheClaimOfAHandlerThatPanicsOrExitsIsLeftToThePolicy(t *testing.T) {
+	for name, end := range map[string]func(){"panic": func() { panic(http.ErrAbortHandler) }, "runtime.Goexit": runtime.Goexit} {
+		api := start(t, oncewardhttp.Options{}, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(201)
+			end()
+		})
+		request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, api.url+"/charges/1", nil)
+		request.Header.Set("Account", "a")
+		request.Header.Set("Idempotency-Key", "k-1")
+		if response, err := http.DefaultTransport.RoundTrip(request); err == nil {
+			t.Errorf("%s: the request got %v", name, response.Status)
 		}
-		w.WriteHeader(201)
-	})
-	request, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, api.url+"/charges/1", nil)
-	request.Header.Set("Account", "a")
-	request.Header.Set("Idempotency-Key", "k-1")
-	if response, err := http.DefaultTransport.RoundTrip(request); err == nil {
-		t.Errorf("the first request got %v", response.Status)
-	}
-	if got := api.post(t, "/charges/1", "a", "k-1", ""); got.status != 201 {
-		t.Errorf("the next one got %v", got)
+		api.expectState(t, oncewardv1.Record_STATE_IN_PROGRESS)
 	}
 }
 
@@ -389,6 +511,9 @@ func TestOptionsThatGuardNothingAreRefused(t *testing.T) {
 		"no method":         {Caller: caller, Methods: []string{}},
 		"a misspelt method": {Caller: caller, Methods: []string{"POTS"}},
 		"a cookie":          {Caller: caller, ReplayHeaders: []string{"Set-Cookie"}},
+		"a scope of Stripe": {Caller: caller, Profile: oncewardhttp.ProfileStripe, Operation: "refund"},
+		"no header":         {Caller: caller, Header: "Request Id"},
+		"another header":    {Caller: caller, Profile: oncewardhttp.ProfileIETF, Header: "X-Request-Id"},
 	} {
 		if _, err := oncewardhttp.New(nil, options); !errors.Is(err, onceward.ErrInvalidRequest) {
 			t.Errorf("%s got %v", name, err)

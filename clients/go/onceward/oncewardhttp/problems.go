@@ -1,6 +1,7 @@
 package oncewardhttp
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"time"
@@ -59,6 +60,10 @@ func problemFor(kind ProblemType, retryAfter time.Duration) Problem {
 // problemOf returns the problem for an error under which the handler was not called; nil for an error that does not concern the
 // API's client (a bad credential, a bug) but its owner.
 func problemOf(err error) *Problem {
+	if err == context.DeadlineExceeded {
+		problem := problemFor(Unavailable, 0)
+		return &problem
+	}
 	var failed *onceward.Error
 	if !errors.As(err, &failed) {
 		return nil

@@ -1,15 +1,12 @@
 package oncewardhttp
 
 import (
-	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/onceward/onceward/clients/go/onceward"
 )
@@ -51,7 +48,8 @@ type wire struct {
 	// Returns the key in a header's value; false if it is malformed.
 	parseKey func(header string) (string, bool)
 	// Returns the parts of an operation's key that name its endpoint.
-	endpointOf func(*http.Request) []any
+	endpointOf        func(*http.Request) []any
+	isForAllEndpoints bool
 	// Returns what must be the same in each attempt.
 	identityOf func(r *http.Request, body []byte) any
 	// The header, with the value "true", that marks a replay; "" for none.
@@ -91,15 +89,16 @@ var keyForms = map[string]func(header string) (string, bool){
 	"opaque":         parseOpaqueKey,
 }
 
-var scopes = map[string]func(*http.Request) []any{"route": byRoute, "path": byPath, "all endpoints": allEndpoints}
+var scopes = map[string]func(*http.Request) []any{"route": byRoute, "path": byPath, everywhere: allEndpoints}
 
-var identities = map[string]func(r *http.Request, body []byte) any{"request": wholeRequest, "JSON body": jsonBody}
+var identities = map[string]func(r *http.Request, body []byte) any{"request": wholeRequest, "JSON body": bodyAlone}
 
 var formats = map[string]func(problem Problem, code string) any{
 	draftFormat: problemBody, "Stripe": stripeBody, "ACP": acpBody, "UCP": ucpBody,
 }
 
 const (
+	everywhere   = "all endpoints"
 	draftFormat  = "RFC 9457"
 	stripeReused = "idempotency_error"
 	typePrefix   = "urn:onceward:problem:"
@@ -123,7 +122,7 @@ func readTable(text []byte) (map[Profile]wire, map[ProblemType]Problem) {
 
 func (r row) wire() wire {
 	made := wire{
-		methods: r.Methods, missingKey: MissingKeyPasses, parseKey: known(keyForms, r.Key), endpointOf: known(scopes, r.Scope),
+		methods: r.Methods, missingKey: MissingKeyPasses, parseKey: known(keyForms, r.Key), endpointOf: known(scopes, r.Scope), isForAllEndpoints: r.Scope == everywhere,
 		identityOf: known(identities, r.Compares), replayed: r.Replayed, echoes: r.Echoes, dropsServerErrors: r.DropsServerErrors,
 		contentType: "application/json", bodyOf: known(formats, r.Format), statuses: byType(r.Statuses), codes: byType(r.Codes),
 	}
@@ -167,32 +166,6 @@ func parseOpaqueKey(header string) (string, bool) { return header, opaqueKey.Mat
 func byRoute(r *http.Request) []any    { return []any{r.Method, routeOf(r)} }
 func byPath(r *http.Request) []any     { return []any{r.Method, r.URL.EscapedPath()} }
 func allEndpoints(*http.Request) []any { return nil }
-
-// wholeRequest is the identity of the other languages' guards for a body of bytes.
-func wholeRequest(r *http.Request, body []byte) any {
-	query := ""
-	if r.URL.RawQuery != "" {
-		query = "?" + r.URL.RawQuery
-	}
-	return map[string]any{"method": r.Method, "path": r.URL.EscapedPath(), "query": query, "body": digestOf(body)}
-}
-
-// jsonBody is the body's JSON value; a body that is not JSON counts by its hash.
-func jsonBody(_ *http.Request, body []byte) any {
-	switch {
-	case len(body) == 0:
-		return map[string]any{"json": nil}
-	case utf8.Valid(body) && json.Valid(body):
-		return map[string]any{"json": json.RawMessage(body)}
-	default:
-		return map[string]any{"bytes": digestOf(body)}
-	}
-}
-
-func digestOf(body []byte) string {
-	digest := sha256.Sum256(body)
-	return base64.RawURLEncoding.EncodeToString(digest[:])
-}
 
 func problemBody(problem Problem, _ string) any {
 	return struct {

@@ -123,7 +123,12 @@ func TestEachProfileHasItsStatusesBodiesMarksAndEchoes(t *testing.T) {
 			// No option makes ACP store a 5xx.
 			options := oncewardhttp.Options{
 				Profile: profile, Documentation: "https://api.example/keys",
-				Stores: func(status int) bool { return profile == oncewardhttp.ProfileACP || status < 500 },
+				Stores: func(response oncewardhttp.Response) oncewardhttp.Verdict {
+					if profile == oncewardhttp.ProfileACP || response.Status < 500 {
+						return oncewardhttp.Store
+					}
+					return oncewardhttp.Release
+				},
 			}
 			api := start(t, options, func(w http.ResponseWriter, r *http.Request) {
 				switch attempts.Add(1) {

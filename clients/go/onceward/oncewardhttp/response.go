@@ -1,6 +1,7 @@
 package oncewardhttp
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -109,15 +110,58 @@ func (r *response) replay(w http.ResponseWriter, policy *policy) {
 	_, _ = w.Write(r.body) // The client may have left.
 }
 
+// Response is a handler's whole response.
+type Response struct {
+	Status int
+	Header http.Header
+	// Nil if the response is larger than 1 MiB, and was streamed. Must not be changed.
+	Body []byte
+}
+
+// Verdict is what a response says about its operation.
+type Verdict int
+
+const (
+	// Unknown leaves the claim to its lease and the namespace's policy: the request may have had its effect.
+	Unknown Verdict = iota
+	// Store stores the response, and replays it to every repeat: it is the operation's outcome.
+	Store
+	// Release releases the claim, so that the next attempt runs: there was no effect. After an interruption, such as a lost lease,
+	// it is Unknown.
+	Release
+)
+
+// verdictOf is the default of Options.Stores.
+func verdictOf(response Response) Verdict {
+	switch status := response.Status; status {
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		// About the attempt (who made it, when), not about the operation.
+		return Release
+	case http.StatusBadGateway, http.StatusGatewayTimeout:
+		return Unknown
+	case http.StatusServiceUnavailable:
+		if response.Header.Get("Retry-After") == "" {
+			return Unknown
+		}
+		return Release
+	default:
+		if status < http.StatusInternalServerError {
+			return Store
+		}
+		return Release
+	}
+}
+
 // recorder keeps a handler's response until it is stored. One that is too large to be stored is streamed.
 type recorder struct {
 	to       http.ResponseWriter
 	header   http.Header
+	isHead   bool
 	status   int
 	body     []byte
+	written  int64
 	streamed bool
 	sent     http.Header // The headers at the time of WriteHeader.
-	unknown  *onceward.OutcomeUnknownError
 }
 
 func (r *recorder) Header() http.Header { return r.header }
@@ -136,13 +180,21 @@ func (r *recorder) Write(part []byte) (int, error) {
 		r.header.Set("Content-Type", http.DetectContentType(part))
 	}
 	r.WriteHeader(http.StatusOK)
-	if r.streamed {
-		return r.to.Write(part)
+	if r.status == http.StatusNoContent || r.status == http.StatusNotModified {
+		return 0, http.ErrBodyNotAllowed
 	}
-	r.body = append(r.body, part...)
-	if len(r.body) > maxResultBytes {
-		r.send()
-		r.streamed, r.body = true, nil
+	r.written += int64(len(part))
+	switch {
+	case r.isHead:
+	case r.streamed:
+		// A client that has left does not end the handler.
+		_, _ = r.to.Write(part)
+	default:
+		r.body = append(r.body, part...)
+		if len(r.body) > maxResultBytes {
+			r.send()
+			r.streamed, r.body = true, nil
+		}
 	}
 	return len(part), nil
 }
@@ -152,17 +204,27 @@ var mark = regexp.MustCompile(`<(urn:onceward:problem:[a-z-]+)>; rel="type"`)
 
 // outcome returns the part of the response that is stored; an error for a response that is not. What another guard refuses, within
 // the handler or in a service whose response the handler passes on, is not this operation's outcome.
-func (r *recorder) outcome(policy *policy) (*response, error) {
-	if r.unknown != nil {
-		return nil, r.unknown
-	}
+func (r *recorder) outcome(ctx context.Context, policy *policy) (*response, error) {
 	r.WriteHeader(http.StatusOK)
 	refusal := mark.FindStringSubmatch(strings.Join(r.sent.Values("Link"), ", "))
 	if refusal != nil && ProblemType(refusal[1]) == Ambiguous {
 		return nil, &onceward.OutcomeUnknownError{Cause: errors.New("another guard does not know whether the request had its effect")}
 	}
-	if refusal != nil || !policy.Stores(r.status) {
-		return nil, fmt.Errorf("HTTP %d", r.status)
+	if r.isBroken() {
+		return nil, &onceward.OutcomeUnknownError{Message: "the response has not the length of its Content-Length"}
+	}
+	verdict := Release
+	if refusal == nil {
+		verdict = policy.Stores(Response{r.status, r.sent.Clone(), r.body})
+	}
+	why := fmt.Errorf("HTTP %d", r.status)
+	switch {
+	case verdict == Unknown:
+		return nil, &onceward.OutcomeUnknownError{Cause: why}
+	case verdict == Release && r.status < http.StatusInternalServerError && ctx.Err() == nil:
+		return nil, &onceward.NoEffectError{Cause: why}
+	case verdict == Release:
+		return nil, why
 	}
 	whole := &response{status: r.status, header: map[string]string{}}
 	for name, values := range r.sent {
@@ -174,6 +236,13 @@ func (r *recorder) outcome(policy *policy) (*response, error) {
 		whole.body = append([]byte{}, r.body...)
 	}
 	return whole, nil
+}
+
+// isBroken returns whether the handler wrote another length than it had announced, so that the client can't read the response.
+func (r *recorder) isBroken() bool {
+	announced, err := strconv.ParseInt(r.sent.Get("Content-Length"), 10, 64)
+	hasBody := !r.isHead && r.status != http.StatusNoContent && r.status != http.StatusNotModified
+	return err == nil && hasBody && r.written != announced
 }
 
 // send sends the response, unless it was streamed.

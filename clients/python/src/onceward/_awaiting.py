@@ -9,15 +9,16 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
+from ._catalogue import InternalError
 from ._connection import (
-    CHANNEL_OPTIONS,
+    RETIREMENT_S,
+    UNAUTHENTICATED,
     Credential,
+    Link,
+    Links,
     Metadata,
-    Target,
     closed_error,
     metadata_of,
-    path_of,
-    response_class,
     unsent,
 )
 from ._errors import OncewardError
@@ -41,12 +42,11 @@ T = TypeVar("T")
 class Calls:
     """The calls of one client, of the event loop that makes the first one."""
 
-    def __init__(self, target: Target, credential: Credential, tls_ca: bytes | None) -> None:
-        self._target = target
+    def __init__(self, links: Links, credential: Credential) -> None:
+        self._links = links
+        #: With what closes each.
+        self._retired: dict[Link, asyncio.Future[None]] = {}
         self._credential = credential
-        self._tls_ca = tls_ca
-        self._channel: grpc.aio.Channel | None = None
-        self._methods: dict[str, Any] = {}
         self._closing = asyncio.Event()
         self._disconnected = False
         #: Each wakes a task that waits for an answer.
@@ -63,15 +63,15 @@ class Calls:
 
     async def drive(self, flow: Flow[T]) -> T:
         """Does what a flow needs, also while the client closes. Returns its value."""
-        return await _drive(flow, self.call, asyncio.sleep)
+        return await _drive(flow, self._renewing(self.call), asyncio.sleep)
 
     async def drive_until_closing(self, flow: Flow[T]) -> T:
         """Does what a flow needs. Once the client closes, its calls and pauses end with CLOSED."""
-        return await _drive(flow, self._call_until_closing, self._sleep_until_closing)
+        return await _drive(flow, self._renewing(self._call_until_closing), self._sleep_until_closing)
 
     async def drive_in_background(self, flow: Flow[T]) -> T:
         """Does what a flow needs. Once the client closes, its pauses end with CLOSED."""
-        return await _drive(flow, self.call, self._sleep_until_closing)
+        return await _drive(flow, self._renewing(self.call), self._sleep_until_closing)
 
     def end_waits(self) -> None:
         """Ends the flows of ``drive_until_closing`` with CLOSED."""
@@ -83,13 +83,29 @@ class Calls:
     async def disconnect(self) -> None:
         """Refuses every further call, and closes the connection."""
         self._disconnected = True
-        if self._channel is not None:
-            await self._channel.close()
+        for closing in self._retired.values():
+            closing.cancel()
+        for link in [*self._links.all(), *self._retired]:
+            await link.channel.close()
 
     async def call(self, call: Call) -> Any:
         """Makes a call. Returns its response. :raises OncewardError:"""
         answer, rpc = self._start(call)
         return await _answer_of(call, answer, rpc, asyncio.get_running_loop().create_future())
+
+    def _renewing(self, make: Callable[[Call], Awaitable[Any]]) -> Callable[[Call], Awaitable[Any]]:
+        """Has a call that is refused for its token made once more, with another one."""
+
+        async def call(each: Call) -> Any:
+            try:
+                return await make(each)
+            except OncewardError as error:
+                # A proxy that checks tokens has no reason of the service.
+                if error.code != UNAUTHENTICATED or not self._credential.renews:
+                    raise
+                return await make(each)
+
+        return call
 
     async def _call_until_closing(self, call: Call) -> Any:
         if self.is_closing:
@@ -168,35 +184,31 @@ class Calls:
         if self._disconnected:
             return closed_error()
         try:
-            return await self._method(call.method)(
-                call.request, timeout=call.timeout_ms / 1000, metadata=metadata
-            )
+            link = self._links.current()
+            method = link.method(call.method)
+            response = await method(call.request, timeout=call.timeout_ms / 1000, metadata=metadata)
+            # What gRPC returns for bytes that are not a message.
+            return InternalError("The answer can't be read.") if response is None else response
         except asyncio.CancelledError:
             return OncewardError("NO_ANSWER", "The call was cancelled.", code=1)
         except grpc.RpcError as error:
-            return error_from_call(error)
+            failure = error_from_call(error)
+            self._retire(self._links.failed(link, failure))
+            return failure
         except Exception as error:
             return unsent(error)
 
-    def _method(self, name: str) -> Any:
-        if self._channel is None:
-            self._channel = self._open()
-        method = self._methods.get(name)
-        if method is None:
-            method = self._channel.unary_unary(
-                path_of(name),
-                request_serializer=lambda request: request.SerializeToString(),
-                response_deserializer=response_class(name).FromString,  # type: ignore[attr-defined]
-            )
-            self._methods[name] = method
-        return method
+    def _retire(self, link: Link | None) -> None:
+        """Closes a link once the calls in flight on it have ended."""
+        if link is None:
+            return
 
-    def _open(self) -> grpc.aio.Channel:
-        authority = self._target.authority
-        if not self._target.encrypted:
-            return grpc.aio.insecure_channel(authority, options=CHANNEL_OPTIONS)
-        tls = grpc.ssl_channel_credentials(self._tls_ca)
-        return grpc.aio.secure_channel(authority, tls, options=CHANNEL_OPTIONS)
+        async def close() -> None:
+            await asyncio.sleep(RETIREMENT_S)
+            await link.channel.close()
+            del self._retired[link]
+
+        self._retired[link] = asyncio.ensure_future(close())
 
 
 async def _answer_of(

@@ -10,7 +10,17 @@ from typing import Any, TypeVar
 
 import grpc
 
-from ._connection import Credential, Metadata, closed_error, metadata_of, path_of, response_class, unsent
+from ._connection import (
+    RETIREMENT_S,
+    UNAUTHENTICATED,
+    Credential,
+    Link,
+    Links,
+    Metadata,
+    closed_error,
+    metadata_of,
+    unsent,
+)
 from ._errors import OncewardError
 from ._finish import Held
 from ._flow import Call, Flow, Settle, Sleep
@@ -33,15 +43,15 @@ T = TypeVar("T")
 class Calls:
     """The calls of one client."""
 
-    def __init__(self, channel: grpc.Channel, credential: Credential) -> None:
-        self._channel = channel
+    def __init__(self, links: Links, credential: Credential) -> None:
+        self._links = links
+        self._retired: set[Link] = set()
         self._credential = credential
         self._closing = threading.Event()
         self._disconnected = False
         self._lock = threading.Lock()
         #: Each wakes a thread that waits for an answer.
         self._wakes: set[threading.Event] = set()
-        self._methods: dict[str, Any] = {}
         self._gatherer = Gatherer()
 
     @property
@@ -51,15 +61,15 @@ class Calls:
 
     def drive(self, flow: Flow[T]) -> T:
         """Does what a flow needs, also while the client closes. Returns its value."""
-        return _drive(flow, self._call, _sleep)
+        return _drive(flow, self._renewing(self._call), _sleep)
 
     def drive_until_closing(self, flow: Flow[T]) -> T:
         """Does what a flow needs. Once the client closes, its calls and pauses end with CLOSED."""
-        return _drive(flow, self._call_until_closing, self._sleep_until_closing)
+        return _drive(flow, self._renewing(self._call_until_closing), self._sleep_until_closing)
 
     def drive_in_background(self, flow: Flow[T]) -> T:
         """Does what a flow needs. Once the client closes, its pauses end with CLOSED."""
-        return _drive(flow, self._call, self._sleep_until_closing)
+        return _drive(flow, self._renewing(self._call), self._sleep_until_closing)
 
     def end_waits(self) -> None:
         """Ends the flows of ``drive_until_closing`` with CLOSED."""
@@ -71,7 +81,16 @@ class Calls:
     def disconnect(self) -> None:
         """Refuses every further call, and closes the connection."""
         self._disconnected = True
-        self._channel.close()
+        for link in [*self._links.all(), *self._retired]:
+            link.channel.close()
+
+    def after_fork(self) -> None:
+        """Forgets the calls of the parent process, and its connections."""
+        self._lock = threading.Lock()
+        self._wakes = set()
+        self._gatherer = Gatherer()
+        self._retired = set()
+        self._links.after_fork()
 
     def send_heartbeat(
         self, held: Held, answered: Callable[[ExtendLeaseResponse | OncewardError], None]
@@ -91,6 +110,20 @@ class Calls:
             except OncewardError as error:
                 answer.settle(error)
         return [answer.outcome() for answer in answers]
+
+    def _renewing(self, make: Callable[[Call], Any]) -> Callable[[Call], Any]:
+        """Has a call that is refused for its token made once more, with another one."""
+
+        def call(each: Call) -> Any:
+            try:
+                return make(each)
+            except OncewardError as error:
+                # A proxy that checks tokens has no reason of the service.
+                if error.code != UNAUTHENTICATED or not self._credential.renews:
+                    raise
+                return make(each)
+
+        return call
 
     def _call(self, call: Call) -> Any:
         answer = _Answer(threading.Event())
@@ -196,24 +229,35 @@ class Calls:
     def _send(self, call: Call, metadata: Metadata, settle: Callable[[Any], object]) -> Any:
         if self._disconnected:
             raise closed_error()
-        method = self._methods.get(call.method)
-        if method is None:
-            method = self._channel.unary_unary(
-                path_of(call.method),
-                request_serializer=lambda request: request.SerializeToString(),
-                response_deserializer=response_class(call.method).FromString,  # type: ignore[attr-defined]
-            )
-            self._methods[call.method] = method
         try:
+            link = self._links.current()
+            method = link.method(call.method)
             rpc = method.future(call.request, timeout=call.timeout_ms / 1000, metadata=metadata)
         except Exception as error:
             raise unsent(error) from error
 
         def answered(done: Any) -> None:
-            settle(_outcome_of(done))
+            outcome = _outcome_of(done)
+            if isinstance(outcome, OncewardError):
+                self._retire(self._links.failed(link, outcome))
+            settle(outcome)
 
         rpc.add_done_callback(answered)
         return rpc
+
+    def _retire(self, link: Link | None) -> None:
+        """Closes a link once the calls in flight on it have ended."""
+        if link is None:
+            return
+        self._retired.add(link)
+
+        def close() -> None:
+            self._retired.discard(link)
+            link.channel.close()
+
+        timer = threading.Timer(RETIREMENT_S, close)
+        timer.daemon = True
+        timer.start()
 
 
 class _Answer:
@@ -283,3 +327,5 @@ def _outcome_of(done: Any) -> Any:
         return OncewardError("NO_ANSWER", "The call was cancelled.", code=1)
     except grpc.RpcError as error:
         return error_from_call(error)
+    except Exception as error:
+        return unsent(error)

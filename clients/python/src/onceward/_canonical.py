@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
+
+_MAX_SAFE_INTEGER = 2**53 - 1
+#: From here on, the digits of JSON's numbers have an exponent.
+_FIRST_EXPONENT = 1e21
 
 
 def canonical_json(value: object) -> str:
@@ -20,6 +25,17 @@ def canonical_json(value: object) -> str:
     if isinstance(value, (int, float)):
         return ecmascript_number(float(value))
     raise TypeError(f"{type(value).__name__} is not a JSON value")
+
+
+def number_problem(value: int | float) -> str | None:
+    """Returns why a number has no JSON form that every language reads as the same number; None if it has."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"{value}"
+    if isinstance(value, int) and abs(value) > _MAX_SAFE_INTEGER:
+        return "a whole number that a double does not hold exactly"
+    if _MAX_SAFE_INTEGER < abs(value) < _FIRST_EXPONENT:
+        return "a number whose digits a double does not hold"
+    return None
 
 
 def _text(text: str) -> str:

@@ -6,15 +6,16 @@ import warnings
 from contextvars import ContextVar
 from typing import Any
 
-from ._acquire import Done, Granted, Unguarded
+from ._acquire import Done, Granted, Unguarded, about
 from ._checkpoint import read_checkpoint
 from ._codec import replay
-from ._errors import Checkpoint, ClaimRef, OncewardError
+from ._errors import Checkpoint, ClaimRef, OncewardError, OutcomeUnknownError
 from ._finish import Held
 from ._keys import derive_key, looks_like_timestamp
 from ._lease import Lease
 from ._options import Operation, RunResult
-from ._texts import printable
+from ._printable import printable
+from ._texts import refused_field
 from ._times import datetime_of
 
 
@@ -23,6 +24,8 @@ class BaseClaim:
 
     def __init__(self, held: Held, checkpoint: Checkpoint | None) -> None:
         self._held = held
+        self._around: BaseClaim | None = None
+        self._is_running = False
         #: The last checkpoint of an earlier attempt; None if none was saved.
         self.checkpoint = checkpoint
 
@@ -65,18 +68,44 @@ class BaseClaim:
         """Returns a key for a downstream: the same on every attempt, different for every label."""
         return derive_key(self.namespace, self.key, label)
 
+    def outcome_unknown(self, error: BaseException | None = None) -> OutcomeUnknownError:
+        """Marks the claim: whatever the function then returns or raises, nothing is stored or released.
+
+        For code whose errors a framework answers. Returns an error with this one as its cause, for
+        ``raise claim.outcome_unknown(error)``; a run whose function returns nevertheless raises it. The first
+        call decides.
+        """
+        return self._held.mark_unknown(error)
+
 
 _current: ContextVar[BaseClaim | None] = ContextVar("onceward_claim", default=None)
 
 
 def enter_claim(claim: BaseClaim) -> Any:
     """Makes the claim the current one. Returns what ``leave_claim`` takes."""
-    return _current.set(claim)
+    claim._around, claim._is_running = _current.get(), True
+    return claim, _current.set(claim)
 
 
-def leave_claim(token: Any) -> None:
+def leave_claim(entered: Any) -> None:
     """Takes ``enter_claim`` back."""
+    claim, token = entered
+    claim._is_running = False
     _current.reset(token)
+
+
+def refuse_within_itself(operation: Operation) -> None:
+    """Refuses a run within the function of a run with the same key: it would wait for its own caller, which
+    waits for it. Code that a function left behind is not within it.
+
+    :raises InvalidRequestError:
+    """
+    claim = _current.get()
+    while claim is not None:
+        if claim._is_running and (claim.namespace, claim.key) == (operation.namespace, operation.key):
+            description = "is held by the run whose function starts this one: use another key or namespace"
+            raise about(operation.ref, refused_field("key", description))
+        claim = claim._around
 
 
 def current_claim() -> BaseClaim:

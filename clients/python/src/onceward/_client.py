@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 import grpc
 from typing_extensions import Unpack
 
 from ._acquire import Acquired, Done, Granted, acquire
 from ._blocking import Calls
-from ._claims import BaseClaim, enter_claim, granted_ref, hold, leave_claim, replayed, warn_of_timestamp
-from ._connection import CHANNEL_OPTIONS, Credential, Target, closed_error, credential_of, default_owner
-from ._errors import Effect
+from ._claims import (
+    BaseClaim,
+    enter_claim,
+    granted_ref,
+    hold,
+    leave_claim,
+    refuse_within_itself,
+    replayed,
+    warn_of_timestamp,
+)
+from ._connection import Links, Pem, Tls, Token, closed_error, credential_of, default_owner
+from ._errors import Effect, NoEffectError
 from ._finish import Held, finish
 from ._flow import Flow
+from ._functions import Unbegun, refuse_unbegun, refuse_unbegun_function
 from ._heartbeats import Heartbeats
 from ._lease import Lease
 from ._options import (
@@ -27,10 +39,12 @@ from ._options import (
     Classification,
     Defaults,
     OnceOptions,
+    OnError,
     Operation,
     RunOptions,
     RunResult,
     operation_of,
+    options_of_function,
 )
 
 T = TypeVar("T")
@@ -68,71 +82,103 @@ class ClaimScope(Generic[T]):
     ``replayed`` says whether the operation was done before, with ``value``.
     """
 
-    def __init__(self, claim: Claim | None, complete: Callable[[Any], Any], value: Any) -> None:
+    def __init__(self, claim: Claim | None, value: Any = None) -> None:
         #: The claim; None if the operation was done before.
         self.claim = claim
         self.replayed = claim is None
         #: The value that was stored, before or by ``complete``.
         self.value = value
-        self._complete = complete
-        self._completed = False
+        self._ended = False
 
     def complete(self, value: T) -> T:
         """Stores the value, once. Returns it as a duplicate will get it. :raises CompletionError:"""
-        if self.replayed or self._completed:
-            raise RuntimeError("the operation is already completed")
-        self._completed = True
-        self.value = self._complete(value)
+        claim = self._end()
+        self.value = claim._client._calls.drive(claim._held.complete(Effect(value))).value
         done: T = self.value
         return done
+
+    def release(self) -> None:
+        """Gives the claim up before its effect: a retry runs at once."""
+        claim = self._end()
+        claim._client._calls.drive(claim._held.release(NoEffectError()))
+
+    def _end(self) -> Claim:
+        if self.claim is None or self._ended:
+            raise RuntimeError("the operation is already completed or released")
+        self._ended = True
+        return self.claim
+
+
+class Once(Protocol):
+    """The decorator that ``once`` returns."""
+
+    @overload
+    def __call__(self, fn: Callable[P, Unbegun], /) -> None: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def __call__(self, fn: Callable[P, T], /) -> Callable[P, T]: ...
 
 
 class Onceward:
     """A client of the service. Create one per process and share it among threads; it connects at the first
     call.
 
-    :param address: such as "http://localhost:50051"; with https: over TLS.
-    :param api_key: the credential; or ``token``, a function that returns it for each call.
-    :param tls_ca: the bytes of a PEM file with certificates of authorities. Default: those of gRPC.
+    :param address: such as "http://localhost:50051"; with https: over TLS. Of several, calls go to one
+        until it fails, and then to the next.
+    :param api_key: the credential; or ``token``, a function that returns it for each call, and once
+        more for a call that the service refuses with CREDENTIAL_INVALID.
+    :param tls_ca: the bytes of a PEM file with certificates of authorities, or its ``Path``: a file that has
+        changed is read again after a connection failed. Default: those of gRPC.
+    :param tls_cert: the client's certificate, for a service that asks for one, likewise; with ``tls_key``,
+        its private key.
     :raises InvalidRequestError: for an invalid option.
     """
 
     def __init__(
         self,
-        address: str,
+        address: str | Sequence[str],
         *,
         api_key: str | None = None,
-        token: Credential | None = None,
+        token: Token | None = None,
         owner: str | None = None,
         wait_ms: int = DEFAULT_WAIT_MS,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         classify_error: Callable[[Exception], Classification] | None = None,
+        on_error: OnError = "release",
         describe_error: Callable[[BaseException], str] | None = None,
-        tls_ca: bytes | None = None,
+        tls_ca: Pem | None = None,
+        tls_cert: Pem | None = None,
+        tls_key: Pem | None = None,
     ) -> None:
-        target = Target(address)
+        links = Links(grpc, address, Tls(tls_ca, tls_cert, tls_key))
         credential = credential_of(api_key, token)
         owner = default_owner() if owner is None else owner
-        self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error)
+        self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error, on_error)
         operation_of(
             "defaults", "key", {"owner": owner, "wait_ms": wait_ms, "timeout_ms": timeout_ms}, self._defaults
         )
-        if target.encrypted:
-            tls = grpc.ssl_channel_credentials(tls_ca)
-            channel = grpc.secure_channel(target.authority, tls, options=CHANNEL_OPTIONS)
-        else:
-            channel = grpc.insecure_channel(target.authority, options=CHANNEL_OPTIONS)
-        self._calls = Calls(channel, credential)
+        self._calls = Calls(links, credential)
         self._heartbeats = Heartbeats(self._calls.send_heartbeat)
         self._active = 0
         self._changed = threading.Condition()
+        _clients.add(self)
 
-    def run(self, namespace: str, key: str, fn: Callable[[Claim], T], **options: Unpack[RunOptions]) -> T:
+    # Type checkers refuse the use of the value of a function that returns None.
+    @overload
+    def run(
+        self, namespace: str, key: str, fn: Callable[[Claim], Unbegun], **options: Unpack[RunOptions]
+    ) -> None: ...
+
+    @overload
+    def run(self, namespace: str, key: str, fn: Callable[[Claim], T], **options: Unpack[RunOptions]) -> T: ...
+
+    def run(self, namespace: str, key: str, fn: Callable[[Claim], Any], **options: Unpack[RunOptions]) -> Any:
         """Runs the function unless the operation was done before. Returns its value, now and on every repeat.
 
         :param namespace: the group of operations that share a policy, such as "charges".
         :param key: the operation's id, the same on every delivery: never the id of an attempt, nor a time.
         :raises TerminalError: if the operation failed permanently, now or before.
+        :raises TypeError: for a coroutine function or a generator function; nothing ran.
         :raises OncewardError: InProgressError, AmbiguousError, CompletionError, ResultUnavailableError, and
             the
             class of each reason of errors.proto. An error of the function is raised unchanged.
@@ -143,6 +189,7 @@ class Onceward:
         self, namespace: str, key: str, fn: Callable[[Claim], T], **options: Unpack[RunOptions]
     ) -> RunResult[T]:
         """Does what ``run`` does, and returns whether the value was replayed, and when the key expires."""
+        refuse_unbegun_function(fn)
         operation = operation_of(namespace, key, options, self._defaults)
         with self._running():
             acquired = self._acquire(operation)
@@ -159,48 +206,50 @@ class Onceward:
         fingerprint: Callable[..., object] | None = None,
         key_created_at: Callable[..., datetime] | None = None,
         **options: Unpack[OnceOptions],
-    ) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    ) -> Once:
         """Returns a decorator: the function runs once for each key that ``key`` returns for its arguments.
 
-        ``current_claim()`` returns the claim within the function.
+        ``current_claim()`` returns the claim within the function. The decorator raises a TypeError for a
+        coroutine function or a generator function, and an InvalidRequestError for one whose annotation says
+        that its values can't be stored.
         """
 
         def decorate(fn: Callable[P, T]) -> Callable[P, T]:
+            refuse_unbegun_function(fn)
+            own = options_of_function(fn, options)
+
             @functools.wraps(fn)
             def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
                 request = None if fingerprint is None else fingerprint(*args, **kwargs)
                 created_at = None if key_created_at is None else key_created_at(*args, **kwargs)
-                named: RunOptions = {**options, "fingerprint": request, "key_created_at": created_at}
+                named: RunOptions = {**own, "fingerprint": request, "key_created_at": created_at}
                 return self.run(namespace, key(*args, **kwargs), lambda _: fn(*args, **kwargs), **named)
 
             return guarded
 
-        return decorate
+        return cast(Once, decorate)
 
     @contextmanager
     def claim(self, namespace: str, key: str, **options: Unpack[RunOptions]) -> Iterator[ClaimScope[Any]]:
         """Claims for a ``with`` block, which calls ``complete`` unless the operation was done before.
 
-        A block that ends without ``complete`` releases the claim; an error ends it as an error of ``run``'s
-        function.
+        A block that ends without ``complete`` or ``release``, such as by an early ``return``, leaves the
+        outcome unknown; an error ends it as an error of ``run``'s function.
         """
         operation = operation_of(namespace, key, options, self._defaults)
         with self._running():
             acquired = self._acquire(operation)
             if isinstance(acquired, Done):
-                yield ClaimScope(None, lambda value: value, replayed(operation, acquired).value)
+                yield ClaimScope(None, replayed(operation, acquired).value)
                 return
             with self._holding(operation, acquired) as (held, claim):
-                complete = functools.partial(self._complete, held)
-                scope: ClaimScope[Any] = ClaimScope(claim, complete, None)
+                scope: ClaimScope[Any] = ClaimScope(claim)
                 try:
                     yield scope
                 except BaseException as error:
-                    if not scope._completed:
+                    if not scope._ended:
                         self._calls.drive(finish(held, Effect(error=error)))
                     raise
-                if not scope._completed:
-                    self._calls.drive(held.release(RuntimeError()))
 
     def close(self, timeout_ms: int | None = None) -> None:
         """Refuses new runs, ends waiting ones with CLOSED, waits for running functions, and closes the
@@ -219,6 +268,13 @@ class Onceward:
             lease.heartbeat_failed(closed_error())
         self._calls.disconnect()
 
+    def _after_fork(self) -> None:
+        """Makes the client usable in a child process: threads, calls and claims are those of the parent."""
+        self._active = 0
+        self._changed = threading.Condition()
+        self._heartbeats.after_fork()
+        self._calls.after_fork()
+
     def __enter__(self) -> Onceward:
         return self
 
@@ -228,6 +284,7 @@ class Onceward:
     def _acquire(self, operation: Operation) -> Acquired:
         if self._calls.is_closing:
             raise closed_error()
+        refuse_within_itself(operation)
         warn_of_timestamp(operation.key)
         return self._calls.drive_until_closing(acquire(operation, self._in_background))
 
@@ -246,9 +303,6 @@ class Onceward:
             yield held, Claim(self, held, checkpoint, lost)
         finally:
             self._heartbeats.remove(held)
-
-    def _complete(self, held: Held, value: Any) -> Any:
-        return self._calls.drive(held.complete(Effect(value))).value
 
     def _in_background(self, flow: Flow[None]) -> None:
         # Counted before the run ends, so that `close` waits for it.
@@ -276,15 +330,29 @@ class Onceward:
     def _ended_within(self, timeout_ms: float | None) -> bool:
         with self._changed:
             timeout_s = None if timeout_ms is None else timeout_ms / 1000
-            return self._changed.wait_for(lambda: self._active == 0, timeout_s)
+            return self._changed.wait_for(lambda: self._active <= 0, timeout_s)
+
+
+_clients: weakref.WeakSet[Onceward] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for client in list(_clients):
+        client._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _effect_of(fn: Callable[[Claim], T], claim: Claim) -> Effect:
-    """Calls the function. Returns its outcome, also of a KeyboardInterrupt: the claim has to be released."""
-    token = enter_claim(claim)
+    """Calls the function. Returns its outcome, also of a KeyboardInterrupt."""
+    entered = enter_claim(claim)
     try:
-        return Effect(fn(claim))
+        value = fn(claim)
+        refuse_unbegun(value)
+        return Effect(value)
     except BaseException as error:
         return Effect(error=error)
     finally:
-        leave_claim(token)
+        leave_claim(entered)

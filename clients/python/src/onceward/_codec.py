@@ -8,11 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Protocol
 
+from ._canonical import number_problem
 from ._catalogue import ResultTooLargeError
 from ._errors import ClaimRef, Effect, OncewardError, ResultUnavailableError, TerminalError
 from ._limits import MAX_RESULT_BYTES
+from ._printable import printable
 from ._texts import truncate_utf8
 from .v1.idempotency_pb2 import Completed
 from .v1.record_pb2 import Result
@@ -55,7 +58,7 @@ class JsonCodec:
         """Returns the value of JSON; None for no bytes."""
         if stored.payload == b"" or stored.content_type == _JSON:
             return decode_json(stored.payload)
-        raise _not_json(f"it is stored as {stored.content_type or 'bytes'}")
+        raise _not_json(f"it is stored as {printable(stored.content_type) or 'bytes'}")
 
 
 class BytesCodec:
@@ -69,15 +72,36 @@ class BytesCodec:
         """Returns the bytes. :raises TypeError: for a result of another codec."""
         if stored.content_type == _BYTES:
             return stored.payload
-        raise TypeError(f"the result is stored as {stored.content_type or 'bytes'}, not as {_BYTES}")
+        raise TypeError(
+            f"the result is stored as {printable(stored.content_type) or 'bytes'}, not as {_BYTES}"
+        )
 
 
 def encode_json(value: Any) -> bytes:
     """Returns a value as compact JSON. :raises OncewardError: RESULT_NOT_JSON."""
     try:
+        _check(value, "")
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise _not_json(str(error)) from error
+
+
+def _check(value: Any, path: str) -> None:
+    """Refuses what JSON would change: numbers that a double does not hold, and names that are not texts."""
+    if isinstance(value, Enum):
+        raise TypeError(f"a {type(value).__name__} at {path or '/'}")
+    if isinstance(value, (int, float)):
+        problem = number_problem(value)
+        if problem is not None:
+            raise ValueError(f"{problem} at {path[:256] or '/'}; pass it as text")
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            if not isinstance(name, str):
+                raise TypeError(f"a member whose name is a {type(name).__name__} at {path[:256] or '/'}")
+            _check(member, f"{path}/{name}")
+    elif isinstance(value, (list, tuple)):
+        for index, each in enumerate(value):
+            _check(each, f"{path}/{index}")
 
 
 def decode_json(payload: bytes) -> Any:
@@ -85,13 +109,16 @@ def decode_json(payload: bytes) -> Any:
     if payload == b"":
         return None
     try:
-        return json.loads(payload)
+        value = json.loads(payload)
+        # Other languages read such a number rounded.
+        _check(value, "")
+        return value
     except (ValueError, RecursionError) as error:
         raise _not_json(str(error)) from error
 
 
 def _not_json(detail: str) -> OncewardError:
-    return OncewardError("RESULT_NOT_JSON", f"The value has no JSON form: {detail}")
+    return OncewardError("RESULT_NOT_JSON", f"The value has no JSON form: {printable(detail)}")
 
 
 def encode_effect(effect: Effect, codec: Codec) -> Result:
@@ -152,10 +179,13 @@ def replay(completed: Completed, codec: Codec, claim: ClaimRef) -> Any:
         message = "Done before; the retention of its result has ended."
         raise ResultUnavailableError("RESULT_EXPIRED", message, claim=claim)
     if _LOST in result.metadata:
-        message = f"Done before; its value could not be stored: {result.metadata[_LOST]}."
+        message = f"Done before; its value could not be stored: {printable(result.metadata[_LOST])}."
         raise ResultUnavailableError("RESULT_LOST", message, claim=claim)
     if result.kind == Result.KIND_FAILURE:
         raise _stored_failure(result)
+    if result.kind != Result.KIND_SUCCESS:
+        message = f"Done before; its result is of a kind that this client does not know: {result.kind}."
+        raise ResultUnavailableError("INTERNAL", message, claim=claim)
     try:
         return decode_value(result, codec)
     except Exception as error:
@@ -168,7 +198,7 @@ def codec_error(error: Exception) -> OncewardError:
     """Returns a codec's error as an OncewardError: its own, or CODEC_FAILED."""
     if isinstance(error, OncewardError):
         return error
-    return OncewardError("CODEC_FAILED", f"{error}")
+    return OncewardError("CODEC_FAILED", printable(error))
 
 
 def _stored_failure(result: Result) -> TerminalError:

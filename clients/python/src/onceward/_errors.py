@@ -1,5 +1,5 @@
 """The errors of the client. ``OncewardError`` is the base of all but those that guarded functions raise:
-``TerminalError`` and ``OutcomeUnknownError``.
+``TerminalError``, ``OutcomeUnknownError`` and ``NoEffectError``.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ._printable import printable
 from ._remedies import REMEDIES
 
 
@@ -108,7 +109,7 @@ class InProgressError(OncewardError):
         lease_expires_at: datetime | None,
         retry_delay_ms: float,
     ) -> None:
-        message = f"Attempt {attempt} is in progress at {owner or 'an unnamed owner'}."
+        message = f"Attempt {attempt} is in progress at {printable(owner) or 'an unnamed owner'}."
         super().__init__("IN_PROGRESS", message, claim=claim, retry_delay_ms=retry_delay_ms)
         self.owner = owner
         self.attempt = attempt
@@ -129,7 +130,7 @@ class AmbiguousError(OncewardError):
         lease_expired_at: datetime | None,
         checkpoint: Checkpoint | None,
     ) -> None:
-        who = owner or "an unnamed owner"
+        who = printable(owner) or "an unnamed owner"
         message = f"It is unknown whether attempt {attempt} at {who} had its effect."
         super().__init__("AMBIGUOUS", message, claim=claim)
         self.owner = owner
@@ -200,5 +201,12 @@ class OutcomeUnknownError(Exception):
     whose provider timed out: ``raise OutcomeUnknownError("the bank timed out") from error``.
 
     The claim is not released: its lease expires, and then the namespace's policy decides. Under HOLD the
-    operation becomes ambiguous, under RECLAIM it runs again. Any other error means that there was no effect.
+    operation becomes ambiguous, under RECLAIM it runs again. So does an error that has this one as its cause
+    or context, an interruption, a timeout and, with ``on_error="unknown"``, any error but NoEffectError.
+    """
+
+
+class NoEffectError(Exception):
+    """There was certainly no effect: the claim is released, and a retry runs at once. Raised by the function
+    of a run, or the ``__cause__`` of its error; also for a function that was interrupted.
     """

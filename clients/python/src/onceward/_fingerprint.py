@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
+from decimal import Decimal
 from typing import Union
+from uuid import UUID
 
-from ._canonical import canonical_json
+from ._canonical import canonical_json, number_problem
 from ._catalogue import InvalidRequestError
 from ._limits import FINGERPRINT_BYTES
 from ._texts import is_well_formed, refused_field
@@ -21,10 +23,9 @@ def fingerprint_of(value: object, *, omit: Sequence[str] = ()) -> bytes:
     8785).
 
     The same value has the same fingerprint in the client of every language. 32 bytes are returned unchanged,
-    as a hash
-    made elsewhere. A dict, list or tuple may hold str, bool, int, float, None and aware datetimes, which
-    count as their
-    ISO text in UTC. Anything else is refused, because two different values would have the same JSON.
+    as a hash made elsewhere. A dict, list, tuple, dataclass or pydantic model may hold str, bool, int, float,
+    None, Decimal, UUID and aware datetimes, which count as their ISO text in UTC. Anything else is refused,
+    because two different values would have the same JSON.
 
     :param omit: members that differ between deliveries of one operation, as JSON Pointers (RFC 6901):
         ``/sentAt``.
@@ -59,6 +60,12 @@ def _plain(value: object, path: str, omissions: _Omissions | None, ancestors: se
         return _plain_number(value, path)
     if isinstance(value, datetime):
         return _iso_text(value, path)
+    if isinstance(value, (Decimal, UUID)):
+        return str(value)
+    if hasattr(value, "model_dump") and not isinstance(value, type):
+        value = value.model_dump()
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        value = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
     if not isinstance(value, (Mapping, list, tuple)):
         raise _unusable(f"a {type(value).__name__}", path, "; pass a dict with the fields that count")
     if id(value) in ancestors:
@@ -92,15 +99,10 @@ def _plain_members(
 
 def _plain_number(value: int | float, path: str) -> float:
     """Returns the number as a double, which is what JSON's numbers are in most languages."""
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise _unusable(f"{value}" if isinstance(value, float) else "a number that is too large", path)
-    if number != value:
-        raise _unusable("a whole number that a double does not hold exactly", path, "; pass it as a str")
-    return number
+    problem = number_problem(value)
+    if problem is not None:
+        raise _unusable(problem, path, "; pass it as a str")
+    return float(value)
 
 
 def _iso_text(value: datetime, path: str) -> str:

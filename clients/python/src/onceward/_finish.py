@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
+import sys
+from collections.abc import Iterator
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, Literal
 
 from ._acquire import MAX_LATE_ANSWERS, about
 from ._checkpoint import write_checkpoint
@@ -12,6 +16,7 @@ from ._errors import (
     ClaimRef,
     CompletionError,
     Effect,
+    NoEffectError,
     OncewardError,
     OutcomeUnknownError,
     TerminalError,
@@ -34,6 +39,12 @@ class Held:
         self.ref = ref
         self.attempt = attempt
         self.lease = lease
+        #: Set once the program says that the outcome is unknown: nothing is stored or released then.
+        self.marked: OutcomeUnknownError | None = None
+        #: Whether the function's caller left, so that its error says nothing about its effect.
+        self.is_interrupted = False
+        #: What the caller handles is the context of each error of the function, and not about the function.
+        self.handled_before = sys.exc_info()[1]
 
     @property
     def fencing_token(self) -> int:
@@ -44,7 +55,10 @@ class Held:
         """Stores the function's outcome. Returns the value that a duplicate will get.
 
         :raises CompletionError: if the outcome could not be stored unchanged.
+        :raises OutcomeUnknownError: if the claim is marked so.
         """
+        if self.marked is not None:
+            raise self.marked
         codec = self.operation.codec
         try:
             result = encode_effect(effect, codec)
@@ -89,12 +103,19 @@ class Held:
         reply: CompleteResponse = yield from retrying(lambda: Call("Complete", request), give_up_at_ms)
         return reply
 
+    def mark_unknown(self, error: BaseException | None) -> OutcomeUnknownError:
+        """Marks the claim: its outcome is unknown. Returns the error that says so; the first call decides."""
+        if self.marked is None:
+            self.marked = OutcomeUnknownError("The function does not know whether it had its effect.")
+            self.marked.__cause__ = error
+        return self.marked
+
     def release(self, error: BaseException) -> Flow[None]:
         """Releases the claim, so that a retry runs at once.
 
         Never raises: the caller must see the function's error.
         """
-        if self.lease is None:
+        if self.lease is None or self.marked is not None:
             return
         reason = truncate_utf8(_describe(error, self.operation).replace("\0", ""), MAX_RELEASE_REASON_BYTES)
         request = ReleaseRequest(**self._name(), reason=reason)
@@ -155,14 +176,92 @@ def finish(held: Held, effect: Effect) -> Flow[RunResult[Any]]:
     error = effect.error
     if error is None:
         return (yield from held.complete(effect))
-    if isinstance(error, (ClaimAbandoned, OutcomeUnknownError)):
-        raise error
-    terminal = _terminal_error_of(error, held.operation)
-    if terminal is None:
+    judgement = judge(held, error)
+    if isinstance(judgement, TerminalError):
+        yield from held.complete(Effect(error=judgement))
+        raise judgement
+    if judgement == "release":
         yield from held.release(error)
-        raise error
-    yield from held.complete(Effect(error=terminal))
-    raise terminal
+    raise error
+
+
+def judge(held: Held, error: BaseException) -> TerminalError | Literal["release", "unknown"]:
+    """Returns what an error of the function means for its claim: the error to be stored, that there was no
+    effect, or that its outcome is unknown.
+    """
+    if held.marked is not None:
+        return "unknown"
+    word = _own_word(error, held.handled_before)
+    if word is not None:
+        return "release" if isinstance(word, NoEffectError) else "unknown"
+    terminal = _terminal_error_of(error, held.operation)
+    if terminal is not None:
+        return terminal
+    is_lost = held.lease is not None and held.lease.lost is not None
+    if is_lost or held.is_interrupted or _is_interruption(error, held.handled_before):
+        return "unknown"
+    return held.operation.on_error
+
+
+def _own_word(error: BaseException, handled_before: BaseException | None) -> BaseException | None:
+    """Returns the first error of the chain by which the function says whether it had its effect.
+
+    An effect is only denied by the error or its ``__cause__``; that it is unknown is also said by what was
+    being handled when the error was raised.
+    """
+    is_caused = True
+    for each, is_context in _chain(error, handled_before):
+        is_caused = is_caused and not is_context
+        if isinstance(each, (ClaimAbandoned, OutcomeUnknownError)) or (
+            is_caused and isinstance(each, NoEffectError)
+        ):
+            return each
+    return None
+
+
+#: The program's view of a call that was given up; the other side may have done it. In Python 3.10 the three
+#: TimeoutErrors are apart.
+_INTERRUPTIONS = (
+    TimeoutError,
+    asyncio.TimeoutError,
+    concurrent.futures.TimeoutError,
+    concurrent.futures.CancelledError,
+)
+
+
+def _is_interruption(error: BaseException, handled_before: BaseException | None) -> bool:
+    """Returns whether the function was stopped or a call of its own timed out: the effect may have happened.
+
+    HTTP libraries have the socket's TimeoutError as the context of their own.
+    """
+    return any(
+        isinstance(each, _INTERRUPTIONS) or not isinstance(each, Exception)
+        for each, _ in _chain(error, handled_before, shown=True)
+    )
+
+
+def _chain(
+    error: BaseException, handled_before: BaseException | None, *, shown: bool = False
+) -> Iterator[tuple[BaseException, bool]]:
+    """Returns the error, then its ``__cause__``, else its ``__context__``, and theirs; each with whether it
+    is a context. With ``shown``, a context that ``from None`` suppresses is left out.
+    """
+    seen: set[int] = set()
+    each: BaseException | None = error
+    is_context = False
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        yield each, is_context
+        if isinstance(each, TerminalError):
+            # The program's judgement of its causes.
+            return
+        is_context = each.__cause__ is None
+        if not is_context:
+            each = each.__cause__
+        elif each.__context__ is handled_before or (shown and each.__suppress_context__):
+            return
+        else:
+            each = each.__context__
 
 
 def _terminal_error_of(error: BaseException, operation: Operation) -> TerminalError | None:

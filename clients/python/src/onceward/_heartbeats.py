@@ -54,6 +54,12 @@ class Heartbeats:
         with self._changed:
             return list(self._held.values())
 
+    def after_fork(self) -> None:
+        """Forgets the thread and the claims of the parent process, which prolongs their leases."""
+        self._changed = threading.Condition()
+        self._held = {}
+        self._thread = None
+
     def _beat(self) -> None:
         while True:
             with self._changed:

@@ -9,22 +9,23 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from ._catalogue import ResultTooLargeError
-from ._claims import is_within
+from ._claims import BaseClaim, is_within
 from ._codec import Encoded
-from ._errors import OncewardError, OutcomeUnknownError, ResultUnavailableError
+from ._errors import NoEffectError, OncewardError, OutcomeUnknownError, ResultUnavailableError
 from ._fingerprint import fingerprint_of
+from ._finish import _own_word
 from ._http_profiles import TYPE_PREFIX, HttpProfile, Problem, Wire, problem_named
 from ._keys import join_key
 from ._keytime import key_time
-from ._limits import MAX_RESULT_BYTES
+from ._limits import MAX_KEY_BYTES, MAX_RESULT_BYTES
 from ._mapping import is_retryable
 from ._options import OnceOptions, RunOptions
-from ._texts import refused_field
+from ._texts import raise_if_any, refused_field, text_violations
 
 KEY_HEADER = "idempotency-key"
 DEFAULT_MAX_BODY_BYTES = 1024 * 1024
@@ -59,20 +60,14 @@ _CONTENT_TYPE = "content-type"
 
 #: The URL is a part of a header's value: it must not end the link.
 _LINK = re.compile(r"https?://[\x21-\x3b\x3d\x3f-\x7e]+")
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9a-z]{1,255}")
 _PRINTABLE = re.compile(r"[\x20-\x7e]+")
 #: The link (RFC 6903, 6) that marks a response in every format as the refusal of a guard.
 _MARK = re.compile(f'<{TYPE_PREFIX}([a-z-]+)>; rel="type"')
 
 
-def is_outcome(status: int) -> bool:
-    """Returns whether a status says something about the operation: below 500, but for 401, 408, 425 and
-    429.
-    """
-    return status < 500 and status not in _OF_THE_ATTEMPT
-
-
 @dataclass(frozen=True)
-class Response:
+class GuardedResponse:
     """A whole response. Names of headers are in lower case. ``body`` is None if it was too large to be
     kept.
     """
@@ -81,12 +76,51 @@ class Response:
     headers: Mapping[str, str]
     body: bytes | None
 
+    @property
+    def json(self) -> Any:
+        """The value of a JSON body; None for another body."""
+        try:
+            return json.loads(self.body or b"")
+        except (ValueError, RecursionError):
+            return None
 
-class NotStored(Exception):
+
+#: Whether a response is stored, the claim is released, or the outcome is unknown.
+Stored = Literal[True, False, "unknown"]
+
+
+def is_outcome(response: GuardedResponse) -> Stored:
+    """Returns whether a response says something about the operation: below 500, but for 401, 408, 425 and
+    429.
+
+    "unknown" for 502, 504, and 503 without Retry-After: a time limit or a gateway may answer so while the
+    handler still runs, and load shedding sends Retry-After.
+    """
+    status = response.status
+    if status in (502, 504) or (status == 503 and "retry-after" not in response.headers):
+        return "unknown"
+    return status < 500 and status not in _OF_THE_ATTEMPT
+
+
+class NotStored(NoEffectError):
     """A response that is not the operation's outcome: the claim is released, and the next attempt runs."""
 
-    def __init__(self, status: int) -> None:
-        super().__init__(f"HTTP {status}")
+
+class ResponseUnknown(OutcomeUnknownError):
+    """A response after which it is unknown whether the request had its effect. The client gets it."""
+
+
+def describe_release(error: BaseException) -> str:
+    """Returns the reason of a release: a status, or the name of an error's class."""
+    return str(error) if isinstance(error, NotStored) else type(error).__name__
+
+
+def is_declared_unknown(claim: BaseClaim, error: BaseException | None) -> bool:
+    """Returns whether the handler said that its outcome is unknown: its client gets the problem."""
+    if claim._held.marked is not None:
+        return True
+    word = None if error is None else _own_word(error, claim._held.handled_before)
+    return isinstance(word, OutcomeUnknownError) and not isinstance(word, ResponseUnknown)
 
 
 AMBIGUOUS = problem_named("ambiguous")
@@ -130,69 +164,122 @@ class RequestHead:
     method: str
     path: str
     query: str
-    #: The values of the header Idempotency-Key.
+    content_type: str
+    #: The values of the key's header.
     keys: Sequence[str]
 
     @property
-    def key_header(self) -> str | None:
+    def key(self) -> str | None:
         """The header's whole value; None if the request has none."""
         return ",".join(self.keys) if self.keys else None
 
 
-class HttpPolicy:
-    """The options of a guard, checked. See the framework's middleware."""
+class HttpOptions(OnceOptions, total=False):
+    """How the requests of an API are guarded. Each is optional, as those of ``run``.
 
-    def __init__(
-        self,
-        *,
-        namespace: str,
-        profile: HttpProfile = "onceward",
-        methods: Sequence[str] | None = None,
-        key_optional: bool | None = None,
-        max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
-        stores: Callable[[int], bool] = is_outcome,
-        replay_headers: Sequence[str] = (),
-        documentation: str | None = None,
-        options: OnceOptions,
-    ) -> None:
+    ``wait_ms`` is how long a request waits for another one with its key before it is answered with 409;
+    default: 0. With ``on_error="unknown"``, no response of 500 or above releases the claim, either.
+    """
+
+    #: The protocol that clients expect: ``onceward``, ``ietf``, ``stripe``, ``acp`` or ``ucp``. A change of
+    #: it begins new operations.
+    profile: HttpProfile
+    #: Those that are guarded; requests with others pass. Default: POST and PATCH, or the profile's.
+    methods: Sequence[str]
+    #: The paths that are guarded, or a function that returns whether one is; requests to others pass, such as
+    #: those of a login. Default: all.
+    paths: Collection[str] | Callable[[str], bool]
+    #: The operation's name, which replaces method and path in its key: services in several languages behind
+    #: one route, which write it differently, then have the same operations. Not for ``stripe``, whose keys
+    #: count for all endpoints.
+    operation: str
+    #: The header of the key, for the profile ``onceward`` alone. Default: Idempotency-Key.
+    header: str
+    #: Whether a request without a key passes, unguarded. Default: as the profile says; otherwise it is
+    #: answered with 400.
+    key_optional: bool | None
+    #: Of a guarded request, which is read whole for the fingerprint; a larger one gets 413. Default: 1 MiB.
+    max_body_bytes: int
+    #: Whether a response is the operation's outcome, to be replayed; otherwise the claim is released, and the
+    #: next attempt runs; "unknown" leaves the claim to the namespace's policy. Default: below 500, but for
+    #: 401, 408, 425 and 429; "unknown" for 502, 504, and 503 without Retry-After, which a time limit sends
+    #: while the handler still runs. ``acp`` never stores a 5xx. The refusal of another guard within the
+    #: application, or of a service whose response it passes on with its header Link, is never stored.
+    stores: Callable[[GuardedResponse], Stored]
+    #: Headers to replay beside those that describe the body, Location, Link, ETag, Last-Modified,
+    #: Cache-Control and Vary.
+    replay_headers: Sequence[str]
+    #: The URL of the API's page about keys, to which refusals link. Default: no link.
+    documentation: str | None
+
+
+class HttpPolicy:
+    """The options of a guard, checked."""
+
+    def __init__(self, namespace: str, options: HttpOptions) -> None:
         """:raises InvalidRequestError: for options that would guard nothing, or replay what must not be."""
-        wire = Wire(profile)
-        methods = wire.methods if methods is None else methods
+        for name in options:
+            if name not in HttpOptions.__annotations__:
+                raise refused_field(name, "is not an option of this guard")
+        wire = Wire(options.get("profile", "onceward"))
+        methods = wire.methods if (given := options.get("methods")) is None else given
         if not methods:
             raise refused_field("methods", "must name a method; without one, nothing is guarded")
         for method in methods:
             if method not in _KNOWN_METHODS:
                 raise refused_field("methods", f"must name methods of HTTP in upper case, names {method!r}")
+        replay_headers = options.get("replay_headers", ())
         for name in replay_headers:
             if name.lower() in _NEVER_REPLAYED:
                 raise refused_field("replay_headers", f"must not name {name.lower()}")
+        documentation = options.get("documentation")
         if documentation is not None and not _LINK.fullmatch(documentation):
             raise refused_field("documentation", "must be an absolute URL of http or https")
+        paths = options.get("paths", lambda _: True)
+        if isinstance(paths, str) or paths == []:
+            raise refused_field("paths", "must be paths, at least one, or a function")
+        key_optional = options.get("key_optional")
+        operation = options.get("operation")
+        if operation is not None:
+            raise_if_any(text_violations("operation", operation, 1, MAX_KEY_BYTES))
+            if wire.is_for_all_endpoints:
+                raise refused_field(
+                    "operation", "must not be set: the profile's keys count for all endpoints"
+                )
+        self._header = options.get("header", "Idempotency-Key")
+        #: In lower case.
+        self.key_header = self._header.lower()
+        if not _TOKEN.fullmatch(self.key_header):
+            raise refused_field("header", "must be the name of a header, 1-255 characters")
+        if self.key_header != KEY_HEADER and options.get("profile", "onceward") != "onceward":
+            raise refused_field("header", "must be Idempotency-Key: the profile names it")
         self.namespace = namespace
-        self.methods = frozenset(methods)
         self.key_optional = not wire.required if key_optional is None else key_optional
-        self.max_body_bytes = max_body_bytes
+        self.max_body_bytes = options.get("max_body_bytes", DEFAULT_MAX_BODY_BYTES)
+        self._methods = frozenset(methods)
+        self._guards_path = paths if callable(paths) else frozenset(paths).__contains__
+        self._operation = operation
         self._wire = wire
         self._documentation = documentation
-        self._stores = stores
-        self.replayed = _REPLAY_HEADERS | {name.lower() for name in replay_headers}
+        self._stores = options.get("stores", is_outcome)
+        self._replayed = _REPLAY_HEADERS | {name.lower() for name in replay_headers}
         wait_ms = options.get("wait_ms") or 0
-        self._options: OnceOptions = {
-            **options,
+        of_run: Any = {name: each for name, each in options.items() if name in OnceOptions.__annotations__}
+        self._options: OnceOptions = of_run | {
             "wait_ms": wait_ms,
             "on_in_progress": "wait" if wait_ms > 0 else "throw",
             "codec": ResponseCodec(),
             "classify_error": lambda _: "release",
-            "describe_error": str,
+            "describe_error": describe_release,
         }
 
-    def guards(self, method: str) -> bool:
-        """Returns whether requests with this method are guarded here, and not already by an outer guard."""
-        return method in self.methods and not is_within(self.namespace)
+    def guards(self, method: str, path: str) -> bool:
+        """Returns whether such requests are guarded here, and not already by an outer guard."""
+        return method in self._methods and self._guards_path(path) and not is_within(self.namespace)
 
     def key_of(self, head: RequestHead) -> str | Problem | None:
         """Returns the request's key, or the problem with it; None for a request that passes unguarded."""
-        header = head.key_header
+        header = head.key
         if header is None:
             return None if self.key_optional else KEY_MISSING
         key = self._wire.parse_key(header)
@@ -206,59 +293,70 @@ class HttpPolicy:
         """
         if not isinstance(caller, str) or caller == "":
             raise ValueError("caller must return a text that is not empty")
-        identity = self._wire.identity_of(head.method, head.path, head.query, body)
+        identity = self._wire.identity_of(head.method, head.path, head.query, head.content_type, body)
         options: RunOptions = {
             **self._options,
             "fingerprint": fingerprint_of(identity),
             "key_created_at": key_time(key),
         }
-        return join_key(*self._wire.endpoint_of(head.method, head.path), caller, key), options
+        route = self._wire.endpoint_of(head.method, head.path)
+        named = route if self._operation is None else (self._operation,)
+        return join_key(*named, caller, key), options
 
-    def outcome_of(self, response: Response) -> Response:
+    def outcome_of(self, claim: BaseClaim, response: GuardedResponse) -> GuardedResponse:
         """Returns the part of a response that is stored.
 
         What another guard refuses, within this one or in a service whose response the handler passes on, is
         not this operation's outcome.
 
-        :raises OutcomeUnknownError: if the other guard does not know whether the effect happened.
+        :raises ResponseUnknown: if it is unknown whether the effect happened.
         :raises NotStored:
         """
         refusal = _MARK.search(response.headers.get("link", ""))
         if refusal is not None and refusal[1] == AMBIGUOUS.name:
-            raise OutcomeUnknownError("another guard does not know whether the request had its effect")
-        is_dropped = self._wire.drops_server_errors and response.status >= 500
-        if refusal is not None or is_dropped or not self._stores(response.status):
-            raise NotStored(response.status)
-        return Response(response.status, self.replayable(response.headers), response.body)
+            raise ResponseUnknown("another guard does not know whether the request had its effect")
+        verdict = False if refusal is not None else self._stores(response)
+        if verdict is True and self._wire.drops_server_errors and response.status >= 500:
+            verdict = is_outcome(response)
+        if not verdict and response.status >= 500 and claim._held.operation.on_error == "unknown":
+            verdict = "unknown"
+        if verdict == "unknown":
+            raise ResponseUnknown(f"HTTP {response.status}")
+        if not verdict:
+            raise NotStored(f"HTTP {response.status}")
+        return GuardedResponse(response.status, self.replayable(response.headers), response.body)
 
     def own_headers(self, head: RequestHead) -> dict[str, str]:
         """Returns the headers that the guard adds to each response to a request with a key."""
-        header = head.key_header
+        header = head.key
         is_echoed = self._wire.echoes and header is not None and _PRINTABLE.fullmatch(header)
-        return {KEY_HEADER: header} if is_echoed and header is not None else {}
+        return {self.key_header: header} if is_echoed and header is not None else {}
 
-    def refusal_of(self, head: RequestHead, problem: Problem) -> Response:
+    def refusal_of(self, head: RequestHead, problem: Problem) -> GuardedResponse:
         """Returns a refusal in the profile's format."""
-        status, content_type, body = self._wire.write(problem)
+        title, detail = (
+            text.replace("Idempotency-Key", self._header) for text in (problem.title, problem.detail)
+        )
+        status, content_type, body = self._wire.write(replace(problem, title=title, detail=detail))
         headers = {_CONTENT_TYPE: content_type, **self.own_headers(head)}
         headers["link"] = f'<{problem.type}>; rel="type"'
         if self._documentation is not None:
             headers["link"] += f', <{self._documentation}>; rel="describedby"'
         if problem.retry_after_s is not None:
             headers["retry-after"] = str(problem.retry_after_s)
-        return Response(status, headers, body)
+        return GuardedResponse(status, headers, body)
 
-    def replay_of(self, head: RequestHead, stored: Response) -> Response:
+    def replay_of(self, head: RequestHead, stored: GuardedResponse) -> GuardedResponse:
         """Returns the response to a repeat."""
         mark = {} if self._wire.replayed is None else {self._wire.replayed: "true"}
         headers = {**self.replayable(stored.headers), **mark, **self.own_headers(head)}
-        return Response(stored.status, headers, stored.body)
+        return GuardedResponse(stored.status, headers, stored.body)
 
     def replayable(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Returns the headers that a replay has: any program with a key of the tenant may have written the
         record.
         """
-        return {name: value for name, value in headers.items() if name in self.replayed}
+        return {name: value for name, value in headers.items() if name in self._replayed}
 
 
 class ResponseCodec:
@@ -267,7 +365,7 @@ class ResponseCodec:
     """
 
     def encode(self, value: Any) -> Encoded:
-        """Returns the stored form of a Response. :raises ResultTooLargeError:"""
+        """Returns the stored form of a response. :raises ResultTooLargeError:"""
         if value.body is None:
             raise _too_large("The response", MAX_RESULT_BYTES)
         content_type = value.headers.get(_CONTENT_TYPE, "")
@@ -288,8 +386,8 @@ class ResponseCodec:
             raise _too_large("The headers to store, together,", _MAX_METADATA_BYTES)
         return Encoded(value.body, content_type, metadata)
 
-    def decode(self, stored: Encoded) -> Response:
-        """Returns the Response of a stored form. :raises ValueError: for a result that is not a response."""
+    def decode(self, stored: Encoded) -> GuardedResponse:
+        """Returns the response of a stored form. :raises ValueError: for a result that is not a response."""
         status = stored.metadata.get(_STATUS, "")
         if not (status.isdecimal() and 200 <= int(status) <= 599):
             raise ValueError("the stored result is not an HTTP response")
@@ -297,7 +395,7 @@ class ResponseCodec:
         for name, text in stored.metadata.items():
             if name.startswith(_HEADER):
                 headers[name.removeprefix(_HEADER)] = text
-        return Response(int(status), headers, stored.payload)
+        return GuardedResponse(int(status), headers, stored.payload)
 
 
 def _too_large(what: str, limit: int) -> ResultTooLargeError:

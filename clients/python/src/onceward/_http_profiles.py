@@ -115,6 +115,8 @@ class Wire:
         self.required: bool = row["required"]
         #: Returns the key in a header's value; None if it is malformed.
         self.parse_key = _KEY_FORMS[row["key"]]
+        #: Whether keys count for all endpoints.
+        self.is_for_all_endpoints: bool = row["scope"] == "all endpoints"
         #: Returns the parts of an operation's key that name its endpoint.
         self.endpoint_of = _SCOPES[row["scope"]]
         #: The header, with the value "true", that marks a replay; None for none.
@@ -128,11 +130,10 @@ class Wire:
         self._statuses: Mapping[str, int] = row["statuses"]
         self._codes: Mapping[str, str] = row["codes"]
 
-    def identity_of(self, method: str, path: str, query: str, body: bytes) -> object:
-        """Returns what must be the same in each attempt."""
-        if self._compares_json:
-            return _json_identity(body)
-        return {"method": method, "path": path, "query": query, "body": _digest(body)}
+    def identity_of(self, method: str, path: str, query: str, content_type: str, body: bytes) -> object:
+        """Returns what must be the same in each attempt, in every language."""
+        content = _content_of(body, content_type, self._compares_json)
+        return content if self._compares_json else {"method": method, "path": path, "query": query, **content}
 
     def write(self, problem: Problem) -> tuple[int, str, bytes]:
         """Returns the status, the content type and the body of a refusal."""
@@ -144,14 +145,56 @@ class Wire:
         return status, kind, body.encode()
 
 
-def _json_identity(body: bytes) -> object:
-    """Returns the body's JSON value; a body that is not JSON counts by its hash."""
+_JSON_TYPE = re.compile(r"\s*application/([^\s;]+\+)?json\s*(;|$)", re.IGNORECASE)
+_MULTIPART = re.compile(r"\s*multipart/.*;\s*boundary=(?:\"([^\"]+)\"|([^\s;\"]+))", re.IGNORECASE)
+_LINE_END = re.compile(rb"[ \t]*\r\n")
+
+
+def _content_of(body: bytes, content_type: str, reads_as_json: bool) -> dict[str, Any]:
+    """Returns a body as its JSON value, its parts or its bytes. Nothing counts as null.
+
+    :param reads_as_json: whether a body of any type is read as JSON if it is JSON.
+    """
     if body == b"":
         return {"json": None}
-    try:
-        return {"json": json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant)}
-    except (ValueError, RecursionError):
-        return {"bytes": _digest(body)}
+    if reads_as_json or _JSON_TYPE.match(content_type):
+        try:
+            text = body.decode("utf-8-sig")
+            return {"json": json.loads(text, parse_constant=_refuse_constant, parse_int=_number)}
+        except (ValueError, RecursionError):
+            return {"bytes": _digest(body)}
+    parts = _parts_of(body, content_type)
+    return {"bytes": _digest(body)} if parts is None else {"parts": parts}
+
+
+def _parts_of(body: bytes, content_type: str) -> list[str] | None:
+    """Returns the hashes of a multipart body's parts (RFC 2046, 5.1.1), without the boundary, which clients
+    choose for each attempt; None for another body, and for one that breaks off.
+    """
+    declared = _MULTIPART.match(content_type)
+    if declared is None:
+        return None
+    # The first delimiter may begin the body, without the line break that belongs to every other one.
+    body = b"\r\n" + body
+    delimiter = b"\r\n--" + (declared[1] or declared[2]).encode("latin-1", "replace")
+    parts: list[str] = []
+    at = body.find(delimiter)
+    while at != -1:
+        at += len(delimiter)
+        if body.startswith(b"--", at):
+            return parts
+        line_end = _LINE_END.match(body, at)
+        if line_end is None:
+            return None
+        at = body.find(delimiter, line_end.end())
+        if at != -1:
+            parts.append(_digest(body[line_end.end() : at]))
+    return None
+
+
+def _number(digits: str) -> int | float:
+    """Returns a whole number as other languages read it: a double, if it is beyond the exact ones."""
+    return int(digits) if len(digits) < 16 else float(digits)
 
 
 def _refuse_constant(name: str) -> None:

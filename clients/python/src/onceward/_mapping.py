@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
 from ._catalogue import error_of
 from ._errors import OncewardError, Violation
-from ._texts import printable
+from ._printable import printable
 from .v1.errors_pb2 import ErrorReason
 from .v1.idempotency_pb2 import BatchItemError
 
@@ -36,7 +38,11 @@ def error_from_call(error: grpc.RpcError) -> OncewardError:
     trailers: Iterable[tuple[str, str | bytes]] = error.trailing_metadata() or ()  # type: ignore[assignment]
     for name, value in trailers:
         if name == "grpc-status-details-bin" and isinstance(value, bytes):
-            answered = _from_details(value, code, message)
+            try:
+                answered = _from_details(value, code, message)
+            except (DecodeError, ValueError):
+                # Damaged on its way.
+                answered = None
             if answered is not None:
                 return answered
     return OncewardError("NO_ANSWER", message, code=code)
@@ -58,10 +64,14 @@ def _from_details(status: bytes, code: int, message: str) -> OncewardError | Non
         message,
         code=code,
         metadata=dict(info.metadata),
-        violations=[Violation(each.field, each.description) for each in invalid.field_violations],
+        violations=_violations_of(invalid.field_violations),
         retry_delay_ms=retry.retry_delay.ToNanoseconds() / 1e6 if has_delay else None,
         request_id=request.request_id or None,
     )
+
+
+def _violations_of(given: Iterable[Any]) -> list[Violation]:
+    return [Violation(printable(each.field), printable(each.description)) for each in given]
 
 
 def error_from_item(item: BatchItemError) -> OncewardError:
@@ -72,7 +82,7 @@ def error_from_item(item: BatchItemError) -> OncewardError:
         printable(item.message),
         code=item.code,
         metadata=dict(item.metadata),
-        violations=[Violation(each.field, each.description) for each in item.field_violations],
+        violations=_violations_of(item.field_violations),
         retry_delay_ms=item.retry_delay.ToNanoseconds() / 1e6 if item.HasField("retry_delay") else None,
         request_id=item.request_id or None,
     )

@@ -17,10 +17,12 @@ from ._limits import (
     NAMESPACE_PATTERN,
     NAMESPACE_RULE,
 )
+from ._shapes import codec_of, codec_of_function
 from ._texts import raise_if_any, text_violations
 
 T = TypeVar("T")
 Classification = Literal["release", "terminal"]
+OnError = Literal["release", "unknown"]
 
 #: Longer than most operations last.
 DEFAULT_WAIT_MS = 30_000
@@ -48,9 +50,16 @@ class OnceOptions(TypedDict, total=False):
     #: Whether an error of the function releases the claim, which is the default, or is stored as a
     #: TerminalError.
     classify_error: Callable[[Exception], Classification] | None
+    #: What any other error of the function means: no effect, so that the claim is released, which is the
+    #: default; or an unknown outcome, unless it is a NoEffectError. For money: "unknown".
+    on_error: OnError | None
     #: The text that is stored as the reason of a release. Default: the name of the error's class, without its
     #: message.
     describe_error: Callable[[BaseException], str] | None
+    #: The type of the function's value, for a dataclass, a pydantic model or TypeAdapter, a date or time,
+    #: Decimal or UUID, or a list, tuple or dict of them: it is stored as JSON, and restored. A type that has
+    #: no such form is refused. Default: JSON as it is; of ``once``, the function's annotation.
+    returns: Any
     #: Stores the function's value, and restores it. Default: JSON.
     codec: Codec
 
@@ -76,6 +85,7 @@ class Defaults:
     timeout_ms: int = DEFAULT_TIMEOUT_MS
     classify_error: Callable[[Exception], Classification] | None = None
     describe_error: Callable[[BaseException], str] | None = None
+    on_error: OnError = "release"
 
 
 @dataclass(frozen=True)
@@ -108,6 +118,7 @@ class Operation:
     accept_ambiguous: bool
     classify_error: Callable[[Exception], Classification] | None
     describe_error: Callable[[BaseException], str] | None
+    on_error: OnError = "release"
     key_created_at: datetime | None = None
     codec: Codec = field(default_factory=JsonCodec)
 
@@ -115,6 +126,18 @@ class Operation:
     def ref(self) -> ClaimRef:
         """How errors name a run that was granted no claim."""
         return ClaimRef(self.namespace, self.key)
+
+
+def options_of_function(fn: Callable[..., Any], options: OnceOptions) -> OnceOptions:
+    """Returns the options of a function's runs, with the codec for its values.
+
+    :raises InvalidRequestError: for a type of values that can't be stored.
+    """
+    if options.get("codec") is not None:
+        return options
+    returns = options.get("returns")
+    codec = codec_of_function(fn) if returns is None else codec_of(returns)
+    return options if codec is None else {**options, "returns": None, "codec": codec}
 
 
 def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaults) -> Operation:
@@ -140,6 +163,12 @@ def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaul
         violations.append(Violation("on_in_progress", 'must be "wait" or "throw"'))
     if on_unavailable not in ("throw", "proceed"):
         violations.append(Violation("on_unavailable", 'must be "throw" or "proceed"'))
+    on_error = options.get("on_error") or defaults.on_error
+    if on_error not in ("release", "unknown"):
+        violations.append(Violation("on_error", 'must be "release" or "unknown"'))
+    returns, codec = options.get("returns"), options.get("codec")
+    if returns is not None and codec is not None:
+        violations.append(Violation("returns", "must not be set together with codec"))
     key_created_at = options.get("key_created_at")
     if key_created_at is not None and (
         not isinstance(key_created_at, datetime) or key_created_at.utcoffset() is None
@@ -159,8 +188,9 @@ def operation_of(namespace: str, key: str, options: RunOptions, defaults: Defaul
         accept_ambiguous=options.get("accept_ambiguous", False),
         classify_error=options.get("classify_error") or defaults.classify_error,
         describe_error=options.get("describe_error") or defaults.describe_error,
+        on_error=on_error,
         key_created_at=key_created_at,
-        codec=options.get("codec") or JsonCodec(),
+        codec=codec or (JsonCodec() if returns is None else codec_of(returns)),
     )
 
 

@@ -1,25 +1,29 @@
-"""One client in each process: a client does not survive a fork."""
+"""One client in each process: its connections are not shared."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable
+from typing import TypeVar
 
+from . import aio
 from ._client import Onceward
 
+C = TypeVar("C", Onceward, aio.Onceward)
 
-def per_process(onceward: Onceward | Callable[[], Onceward]) -> Callable[[], Onceward]:
+
+def per_process(onceward: C | Callable[[], C]) -> Callable[[], C]:
     """Returns a function that returns the client; of a function, the client that it makes once in each
     process.
     """
-    if isinstance(onceward, Onceward):
+    if isinstance(onceward, (Onceward, aio.Onceward)):
         return lambda: onceward
     connect = onceward
-    clients: dict[int, Onceward] = {}
+    clients: dict[int, C] = {}
     lock = threading.Lock()
 
-    def client() -> Onceward:
+    def client() -> C:
         process = os.getpid()
         with lock:
             if process not in clients:

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Sequence
 
 from ._catalogue import InvalidRequestError
 from ._errors import Violation
-
-#: Characters that control a terminal, or show text in another order, but line breaks and tabs.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-
-
-def printable(text: object) -> str:
-    """Returns a text for a warning or a line of a log: characters that control a terminal become U+FFFD.
-
-    For texts of others, such as an error of the service.
-    """
-    return _CONTROLS.sub("\ufffd", str(text))
 
 
 def is_well_formed(text: str) -> bool:

@@ -35,9 +35,10 @@ from ._agent_blocked import BlockedReason, ToolBlockedError, blocked_reason
 from ._agent_slots import MAX_CALLS_PER_STEP, Slot, StepSlots, look_up
 from ._claims import BaseClaim
 from ._client import Onceward
-from ._errors import AmbiguousError, CompletionError, OncewardError, OutcomeUnknownError
+from ._errors import AmbiguousError, CompletionError, OncewardError
 from ._fingerprint import fingerprint_of
-from ._finish import ClaimAbandoned
+from ._finish import ClaimAbandoned, judge
+from ._functions import is_coroutine_function, refuse_unbegun_function
 from ._keytime import key_time
 from ._limits import MAX_KEY_BYTES
 from ._mapping import is_unavailable
@@ -160,15 +161,18 @@ class AgentRun:
         """Runs a tool unless this call of it was done before. Returns its value, now and on every repeat.
 
         ``fn`` gets the claim. With a client for asyncio, the result is awaited, and ``fn`` may be a coroutine
-        function. An error of the tool is raised unchanged, and the next attempt runs the tool again; a
-        TerminalError is stored. A tool that can't know whether it had its effect raises an
-        OutcomeUnknownError: the call is then blocked (AMBIGUOUS), as one whose process stopped. A value that
-        can't be stored is returned once, and duplicates are blocked.
+        function. An error of the tool is raised unchanged, and the next attempt runs the tool again, unless
+        ``on_error`` is "unknown"; a TerminalError is stored. A tool that can't know whether it had its effect
+        raises an OutcomeUnknownError: the call is then blocked (AMBIGUOUS), as one that was interrupted, that
+        ran into a timeout, or whose process stopped. A value that can't be stored is returned once, and
+        duplicates are blocked.
 
         :raises ToolBlockedError: if the tool did not run, or its outcome is unknown, with a text for the
             model.
         :raises OncewardError: if the program or its credential is wrong.
+        :raises TypeError: for a coroutine function with a blocking client, and a generator function.
         """
+        refuse_unbegun_function(fn, awaits=self.is_asyncio)
         value: T = self._drive(self._call(call, fn))
         return value
 
@@ -300,11 +304,9 @@ class AgentRun:
             yield lambda: claim.save_checkpoint(_STARTED)
         attempt.has_begun = True
         try:
-            return (yield lambda: fn(claim))
+            value = yield lambda: fn(claim)
         except BaseException as error:
-            # A tool that was stopped may have had its effect: its lease expires.
-            is_stopped = not isinstance(error, Exception) or claim.lost is not None
-            if is_stopped or isinstance(error, OutcomeUnknownError):
+            if judge(claim._held, error) == "unknown":
                 raise ClaimAbandoned from error
             if self._holds:
                 try:
@@ -313,6 +315,9 @@ class AgentRun:
                     # A later attempt finds the outcome unknown: too careful, and correct.
                     pass
             raise
+        if claim._held.marked is not None:
+            raise ClaimAbandoned from claim._held.marked
+        return value
 
     def _resolved(self, attempt: _Attempt) -> _Steps[Any]:
         """:raises _HeldError: unless the outcome is now known."""
@@ -399,6 +404,7 @@ def once_tool(
         raise refused_field("step", "must be set unless there is a key")
 
     def decorate(fn: Callable[P, T]) -> Callable[P, T]:
+        refuse_unbegun_function(fn, awaits=not isinstance(run, AgentRun) or run.is_asyncio)
         signature = inspect.signature(fn)
 
         def call_of(args: Any, kwargs: Any) -> tuple[AgentRun, ToolCall]:
@@ -409,12 +415,12 @@ def once_tool(
             number = step(given) if key is None and step is not None else 0
             own = None if key is None else key(*args, **kwargs)
             run_of_call = run if isinstance(run, AgentRun) else run(given)
-            if run_of_call.is_asyncio != inspect.iscoroutinefunction(fn):
+            if run_of_call.is_asyncio != is_coroutine_function(fn):
                 description = "must have a client for asyncio for a coroutine function, and only then"
                 raise refused_field("run", description)
             return run_of_call, ToolCall(name or fn.__name__, number, _as_json(arguments), own)
 
-        if inspect.iscoroutinefunction(fn):
+        if is_coroutine_function(fn):
 
             @functools.wraps(fn)
             async def guarded_coroutine(*args: P.args, **kwargs: P.kwargs) -> Any:

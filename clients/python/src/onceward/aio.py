@@ -5,31 +5,45 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+import warnings
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, ParamSpec, TypeVar
 
+import grpc.aio
 from typing_extensions import Unpack
 
 from ._acquire import Acquired, Done, Granted, Unguarded, acquire
 from ._awaiting import Calls
-from ._claims import BaseClaim, enter_claim, granted_ref, hold, leave_claim, replayed, warn_of_timestamp
-from ._connection import Credential, Target, closed_error, credential_of, default_owner
-from ._errors import Checkpoint, Effect, OncewardError
+from ._claims import (
+    BaseClaim,
+    enter_claim,
+    granted_ref,
+    hold,
+    leave_claim,
+    refuse_within_itself,
+    replayed,
+    warn_of_timestamp,
+)
+from ._connection import Links, Pem, Tls, Token, closed_error, credential_of, default_owner
+from ._errors import Checkpoint, Effect, NoEffectError, OncewardError
 from ._finish import Held, finish
 from ._flow import Flow, duration_ms
-from ._lease import Lease, lease_now_ms
+from ._functions import refuse_unbegun, refuse_unbegun_function
+from ._lease import Lease, lease_now_ms, now_ms
 from ._options import (
     DEFAULT_TIMEOUT_MS,
     DEFAULT_WAIT_MS,
     Classification,
     Defaults,
     OnceOptions,
+    OnError,
     Operation,
     RunOptions,
     RunResult,
     operation_of,
+    options_of_function,
 )
 
 __all__ = ["Claim", "ClaimScope", "Onceward"]
@@ -42,14 +56,20 @@ _CLOSING_GRACE_S = 1
 #: Timers may stand still while a machine is suspended: a lease that ended meanwhile is noticed within this
 #: time.
 _MAX_LOOK_INTERVAL_MS = 1000
+#: A second heartbeat would have been due.
+_LATE_FRACTION = 1 / 3
+#: Less is usual on a machine that is busy.
+_MIN_LATE_MS = 500
 
 
 class Claim(BaseClaim):
     """The claim that a guarded function runs under."""
 
-    def __init__(self, calls: Calls, held: Held, checkpoint: Checkpoint | None, lost: asyncio.Event) -> None:
+    def __init__(
+        self, client: Onceward, held: Held, checkpoint: Checkpoint | None, lost: asyncio.Event
+    ) -> None:
         super().__init__(held, checkpoint)
-        self._calls = calls
+        self._client = client
         self._lost = lost
 
     async def save_checkpoint(self, name: str, state: Any = None) -> None:
@@ -59,7 +79,7 @@ class Claim(BaseClaim):
         :param state: a JSON value of at most 16 KiB.
         :raises OncewardError: CLAIM_SUPERSEDED if another holder has taken over.
         """
-        await self._calls.drive(self._held.save_checkpoint(name, state))
+        await self._client._calls.drive(self._held.save_checkpoint(name, state))
 
     async def wait_until_lost(self) -> None:
         """Returns once the claim is lost, or the client closes."""
@@ -72,22 +92,30 @@ class ClaimScope:
     ``replayed`` says whether the operation was done before, with ``value``.
     """
 
-    def __init__(self, claim: Claim | None, complete: Callable[[Any], Awaitable[Any]], value: Any) -> None:
+    def __init__(self, claim: Claim | None, value: Any = None) -> None:
         #: The claim; None if the operation was done before.
         self.claim = claim
         self.replayed = claim is None
         #: The value that was stored, before or by ``complete``.
         self.value = value
-        self._complete = complete
-        self._completed = False
+        self._ended = False
 
     async def complete(self, value: Any) -> Any:
         """Stores the value, once. Returns it as a duplicate will get it. :raises CompletionError:"""
-        if self.replayed or self._completed:
-            raise RuntimeError("the operation is already completed")
-        self._completed = True
-        self.value = await self._complete(value)
+        claim = self._end()
+        self.value = (await claim._client._shielded(claim._held.complete(Effect(value)))).value
         return self.value
+
+    async def release(self) -> None:
+        """Gives the claim up before its effect: a retry runs at once."""
+        claim = self._end()
+        await claim._client._shielded(claim._held.release(NoEffectError()))
+
+    def _end(self) -> Claim:
+        if self.claim is None or self._ended:
+            raise RuntimeError("the operation is already completed or released")
+        self._ended = True
+        return self.claim
 
 
 class Onceward:
@@ -100,24 +128,29 @@ class Onceward:
 
     def __init__(
         self,
-        address: str,
+        address: str | Sequence[str],
         *,
         api_key: str | None = None,
-        token: Credential | None = None,
+        token: Token | None = None,
         owner: str | None = None,
         wait_ms: int = DEFAULT_WAIT_MS,
         timeout_ms: int = DEFAULT_TIMEOUT_MS,
         classify_error: Callable[[Exception], Classification] | None = None,
+        on_error: OnError = "release",
         describe_error: Callable[[BaseException], str] | None = None,
-        tls_ca: bytes | None = None,
+        tls_ca: Pem | None = None,
+        tls_cert: Pem | None = None,
+        tls_key: Pem | None = None,
     ) -> None:
         owner = default_owner() if owner is None else owner
-        self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error)
+        self._defaults = Defaults(owner, wait_ms, timeout_ms, classify_error, describe_error, on_error)
         operation_of(
             "defaults", "key", {"owner": owner, "wait_ms": wait_ms, "timeout_ms": timeout_ms}, self._defaults
         )
-        self._calls = Calls(Target(address), credential_of(api_key, token), tls_ca)
+        links = Links(grpc.aio, address, Tls(tls_ca, tls_cert, tls_key))
+        self._calls = Calls(links, credential_of(api_key, token))
         self._leases: set[Lease] = set()
+        self._has_warned = False
         #: Runs, and what they left to do.
         self._work: set[asyncio.Future[Any]] = set()
 
@@ -127,9 +160,8 @@ class Onceward:
         """Runs the function unless the operation was done before. Returns its value, now and on every repeat.
 
         The function may be a coroutine function. A run that is cancelled before the function begins gives its
-        claim back;
-        one that is cancelled later cancels the function, and releases the claim. The errors are those of the
-        blocking client.
+        claim back; one that is cancelled later cancels the function, and leaves the outcome unknown. The
+        errors are those of the blocking client.
         """
         return (await self.run_detailed(namespace, key, fn, **options)).value
 
@@ -137,6 +169,7 @@ class Onceward:
         self, namespace: str, key: str, fn: Callable[[Claim], Awaitable[T] | T], **options: Unpack[RunOptions]
     ) -> RunResult[T]:
         """Does what ``run`` does, and returns whether the value was replayed, and when the key expires."""
+        refuse_unbegun_function(fn, awaits=True)
         operation = operation_of(namespace, key, options, self._defaults)
         with _Counted(self._work):
             acquired = await self._acquire(operation)
@@ -160,11 +193,14 @@ class Onceward:
         """
 
         def decorate(fn: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+            refuse_unbegun_function(fn, awaits=True)
+            own = options_of_function(fn, options)
+
             @functools.wraps(fn)
             async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
                 request = None if fingerprint is None else fingerprint(*args, **kwargs)
                 created_at = None if key_created_at is None else key_created_at(*args, **kwargs)
-                named: RunOptions = {**options, "fingerprint": request, "key_created_at": created_at}
+                named: RunOptions = {**own, "fingerprint": request, "key_created_at": created_at}
                 return await self.run(namespace, key(*args, **kwargs), lambda _: fn(*args, **kwargs), **named)
 
             return guarded
@@ -177,25 +213,23 @@ class Onceward:
     ) -> AsyncIterator[ClaimScope]:
         """Claims for an ``async with`` block, which calls ``complete`` unless the operation was done before.
 
-        A block that ends without ``complete`` releases the claim; an error ends it as an error of ``run``'s
-        function.
+        A block that ends without ``complete`` or ``release``, such as by an early ``return``, leaves the
+        outcome unknown; an error ends it as an error of ``run``'s function.
         """
         operation = operation_of(namespace, key, options, self._defaults)
         with _Counted(self._work):
             acquired = await self._acquire(operation)
             if isinstance(acquired, Done):
-                yield ClaimScope(None, self._refuse, replayed(operation, acquired).value)
+                yield ClaimScope(None, replayed(operation, acquired).value)
                 return
             async with self._holding(operation, acquired) as (held, claim):
-                scope = ClaimScope(claim, functools.partial(self._complete, held), None)
+                scope = ClaimScope(claim)
                 try:
                     yield scope
                 except BaseException as error:
-                    if not scope._completed:
+                    if not scope._ended:
                         await self._shielded(finish(held, Effect(error=error)))
                     raise
-                if not scope._completed:
-                    await self._shielded(held.release(RuntimeError()))
 
     async def close(self, timeout_ms: int | None = None) -> None:
         """Refuses new runs, ends waiting ones with CLOSED, waits for running functions, and closes the
@@ -223,6 +257,7 @@ class Onceward:
     async def _acquire(self, operation: Operation) -> Acquired:
         if self._calls.is_closing:
             raise closed_error()
+        refuse_within_itself(operation)
         warn_of_timestamp(operation.key)
         return await self._calls.drive_until_closing(acquire(operation, self._in_background))
 
@@ -234,7 +269,7 @@ class Onceward:
         lost = asyncio.Event()
         if not isinstance(acquired, Granted):
             held, checkpoint = hold(operation, acquired, None)
-            yield held, Claim(self._calls, held, checkpoint, lost)
+            yield held, Claim(self, held, checkpoint, lost)
             return
         lease = Lease(granted_ref(operation, acquired), lambda _: lost.set())
         lease.granted(acquired.sent_at_ms, acquired.remaining_ms)
@@ -242,7 +277,7 @@ class Onceward:
         self._leases.add(lease)
         beating = asyncio.ensure_future(self._beat(held, lease))
         try:
-            yield held, Claim(self._calls, held, checkpoint, lost)
+            yield held, Claim(self, held, checkpoint, lost)
         finally:
             lease.end()
             self._leases.discard(lease)
@@ -255,11 +290,28 @@ class Onceward:
             if lease.due():
                 heartbeats = {asyncio.ensure_future(self._heartbeat(held, lease))}
             delay_ms = min(_MAX_LOOK_INTERVAL_MS, max(0.0, lease.next_at_ms() - lease_now_ms()))
+            looks_at_ms = now_ms() + delay_ms
             # The end of a heartbeat changes when the next one is due.
             if heartbeats:
                 done, heartbeats = await asyncio.wait(heartbeats, timeout=delay_ms / 1000)
             else:
                 await asyncio.sleep(delay_ms / 1000)
+            self._warn_if_late(now_ms() - looks_at_ms, lease)
+
+    def _warn_if_late(self, late_ms: float, lease: Lease) -> None:
+        """Warns once if a function blocks the event loop.
+
+        A thread could send heartbeats meanwhile, but would need a connection and a token of its own, and keep
+        the claim of a loop that is stuck.
+        """
+        if self._has_warned or late_ms < max(_MIN_LATE_MS, lease.length_ms * _LATE_FRACTION):
+            return
+        self._has_warned = True
+        message = (
+            f"The event loop was blocked, and a heartbeat is {late_ms:.0f} ms late for a lease of "
+            f"{lease.length_ms:.0f} ms: call what blocks by asyncio.to_thread"
+        )
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
 
     async def _heartbeat(self, held: Held, lease: Lease) -> None:
         sent_at_ms = lease_now_ms()
@@ -270,17 +322,24 @@ class Onceward:
         else:
             lease.heartbeat_answered(sent_at_ms, duration_ms(reply.lease_remaining))
 
-    async def _complete(self, held: Held, value: Any) -> Any:
-        return (await self._shielded(held.complete(Effect(value)))).value
-
-    async def _refuse(self, value: Any) -> Any:
-        raise RuntimeError("the operation is already completed")
-
     async def _shielded(self, flow: Flow[T]) -> T:
         """Drives a flow to its end, also if its caller is cancelled: the effect has happened."""
-        work = asyncio.ensure_future(self._calls.drive(flow))
+
+        async def settled() -> tuple[Any, BaseException | None]:
+            # The function's error is not raised in this task, which would make another one of a
+            # CancelledError, and stop the event loop with a SystemExit.
+            try:
+                return await self._calls.drive(flow), None
+            except BaseException as error:
+                return None, error
+
+        work = asyncio.ensure_future(settled())
         self._note(work)
-        return await asyncio.shield(work)
+        value, error = await asyncio.shield(work)
+        if error is not None:
+            raise error
+        done: T = value
+        return done
 
     def _in_background(self, flow: Flow[None]) -> None:
         self._note(asyncio.ensure_future(self._calls.drive_in_background(flow)))
@@ -317,12 +376,24 @@ class _Counted:
 
 
 async def _effect_of(fn: Callable[[Claim], Any], claim: Claim) -> Effect:
-    """Calls the function. Returns its outcome, also of a cancellation: the claim has to be released."""
-    token = enter_claim(claim)
+    """Calls the function. Returns its outcome, also of a cancellation."""
+    entered = enter_claim(claim)
+    cancellations = _cancellations()
     try:
         value = fn(claim)
-        return Effect(await value if inspect.isawaitable(value) else value)
+        if inspect.isawaitable(value):
+            value = await value
+        refuse_unbegun(value)
+        return Effect(value)
     except BaseException as error:
+        claim._held.is_interrupted = _cancellations() > cancellations
         return Effect(error=error)
     finally:
-        leave_claim(token)
+        leave_claim(entered)
+
+
+def _cancellations() -> int:
+    """Returns how often the current task was cancelled, without what a time limit within it took back."""
+    task = asyncio.current_task()
+    # Python 3.10 does not count them.
+    return task.cancelling() if task is not None and hasattr(task, "cancelling") else 0

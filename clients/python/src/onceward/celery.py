@@ -19,12 +19,13 @@ from datetime import datetime
 from typing import Any
 
 import celery
-from celery.exceptions import Retry
+from celery.exceptions import Retry, SoftTimeLimitExceeded
 from typing_extensions import Unpack
 
 from ._client import Claim, Onceward
-from ._errors import InProgressError, OutcomeUnknownError
-from ._finish import ClaimAbandoned
+from ._errors import InProgressError
+from ._finish import _chain
+from ._functions import refuse_unbegun_function
 from ._options import OnceOptions
 from ._per_process import per_process
 
@@ -48,8 +49,10 @@ def guarded_task(
       TerminalError is stored: each repeat raises it.
     - A task that can't know whether it had its effect raises an OutcomeUnknownError, also by ``self.retry``
       or ``autoretry_for``: its claim is left to the namespace's policy, and retries wait until its lease is
-      over.
+      over. So is that of a task that is stopped, by a time limit, a revocation or the worker's end.
     - While another worker runs the task, the message is retried later, without an end, and no worker waits.
+      An InProgressError of the task's own code is an ordinary error.
+    - A coroutine function is refused with a TypeError when Celery makes the task.
     - A task that is called in the process, without a worker, runs guarded if there is a ``key``, and
       unguarded otherwise.
 
@@ -63,6 +66,10 @@ def guarded_task(
     class GuardedTask(celery.Task):  # type: ignore[misc]
         abstract = True
 
+        def __init_subclass__(cls, **kwargs: Any) -> None:
+            super().__init_subclass__(**kwargs)
+            refuse_unbegun_function(cls.run)
+
         def __call__(self, *args: Any, **kwargs: Any) -> Any:
             # A worker has pushed the task's request already; a second one would hide its id and its retries.
             run = super().__call__ if self.request.called_directly else self.run
@@ -74,21 +81,22 @@ def guarded_task(
             waits = {} if self.request.called_directly else {"on_in_progress": "throw"}
             merged: Any = {**waits, **options, "fingerprint": request, "key_created_at": created_at}
 
+            has_begun = False
+
             def guarded(_: Claim) -> Any:
+                nonlocal has_begun
+                has_begun = True
                 try:
                     return run(*args, **kwargs)
-                except Retry as again:
-                    if isinstance(again.exc, OutcomeUnknownError):
-                        raise ClaimAbandoned from again
+                except Exception as error:
+                    _add_causes(error)
                     raise
 
             try:
                 return client().run(namespace, name, guarded, **merged)
-            except ClaimAbandoned as abandoned:
-                retry: Any = abandoned.__cause__
-                raise retry from retry.exc
             except InProgressError as error:
-                if self.request.called_directly or self.request.is_eager:
+                # One of the task's own code is about another operation.
+                if has_begun or self.request.called_directly or self.request.is_eager:
                     raise
                 delay_s = max(1, math.ceil((error.retry_delay_ms or 0) / 1000))
                 # Not `self.retry`, which would use up the task's own retries.
@@ -99,3 +107,16 @@ def guarded_task(
                 raise Retry(str(error), error, delay_s, sig=again) from error
 
     return GuardedTask
+
+
+def _add_causes(error: Exception) -> None:
+    """Says why the task failed in words that the client knows: a retry by its error, a soft time limit by a
+    timeout.
+    """
+    for each, _ in _chain(error, None, shown=True):
+        if each.__cause__ is not None:
+            continue
+        if isinstance(each, SoftTimeLimitExceeded):
+            each.__cause__ = TimeoutError("the task's soft time limit")
+        elif isinstance(each, Retry) and isinstance(each.exc, BaseException):
+            each.__cause__ = each.exc

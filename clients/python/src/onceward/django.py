@@ -16,42 +16,42 @@ and its path in the setting ``MIDDLEWARE``, below the middleware that authentica
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from django.core.exceptions import RequestDataTooBig
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.encoding import escape_uri_path
 from typing_extensions import Unpack
 
 from ._catalogue import InvalidRequestError
-from ._claims import is_within
+from ._claims import current_claim, is_within
 from ._client import Claim, Onceward
-from ._errors import CompletionError, OncewardError, OutcomeUnknownError
+from ._errors import OncewardError, OutcomeUnknownError
 from ._http import (
     AMBIGUOUS,
-    DEFAULT_MAX_BODY_BYTES,
     REQUEST_TOO_LARGE,
     REQUEST_UNREADABLE,
+    GuardedResponse,
+    HttpOptions,
     HttpPolicy,
-    NotStored,
     RequestHead,
-    Response,
-    is_outcome,
+    ResponseUnknown,
+    is_declared_unknown,
     problem_of,
 )
 from ._http_profiles import HttpProfile, Problem
 from ._limits import MAX_RESULT_BYTES
-from ._options import OnceOptions
 from ._per_process import per_process
-from ._texts import printable
+from ._printable import printable
 
-__all__ = ["HttpProfile", "OncewardMiddleware"]
+__all__ = ["GuardedResponse", "HttpOptions", "HttpProfile", "OncewardMiddleware"]
 
 _log = logging.getLogger("onceward")
-#: The attribute of a request whose view raised an OutcomeUnknownError.
-_OUTCOME_UNKNOWN = "_onceward_outcome_unknown"
+#: The attribute of a request with the error of its view, which Django answers itself.
+_ERROR = "_onceward_error"
 
 
 class OncewardMiddleware:
@@ -59,9 +59,9 @@ class OncewardMiddleware:
 
     What it stores, replays and refuses, and its parameters, are those of
     ``onceward.starlette.OncewardMiddleware``. A response is held until it is stored, or until that has failed
-    for the length of its lease. A streaming response is sent, and not stored: repeats are answered with 410.
-    The OutcomeUnknownError must be that of a view: Django answers errors of other middleware before the guard
-    sees them.
+    for the length of its lease. A streaming response is read before it is sent; one above 1 MiB is sent, and
+    not stored, as one of an asynchronous iterator: repeats are answered with 410. An error must be that of a
+    view: of other middleware the guard sees Django's response alone.
 
     :param onceward: a client; or a function that returns one, which is called once in each process: servers
         that fork need it.
@@ -75,39 +75,23 @@ class OncewardMiddleware:
         onceward: Onceward | Callable[[], Onceward],
         namespace: str,
         caller: Callable[[HttpRequest], str],
-        profile: HttpProfile = "onceward",
-        methods: Sequence[str] | None = None,
-        key_optional: bool | None = None,
-        max_body_bytes: int = DEFAULT_MAX_BODY_BYTES,
-        stores: Callable[[int], bool] = is_outcome,
-        replay_headers: Sequence[str] = (),
-        documentation: str | None = None,
-        **options: Unpack[OnceOptions],
+        **options: Unpack[HttpOptions],
     ) -> None:
         self._get_response = get_response
         self._client = per_process(onceward)
         self._caller = caller
-        self._policy = HttpPolicy(
-            namespace=namespace,
-            profile=profile,
-            methods=methods,
-            key_optional=key_optional,
-            max_body_bytes=max_body_bytes,
-            stores=stores,
-            replay_headers=replay_headers,
-            documentation=documentation,
-            options=options,
-        )
+        self._policy = HttpPolicy(namespace, options)
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        if not self._policy.guards(request.method or ""):
+        if not self._policy.guards(request.method or "", request.path):
             return self._get_response(request)
-        key_header = request.headers.get("Idempotency-Key")
+        key_header = request.headers.get(self._policy.key_header)
         query = request.META.get("QUERY_STRING", "")
         head = RequestHead(
             request.method or "",
-            escape_uri_path(request.path),
+            _path_of(request),
             f"?{query}" if query else "",
+            request.headers.get("Content-Type", ""),
             [] if key_header is None else [key_header],
         )
         key = self._policy.key_of(head)
@@ -121,14 +105,12 @@ class OncewardMiddleware:
         return answer
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Notes that a view can't know whether it had its effect.
-
-        Django calls this for the error of a view. Without it, the guard would see a response with the status
-        500, as after any other error.
-        """
-        if not isinstance(exception, OutcomeUnknownError) or not is_within(self._policy.namespace):
+        """Notes the error of a view, for which Django calls this: the guard would see its response alone."""
+        if not is_within(self._policy.namespace):
             return None
-        setattr(request, _OUTCOME_UNKNOWN, exception)
+        setattr(request, _ERROR, exception)
+        if not is_declared_unknown(current_claim(), exception):
+            return None
         # The guard answers; without a response here, Django would log the error and answer itself.
         return HttpResponse(status=AMBIGUOUS.status)
 
@@ -141,32 +123,34 @@ class OncewardMiddleware:
             return self._refusal(head, REQUEST_TOO_LARGE)
         except InvalidRequestError:
             return self._refusal(head, REQUEST_UNREADABLE)
+        claims: list[Claim] = []
         handled: list[HttpResponseBase] = []
 
-        def handle(_: Claim) -> Response:
+        def handle(claim: Claim) -> GuardedResponse:
+            claims.append(claim)
             response = self._get_response(request)
-            unknown = getattr(request, _OUTCOME_UNKNOWN, None)
-            if unknown is not None:
-                raise unknown
             handled.append(response)
-            return self._policy.outcome_of(_whole(response))
+            error = getattr(request, _ERROR, None)
+            # Of an error that Django answers as one of the client, such as Http404, the response counts.
+            if error is not None and (response.status_code >= 500 or is_declared_unknown(claim, error)):
+                raise error
+            return self._policy.outcome_of(claim, _whole(response))
 
         try:
             replayed = self._client().run(self._policy.namespace, operation, handle, **options)
-        except NotStored:
-            return handled[0]
-        except OutcomeUnknownError as error:
-            _log.warning("It is unknown whether a request had its effect: %s", printable(error))
-            return handled[0] if handled else self._refusal(head, AMBIGUOUS)
-        except OncewardError as error:
-            if handled and isinstance(error, CompletionError):
+        except Exception as error:
+            if claims and is_declared_unknown(claims[0], error):
+                _log.warning("It is unknown whether a request had its effect: %s", printable(error))
+                return self._refusal(head, AMBIGUOUS)
+            if handled:
                 # This client gets the view's response even if it could not be stored for repeats.
-                _log.warning("A response could not be stored for repeats: %s", printable(error))
+                if isinstance(error, (OncewardError, ResponseUnknown)):
+                    _log.warning("A response could not be stored for repeats: %s", printable(error))
                 return handled[0]
-            problem = problem_of(error)
-            if problem is not None:
-                return self._refusal(head, problem)
-            raise
+            problem = problem_of(error) if isinstance(error, OncewardError) and not claims else None
+            if problem is None:
+                raise
+            return self._refusal(head, problem)
         if handled:
             return handled[0]
         return _django_response(self._policy.replay_of(head, replayed))
@@ -175,15 +159,42 @@ class OncewardMiddleware:
         return _django_response(self._policy.refusal_of(head, problem))
 
 
-def _whole(response: HttpResponseBase) -> Response:
+def _path_of(request: HttpRequest) -> str:
+    """Returns the path as it was sent, if the server says so, as gunicorn, uWSGI and those of ASGI do."""
+    raw = getattr(request, "scope", {}).get("raw_path", b"").decode("latin-1")
+    sent = raw or request.META.get("RAW_URI") or request.META.get("REQUEST_URI") or ""
+    return sent.partition("?")[0] if sent.startswith("/") else escape_uri_path(request.path)
+
+
+def _whole(response: HttpResponseBase) -> GuardedResponse:
+    """Returns a response with its body, if that can be stored.
+
+    :raises OutcomeUnknownError: for one that is cut short.
+    """
     headers = {name.lower(): value for name, value in response.items()}
     body = response.content if isinstance(response, HttpResponse) else None
+    if isinstance(response, StreamingHttpResponse) and not response.is_async:
+        body = _first_bytes(response)
     if body is not None and len(body) > MAX_RESULT_BYTES:
         body = None
-    return Response(response.status_code, headers, body)
+    return GuardedResponse(response.status_code, headers, body)
 
 
-def _django_response(response: Response) -> HttpResponse:
+def _first_bytes(response: StreamingHttpResponse) -> bytes:
+    """Returns the body, or so much of it that it is too large to be stored. It is sent nevertheless."""
+    parts, read = response.streaming_content, bytearray()
+    try:
+        for part in parts:
+            read += part
+            if len(read) > MAX_RESULT_BYTES:
+                break
+    except Exception as error:
+        raise OutcomeUnknownError("the response was cut short") from error
+    response.streaming_content = itertools.chain([bytes(read)], parts)
+    return bytes(read)
+
+
+def _django_response(response: GuardedResponse) -> HttpResponse:
     answer = HttpResponse(response.body, status=response.status)
     del answer["Content-Type"]
     for name, value in response.headers.items():

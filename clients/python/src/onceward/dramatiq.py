@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, ParamSpec, TypeVar
 
@@ -21,8 +22,10 @@ from dramatiq.errors import Retry
 from dramatiq.middleware import CurrentMessage
 from typing_extensions import Unpack
 
+from . import aio
 from ._client import Onceward
 from ._errors import InProgressError
+from ._functions import is_coroutine_function, refuse_unbegun_function
 from ._options import OnceOptions
 from ._per_process import per_process
 
@@ -33,7 +36,7 @@ P = ParamSpec("P")
 
 
 def once(
-    onceward: Callable[[], Onceward] | Onceward,
+    onceward: Callable[[], Onceward] | Onceward | Callable[[], aio.Onceward] | aio.Onceward,
     namespace: str,
     *,
     key: Callable[..., str] | None = None,
@@ -47,21 +50,25 @@ def once(
     - An error of the function releases the claim, so that a retry runs. A TerminalError is stored: give the
       actor ``throws=TerminalError``, because each retry would only raise it again.
     - A function that can't know whether it had its effect raises an OutcomeUnknownError: its claim is left to
-      the namespace's policy, and retries wait until its lease is over.
+      the namespace's policy, and retries wait until its lease is over. So is that of an actor that is
+      stopped, by its time limit or the worker's end.
     - While another worker runs the operation, the message is retried later, without an end, and no worker
       waits. Such a retry does not count against the actor's ``max_retries`` if the broker has the middleware
-      ``CurrentMessage``.
+      ``CurrentMessage``. An InProgressError of the function's own code is an ordinary error.
+    - A coroutine function, with the middleware ``AsyncIO``, needs a client of ``onceward.aio``.
 
     :param onceward: a function that returns a client, called once in each process: workers fork.
     :param key: returns the operation's key for the function's arguments. Default: the id of the message,
         which its redeliveries and its retries keep; needs the middleware ``CurrentMessage``.
     :param fingerprint: returns the request that the key stands for. Default: none.
     """
-    client = per_process(onceward)
+    client: Callable[[], Any] = per_process(onceward)
 
     def decorate(fn: Callable[P, T]) -> Callable[P, T]:
-        @functools.wraps(fn)
-        def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
+        awaits = is_coroutine_function(fn)
+        refuse_unbegun_function(fn, awaits=not isinstance(onceward, Onceward))
+
+        def run(begin: Callable[[Any], Any], args: Any, kwargs: Any) -> Any:
             name = _message_id() if key is None else key(*args, **kwargs)
             request = None if fingerprint is None else fingerprint(*args, **kwargs)
             created_at = None if key_created_at is None else key_created_at(*args, **kwargs)
@@ -71,16 +78,56 @@ def once(
                 "fingerprint": request,
                 "key_created_at": created_at,
             }
-            try:
-                return client().run(namespace, name, lambda _: fn(*args, **kwargs), **merged)
-            except InProgressError as error:
-                delay_ms = max(1000, math.ceil(error.retry_delay_ms or 0))
-                _leave_retry_uncounted()
-                raise Retry(str(error), delay=delay_ms) from error
+            connected = client()
+            if awaits != isinstance(connected, aio.Onceward):
+                kind = "onceward.aio" if awaits else "onceward"
+                raise TypeError(f"the function of {fn.__name__} must return a client of {kind}")
+            return connected.run(namespace, name, begin, **merged)
+
+        if awaits:
+
+            @functools.wraps(fn)
+            async def guarded_coroutine(*args: P.args, **kwargs: P.kwargs) -> Any:
+                with _retried() as begun:
+                    return await run(begun(lambda: fn(*args, **kwargs)), args, kwargs)
+
+            return guarded_coroutine  # type: ignore[return-value]
+
+        @functools.wraps(fn)
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> Any:
+            with _retried() as begun:
+                return run(begun(lambda: fn(*args, **kwargs)), args, kwargs)
 
         return guarded
 
     return decorate
+
+
+@contextmanager
+def _retried() -> Iterator[Callable[[Callable[[], Any]], Callable[[Any], Any]]]:
+    """Has the message of an operation in progress retried.
+
+    Returns a function that notes that the actor began: an InProgressError of its own code is about another
+    operation.
+    """
+    has_begun = False
+
+    def begun(fn: Callable[[], Any]) -> Callable[[Any], Any]:
+        def begin(_: Any) -> Any:
+            nonlocal has_begun
+            has_begun = True
+            return fn()
+
+        return begin
+
+    try:
+        yield begun
+    except InProgressError as error:
+        if has_begun:
+            raise
+        delay_ms = max(1000, math.ceil(error.retry_delay_ms or 0))
+        _leave_retry_uncounted()
+        raise Retry(str(error), delay=delay_ms) from error
 
 
 def _message_id() -> str:

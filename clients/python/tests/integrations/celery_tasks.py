@@ -2,9 +2,11 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 from celery import Celery
+from celery.exceptions import SoftTimeLimitExceeded
 
 from onceward import Onceward, OutcomeUnknownError, TerminalError, current_claim
 from onceward.celery import guarded_task
@@ -13,16 +15,24 @@ app = Celery(broker=os.environ["REDIS_URL"], backend=os.environ["REDIS_URL"])
 ADDRESS = os.environ.get("ONCEWARD_ADDRESS", "")
 EFFECTS = Path(os.environ["EFFECTS"])
 
+
+def connect():
+    return Onceward(ADDRESS, api_key="key")
+
+
 Charge = guarded_task(
-    lambda: Onceward(ADDRESS, api_key="key"),
+    connect,
     "charges",
     key=lambda order: order["id"],
     fingerprint=lambda order: order,
 )
-Mail = guarded_task(lambda: Onceward(ADDRESS, api_key="key"), "mails")
+Mail = guarded_task(connect, "mails")
 
 
-Refund = guarded_task(lambda: Onceward(ADDRESS, api_key="key"), "refunds")
+Refund = guarded_task(connect, "refunds")
+
+
+Transfer = guarded_task(connect, "transfers", key=lambda name: name)
 
 
 def note(line: str) -> None:
@@ -54,3 +64,18 @@ def refund(order_id):
     if current_claim().attempt == 1:
         raise OutcomeUnknownError("the bank timed out")
     return "refunded"
+
+
+@app.task(base=Transfer, acks_late=True, soft_time_limit=1, max_retries=0)
+def transfer(name):
+    note(f"{name} began")
+    if name == "nested":
+        # Another operation, which is held elsewhere.
+        connect().run("accounts", "a-1", lambda _: None, on_in_progress="throw")
+    try:
+        while True:
+            time.sleep(0.01)
+    except SoftTimeLimitExceeded as error:
+        if name == "caused":
+            raise RuntimeError("the bank is slow") from error
+        raise

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from celery import Celery
 
+from onceward.celery import guarded_task
 from onceward.testing import TestingOnceward
+from onceward.v1.record_pb2 import Record
 
 #: Two messages that meet are 30 s apart afterwards, and on a busy machine a worker takes as long to start.
 _TIMEOUT_S = 240
@@ -83,6 +86,35 @@ def test_tasks_run_once_for_a_key(tasks: Any, effects: Path, testing: TestingOnc
         "refund of order-5 in attempt 1",
         "refund of order-5 in attempt 2",
     ]
+
+
+def test_a_task_that_is_stopped_leaves_its_claim_to_the_policy(tasks: Any, testing: TestingOnceward) -> None:
+    for name in ("limited", "caused"):
+        with pytest.raises(Exception, match="SoftTimeLimitExceeded|the bank is slow"):
+            tasks.transfer.delay(name).get(timeout=_TIMEOUT_S)
+    assert {record.state for record in testing.records()} == {Record.STATE_IN_PROGRESS}
+
+
+def test_a_task_fails_as_usual_if_another_operation_is_in_progress(
+    tasks: Any, effects: Path, testing: TestingOnceward
+) -> None:
+    with testing.onceward.claim("accounts", "a-1") as scope:
+        with pytest.raises(Exception, match="in progress"):
+            tasks.transfer.delay("nested").get(timeout=_TIMEOUT_S)
+        scope.release()
+    assert effects.read_text().splitlines() == ["nested began"]
+    [record] = [each for each in testing.records() if each.key == "nested"]
+    assert record.state == Record.STATE_RELEASED
+
+
+def test_a_coroutine_function_is_refused_as_a_task(testing: TestingOnceward) -> None:
+    app = Celery(set_as_current=False)
+    base = guarded_task(lambda: testing.onceward, "charges")
+
+    async def charge() -> None: ...
+
+    with pytest.raises(TypeError, match="charge is a coroutine function"):
+        app.task(base=base, lazy=False)(charge)
 
 
 def _wait_until(is_reached: Callable[[], bool]) -> None:

@@ -5,14 +5,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.test import Client
 from django.urls import path
 
-from onceward import InProgressError, OutcomeUnknownError, current_claim, join_key
+from onceward import ClaimRef, InProgressError, OutcomeUnknownError, current_claim, join_key
 from onceward.django import OncewardMiddleware
 from onceward.testing import TestingOnceward, TestingPolicy
+from onceward.v1.record_pb2 import Record
 
 effects: list[str] = []
 service: list[TestingOnceward] = []
@@ -26,11 +27,35 @@ def charge(request: HttpRequest) -> HttpResponse:
     if "fails" in request.GET:
         raise RuntimeError("no bank")
     if "streams" in request.GET:
-        return StreamingHttpResponse([b"a", b"b"])
+        return StreamingHttpResponse(_parts(int(request.GET["streams"]), "cut" in request.GET))
     answer = JsonResponse({"attempt": current_claim().attempt}, status=int(request.GET.get("status", 201)))
     answer["Location"] = "/charges/1"
     answer.set_cookie("session", "1")
     return answer
+
+
+def _parts(count: int, is_cut: bool) -> Iterator[bytes]:
+    for _ in range(count):
+        yield b"x" * 30_000
+    if is_cut:
+        raise RuntimeError("no more parts")
+
+
+def failing(request: HttpRequest) -> HttpResponse:
+    effects.append("perhaps")
+    match request.GET["by"]:
+        case "cause":
+            raise RuntimeError("charge failed") from OutcomeUnknownError("the bank timed out")
+        case "mark":
+            current_claim().outcome_unknown()
+            return HttpResponse("swallowed")
+        case "timeout":
+            raise TimeoutError("the bank")
+        case "nested":
+            raise InProgressError(ClaimRef("banks", "b-1"), "", 1, None, 5000)
+        case "missing":
+            raise Http404
+    return HttpResponse(status=int(request.GET["by"]))
 
 
 def nested(request: HttpRequest) -> HttpResponseBase:
@@ -41,7 +66,7 @@ def nested(request: HttpRequest) -> HttpResponseBase:
     return guard(request)
 
 
-urlpatterns = [path("charges", charge), path("nested", nested)]
+urlpatterns = [path("charges", charge), path("failing", failing), path("nested", nested)]
 
 
 def idempotency(get_response: Any) -> OncewardMiddleware:
@@ -90,14 +115,39 @@ def test_a_repeat_gets_the_first_response(testing: TestingOnceward) -> None:
 def test_an_error_and_a_failure_of_the_server_are_not_stored(testing: TestingOnceward) -> None:
     for _ in range(2):
         assert _post("?fails").status_code == 500
-    assert [_post("?status=503", key="k2").json()["attempt"] for _ in range(2)] == [1, 2]
+    assert [_post("?status=500", key="k2").json()["attempt"] for _ in range(2)] == [1, 2]
     assert [_post("?status=404", key="k3").json()["attempt"] for _ in range(2)] == [1, 1]
     assert len(effects) == 5
 
 
-def test_a_streaming_response_is_sent_and_is_gone_afterwards(testing: TestingOnceward) -> None:
-    assert b"".join(_post("?streams").streaming_content) == b"ab"
-    assert _post("?streams").status_code == 410
+def test_a_streaming_response_is_stored_if_it_is_whole(testing: TestingOnceward) -> None:
+    assert len(b"".join(_post("?streams=2").streaming_content)) == 60_000
+    repeated = _post("?streams=2")
+    assert (repeated["Idempotency-Replayed"], len(repeated.content)) == ("true", 60_000)
+    assert len(b"".join(_post("?streams=40", key="k-2").streaming_content)) == 1_200_000
+    assert _post("?streams=40", key="k-2").status_code == 410
+    assert _post("?streams=2&cut", key="k-3").json()["type"] == "urn:onceward:problem:ambiguous"
+    assert _post("?streams=2&cut", key="k-3").json()["type"] == "urn:onceward:problem:in-progress"
+    assert len(effects) == 3
+
+
+@pytest.mark.parametrize(
+    ("by", "first", "repeated"),
+    [
+        ("cause", 409, Record.STATE_IN_PROGRESS),
+        ("mark", 409, Record.STATE_IN_PROGRESS),
+        ("timeout", 500, Record.STATE_IN_PROGRESS),
+        ("504", 504, Record.STATE_IN_PROGRESS),
+        # That another operation is in progress says nothing about this one.
+        ("nested", 500, Record.STATE_RELEASED),
+        ("missing", 404, Record.STATE_COMPLETED),
+    ],
+)
+def test_a_failure_of_a_view_is_stored_released_or_unknown(
+    testing: TestingOnceward, by: str, first: int, repeated: int
+) -> None:
+    assert _post(f"?by={by}", path="/failing").status_code == first
+    assert [record.state for record in testing.records()] == [repeated]
 
 
 def test_a_response_is_sent_although_it_is_not_stored(testing: TestingOnceward) -> None:
@@ -134,8 +184,10 @@ def test_a_guard_around_another_one_stores_none_of_its_refusals(testing: Testing
         answer: HttpResponse = contextvars.Context().run(_post, path="/nested")
         return answer.status_code
 
-    with testing.onceward.claim("nested", join_key("POST", "/nested", "a-1", "8e03978e-40d5")):
+    key = join_key("POST", "/nested", "a-1", "8e03978e-40d5")
+    with testing.onceward.claim("nested", key) as scope:
         assert [post(), post()] == [409, 409]
+        scope.release()
     assert [post(), post()] == [201, 201]
     assert len(effects) == 1
 

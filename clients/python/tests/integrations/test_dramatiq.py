@@ -1,5 +1,6 @@
 """Dramatiq actors, with a real worker on Redis."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -7,11 +8,11 @@ from typing import Any
 import dramatiq
 import pytest
 from dramatiq.brokers.redis import RedisBroker
-from dramatiq.middleware import CurrentMessage
+from dramatiq.middleware import AsyncIO, CurrentMessage
 from dramatiq.results import Results
 from dramatiq.results.backends import RedisBackend
 
-from onceward import OutcomeUnknownError, TerminalError, current_claim
+from onceward import InProgressError, OutcomeUnknownError, TerminalError, current_claim
 from onceward.dramatiq import once
 from onceward.testing import TestingOnceward
 from onceward.v1.record_pb2 import Record
@@ -25,6 +26,8 @@ def broker(redis_url: str) -> Iterator[Any]:
     broker.add_middleware(CurrentMessage())
     broker.add_middleware(Results(backend=RedisBackend(url=redis_url)))
     dramatiq.set_broker(broker)
+    # As the command starts a process: time limits need it.
+    broker.emit_after("process_boot")
     yield broker
     broker.close()
 
@@ -100,3 +103,96 @@ def test_a_retry_while_another_worker_runs_the_operation_is_none_of_the_actor_s(
             assert message.get_result(block=True, timeout=_TIMEOUT_MS) == "ch_1"
         finally:
             worker.stop()
+
+
+def test_an_actor_fails_as_usual_if_another_operation_is_in_progress(broker: Any) -> None:
+    effects: list[str] = []
+    with TestingOnceward() as testing:
+
+        @dramatiq.actor(broker=broker, max_retries=0, throws=InProgressError)
+        @once(lambda: testing.onceward, "charges", key=lambda order_id: order_id)
+        def outer(order_id: str) -> None:
+            effects.append(order_id)
+            testing.onceward.run("accounts", "a-1", lambda _: None, on_in_progress="throw")
+
+        worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=1)
+        worker.start()
+        try:
+            with testing.onceward.claim("accounts", "a-1") as scope:
+                outer.send("order-1")
+                broker.join(outer.queue_name)
+                worker.join()
+                scope.release()
+            assert effects == ["order-1"]
+            [record] = [each for each in testing.records() if each.key == "order-1"]
+            assert record.state == Record.STATE_RELEASED
+        finally:
+            worker.stop()
+
+
+def test_an_actor_that_is_stopped_leaves_its_claim_to_the_policy(broker: Any) -> None:
+    with TestingOnceward() as testing:
+
+        @dramatiq.actor(broker=broker, max_retries=0, time_limit=200)
+        @once(lambda: testing.onceward, "charges", key=lambda order_id: order_id)
+        def charge(order_id: str) -> None:
+            while True:
+                time.sleep(0.01)
+
+        worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=1)
+        worker.start()
+        try:
+            charge.send("order-1")
+            broker.join(charge.queue_name)
+            worker.join()
+            assert [record.state for record in testing.records()] == [Record.STATE_IN_PROGRESS]
+        finally:
+            worker.stop()
+
+
+def test_actors_that_are_coroutine_functions_run_once(broker: Any) -> None:
+    broker.add_middleware(AsyncIO())
+    effects: list[str] = []
+    with TestingOnceward() as testing:
+
+        @dramatiq.actor(broker=broker, store_results=True, max_retries=0)
+        @once(testing.aio, "charges")
+        async def charge(order_id: str) -> str:
+            await asyncio.sleep(0)
+            effects.append(f"{order_id} in attempt {current_claim().attempt}")
+            return f"ch_{order_id}"
+
+        @dramatiq.actor(broker=broker, max_retries=0, time_limit=200)
+        @once(testing.aio, "transfers", key=lambda name: name)
+        async def transfer(name: str) -> None:
+            await asyncio.Event().wait()
+
+        worker = dramatiq.Worker(broker, worker_timeout=10, worker_threads=2)
+        worker.start()
+        try:
+            message = charge.message("order-1")
+            for _ in range(2):
+                broker.enqueue(message)
+                assert message.get_result(block=True, timeout=_TIMEOUT_MS) == "ch_order-1"
+                broker.join(charge.queue_name)
+                worker.join()
+            assert effects == ["order-1 in attempt 1"]
+            transfer.send("limited")
+            broker.join(transfer.queue_name)
+            worker.join()
+            [record] = [each for each in testing.records() if each.key == "limited"]
+            assert record.state == Record.STATE_IN_PROGRESS
+        finally:
+            worker.stop()
+
+
+def test_a_coroutine_function_needs_a_client_for_asyncio() -> None:
+    with TestingOnceward() as testing:
+
+        async def charge(order_id: str) -> None: ...
+
+        with pytest.raises(TypeError, match="charge is a coroutine function"):
+            once(testing.onceward, "charges")(charge)
+        with pytest.raises(TypeError, match="must return a client of onceward.aio"):
+            asyncio.run(once(lambda: testing.onceward, "charges", key=lambda each: each)(charge)("order-1"))
+        assert testing.records() == []

@@ -41,9 +41,15 @@ class Api:
     statuses: list[int]
 
     def post(
-        self, key: str | None = KEY, body: str = BODY, path: str = "/charges/1", account: str = "a"
+        self,
+        key: str | None = KEY,
+        body: str = BODY,
+        path: str = "/charges/1",
+        account: str = "a",
+        kind: str = "application/json",
     ) -> Answer:
-        headers = {"account": account, **({} if key is None else {"idempotency-key": key})}
+        headers = {"account": account, "content-type": kind}
+        headers |= {} if key is None else {"idempotency-key": key}
         return self.send("POST", path, headers, body)
 
     def handle(self, path: str) -> int:
@@ -90,7 +96,8 @@ def _django(testing: TestingOnceward, options: dict[str, Any]) -> Iterator[Api]:
     )
 
     def send(method: str, path: str, headers: dict[str, str], body: str) -> Answer:
-        request = RequestFactory().generic(method, path, body, "application/json", headers=headers)
+        kind = headers.pop("content-type", "")
+        request = RequestFactory().generic(method, path, body, kind, headers=headers)
         answer: Any = guarded(request)
         named = {name.lower(): value for name, value in answer.items()}
         return Answer(answer.status_code, named, answer.content.decode())
@@ -257,13 +264,14 @@ def test_a_key_has_its_form_and_its_scope(start: Any, profile: str) -> None:
 @each_profile
 def test_a_body_is_compared_as_its_protocol_says(start: Any, profile: str) -> None:
     with start(profile=profile) as api:
-        for key, written, rewritten, is_same in (
-            ("k-1", BODY, '{"currency": "EUR", "cents": 1.0}', EXPECTED[profile].compares_json),
-            ("k-2", "", "null", EXPECTED[profile].compares_json),
-            ("k-3", "NaN", "NaN ", False),
+        for key, kind, written, rewritten, is_same in (
+            ("k-1", "application/json", BODY, '{"currency": "EUR", "cents": 1.0}', True),
+            ("k-2", "application/json", "", "null", True),
+            ("k-3", "application/json", "NaN", "NaN ", False),
+            ("k-4", "text/plain", BODY, f"{BODY} ", EXPECTED[profile].compares_json),
         ):
-            assert api.post(f'"{key}"', written).status == 201
-            assert (api.post(f'"{key}"', rewritten).status == 201) == is_same
+            assert api.post(f'"{key}"', written, kind=kind).status == 201
+            assert (api.post(f'"{key}"', rewritten, kind=kind).status == 201) == is_same
 
 
 @each_profile
@@ -282,12 +290,31 @@ def test_a_failure_of_the_server_is_stored_only_if_the_option_and_the_protocol_a
     start: Any, profile: str
 ) -> None:
     with start(profile=profile) as api:
-        api.statuses.append(503)
-        assert [api.post().status for _ in range(2)] == [503, 201]
+        api.statuses.append(500)
+        assert [api.post().status for _ in range(2)] == [500, 201]
     with start(profile=profile, stores=lambda _: True) as api:
-        api.statuses.append(503)
+        api.statuses.append(500)
         stored = [api.post('"other"').status for _ in range(2)]
-        assert stored == ([503, 201] if profile == "acp" else [503, 503])
+        assert stored == ([500, 201] if profile == "acp" else [500, 500])
+
+
+def test_requests_to_other_paths_pass(start: Any) -> None:
+    for paths in (["/charges/1"], lambda path: path.startswith("/charges")):
+        with start(paths=paths) as api:
+            assert api.post(key=None).status == 400
+            assert api.post(key=None, path="/login").status == 201
+
+
+def test_an_operation_has_one_key_at_several_paths(start: Any) -> None:
+    with start(operation="charge", header="X-Request-Id") as api:
+        headers = {"account": "a", "x-request-id": "k-1"}
+        assert api.send("POST", "/charges/1", headers, BODY).status == 201
+        # The path is a part of the request that the key stands for.
+        assert api.send("POST", "/charges/2", headers, BODY).status == 422
+        missing = api.post()
+        assert (missing.status, "X-Request-Id" in missing.body) == (400, True)
+        [record] = api.testing.records()
+        assert record.key == "charge:a:k-1"
 
 
 def test_options_replace_what_a_profile_says(start: Any) -> None:
@@ -295,7 +322,16 @@ def test_options_replace_what_a_profile_says(start: Any) -> None:
         assert api.post(key=None).status == 201
         refused = api.send("PUT", "/charges/1", {"account": "a"}, BODY)
         _expect(refused, (400, {"error": {"code": "idempotency_key_missing"}}))
-    for options in ({"profile": "strip"}, {"documentation": "https://api.example/>"}):
+    for options in (
+        {"profile": "strip"},
+        {"documentation": "https://api.example/>"},
+        {"paths": []},
+        {"operation": ""},
+        {"operation": "charge", "profile": "stripe"},
+        {"header": "X Request"},
+        {"header": "X-Request-Id", "profile": "ietf"},
+        {"key_optionl": True},
+    ):
         with pytest.raises(InvalidRequestError):
             DjangoMiddleware(
                 lambda _: HttpResponse(),

@@ -57,6 +57,21 @@ test("a repeated step gets the stored values, in any order of its calls, and wit
   expect(tool).toHaveBeenCalledTimes(3);
 });
 
+test("a nested run of another operation in progress is the tool's own error, and the tool runs again", async () => {
+  const testing = newTesting();
+  const nested = { namespace: "charges", key: "order-7", waitMs: 0 };
+  const { outcome } = await testing.onceward.calls.claim({ namespace: "charges", key: "order-7" });
+  const tool = vi.fn(() => testing.onceward.run(nested, () => "charged"));
+  await expect(resume(testing).call(refund, tool)).rejects.toMatchObject({
+    name: "InProgressError",
+    claim: { key: "order-7" },
+  });
+  if (outcome.case !== "claimed") throw new Error(`the claim is answered with ${outcome.case}`);
+  const { fencingToken } = outcome.value;
+  await testing.onceward.calls.release({ namespace: "charges", key: "order-7", fencingToken });
+  expect(await resume(testing).call(refund, tool)).toBe("charged");
+});
+
 test("within one process, a repeated response gets the stored values", async () => {
   const run = resume(newTesting());
   const tool = vi.fn(() => "refunded");

@@ -4,15 +4,21 @@ export function csvLine(cells: readonly string[]): string {
 }
 
 function quoted(cell: string): string {
-  return /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+  return /[",;\t\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
 }
 
 /**
- * Returns a cell that no spreadsheet takes for a formula: an apostrophe is put before the characters that begin one.
+ * Returns a cell that no spreadsheet takes for a formula: an apostrophe is put before the characters that begin one, also where another
+ * separator than the comma would begin a cell; and before an apostrophe there, so that `undefused` returns every cell as it was.
  * https://owasp.org/www-community/attacks/CSV_Injection
  */
 function defused(cell: string): string {
-  return /^[=+\-@\t\r\n]/.test(cell) ? `'${cell}` : cell;
+  return cell.replace(/^(?=[=+\-@\t\r\n'])|(?<=[;\t\r\n])(?=[=+\-@'])/g, "'");
+}
+
+/** Undoes `defused`. In a cell that a person wrote, an apostrophe before another character stays. */
+function undefused(cell: string): string {
+  return cell.replace(/^'(?=[=+\-@\t\r\n'])|(?<=[;\t\r\n])'(?=[=+\-@'])/g, "");
 }
 
 /** A row of a file, and the line on which it begins, from 1. */
@@ -23,7 +29,7 @@ export interface CsvRow {
 
 /**
  * Reads comma-separated values as RFC 4180 writes them, and as spreadsheets do: with semicolons or tabs, with a byte-order mark, and with
- * either end of line. Undoes the apostrophe of `csvLine`. Rows without any text are skipped.
+ * either end of line. Undoes the apostrophes of `csvLine`. Rows without any text are skipped.
  */
 export function parseCsv(text: string): readonly CsvRow[] {
   const body = text.replace(/^\uFEFF/, "");
@@ -39,7 +45,7 @@ export function parseCsv(text: string): readonly CsvRow[] {
   while (cell.lastIndex < body.length) {
     const at = cell.lastIndex;
     const [whole = "", inQuotes, plain = "", end = ""] = cell.exec(body) ?? brokenQuotes(body, at, cell);
-    cells.push((inQuotes?.replaceAll('""', '"') ?? plain).replace(/^'(?=[=+\-@\t\r\n])/, ""));
+    cells.push(undefused(inQuotes?.replaceAll('""', '"') ?? plain));
     line += whole.match(/\r\n?|\n/g)?.length ?? 0;
     if (end === separator && cell.lastIndex < body.length) continue;
     if (cells.some((each) => each.trim() !== "")) rows.push({ line: start, cells });

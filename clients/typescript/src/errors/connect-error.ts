@@ -13,6 +13,7 @@ export const CODE = {
   ABORTED: 10,
   INTERNAL: 13,
   UNAVAILABLE: 14,
+  UNAUTHENTICATED: 16,
 } as const satisfies Record<string, Code>;
 
 /** Returns whether the value is an error of Connect, also of another copy of its package. */

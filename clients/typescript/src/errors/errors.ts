@@ -191,6 +191,7 @@ export class AmbiguousError extends OncewardError {
  * - `RESULT_EXPIRED`: the value's retention has ended.
  * - `RESULT_LOST`: the value could not be stored, see {@link CompletionError}.
  * - `RESULT_NOT_JSON`, `CODEC_FAILED`: this run's codec can't decode the value, see `cause`.
+ * - `INTERNAL`: the result is of a kind that this client does not know.
  */
 export class ResultUnavailableError extends OncewardError {
   override readonly name = "ResultUnavailableError";

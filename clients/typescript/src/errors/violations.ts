@@ -42,9 +42,11 @@ export function refusedField(field: string, description: string, cause?: unknown
   return new InvalidRequestError(`${field} ${description}`, { violations: [{ field, description }], cause });
 }
 
-/** Checks that the value is a function. @throws InvalidRequestError. */
+/** Checks that the value is a function, and not a generator's, of which a call runs nothing. @throws InvalidRequestError. */
 export function checkFunction(field: string, value: unknown): void {
   if (typeof value !== "function") throw refusedField(field, `must be a function, is ${typeof value}`);
+  if (Object.prototype.toString.call(value).endsWith("GeneratorFunction]"))
+    throw refusedField(field, "must be a function that runs when it is called, is a generator function");
 }
 
 /** Checks that the value is a whole number within a range, both ends included. @throws InvalidRequestError. */

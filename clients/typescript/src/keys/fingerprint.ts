@@ -42,8 +42,8 @@ const FILE_PART_BYTES = 1024 * 1024;
  *   Map, a Set, Headers, an Error, an instance of a class without `toJSON`.
  *
  * @throws InvalidRequestError for such an object, for bytes of another length than 32, and for values without a JSON
- *   form: BigInt, a circular value, NaN and the infinities, lone surrogates, a function, an invalid Date, undefined
- *   alone. Its one violation is of the field `fingerprint`.
+ *   form: BigInt, a number beyond 2^53 - 1 and below 10^21, which may have been rounded, a circular value, NaN and the
+ *   infinities, lone surrogates, a function, an invalid Date, undefined alone. Its one violation is of the field `fingerprint`.
  */
 export function fingerprintOf(value: unknown, options: FingerprintOptions = {}): Uint8Array {
   return digestOf(value, options, (_, where) => {

@@ -22,17 +22,47 @@ export type Body = readonly [path: string, type: string, content: unknown];
  */
 export type FileDigest = (file: Blob, where: string) => string;
 
+/** Where a value is read: what else it may have than JSON values, and the errors of parts that are refused. */
+interface Use {
+  /** Begins the description of each error. */
+  readonly rule: string;
+  /** Undefined: bodies are refused. */
+  readonly digestOf?: FileDigest;
+  /** Whether instances of classes count by their own members, if these show all of their content. */
+  readonly takesInstances: boolean;
+  /** Returns the error of a part whose content is at fault, such as a lone surrogate. */
+  readonly refused: (description: string) => Error;
+  /** Returns the error of a part whose type is at fault, such as a Map. */
+  readonly unsupported: (description: string, remedy?: string) => Error;
+}
+
 /**
  * Reads a value as JSON.stringify does: `toJSON` is called, a member that is undefined or a symbol is omitted, and
- * is null in an array. Unlike JSON.stringify, refuses objects whose content JSON would omit: a Map, an Error, an
- * instance of a class without `toJSON`.
+ * is null in an array. Unlike JSON.stringify, refuses what JSON would omit or change: a Map, an Error, an instance of a
+ * class without `toJSON`, NaN, a number that may have been rounded, a lone surrogate.
  *
  * @throws InvalidRequestError with the path of the first part that is neither a JSON value nor a body.
  */
 export function plainValue(value: unknown, omissions: Omissions, digestOf: FileDigest): PlainValue {
-  const reader = new Reader(digestOf);
+  const reader = new Reader({
+    rule: "must be a JSON value, bytes or a body, ",
+    digestOf,
+    takesInstances: false,
+    refused: refusedFingerprint,
+    unsupported: (description, remedy) => unsupportedFingerprint(description, { remedy }),
+  });
   const json = reader.read(value, omissions);
   return { json, bodies: reader.bodies };
+}
+
+/**
+ * Reads a value by the rule of {@link plainValue}, but bodies are refused, and an instance of a class counts by its own members
+ * if nothing shows that it has other content. @throws the error of `refused`, for a description such as "it has a Map at /lines".
+ */
+export function jsonValue(value: unknown, refused: (description: string) => Error): unknown {
+  const unsupported: Use["unsupported"] = (description, remedy) =>
+    refused(remedy === undefined ? description : `${description}; ${remedy}`);
+  return new Reader({ rule: "it ", takesInstances: true, refused, unsupported }).read(value);
 }
 
 /** Returns the error of a refused fingerprint. */
@@ -56,21 +86,30 @@ export function unsupportedFingerprint(
   return new UnsupportedFingerprintType(message, { violations, cause });
 }
 
+/**
+ * Whether a number may stand for another one that no double holds, such as 2^53 for 2^53 + 1, and is written with digits that
+ * are not its own. From 10^21 JSON has an exponent, which promises no digits.
+ */
+function mayBeRounded(value: number): boolean {
+  return Math.abs(value) > Number.MAX_SAFE_INTEGER && Math.abs(value) < 1e21;
+}
+
 /** What a program can pass instead of a value of the type. */
 function remedyFor(value: object): string {
   if (value instanceof Map) return "pass Object.fromEntries(map)";
   if (value instanceof Set) return "pass [...set]";
+  if ("then" in value) return "await it";
   return "pass an object with the fields that count, such as { ...value }, or add a toJSON method";
 }
 
 class Reader {
   readonly bodies: Body[] = [];
-  readonly #digestOf: FileDigest;
+  readonly #use: Use;
   readonly #path: (string | number)[] = [];
   readonly #ancestors = new Set<object>();
 
-  constructor(digestOf: FileDigest) {
-    this.#digestOf = digestOf;
+  constructor(use: Use) {
+    this.#use = use;
   }
 
   read(value: unknown, omissions?: Omissions): unknown {
@@ -83,6 +122,7 @@ class Reader {
         return value;
       case "number":
         if (!Number.isFinite(value)) throw this.#refused(`${value}`);
+        if (mayBeRounded(value)) throw this.#refused("a number beyond 2^53 - 1", "pass it as text");
         return value;
       case "object":
         return value === null ? null : this.#readObject(value, omissions);
@@ -102,7 +142,8 @@ class Reader {
     this.#ancestors.add(value);
     let json: unknown;
     // Before toJSON, which some runtimes add to bodies.
-    const body = this.#bodyOf(value);
+    const { digestOf, takesInstances } = this.#use;
+    const body = digestOf && this.#bodyOf(value, digestOf);
     if (body !== undefined) {
       this.bodies.push([this.#pointer(), ...body]);
       json = null;
@@ -111,14 +152,16 @@ class Reader {
     } else if (hasToJson(value)) json = this.read(value.toJSON(), omissions);
     else if (Array.isArray(value)) json = this.#elementsOf(value);
     else if (value instanceof Uint8Array) json = Object.fromEntries(value.entries());
-    else if (isPlainObject(value)) json = this.#membersOf(value, omissions);
+    else if (isPlainObject(value) || (takesInstances && showsItsContent(value)))
+      json = this.#membersOf(value, omissions);
     else throw this.#unsupported(`a ${typeName(value)}`, remedyFor(value));
     this.#ancestors.delete(value);
     return json;
   }
 
   #elementsOf(values: readonly unknown[]): unknown[] {
-    if (prototypesOf(values) > 2) throw this.#unsupported(`a ${typeName(values)}`, "pass [...array]");
+    if (!this.#use.takesInstances && prototypesOf(values) > 2)
+      throw this.#unsupported(`a ${typeName(values)}`, "pass [...array]");
     if (Object.keys(values).length !== values.length) {
       throw this.#unsupported("an array with holes or named members");
     }
@@ -149,39 +192,40 @@ class Reader {
    * Returns the type and content of a body; undefined for any other object. Subclasses may hold more, so they are
    * refused.
    */
-  #bodyOf(value: object): [type: string, content: unknown] | undefined {
+  #bodyOf(value: object, digestOf: FileDigest): [type: string, content: unknown] | undefined {
     if (isExactly(value, globalThis.ArrayBuffer)) {
       return ["ArrayBuffer", base64Url(sha256(new Uint8Array(value)))];
     }
     if (isExactly(value, globalThis.URLSearchParams)) return ["URLSearchParams", [...value]];
     if (isExactly(value, globalThis.FormData)) {
       const entryOf = (name: string, entry: string | File) =>
-        typeof entry === "string" ? [name, entry] : [name, ...this.#fileOf(entry)];
+        typeof entry === "string" ? [name, entry] : [name, ...this.#fileOf(entry, digestOf)];
       return ["FormData", [...value].map(([name, entry]) => entryOf(name, entry))];
     }
     if (isExactly(value, globalThis.File) || isExactly(value, globalThis.Blob)) {
-      return [typeName(value), this.#fileOf(value)];
+      return [typeName(value), this.#fileOf(value, digestOf)];
     }
     return undefined;
   }
 
   /** Leaves out the time of modification: in a parsed body it is the time when the body was received. */
-  #fileOf(file: Blob): [name: string | null, type: string, digest: string] {
-    const digest = this.#digestOf(file, this.#where(`a ${typeName(file)}`));
+  #fileOf(file: Blob, digestOf: FileDigest): [name: string | null, type: string, digest: string] {
+    const digest = digestOf(file, this.#where(`a ${typeName(file)}`));
     return ["name" in file ? String(file.name) : null, file.type, digest];
   }
 
-  #refused(what: string): InvalidRequestError {
-    return refusedFingerprint(this.#describe(what));
+  #refused(what: string, remedy?: string): Error {
+    const description = this.#describe(what);
+    return this.#use.refused(remedy === undefined ? description : `${description}; ${remedy}`);
   }
 
-  #unsupported(what: string, remedy?: string): InvalidRequestError {
-    return unsupportedFingerprint(this.#describe(what), { remedy });
+  #unsupported(what: string, remedy?: string): Error {
+    return this.#use.unsupported(this.#describe(what), remedy);
   }
 
   #describe(what: string): string {
     const verb = this.#path.length === 0 ? "is" : "has";
-    return `must be a JSON value, bytes or a body, ${verb} ${this.#where(what)}`;
+    return `${this.#use.rule}${verb} ${this.#where(what)}`;
   }
 
   #where(what: string): string {
@@ -210,6 +254,24 @@ function hasToJson(value: object | bigint): value is typeof value & { toJSON(): 
  */
 function isPlainObject(value: object): boolean {
   return prototypesOf(value) <= 1 && Object.prototype.toString.call(value) === "[object Object]";
+}
+
+/**
+ * Returns whether an instance's own members are all of its content, as far as an object shows it. They are not if it is built in, can
+ * be iterated or awaited (a query), or has getters, which read content that is elsewhere, or if there are none.
+ */
+function showsItsContent(value: object): boolean {
+  if (Object.prototype.toString.call(value) !== "[object Object]" || Object.keys(value).length === 0)
+    return false;
+  if (Symbol.iterator in value || Symbol.asyncIterator in value || "then" in value) return false;
+  let prototype = Object.getPrototypeOf(value);
+  // The last one is Object.prototype, of any realm.
+  for (let next = Object.getPrototypeOf(prototype); next !== null; next = Object.getPrototypeOf(next)) {
+    const members = Object.values(Object.getOwnPropertyDescriptors(prototype));
+    if (members.some(({ get }) => get !== undefined)) return false;
+    prototype = next;
+  }
+  return true;
 }
 
 /** Returns the length of the prototype chain, at most 3. */

@@ -29,8 +29,8 @@ const DEFAULT_WAIT_MS = 30_000;
 const DEFAULT_TIMEOUT_MS = 15_000;
 
 /**
- * How long functions may take to end once `close` has aborted their signals: long enough for one call of the service, and short
- * beside the grace periods of the platforms that stop a process.
+ * How long functions and releases may take to end once `close` has aborted the signals of claims: long enough for one call of
+ * the service, and short beside the grace periods of the platforms that stop a process.
  */
 const CLOSING_GRACE_MS = 1000;
 
@@ -51,8 +51,8 @@ export interface GuardOptions {
 export interface CloseOptions {
   /**
    * How long to wait for running functions to finish, in milliseconds. Then the signals of their claims abort with
-   * CLOSED, and values that functions return within a further second are still stored. After it the connection is
-   * closed, and the runs of functions that end later reject with a CompletionError (CLOSED). Default: no limit.
+   * CLOSED, and for a further second values that functions return are stored, and claims of runs that did not begin are released.
+   * Then the connection is closed, and runs that end later reject with a CompletionError (CLOSED). Default: no limit.
    */
   readonly timeoutMs?: number | undefined;
 }
@@ -175,7 +175,7 @@ export class Onceward implements AsyncDisposable {
     if (timeoutMs === undefined) await this.#ended();
     else if (!(await endedWithin(this.#ended(), timeoutMs))) {
       this.calls.endFunctions();
-      await endedWithin(Promise.allSettled(this.#runs), CLOSING_GRACE_MS);
+      await endedWithin(this.#ended(), CLOSING_GRACE_MS);
     }
     this.calls.close();
     this.#closeApi(closedError());

@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { create } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import { OncewardError, TerminalError } from "../errors/errors.ts";
@@ -65,16 +66,85 @@ test("a codec's error is the cause, unless it is an OncewardError itself", () =>
   expect(() => encode(own)).toThrow(own);
 });
 
-test.each([
-  ["a Map", new Map([["a", 1]]), "a Map would be lost"],
-  ["a Set in a member", { lines: new Set([1]) }, 'a Set in "lines" would be lost'],
-  ["a Promise in an array", [Promise.resolve(1)], 'a Promise in "0" would be lost'],
-])("JSON refuses %s, whose content it would drop in silence", (_, value, message) => {
+class Account {
+  readonly #balance = 1;
+  readonly id = "a-1";
+  get balance(): number {
+    return this.#balance;
+  }
+}
+
+class Hidden {
+  readonly #secret = 1;
+  reveal(): number {
+    return this.#secret;
+  }
+}
+
+class Query {
+  readonly table = "charges";
+  // biome-ignore lint/suspicious/noThenProperty: as of a query that runs when it is awaited.
+  then(): void {}
+}
+
+test.each<[string, unknown]>([
+  ["a BigInt at /1", [0, 1n]],
+  ["a number beyond 2^53 - 1 at /lines/0/id; pass it as text", { lines: [{ id: 2 ** 53 }] }],
+  ["NaN at /a", { a: Number.NaN }],
+  ["a text with a lone surrogate at /a", { a: "\ud800" }],
+  ["an invalid Date at /a", { a: new Date(Number.NaN) }],
+  ["a function at /a", { a: () => {} }],
+  ["a Map at /a~1b; pass Object.fromEntries(map)", { "a/b": new Map([["a", 1]]) }],
+  ["a Set at /a; pass [...set]", { a: new Set([1]) }],
+  ["a Promise at /0; await it", [Promise.resolve(1)]],
+  ["a Query at /a; await it", { a: new Query() }],
+  ["a Error at /a", { a: Object.assign(new Error("declined"), { code: 51 }) }],
+  ["a Response at /a", { a: new Response("{}") }],
+  ["a Headers at /a", { a: new Headers({ a: "b" }) }],
+  ["a FormData at /a", { a: new FormData() }],
+  ["a URLSearchParams at /a", { a: new URLSearchParams("a=b") }],
+  ["a Blob at /a", { a: new Blob(["a"]) }],
+  ["a ArrayBuffer at /a", { a: new ArrayBuffer(1) }],
+  ["a Float64Array at /a", { a: new Float64Array(1) }],
+  ["a WeakMap at /a", { a: new WeakMap() }],
+  ["a RegExp at /a", { a: /a/ }],
+  ["a Iterator at /a", { a: [1].values() }],
+  ["a ReadableStream at /a", { a: new Blob(["a"]).stream() }],
+  ["a Readable at /a", { a: Readable.from([1]) }],
+  ["a Account at /a", { a: new Account() }],
+  ["a Hidden at /a", { a: new Hidden() }],
+])("a result refuses %s", (message, value) => {
   const error = expect.objectContaining({
     reason: "RESULT_NOT_JSON",
-    message: expect.stringContaining(message),
+    message: expect.stringContaining(`it has ${message}`),
   });
   expect(() => jsonCodec.encode(value)).toThrow(error);
+});
+
+test("generators are refused", () => {
+  for (const generate of [function* () {}, async function* () {}])
+    expect(() => jsonCodec.encode({ rows: generate() })).toThrow(/ at \/rows;/);
+});
+
+test("an instance counts by its members if nothing shows other content, and so does a class of arrays", () => {
+  class Row {
+    readonly id = 1;
+    describe(): string {
+      return "";
+    }
+  }
+  class Rows extends Array<Row> {}
+  expect(replayed<unknown>(Rows.of(new Row()), jsonCodec)).toEqual([{ id: 1 }]);
+});
+
+test("a stored number that reading rounds is refused with its path", () => {
+  const payload = Buffer.from('{"lines":[{"id":9007199254740993}]}');
+  expect(() => jsonCodec.decode({ payload, contentType: "application/json" })).toThrow(
+    expect.objectContaining({
+      reason: "RESULT_NOT_JSON",
+      message: expect.stringContaining("at /lines/0/id"),
+    }),
+  );
 });
 
 test("a Map with a JSON form of its own is stored in it", () => {

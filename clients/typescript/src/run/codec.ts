@@ -1,5 +1,6 @@
 import { type DescMessage, fromBinary, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { OncewardError } from "../errors/errors.ts";
+import { jsonValue } from "../keys/plain-value.ts";
 import { utf8Bytes, utf8Text } from "../wire/bytes.ts";
 
 /** A value as it is stored: opaque to the service and replayed byte for byte. */
@@ -28,9 +29,10 @@ export interface Codec<T> {
 export const JSON_CONTENT_TYPE = "application/json";
 
 /**
- * The default codec: JSON.stringify. A Date comes back as its ISO text, NaN as null, and members that are undefined are
- * omitted; undefined as the whole value stays undefined. A value without a JSON form (BigInt, circular, a function) is
- * refused with RESULT_NOT_JSON, and so is one that contains a Map, a Set or a Promise, whose content JSON would drop.
+ * The default codec: JSON, by the rule of `fingerprintOf`. A Date comes back as its ISO text, an instance of a class as its
+ * members, and members that are undefined are omitted; undefined as the whole value stays undefined. Anything whose content
+ * JSON would omit or change is refused with RESULT_NOT_JSON and its path: a BigInt, a whole number beyond 2^53 - 1, NaN, a
+ * function, a Map, a Promise, an Error, fetch's Response, an iterator, a class with getters and without `toJSON`.
  */
 export const jsonCodec: Codec<unknown> = {
   encode: (value) => ({
@@ -67,37 +69,30 @@ function payloadAs(expected: string, { payload, contentType }: EncodedValue): Ui
 }
 
 /**
- * Returns a value as UTF-8 JSON, by JSON.stringify: a Date becomes its ISO text, NaN becomes null, `toJSON` is called.
- * Undefined has no JSON form and becomes no bytes.
+ * Returns a value as UTF-8 JSON, as {@link jsonCodec} does. Undefined has no JSON form and becomes no bytes.
  *
- * @throws OncewardError RESULT_NOT_JSON for a BigInt, a circular value, a function, a symbol, and for a Map, a Set or a
- *   Promise anywhere in the value.
+ * @throws OncewardError RESULT_NOT_JSON.
  */
 export function encodeJson(value: unknown): Uint8Array {
   if (value === undefined) return new Uint8Array();
-  let json: string | undefined;
-  try {
-    json = JSON.stringify(value, refuseLossy);
-  } catch (cause) {
-    throw notJson(cause instanceof Error ? cause.message : `${cause}`, cause);
-  }
-  if (json === undefined) throw notJson(`it is a ${typeof value}`);
-  return utf8Bytes(json);
+  return withinJson(() => utf8Bytes(JSON.stringify(jsonValue(value, notJson))));
 }
 
-/** A replacer of JSON.stringify, which writes these objects as `{}`, unless they have a `toJSON`. */
-function refuseLossy(name: string, value: unknown): unknown {
-  if (value instanceof Map || value instanceof Set || value instanceof Promise)
-    throw new TypeError(`the content of a ${value.constructor.name}${name && ` in "${name}"`} would be lost`);
-  return value;
-}
-
-/** Returns the value of UTF-8 JSON; undefined for no bytes. @throws OncewardError RESULT_NOT_JSON. */
+/**
+ * Returns the value of UTF-8 JSON; undefined for no bytes.
+ *
+ * @throws OncewardError RESULT_NOT_JSON, also for a number that is rounded when it is read.
+ */
 export function decodeJson(bytes: Uint8Array): unknown {
   if (bytes.byteLength === 0) return undefined;
+  return withinJson(() => jsonValue(JSON.parse(utf8Text(bytes)), notJson));
+}
+
+function withinJson<Value>(convert: () => Value): Value {
   try {
-    return JSON.parse(utf8Text(bytes));
+    return convert();
   } catch (cause) {
+    if (cause instanceof OncewardError) throw cause;
     throw notJson(cause instanceof Error ? cause.message : `${cause}`, cause);
   }
 }

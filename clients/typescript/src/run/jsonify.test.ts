@@ -2,7 +2,7 @@ import { expectTypeOf, test } from "vitest";
 import { completeIn, type Executor, once } from "../inbox.ts";
 import type { Claim, Onceward, RunResult } from "../index.ts";
 import { bytesCodec } from "./codec.ts";
-import type { Jsonify } from "./jsonify.ts";
+import type { Jsonify, NoJsonForm } from "./jsonify.ts";
 
 interface Charge {
   readonly id: string;
@@ -46,10 +46,33 @@ test("a value that JSON changes has the type of what it becomes", () => {
   }>();
   expectTypeOf<Jsonify<URL[]>>().toEqualTypeOf<string[]>();
   expectTypeOf<Jsonify<Order>>().toEqualTypeOf<{ readonly id: "order-1"; readonly at: string }>();
-  expectTypeOf<Jsonify<Map<string, number>>>().toEqualTypeOf<Record<string, never>>();
   expectTypeOf<Jsonify<Uint8Array>>().toEqualTypeOf<Record<string, number>>();
   expectTypeOf<Jsonify<Buffer>>().toEqualTypeOf<{ type: "Buffer"; data: number[] }>();
-  expectTypeOf<Jsonify<bigint>>().toEqualTypeOf<never>();
+});
+
+test("a type whose values are refused says so, alone and in a member", () => {
+  expectTypeOf<Jsonify<bigint>>().toEqualTypeOf<NoJsonForm<bigint>>();
+  expectTypeOf<Jsonify<() => void>>().toEqualTypeOf<NoJsonForm<() => void>>();
+  expectTypeOf<Jsonify<{ lines: Map<string, number> }>>().toEqualTypeOf<{
+    lines: NoJsonForm<Map<string, number>>;
+  }>();
+  expectTypeOf<Jsonify<Response | null>>().toEqualTypeOf<NoJsonForm<Response> | null>();
+  type Refused =
+    | Set<string>
+    | Promise<string>
+    | RegExp
+    | ArrayBuffer
+    | Float64Array
+    | WeakMap<object, string>
+    | Request
+    | Headers
+    | FormData
+    | URLSearchParams
+    | Blob
+    | ReadableStream
+    | Generator<number>
+    | AsyncGenerator<number>;
+  expectTypeOf<Exclude<Jsonify<Refused>, NoJsonForm<Refused>>>().toBeNever();
 });
 
 test("members that JSON omits may be missing, and are null in an array", () => {
@@ -72,6 +95,8 @@ test("run, runDetailed and the inbox have the types of their values", () => {
     const coded = { ...operation, codec: bytesCodec };
     expectTypeOf(await onceward.run(coded, () => Uint8Array.of(1))).toEqualTypeOf<Uint8Array>();
     expectTypeOf(await completeIn(tx, claim, () => Uint8Array.of(1), bytesCodec)).toEqualTypeOf<Uint8Array>();
+    // @ts-expect-error: a response is not stored.
+    (await onceward.run(operation, () => fetch("https://example.com"))).status;
     // @ts-expect-error: JSON has no form for it.
     const date: Date = await onceward.run(operation, () => new Date(0));
     return date;

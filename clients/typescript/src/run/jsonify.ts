@@ -1,24 +1,30 @@
 /**
  * The type of a value after it was stored as JSON and read again, which `run` returns without a codec: a Date is a
- * string, a member that may be undefined may be missing, methods are gone, a Map is an empty object.
+ * string, a member that may be undefined may be missing, methods are gone.
  *
- * A value without a JSON form, a BigInt, is `never`. NaN becomes null, but its type is that of other numbers.
+ * A value that is refused (see `jsonCodec`), such as a BigInt, a Map or fetch's Response, is {@link NoJsonForm}, as far as its
+ * type tells: an Error, NaN, and an instance with getters have types like those of other values.
  */
 export type Jsonify<T> = unknown extends T
   ? T
   : T extends JsonValue | NoValue
     ? T
     : T extends bigint | Absent
-      ? never
+      ? NoJsonForm<T>
       : T extends { toJSON(...args: never[]): infer Json }
         ? Jsonify<Json>
-        : T extends TypedArray
+        : T extends Uint8Array
           ? Record<string, number>
-          : T extends WithoutMembers
-            ? Record<string, never>
-            : T extends readonly unknown[]
-              ? JsonifyElements<T>
+          : T extends readonly unknown[]
+            ? JsonifyElements<T>
+            : T extends WithoutMembers
+              ? NoJsonForm<T>
               : JsonifyMembers<T>;
+
+/** The type of a value that can't be stored as JSON. There is no such value: the run throws a CompletionError. */
+export interface NoJsonForm<T> {
+  readonly "has no JSON form: return an object of its fields, or pass a codec": T;
+}
 
 /** Types that JSON does not change. Interfaces don't extend this type, and are mapped to themselves. */
 type JsonValue =
@@ -41,27 +47,14 @@ type Absent =
       ...args: never[]
     ) => unknown);
 
-type TypedArray =
-  | Int8Array
-  | Uint8Array
-  | Uint8ClampedArray
-  | Int16Array
-  | Uint16Array
-  | Int32Array
-  | Uint32Array
-  | Float32Array
-  | Float64Array;
-
-/**
- * Objects whose content is not in members. Not Error: to the compiler, any interface with `name` and `message` is an
- * Error.
- */
+/** Objects whose content is not in members: what can be iterated, awaited, or read as a body, and these built-in ones. */
 type WithoutMembers =
-  | ReadonlyMap<unknown, unknown>
-  | ReadonlySet<unknown>
+  | { [Symbol.iterator](): unknown }
+  | { [Symbol.asyncIterator](): unknown }
+  | { then(...args: never[]): unknown }
+  | { arrayBuffer(): Promise<unknown> }
   | WeakMap<WeakKey, unknown>
   | WeakSet<WeakKey>
-  | Promise<unknown>
   | RegExp
   | ArrayBuffer
   | DataView;

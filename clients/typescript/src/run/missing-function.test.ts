@@ -37,6 +37,17 @@ test.each<[string, (onceward: Onceward) => Promise<unknown>]>([
   expect(records()).toEqual([]);
 });
 
+test("a generator function, which would be stored as done and never run, claims nothing", async () => {
+  const { onceward, records } = newTesting();
+  for (const fn of [function* () {}, async function* () {}]) {
+    await expect(onceward.run<unknown>(operation, fn)).rejects.toMatchObject({
+      reason: "INVALID_REQUEST",
+      violations: [{ field: "fn", description: expect.stringMatching(/, is a generator function$/) }],
+    });
+  }
+  expect(records()).toEqual([]);
+});
+
 test("consumers without a function are refused before the first message", async () => {
   const { onceward } = newTesting();
   const refusal = /^fn must be a function, is undefined$/;

@@ -19,8 +19,6 @@ test.each([
   ["an empty text stays one", "", ""],
   ["a structure stays equal", { a: [1, "ü", { b: false }] }, { a: [1, "ü", { b: false }] }],
   ["a Date becomes its ISO text", new Date(0), "1970-01-01T00:00:00.000Z"],
-  ["NaN becomes null", { a: Number.NaN }, { a: null }],
-  ["a lone surrogate survives", "\ud800", "\ud800"],
 ])("%s", (_, value, expected) => {
   expect(replayed(encodeEffect(fulfilled(value)))).toEqual(expected);
 });

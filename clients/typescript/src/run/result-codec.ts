@@ -48,7 +48,7 @@ export function encodeWithoutValue(effect: PromiseSettledResult<unknown>, error:
  *
  * @throws TerminalError if the operation failed permanently.
  * @throws ResultUnavailableError that names `claim`; with RESULT_NOT_JSON or CODEC_FAILED if the result was stored in
- *   another format than the codec's (`api` reads it).
+ *   another format than the codec's (`api` reads it), with INTERNAL if it is of an unknown kind.
  */
 export function replay<T>(
   { result, resultExpired }: Pick<Completed, "result" | "resultExpired">,
@@ -65,6 +65,10 @@ export function replay<T>(
     throw new ResultUnavailableError("RESULT_LOST", message, { claim });
   }
   if (result.kind === Result_Kind.FAILURE) throw storedFailure(result);
+  if (result.kind !== Result_Kind.SUCCESS) {
+    const message = `Done before; its result is of a kind that this client does not know: ${result.kind}.`;
+    throw new ResultUnavailableError("INTERNAL", message, { claim });
+  }
   try {
     return decodeValue(result, codec);
   } catch (cause) {
@@ -76,10 +80,11 @@ export function replay<T>(
   }
 }
 
-/** Returns what a replay brings: success, failure, or "lost" if the value is no longer stored. */
+/** Returns what a replay brings: success, failure, or "lost" if the value is no longer stored, or can't be known. */
 export function replayOutcome({ result, resultExpired }: Completed): "success" | "failure" | "lost" {
   if (result === undefined || resultExpired || result.metadata[LOST] !== undefined) return "lost";
-  return result.kind === Result_Kind.FAILURE ? "failure" : "success";
+  if (result.kind === Result_Kind.FAILURE) return "failure";
+  return result.kind === Result_Kind.SUCCESS ? "success" : "lost";
 }
 
 /** Returns the value of a successful result. @throws the codec's errors. */
@@ -106,9 +111,10 @@ export function codecError(cause: unknown): OncewardError {
 
 /** Returns the stored form of a failure. Clients of every version read its JSON. */
 function failureOf(reason: unknown): { name?: string; message: string; details?: unknown } {
-  if (!(reason instanceof TerminalError)) return { message: `${reason}` };
+  if (!(reason instanceof TerminalError)) return { message: `${reason}`.toWellFormed() };
   const { name, message, details } = reason;
-  return { ...(name !== "TerminalError" && { name }), message, details };
+  const named = name !== "TerminalError" && { name: name.toWellFormed() };
+  return { ...named, message: message.toWellFormed(), details };
 }
 
 /** Returns a stored failure. One that another client stored may have any shape; then all of it becomes `details`. */

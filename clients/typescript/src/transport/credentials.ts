@@ -23,7 +23,7 @@ export type CredentialOptions =
   | {
       /**
        * Called for a token before the first call, again shortly before the token expires, while calls still use it, and
-       * when the service refuses it (CREDENTIAL_INVALID): then the call is made once more. An error, or no answer within
+       * when the service refuses it (CREDENTIAL_INVALID), or a proxy (UNAUTHENTICATED): then the call is made once more. An error, or no answer within
        * 5,000 ms, fails the calls that need a token with TOKEN_UNAVAILABLE, which `run` retries.
        */
       readonly token: TokenSource;
@@ -125,7 +125,7 @@ class RenewedToken implements Credential {
     try {
       return await call(held.authorization);
     } catch (cause) {
-      if (errorFromCall(cause).reason !== "CREDENTIAL_INVALID") throw cause;
+      if (!isRefused(errorFromCall(cause))) throw cause;
       // Another call may have renewed it in the meantime.
       const other = this.#held === held || this.#held === undefined ? await this.#renew() : this.#held;
       if (other.authorization === held.authorization) throw cause;
@@ -145,6 +145,11 @@ class RenewedToken implements Credential {
     }
     return held;
   }
+}
+
+/** Whether a call was refused for its token, by the service or by a proxy that checks tokens. */
+function isRefused({ reason, code }: OncewardError): boolean {
+  return reason === "CREDENTIAL_INVALID" || (reason === "NO_ANSWER" && code === CODE.UNAUTHENTICATED);
 }
 
 async function fetchToken(source: TokenSource): Promise<Held> {

@@ -1,7 +1,7 @@
 import { sha256OfBytes } from "#sha256";
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Returns a text as UTF-8; a lone surrogate becomes U+FFFD. */
 export function utf8Bytes(text: string): Uint8Array {
@@ -13,7 +13,7 @@ export function utf8Length(text: string): number {
   return encoder.encode(text).byteLength;
 }
 
-/** Returns the text of UTF-8 bytes; malformed bytes become U+FFFD. */
+/** Returns the text of UTF-8 bytes. @throws TypeError for bytes that are not UTF-8. */
 export function utf8Text(bytes: Uint8Array): string {
   return decoder.decode(bytes);
 }

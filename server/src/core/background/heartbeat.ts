@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import type { DatabaseClockWatch } from "../domain/database-clock.ts";
 import type { TokenFloor } from "../domain/token-floor.ts";
+import type { CommitWatch } from "../store/commit-watch.ts";
 import { raiseTokenFloor } from "../store/installation.ts";
 import type { Pool } from "../store/pool.ts";
 import { type Beat, type Beaten, beatReplicaRow, removeReplicaRow } from "../store/replicas.ts";
@@ -31,33 +32,45 @@ export function createHeartbeat(options: {
   readonly databaseClock: DatabaseClockWatch;
   /** Is stored at each heartbeat. */
   readonly tokenFloor: Pick<TokenFloor, "current">;
+  /** Is told at each heartbeat of commits that hang. */
+  readonly commits: CommitWatch;
   /** Called at each heartbeat, to check whether the database was restored. */
   readonly look: (pool: Pool) => Promise<unknown>;
   readonly onFailed: (error: unknown) => void;
   /** Interval between two heartbeats; only tests change it. */
   readonly intervalMs?: number | undefined;
 }) {
-  const { pool, replica, look, databaseClock, tokenFloor, onFailed, intervalMs = INTERVAL_MS } = options;
+  const { pool, replica, look, databaseClock, tokenFloor, commits, intervalMs = INTERVAL_MS } = options;
+  /** Heartbeats in a row that failed. */
+  let failures = 0;
+  const onFailed = (error: unknown) => {
+    failures++;
+    options.onFailed(error);
+  };
   let beaten: Beaten | undefined;
   let beats: Repeating | undefined;
+  /** Undefined until the first reading, so that replicas that start together do not confirm the clock to each other. */
+  const movedMs = () => (databaseClock.expectedMs() === undefined ? undefined : databaseClock.movedMs());
   const store = async (state: ReportState) => {
     beaten = await beatReplicaRow(pool, {
       ...replica,
       ...state(),
       host: HOST,
       clockAheadMs: beaten?.clock.aheadMs,
-      clockMovedMs: databaseClock.movedMs(),
+      clockMovedMs: movedMs(),
       clockExpectedMs: databaseClock.expectedMs(),
     });
-    databaseClock.see(beaten.reading, beaten.othersMovedMs);
+    databaseClock.see(beaten.reading, beaten.othersMovedMs, beaten.clock.aheadMs);
+    commits.see(beaten.waitingCommits);
+    failures = 0;
   };
   const beat = async (state: ReportState) => {
     await look(pool);
     await raiseTokenFloor(pool, tokenFloor.current());
-    const storedMs = databaseClock.movedMs();
+    const storedMs = movedMs();
     await store(state);
     // A replica that starts before the next heartbeat takes the clock's course from this row.
-    if ((databaseClock.movedMs() === 0) !== (storedMs === 0)) await store(state);
+    if (storedMs === undefined || (movedMs() === 0) !== (storedMs === 0)) await store(state);
   };
   return {
     /**
@@ -77,6 +90,8 @@ export function createHeartbeat(options: {
     },
     /** Returns the number of live replicas, including this one, as of a few seconds ago. */
     liveReplicas: () => beaten?.replicas ?? 1,
+    /** Returns the number of heartbeats in a row that failed, for whatever reason. */
+    failures: () => failures,
     /** Returns what the last heartbeat read; undefined before the first one. */
     lastBeaten: () => beaten,
   };

@@ -5,6 +5,7 @@ import {
   type InstallationLook,
   markLoss,
   markOrigin,
+  raiseTenantIds,
   readInstallation,
   renewInstallation,
   replaceId,
@@ -30,10 +31,7 @@ export interface InstallationWatchOptions {
  * each time would otherwise be renewed without end. A database that went back in time is always a reason.
  */
 const MAX_RENEWALS = 100;
-/**
- * Delay between a failed renewal and the next attempt. A renewal that is rolled back leaves the sequences
- * raised, and the sequence of tenants' ids can be raised 20,000 times.
- */
+/** Delay between a failed renewal and the next attempt: each connection looks, and an attempt writes. */
 const RENEWAL_RETRY_MS = 10_000;
 /**
  * If the database's clock was set back, leases and retention last longer. Synchronised clocks differ by
@@ -49,8 +47,8 @@ const UNSERVED_S = 30;
  * Detects that the database went back in time or was replaced: that it was restored, or that a standby was
  * promoted. Ids would then be given out a second time, and what the replica has cached of keys, tenants and
  * completed records may have been lost. The first replica that detects it renews the installation. Every
- * replica that reads a new id drops its caches. If a replica knows that records were lost, keys from before are refused where
- * late keys are.
+ * replica that reads a new id drops its caches. If a replica knows that records were lost, whichever gave the id, keys from
+ * before are refused where late keys are.
  */
 export class InstallationWatch {
   readonly #options: InstallationWatchOptions;
@@ -84,8 +82,7 @@ export class InstallationWatch {
     if (why !== undefined) return this.#renewUnlessTooSoon(database, seen, why);
     if (seen.origin === "unmarked") await markOrigin(database);
     if (this.#knownId === undefined) return this.#start(database, seen);
-    this.#adopt(seen);
-    return true;
+    return this.#follow(database, seen);
   };
 
   /** Returns the installation's id. @throws Error before it was read from a database that accepts writes. */
@@ -115,11 +112,28 @@ export class InstallationWatch {
     return this.#adoptNext(database);
   }
 
+  /**
+   * Adopts the installation. A new id may have been given by a replica that had not read the floor that this one has: then
+   * the loss is stored first.
+   */
+  async #follow(database: Connection, seen: InstallationLook): Promise<boolean> {
+    const { id, floorFound = Number.POSITIVE_INFINITY } = seen;
+    if (id === this.#knownId || floorFound >= this.#storedFloor) {
+      this.#adopt(seen);
+      return true;
+    }
+    await markLoss(database, this.#storedFloor);
+    this.#options.log.error("the database went back: records of keys from before may be lost");
+    const marked = await readInstallation(database);
+    if (marked !== undefined) this.#adopt(marked);
+    return marked !== undefined;
+  }
+
   /** Looks may be answered in any order: the one with the highest floor is the newest. */
-  #adopt({ id, tokenFloor, recordsLostAtMs }: InstallationLook): void {
+  #adopt({ id, tokenFloor, recordsLostAtMs = 0 }: InstallationLook): void {
     this.#options.tokenFloor.raise(tokenFloor);
-    this.#noticeLoss(recordsLostAtMs);
     if (tokenFloor < this.#storedFloor) return;
+    this.#options.recordLoss.lastAtMs = recordsLostAtMs;
     this.#storedFloor = tokenFloor;
     if (id === this.#knownId) return;
     const isFirst = this.#knownId === undefined;
@@ -132,16 +146,9 @@ export class InstallationWatch {
     this.#options.onChanged(id);
   }
 
-  /** An earlier backup may not know of a loss that this replica knows. */
-  #noticeLoss(atMs = 0): void {
-    const { recordLoss } = this.#options;
-    recordLoss.lastAtMs = Math.max(atMs, recordLoss.lastAtMs ?? 0);
-  }
-
   async #adoptNext(database: Connection): Promise<boolean> {
     const seen = await readInstallation(database);
-    if (seen !== undefined) this.#adopt(seen);
-    return seen !== undefined;
+    return seen !== undefined && (await this.#follow(database, seen));
   }
 
   /** Returns why the installation must be renewed, or undefined. */
@@ -171,7 +178,8 @@ export class InstallationWatch {
     const { tokenFloor, log, onDetected } = this.#options;
     const isRenewed = await database.transaction(async (transaction) => {
       if (!(await renewInstallation(transaction, id, tokenFloor.current()))) return false;
-      if (why === WENT_BACK) await markLoss(transaction);
+      // The floor may have been raised since an attempt that failed.
+      await markLoss(transaction, why === WENT_BACK ? Number.MAX_SAFE_INTEGER : this.#storedFloor);
       await insertAuditEvents(transaction, [
         {
           tenant: undefined,
@@ -183,6 +191,7 @@ export class InstallationWatch {
           calls: 1,
         },
       ]);
+      await raiseTenantIds(transaction);
       return true;
     });
     if (isRenewed) {

@@ -21,7 +21,7 @@ import {
 } from "../../gen/onceward/v1/idempotency_pb.ts";
 import { databaseNowMs } from "../calls/authority.ts";
 import { timeInKey } from "../domain/key-time.ts";
-import { acceptedUntilMs, MAX_KEY_AHEAD_MS } from "../domain/late-keys.ts";
+import { acceptedUntilMs, claimAfterLoss, MAX_KEY_AHEAD_MS } from "../domain/late-keys.ts";
 import {
   FINGERPRINT_BYTES,
   MAX_CHECKPOINT_NAME_BYTES,
@@ -74,7 +74,7 @@ export interface ParsedClaim {
  * @throws Refusal INVALID_REQUEST with every violation; NAMESPACE_DENIED. All parsers of this file throw these.
  */
 export function parseClaim(request: ClaimRequest, principal: Principal): ParsedClaim {
-  const { id, policy, violations } = parsing(request, principal);
+  const { id, tenant, policy, violations } = parsing(request, principal);
   const { fingerprint, claimId, owner, acceptAmbiguous } = request;
   if (fingerprint.byteLength !== 0 && fingerprint.byteLength !== FINGERPRINT_BYTES) {
     violations.add("fingerprint", `must be 0 or ${FINGERPRINT_BYTES} bytes, is ${fingerprint.byteLength}`);
@@ -109,7 +109,7 @@ export function parseClaim(request: ClaimRequest, principal: Principal): ParsedC
     acceptedUntilMs:
       isRefusedLate && keyCreatedAtMs !== undefined ? acceptedUntilMs(keyCreatedAtMs, policy) : undefined,
   };
-  return { command, waitMs };
+  return { command: claimAfterLoss(command, tenant.recordsLostAtMs), waitMs };
 }
 
 /** @throws Refusal RESULT_TOO_LARGE, and the same as `parseClaim`. */
@@ -168,6 +168,7 @@ export function parsing(request: { readonly namespace: string; readonly key: str
   violations.text("key", key, { minBytes: 1, maxBytes: MAX_KEY_BYTES });
   return {
     id: { tenantId: tenant.id, namespace, key },
+    tenant,
     /** The policy of the request's namespace; each use looks it up. @throws PolicyNotLoaded as NamespacePolicies.policyOf. */
     get policy(): PolicyInForce {
       return isNamespace ? policyFor(tenant, namespace) : tenant.policy;

@@ -21,15 +21,21 @@ function newWatch() {
     look(
       passedMs: number,
       movedMs = 0,
-      options: { othersMovedMs?: number | undefined; tookMs?: number } = {},
+      options: { othersMovedMs?: number | undefined; tookMs?: number; ownAheadMs?: number } = {},
     ) {
-      const { othersMovedMs, tookMs } = { othersMovedMs: 0, tookMs: 10, ...options };
+      const { othersMovedMs, tookMs, ownAheadMs } = {
+        othersMovedMs: 0,
+        tookMs: 10,
+        ownAheadMs: 0,
+        ...options,
+      };
       nowMs += passedMs;
       aheadMs += movedMs;
       const databaseMs = STARTED_MS + nowMs + aheadMs;
       watch.see(
         { startedAtMs: nowMs - tookMs / 2, endedAtMs: nowMs + tookMs / 2, databaseMs },
         othersMovedMs,
+        ownAheadMs,
       );
     },
     /** Returns the bound, counted from the time on the course that the clock had first. */
@@ -103,4 +109,37 @@ test("a replica that did not see the clock move bounds its time by the others th
   look(0, 600_000);
   look(3000, 0, { othersMovedMs: 600_000 });
   expect([watch.movedMs(), watch.hasMoved(), boundMs()]).toEqual([0, true, 1005]);
+});
+
+const DAYS_MS = 30 * 24 * HOUR_MS;
+const MINUTES_MS = 15 * 60_000;
+const ALONE = { othersMovedMs: undefined };
+
+test("a first reading that is ahead of this machine's clock is not trusted for an hour", () => {
+  const { watch, look, boundMs } = newWatch();
+  look(0, DAYS_MS, { ...ALONE, ownAheadMs: -DAYS_MS });
+  expect([watch.movedMs(), watch.hasMoved(), boundMs()]).toEqual([DAYS_MS, true, MINUTES_MS + 1000]);
+  look(HOUR_MS - 1, 0, { ...ALONE, ownAheadMs: -DAYS_MS });
+  expect(watch.hasMoved()).toBe(true);
+  look(1, 0, { ...ALONE, ownAheadMs: -DAYS_MS });
+  expect([watch.hasMoved(), boundMs()]).toEqual([false, DAYS_MS + 1005]);
+});
+
+test("after such a reading, a clock that is set right is trusted at once, and exactly", () => {
+  const { watch, look, boundMs } = newWatch();
+  look(0, DAYS_MS, { ...ALONE, ownAheadMs: -DAYS_MS + 120_000 });
+  look(3000, -DAYS_MS, { ...ALONE, ownAheadMs: 120_000 });
+  expect([watch.movedMs(), watch.hasMoved(), boundMs()]).toEqual([0, false, 1005]);
+});
+
+test("a first reading is trusted if another replica agrees, or if this machine's clock is ahead or nearly right", () => {
+  for (const options of [
+    { othersMovedMs: 0, ownAheadMs: -DAYS_MS },
+    { ...ALONE, ownAheadMs: DAYS_MS },
+    { ...ALONE, ownAheadMs: -MINUTES_MS },
+  ]) {
+    const { watch, look, boundMs } = newWatch();
+    look(0, 0, options);
+    expect([watch.hasMoved(), boundMs()]).toEqual([false, 1005]);
+  }
 });

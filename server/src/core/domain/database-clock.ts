@@ -34,6 +34,12 @@ const TOLERANCE_MS = 1000;
  * notice a clock that is wrong, and to set it right: an alert fires after a minute.
  */
 const ACCEPTED_AFTER_MS = 3_600_000;
+/**
+ * How far the clock may be ahead of this machine's at a first reading that no other replica confirms. Machines of replicas and
+ * databases are seldom wrong together, and more than by a few minutes only if nobody synchronises them. The stored floor of
+ * fencing tokens confirms nothing: replicas that ran by a wrong clock have raised it.
+ */
+const FIRST_WITHIN_MS = 15 * 60_000;
 const RETRY_AFTER_MS = 1000;
 
 /** Creates a watch that has not seen the clock yet. */
@@ -55,8 +61,8 @@ export function createDatabaseClockWatch({
   let movedMs = 0;
   let othersMovedMs = 0;
   let wasMoved = false;
-  /** Whether the course that is trusted is known from other replicas alone. */
-  let isFromOthers = false;
+  /** Whether the course that is trusted is known from other replicas or from this machine's clock alone. */
+  let isFromWitness = false;
   /** The course that the clock was last seen on, and since when. */
   let seenMs = 0;
   let seenSinceMs = 0;
@@ -93,21 +99,25 @@ export function createDatabaseClockWatch({
      * Compares a reading of the clock, whose other times are uptimes, with the course that it had.
      *
      * @param othersMoved the furthest that another live replica saw the clock move forward, in milliseconds; 0: none did;
-     * undefined: there is no other one.
+     * undefined: there is no other one that knows.
+     * @param ownAheadMs how far this machine's clock is ahead of the database's; it counts at the first reading alone.
      */
-    see(reading: ClockReading, othersMoved: number | undefined): void {
+    see(reading: ClockReading, othersMoved: number | undefined, ownAheadMs: number): void {
       const { aheadMs, uncertaintyMs } = clockOffset(reading);
       const courseMs = -aheadMs;
       const isOtherCourse = Math.abs(courseMs - seenMs) > TOLERANCE_MS + uncertaintyMs;
       // A replica that starts now knows the course from those that saw the clock move.
       if (trustedMs === undefined) {
         trust(courseMs - (othersMoved ?? 0), uncertaintyMs);
-        isFromOthers = trustedMs !== courseMs;
+        // The first one has this machine's clock as the only witness.
+        if (othersMoved === undefined && -ownAheadMs > FIRST_WITHIN_MS + uncertaintyMs)
+          trust(courseMs + ownAheadMs, FIRST_WITHIN_MS);
+        isFromWitness = trustedMs !== courseMs;
       }
       // They stored it before the clock was set right, if none of them says so any more.
-      if (isFromOthers && othersMoved === 0 && !isOtherCourse) {
+      if (isFromWitness && othersMoved === 0 && !isOtherCourse) {
         trust(courseMs, uncertaintyMs);
-        isFromOthers = false;
+        isFromWitness = false;
       }
       othersMovedMs = othersMoved ?? 0;
       if (isOtherCourse || movedMs === 0) {
@@ -116,7 +126,7 @@ export function createDatabaseClockWatch({
       }
       if (movedMs !== 0 && nowMs() - seenSinceMs >= ACCEPTED_AFTER_MS) {
         trust(courseMs, uncertaintyMs);
-        isFromOthers = false;
+        isFromWitness = false;
       }
       compare(courseMs, uncertaintyMs);
       const isMoved = hasMoved();

@@ -19,8 +19,14 @@ export const USE_TIMEOUT_MS = ACQUIRE_TIMEOUT_MS + QUERY_TIMEOUT_MS;
 export const LAST_EFFECT_MS = USE_TIMEOUT_MS + STATEMENT_TIMEOUT_MS;
 
 /**
+ * A statement that a node refused is sent once more only within this time after it left the queue: it then has its last effect no
+ * later than this after LAST_EFFECT_MS. Longer than a statement waits for a lock.
+ */
+export const RESEND_WITHIN_MS = 2000;
+
+/**
  * Time from a change of a policy until no replica stores records by the old policy any more: a replica uses
  * the old policy for up to 10 s (`Principal.goodUntilMs`), and then a statement may still have an effect for
- * LAST_EFFECT_MS. Two seconds are margin: 26 s.
+ * LAST_EFFECT_MS, or RESEND_WITHIN_MS longer if it is sent again. A second is margin: 27 s.
  */
-export const POLICY_SETTLES_MS = 10_000 + LAST_EFFECT_MS + 2000;
+export const POLICY_SETTLES_MS = 10_000 + LAST_EFFECT_MS + RESEND_WITHIN_MS + 1000;

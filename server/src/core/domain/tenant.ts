@@ -18,6 +18,11 @@ export interface Tenant {
   readonly suspended: boolean;
   /** Whether the tenant is moving to another installation. */
   readonly moving: boolean;
+  /**
+   * When records of its were lost the last time in an installation that it has moved from, in milliseconds since the Unix
+   * epoch; undefined: never.
+   */
+  readonly recordsLostAtMs?: number | undefined;
   readonly cacheEpoch: CacheEpoch;
   /** The fields of a policy that the tenant sets. */
   readonly overrides: PolicyOverrides;

@@ -3,12 +3,21 @@ import pg from "pg";
 /** Maximum wait for a connection. */
 const CONNECT_TIMEOUT_MS = 10_000;
 
+/**
+ * How values of Postgres are parsed. Statements return numbers and times as `numeric`, whose text is exact whatever the
+ * settings of the session. That of `float8` depends on extra_float_digits.
+ */
+export const TYPES: pg.CustomTypesConfig = {
+  getTypeParser: (type: number, format?: "text" | "binary") =>
+    type === pg.types.builtins.NUMERIC ? Number : pg.types.getTypeParser(type, format as "text"),
+};
+
 /** Runs `work` on a connection of its own, outside all pools, and closes it. */
 export async function withConnection<Answer>(
   config: pg.ClientConfig,
   work: (client: pg.Client) => Promise<Answer>,
 ): Promise<Answer> {
-  const client = new pg.Client({ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, ...config });
+  const client = new pg.Client({ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, types: TYPES, ...config });
   // A broken connection fails its query. An error event without a listener would end the process.
   client.on("error", () => {});
   await client.connect();

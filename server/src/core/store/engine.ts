@@ -35,13 +35,29 @@ export function unsupportedEngineOf(text: string): UnsupportedEngine | undefined
   return UNSUPPORTED.find(({ version }) => version.test(text));
 }
 
-/** Asks the database for its engine, on a connection of its own; undefined if it may be used. */
-export function readUnsupportedEngine(databaseUrl: string): Promise<UnsupportedEngine | undefined> {
+/** In another encoding, Postgres refuses keys whose characters it lacks, or counts bytes where characters are compared. */
+const ENCODING = "UTF8";
+
+/** Asks the database for its engine and encoding, on a connection of its own; undefined if it may be used. */
+export function readUnsupportedEngine(
+  databaseUrl: string,
+): Promise<Omit<UnsupportedEngine, "version"> | undefined> {
   const config = { connectionString: databaseUrl, query_timeout: QUERY_TIMEOUT_MS };
   return withConnection(config, async (client) => {
-    const { rows } = await client.query<{ version: string }>("select version() as version");
-    return unsupportedEngineOf(rows[0]?.version ?? "");
+    const question = "select version() as version, current_setting('server_encoding') as encoding";
+    const { rows } = await client.query<{ version: string; encoding: string }>(question);
+    const { version = "", encoding = ENCODING } = rows[0] ?? {};
+    return unsupportedEngineOf(version) ?? unsupportedEncoding(encoding);
   });
+}
+
+function unsupportedEncoding(encoding: string): Omit<UnsupportedEngine, "version"> | undefined {
+  if (encoding === ENCODING) return undefined;
+  return {
+    name: `in the encoding ${encoding}`,
+    reason:
+      "It cannot hold every key: create it with `create database NAME encoding 'UTF8' template template0`.",
+  };
 }
 
 const readExtension = {

@@ -15,6 +15,11 @@ export interface InstallationLook {
    * yet.
    */
   readonly tokenFloor: number;
+  /**
+   * The stored floor when the installation got its id; undefined: the loss that it may show is stored, or there was no
+   * earlier id.
+   */
+  readonly floorFound: number | undefined;
   /** When records were lost the last time, in milliseconds since the Unix epoch; undefined: never. */
   readonly recordsLostAtMs: number | undefined;
   /** Microseconds of the database's clock since the Unix epoch. */
@@ -27,8 +32,8 @@ const lookAtInstallation = {
 select id,
        case when made_in is null then 'unmarked' when made_in = database_identity(xmin) then 'here' else 'elsewhere' end as origin,
        current_setting('transaction_read_only') = 'on' as "readOnly",
-       token_floor::float8 as "tokenFloor", date_part('epoch', records_lost_at) * 1000 as "recordsLostAtMs",
-       date_part('epoch', clock_timestamp()) * 1000000 as "clockUs"
+       token_floor::numeric as "tokenFloor", floor_found::numeric as "floorFound", extract(epoch from records_lost_at) * 1000 as "recordsLostAtMs",
+       extract(epoch from clock_timestamp()) * 1000000 as "clockUs"
   from installation`,
 };
 
@@ -48,7 +53,7 @@ const raiseStoredFloor = {
 with raised as (
   update installation i
      set token_floor = greatest(c.us, $1::bigint), made_in = database_identity(pg_current_xact_id()::xid)
-    from (select (date_part('epoch', clock_timestamp()) * 1000000)::bigint as us) c
+    from (select (extract(epoch from clock_timestamp()) * 1000000)::bigint as us) c
    where (token_floor < c.us - 1000000 or token_floor < $1::bigint and c.us < $1::bigint)
      and (made_in is null or made_in = database_identity(i.xmin))
 )
@@ -81,8 +86,8 @@ const replaceInstallationId = {
   name: "replace_installation_id",
   text: `
 update installation
-   set id = gen_random_uuid(), made_in = database_identity(pg_current_xact_id()::xid),
-       token_floor = greatest(token_floor, (date_part('epoch', clock_timestamp()) * 1000000)::bigint)
+   set id = gen_random_uuid(), made_in = database_identity(pg_current_xact_id()::xid), floor_found = token_floor,
+       token_floor = greatest(token_floor, (extract(epoch from clock_timestamp()) * 1000000)::bigint)
  where id = $1::uuid`,
 };
 
@@ -97,8 +102,9 @@ const renewInstallationId = {
 };
 
 /**
- * Replaces the installation's id, and raises the floor of fencing tokens to `knownFloor` and the sequences of ids beyond
- * every number that they can have given out. Returns false, and changes nothing, if the id is not `knownId` any more.
+ * Replaces the installation's id, and raises the floor of fencing tokens to `knownFloor` and the sequences of ids, but for
+ * those of tenants, beyond every number that they can have given out. Returns false, and changes nothing, if the id is not
+ * `knownId` any more.
  */
 export async function renewInstallation(
   runner: Runner,
@@ -109,12 +115,27 @@ export async function renewInstallation(
   return row?.renewed === true;
 }
 
+const raiseIdsOfTenants = { name: "raise_tenant_ids", text: "select raise_tenant_ids()" };
+
+/** Raises the sequence of tenants' ids beyond every number that it can have given out. No rollback takes that back. */
+export async function raiseTenantIds(runner: Runner): Promise<void> {
+  await runner.run(raiseIdsOfTenants, []);
+}
+
 const markRecordsLost = {
   name: "mark_records_lost",
-  text: "update installation set records_lost_at = clock_timestamp()",
+  text: `
+update installation
+   set records_lost_at = greatest(records_lost_at, clock_timestamp()), floor_found = null,
+       token_floor = token_floor + 1, made_in = database_identity(pg_current_xact_id()::xid)
+ where floor_found < $1::bigint`,
 };
 
-/** Stores that records of keys that were created until now may be lost. */
-export async function markLoss(runner: Runner): Promise<void> {
-  await runner.run(markRecordsLost, []);
+/**
+ * Stores that records of keys that were created until now may be lost, if the installation got its id with a floor of fencing
+ * tokens below `knownFloor`, and that is not stored yet. A higher floor comes with it: a backup without this loss has
+ * a lower one than each replica that knows of it.
+ */
+export async function markLoss(runner: Runner, knownFloor: number): Promise<void> {
+  await runner.run(markRecordsLost, [knownFloor]);
 }

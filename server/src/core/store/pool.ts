@@ -7,6 +7,8 @@ import {
   STATEMENT_TIMEOUT_MS,
   USE_TIMEOUT_MS,
 } from "../domain/statement-times.ts";
+import { CommitWatch } from "./commit-watch.ts";
+import { TYPES } from "./connection.ts";
 import {
   asRefusal,
   classify,
@@ -14,6 +16,7 @@ import {
   RolledBack,
   StatementFailed,
   TOOK_TOO_LONG,
+  unavailable,
 } from "./statement-errors.ts";
 
 /** A named statement: prepared once per connection, then only bound and executed. */
@@ -131,6 +134,13 @@ export interface PoolOptions {
    * because its parameters come from the database before the loss.
    */
   readonly recordLoss?: Readonly<RecordLoss>;
+  /** What heartbeats know of commits that hang. */
+  readonly commits?: CommitWatch;
+  /**
+   * Whether commits wait for no standby, for what may be lost in a failover; not through PgBouncer. Default: they wait as the
+   * database's settings say.
+   */
+  readonly commitsLocally?: boolean;
 }
 
 /** A locked row delays a batch by this much once; its operations are then retried one by one. */
@@ -158,16 +168,31 @@ const PLANNER_SETTINGS = {
   jit: "off",
 };
 
-/** How Citus writes values into the texts of statements that it sends to a node, and how the node reads them. */
-const TEXT_SETTINGS = { standard_conforming_strings: "on", array_nulls: "on" };
+/**
+ * The settings on which the answer of a statement can depend: what its text means, how Citus passes values to a node, and how
+ * Postgres writes them. A database or a role may have others. Behind PgBouncer none is sent, so statements return nothing whose text
+ * depends on them: numbers and times as `numeric`, times that come back to Postgres as JSON writes them.
+ */
+export const ANSWER_SETTINGS = {
+  array_nulls: "on",
+  bytea_output: "hex",
+  DateStyle: "ISO, MDY",
+  default_transaction_isolation: "read committed",
+  extra_float_digits: "1",
+  IntervalStyle: "postgres",
+  quote_all_identifiers: "off",
+  standard_conforming_strings: "on",
+  TimeZone: "UTC",
+  transform_null_equals: "off",
+};
 
 /** The settings that a pool sends when it connects, unless through PgBouncer. */
 export const START_UP_SETTINGS = {
   statement_timeout: STATEMENT_TIMEOUT_MS,
   lock_timeout: LOCK_TIMEOUT_MS,
   idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
-  options: Object.entries({ ...PLANNER_SETTINGS, ...TEXT_SETTINGS })
-    .map(([name, value]) => `-c ${name}=${value}`)
+  options: Object.entries({ ...PLANNER_SETTINGS, ...ANSWER_SETTINGS })
+    .map(([name, value]) => `-c ${name}=${value.replaceAll(" ", "\\ ")}`)
     .join(" "),
 } as const;
 
@@ -180,7 +205,7 @@ const { plan_cache_mode: _, ...WORKER_PLANNER_SETTINGS } = PLANNER_SETTINGS;
 export const WORKER_SETTINGS = {
   lock_timeout: LOCK_TIMEOUT_MS,
   ...WORKER_PLANNER_SETTINGS,
-  ...TEXT_SETTINGS,
+  ...ANSWER_SETTINGS,
 } as const;
 
 /**
@@ -209,6 +234,9 @@ const CHECK_AGE = {
   text: `select (case when clock_timestamp() - now() < interval '${STATEMENT_TIMEOUT_MS} ms' then '1' else '${TOOK_TOO_LONG}' end)::int`,
 };
 
+/** Of pools that nobody tells of commits. */
+const NEVER_HANG = new CommitWatch();
+
 /** For commands and tests, which see errors in their own calls. */
 const UNOBSERVED: PoolObserver = { ran: () => {}, connectionLost: () => {} };
 
@@ -217,18 +245,9 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
   const direct = !options.throughPgBouncer;
   const { pool, close } = createClientPool(options, observer);
   const plannedAtMs = new WeakMap<pg.PoolClient, number>();
-  const announced = new WeakSet<pg.PoolClient>();
+  const announce = announcer(options.onConnected);
   let unreachable = false;
-
-  /** Calls `onConnected` for a new connection. */
-  async function announce(client: pg.PoolClient): Promise<void> {
-    if (announced.has(client)) return;
-    const isDone = await options.onConnected?.({
-      run: runnerOf(client),
-      transaction: async (work) => fulfilled(await inTransaction(client, runnerOf(client), work)),
-    });
-    if (isDone !== false) announced.add(client);
-  }
+  let isClosing = false;
 
   /**
    * Runs `use` on a connection. A connection on which anything failed is closed, unless Postgres refused a statement
@@ -247,10 +266,11 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
     const timer = timeoutMs && setTimeout(() => abort(client), Math.max(0, leftMs));
     let prepared = false;
     let failure: Error | undefined;
+    const release = () => client.release(prepared && isRefused(failure) ? undefined : failure);
     try {
       if (direct)
         await discardOldPlans(client, plannedAtMs, options.onShards === true ? "select" : CHOOSE_PLANS);
-      await announce(client);
+      await announce(client, runnerOf(client));
       if (lostAtMs !== undefined && lostAtMs !== options.recordLoss?.lastAtMs) throw new Error(REPLACED);
       if (timeoutMs !== undefined && performance.now() - startedAtMs >= timeoutMs) throw new Error(NO_TIME);
       prepared = true;
@@ -260,7 +280,8 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
       throw failure;
     } finally {
       clearTimeout(timer);
-      client.release(prepared && isRefused(failure) ? undefined : failure);
+      if (isClosing || failure === undefined || isAnswered(failure)) release();
+      else (options.commits ?? NEVER_HANG).afterHang(release);
     }
   }
 
@@ -281,7 +302,7 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
         return rows;
       } catch (error) {
         unreachable = isUnreachable(error);
-        throw classify(error);
+        throw refusalOf(error, options.commits);
       } finally {
         observer.ran({ statement: name, operations, durationMs: performance.now() - startedAtMs, failed });
       }
@@ -305,7 +326,7 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
       } catch (error) {
         if (error instanceof RolledBack) throw error;
         unreachable = isUnreachable(error);
-        throw classify(error);
+        throw refusalOf(error, options.commits);
       }
     },
     async transaction(work) {
@@ -313,14 +334,43 @@ export function openPool(options: PoolOptions, observer: PoolObserver = UNOBSERV
       return fulfilled(await settled.catch((error: unknown) => Promise.reject(classify(error))));
     },
     load: () => ({ total: pool.totalCount, idle: pool.idleCount, waiting: pool.waitingCount, unreachable }),
-    close,
+    close(limitMs) {
+      isClosing = true;
+      options.commits?.releaseAll();
+      return close(limitMs);
+    },
   };
+}
+
+/** Returns a function that calls `onConnected` for a connection, until it returns anything but false. */
+function announcer(onConnected: PoolOptions["onConnected"]) {
+  const announced = new WeakSet<pg.PoolClient>();
+  return async (client: pg.PoolClient, run: Runner["run"]) => {
+    if (announced.has(client)) return;
+    const isDone = await onConnected?.({
+      run,
+      transaction: async (work) => fulfilled(await inTransaction(client, run, work)),
+    });
+    if (isDone !== false) announced.add(client);
+  };
+}
+
+/** Returns what a statement is refused with. While commits hang, a lock is most likely that of a commit that hangs. */
+function refusalOf(error: unknown, commits: CommitWatch | undefined): Error {
+  const refusal = classify(error);
+  const waitsForCommit = commits?.hang && refusal instanceof StatementFailed && refusal.isLockConflict;
+  return waitsForCommit ? unavailable(refusal) : refusal;
 }
 
 /** Closes a connection at once; the statement in progress fails. */
 function abort(client: pg.Client): void {
   // The types lack it, and `end` waits for statements that were sent in one round trip.
   (client as unknown as { readonly connection: { readonly stream: Socket } }).connection.stream.destroy();
+}
+
+/** Returns whether Postgres has answered, so that the session runs nothing more. */
+function isAnswered(failure: Error): boolean {
+  return failure instanceof pg.DatabaseError || failure instanceof RolledBack;
 }
 
 /** Returns whether a statement was refused on a connection that can be used further. */
@@ -369,7 +419,8 @@ function createClientPool(options: PoolOptions, observer: PoolObserver) {
     query_timeout: QUERY_TIMEOUT_MS,
     keepAlive: true,
     pipeline: options.onShards === true,
-    ...(!options.throughPgBouncer && START_UP_SETTINGS),
+    types: TYPES,
+    ...(!options.throughPgBouncer && startUpSettings(options)),
   });
   pool.on("error", (error) => observer.connectionLost(error));
   // The pool does not listen to a connection that is checked out, and an error event without a listener ends
@@ -383,6 +434,11 @@ function createClientPool(options: PoolOptions, observer: PoolObserver) {
       clearTimeout(timer);
     },
   };
+}
+
+function startUpSettings({ commitsLocally = false }: PoolOptions) {
+  if (!commitsLocally) return START_UP_SETTINGS;
+  return { ...START_UP_SETTINGS, options: `${START_UP_SETTINGS.options} -c synchronous_commit=local` };
 }
 
 /** Returns a class of clients that read the address when they are made, and are in `open` until they are closed. */

@@ -24,7 +24,7 @@ with beaten as (
   insert into replicas as r (id, version, degraded, calls_in_flight, operations_per_second, connections,
                              pool_size, pool_busy, pool_awaited, host, clock_ahead_ms, clock_moved_ms)
   values ($1::uuid, $2::text, $3::text[], $4::int, $5::float8, $6::int, $7::int, $8::int, $9::int, $10::text, $11::float8,
-          case when date_part('epoch', clock_timestamp()) * 1000 - $13::float8 > $12::float8 / 2 or $12::float8 <= 0
+          case when extract(epoch from clock_timestamp()) * 1000 - $13::float8 > $12::float8 / 2 or $12::float8 <= 0 or $12::float8 is null
                then $12::float8 else 0 end)
   on conflict (id) do update set
     seen_at = now(), degraded = excluded.degraded, calls_in_flight = excluded.calls_in_flight,
@@ -37,8 +37,12 @@ with beaten as (
 )
 select 1 + count(*)::int as replicas,
        (select name from schema_migrations order by id desc limit 1) as "schemaVersion",
-       date_part('epoch', clock_timestamp()) * 1000 as "databaseMs",
-       max(clock_moved_ms) filter (where seen_at < now() + interval '10 seconds') as "othersMovedMs"
+       extract(epoch from clock_timestamp()) * 1000 as "databaseMs",
+       (max(clock_moved_ms) filter (where seen_at < now() + interval '10 seconds'))::numeric as "othersMovedMs",
+       (select count(*)::int
+          from pg_stat_activity
+         where datname = current_database() and application_name = 'onceward' and wait_event = 'SyncRep'
+           and state_change < clock_timestamp() - interval '2 seconds') as "waitingCommits"
   from replicas
  where id <> $1::uuid and ${IS_LIVE}`,
 };
@@ -53,8 +57,8 @@ export interface Beat {
   readonly host: string;
   /** As ClockOffset, of the heartbeat before; undefined: this is the first one. */
   readonly clockAheadMs: number | undefined;
-  /** As DatabaseClockWatch.movedMs, at the heartbeat before. */
-  readonly clockMovedMs: number;
+  /** As DatabaseClockWatch.movedMs, at the heartbeat before; undefined: this is the first one. */
+  readonly clockMovedMs: number | undefined;
   /** As DatabaseClockWatch. */
   readonly clockExpectedMs: number | undefined;
 }
@@ -73,6 +77,8 @@ export interface Beaten {
    * no other one that knows.
    */
   readonly othersMovedMs: number | undefined;
+  /** The number of the service's commits that have waited for a synchronous standby for over 2 s. */
+  readonly waitingCommits: number;
 }
 
 type BeatRow = RowOf<Omit<Beaten, "clock" | "reading">> & { readonly databaseMs: number };
@@ -94,7 +100,7 @@ export async function beatReplicaRow(runner: Runner, beat: Beat): Promise<Beaten
     load.poolAwaited,
     host,
     clockAheadMs ?? null,
-    clockMovedMs,
+    clockMovedMs ?? null,
     clockExpectedMs ?? null,
   ]);
   if (row === undefined) throw new Error("beat_replica returned no row");
@@ -117,12 +123,12 @@ export async function removeReplicaRow(runner: Runner, id: string): Promise<void
 const listReplicas = {
   name: "list_replicas",
   text: `
-select id::text, version, degraded, host, clock_ahead_ms as "clockAheadMs",
+select id::text, version, degraded, host, clock_ahead_ms::numeric as "clockAheadMs",
        case when calls_in_flight is not null then json_build_object(
-         'callsInFlight', calls_in_flight, 'operationsPerSecond', operations_per_second, 'connections', connections,
+         'callsInFlight', calls_in_flight, 'operationsPerSecond', operations_per_second::numeric, 'connections', connections,
          'poolSize', pool_size, 'poolBusy', pool_busy, 'poolAwaited', pool_awaited) end as load,
-       date_part('epoch', started_at) * 1000 as "startedAtMs",
-       date_part('epoch', seen_at) * 1000 as "seenAtMs"
+       extract(epoch from started_at) * 1000 as "startedAtMs",
+       extract(epoch from seen_at) * 1000 as "seenAtMs"
   from replicas
  where id > $1::uuid and ${IS_LIVE}
  order by id

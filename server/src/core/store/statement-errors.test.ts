@@ -1,6 +1,7 @@
 import pg from "pg";
 import { expect, test } from "vitest";
-import { classify, isUnreachable, TOOK_TOO_LONG } from "./statement-errors.ts";
+import { RESEND_WITHIN_MS } from "../domain/statement-times.ts";
+import { classify, isUnreachable, requireTimeToResend, TOOK_TOO_LONG } from "./statement-errors.ts";
 
 function answerOf(code: string, message: string): Error {
   return classify(Object.assign(new pg.DatabaseError(message, 0, "error"), { code }));
@@ -45,3 +46,11 @@ test.each(["57014", "57P05", "25P03", "25P04"])(
     expect(isUnreachable(Object.assign(new pg.DatabaseError("ended", 0, "error"), { code }))).toBe(false);
   },
 );
+
+test("a refused statement is sent again within two seconds, and not after that", () => {
+  const cause = new Error("moved");
+  requireTimeToResend(performance.now() - RESEND_WITHIN_MS / 2, cause);
+  expect(() => requireTimeToResend(performance.now() - RESEND_WITHIN_MS - 1, cause)).toThrow(
+    expect.objectContaining({ reason: "DATABASE_UNAVAILABLE", cause }),
+  );
+});

@@ -1,5 +1,6 @@
 import pg from "pg";
 import { Refusal } from "../domain/refusal.ts";
+import { RESEND_WITHIN_MS } from "../domain/statement-times.ts";
 
 /** Postgres refused a statement. Nothing was changed. */
 export class StatementFailed extends Error {
@@ -59,10 +60,25 @@ export function classify(error: unknown): Error {
   const sqlState = sqlStateOf(cause);
   if (sqlState !== undefined && !UNAVAILABLE_STATE.test(sqlState))
     return new StatementFailed(sqlState, cause);
+  return unavailable(cause);
+}
+
+/** Returns the refusal of a statement that Postgres did not answer, or could not commit. */
+export function unavailable(cause: unknown): Refusal {
   return new Refusal("DATABASE_UNAVAILABLE", "The database could not be reached or did not answer in time.", {
     retryAfterMs: RETRY_AFTER_MS,
     cause,
   });
+}
+
+/**
+ * To be called before a statement that was refused is sent again.
+ *
+ * @param sentAtMs when it was first sent, in milliseconds of `performance.now()`.
+ * @throws Refusal DATABASE_UNAVAILABLE after RESEND_WITHIN_MS.
+ */
+export function requireTimeToResend(sentAtMs: number, cause: unknown): void {
+  if (performance.now() - sentAtMs > RESEND_WITHIN_MS) throw unavailable(cause);
 }
 
 /** Postgres answers, although the call gets DATABASE_UNAVAILABLE: a statement, a transaction or a session took too long. */

@@ -12,7 +12,7 @@ import {
   createOutboundBudget,
   createOutboundTotal,
   createReplyBudget,
-  createStreamBudget,
+  createRequestBudget,
   outboundOfGrpcConnection,
   outboundOfHttpConnection,
   reserveReply,
@@ -166,15 +166,27 @@ describe("outbound", () => {
   });
 });
 
-test("a process has so many open streams, and one address half of them; each that closes makes room", () => {
-  const budget = createStreamBudget(4);
+test("a port has so many open requests, and one address half of them; each that closes makes room", () => {
+  const budget = createRequestBudget(4, 1000);
   const [first, second] = [budget.ofConnection("10.0.0.1"), budget.ofConnection("10.0.0.1")];
-  expect([first.opened(), second.opened(), first.opened()]).toEqual([true, true, false]);
+  const close = second.open(1);
+  expect([first.open(1), first.open(1)]).toEqual([expect.any(Function), undefined]);
   const other = budget.ofConnection("10.0.0.2");
-  expect([other.opened(), other.opened(), other.opened()]).toEqual([true, true, false]);
-  expect(budget.ofConnection("10.0.0.3").opened()).toBe(false);
-  second.closed();
-  expect([first.opened(), first.opened()]).toEqual([true, false]);
+  expect([other.open(1), other.open(1), other.open(1)].filter(Boolean)).toHaveLength(2);
+  expect(budget.ofConnection("10.0.0.3").open(1)).toBeUndefined();
+  close?.();
+  expect([first.open(1), first.open(1)]).toEqual([expect.any(Function), undefined]);
+});
+
+test("the headers of open requests have room, of which one address has half", () => {
+  const budget = createRequestBudget(100, 1000);
+  const [first, other] = [budget.ofConnection("10.0.0.1"), budget.ofConnection("10.0.0.2")];
+  const close = first.open(400);
+  expect([first.open(101), first.open(100)]).toEqual([undefined, expect.any(Function)]);
+  expect(other.open(500)).toBeInstanceOf(Function);
+  expect(budget.ofConnection("10.0.0.3").open(1)).toBeUndefined();
+  close?.();
+  expect(first.open(400)).toBeInstanceOf(Function);
 });
 
 test("the replies of batches that one tenant does not read leave room for another tenant", async () => {
@@ -230,13 +242,16 @@ test("by default replies have 384 MiB, and 64 batches of a process, 32 of a tena
   }
 });
 
-test("by default a process has 32,768 open streams, in proportion to the memory", () => {
-  const budget = createStreamBudget();
-  const connections = [1, 2, 3].map((each) => budget.ofConnection(`10.0.0.${each}`));
-  const opened = connections.map((connection) => {
+test.each([
+  ["32,768 open requests", 0, 16_384],
+  ["64 MiB of their headers", 16_384, 2048],
+])("by default a port has %s, in proportion to the memory", (_name, bytes, ofAddress) => {
+  const budget = createRequestBudget();
+  const opened = [1, 2, 3].map((each) => {
+    const connection = budget.ofConnection(`10.0.0.${each}`);
     let count = 0;
-    while (connection.opened()) count++;
+    while (connection.open(bytes) !== undefined) count++;
     return count;
   });
-  expect(opened).toEqual([16_384 * BUDGET_SHARE, 16_384 * BUDGET_SHARE, 0]);
+  expect(opened).toEqual([ofAddress * BUDGET_SHARE, ofAddress * BUDGET_SHARE, 0]);
 });

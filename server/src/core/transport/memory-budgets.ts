@@ -173,36 +173,48 @@ function overloaded(): Refusal {
 }
 
 /**
- * The memory of a process for open streams of gRPC, which each take some kilobytes from their headers on: without a budget,
- * connections that open as many as HTTP/2 lets them would fill it with calls that wait for their turn.
+ * The memory of a port for requests that are open: each takes some kilobytes, and its headers, from its arrival on. Without a
+ * budget, connections that open as many as HTTP lets them would fill it with calls that wait for their turn.
  */
-export type StreamBudget = ReturnType<typeof createStreamBudget>;
+export type RequestBudget = ReturnType<typeof createRequestBudget>;
 
 /** With 1 GiB of memory or more. Half of them may come from one address, such as a balancer's. */
-const MAX_OPEN_STREAMS = 32_768;
+const MAX_OPEN_REQUESTS = 32_768;
+/** With 1 GiB of memory or more: 2 KiB for each request, which is four times those of a call with an API key. */
+const MAX_OPEN_HEADER_BYTES = 64 * MIB;
 
-/** Creates a budget of open streams. */
-export function createStreamBudget(maxStreams = MAX_OPEN_STREAMS * BUDGET_SHARE) {
-  const maxOfAddress = maxStreams / 2;
-  const addresses = new Map<string, { streams: number; connections: number }>();
-  let open = 0;
+/** Creates a budget of open requests and their headers. */
+export function createRequestBudget(
+  maxRequests = MAX_OPEN_REQUESTS * BUDGET_SHARE,
+  maxHeaderBytes = MAX_OPEN_HEADER_BYTES * BUDGET_SHARE,
+) {
+  const addresses = new Map<string, { requests: number; headerBytes: number; connections: number }>();
+  let requests = 0;
+  let headerBytes = 0;
+  const isFull = (open: number, bytes: number, share: number) =>
+    open >= maxRequests * share || bytes > maxHeaderBytes * share;
   return {
     /** Returns the part of a connection from this address. */
     ofConnection(address: string) {
-      const own = addresses.get(address) ?? { streams: 0, connections: 0 };
+      const own = addresses.get(address) ?? { requests: 0, headerBytes: 0, connections: 0 };
       addresses.set(address, own);
       own.connections++;
       return {
-        /** Counts a stream as open; returns false, and counts nothing, if too many are open. */
-        opened(): boolean {
-          if (open >= maxStreams || own.streams >= maxOfAddress) return false;
-          open++;
-          own.streams++;
-          return true;
-        },
-        closed: () => {
-          open--;
-          own.streams--;
+        /** Counts a request as open until the returned function is called; counts nothing, and returns undefined, if there is no room. */
+        open(bytes: number): (() => void) | undefined {
+          if (
+            isFull(requests, headerBytes + bytes, 1) ||
+            isFull(own.requests, own.headerBytes + bytes, 1 / 2)
+          )
+            return undefined;
+          const count = (sign: 1 | -1) => {
+            requests += sign;
+            headerBytes += sign * bytes;
+            own.requests += sign;
+            own.headerBytes += sign * bytes;
+          };
+          count(1);
+          return () => count(-1);
         },
         /** To be called once, when the connection has ended. */
         end: () => {

@@ -231,7 +231,10 @@ function authorize(principal: Principal, observed: ObservedCall): Principal {
   observed.principal = principal;
   if (principal.role !== "OPERATOR") requireServed(principal.tenant);
   if (role !== undefined && principal.role !== role)
-    throw new Refusal("ROLE_DENIED", `This RPC is for the role ${role}.`);
+    throw new Refusal(
+      "ROLE_DENIED",
+      `This RPC is for the role ${role}; the credential has the role ${principal.role}.`,
+    );
   return principal;
 }
 

@@ -7,7 +7,12 @@ import { FailedCall } from "./errors.ts";
 import { createGrpcListener } from "./grpc/server.ts";
 import { createHttpServer, type HttpServerOptions } from "./http/server.ts";
 import { createManagementServer } from "./management/server.ts";
-import { createInboundBudget, createOutboundTotal, createReplyBudget } from "./memory-budgets.ts";
+import {
+  createInboundBudget,
+  createOutboundTotal,
+  createReplyBudget,
+  createRequestBudget,
+} from "./memory-budgets.ts";
 import type { Pipeline } from "./pipeline.ts";
 import { routesOf } from "./route.ts";
 
@@ -41,6 +46,7 @@ const HTTP: HttpServerOptions = {
   inboundBudget: createInboundBudget(),
   outboundTotal: createOutboundTotal(),
   replyBudget: createReplyBudget(),
+  requestBudget: createRequestBudget(),
   log: pino({ level: "silent" }),
   requestTimeoutMs: 1000,
   tls: undefined,

@@ -21,6 +21,7 @@ import { MAX_MESSAGE_BYTES } from "../domain/limits.ts";
 import { invalidRequest } from "../domain/refusal.ts";
 import { type Compression, inflate } from "./compression.ts";
 import { malformed, tooLarge } from "./errors.ts";
+import { explainJson } from "./explain-json.ts";
 import { binaryScannerOf, MAX_FIELDS_IN_ALL } from "./scan-binary.ts";
 import { scanJson } from "./scan-json.ts";
 
@@ -77,7 +78,7 @@ export interface ReceivedMessage {
 
 /**
  * Decompresses and parses the request of an authenticated caller. Each step limits the next one: size,
- * decompressed size, number of fields, and then the fields. Unknown fields are dropped.
+ * decompressed size, number of fields, and then the fields. Unknown fields are dropped, and refused in JSON.
  *
  * @param onInflated Called with the decompressed size; may throw to refuse the message.
  * @throws Refusal INVALID_REQUEST if the bytes are not a message of the method, or exceed one of
@@ -139,7 +140,13 @@ const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
 function readJson(method: DescMethodUnary, bytes: Buffer, maxValues: number): Message {
   scanJson(bytes, maxValues);
-  return decode(() => fromJsonString(method.input, UTF8.decode(bytes), { ignoreUnknownFields: true }));
+  const text = decode(() => UTF8.decode(bytes));
+  try {
+    // A misspelt name that is ignored would turn off what it asks for, such as the comparison of fingerprints.
+    return fromJsonString(method.input, text, { ignoreUnknownFields: false });
+  } catch (cause) {
+    throw explainJson(method.input, text, cause);
+  }
 }
 
 function decode<Made>(work: () => Made): Made {

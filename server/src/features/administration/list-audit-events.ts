@@ -167,8 +167,8 @@ with page as materialized (
 ), last as (
   select id, at, wanted from page order by at, id limit 1
 )
-select f.wanted, (select count(*) from page)::int as scanned, e.id, e.at::text as at,
-       date_part('epoch', e.at) * 1000 as "atMs", e.tenant, e.actor, e.action, e.target, e.denial, e.reason, e.before,
+select f.wanted, (select count(*) from page)::int as scanned, e.id, to_jsonb(e.at) #>> '{}' as at,
+       extract(epoch from e.at) * 1000 as "atMs", e.tenant, e.actor, e.action, e.target, e.denial, e.reason, e.before,
        e.after, e.request_id as "requestId", e.calls
   from (select * from found union all select * from last where not wanted) f
  cross join lateral (select * from audit_events event where event.id = f.id limit 1) e

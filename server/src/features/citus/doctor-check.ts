@@ -82,7 +82,7 @@ export function judgeNodeClocks(clocks: Awaited<ReturnType<typeof readNodeClocks
   });
 }
 
-const READ_CLOCK = "select date_part('epoch', clock_timestamp()) * 1000";
+const READ_CLOCK = "select extract(epoch from clock_timestamp()) * 1000";
 
 /** Reads the clock of each worker that answers, between two readings of the coordinator's. */
 async function readNodeClocks(runner: Runner) {

@@ -1,7 +1,7 @@
 import type pg from "pg";
 import type { ShardsOptions } from "../../core/feature.ts";
 import type { BoundStatement, OpenedPool, Pool } from "../../core/store/pool.ts";
-import { RolledBack } from "../../core/store/statement-errors.ts";
+import { RolledBack, requireTimeToResend } from "../../core/store/statement-errors.ts";
 import type { ShardNode } from "./shard-map.ts";
 import { isOnShard, type ShardStatement } from "./shard-statement.ts";
 
@@ -43,6 +43,7 @@ export function nodeUrl(databaseUrl: string, { host, port }: ShardNode): string 
 
 interface Waiting extends BoundStatement {
   readonly statement: ShardStatement;
+  readonly sentAtMs: number;
   readonly resolve: (rows: pg.QueryResultRow[]) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -83,8 +84,17 @@ export function joinStatements(pool: OpenedPool): Pool {
   function rejectOne(group: readonly Waiting[], { refused, cause }: RolledBack): void {
     group.forEach((each, index) => {
       if (index === refused) each.reject(cause);
-      else sendAlone(each);
+      else sendAgain(each, cause);
     });
+  }
+
+  function sendAgain(each: Waiting, cause: unknown): void {
+    try {
+      requireTimeToResend(each.sentAtMs, cause);
+      sendAlone(each);
+    } catch (error) {
+      each.reject(error);
+    }
   }
 
   function sendAlone({ statement, parameters, operations, resolve, reject }: Waiting): void {
@@ -96,7 +106,15 @@ export function joinStatements(pool: OpenedPool): Pool {
       if (!isOnShard(statement)) return pool.run(statement, parameters, operations);
       return new Promise<never[]>((resolve, reject) => {
         if (waiting.length === 0) setImmediate(sendAll);
-        waiting.push({ statement, parameters, operations, resolve: resolve as Waiting["resolve"], reject });
+        const sentAtMs = performance.now();
+        waiting.push({
+          statement,
+          sentAtMs,
+          parameters,
+          operations,
+          resolve: resolve as Waiting["resolve"],
+          reject,
+        });
       });
     },
     transaction: pool.transaction,

@@ -1,6 +1,7 @@
 import type { Shard, Shards } from "../../core/store/batching/shards.ts";
 import { createTurns, type Turns } from "../../core/store/batching/turns.ts";
 import type { Pool, Runner, Statement } from "../../core/store/pool.ts";
+import { requireTimeToResend } from "../../core/store/statement-errors.ts";
 import { addressOf, createNodes, type Nodes, type NodesOptions } from "./nodes.ts";
 import { canHoldShards, isMoved } from "./shard-guard.ts";
 import { agreesWithCitus, type PlacedShard, readShardMap, type ShardNode, shardOf } from "./shard-map.ts";
@@ -100,9 +101,14 @@ function createShards(coordinator: Pool, initial: readonly PlacedShard[], nodes:
     return found;
   }
 
-  /** Runs a statement on the shard's table, or on all of the records if the shard is no longer on the node. */
+  /**
+   * Runs a statement on the shard's table, or on all of the records if the shard is no longer on the node.
+   *
+   * @throws Refusal DATABASE_UNAVAILABLE if the node, or the new map, took so long that another statement would have its effect too late.
+   */
   function runnerOn(node: ShardNode, shard: Shard): Runner["run"] {
     return async (statement, parameters, operations) => {
+      const sentAtMs = performance.now();
       try {
         return await nodes.use(node, (runner) =>
           runner.run<never>(onShard(statement, shard.id), parameters, operations),
@@ -110,6 +116,7 @@ function createShards(coordinator: Pool, initial: readonly PlacedShard[], nodes:
       } catch (error) {
         if (!isMoved(error, shard.id)) throw error;
         await readOnce();
+        requireTimeToResend(sentAtMs, error);
         return await coordinator.run(statement, parameters, operations);
       }
     };

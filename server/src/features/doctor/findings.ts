@@ -81,7 +81,8 @@ export const FINDINGS = {
   },
   session_settings_missing: {
     severity: "error",
-    advice: "Give the service's role in Postgres the settings that server/README.md lists for PgBouncer.",
+    advice:
+      "Give the service's role in Postgres the settings that server/README.md lists for PgBouncer, and reset the others that are named.",
   },
   direct_url_missing: {
     severity: "warning",

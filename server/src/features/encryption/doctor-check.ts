@@ -11,14 +11,14 @@ export const encryptionKeysCheck: Check = {
   async examine({ config, runner }) {
     const pass = await readEncryptionPass(runner);
     if (pass === undefined) return [];
-    const { keyId, unreadable, startedAt } = pass;
+    const { keyId, unreadable, startedAtMs } = pass;
     const { find } = parseKeyring(config.ONCEWARD_ENCRYPTION_KEYS ?? "") ?? NO_KEYS;
     if (keyId !== null && find(keyId) === undefined) {
       const summary = `ONCEWARD_ENCRYPTION_KEYS lacks key ${keyId}, under which records are encrypted.`;
       return [{ id: "records_unreadable", summary }];
     }
     if (unreadable === 0) return [];
-    const summary = `The pass over all records of ${startedAt.toISOString()} could not decrypt ${unreadable} of them.`;
+    const summary = `The pass over all records of ${new Date(startedAtMs).toISOString()} could not decrypt ${unreadable} of them.`;
     return [{ id: "records_unreadable", summary }];
   },
 };

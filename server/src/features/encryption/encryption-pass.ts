@@ -17,7 +17,7 @@ export interface PassProgress extends Omit<PassPage, "after"> {
   /** The key that it encrypts under; null: it decrypts. */
   readonly keyId: number | null;
   readonly finished: boolean;
-  readonly startedAt: Date;
+  readonly startedAtMs: number;
 }
 
 const beginPass = {
@@ -117,9 +117,9 @@ export async function advanceEncryptionPass(
 const readPass = {
   name: "read_encryption_pass",
   text: `
-select p.key_id as "keyId", p.finished_at is not null as finished, p.records_examined::float8 as examined,
-       p.records_changed::float8 as changed, p.records_skipped::float8 as skipped,
-       p.records_unreadable::float8 as unreadable, p.started_at as "startedAt"
+select p.key_id as "keyId", p.finished_at is not null as finished, p.records_examined::numeric as examined,
+       p.records_changed::numeric as changed, p.records_skipped::numeric as skipped,
+       p.records_unreadable::numeric as unreadable, extract(epoch from p.started_at) * 1000 as "startedAtMs"
   from encryption_pass p`,
 };
 

@@ -22,13 +22,25 @@ export async function encryptionStatus(host: Host): Promise<void> {
     const usages = await countKeyUsage(pool);
     for (const line of statusLines(keyring, usages)) host.print(line);
     host.print(passLine(pass));
-    const missing = usages.filter(({ keyId }) => keyId !== null && keyring.find(keyId) === undefined);
-    if (missing.length === 0) return;
+    requireKeysOf(usages, keyring);
+  });
+}
+
+/** @throws CommandError if values need a key that is not configured, or wait for the first key in plain form. */
+function requireKeysOf(usages: readonly KeyUsage[], keyring: Keyring): void {
+  const missing = usages.filter(({ keyId }) => keyId !== null && keyring.find(keyId) === undefined);
+  if (missing.length > 0) {
     const ids = missing.map(({ keyId }) => keyId).join(", ");
     throw new CommandError(
       `ONCEWARD_ENCRYPTION_KEYS lacks keys that stored values need: ${ids}. Calls that read them fail.`,
     );
-  });
+  }
+  const plain = usages.find(({ keyId }) => keyId === null);
+  if (plain === undefined || keyring.current === undefined) return;
+  const values = plain.results + plain.checkpoints;
+  throw new CommandError(
+    `${values} values are in plain form: the background task encrypts them in its next pass, a day later at most.`,
+  );
 }
 
 /** Returns a line for each key that is configured or in use, and for plain form. */
@@ -49,8 +61,8 @@ function nameOf(keyId: number | null, { current, find }: Keyring): string {
 
 function passLine(pass: PassProgress | undefined): string {
   if (pass === undefined) return "No server with keys has used this database.";
-  const { keyId, finished, examined, changed, skipped, unreadable, startedAt } = pass;
+  const { keyId, finished, examined, changed, skipped, unreadable, startedAtMs } = pass;
   const aim = keyId === null ? "to decrypt all records" : `to key ${keyId}`;
   const counts = `${examined} records examined, ${changed} changed, ${skipped} skipped, ${unreadable} unreadable`;
-  return `The pass ${aim} of ${startedAt.toISOString()} ${finished ? "is finished" : "is running"}: ${counts}.`;
+  return `The pass ${aim} of ${new Date(startedAtMs).toISOString()} ${finished ? "is finished" : "is running"}: ${counts}.`;
 }

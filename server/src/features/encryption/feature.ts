@@ -1,14 +1,12 @@
-import type { Logger } from "pino";
-import { type Keyring, NO_KEYS, parseKeyring } from "../../core/config/keyring.ts";
+import { NO_KEYS, parseKeyring } from "../../core/config/keyring.ts";
 import type { Feature, ValuesOptions } from "../../core/feature.ts";
-import type { Runner } from "../../core/store/pool.ts";
 import type { UnreadableCause } from "../../core/store/records/record-values.ts";
 import { encryptionKeysCheck } from "./doctor-check.ts";
-import { readEncryptionPass } from "./encryption-pass.ts";
 import { encryptionStatus } from "./encryption-status.ts";
 import { entryFormat } from "./entry-format.ts";
 import { createRecordEncryption } from "./record-encryption.ts";
 import { createReencryption } from "./reencryption.ts";
+import { requireKeyOfPass } from "./required-key.ts";
 
 /** The metric counts each record that cannot be decrypted; the log has one line per interval. */
 const WARNING_INTERVAL_MS = 60_000;
@@ -24,13 +22,6 @@ function reportUnreadable({ metrics, log }: ValuesOptions): (cause: UnreadableCa
   };
 }
 
-/** Logs an error if the records were last encrypted under a key that this server lacks. */
-async function warnOfMissingKey(runner: Runner, keyring: Keyring, log: Logger): Promise<void> {
-  const keyId = (await readEncryptionPass(runner))?.keyId ?? undefined;
-  if (keyId === undefined || keyring.find(keyId) !== undefined) return;
-  log.error({ keyId }, "ONCEWARD_ENCRYPTION_KEYS lacks the key that encrypts this database's records");
-}
-
 /** Encrypts stored values under configured keys. */
 export const encryption: Feature = {
   commands: [
@@ -42,14 +33,14 @@ export const encryption: Feature = {
   ],
   checks: [encryptionKeysCheck],
   openValues(options) {
-    const { config, log } = options;
+    const { config } = options;
     // `readConfig` accepts only a text that can be parsed; without keys nothing is encrypted.
     const keyring = parseKeyring(config.ONCEWARD_ENCRYPTION_KEYS ?? "") ?? NO_KEYS;
     const values = createRecordEncryption(keyring, reportUnreadable(options));
     return {
       values,
       entries: entryFormat(config.ONCEWARD_API_KEY_PEPPER, keyring),
-      warnIfUnreadable: (runner) => warnOfMissingKey(runner, keyring, log),
+      requireKeys: (runner) => requireKeyOfPass(runner, config),
       // Without keys there is nothing that could be encrypted or decrypted, and so no task.
       tasks(core) {
         if (keyring.ids.length === 0) return [];

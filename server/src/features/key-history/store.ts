@@ -89,8 +89,8 @@ export async function storeKeyHistories(runner: Runner, keys: readonly StoredKey
 const readRow = {
   name: "read_key_history",
   text: `
-select ${DECLINED.map((name) => `${name}::float8`).join(", ")}, calls,
-       date_part('epoch', first_at) * 1000 as "firstAtMs", date_part('epoch', last_at) * 1000 as "lastAtMs"
+select ${DECLINED.map((name) => `${name}::numeric`).join(", ")}, calls,
+       extract(epoch from first_at) * 1000 as "firstAtMs", extract(epoch from last_at) * 1000 as "lastAtMs"
   from key_histories
  where tenant_id = $1::int and slot = $2::int and key_hash = $3::bytea`,
 };

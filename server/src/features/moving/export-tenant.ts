@@ -121,7 +121,7 @@ export function encryptionOf({ ONCEWARD_ENCRYPTION_KEYS: keys }: Config): Record
 
 /** A tenant that is moving, as one statement read it. */
 export interface MovingTenant {
-  /** Its settings, as JSON. */
+  /** Its settings, as JSON, and the last loss of its records, in this installation or in an earlier one. */
   readonly row: string;
   /** When its calls began to be refused, as Postgres writes an instant; empty: they are not. */
   readonly since: string;
@@ -135,11 +135,12 @@ const OWN_COLUMNS = `{${OWN_TENANT_COLUMNS.join(",")}}`;
 const readMovingTenant = {
   name: "read_moving_tenant",
   text: `
-select (to_jsonb(t) - '${OWN_COLUMNS}'::text[])::text as row,
-       coalesce(t.moving_since::text, '') as since,
+select (to_jsonb(t) - '${OWN_COLUMNS}'::text[]
+        || jsonb_build_object('records_lost_at', greatest(t.records_lost_at, i.records_lost_at)))::text as row,
+       coalesce(to_jsonb(t.moving_since) #>> '{}', '') as since,
        (select count(*) from record_jobs j where j.tenant_id = t.id and j.finished_at is null)::int as "unfinishedJobs",
-       greatest(date_part('epoch', clock_timestamp()) * 1000000, (select token_floor from installation)) + 10000000 as "tokenFloor"
-  from tenants t
+       greatest(extract(epoch from clock_timestamp()) * 1000000, i.token_floor) + 10000000 as "tokenFloor"
+  from tenants t, installation i
  where t.id = $1::int`,
 };
 
@@ -175,7 +176,7 @@ function pageStatement(table: (typeof PLAIN_TABLES)[number]) {
   return {
     name: `export_${table}`,
     text: `
-select (to_jsonb(r) - 'tenant_id')::text as row, array[${names.map((name) => `${name}::text`).join(", ")}] as key
+select (to_jsonb(r) - 'tenant_id')::text as row, array[${names.map((name) => `to_jsonb(${name}) #>> '{}'`).join(", ")}] as key
   from ${table} r
  where r.tenant_id = $1::int
    and (${names.join(", ")}) > (${keys.map(([, type], n) => `$${n + 3}::${type}`).join(", ")})

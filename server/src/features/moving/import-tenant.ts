@@ -15,6 +15,7 @@ import type { RecordValues } from "../../core/store/records/record-values.ts";
 import { readServerFacts } from "../../core/store/replicas.ts";
 import { textArray } from "../../core/store/sql-arrays.ts";
 import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
+import { requireKeyOfPass } from "../encryption/required-key.ts";
 import { encryptionOf } from "./export-tenant.ts";
 import {
   MAX_LINE_BYTES,
@@ -42,7 +43,10 @@ export async function importTenant(host: Host): Promise<void> {
   const lines = readLines(host.input);
   const { value: tenant } = await lines.next();
   if (tenant?.kind !== "tenant") throw new CommandError("Standard input is not an export of a tenant.");
-  const { schemaVersion } = await withPool(config, readServerFacts);
+  const { schemaVersion } = await withPool(config, async (pool) => {
+    await requireKeyOfPass(pool, config);
+    return readServerFacts(pool);
+  });
   if (tenant.schemaVersion !== schemaVersion) {
     throw new CommandError(
       `The other installation's schema is ${tenant.schemaVersion}, this one's ${schemaVersion}. Upgrade the older one first.`,

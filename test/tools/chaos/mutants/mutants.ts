@@ -47,7 +47,7 @@ const SERVERS_NOW = "to_timestamp($14::float8 / 1000)";
 const SERVERS_NOW_OF_MANY = "to_timestamp($15::float8 / 1000)";
 /** Where the statements differ: a claim of new keys looks at their age. */
 const ENDINGS = [
-  `   where i.accepted_until_ms is null or date_part('epoch', now()) * 1000 < i.accepted_until_ms
+  `   where i.accepted_until_ms is null or extract(epoch from now()) * 1000 < i.accepted_until_ms
   on conflict (tenant_id, namespace, key) do nothing`,
   "  on conflict (tenant_id, namespace, key) do update set",
 ];
@@ -251,7 +251,7 @@ const hints = new Map<string, { readonly outcome: ClaimOutcome; readonly untilMs
     replacements: [
       {
         file: CLAIM,
-        from: "   where i.accepted_until_ms is null or date_part('epoch', now()) * 1000 < i.accepted_until_ms\n",
+        from: "   where i.accepted_until_ms is null or extract(epoch from now()) * 1000 < i.accepted_until_ms\n",
         to: "",
       },
     ],

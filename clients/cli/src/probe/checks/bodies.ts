@@ -1,5 +1,5 @@
 import { gunzipSync } from "node:zlib";
-import { type Check, effectsAre } from "../check.ts";
+import { type Check, effectsAre, unlessRefusedAnyway } from "../check.ts";
 import type { Answer } from "../exchange.ts";
 import type { Scene } from "../scene.ts";
 import {
@@ -42,15 +42,11 @@ export const BODIES: readonly Check[] = [
       const request = scene.request();
       const first = await scene.send({ ...request, body: request.body.padStart(LARGE_BODY_BYTES) });
       if (!isSuccess(first)) return skipped(`refused: ${brief(first)}`);
-      const other = scene.request({ body: scene.endpoint.otherBody ?? "" });
-      const second = await scene.send({
-        ...request,
-        body: other.body.padStart(LARGE_BODY_BYTES),
-      });
-      return holds(
-        !isSuccess(second) || !sameBody(first, second),
-        `the first body's answer: ${brief(second)}`,
-      );
+      const body = (scene.endpoint.otherBody ?? "").padStart(LARGE_BODY_BYTES);
+      const second = await scene.send({ ...request, body: scene.request({ body }).body });
+      const differs = !isSuccess(second) || !sameBody(first, second);
+      const verdict = holds(differs, `the first body's answer: ${brief(second)}`);
+      return await unlessRefusedAnyway(scene, { body }, verdict);
     },
   },
   {

@@ -61,6 +61,7 @@ export const ERRORS: readonly Check[] = [
   },
   {
     id: "error.restart",
+    compares: true,
     fact: "After a restart of the service, a request is still replayed.",
     needs: "restartCommand",
     async run(scene) {

@@ -103,6 +103,7 @@ export const KEYS: readonly Check[] = [
   },
   {
     id: "key.name",
+    compares: true,
     fact: "The header's name counts in any case.",
     async run(scene) {
       const request = scene.request();

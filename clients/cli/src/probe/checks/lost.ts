@@ -33,6 +33,7 @@ export const LOST: readonly Check[] = [
   ),
   {
     id: "lost.answer",
+    compares: true,
     fact: "After a lost answer, each retry gets the same one.",
     async run(scene) {
       const request = scene.request();

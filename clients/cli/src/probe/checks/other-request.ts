@@ -1,7 +1,18 @@
-import { type Check, effectsAre, simpleKey } from "../check.ts";
-import type { Changes } from "../endpoint.ts";
+import { type Check, effectsAre, simpleKey, unlessRefusedAnyway } from "../check.ts";
+import type { Changes, Endpoint } from "../endpoint.ts";
+import type { Answer } from "../exchange.ts";
 import type { Scene } from "../scene.ts";
-import { brief, holds, isLater, isRefusal, isSuccess, sameAnswer, sameBody, skipped } from "../verdict.ts";
+import {
+  brief,
+  failed,
+  holds,
+  isLater,
+  isRefusal,
+  isSuccess,
+  sameAnswer,
+  skipped,
+  type Verdict,
+} from "../verdict.ts";
 
 /** Sends two different requests under one key. */
 async function under(scene: Scene, changes: Changes) {
@@ -11,75 +22,94 @@ async function under(scene: Scene, changes: Changes) {
   return { request, first, other: await scene.send(scene.request({ body: request.body, ...changes, key })) };
 }
 
-/** The other request gets an answer of its own: it runs, or it is refused. */
-function ownAnswer(id: string, fact: string, needs: "otherPath" | "otherMethod" | "otherHeaders"): Check {
+/** Whether the second answer is marked as a replay. */
+function isMarked({ endpoint: { replayHeader = "" } }: Scene, first: Answer, second: Answer): boolean {
+  const after = second.headers[replayHeader.toLowerCase()];
+  return after !== undefined && after !== first.headers[replayHeader.toLowerCase()];
+}
+
+function otherOf({ otherPath, otherMethod, otherHeaders, otherBody }: Endpoint, needs: Other): Changes {
+  return {
+    otherPath: otherPath === undefined ? {} : { path: otherPath },
+    otherMethod: otherMethod === undefined ? {} : { method: otherMethod },
+    otherHeaders: otherHeaders === undefined ? {} : { as: otherHeaders },
+    otherBody: otherBody === undefined ? {} : { body: otherBody },
+  }[needs];
+}
+
+type Other = "otherPath" | "otherMethod" | "otherHeaders" | "otherBody";
+
+/** Judges two different requests under one key, unless the other one is refused with any key. */
+function underOneKey(
+  id: string,
+  fact: string,
+  needs: Other,
+  judge: (scene: Scene, sent: Awaited<ReturnType<typeof under>>) => Verdict | Promise<Verdict>,
+): Check {
   return {
     ...{ id, fact, needs },
     async run(scene) {
-      const { otherPath, otherMethod, otherHeaders } = scene.endpoint;
-      const changes = {
-        otherPath: otherPath === undefined ? {} : { path: otherPath },
-        otherMethod: otherMethod === undefined ? {} : { method: otherMethod },
-        otherHeaders: otherHeaders === undefined ? {} : { as: otherHeaders },
-      }[needs];
-      const { first, other } = await under(scene, changes);
-      return holds(
-        !isSuccess(other) || !sameBody(first, other),
-        `the first request's answer: ${brief(other)}`,
-      );
+      const changes = otherOf(scene.endpoint, needs);
+      const verdict = await judge(scene, await under(scene, changes));
+      return await unlessRefusedAnyway(scene, changes, verdict);
     },
   };
 }
 
+/** The other request gets an answer of its own: it runs, with an effect of its own, or it is refused. */
+function ownAnswer(id: string, fact: string, needs: Other): Check {
+  return underOneKey(id, fact, needs, async (scene, { first, other }) => {
+    if (isMarked(scene, first, other)) return failed(`a replay: ${brief(other)}`);
+    const effects = await scene.effects([first, other]);
+    const expected = isSuccess(other) ? 2 : 1;
+    if (effects === undefined && isSuccess(other)) return skipped("the number of effects is unknown");
+    return holds(
+      effects === undefined || effects === expected,
+      `${brief(other)}, with ${effects} effects instead of ${expected}`,
+    );
+  });
+}
+
+/** The first request is replayed after the other one. */
+function kept(id: string, fact: string, needs: Other): Check {
+  const judge = async (scene: Scene, { request, first }: Awaited<ReturnType<typeof under>>) => {
+    const replay = await scene.settle(request);
+    return holds(sameAnswer(first, replay), `${brief(first)}, then ${brief(replay)}`);
+  };
+  return { ...underOneKey(id, fact, needs, judge), compares: true };
+}
+
 export const OTHER_REQUEST: readonly Check[] = [
-  {
-    id: "other.body",
-    fact: "A key with another body is refused with a 4xx.",
-    needs: "otherBody",
-    async run(scene) {
-      const { other } = await under(scene, { body: scene.endpoint.otherBody ?? "" });
-      return holds(isRefusal(other), brief(other));
-    },
-  },
-  {
-    id: "other.body-effect",
-    fact: "A key with another body has no second effect.",
-    needs: "otherBody",
-    async run(scene) {
-      const { first, other } = await under(scene, { body: scene.endpoint.otherBody ?? "" });
-      return await effectsAre(scene, 1, [first, other]);
-    },
-  },
-  {
-    id: "other.body-kept",
-    fact: "After a request with another body, the first one is still replayed.",
-    needs: "otherBody",
-    async run(scene) {
-      const { request, first } = await under(scene, { body: scene.endpoint.otherBody ?? "" });
-      const replay = await scene.settle(request);
-      return holds(sameAnswer(first, replay), `${brief(first)}, then ${brief(replay)}`);
-    },
-  },
-  {
-    id: "other.body-explained",
-    fact: "The refusal of another body has a body that explains it.",
-    needs: "otherBody",
-    async run(scene) {
-      const { other } = await under(scene, { body: scene.endpoint.otherBody ?? "" });
+  underOneKey("other.body", "A key with another body is refused with a 4xx.", "otherBody", (_, { other }) =>
+    holds(isRefusal(other), brief(other)),
+  ),
+  underOneKey(
+    "other.body-effect",
+    "A key with another body has no second effect.",
+    "otherBody",
+    async (scene, { first, other }) => await effectsAre(scene, 1, [first, other]),
+  ),
+  kept("other.body-kept", "After a request with another body, the first one is still replayed.", "otherBody"),
+  underOneKey(
+    "other.body-explained",
+    "The refusal of another body has a body that explains it.",
+    "otherBody",
+    (_, { other }) => {
       if (!isRefusal(other)) return skipped(`nothing was refused: ${other.status}`);
       return holds(other.body.byteLength > 0, `${other.status} without a body`);
     },
-  },
+  ),
   {
     id: "other.body-together",
     fact: "Of two different bodies under one key at once, at most one has an effect.",
     needs: "otherBody",
     async run(scene) {
       const key = simpleKey();
-      const requests = [scene.request({ key }), scene.request({ key, body: scene.endpoint.otherBody ?? "" })];
-      const answers = await scene.sendTogether(requests);
+      const changes = otherOf(scene.endpoint, "otherBody");
+      const answers = await scene.sendTogether([scene.request({ key }), scene.request({ key, ...changes })]);
       const isClear = answers.every((one) => isSuccess(one) || isRefusal(one) || isLater(one));
-      return isClear ? await effectsAre(scene, 1, answers) : holds(false, answers.map(brief).join(", "));
+      if (!isClear) return failed(answers.map(brief).join(", "));
+      return await unlessRefusedAnyway(scene, changes, await effectsAre(scene, 1, answers));
     },
   },
   ownAnswer("other.path", "Another path does not get the first one's answer under its key.", "otherPath"),
@@ -93,14 +123,9 @@ export const OTHER_REQUEST: readonly Check[] = [
     "Another caller does not get the first one's answer under its key.",
     "otherHeaders",
   ),
-  {
-    id: "other.caller-kept",
-    fact: "After another caller used the key, the first one's request is still replayed.",
-    needs: "otherHeaders",
-    async run(scene) {
-      const { request, first } = await under(scene, { as: scene.endpoint.otherHeaders ?? {} });
-      const replay = await scene.settle(request);
-      return holds(sameAnswer(first, replay), `${brief(first)}, then ${brief(replay)}`);
-    },
-  },
+  kept(
+    "other.caller-kept",
+    "After another caller used the key, the first one's request is still replayed.",
+    "otherHeaders",
+  ),
 ];

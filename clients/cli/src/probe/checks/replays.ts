@@ -7,6 +7,7 @@ const OF_A_CONNECTION = ["upgrade", "proxy-authenticate", "te", "trailer"] as co
 export const REPLAYS: readonly Check[] = [
   {
     id: "replay.late",
+    compares: true,
     fact: "A late retry is still replayed.",
     async run(scene) {
       const request = scene.request();
@@ -70,6 +71,7 @@ export const REPLAYS: readonly Check[] = [
   },
   {
     id: "replay.again",
+    compares: true,
     fact: "The retry of a retry gets the same answer.",
     async run(scene) {
       const request = scene.request();

@@ -26,6 +26,7 @@ export const SAME_KEY: readonly Check[] = [
   },
   {
     id: "same-key.body",
+    compares: true,
     fact: "The second answer has the first one's body, byte by byte, with its fields in their order.",
     async run(scene) {
       const [first, second] = await twice(scene);
@@ -54,6 +55,7 @@ export const SAME_KEY: readonly Check[] = [
   },
   {
     id: "same-key.later-operations",
+    compares: true,
     fact: "An operation is still replayed after ten others.",
     async run(scene) {
       const request = scene.request();

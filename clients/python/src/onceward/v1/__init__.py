@@ -1,1 +1,1 @@
-"""The messages of onceward.v1, written by generate.py."""
+"""The messages and stubs of onceward.v1, written by generate.py."""

@@ -20,7 +20,7 @@ interface Blocker {
  */
 const FIND_BLOCKERS = `
 select distinct b.pid, a.state, left(a.query, 2000) as query,
-       date_part('epoch', clock_timestamp() - coalesce(a.xact_start, a.query_start, a.backend_start))::int as age_s
+       extract(epoch from clock_timestamp() - coalesce(a.xact_start, a.query_start, a.backend_start))::int as age_s
   from unnest(pg_blocking_pids($1::int)) as b (pid)
   left join pg_stat_activity a on a.pid = b.pid
  order by age_s desc nulls last

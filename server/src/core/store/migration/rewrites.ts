@@ -21,7 +21,7 @@ select to_regclass('records') is not null and to_regclass('replicas') is not nul
 
 /** Replicas are live as those that share quotas are (core/store/replicas.ts). */
 const FIND_COST = `
-select pg_table_size('records')::float8 as bytes,
+select pg_table_size('records')::numeric as bytes,
        (select count(*)::int from replicas where seen_at > now() - interval '10 seconds') as replicas`;
 
 /** @throws MigrationRefused if the migration rewrites a large table that replicas use now. */

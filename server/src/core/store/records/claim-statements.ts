@@ -28,7 +28,7 @@ export const claimRecords = {
   name: "claim_records",
   text: `
 with clock as materialized (
-  select greatest((date_part('epoch', clock_timestamp()) * 1000000)::bigint, $13::bigint) as token
+  select greatest((extract(epoch from clock_timestamp()) * 1000000)::bigint, $13::bigint) as token
 ), input as materialized (
   select *
     from (select unnest($1::int[]) as tenant_id, unnest($2::text[]) as namespace, unnest($3::text[]) as key,
@@ -53,14 +53,14 @@ with clock as materialized (
                   + i.lease_ms + 120000 /* fencing margin */) * interval '1 millisecond',
          i.claim_id, i.owner, i.fingerprint
     from input i
-   where i.accepted_until_ms is null or date_part('epoch', now()) * 1000 < i.accepted_until_ms
+   where i.accepted_until_ms is null or extract(epoch from now()) * 1000 < i.accepted_until_ms
   on conflict (tenant_id, namespace, key) do nothing
   returning fencing_token - (select token from clock) as ordinal
 )
 select json_build_object(
          'baseToken', (select token from clock),
-         'grantedAtMs', date_part('epoch', now()) * 1000,
-         'answeredAtMs', date_part('epoch', clock_timestamp()) * 1000,
+         'grantedAtMs', extract(epoch from now()) * 1000,
+         'answeredAtMs', extract(epoch from clock_timestamp()) * 1000,
          'ordinals', case when count(*) < cardinality($1::int[]) then coalesce(array_agg(a.ordinal), '{}') end
        ) as granted
   from applied a`,
@@ -78,7 +78,7 @@ with granted as (
     tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry, accepts_ambiguous, lease_ms,
     key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
     expires_at, sweep_at, claim_id, owner, fingerprint)
-  values ($1::int, $2::text, $3::text, greatest((date_part('epoch', clock_timestamp()) * 1000000)::bigint, $13::bigint) + 1, 1 /* in progress */, 1,
+  values ($1::int, $2::text, $3::text, greatest((extract(epoch from clock_timestamp()) * 1000000)::bigint, $13::bigint) + 1, 1 /* in progress */, 1,
          $8::boolean, $7::boolean, $9::int,
          $10::int, $11::int, $12::int,
          now(), now(), now() + $9::int * interval '1 millisecond',
@@ -89,9 +89,9 @@ with granted as (
   on conflict (tenant_id, namespace, key) do nothing
   returning r.fencing_token, r.claimed_at
 )
-select (g.fencing_token - 1)::float8 as "baseToken",
-       date_part('epoch', g.claimed_at) * 1000 as "grantedAtMs",
-       date_part('epoch', clock_timestamp()) * 1000 as "answeredAtMs"
+select (g.fencing_token - 1)::numeric as "baseToken",
+       extract(epoch from g.claimed_at) * 1000 as "grantedAtMs",
+       extract(epoch from clock_timestamp()) * 1000 as "answeredAtMs"
   from granted g`,
 };
 
@@ -118,7 +118,7 @@ export const takeOverRecords = {
   name: "take_over_records",
   text: `
 with clock as materialized (
-  select greatest((date_part('epoch', clock_timestamp()) * 1000000)::bigint, $13::bigint) as token
+  select greatest((extract(epoch from clock_timestamp()) * 1000000)::bigint, $13::bigint) as token
 ), input as materialized (
   select *
     from (select unnest($1::int[]) as tenant_id, unnest($2::text[]) as namespace, unnest($3::text[]) as key,
@@ -131,7 +131,7 @@ with clock as materialized (
    order by i.tenant_id, i.namespace collate "C", i.key collate "C"
 ), ended as materialized (
   select jsonb_build_array(was.tenant_id, was.namespace, was.key)::text as name,
-         date_part('epoch', was.first_claimed_at) * 1000 as first_claimed_at_ms
+         extract(epoch from was.first_claimed_at) * 1000 as first_claimed_at_ms
     from input i
     join records was
       on was.tenant_id = i.tenant_id
@@ -147,7 +147,7 @@ with clock as materialized (
     key_retention_s, result_retention_s, failure_retention_s, first_claimed_at, claimed_at, lease_expires_at,
     expires_at, sweep_at, claim_id, owner, fingerprint)
   select i.tenant_id, i.namespace, i.key, (select token from clock) + i.ordinal,
-         case when i.accepted_until_ms is null or date_part('epoch', now()) * 1000 < i.accepted_until_ms
+         case when i.accepted_until_ms is null or extract(epoch from now()) * 1000 < i.accepted_until_ms
               then 1 /* in progress */ else 0 /* forgotten */ end, 1,
          i.holds_on_lease_expiry, i.accepts_ambiguous, i.lease_ms,
          i.key_retention_s, i.result_retention_s, i.failure_retention_s,
@@ -191,8 +191,8 @@ with clock as materialized (
            || jsonb_strip_nulls(jsonb_object(
                 array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason'],
                 array[r.attempt::text, r.fencing_token::text, r.owner,
-                      (date_part('epoch', r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
-                      (date_part('epoch', coalesce(r.settled_at, excluded.claimed_at) - to_timestamp(0)) * 1000)::text,
+                      (extract(epoch from r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
+                      (extract(epoch from coalesce(r.settled_at, excluded.claimed_at) - to_timestamp(0)) * 1000)::text,
                       case when r.state = 3 /* released */ then 'released' else 'superseded' end,
                       left(r.release_reason, 128)])) end,
     checkpoint_key_id = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($15::float8 / 1000))
@@ -218,7 +218,7 @@ select ${RECORD_SELECT},
        r.checkpoint_state, r.result_metadata, null::bytea as result_payload,
        r.checkpoint_key_id,
        ((select jsonb_object_agg(e.name, e.first_claimed_at_ms) from ended e)
-          ->> jsonb_build_array(r.tenant_id, r.namespace, r.key)::text)::float8 as ended_first_claimed_at_ms
+          ->> jsonb_build_array(r.tenant_id, r.namespace, r.key)::text)::numeric as ended_first_claimed_at_ms
   from (select 1) as always
   left join applied r on true`,
 };

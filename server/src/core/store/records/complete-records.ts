@@ -59,9 +59,9 @@ with input as materialized (
       as result_retention_s
 )
 select json_build_object(
-         'completedAtMs', date_part('epoch', now()) * 1000,
+         'completedAtMs', extract(epoch from now()) * 1000,
          'ordinals', json_agg(a.ordinal),
-         'firstClaimedAtMs', json_agg(date_part('epoch', a.first_claimed_at) * 1000),
+         'firstClaimedAtMs', json_agg(extract(epoch from a.first_claimed_at) * 1000),
          'keyRetentionsS', json_agg(a.key_retention_s),
          'resultRetentionsS', json_agg(a.result_retention_s),
          'fingerprints', json_agg(encode(a.fingerprint, 'hex'))

@@ -19,11 +19,11 @@ const findDueRecords = {
   name: "find_due_records",
   text: `
 select (count(*) filter (where ordinal <= $1::int))::int as due,
-       min(sweep_at)::text as "dueFrom",
-       (max(sweep_at) filter (where ordinal <= $1::int))::text as "dueTo",
+       to_jsonb(min(sweep_at)) #>> '{}' as "dueFrom",
+       to_jsonb(max(sweep_at) filter (where ordinal <= $1::int)) #>> '{}' as "dueTo",
        coalesce(max(sweep_at) filter (where ordinal <= $1::int)
                   = max(sweep_at) filter (where ordinal > $1::int), false) as "isCut",
-       coalesce(date_part('epoch', least(now(), to_timestamp($2::float8 / 1000)) - min(sweep_at)), 0) as "lagS"
+       coalesce(extract(epoch from least(now(), to_timestamp($2::float8 / 1000)) - min(sweep_at)), 0) as "lagS"
   from (select r.sweep_at, row_number() over (order by r.sweep_at rows unbounded preceding) as ordinal
           from records r
          where r.sweep_at <= least(now(), to_timestamp($2::float8 / 1000))
@@ -39,7 +39,7 @@ export const SWEPT_BY_NAMESPACE = `returning r.tenant_id, r.namespace,
     ${STORED_BYTES} as freed_bytes,
     r.key, r.state, r.first_claimed_at, r.expires_at
 ), totals as (
-  select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::float8 as freed_bytes,
+  select tenant_id, namespace, count(*)::int as records, sum(freed_bytes)::numeric as freed_bytes,
          array_agg(key) as keys, array_agg(state = 0 /* forgotten */) as forgotten,
          array_agg(first_claimed_at) as claimed, array_agg(expires_at) as ended
     from swept
@@ -47,8 +47,8 @@ export const SWEPT_BY_NAMESPACE = `returning r.tenant_id, r.namespace,
 )
 select t.tenant_id as "tenantId", t.namespace, t.records, t.freed_bytes as "freedBytes",
        (select json_agg(json_build_object(
-                 'key', e.key, 'firstClaimedAtMs', date_part('epoch', e.claimed) * 1000,
-                 'endedAtMs', date_part('epoch', e.ended) * 1000, 'forgotten', e.forgotten))
+                 'key', e.key, 'firstClaimedAtMs', extract(epoch from e.claimed) * 1000,
+                 'endedAtMs', extract(epoch from e.ended) * 1000, 'forgotten', e.forgotten))
           from unnest(t.keys, t.claimed, t.ended, t.forgotten) as e (key, claimed, ended, forgotten)
          where e.forgotten and $1::bigint is not null
             or hashtextextended(e.key collate "C", $1::bigint)
@@ -153,7 +153,7 @@ with input as materialized (
      and r.expires_at > least(now(), to_timestamp($2::float8 / 1000)) - interval '2 minutes'
   returning r.tenant_id, r.namespace, case when r.result_payload is null then i.result_bytes else 0 end as freed_bytes
 )
-select tenant_id as "tenantId", namespace, count(*)::int as records, sum(freed_bytes)::float8 as "freedBytes"
+select tenant_id as "tenantId", namespace, count(*)::int as records, sum(freed_bytes)::numeric as "freedBytes"
   from swept
  group by tenant_id, namespace`,
 };

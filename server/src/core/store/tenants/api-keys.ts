@@ -37,8 +37,8 @@ const readApiKeys = {
   name: "read_api_keys",
   text: `
 select id, tenant_id as "tenantId", (select t.uid from tenants t where t.id = tenant_id) as "tenantUid", role, digest,
-       pepper_mark as "pepperMark", namespaces, date_part('epoch', expires_at) * 1000 as "expiresAtMs",
-       (date_part('epoch', expires_at) - date_part('epoch', now())) * 1000 as "endsInMs"
+       pepper_mark as "pepperMark", namespaces, extract(epoch from expires_at) * 1000 as "expiresAtMs",
+       (extract(epoch from expires_at) - extract(epoch from now())) * 1000 as "endsInMs"
   from api_keys
  where id = any ($1::text[])
    and revoked_at is null
@@ -86,9 +86,9 @@ export async function storeKeyDigest(
 // API keys as administrators and operators see them.
 
 const COLUMNS = `
-  id, role, label, namespaces, date_part('epoch', created_at) * 1000 as "createdAtMs",
-  date_part('epoch', expires_at) * 1000 as "expiresAtMs", date_part('epoch', revoked_at) * 1000 as "revokedAtMs",
-  date_part('epoch', last_used_at) * 1000 as "lastUsedAtMs"`;
+  id, role, label, namespaces, extract(epoch from created_at) * 1000 as "createdAtMs",
+  extract(epoch from expires_at) * 1000 as "expiresAtMs", extract(epoch from revoked_at) * 1000 as "revokedAtMs",
+  extract(epoch from last_used_at) * 1000 as "lastUsedAtMs"`;
 
 const insertApiKeyRow = {
   name: "insert_api_key",
@@ -134,7 +134,7 @@ function listStatement(name: string, ofOwner: string) {
   return {
     name,
     text: `
-select ${COLUMNS}, created_at::text as "createdAt"
+select ${COLUMNS}, to_jsonb(created_at) #>> '{}' as "createdAt"
   from api_keys k
  where ${ofOwner}
    and (k.created_at, k.id) < ($2::timestamptz, $3::text)

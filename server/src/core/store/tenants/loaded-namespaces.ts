@@ -40,7 +40,7 @@ const WHENEVER: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const readPolicies = {
   name: "read_namespace_policies",
   text: `
-select n.tenant_id, n.name, ${POLICY_COLUMNS.names.join(", ")}
+select n.tenant_id, n.name, ${POLICY_COLUMNS.selected}
   from unnest($1::int[], $2::text[]) as i (tenant_id, name)
  cross join lateral (
        select * from namespaces own where own.tenant_id = i.tenant_id and own.name = i.name limit 1) n`,

@@ -22,6 +22,8 @@ export interface Columns<Values> {
   /** The columns' names, in the order of `types` and `parameters`. */
   readonly names: readonly string[];
   readonly types: readonly string[];
+  /** The select list of a row for `parse`: times as milliseconds since the Unix epoch. */
+  readonly selected: string;
   /** Returns one parameter for each column. */
   parameters(values: Values): readonly unknown[];
   /** Returns the values of a row that has all these columns. */
@@ -33,6 +35,7 @@ function columnsOf<Values>(table: FieldTable<Values>): Columns<Overrides<Values>
   return {
     names: fields.map(([, { column }]) => column),
     types: fields.map(([, { kind }]) => COLUMN_TYPES[kind]),
+    selected: fields.map(([, { column }]) => column).join(", "),
     parameters: (values) => fields.map(([name]) => values[name] ?? null),
     parse(row) {
       const values = fields.map(([name, { column, kind }]) => [name, parseColumn(kind, row[column])]);
@@ -56,6 +59,9 @@ export const POLICY_COLUMNS: Columns<PolicyOverrides> = {
     ...["retention_lengthened_at", "retention_before_s", "late_keys_refused_since"],
   ],
   types: [...POLICY_FIELD_COLUMNS.types, ...["timestamptz", "int", "timestamptz"]],
+  selected: `${POLICY_FIELD_COLUMNS.selected}, retention_before_s,
+  extract(epoch from retention_lengthened_at) * 1000 as retention_lengthened_at,
+  extract(epoch from late_keys_refused_since) * 1000 as late_keys_refused_since`,
   parameters: (policy) => [...POLICY_FIELD_COLUMNS.parameters(policy), ...historyParameters(policy)],
   parse: (row) => ({ ...POLICY_FIELD_COLUMNS.parse(row), history: parseHistory(row) }),
 };
@@ -70,12 +76,12 @@ function historyParameters({ history }: PolicyOverrides): readonly unknown[] {
 }
 
 function parseHistory(row: FieldRow): PolicyHistory {
-  const at = row.retention_lengthened_at as Date | null;
+  const atMs = row.retention_lengthened_at as number | null;
   const beforeS = row.retention_before_s as number | null;
-  const since = row.late_keys_refused_since as Date | null;
+  const refusedSinceMs = row.late_keys_refused_since as number | null;
   return {
-    lengthened: at === null || beforeS === null ? undefined : { atMs: at.getTime(), beforeS },
-    refusedSinceMs: since?.getTime(),
+    lengthened: atMs === null || beforeS === null ? undefined : { atMs, beforeS },
+    refusedSinceMs: refusedSinceMs ?? undefined,
   };
 }
 

@@ -37,7 +37,7 @@ select t.id, i.records, i.stored_bytes
 on conflict (tenant_id) do update set
   records = greatest(0, c.records + excluded.records),
   stored_bytes = greatest(0, c.stored_bytes + excluded.stored_bytes)
-returning c.tenant_id as "tenantId", c.records::float8 as records, c.stored_bytes::float8 as "storedBytes"`,
+returning c.tenant_id as "tenantId", c.records::numeric as records, c.stored_bytes::numeric as "storedBytes"`,
 };
 
 /** Stores changes of distinct tenants, and returns the new totals of those that are counted. */
@@ -106,7 +106,7 @@ with page as materialized (
 ), extended as (
   update tenant_totals set counting_until = now() + ${COUNTING_FOR} where tenant_id = $1::int
 )
-select count(*)::int as records, coalesce(sum(stored_bytes), 0)::float8 as "storedBytes",
+select count(*)::int as records, coalesce(sum(stored_bytes), 0)::numeric as "storedBytes",
        (select namespace from page order by namespace desc, key desc limit 1) as namespace,
        (select key from page order by namespace desc, key desc limit 1) as key
   from page`,

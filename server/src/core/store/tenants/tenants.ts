@@ -20,12 +20,13 @@ import {
 
 // Tenants as calls need them.
 
-const CALL_COLUMNS = [...POLICY_COLUMNS.names, ...QUOTA_COLUMNS.names].join(", ");
+const CALL_COLUMNS = `${POLICY_COLUMNS.selected}, ${QUOTA_COLUMNS.selected}`;
 
 type CallRow = FieldRow &
   Pick<Tenant, "id" | "uid" | "name" | "suspended" | "moving"> &
-  Readonly<Record<"cache_generation" | "namespaces_version" | "now_ms", number>> &
-  Readonly<Record<"installation_id" | "stored_records" | "stored_bytes", string>>;
+  Readonly<Record<"cache_generation" | "namespaces_version" | "now_ms", number>> & {
+    readonly lost_at_ms: number | null;
+  } & Readonly<Record<"installation_id" | "stored_records" | "stored_bytes", string>>;
 
 const readTenants = {
   name: "read_tenants",
@@ -33,7 +34,7 @@ const readTenants = {
 select id, uid, (select id from installation) as installation_id, name,
        suspended_at is not null or deleted_at is not null as suspended,
        moving_since is not null and deleted_at is null as moving, cache_generation, namespaces_version,
-       date_part('epoch', now()) * 1000 as now_ms, ${CALL_COLUMNS},
+       extract(epoch from now()) * 1000 as now_ms, extract(epoch from records_lost_at) * 1000 as lost_at_ms, ${CALL_COLUMNS},
        coalesce(totals.records, 0) as stored_records, coalesce(totals.stored_bytes, 0) as stored_bytes
   from tenants
   left join lateral (select * from tenant_totals own where own.tenant_id = id limit 1) totals on true
@@ -57,6 +58,7 @@ export function createFindTenants(pool: Pool) {
         name: row.name,
         suspended: row.suspended,
         moving: row.moving,
+        recordsLostAtMs: row.lost_at_ms ?? undefined,
         cacheEpoch: {
           scope: cacheScope({ installationId, tenantUid, generation }),
           askedAtMs,
@@ -107,6 +109,7 @@ export function findLabelledTenants(runner: Runner, count: number): Promise<Labe
 
 const SETTINGS = [POLICY_COLUMNS, BOUND_COLUMNS, QUOTA_COLUMNS] as const;
 const SETTING_COLUMNS = SETTINGS.flatMap(({ names }) => names).join(", ");
+const SELECTED_SETTINGS = SETTINGS.map(({ selected }) => selected).join(", ");
 const SETTING_TYPES = SETTINGS.flatMap(({ types }) => types);
 
 function settingParameters({ policy, bounds, quotas }: Settings): readonly unknown[] {
@@ -121,7 +124,7 @@ type Settings = Pick<TenantResource, "policy" | "bounds" | "quotas">;
 
 const COLUMNS = `
   id, name, suspended_at is not null as suspended, moving_since is not null as moving, deleted_at is not null as deleting,
-  date_part('epoch', created_at) * 1000 as "createdAtMs", version, ${SETTING_COLUMNS}`;
+  extract(epoch from created_at) * 1000 as "createdAtMs", version, ${SELECTED_SETTINGS}`;
 
 type ResourceRow = FieldRow &
   Pick<TenantResource, "id" | "name" | "createdAtMs" | "version"> &

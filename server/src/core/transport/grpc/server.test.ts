@@ -12,7 +12,7 @@ import {
   createInboundBudget,
   createOutboundTotal,
   createReplyBudget,
-  createStreamBudget,
+  createRequestBudget,
 } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 import { routesOf } from "../route.ts";
@@ -54,7 +54,7 @@ beforeEach(async () => {
     outboundTotal: createOutboundTotal(),
     // No room for the reply of any batch.
     replyBudget: createReplyBudget({ maxBytes: 0, maxTenantBytes: 0, maxConnectionBytes: 0, maxWaitMs: 1 }),
-    streamBudget: createStreamBudget(MAX_OPEN_STREAMS),
+    requestBudget: createRequestBudget(MAX_OPEN_STREAMS),
     connectionAgeMs: 60_000,
     requestTimeoutMs: REQUEST_TIMEOUT_MS,
     maxPerAddress: 10,

@@ -14,10 +14,17 @@ import { ServerReflection as ServerReflectionAlpha } from "../../../gen/grpc/ref
 import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
 import { countedAddress, createPort } from "../connections.ts";
 import {
+  createHeaderCollector,
+  hasTooManyHeaders,
+  MAX_HEADER_BYTES,
+  MAX_HEADERS,
+  tooManyHeaders,
+} from "../header-list.ts";
+import {
   type InboundBudget,
   type OutboundTotal,
   outboundOfGrpcConnection,
-  type StreamBudget,
+  type RequestBudget,
 } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 import { pathOf, type Route } from "../route.ts";
@@ -25,16 +32,35 @@ import type { Tls } from "../tls.ts";
 import { createAddressShares } from "../turn-shares.ts";
 import { type BatchStreams, createBatchStreams } from "./batch-stream.ts";
 import { Health } from "./health.ts";
-import { endWithStatus, forgetWhenClosed, grpcStatus, isClosed, isGrpcCall } from "./protocol.ts";
+import {
+  endWithStatus,
+  failureStatus,
+  forgetWhenClosed,
+  grpcStatus,
+  isClosed,
+  isGrpcCall,
+} from "./protocol.ts";
 import { answerReflection, collectDescriptors } from "./reflection.ts";
-import { createSlowRequests, type GrpcConnection, SESSION_TIMES, SessionLifecycle } from "./session.ts";
+import {
+  createSlowRequests,
+  createUnacknowledged,
+  type GrpcConnection,
+  SESSION_TIMES,
+  SessionLifecycle,
+} from "./session.ts";
 import { answerUnaryCall } from "./unary-call.ts";
 
 const MAX_HANDSHAKE_MS = 10_000;
 /** Enough for a client that doesn't batch; further calls of the connection queue in the client. */
 const MAX_CONCURRENT_STREAMS = 2000;
+/**
+ * Longer lists are reset before they cost anything; shorter ones that are still too long get a status that says so. It does not hold
+ * until the client has acknowledged the settings (session.ts): until then, a list has at most nine frames, 144 KiB.
+ */
+const MAX_KEPT_HEADER_BYTES = 2 * MAX_HEADER_BYTES;
 const SESSION_OPTIONS = {
-  settings: { maxConcurrentStreams: MAX_CONCURRENT_STREAMS },
+  settings: { maxConcurrentStreams: MAX_CONCURRENT_STREAMS, maxHeaderListSize: MAX_KEPT_HEADER_BYTES },
+  maxHeaderListPairs: 2 * MAX_HEADERS,
   /** In megabytes. */
   maxSessionMemory: 64,
   // A refusal that names many violations has trailers of more than Node's default, 64 KiB.
@@ -48,7 +74,7 @@ export function createGrpcServer(options: {
   readonly inboundBudget: InboundBudget;
   readonly outboundTotal: OutboundTotal;
   readonly replyBudget: InboundBudget;
-  readonly streamBudget: StreamBudget;
+  readonly requestBudget: RequestBudget;
   /** The age at which a connection gets a GOAWAY, ±10 %, so that load spreads to new replicas. */
   readonly connectionAgeMs: number;
   /** The longest time that a request may take to arrive. */
@@ -60,14 +86,10 @@ export function createGrpcServer(options: {
   const { routes, pipeline, requestTimeoutMs, tls } = options;
   const services = [...new Set(routes.map((route) => route.method.parent))];
   const health = new Health(services.map(({ typeName }) => typeName));
-  const answers = new Map([
-    ...routes.map((route): readonly [string, AnswerStream] => [
-      route.path,
-      (stream, headers, connection) => answerUnaryCall(stream, headers, route, connection),
-    ]),
-    ...streamsOf(services, health),
-  ]);
+  const answerOf = createAnswers(routes, streamsOf(services, health));
+  const headersReceived = createHeaderCollector();
   const slowRequests = createSlowRequests(requestTimeoutMs);
+  const unacknowledged = createUnacknowledged();
   const batchStreamsOf = createBatchStreams(routes, requestTimeoutMs);
   const sessionTimes = { ...SESSION_TIMES, maxAgeMs: options.connectionAgeMs };
   const addresses = createAddressShares();
@@ -93,29 +115,30 @@ export function createGrpcServer(options: {
       watches: new Set<ServerHttp2Stream>(),
       reflections: new Set<ServerHttp2Stream>(),
     };
-    const streams = options.streamBudget.ofConnection(address);
+    const requests = options.requestBudget.ofConnection(address);
     const lifecycle = new SessionLifecycle(session, socket, sessionTimes, batchStreams.leave);
+    unacknowledged.watch(session, socket);
     lifecycles.add(lifecycle);
     session.once("close", () => {
       lifecycles.delete(lifecycle);
-      streams.end();
+      requests.end();
     });
     // Node closes the session of an error, and its streams.
     session.on("error", () => {});
-    session.on("stream", (stream, headers) => {
+    session.on("stream", (stream, headers, _flags, rawHeaders) => {
       forgetWhenClosed(stream);
-      if (!streams.opened()) {
+      const headerBytes = headersReceived(rawHeaders);
+      stream.on("trailers", (_trailers, _flags, raw) => void headersReceived(raw));
+      const closed = requests.open(headerBytes);
+      if (closed === undefined) {
         // Says that nothing was done of the call (RFC 9113, section 8.7), and takes no answer that a peer could leave unread.
         stream.close(constants.NGHTTP2_REFUSED_STREAM);
         return;
       }
-      stream.on("close", streams.closed);
+      stream.on("close", closed);
       lifecycle.streamOpened(stream);
-      const path = headers[":path"] ?? "";
-      const answer = isGrpcCall(headers) ? (answers.get(path) ?? refuseOtherPath) : refuseOtherProtocol;
-      const drop = shared.inTurn(() => {
-        if (!isClosed(stream)) answer(stream, headers, connection);
-      });
+      const answer = hasTooManyHeaders(rawHeaders, headerBytes) ? refuseHeaders : answerOf(headers);
+      const drop = shared.inTurn(() => isClosed(stream) || answer(stream, headers, connection));
       if (drop !== undefined) stream.once("close", drop);
     });
     // The connection's TLS handshake was in progress when the server began to drain.
@@ -140,6 +163,7 @@ export function createGrpcServer(options: {
       for (const lifecycle of lifecycles) lifecycle.drain();
       await closed;
       slowRequests.stop();
+      unacknowledged.stop();
     },
   };
 }
@@ -154,6 +178,17 @@ interface Connection extends GrpcConnection {
 
 /** Answers a stream. */
 type AnswerStream = (stream: ServerHttp2Stream, headers: IncomingHttpHeaders, connection: Connection) => void;
+
+/** Returns a function that finds what answers a stream by its headers. */
+function createAnswers(routes: readonly Route[], streams: ReturnType<typeof streamsOf>) {
+  const ofRoutes = routes.map((route): readonly [string, AnswerStream] => [
+    route.path,
+    (stream, headers, connection) => answerUnaryCall(stream, headers, route, connection),
+  ]);
+  const answers = new Map([...ofRoutes, ...streams]);
+  return (headers: IncomingHttpHeaders): AnswerStream =>
+    isGrpcCall(headers) ? (answers.get(headers[":path"] ?? "") ?? refuseOtherPath) : refuseOtherProtocol;
+}
 
 /** Returns the paths that are not answered by the handler of a route, and what answers them. */
 function streamsOf(
@@ -194,6 +229,8 @@ function inTime(answer: AnswerStream): AnswerStream {
 const refuseOtherPath = inTime((stream) =>
   endWithStatus(stream, grpcStatus(Code.Unimplemented, "The server does not implement this method.")),
 );
+
+const refuseHeaders = inTime((stream) => endWithStatus(stream, failureStatus(tooManyHeaders())));
 
 /** Answers as gRPC's protocol says for another method or content type. */
 const refuseOtherProtocol = inTime((stream) => {

@@ -11,7 +11,7 @@ import {
   openWindows,
   PREFACE,
 } from "../../../../../test/helpers/network/http2-frames.ts";
-import { SessionLifecycle, type SessionTimes } from "./session.ts";
+import { createUnacknowledged, SessionLifecycle, type SessionTimes } from "./session.ts";
 
 const NEVER_MS = 1e9;
 const TIMES: SessionTimes = {
@@ -203,4 +203,18 @@ test("a session that closes while it drains leaves no timer", () => {
   lifecycle.drain();
   session.emit("close");
   expect(vi.getTimerCount()).toBe(0);
+});
+
+test("of connections without an acknowledgement of the settings, those beyond the limit are cut, the oldest first", () => {
+  const unacknowledged = createUnacknowledged(2);
+  onTestFinished(unacknowledged.stop);
+  const [acknowledged, oldest, second, third] = [1, 2, 3, 4].map(() => {
+    const connection = { session: new FakeSession(), destroy: vi.fn() };
+    unacknowledged.watch(connection.session as unknown as ServerHttp2Session, connection);
+    return connection;
+  });
+  acknowledged?.session.emit("localSettings");
+  vi.advanceTimersByTime(2000);
+  const cuts = [acknowledged, oldest, second, third].map((each) => each?.destroy.mock.calls.length);
+  expect(cuts).toEqual([0, 1, 0, 0]);
 });

@@ -2,6 +2,7 @@ import { constants, type ServerHttp2Session, type ServerHttp2Stream } from "node
 import type { Socket } from "node:net";
 import { MAX_WAIT_MS } from "../../domain/limits.ts";
 import type { ConnectionInboundBudget, OutboundBudget } from "../memory-budgets.ts";
+import { BUDGET_SHARE } from "../memory-limit.ts";
 import type { Pipeline } from "../pipeline.ts";
 
 /** What the calls of a connection share. */
@@ -224,6 +225,41 @@ export function createSlowRequests(timeoutMs: number) {
     watch(stream: ServerHttp2Stream): void {
       openedAtMs.set(stream, performance.now());
       stream.on("close", forget);
+    },
+    /** Stops the timer. */
+    stop: () => clearInterval(timer),
+  };
+}
+
+/** With 1 GiB of memory or more; 144 KiB of headers each. */
+const MAX_UNACKNOWLEDGED = 512;
+/** A client acknowledges within a round trip. */
+const UNACKNOWLEDGED_MS = 1000;
+
+/**
+ * Cuts the oldest connections whose peer has not acknowledged the server's settings within a second, if there are too many:
+ * until then HTTP/2 has no limit for headers, and a peer may begin a list on each of its connections and not end it.
+ */
+export function createUnacknowledged(maxConnections = MAX_UNACKNOWLEDGED * BUDGET_SHARE) {
+  const openedAtMs = new Map<Pick<Socket, "destroy">, number>();
+
+  function cutOldest(): void {
+    const newestMs = performance.now() - UNACKNOWLEDGED_MS;
+    for (const [socket, atMs] of openedAtMs) {
+      if (openedAtMs.size <= maxConnections || atMs > newestMs) return;
+      openedAtMs.delete(socket);
+      socket.destroy();
+    }
+  }
+
+  const timer = setInterval(cutOldest, UNACKNOWLEDGED_MS).unref();
+  return {
+    /** Counts a connection until its peer acknowledges the settings. */
+    watch(session: Pick<ServerHttp2Session, "once">, socket: Pick<Socket, "destroy">): void {
+      openedAtMs.set(socket, performance.now());
+      const forget = () => void openedAtMs.delete(socket);
+      session.once("localSettings", forget);
+      session.once("close", forget);
     },
     /** Stops the timer. */
     stop: () => clearInterval(timer),

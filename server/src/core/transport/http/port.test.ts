@@ -2,17 +2,18 @@ import { EventEmitter, once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { createRequestBudget } from "../memory-budgets.ts";
 import { answerInTurns } from "./port.ts";
 
 /** A connection of an address, as far as turns look at it. */
 function connectFrom(remoteAddress: string) {
-  const socket = {
+  const socket = Object.assign(new EventEmitter(), {
     remoteAddress,
     destroyed: false,
     destroy() {
       socket.destroyed = true;
     },
-  };
+  });
   return socket;
 }
 
@@ -21,12 +22,13 @@ let listener: (request: IncomingMessage, response: ServerResponse) => void;
 
 beforeEach(() => {
   answered = [];
-  listener = answerInTurns((_, response) => void answered.push(response as ServerResponse));
+  const budget = createRequestBudget(1000, 100_000);
+  listener = answerInTurns((_, response) => void answered.push(response as ServerResponse), budget);
 });
 
-function send(socket: ReturnType<typeof connectFrom>): EventEmitter {
+function send(socket: ReturnType<typeof connectFrom>, rawHeaders: readonly string[] = []): EventEmitter {
   const response = Object.assign(new EventEmitter(), { destroy: vi.fn() });
-  listener({ socket } as unknown as IncomingMessage, response as unknown as ServerResponse);
+  listener({ socket, rawHeaders } as unknown as IncomingMessage, response as unknown as ServerResponse);
   return response;
 }
 
@@ -48,6 +50,16 @@ test("a connection with more than 16 waiting requests is cut, and what follows i
   expect(socket.destroyed).toBe(true);
   send(socket);
   expect(answered).toHaveLength(1);
+});
+
+test("a connection whose requests' headers have no room is cut, and has room again after an answer", () => {
+  const [slow, other] = [connectFrom("10.0.0.1"), connectFrom("10.0.0.1")];
+  const first = send(slow, ["x", "v".repeat(40_000)]);
+  send(other, ["x", "v".repeat(40_000)]);
+  expect([slow.destroyed, other.destroyed]).toEqual([false, true]);
+  first.emit("close");
+  send(slow, ["x", "v".repeat(40_000)]);
+  expect(slow.destroyed).toBe(false);
 });
 
 test("once a connection is cut, no more of what was read from it is parsed", async () => {

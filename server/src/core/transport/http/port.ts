@@ -7,14 +7,17 @@ import {
 } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { Socket } from "node:net";
+import type { Duplex } from "node:stream";
 import type { TlsOptions } from "node:tls";
 import { countedAddress, createPort } from "../connections.ts";
+import { HEADER_LIMITS, headerListBytes, MAX_HEADER_BYTES, MAX_HEADERS } from "../header-list.ts";
+import type { RequestBudget } from "../memory-budgets.ts";
 import type { Tls } from "../tls.ts";
 import { createAddressShares } from "../turn-shares.ts";
 
 /**
- * Creates a port that serves HTTP/1.1, with TLS if it is configured, and answers the requests of a connection in turns. Node's
- * `options` override those of `tls`.
+ * Creates a port that serves HTTP/1.1, with TLS if it is configured, and answers the requests of a connection in turns. It refuses
+ * headers beyond the limits by 431. Node's `options` override those of `tls`.
  *
  * @param maxPerAddress As `createPort`.
  */
@@ -22,14 +25,50 @@ export function createHttpPort(
   options: ServerOptions & TlsOptions,
   tls: Tls | undefined,
   answer: RequestListener,
-  maxPerAddress: number,
+  { maxPerAddress, requestBudget }: { readonly maxPerAddress: number; readonly requestBudget: RequestBudget },
 ) {
-  const onRequest = answerInTurns(answer);
+  const limited = { ...options, maxHeaderSize: MAX_HEADER_BYTES };
+  const onRequest = answerInTurns((request, response) => {
+    if (request.rawHeaders.length > 2 * MAX_HEADERS) refuseHeaders(response);
+    else answer(request, response);
+  }, requestBudget);
   const server =
     tls === undefined
-      ? createServer(options, onRequest)
-      : tls.follow(createSecureServer({ ...tls.options, ...options }, onRequest));
+      ? createServer(limited, onRequest)
+      : tls.follow(createSecureServer({ ...tls.options, ...limited }, onRequest));
+  server.on("clientError", refuseUnreadable);
   return { server, ...createPort(server, maxPerAddress) };
+}
+
+const TOO_MANY_HEADERS = JSON.stringify({
+  code: "invalid_argument",
+  message: `The headers ${HEADER_LIMITS}.`,
+});
+const JSON_HEADERS = { "content-type": "application/json", connection: "close" };
+
+function refuseHeaders(response: ServerResponse): void {
+  response.writeHead(431, JSON_HEADERS).end(TOO_MANY_HEADERS);
+}
+
+/** The statuses that Node answers errors of its parser with; 400 for all others. */
+const PARSER_STATUSES: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: "413 Payload Too Large",
+  ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
+};
+
+/** Ends a connection as Node does, unless an answer has begun with a status; that of too many headers names the limits. */
+function refuseUnreadable(
+  { code = "" }: NodeJS.ErrnoException,
+  socket: Duplex & { readonly _httpMessage?: ServerResponse | null },
+): void {
+  if (socket.writable && !socket._httpMessage?.headersSent) {
+    const status = PARSER_STATUSES[code] ?? "400 Bad Request";
+    const body = code === "HPE_HEADER_OVERFLOW" ? TOO_MANY_HEADERS : "";
+    const head = ["connection: close", "content-type: application/json", `content-length: ${body.length}`];
+    socket.write(`HTTP/1.1 ${[status, ...head].join("\r\n")}\r\n\r\n${body}`);
+  }
+  socket.destroy();
 }
 
 /**
@@ -43,29 +82,39 @@ interface Waiting {
   readonly response: ServerResponse;
 }
 
+interface Connection {
+  readonly requests: ReturnType<RequestBudget["ofConnection"]>;
+  readonly enqueue: ReturnType<typeof createConnectionTurns>;
+}
+
 /**
  * Returns a listener that answers the requests of a connection one after the other, each when the operating system has
  * the answer before it: a peer that sends requests and reads no answers has one answer in memory. A connection with more
  * than 16 waiting requests is cut. All connections of an address share its part of a turn of the event loop, so that a
- * burst of one peer delays others by some milliseconds.
+ * burst of one peer delays others by some milliseconds. A connection whose requests have no room in the budget is cut, too.
  */
-export function answerInTurns(answer: RequestListener): RequestListener {
-  const connections = new WeakMap<Socket, ReturnType<typeof createConnectionTurns>>();
+export function answerInTurns(answer: RequestListener, budget: RequestBudget): RequestListener {
+  const connections = new WeakMap<Socket, Connection>();
   const peers = createAddressShares();
   return (request, response) => {
     const { socket } = request;
     // The rest of what was parsed together with a request that cut the connection.
     if (socket.destroyed) return;
-    let enqueue = connections.get(socket);
-    if (enqueue === undefined) {
+    let connection = connections.get(socket);
+    if (connection === undefined) {
       const address = countedAddress(socket.remoteAddress ?? "");
-      enqueue = createConnectionTurns((waiting) => {
+      const requests = budget.ofConnection(address);
+      socket.once("close", requests.end);
+      const enqueue = createConnectionTurns((waiting) => {
         const drop = peers.run(address, () => answer(waiting.request, waiting.response));
         if (drop !== undefined) waiting.response.once("close", drop);
       });
-      connections.set(socket, enqueue);
+      connection = { requests, enqueue };
+      connections.set(socket, connection);
     }
-    if (!enqueue({ request, response })) cut(socket);
+    const closed = connection.requests.open(headerListBytes(request.rawHeaders));
+    if (closed !== undefined) response.once("close", closed);
+    if (closed === undefined || !connection.enqueue({ request, response })) cut(socket);
   };
 }
 

@@ -7,6 +7,7 @@ import {
   type OutboundBudget,
   type OutboundTotal,
   outboundOfHttpConnection,
+  type RequestBudget,
 } from "../memory-budgets.ts";
 import type { Pipeline } from "../pipeline.ts";
 import { takeTimeoutHeader } from "../read-message.ts";
@@ -23,6 +24,7 @@ export interface HttpServerOptions {
   readonly inboundBudget: InboundBudget;
   readonly outboundTotal: OutboundTotal;
   readonly replyBudget: InboundBudget;
+  readonly requestBudget: RequestBudget;
   readonly log: Logger;
   /** The longest time that a request may take to arrive; a late request is cut off up to a second later. */
   readonly requestTimeoutMs: number;
@@ -46,7 +48,6 @@ const KEEP_ALIVE_MS = 65_000;
  * A connection without traffic is cut after this: longer than any call takes, during which nothing is sent.
  */
 const SILENCE_MS = 11 * 60_000;
-const MAX_HEADER_BYTES = 16 * 1024;
 /** A connection is closed after so many requests, so that load spreads. */
 const MAX_REQUESTS_PER_CONNECTION = 10_000;
 /** Each connection costs memory and a file descriptor; a reverse proxy needs far fewer. */
@@ -66,7 +67,6 @@ export function createHttpServer(options: HttpServerOptions) {
     requestTimeout: requestTimeoutMs,
     connectionsCheckingInterval: CHECKING_INTERVAL_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    maxHeaderSize: MAX_HEADER_BYTES,
   };
   const connections = new WeakMap<Socket, HttpConnection>();
   function connectionOf(socket: Socket): HttpConnection {
@@ -98,6 +98,8 @@ export function createHttpServer(options: HttpServerOptions) {
       response.writeHead(404).end();
       return;
     }
+    // A result, a key that was made, and what a token may see are for their caller alone.
+    response.setHeader("cache-control", "no-store");
     takeTimeoutHeader(request.headers);
     const connection = connectionOf(request.socket);
     const arrival = { ...connection, response };
@@ -114,7 +116,7 @@ export function createHttpServer(options: HttpServerOptions) {
         response.destroy();
       });
   };
-  const port = createHttpPort(limits, tls, answer, options.maxPerAddress);
+  const port = createHttpPort(limits, tls, answer, options);
   const { server } = port;
   server.maxRequestsPerSocket = MAX_REQUESTS_PER_CONNECTION;
   server.maxConnections = MAX_CONNECTIONS;

@@ -3,12 +3,16 @@ import { setTimeout as delay } from "node:timers/promises";
 import { TLSSocket } from "node:tls";
 import type { Metrics } from "../../telemetry/metrics.ts";
 import { createHttpPort } from "../http/port.ts";
+import { createRequestBudget } from "../memory-budgets.ts";
 import type { Tls } from "../tls.ts";
 
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** Probes and scrapers are few; a peer that holds connections leaves room for those of other addresses. */
 const MAX_CONNECTIONS = 256;
 const MAX_PER_ADDRESS = 32;
+/** Open requests of the port, and their headers: those of a probe have a few hundred bytes. An address may have half. */
+const MAX_REQUESTS = 2 * MAX_CONNECTIONS;
+const MAX_OPEN_HEADER_BYTES = 2 * 1024 * 1024;
 /** A peer that reads nothing of an answer, or sends nothing, is cut after this: probes and scrapes take milliseconds. */
 const SILENCE_MS = 10_000;
 /** In times that a rendering took: peers who ask without end take a twentieth of the processor with it. */
@@ -58,7 +62,8 @@ export function createManagementServer(options: {
         return reply(response, 404, "text/plain", "/livez, /readyz, /metrics\n");
     }
   };
-  const port = createHttpPort(ofTls, tls, answer, MAX_PER_ADDRESS);
+  const requestBudget = createRequestBudget(MAX_REQUESTS, MAX_OPEN_HEADER_BYTES);
+  const port = createHttpPort(ofTls, tls, answer, { maxPerAddress: MAX_PER_ADDRESS, requestBudget });
   port.server.maxConnections = MAX_CONNECTIONS;
   port.server.timeout = SILENCE_MS;
   return {

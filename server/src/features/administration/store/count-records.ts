@@ -44,7 +44,7 @@ select count(*)::int as examined,
        (count(*) filter (where phase = 'completed'))::int as completed,
        (count(*) filter (where phase = 'released'))::int as released,
        (count(*) filter (where phase = 'ambiguous'))::int as ambiguous,
-       date_part('epoch', min(lease_expires_at) filter (where phase = 'ambiguous')) * 1000 as "oldestAmbiguousSinceMs"
+       extract(epoch from min(lease_expires_at) filter (where phase = 'ambiguous')) * 1000 as "oldestAmbiguousSinceMs"
   from examined`,
 };
 

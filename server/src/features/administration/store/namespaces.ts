@@ -5,7 +5,7 @@ import { type FieldRow, POLICY_COLUMNS, placeholders } from "../../../core/store
 const POLICY = POLICY_COLUMNS.names.join(", ");
 
 const COLUMNS = `
-  tenant_id as "tenantId", name, date_part('epoch', created_at) * 1000 as "createdAtMs", version, ${POLICY}`;
+  tenant_id as "tenantId", name, extract(epoch from created_at) * 1000 as "createdAtMs", version, ${POLICY_COLUMNS.selected}`;
 
 type Row = FieldRow & Omit<NamespaceResource, "policy">;
 

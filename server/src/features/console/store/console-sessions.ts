@@ -34,8 +34,8 @@ with touched as (
             for update skip locked))
 )
 select encode(s.digest, 'base64') as digest, s.tenant_id, s.actor, s.key_digest, s.issuer, s.role, s.namespaces,
-       date_part('epoch', s.ends_at) * 1000 as expires_at_ms,
-       (date_part('epoch', s.ends_at) - date_part('epoch', now())) * 1000 as ends_in_ms
+       extract(epoch from s.ends_at) * 1000 as expires_at_ms,
+       (extract(epoch from s.ends_at) - extract(epoch from now())) * 1000 as ends_in_ms
   from console_sessions s
  where s.digest = any ($1::bytea[])
    and ${LIVE}`,

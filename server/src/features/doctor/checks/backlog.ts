@@ -4,9 +4,9 @@ import type { Check, Observation } from "../findings.ts";
 const readOverdue = {
   name: "read_overdue_work",
   text: `
-select (select coalesce(greatest(date_part('epoch', now() - r.sweep_at), 0), 0)
+select (select coalesce(greatest(extract(epoch from now() - r.sweep_at), 0), 0)
           from (select sweep_at from records order by sweep_at limit 1) r) as "sweepLagS",
-       j.id::text as id, j.tenant_id as "tenantId", j.kind, date_part('epoch', now() - j.starts_at) as "ageS",
+       j.id::text as id, j.tenant_id as "tenantId", j.kind, extract(epoch from now() - j.starts_at) as "ageS",
        j.records_examined::text as "recordsExamined"
   from (select 1) as always
   left join lateral (select * from record_jobs

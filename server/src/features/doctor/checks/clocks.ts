@@ -6,7 +6,7 @@ import type { Check, Observation } from "../findings.ts";
 
 const readClock = {
   name: "read_database_clock",
-  text: "select date_part('epoch', clock_timestamp()) * 1000 as now_ms",
+  text: "select extract(epoch from clock_timestamp()) * 1000 as now_ms",
 };
 
 /** Compares this process' clock with the database's. */

@@ -11,7 +11,10 @@ export const engineCheck: Check = {
     const engine = await readUnsupportedEngine(config.DATABASE_URL);
     if (engine === undefined) return [];
     return [
-      { id: "engine_unsupported", summary: `The database is ${engine.name}, not Postgres. ${engine.reason}` },
+      {
+        id: "engine_unsupported",
+        summary: `The database is ${engine.name}, which is not supported. ${engine.reason}`,
+      },
     ];
   },
 };

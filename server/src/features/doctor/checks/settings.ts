@@ -1,4 +1,4 @@
-import type { Runner } from "../../../core/store/pool.ts";
+import { ANSWER_SETTINGS, type Runner } from "../../../core/store/pool.ts";
 import { whyPgBouncerSwitchIsMissing } from "../../../core/store/pooler.ts";
 import type { Check, Observation } from "../findings.ts";
 
@@ -19,7 +19,6 @@ const NAMES = [
   "server_version_num",
   "in_hot_standby",
   "default_transaction_read_only",
-  "default_transaction_isolation",
   "fsync",
   "full_page_writes",
   "synchronous_commit",
@@ -31,6 +30,7 @@ const NAMES = [
   "reserved_connections",
   ...TIMEOUTS,
   ...PLANNER,
+  ...(Object.keys(ANSWER_SETTINGS) as (keyof typeof ANSWER_SETTINGS)[]),
 ] as const;
 
 const readSettings = {
@@ -128,10 +128,16 @@ export const poolerCheck: Check = {
   },
 };
 
+/** `initdb` takes them from the machine, and statements allow for any. The isolation has a finding of its own. */
+const NOT_COMPARED = ["DateStyle", "TimeZone", "default_transaction_isolation"];
+
 /** Returns the names of the settings that a session of the service needs and lacks. */
 function unsetSettings(settings: PostgresSettings): readonly string[] {
   return [
     ...TIMEOUTS.filter((name) => Number(settings[name]) === 0),
     ...PLANNER.filter((name) => settings[name] !== "off"),
+    ...(Object.keys(ANSWER_SETTINGS) as (keyof typeof ANSWER_SETTINGS)[]).filter(
+      (name) => settings[name] !== ANSWER_SETTINGS[name] && !NOT_COMPARED.includes(name),
+    ),
   ];
 }

@@ -15,8 +15,8 @@ interface TableCounts {
 const readCounts = {
   name: "read_table_counts",
   text: `
-select relname as table, n_live_tup::float8 as "liveRows", n_dead_tup::float8 as "deadRows",
-       n_tup_upd::float8 as updates, n_tup_hot_upd::float8 as "heapOnlyUpdates"
+select relname as table, n_live_tup::numeric as "liveRows", n_dead_tup::numeric as "deadRows",
+       n_tup_upd::numeric as updates, n_tup_hot_upd::numeric as "heapOnlyUpdates"
   from pg_stat_user_tables
  where schemaname = 'public'`,
 };

@@ -11,29 +11,29 @@ const readKeyCounts = {
 with window_start as (
   select (date_trunc('day', now() at time zone 'utc') - $3::int * interval '1 day') at time zone 'utc' as since
 ), claims as (
-  select coalesce(sum(h.claims), 0)::float8 as claims, date_part('epoch', min(h.hour)) * 1000 as since_ms
+  select coalesce(sum(h.claims), 0)::numeric as claims, extract(epoch from min(h.hour)) * 1000 as since_ms
     from insight_hours h, window_start w
    where h.tenant_id = $1::int and h.namespace = $2::text and h.hour >= w.since
 ), repeats as (
-  select coalesce(sum(e.repeats), 0)::float8 as repeats,
-         coalesce(sum(e.repeats) filter (where e.bucket <= $4::int), 0)::float8 as prompt_repeats
+  select coalesce(sum(e.repeats), 0)::numeric as repeats,
+         coalesce(sum(e.repeats) filter (where e.bucket <= $4::int), 0)::numeric as prompt_repeats
     from insight_hours h, window_start w, unnest(h.buckets, h.repeats) as e (bucket, repeats)
    where h.tenant_id = $1::int and h.namespace = $2::text and h.hour >= w.since
 ), late as (
-  select coalesce(sum(e.repeats), 0)::float8 as seen,
-         coalesce(sum(e.repeats * 2.0 ^ h.shift), 0)::float8 as sum,
-         coalesce(sum(e.squares * 4.0 ^ h.shift), 0)::float8 as squares,
-         coalesce(max(2.0 ^ h.shift), 0)::float8 as largest,
+  select coalesce(sum(e.repeats), 0)::numeric as seen,
+         coalesce(sum(e.repeats * 2.0 ^ h.shift), 0)::numeric as sum,
+         coalesce(sum(e.squares * 4.0 ^ h.shift), 0)::numeric as squares,
+         coalesce(max(2.0 ^ h.shift), 0)::numeric as largest,
          count(distinct date_trunc('day', h.hour at time zone 'utc'))::int as days
     from insight_late_hours h, window_start w, unnest(h.repeats, h.squares) as e (repeats, squares)
    where h.tenant_id = $1::int and h.namespace = $2::text and h.hour >= w.since
 ), shapes as (
-  select coalesce(sum(d.claims), 0)::float8 as claims,
-         coalesce(sum(d.without_fingerprint), 0)::float8 as "withoutFingerprint",
-         coalesce(sum(d.times), 0)::float8 as times,
-         coalesce(sum(d.attempts), 0)::float8 as attempts,
-         coalesce(sum(d.random_uuids), 0)::float8 as "randomUuids",
-         coalesce(sum(d.prompt_uuids), 0)::float8 as "promptUuids"
+  select coalesce(sum(d.claims), 0)::numeric as claims,
+         coalesce(sum(d.without_fingerprint), 0)::numeric as "withoutFingerprint",
+         coalesce(sum(d.times), 0)::numeric as times,
+         coalesce(sum(d.attempts), 0)::numeric as attempts,
+         coalesce(sum(d.random_uuids), 0)::numeric as "randomUuids",
+         coalesce(sum(d.prompt_uuids), 0)::numeric as "promptUuids"
     from insight_key_days d, window_start w
    where d.tenant_id = $1::int and d.namespace = $2::text and d.day >= w.since
 )
@@ -51,8 +51,8 @@ const readFingerprintGaps = {
 with sampled as materialized (
   select k.fingerprint_hash, k.stem_hash, k.claimed_at,
          lead(k.stem_hash) over next_claim as next_stem,
-         date_part('epoch', lead(k.claimed_at) over next_claim - k.claimed_at) as gap_s,
-         date_part('epoch', now() - k.claimed_at) as observed_s
+         extract(epoch from lead(k.claimed_at) over next_claim - k.claimed_at) as gap_s,
+         extract(epoch from now() - k.claimed_at) as observed_s
     from insight_sampled_keys k
     join insight_key_samples n on n.tenant_id = k.tenant_id and n.namespace = k.namespace
    where k.tenant_id = $1::int
@@ -64,11 +64,11 @@ with sampled as materialized (
          coalesce(gap_s, observed_s) as until_s
     from sampled
 )
-select count(*)::float8 as claims,
-       count(distinct fingerprint_hash) filter (where gap_s <= $3::float8 and not is_counted)::float8 as prompt,
-       count(distinct fingerprint_hash) filter (where gap_s <= $3::float8 and is_counted)::float8 as counted,
-       count(distinct fingerprint_hash) filter (where gap_s > 3600 and gap_s <= 86400)::float8 as later,
-       coalesce(sum(least(until_s, $3::float8)), 0) / 3600 as "promptHours",
+select count(*)::numeric as claims,
+       count(distinct fingerprint_hash) filter (where gap_s <= $3::float8 and not is_counted)::numeric as prompt,
+       count(distinct fingerprint_hash) filter (where gap_s <= $3::float8 and is_counted)::numeric as counted,
+       count(distinct fingerprint_hash) filter (where gap_s > 3600 and gap_s <= 86400)::numeric as later,
+       (coalesce(sum(least(until_s, $3::float8)), 0) / 3600)::numeric as "promptHours",
        coalesce(sum(greatest(least(until_s, 86400) - 3600, 0)), 0) / 3600 as "laterHours"
   from gaps`,
 };
@@ -80,7 +80,7 @@ const readPromptFingerprints = {
 select g.fingerprint_hash
   from (select k.fingerprint_hash, k.claimed_at, k.stem_hash,
                lag(k.stem_hash) over earlier as earlier_stem,
-               date_part('epoch', k.claimed_at - lag(k.claimed_at) over earlier) as gap_s
+               extract(epoch from k.claimed_at - lag(k.claimed_at) over earlier) as gap_s
           from insight_sampled_keys k
          where k.tenant_id = $1::int
            and k.namespace = $2::text
@@ -193,7 +193,7 @@ export interface ExampleRecord {
 const readExampleRecords = {
   name: "read_example_records",
   text: `
-select e.key, e.fingerprint, date_part('epoch', e.first_claimed_at) * 1000 as "firstClaimedAtMs"
+select e.key, e.fingerprint, extract(epoch from e.first_claimed_at) * 1000 as "firstClaimedAtMs"
   from (select r.key, r.fingerprint, r.first_claimed_at, r.state <> 0 /* forgotten */ and r.expires_at > now() as is_live
           from records r
          where r.tenant_id = $1::int

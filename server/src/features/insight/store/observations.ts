@@ -28,8 +28,8 @@ with hours as materialized (
     from counts
    group by namespace, day, retention_s, bucket
 )
-select namespace, date_part('epoch', day) * 1000 as "dayMs", retention_s as "retentionS", sum(claims)::float8 as claims,
-       sum(first_claims)::float8 as "firstClaims",
+select namespace, extract(epoch from day) * 1000 as "dayMs", retention_s as "retentionS", sum(claims)::numeric as claims,
+       sum(first_claims)::numeric as "firstClaims",
        coalesce(json_agg(json_build_object('bucket', bucket, 'repeats', repeats) order by bucket)
                   filter (where bucket is not null), '[]') as repeats
   from sums
@@ -40,7 +40,7 @@ select namespace, date_part('epoch', day) * 1000 as "dayMs", retention_s as "ret
 const readLateDays = {
   name: "read_late_days",
   text: `
-select namespace, date_part('epoch', day) * 1000 as "dayMs", retention_s as "retentionS", shift,
+select namespace, extract(epoch from day) * 1000 as "dayMs", retention_s as "retentionS", shift,
        json_agg(json_build_object('bucket', bucket, 'repeats', repeats, 'squares', squares) order by bucket) as repeats
   from (select h.namespace, date_trunc('day', h.hour at time zone 'utc') as day, h.retention_s, h.shift, e.bucket,
                sum(e.repeats) as repeats, sum(e.squares) as squares
@@ -58,15 +58,15 @@ const readSamples = {
   name: "read_samples",
   text: `
 select asked.namespace,
-       date_part('epoch', now()) * 1000 as "nowMs",
-       (select date_part('epoch', h.hour) * 1000
+       extract(epoch from now()) * 1000 as "nowMs",
+       (select extract(epoch from h.hour) * 1000
           from insight_hours h
          where h.tenant_id = $1::int
            and h.namespace = asked.namespace
            and h.hour >= (date_trunc('day', now() at time zone 'utc') - $3::int * interval '1 day') at time zone 'utc'
          order by h.hour
          limit 1) as "sinceMs",
-       (select json_build_array(n.shift, date_part('epoch', n.since) * 1000)
+       (select json_build_array(n.shift, extract(epoch from n.since) * 1000)
           from insight_samples n
          where n.tenant_id = $1::int
            and n.namespace = asked.namespace) as sample
@@ -80,7 +80,7 @@ select asked.namespace,
 const readMeanSize = {
   name: "read_mean_size",
   text: `
-select avg(s.bytes)::float8 as bytes
+select avg(s.bytes)::numeric as bytes
   from (select pg_column_size(r.*) as bytes
           from records r
          where r.tenant_id = $1::int

@@ -109,7 +109,7 @@ export const limitSample = createLimit("insight_samples", "insight_tombstones");
 const readChangedSamples = {
   name: "read_changed_samples",
   text: `
-select n.tenant_id as "tenantId", n.namespace, n.shift, n.held, date_part('epoch', n.changed_at) * 1000 as "changedAtMs"
+select n.tenant_id as "tenantId", n.namespace, n.shift, n.held, extract(epoch from n.changed_at) * 1000 as "changedAtMs"
   from insight_samples n
  where (n.changed_at, n.tenant_id, n.namespace)
          > (to_timestamp($1::float8 / 1000), $2::int, $3::text collate "C")

@@ -32,7 +32,7 @@ with examined as materialized (
    order by r.ambiguous_from, r.namespace, r.key
    limit 5000
 ), last as (
-  select ambiguous_from::text as since, namespace, key
+  select to_jsonb(ambiguous_from) #>> '{}' as since, namespace, key
     from examined
    order by ambiguous_from desc, namespace desc, key desc
    limit 1
@@ -40,7 +40,7 @@ with examined as materialized (
 select (select count(*) from examined)::int as examined,
        (select count(*) from examined where wanted)::int as matching,
        (select row_to_json(last) from last) as last,
-       date_part('epoch', least(now(), to_timestamp($9::float8 / 1000))) * 1000 as "nowMs"`,
+       extract(epoch from least(now(), to_timestamp($9::float8 / 1000))) * 1000 as "nowMs"`,
 };
 
 interface Row {

@@ -37,7 +37,7 @@ with examined as materialized (
            and ($13::text = '' or coalesce(r.checkpoint_name, '') = $13::text)
            and coalesce(r.past_attempts @> $15::jsonb, $15::jsonb is null) as wanted,
          r.ambiguous_from,
-         r.ambiguous_from::text as since,
+         to_jsonb(r.ambiguous_from) #>> '{}' as since,
          ${RECORD_SELECT},
          null::bytea as checkpoint_state, null::text as result_metadata, null::bytea as result_payload
     from records r

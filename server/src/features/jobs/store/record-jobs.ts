@@ -3,13 +3,15 @@ import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 import { intArray } from "../../../core/store/sql-arrays.ts";
 import type { RecordJob, RecordJobWork } from "../record-job.ts";
 
+/** The terms of a change of retention hold an entry for each namespace, up to megabytes: only its worker reads them. */
 const COLUMNS = `
-  j.id, j.tenant_id as "tenantId", j.namespace, j.kind, j.terms, j.after_namespace as "afterNamespace",
-  j.after_key as "afterKey", j.starts_at <= now() as started, j.records_examined::float8 as "recordsExamined",
-  j.records_changed::float8 as "recordsChanged", j.records_forgotten::float8 as "recordsForgotten", j.cancelled,
-  date_part('epoch', j.created_at) * 1000 as "createdAtMs",
-  date_part('epoch', j.starts_at) * 1000 as "startsAtMs",
-  date_part('epoch', j.finished_at) * 1000 as "finishedAtMs"`;
+  j.id, j.tenant_id as "tenantId", j.namespace, j.kind,
+  case j.kind when 'RESTAMP' then '{}'::jsonb else j.terms end as terms, j.after_namespace as "afterNamespace",
+  j.after_key as "afterKey", j.starts_at <= now() as started, j.records_examined::numeric as "recordsExamined",
+  j.records_changed::numeric as "recordsChanged", j.records_forgotten::numeric as "recordsForgotten", j.cancelled,
+  extract(epoch from j.created_at) * 1000 as "createdAtMs",
+  extract(epoch from j.starts_at) * 1000 as "startsAtMs",
+  extract(epoch from j.finished_at) * 1000 as "finishedAtMs"`;
 
 /** What a row holds as it is. */
 type Plain = Omit<RecordJob, "id" | "work" | "state" | "after">;
@@ -75,14 +77,15 @@ const IS_DUE = `(j.starts_at <= least(now(), to_timestamp($3::float8 / 1000))
 const takeJob = {
   name: "take_record_job",
   text: `
-select ${COLUMNS}, j.resolution
+select ${COLUMNS}, j.terms, j.resolution
   from record_jobs j
  where j.finished_at is null
    and ${IS_DUE}
    and j.tenant_id > $1::int
    and j.tenant_id <> all ($2::int[])
    and not exists (select 1 from record_jobs earlier
-                    where earlier.tenant_id = j.tenant_id and earlier.id < j.id and earlier.finished_at is null
+                    where earlier.tenant_id = j.tenant_id and earlier.finished_at is null and j.kind <> 'DELETE'
+                      and (earlier.id < j.id or earlier.kind = 'DELETE')
                    offset 0)
  order by j.tenant_id, j.id
  limit 1
@@ -98,7 +101,8 @@ export interface TakenJob extends RecordJob {
 /**
  * Locks a due job until the transaction ends, and returns it; undefined if there is none. The job is of the first tenant after
  * `afterTenantId`, or else of the first tenant of all, but of none of `besides`, and no other transaction has locked it. If the
- * caller dies, its transaction ends. Jobs of one tenant are taken in the order of their creation.
+ * caller dies, its transaction ends. Jobs of one tenant are taken in the order of their creation; its deletion
+ * comes before all, because it makes their changes void, and one of them may fail for as long as its result cannot be decrypted.
  *
  * @param latestMs as DatabaseClock.
  */

@@ -29,7 +29,7 @@ const OWNED_TABLES: readonly (readonly [table: string, ...key: KeyColumn[]])[] =
 
 const REMOVALS = OWNED_TABLES.map(([table, ...key]) => {
   const names = key.map(([name]) => `o.${name}`).join(", ");
-  const texts = key.map(([name]) => `o.${name}::text`).join(", ");
+  const texts = key.map(([name]) => `to_jsonb(o.${name}) #>> '{}'`).join(", ");
   const after = key.map(([, type], n) => `$${n + 3}::${type}`).join(", ");
   const behind = key.length === 0 ? "" : `and (${names}) > (${after}) order by ${names}`;
   const statement: Statement = {

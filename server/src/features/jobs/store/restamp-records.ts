@@ -31,7 +31,7 @@ function restamped(stampedS: string, oldS: string, newS: string): string {
  */
 const STAMPED_KEY_S = `
   case when r.state = 2 /* completed */
-       then date_part('epoch', r.expires_at - r.settled_at)::int else r.key_retention_s end`;
+       then extract(epoch from r.expires_at - r.settled_at)::int else r.key_retention_s end`;
 const NEW_KEY_S = `(${restamped(STAMPED_KEY_S, "$5::int", "$8::int")})`;
 const NEW_RESULT_S = `least(${NEW_KEY_S}, ${restamped("r.result_retention_s", "$6::int", "$9::int")})`;
 const NEW_FAILURE_S = `least(${NEW_KEY_S}, ${restamped("r.failure_retention_s", "$7::int", "$10::int")})`;

@@ -54,12 +54,12 @@ with input as materialized (
      and (f.tenant_id % 1, f.tenant_id % -1) = (0, 0)
      and t.ended_at <= f.at
   returning f.tenant_id, f.namespace, f.at, f.retention_s, f.shift, t.returns,
-            date_part('epoch', f.at - t.first_claimed_at) as lateness_s
+            extract(epoch from f.at - t.first_claimed_at) as lateness_s
 ), counted as (
   select tenant_id, namespace, retention_s, shift,
          date_trunc('hour', at at time zone 'utc') at time zone 'utc' as hour,
          least(${LAST_LATENESS_BUCKET},
-               ceil(ln(greatest(lateness_s, 1)) / ln(${LATENESS_RATIO}::float8)))::smallint as bucket,
+               ceil(ln(greatest(lateness_s, 1)::float8) / ln(${LATENESS_RATIO}::float8)))::smallint as bucket,
          count(*) as repeats, sum(2 * returns - 1) as squares
     from returned
    group by 1, 2, 3, 4, 5, 6

@@ -74,7 +74,7 @@ export const UNUSED: LastMinute = { counts: [], claimsPerSecond: 0 };
 const readNowOfTenant = {
   name: "read_usage_now",
   text: `
-select seconds, counts -> $1::text as counts
+select seconds::numeric, counts -> $1::text as counts
   from usage_now
  where valid_until > ${nowBy("$2")} and counts ? $1::text`,
 };
@@ -100,7 +100,7 @@ export async function readLastMinute(
 
 const readNowOfAll = {
   name: "read_usage_now_of_all",
-  text: `select seconds, counts from usage_now where valid_until > ${nowBy("$1")}`,
+  text: `select seconds::numeric, counts from usage_now where valid_until > ${nowBy("$1")}`,
 };
 
 /**
@@ -149,7 +149,7 @@ const readMinuteRows = {
   name: "read_usage_minutes",
   text: `
 select m.minute_ms as "minuteMs", e.key::int as "tenantId", e.value as counts
-  from (select date_part('epoch', minute) * 1000 as minute_ms, counts
+  from (select extract(epoch from minute) * 1000 as minute_ms, counts
           from usage_minutes
          where minute > ${nowBy("$3")} - make_interval(mins => $2::int + 1)
            and counts ?| $1::text[]) m

@@ -28,13 +28,13 @@ with recent as materialized (
   select date_trunc('hour', least(now(), to_timestamp($2::float8 / 1000)) at time zone 'utc') at time zone 'utc'
          - interval '1 hour' as since
 )
-select i.tenant_id as "tenantId", c.records::float8 as "liveRecords", c.stored_bytes::float8 as "storedBytes",
+select i.tenant_id as "tenantId", c.records::numeric as "liveRecords", c.stored_bytes::numeric as "storedBytes",
        (select count(*) from namespaces n where n.tenant_id = i.tenant_id)::int as "declaredNamespaces",
        (select count(*) from record_jobs j where j.tenant_id = i.tenant_id and j.finished_at is null)::int
          as "unfinishedJobs",
-       hours.claims::float8 as "recentClaims", hours.refused::float8 as "recentRefused",
-       hours.would_be_refused::float8 as "recentWouldBeRefused",
-       date_part('epoch', recent.since) * 1000 as "recentSinceMs"
+       hours.claims::numeric as "recentClaims", hours.refused::numeric as "recentRefused",
+       hours.would_be_refused::numeric as "recentWouldBeRefused",
+       extract(epoch from recent.since) * 1000 as "recentSinceMs"
   from unnest($1::int[]) as i (tenant_id)
  cross join recent
  cross join lateral (
@@ -70,7 +70,7 @@ export async function findTenantUse(
 const sumRecentHours = {
   name: "sum_recent_use",
   text: `
-select u.tenant_id as "tenantId", sum(u.claims)::float8 as claims, sum(${REFUSED_SUM})::float8 as refused
+select u.tenant_id as "tenantId", sum(u.claims)::numeric as claims, sum(${REFUSED_SUM})::numeric as refused
   from usage_hours u
  where u.hour at time zone 'utc'
        >= date_trunc('hour', least(now(), to_timestamp($1::float8 / 1000)) at time zone 'utc') - interval '1 hour'

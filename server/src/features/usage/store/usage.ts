@@ -152,11 +152,11 @@ export interface UsageQuery {
  */
 const FIRST_HOUR = hourOf(`coalesce(
      to_timestamp($3::float8 / 1000),
-     least(now(), to_timestamp($4::float8 / 1000), to_timestamp($7::float8 / 1000)) - interval '1 day')`);
+     least(now(), to_timestamp($4::float8 / 1000), to_timestamp($7::float8 / 1000)) - interval '24 hours')`);
 
 /** SQL for the hours after `hour_ms` and `namespace`. */
 const COLUMNS = `
-date_part('epoch', u.hour) * 1000 as hour_ms, u.namespace, u.repeat_lateness::text[] as repeat_lateness,
+extract(epoch from u.hour) * 1000 as hour_ms, u.namespace, u.repeat_lateness::text[] as repeat_lateness,
        ${USAGE_COUNTERS.map((name) => `u.${name}`).join(", ")},
        (select json_agg(json_build_array(s.bucket, s.repeats) order by s.bucket)
           from (select e.bucket, sum(e.repeats) as repeats
@@ -270,7 +270,7 @@ const sumUsageRows = {
   name: "sum_usage",
   text: `
 with recursive ${USED_HOURS}
-select date_part('epoch', used.hour) * 1000 as hour_ms, s.*
+select extract(epoch from used.hour) * 1000 as hour_ms, s.*
   from (select hour from used where hour < (select until from bounds) limit $6::int) used
  cross join lateral (
    select ${USAGE_COUNTERS.map((name) => `sum(u.${name})::text as ${name}`).join(", ")}

@@ -955,7 +955,7 @@ export type Replica = Message<"onceward.v1.Replica"> & {
   seenAt?: Timestamp | undefined;
 
   /**
-   * As GetServerInfoResponse.degraded, without "database_away", which cannot be stored.
+   * As GetServerInfoResponse.degraded; "database_away" only if Postgres answers while its commits hang: else nothing is stored.
    *
    * @generated from field: repeated string degraded = 5;
    */

@@ -1,0 +1,190 @@
+package onceward_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"runtime"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/onceward/onceward/clients/go/onceward"
+	"github.com/onceward/onceward/clients/go/onceward/oncewardtest"
+	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
+)
+
+// errBankSaysNo is an error of the function that says nothing about an interruption.
+var errBankSaysNo = errors.New("the bank says no")
+
+func expectState(t *testing.T, service *oncewardtest.Service, want oncewardv1.Record_State) {
+	t.Helper()
+	if state := service.Record("charges", "order-1").GetState(); state != want {
+		t.Errorf("the record is %v, not %v", state, want)
+	}
+}
+
+func TestAnInterruptedFunctionLeavesItsClaimToThePolicy(t *testing.T) {
+	noEffect := fmt.Errorf("charge: %w", &onceward.NoEffectError{Cause: context.DeadlineExceeded})
+	for name, each := range map[string]struct {
+		err  error
+		want oncewardv1.Record_State
+	}{
+		"an error of its own":                {errBankSaysNo, oncewardv1.Record_STATE_RELEASED},
+		"a context that was cancelled":       {fmt.Errorf("charge: %w", context.Canceled), oncewardv1.Record_STATE_IN_PROGRESS},
+		"a deadline that passed":             {fmt.Errorf("charge: %w", context.DeadlineExceeded), oncewardv1.Record_STATE_IN_PROGRESS},
+		"a timeout of the network":           {&url.Error{Op: "Post", Err: os.ErrDeadlineExceeded}, oncewardv1.Record_STATE_IN_PROGRESS},
+		"a timeout beside another error":     {errors.Join(errBankSaysNo, os.ErrDeadlineExceeded), oncewardv1.Record_STATE_IN_PROGRESS},
+		"a timeout within a URL's error":     {&url.Error{Err: fmt.Errorf("dial: %w", os.ErrDeadlineExceeded)}, oncewardv1.Record_STATE_IN_PROGRESS},
+		"a deadline of gRPC":                 {status.Error(codes.DeadlineExceeded, "bank"), oncewardv1.Record_STATE_IN_PROGRESS},
+		"a refusal of gRPC":                  {status.Error(codes.Unavailable, "bank"), oncewardv1.Record_STATE_RELEASED},
+		"a nested run without an answer":     {&onceward.Error{Reason: onceward.ErrNoAnswer}, oncewardv1.Record_STATE_RELEASED},
+		"no effect":                          {noEffect, oncewardv1.Record_STATE_RELEASED},
+		"no effect around an unknown one":    {&onceward.NoEffectError{Cause: &onceward.OutcomeUnknownError{}}, oncewardv1.Record_STATE_RELEASED},
+		"an unknown effect around none":      {&onceward.OutcomeUnknownError{Cause: noEffect}, oncewardv1.Record_STATE_IN_PROGRESS},
+		"a terminal error around no effect":  {&onceward.TerminalError{Cause: noEffect}, oncewardv1.Record_STATE_COMPLETED},
+		"no effect around a terminal error":  {&onceward.NoEffectError{Cause: &onceward.TerminalError{}}, oncewardv1.Record_STATE_RELEASED},
+		"an unknown effect beside none":      {errors.Join(noEffect, &onceward.OutcomeUnknownError{}), oncewardv1.Record_STATE_IN_PROGRESS},
+		"a terminal error around a deadline": {&onceward.TerminalError{Cause: context.DeadlineExceeded}, oncewardv1.Record_STATE_COMPLETED},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := oncewardtest.New(t, oncewardtest.Options{})
+			_, err := onceward.Run(t.Context(), service.Client, charges,
+				func(context.Context, *onceward.Claim) (charge, error) { return charge{}, each.err })
+			if _, isTerminal := each.err.(*onceward.TerminalError); err != each.err && !isTerminal {
+				t.Errorf("the caller got %v", err)
+			}
+			expectState(t, service, each.want)
+		})
+	}
+}
+
+func TestAFunctionThatFailsOnceItsContextHasEndedLeavesItsClaimToThePolicy(t *testing.T) {
+	for name, each := range map[string]struct {
+		end  func(*oncewardtest.Service, context.CancelFunc)
+		err  error
+		want oncewardv1.Record_State
+	}{
+		"the caller's": {
+			func(_ *oncewardtest.Service, cancel context.CancelFunc) { cancel() }, errBankSaysNo, oncewardv1.Record_STATE_IN_PROGRESS},
+		"the client's": {
+			func(service *oncewardtest.Service, _ context.CancelFunc) { go closeAtOnce(service.Client) },
+			errBankSaysNo, oncewardv1.Record_STATE_IN_PROGRESS},
+		"the caller's, certainly without an effect": {
+			func(_ *oncewardtest.Service, cancel context.CancelFunc) { cancel() },
+			&onceward.NoEffectError{Cause: errBankSaysNo}, oncewardv1.Record_STATE_RELEASED},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := oncewardtest.New(t, oncewardtest.Options{})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			_, err := onceward.Run(ctx, service.Client, charges, func(ctx context.Context, _ *onceward.Claim) (charge, error) {
+				each.end(service, cancel)
+				<-ctx.Done()
+				return charge{}, each.err
+			})
+			if err != each.err {
+				t.Errorf("the caller got %v", err)
+			}
+			expectState(t, service, each.want)
+		})
+	}
+}
+
+func closeAtOnce(client *onceward.Client) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	_ = client.Close(ended)
+}
+
+func TestAFunctionWithALostLeaseLeavesItsClaimToThePolicy(t *testing.T) {
+	service := oncewardtest.New(t, oncewardtest.Options{})
+	operation := charges
+	operation.Lease = time.Second
+	_, err := onceward.Run(t.Context(), service.Client, operation, func(ctx context.Context, _ *onceward.Claim) (charge, error) {
+		for range 20 {
+			service.FailNext(oncewardtest.ExtendLease, onceward.ErrInternal)
+		}
+		<-ctx.Done()
+		return charge{}, errBankSaysNo
+	})
+	if err != errBankSaysNo {
+		t.Errorf("the caller got %v", err)
+	}
+	expectState(t, service, oncewardv1.Record_STATE_IN_PROGRESS)
+}
+
+func TestAFunctionThatPanicsOrExitsLeavesItsClaimToThePolicy(t *testing.T) {
+	for name, end := range map[string]func(){
+		"panic": func() { panic("boom") }, "runtime.Goexit": runtime.Goexit,
+	} {
+		service := oncewardtest.New(t, oncewardtest.Options{})
+		ended := make(chan any)
+		go func() {
+			defer func() { ended <- recover() }()
+			_, _ = onceward.Run(t.Context(), service.Client, charges,
+				func(context.Context, *onceward.Claim) (charge, error) { end(); return charge{}, nil })
+		}()
+		if recovered := <-ended; recovered != nil && recovered != "boom" {
+			t.Errorf("%s: recovered %v", name, recovered)
+		}
+		expectState(t, service, oncewardv1.Record_STATE_IN_PROGRESS)
+	}
+}
+
+func TestUnknownOnErrorReleasesOnlyWhatHadNoEffect(t *testing.T) {
+	ofOperation := charges
+	ofOperation.OnError = onceward.UnknownOnError
+	for name, each := range map[string]struct {
+		operation onceward.Operation
+		client    onceward.Options
+		err       error
+		want      oncewardv1.Record_State
+	}{
+		"the operation's":   {ofOperation, onceward.Options{}, errBankSaysNo, oncewardv1.Record_STATE_IN_PROGRESS},
+		"the client's":      {charges, onceward.Options{OnError: onceward.UnknownOnError}, errBankSaysNo, oncewardv1.Record_STATE_IN_PROGRESS},
+		"without an effect": {ofOperation, onceward.Options{}, &onceward.NoEffectError{Message: "closed"}, oncewardv1.Record_STATE_RELEASED},
+	} {
+		service := oncewardtest.New(t, oncewardtest.Options{Client: each.client})
+		_, err := onceward.Run(t.Context(), service.Client, each.operation,
+			func(context.Context, *onceward.Claim) (charge, error) { return charge{}, each.err })
+		if err != each.err {
+			t.Errorf("%s: the caller got %v", name, err)
+		}
+		expectState(t, service, each.want)
+	}
+	wrong := charges
+	wrong.OnError = 2
+	service := oncewardtest.New(t, oncewardtest.Options{})
+	if _, err := onceward.Run(t.Context(), service.Client, wrong, succeeds); !errors.Is(err, onceward.ErrInvalidRequest) {
+		t.Errorf("an OnError of 2 got %v", err)
+	}
+}
+
+func TestAMarkedClaimIsLeftToThePolicyWhateverTheFunctionReturns(t *testing.T) {
+	timedOut := errors.New("the bank timed out")
+	for name, returned := range map[string]error{
+		"a value": nil, "an error": errBankSaysNo, "a terminal error": &onceward.TerminalError{Message: "declined"},
+		"no effect": &onceward.NoEffectError{},
+	} {
+		service := oncewardtest.New(t, oncewardtest.Options{})
+		var marked error
+		_, err := onceward.Run(t.Context(), service.Client, charges,
+			func(_ context.Context, claim *onceward.Claim) (charge, error) {
+				marked = claim.OutcomeUnknown(timedOut)
+				return charge{"ch_1", 100}, returned
+			})
+		var unknown *onceward.OutcomeUnknownError
+		if !errors.As(marked, &unknown) || !errors.Is(marked, timedOut) {
+			t.Errorf("the mark returned %v", marked)
+		}
+		if want := map[bool]error{true: marked, false: returned}[returned == nil]; err != want {
+			t.Errorf("%s: the caller got %v", name, err)
+		}
+		expectState(t, service, oncewardv1.Record_STATE_IN_PROGRESS)
+	}
+}

@@ -1,0 +1,90 @@
+package onceward
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// judge returns what an error of the function means: a TerminalError to store, a NoEffectError to release the claim, or an
+// OutcomeUnknownError.
+func judge(ctx context.Context, err error, attempt int, operation *Operation) error {
+	judged := meaningOf(ctx, err, operation)
+	if _, releases := judged.(*NoEffectError); releases && operation.LastAttempt > 0 && attempt >= operation.LastAttempt {
+		return terminalOf(err)
+	}
+	return judged
+}
+
+func terminalOf(err error) *TerminalError {
+	return &TerminalError{Message: err.Error(), Name: typeName(err), Cause: err}
+}
+
+func meaningOf(ctx context.Context, err error, operation *Operation) error {
+	if said := ownWord(err); said != nil {
+		return said
+	}
+	switch {
+	case operation.IsTerminal != nil && operation.IsTerminal(err):
+		return terminalOf(err)
+	case ctx.Err() != nil, isInterruption(err), operation.OnError == UnknownOnError:
+		return &OutcomeUnknownError{Cause: err}
+	default:
+		return &NoEffectError{Cause: err}
+	}
+}
+
+// ownWord returns the function's own judgement: the outermost TerminalError, OutcomeUnknownError or NoEffectError that the error is
+// or wraps. Beside each other, in errors.Join, an unknown outcome counts first; nil if there is none.
+func ownWord(err error) error {
+	var said []error
+	var unknown *OutcomeUnknownError
+	if errors.As(err, &unknown) {
+		said = append(said, unknown)
+	}
+	var terminal *TerminalError
+	if errors.As(err, &terminal) {
+		said = append(said, terminal)
+	}
+	var noEffect *NoEffectError
+	if errors.As(err, &noEffect) {
+		said = append(said, noEffect)
+	}
+	for _, each := range said {
+		isWrapped := func(other error) bool { return other != each && errors.Is(other, each) }
+		if !slices.ContainsFunc(said, isWrapped) {
+			return each
+		}
+	}
+	return nil
+}
+
+// isInterruption returns whether the error is or wraps an end of a context, a timeout, or one of these codes of gRPC, which does not
+// wrap the context's error. An Error of a nested run is no interruption of this one: what it waited for is the service.
+func isInterruption(err error) bool {
+	if _, isOwn := err.(*Error); isOwn {
+		return false
+	}
+	if err == context.Canceled {
+		return true
+	}
+	if timed, has := err.(interface{ Timeout() bool }); has && timed.Timeout() {
+		return true // Also context.DeadlineExceeded.
+	}
+	if answered, has := err.(interface{ GRPCStatus() *status.Status }); has {
+		if code := answered.GRPCStatus().Code(); code == codes.Canceled || code == codes.DeadlineExceeded {
+			return true
+		}
+	}
+	switch wrapping := err.(type) {
+	case interface{ Unwrap() error }:
+		return isInterruption(wrapping.Unwrap())
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(wrapping.Unwrap(), isInterruption)
+	default:
+		return false
+	}
+}

@@ -1,0 +1,239 @@
+"""Which errors of a function release its claim, and which leave it to the namespace's policy."""
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import pytest
+
+from onceward import (
+    AmbiguousError,
+    InvalidRequestError,
+    NoEffectError,
+    Onceward,
+    OutcomeUnknownError,
+    TerminalError,
+    current_claim,
+)
+from onceward.aio import Onceward as AioOnceward
+from onceward.testing import TestingOnceward, TestingPolicy
+
+_HOLD = TestingPolicy(on_lease_expiry="HOLD")
+
+
+def _raised_from(error: BaseException, cause: BaseException | None) -> BaseException:
+    """Returns an error with a cause, and without the context of what was being handled."""
+    error.__cause__ = cause
+    return error
+
+
+def _raised_while_handling(error: Exception, handled: BaseException, *, hidden: bool = False) -> Exception:
+    error.__context__ = handled
+    error.__suppress_context__ = hidden
+    return error
+
+
+_UNKNOWN = [
+    SystemExit(1),
+    KeyboardInterrupt(),
+    asyncio.CancelledError(),
+    GeneratorExit(),
+    TimeoutError("the bank's"),
+    asyncio.TimeoutError(),
+    concurrent.futures.TimeoutError(),
+    concurrent.futures.CancelledError(),
+    OutcomeUnknownError("the bank timed out"),
+    _raised_from(RuntimeError("a layer"), OutcomeUnknownError("the bank timed out")),
+    _raised_from(RuntimeError("two"), _raised_while_handling(ValueError("one"), TimeoutError())),
+    _raised_while_handling(RuntimeError("a layer"), OutcomeUnknownError("the bank timed out"), hidden=True),
+    _raised_from(OutcomeUnknownError("the outermost"), NoEffectError("refused")),
+    _raised_while_handling(RuntimeError("the handler's own"), NoEffectError("refused"), hidden=False),
+]
+_RELEASED = [
+    RuntimeError("refused"),
+    NoEffectError("refused"),
+    _raised_from(NoEffectError("never sent"), TimeoutError("no connection")),
+    _raised_from(RuntimeError("a layer"), NoEffectError("refused")),
+    _raised_from(NoEffectError("looked it up"), OutcomeUnknownError("the bank timed out")),
+    _raised_while_handling(RuntimeError("a miss"), TimeoutError("the cache's"), hidden=True),
+]
+# With on_error="release", an ordinary error whose handler met a NoEffectError is ordinary.
+_RELEASED.append(_UNKNOWN.pop())
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
+
+
+def _run_threads(testing: TestingOnceward, fn: Callable[[Any], Any], **options: Any) -> Any:
+    return testing.onceward.run("charges", "order-1", fn, **options)
+
+
+def _run_aio(testing: TestingOnceward, fn: Callable[[Any], Any], **options: Any) -> Any:
+    async def charge(claim: Any) -> Any:
+        return fn(claim)
+
+    async def run() -> Any:
+        async with testing.aio() as onceward:
+            try:
+                return await onceward.run("charges", "order-1", charge, **options)
+            except BaseException as error:
+                # An event loop does not pass a SystemExit on as it does other errors.
+                return error
+
+    outcome = asyncio.run(run())
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
+
+
+def _is_unknown(testing: TestingOnceward) -> bool:
+    """Returns whether the outcome is unknown, once the lease is over."""
+    testing.advance(30_000)
+    try:
+        testing.onceward.run("charges", "order-1", lambda _: "again")
+    except AmbiguousError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("run", [_run_threads, _run_aio])
+@pytest.mark.parametrize(
+    ("error", "unknown"),
+    [(each, True) for each in _UNKNOWN] + [(each, False) for each in _RELEASED],
+    ids=repr,
+)
+def test_an_error_releases_the_claim_unless_the_effect_may_have_happened(
+    run: Callable[..., Any], error: BaseException, unknown: bool
+) -> None:
+    with TestingOnceward(policy=_HOLD) as testing:
+        with pytest.raises(type(error)) as raised:
+            run(testing, lambda _: _raise(error))
+        assert raised.value is error
+        assert _is_unknown(testing) is unknown
+
+
+@pytest.mark.parametrize("run", [_run_threads, _run_aio])
+def test_with_on_error_unknown_only_a_no_effect_error_releases(run: Callable[..., Any]) -> None:
+    for error, unknown in (RuntimeError("refused"), True), (NoEffectError("refused"), False):
+        with TestingOnceward(policy=_HOLD) as testing:
+            with pytest.raises(type(error)):
+                run(testing, lambda _, error=error: _raise(error), on_error="unknown")
+            assert _is_unknown(testing) is unknown
+
+
+@pytest.mark.parametrize("client", [Onceward, AioOnceward])
+def test_another_word_for_on_error_is_refused(client: Any) -> None:
+    with pytest.raises(InvalidRequestError) as refused:
+        client("http://localhost:1", api_key="key", on_error="ignore")
+    assert [each.field for each in refused.value.violations] == ["on_error"]
+
+
+def test_the_programs_classifier_comes_before_an_interruption() -> None:
+    with TestingOnceward(policy=_HOLD) as testing:
+        with pytest.raises(TerminalError):
+            _run_threads(testing, lambda _: _raise(TimeoutError()), classify_error=lambda _: "terminal")
+        with pytest.raises(TerminalError):
+            _run_threads(testing, lambda _: "again")
+
+
+def test_what_the_caller_of_a_run_handles_says_nothing_about_the_function() -> None:
+    with TestingOnceward(policy=_HOLD) as testing:
+        try:
+            _raise(OutcomeUnknownError("of an earlier operation"))
+        except OutcomeUnknownError:
+            with pytest.raises(RuntimeError):
+                _run_threads(testing, lambda _: _raise(RuntimeError("refused")))
+            with pytest.raises(RuntimeError), testing.onceward.claim("charges", "order-1"):
+                raise RuntimeError("refused") from None
+        assert not _is_unknown(testing)
+
+
+@pytest.mark.parametrize("run", [_run_threads, _run_aio])
+@pytest.mark.parametrize("ending", ["returns", "raises"])
+def test_a_marked_claim_is_neither_stored_nor_released(run: Callable[..., Any], ending: str) -> None:
+    def charge(_: Any) -> str:
+        marked = current_claim().outcome_unknown(ConnectionError("reset"))
+        assert isinstance(marked.__cause__, ConnectionError)
+        if ending == "raises":
+            raise NoEffectError("the framework's answer")
+        return "the framework's answer"
+
+    expected = NoEffectError if ending == "raises" else OutcomeUnknownError
+    with TestingOnceward(policy=_HOLD) as testing:
+        with pytest.raises(expected):
+            run(testing, charge)
+        assert _is_unknown(testing)
+
+
+def test_an_error_after_the_claim_was_lost_leaves_the_outcome_unknown() -> None:
+    with TestingOnceward(policy=_HOLD) as testing:
+        onceward = Onceward(testing.address, api_key="testing")
+        begun = threading.Event()
+
+        def charge(claim: Any) -> None:
+            begun.set()
+            claim.wait_until_lost()
+            raise RuntimeError("stopped")
+
+        with concurrent.futures.ThreadPoolExecutor(1) as threads:
+            running = threads.submit(onceward.run, "charges", "order-1", charge)
+            begun.wait()
+            onceward.close(timeout_ms=0)
+            assert isinstance(running.exception(), RuntimeError)
+        assert _is_unknown(testing)
+
+
+# Python 3.10 does not tell a task that its caller left.
+@pytest.mark.parametrize("hides", [False, True] if hasattr(asyncio.Task, "cancelling") else [False])
+def test_a_run_that_is_cancelled_leaves_the_outcome_unknown(hides: bool) -> None:
+    async def cancel(testing: TestingOnceward) -> None:
+        async with testing.aio() as onceward:
+            begun = asyncio.Event()
+
+            async def charge(_: Any) -> None:
+                begun.set()
+                try:
+                    await asyncio.Event().wait()
+                except asyncio.CancelledError:
+                    if hides:
+                        raise RuntimeError("stopped") from None
+                    raise
+
+            running = asyncio.ensure_future(onceward.run("charges", "order-1", charge))
+            await begun.wait()
+            running.cancel()
+            with pytest.raises(RuntimeError if hides else asyncio.CancelledError):
+                await running
+
+    with TestingOnceward(policy=_HOLD) as testing:
+        asyncio.run(cancel(testing))
+        assert _is_unknown(testing)
+
+
+@pytest.mark.parametrize("released", [True, False])
+def test_a_block_that_ends_without_complete_leaves_the_outcome_unknown_unless_released(
+    released: bool,
+) -> None:
+    def leave_early(onceward: Onceward) -> None:
+        with onceward.claim("charges", "order-1") as scope:
+            if released:
+                scope.release()
+                with pytest.raises(RuntimeError):
+                    scope.complete("too late")
+            return
+
+    async def leave_early_aio(onceward: AioOnceward) -> None:
+        async with onceward, onceward.claim("charges", "order-1") as scope:
+            if released:
+                await scope.release()
+            return
+
+    with TestingOnceward(policy=_HOLD) as testing:
+        leave_early(testing.onceward)
+        assert _is_unknown(testing) is not released
+    with TestingOnceward(policy=_HOLD) as testing:
+        asyncio.run(leave_early_aio(testing.aio()))
+        assert _is_unknown(testing) is not released

@@ -1,0 +1,133 @@
+"""Forks, blocked event loops, clients that close while they claim, and runs within themselves."""
+
+import asyncio
+import concurrent.futures
+import os
+import threading
+import time
+import warnings
+from typing import Any
+
+import pytest
+
+from onceward import InvalidRequestError, Onceward, OncewardError
+from onceward.testing import TestingOnceward
+from onceward.v1.record_pb2 import Record
+
+
+def test_a_child_process_prolongs_the_leases_of_its_own_claims() -> None:
+    extended: list[str] = []
+    with TestingOnceward() as testing:
+        answer = testing._answer
+
+        def observe(call: str, request: Any) -> Any:
+            if call == "ExtendLease":
+                extended.append(request.key)
+            return answer(call, request)
+
+        testing._answer = observe  # type: ignore[method-assign]
+        with Onceward(testing.address, api_key="key") as onceward:
+            ended = threading.Event()
+            with concurrent.futures.ThreadPoolExecutor(1) as threads:
+                # The parent's heartbeats run, and one of its runs is active.
+                running = threads.submit(onceward.run, "charges", "parent", lambda _: ended.wait(30))
+                while not testing.records():
+                    time.sleep(0.01)
+                child = os.fork()
+                if child == 0:
+                    status = 1
+                    try:
+                        onceward.run("charges", "child", lambda _: time.sleep(1.5), lease_ms=1000)
+                        onceward.close(timeout_ms=10_000)
+                        status = 0
+                    finally:
+                        os._exit(status)
+                assert os.waitpid(child, 0)[1] == 0
+                ended.set()
+                assert running.result() is True
+    assert "child" in extended
+
+
+def test_a_blocked_event_loop_is_warned_of_once() -> None:
+    async def run(testing: TestingOnceward) -> None:
+        async with testing.aio() as onceward:
+
+            async def charge(_: Any) -> None:
+                for _ in range(2):
+                    await asyncio.sleep(0.01)
+                    time.sleep(1.2)
+                await asyncio.sleep(0.01)
+
+            await onceward.run("charges", "order-1", charge, lease_ms=1000)
+
+    with TestingOnceward() as testing, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(run(testing))
+    late = [each for each in caught if "blocked" in str(each.message)]
+    assert len(late) == 1
+
+
+class Slow(TestingOnceward):
+    """A service that answers a first Claim when the client closes."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.asked = threading.Event()
+        self.closing = threading.Event()
+        super().__init__()
+
+    def _answer(self, call: str, request: Any) -> Any:
+        if call == "Claim":
+            self.asked.set()
+            assert self.closing.wait(10)
+            time.sleep(0.3)
+        return super()._answer(call, request)
+
+
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
+def test_a_claim_that_is_granted_while_the_client_closes_is_released(kind: str) -> None:
+    async def close(testing: Slow) -> None:
+        async with testing.aio() as onceward:
+            running = asyncio.ensure_future(onceward.run("charges", "order-1", lambda _: "charged"))
+            await asyncio.to_thread(testing.asked.wait)
+            testing.closing.set()
+            await onceward.close(timeout_ms=0)
+            with pytest.raises(OncewardError):
+                await running
+
+    with Slow() as testing:
+        if kind == "asyncio":
+            asyncio.run(close(testing))
+        else:
+            with concurrent.futures.ThreadPoolExecutor(1) as threads:
+                running = threads.submit(testing.onceward.run, "charges", "order-1", lambda _: "charged")
+                testing.asked.wait()
+                testing.closing.set()
+                testing.onceward.close(timeout_ms=0)
+                assert isinstance(running.exception(), OncewardError)
+        [record] = testing.records()
+        assert record.state == Record.STATE_RELEASED
+
+
+def test_a_run_within_itself_is_refused_at_once() -> None:
+    with TestingOnceward() as testing:
+        onceward = testing.onceward
+
+        def outer(_: Any) -> Any:
+            assert onceward.run("refunds", "order-1", lambda _: "another operation") == "another operation"
+            return onceward.run("charges", "order-1", lambda _: "itself")
+
+        with pytest.raises(InvalidRequestError, match="key is held by the run"):
+            onceward.run("charges", "order-1", outer)
+
+        async def run() -> None:
+            async with testing.aio() as onceward:
+
+                async def outer(_: Any) -> Any:
+                    return await asyncio.gather(onceward.run("charges", "order-1", lambda _: "itself"))
+
+                with pytest.raises(InvalidRequestError, match="key is held by the run"):
+                    await onceward.run("charges", "order-1", outer)
+
+        asyncio.run(run())

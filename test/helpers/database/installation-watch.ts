@@ -1,0 +1,20 @@
+import { randomUUID } from "node:crypto";
+import { InstallationWatch } from "../../../server/src/core/background/installation-watch.ts";
+import type { RecordLoss } from "../../../server/src/core/domain/late-keys.ts";
+import { createTokenFloor } from "../../../server/src/core/domain/token-floor.ts";
+import { createLog } from "../../../server/src/core/telemetry/log.ts";
+
+/** Returns a watch that has not looked yet, the ids that it changed to, and the loss of records that it knows of. */
+export function createWatch() {
+  const changes: string[] = [];
+  const recordLoss: RecordLoss = { lastAtMs: undefined };
+  const watch = new InstallationWatch({
+    replicaId: randomUUID(),
+    tokenFloor: createTokenFloor(),
+    recordLoss,
+    log: createLog("silent", { write: () => {} }),
+    onChanged: (id) => changes.push(id),
+    onDetected: () => {},
+  });
+  return { watch, changes, recordLoss };
+}

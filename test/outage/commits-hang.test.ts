@@ -1,0 +1,65 @@
+import { expect, onTestFinished, test } from "vitest";
+import { migrate } from "../../server/src/core/store/migrate.ts";
+import { connectClient } from "../helpers/calls/clients.ts";
+import { errorOf } from "../helpers/calls/errors.ts";
+import { openDatabase } from "../helpers/database/database.ts";
+import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
+import { readMetrics } from "../helpers/servers/metrics.ts";
+import { startTestServer } from "../helpers/servers/server.ts";
+import { createTenant } from "../helpers/servers/tenants.ts";
+
+const POOL_SIZE = 3;
+const PATIENCE = { timeout: 60_000, interval: 100 };
+const AWAY = 'onceward_degraded{reason="database_away"}';
+
+const postgres = useOwnPostgres({ fsync: "off" });
+
+test("while commits hang, a replica says that the database is away, and takes no more connections", {
+  timeout: 180_000,
+}, async () => {
+  const url = await postgres.createDatabase();
+  await migrate(url, () => {});
+  const database = openDatabase(url);
+  const { apiKey } = await createTenant(database);
+  const tuning = { heartbeatMs: 200, degradedLookMs: 50 };
+  const server = await startTestServer(url, { ONCEWARD_POOL_SIZE: `${POOL_SIZE}` }, tuning);
+  const client = connectClient(server, apiKey);
+  const setStandby = async (names: string) => {
+    await database.query(`alter system set synchronous_standby_names = '${names}'`);
+    await database.query("select pg_reload_conf()");
+  };
+  onTestFinished(async () => {
+    await setStandby("");
+    await server.stop();
+    await database.close();
+  });
+  let keys = 0;
+  const claim = () => client.claim({ namespace: "charges", key: `key-${keys++}` });
+  const isAway = async () => (await readMetrics(server)).get(AWAY);
+  const count = async (condition: string) => {
+    const rows = await database.query<{ count: number }>(
+      `select count(*)::int from pg_stat_activity
+        where datname = current_database() and application_name = 'onceward' and ${condition}`,
+    );
+    return rows[0]?.count ?? 0;
+  };
+  await claim();
+
+  await setStandby("lost");
+  // Each call leaves a commit that hangs, until those have all places of the pool.
+  const refused = Promise.all(Array.from({ length: POOL_SIZE }, () => errorOf(claim())));
+  await expect.poll(isAway, PATIENCE).toBe(1);
+  for (const { reason } of await refused) expect(reason).toBe("DATABASE_UNAVAILABLE");
+  for (let call = 0; call < 2; call++) {
+    const errors = await Promise.all(Array.from({ length: POOL_SIZE }, () => errorOf(claim())));
+    for (const { reason } of errors) expect(reason).toBe("DATABASE_UNAVAILABLE");
+    expect(await isAway()).toBe(1);
+  }
+  expect(await count("wait_event = 'SyncRep'")).toBeGreaterThan(0);
+  // Administration has two connections, the heartbeat one.
+  expect(await count("true")).toBeLessThanOrEqual(POOL_SIZE + 3);
+
+  await setStandby("");
+  await expect.poll(isAway, PATIENCE).toBe(0);
+  await expect.poll(async () => (await claim()).outcome.case, PATIENCE).toBe("claimed");
+});
