@@ -2,7 +2,7 @@ import type { INVARIANTS } from "./quint.ts";
 
 /** A mutant of the protocol: how its runs continue, and what the first run that shows it violates. */
 export interface Mutant {
-  readonly step: "step" | "stepResolving" | "stepGoverning";
+  readonly step: "step" | "stepResolving" | "stepLosing" | "stepGoverning";
   readonly invariants: readonly (keyof typeof INVARIANTS)[];
 }
 
@@ -29,5 +29,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   withoutStampAhead: { step: "stepGoverning", invariants: ["oneLife"] },
   withoutRestampWaits: { step: "stepGoverning", invariants: ["oneLife"] },
   withoutRestoreStamp: { step: "step", invariants: ["oneLife"] },
+  withoutLossCompared: { step: "stepLosing", invariants: ["oneLife"] },
+  withoutLossMoves: { step: "stepLosing", invariants: ["oneLife"] },
   withoutRetentionKept: { step: "step", invariants: ["oneLife"] },
 };
