@@ -1,6 +1,7 @@
 import type { Facts } from "./connect.ts";
 import { createRecordCounter } from "./core/admission/record-counter.ts";
 import type { StorageTotals } from "./core/admission/storage-totals.ts";
+import { createSizeReader } from "./core/background/database-size.ts";
 import type { Heartbeat, ReportState } from "./core/background/heartbeat.ts";
 import type { KeyUse } from "./core/background/key-use.ts";
 import { createPruners } from "./core/background/pruner.ts";
@@ -104,7 +105,8 @@ function createScans({ config, tasks, databaseClock, metrics, onFailed }: CorePa
     onFailed,
     auditRetentionMs: config.ONCEWARD_AUDIT_RETENTION,
   });
-  return [counter, ...pruners];
+  const sizes = createSizeReader(tasks.administrationPool.forTask("counts"), metrics, onFailed);
+  return [counter, sizes, ...pruners];
 }
 
 /** Creates the task that reads which tenants have a label of their own. `start` resolves after the first time. */

@@ -341,3 +341,12 @@ test("a pepper that is not the installation's is found, and keys that need the s
   const stored = await diagnoseDatabase(database.url, { ONCEWARD_API_KEY_SECOND_PEPPER: other });
   expect(stored.findings.find((finding) => finding.id === "second_pepper")?.summary).toMatch(/^0 API keys /);
 });
+
+test("a write that Postgres refuses is found with its SQLSTATE; one that it accepts leaves nothing", async () => {
+  const database = await createMigrated();
+  expect(idsOf(await diagnoseDatabase(database.url))).not.toContain("writes_fail");
+  expect(await database.query("select from records")).toEqual([]);
+  await database.query("alter table records add constraint refuses check (tenant_id > 0)");
+  const { findings } = await diagnoseDatabase(database.url);
+  expect(findings.find(({ id }) => id === "writes_fail")?.summary).toContain("SQLSTATE 23514");
+});

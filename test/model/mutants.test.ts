@@ -12,6 +12,8 @@ const TIMEOUT_MS = 400_000;
 test("the protocol violates no invariant", { timeout: TIMEOUT_MS }, async () => {
   const protocol = { ...SIMULATION, module: "protocol", init: "init", step: "step", runs: 250 };
   expect(await findViolation(protocol)).toBeUndefined();
+  const losing = { ...protocol, module: "mutants", init: "losing", step: "stepLosing" };
+  expect(await findViolation(losing)).toBeUndefined();
 });
 
 describe("Without a rule, the protocol violates an invariant:", { timeout: TIMEOUT_MS }, () => {

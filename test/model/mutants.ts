@@ -2,7 +2,7 @@ import type { INVARIANTS } from "./quint.ts";
 
 /** A mutant of the protocol: how its runs continue, and what the first run that shows it violates. */
 export interface Mutant {
-  readonly step: "step" | "stepResolving" | "stepGoverning";
+  readonly step: "step" | "stepResolving" | "stepLosing" | "stepSettingClocks" | "stepGoverning";
   readonly invariants: readonly (keyof typeof INVARIANTS)[];
 }
 
@@ -13,11 +13,11 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   withoutStateCheck: { step: "step", invariants: ["onlyTheHolderSettles"] },
   withoutFingerprintCheck: { step: "step", invariants: ["fingerprintsAgree"] },
   withoutRowToken: { step: "stepResolving", invariants: ["tokensRise"] },
-  withoutTokenFloor: { step: "step", invariants: ["tokensRise"] },
+  withoutTokenFloor: { step: "stepSettingClocks", invariants: ["tokensRise"] },
   withoutSweepMargin: { step: "stepResolving", invariants: ["tokensRise"] },
   withoutSweepRetention: { step: "step", invariants: ["retentionHolds"] },
   withoutForgetKeepsRow: { step: "stepResolving", invariants: ["tokensRise"] },
-  withoutTrustedCourse: { step: "step", invariants: ["retentionHolds"] },
+  withoutTrustedCourse: { step: "step", invariants: ["fingerprintsAgree"] },
   withoutInstallationRenewed: {
     step: "step",
     invariants: ["resultsAreReplayed", "copiesBelongToTheirInstallation"],
@@ -29,5 +29,7 @@ export const MUTANTS: Readonly<Record<string, Mutant>> = {
   withoutStampAhead: { step: "stepGoverning", invariants: ["oneLife"] },
   withoutRestampWaits: { step: "stepGoverning", invariants: ["oneLife"] },
   withoutRestoreStamp: { step: "step", invariants: ["oneLife"] },
+  withoutLossCompared: { step: "stepLosing", invariants: ["oneLife"] },
+  withoutLossMoves: { step: "stepLosing", invariants: ["oneLife"] },
   withoutRetentionKept: { step: "step", invariants: ["oneLife"] },
 };

@@ -6,7 +6,7 @@ import { readWay } from "../tools/generate/way/way-table.ts";
  * A newcomer reads these files to understand one call: a change may take files away, and adds one only for a promise of the
  * contract. `npm run check` fails if the list is not the way of a real call, and if that looks its policy up twice.
  */
-const MAX_FILES = 36;
+const MAX_FILES = 37;
 
 const way = readWay(await readFile(new URL("../../server/README.md", import.meta.url), "utf8"));
 

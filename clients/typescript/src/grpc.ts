@@ -63,8 +63,9 @@ export type IdempotentHandler<Request, Response> = (
  * - The first call runs the handler; its response message is stored before it is sent. Every later call with the key
  *   gets that message, with the metadata `idempotency-replayed: true`. Other metadata is only sent the first time.
  * - Errors with a code that `stores` accepts are stored as well, with the details of their status; any other error
- *   releases the claim, so that the next attempt runs, unless the code is of a call that was cut. A handler that can't know whether it had its effect passes an
- *   OutcomeUnknownError, or an error with it as its `cause`: the caller gets that error, and the claim is left to the policy.
+ *   releases the claim, so that the next attempt runs, unless the code is of a call that was cut. A handler that can't know whether
+ *   it had its effect passes an OutcomeUnknownError, or an error with it as its `cause`: the caller gets that error, and the claim is left
+ *   to the policy.
  * - Refused calls fail as with `idempotentUnary` in `@onceward/client/connect`.
  * - The fingerprint is of the request as the method's definition serializes it. If clients write a map's entries in a
  *   different order on every attempt, as clients in Go do, set `fingerprint`.

@@ -217,7 +217,7 @@ describe("a handler", () => {
     await onceward.close();
   });
 
-  test("near the invocation's timeout, aborts the claim's signal, and a function that throws releases its claim", async () => {
+  test("near the invocation's timeout, aborts the claim's signal; its error leaves the claim to the policy", async () => {
     await using testing = createTestingOnceward();
     const fn = vi
       .fn((_order: Order, _context: unknown, _claim: { signal: AbortSignal }): unknown => "charged")
@@ -227,7 +227,10 @@ describe("a handler", () => {
     const handler = lambdaOnce(testing.onceward, options, fn);
     const order = { id: "o-1", cents: 100 };
     await expect(handler(order, context(600))).rejects.toMatchObject({ reason: "ABORTED" });
+    await expect(handler(order, context(600))).rejects.toMatchObject({ reason: "ABORTED" });
+    testing.clock.advance(30_000);
     expect(await handler(order, context())).toBe("charged");
+    expect(fn).toHaveBeenCalledTimes(2);
   });
 });
 
@@ -316,9 +319,9 @@ describe("an HTTP request", () => {
       },
       cookies: ["session=secret"],
     };
-    const fn = vi.fn(() => charged).mockReturnValueOnce({ statusCode: 503 });
+    const fn = vi.fn(() => charged).mockReturnValueOnce({ statusCode: 500 });
     const send = invoking(lambdaHttpOnce(testing.onceward, { ...options, profile: "acp" }, fn));
-    expect((await send(event, context())).statusCode).toBe(503);
+    expect((await send(event, context())).statusCode).toBe(500);
     const first = await send(event, context());
     expect(first).toMatchObject({ statusCode: 201, body: bytes, cookies: charged.cookies });
     const replay = await send(event, context());

@@ -62,8 +62,8 @@ export interface LambdaOptions<Event> extends NamespaceDefaults {
  * ```
  *
  * Half a second before the invocation's timeout, waits for another holder and for the service end with ABORTED, and
- * `claim.signal` aborts: a function that then throws releases its claim, and so does a run that has not begun, before the
- * handler settles. One that Lambda stops keeps the claim until its
+ * `claim.signal` aborts: the claim of a function that then throws is left to the namespace's policy, unless it throws a NoEffectError; a
+ * run that has not begun releases its claim, before the handler settles. One that Lambda stops keeps the claim until its
  * lease expires, and the namespace's policy applies. For HTTP, use `lambdaHttpOnce`; for SQS, `sqsBatchOnce`.
  *
  * In a durable execution (inside `withDurableExecution`), each replay of the execution continues its own claim, also after the

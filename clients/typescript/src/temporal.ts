@@ -69,7 +69,7 @@ export interface ActivityInterceptor {
  * Returns an interceptor for the `interceptors.activity` of a Worker.
  *
  * - An activity returns a JSON value; every attempt gets the stored form.
- * - An error releases the claim, and Temporal's retry policy decides. A non-retryable ApplicationFailure, and a
+ * - An error releases the claim, or leaves it to the policy as in `run`, and Temporal's retry policy decides. A non-retryable ApplicationFailure, and a
  *   TerminalError, are stored; each attempt fails with a non-retryable ApplicationFailure.
  * - A value that could not be stored is the activity's result all the same: Temporal keeps it.
  * - Other arguments than those of the first attempt fail the activity (non-retryable, `OncewardFingerprintMismatch`).

@@ -2,9 +2,11 @@ import { createEffectHandler } from "./consumers/handle.ts";
 import { withMessageTime } from "./consumers/message-time.ts";
 import type { ConsumerOptions } from "./consumers/options.ts";
 import { WebhookSignatureError, type WebhookSource } from "./consumers/webhook-sources.ts";
+import { checkFunction } from "./errors/violations.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
 import { warn } from "./run/events.ts";
+import { checkOptionalFunction } from "./run/guarded-run.ts";
 
 export type { Delivery } from "./consumers/delivery.ts";
 export type { ConsumerOptions } from "./consumers/options.ts";
@@ -91,13 +93,15 @@ export function webhookOnce<Event>(
   options: WebhookOptions<Event>,
   fn: (event: Event, claim: Claim, headers: Headers) => unknown,
 ): (request: Request) => Promise<Response> {
-  const { source, onRejected = warnOfRejections() } = options;
+  const { source, fingerprint, onRejected = warnOfRejections() } = options;
+  checkFunction("fn", fn);
+  checkOptionalFunction("fingerprint", fingerprint);
   const handle = createEffectHandler(
     onceward,
     withMessageTime<Received<Event>, ConsumerOptions<Received<Event>>>(
       {
         ...options,
-        fingerprint: options.fingerprint && (({ event, headers }) => options.fingerprint?.(event, headers)),
+        fingerprint: fingerprint && (({ event, headers }) => fingerprint(event, headers)),
       },
       ({ event, headers }) => source.createdAt?.(event, headers)?.getTime() ?? Number.NaN,
     ),

@@ -10,6 +10,7 @@ const BACKGROUND = new Set([
   "count_matching_ambiguous",
   "take_due_count",
   "count_page",
+  "read_database_size",
   "store_count",
   "add_to_totals",
   "add_usage",

@@ -45,6 +45,7 @@ export const INSTALLATION_WORK: ExplainedWork = {
     "read_server_facts",
     "look_at_installation",
     "mark_installation",
+    "raise_tenant_ids",
     "renew_installation",
     "mark_records_lost",
     "replace_installation_id",

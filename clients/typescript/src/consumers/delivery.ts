@@ -13,7 +13,7 @@ import { warn } from "../run/events.ts";
  *   (KeyTooOldError): the operation may have happened long ago. The next delivery would be refused, too.
  * - `released`: the function ran and threw; the claim is released, and the next delivery runs it again. If the
  *   release failed (the client's event `not-released`), the next delivery runs it once the lease has expired. After an
- *   OutcomeUnknownError the claim is left to the namespace's policy. Try again in `delayMs`.
+ *   interruption, or an OutcomeUnknownError, the claim is left to the namespace's policy. Try again in `delayMs`.
  * - `postponed`: the outcome is unknown for now: another holder runs the operation (InProgressError), it is unknown
  *   whether an earlier attempt had its effect (AmbiguousError), or the service was unreachable before or after the
  *   function ran (OncewardError, CompletionError). Try again in `delayMs`.

@@ -109,7 +109,11 @@ export function parseClaim(request: ClaimRequest, principal: Principal): ParsedC
     acceptedUntilMs:
       isRefusedLate && keyCreatedAtMs !== undefined ? acceptedUntilMs(keyCreatedAtMs, policy) : undefined,
   };
-  return { command: claimAfterLoss(command, tenant.recordsLostAtMs), waitMs };
+  const { recordsLostAtMs } = tenant;
+  return {
+    command: recordsLostAtMs === undefined ? command : claimAfterLoss(command, recordsLostAtMs),
+    waitMs,
+  };
 }
 
 /** @throws Refusal RESULT_TOO_LARGE, and the same as `parseClaim`. */

@@ -1,16 +1,8 @@
 import pg from "pg";
+import { TYPES } from "./pool.ts";
 
 /** Maximum wait for a connection. */
 const CONNECT_TIMEOUT_MS = 10_000;
-
-/**
- * How values of Postgres are parsed. Statements return numbers and times as `numeric`, whose text is exact whatever the
- * settings of the session. That of `float8` depends on extra_float_digits.
- */
-export const TYPES: pg.CustomTypesConfig = {
-  getTypeParser: (type: number, format?: "text" | "binary") =>
-    type === pg.types.builtins.NUMERIC ? Number : pg.types.getTypeParser(type, format as "text"),
-};
 
 /** Runs `work` on a connection of its own, outside all pools, and closes it. */
 export async function withConnection<Answer>(

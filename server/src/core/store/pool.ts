@@ -8,7 +8,6 @@ import {
   USE_TIMEOUT_MS,
 } from "../domain/statement-times.ts";
 import { CommitWatch } from "./commit-watch.ts";
-import { TYPES } from "./connection.ts";
 import {
   asRefusal,
   classify,
@@ -142,6 +141,15 @@ export interface PoolOptions {
    */
   readonly commitsLocally?: boolean;
 }
+
+/**
+ * How values of Postgres are parsed. Statements return numbers and times as `numeric`, whose text is exact whatever the
+ * settings of the session. That of `float8` depends on extra_float_digits.
+ */
+export const TYPES: pg.CustomTypesConfig = {
+  getTypeParser: (type: number, format?: "text" | "binary") =>
+    type === pg.types.builtins.NUMERIC ? Number : pg.types.getTypeParser(type, format as "text"),
+};
 
 /** A locked row delays a batch by this much once; its operations are then retried one by one. */
 const LOCK_TIMEOUT_MS = 1000;

@@ -22,6 +22,7 @@ export const BACKGROUND_TASKS = [
   "prune_insight_tombstones",
   "prune_insight_key_days",
   "prune_insight_sampled_keys",
+  "read_database_size",
   "observe_keys",
   "sample_keys",
   "tenant_labels",
@@ -60,6 +61,7 @@ export function createBackgroundMetrics(registry: Registry) {
       "Audit events, hours of usage and of observed retention, tombstones and claims of sampled keys, shapes of keys, finished record jobs and sessions of the console deleted after their retention, by table.",
       ["table"],
     ),
+    databaseBytes: gauge("onceward_database_bytes", "The size of the database."),
     jobsUnfinished: gauge(
       "onceward_record_jobs_unfinished",
       "Record jobs of all tenants that are waiting or running.",

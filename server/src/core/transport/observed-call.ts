@@ -8,6 +8,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import type { Denials } from "./denials.ts";
 import { FailedCall, ProtocolError, REQUEST_ID_HEADER } from "./errors.ts";
 import type { Route } from "./route.ts";
+import type { UnansweredLog } from "./unanswered.ts";
 
 /** The headers of a call, or of a stream of calls. */
 export interface CallHead {
@@ -32,12 +33,17 @@ export interface CallObserverOptions {
   readonly metrics: Pick<Metrics, "rpcDuration">;
 }
 
+/** What all calls of a pipeline report to. */
+export interface CallObserver extends CallObserverOptions {
+  readonly unanswered: UnansweredLog;
+}
+
 /** Request ids that are logged as the client sent them. */
 const VALID_REQUEST_ID = /^[\w.:-]{1,64}$/;
 
 /** Reports a call to the metrics, the log and the audit, from its headers to its answer; it is the call's deadline, too. */
 export class ObservedCall implements Deadline {
-  readonly #observer: CallObserverOptions;
+  readonly #observer: CallObserver;
   readonly #startedAtMs = performance.now();
   /** Undefined until it is used, if the client sent none: few calls need one. */
   #requestId: string | undefined;
@@ -50,7 +56,7 @@ export class ObservedCall implements Deadline {
   /** Set as soon as the caller is known, so that a denial has its actor. */
   principal: Principal | undefined;
 
-  constructor(observer: CallObserverOptions, route: Route, head: CallHead) {
+  constructor(observer: CallObserver, route: Route, head: CallHead) {
     this.#observer = observer;
     this.route = route;
     this.head = head;
@@ -82,7 +88,7 @@ export class ObservedCall implements Deadline {
     const refusal = this.toRefusal(error);
     // The platform team must know of it. Other refusals concern the caller or the tenant.
     if (refusal.reason === "DATABASE_UNAVAILABLE") {
-      this.#observer.log.warn({ err: refusal.cause, ...this.#identity() }, "the database did not answer");
+      this.#observer.unanswered.note(refusal.cause, this.#identity());
     }
     this.#finish(CATALOGUE[refusal.reason]);
     return new FailedCall(refusal, this.requestId);

@@ -12,6 +12,7 @@ import { type CallHead, type CallObserverOptions, ObservedCall } from "./observe
 import { type ReceivedMessage, readMessage } from "./read-message.ts";
 import type { Route } from "./route.ts";
 import { createTurnShares, type TurnShares } from "./turn-shares.ts";
+import { UnansweredLog } from "./unanswered.ts";
 
 /** A call as a transport hands it to the pipeline. */
 export interface IncomingCall extends CallHead {
@@ -66,6 +67,7 @@ const MAX_AUTHENTICATION_AGE_MS = 500;
  */
 export function createPipeline(options: PipelineOptions) {
   const { authenticator, admission, defaultTimeoutMs } = options;
+  const observer = { ...options, unanswered: new UnansweredLog(options.log) };
   let credentialLookups = 0;
   let callsInFlight = 0;
   const inFlight = createInFlightBytes();
@@ -140,7 +142,7 @@ export function createPipeline(options: PipelineOptions) {
       incoming: IncomingCall,
       encode: (reply: Message) => Reply,
     ): Promise<Reply> {
-      const observed = new ObservedCall(options, route, incoming);
+      const observed = new ObservedCall(observer, route, incoming);
       callsInFlight++;
       try {
         const reply = encode(await handle(observed, incoming));
@@ -158,7 +160,7 @@ export function createPipeline(options: PipelineOptions) {
      * does.
      */
     async authenticate(route: Route, head: CallHead): Promise<Principal> {
-      const observed = new ObservedCall(options, route, head);
+      const observed = new ObservedCall(observer, route, head);
       observed.atMs = performance.now() + defaultTimeoutMs;
       try {
         return await authenticate(observed);

@@ -19,11 +19,15 @@ export const citusCheck: Check = {
   },
 };
 
+/** What the guarantees rest on, as on the coordinator: off is wrong. */
+const DURABILITY = ["fsync", "full_page_writes", "synchronous_commit", "autovacuum"] as const;
+
 const READ_WORKER_SETTINGS = `
 select json_object_agg(name, setting)
   from pg_settings
  where name in (${Object.keys(WORKER_SETTINGS)
    .map((name) => `'${name}'`)
+   .concat(DURABILITY.map((name) => `'${name}'`))
    .join(", ")})`;
 
 /** Returns what is wrong with the nodes and with the distribution of the records. */
@@ -42,7 +46,7 @@ export function judgeNodes(state: CitusState): readonly Observation[] {
   return [];
 }
 
-/** Returns which workers lack settings of the service's sessions. */
+/** Returns which workers lack settings of the service's sessions, or have those off that the guarantees rest on. */
 export function judgeWorkers(answers: readonly WorkerAnswer[]): readonly Observation[] {
   return answers.flatMap(({ node, success, result }): Observation[] => {
     if (!success) {
@@ -52,14 +56,13 @@ export function judgeWorkers(answers: readonly WorkerAnswer[]): readonly Observa
     const lacking = Object.entries(WORKER_SETTINGS).filter(
       ([name, value]) => settings[name] !== String(value),
     );
-    if (lacking.length === 0) return [];
+    const off = DURABILITY.filter((name) => settings[name] === "off").map((name): Observation => {
+      return { id: `${name}_off`, summary: `Worker ${node}: ${name} is off.` };
+    });
+    if (lacking.length === 0) return off;
     const names = lacking.map(([name]) => name).join(", ");
-    return [
-      {
-        id: "citus_worker_settings_missing",
-        summary: `The database of worker ${node} lacks the settings ${names}.`,
-      },
-    ];
+    const summary = `The database of worker ${node} lacks the settings ${names}.`;
+    return [...off, { id: "citus_worker_settings_missing", summary }];
   });
 }
 
