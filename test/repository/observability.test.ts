@@ -44,7 +44,7 @@ test.each(EXPRESSIONS)("$where reads only metrics and labels that exist: $expr",
   const withoutText = expr.replace(/"[^"]*"/g, '""');
   const used = [...withoutText.matchAll(/(?<![\w:])((?:onceward|process|nodejs)_\w+)(?:\{([^}]*)\})?/g)];
   const recorded = withoutText.match(/\w+:\w+:\w+/g) ?? [];
-  expect(used.length + recorded.length + Number(/\bup\{/.test(expr))).toBeGreaterThan(0);
+  expect(used.length + recorded.length + Number(/\b(up|probe_success)\{/.test(expr))).toBeGreaterThan(0);
   expect(recorded.filter((name) => !RECORDINGS.some(({ record }) => record === name))).toEqual([]);
   expect(used.map(([, name = ""]) => name).filter((name) => !LABELS.has(name))).toEqual([]);
   for (const [, name = "", selector = ""] of used) {
