@@ -75,6 +75,7 @@ test("a healthy database has no finding but those of its owner's role and of a m
     ...[
       "schema",
       "postgres_settings",
+      "writes",
       "pepper",
       "pooler",
       "connections",

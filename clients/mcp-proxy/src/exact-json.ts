@@ -32,8 +32,15 @@ export function checkExactNumbers(): void {
 export function parseExact(text: string): unknown {
   return SourceJson.parse(text, (_, value, { source }) => {
     if (typeof value !== "number" || source === undefined) return value;
-    return decimalOf(String(value)) === decimalOf(source) ? value : new ExactNumber(source);
+    // 2^53 is also how JavaScript reads 2^53 + 1: fingerprints take neither.
+    const isExact = decimalOf(String(value)) === decimalOf(source) && !isRounded(value);
+    return isExact ? value : new ExactNumber(source);
   });
+}
+
+/** Whether a number may stand for other whole numbers; from 10^21 on, JSON writes it with an exponent, as a double. */
+function isRounded(value: number): boolean {
+  return Math.abs(value) > Number.MAX_SAFE_INTEGER && Math.abs(value) < 1e21;
 }
 
 /**

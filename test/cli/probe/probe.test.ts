@@ -166,7 +166,7 @@ test("our guard before a real service passes every check", async () => {
     caller: (req) => req.headers.authorization ?? "",
   });
   app.all(["/charges", "/refunds"], guard, (req, res) => {
-    if (req.headers["x-fail"] !== undefined) return void res.status(503).json({});
+    if (req.headers["x-fail"] !== undefined) return void res.status(500).json({});
     if (req.body.amount === "invalid") return void res.status(422).json({});
     effects++;
     res.cookie("session", "secret").status(201).location(`/charges/${effects}`).json({ id: effects });

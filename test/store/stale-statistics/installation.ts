@@ -41,6 +41,7 @@ export const INSTALLATION_WORK: ExplainedWork = {
   },
   onOneRow: [
     "connect",
+    "read_database_size",
     "remove_replica",
     "read_server_facts",
     "look_at_installation",
