@@ -9,12 +9,12 @@ import { deriveKey } from "../keys/keys.ts";
 import { MAX_RELEASE_REASON_BYTES } from "../wire/limits.ts";
 import type { Calls } from "./calls.ts";
 import { readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
-import type { Judging } from "./judgement.ts";
 import { Lease, leaseLost } from "./lease.ts";
 import { leaseNowMs } from "./lease-clock.ts";
 import { OutcomeUnknownError } from "./outcome-unknown.ts";
 import { MAX_LATE_ANSWERS } from "./renew.ts";
 import { retrying } from "./retry.ts";
+import type { Judging } from "./run-options.ts";
 
 /** The claim that a guarded function runs under. */
 export interface Claim {

@@ -1,13 +1,10 @@
 import { TerminalError } from "../errors/errors.ts";
 import { type Claim, ClaimAbandoned, type RunningClaim } from "./claim.ts";
 import { isInterruption, OutcomeUnknownError, ownWordOf } from "./outcome-unknown.ts";
-import type { RunOptions } from "./run-options.ts";
+import type { Judging, RunOptions } from "./run-options.ts";
 
 /** How a claim ends whose function failed: with the error that is stored, released, or left to its lease and the policy. */
 export type Judgement = TerminalError | "release" | "unknown";
-
-/** The options of a run by which its function's errors are judged. */
-export type Judging = Pick<RunOptions, "classifyError" | "onError">;
 
 /**
  * Judges the error of a claim's function. Only the function's own word says that there was no effect, or which: an interruption, by the

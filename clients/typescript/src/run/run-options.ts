@@ -103,6 +103,9 @@ export interface RunOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** The options of a run by which its function's errors are judged. */
+export type Judging = Pick<RunOptions, "classifyError" | "onError">;
+
 /** The options that do not belong to one operation. */
 type NamespaceRunOptions = Omit<RunOptions, "key" | "keyCreatedAt" | "claimId">;
 
