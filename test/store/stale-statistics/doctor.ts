@@ -22,4 +22,5 @@ export const DOCTOR_WORK: ExplainedWork = {
   overARange: {
     "read overdue work": (pool) => readBacklog(pool),
   },
+  onOneRow: ["try_write"],
 };
