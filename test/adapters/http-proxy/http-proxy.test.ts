@@ -358,13 +358,24 @@ test("a refused connection releases the claim: nothing was sent, and the next at
 test("a 5xx of the upstream service reaches the client, and the next attempt runs", async () => {
   const effect = vi.fn(charge).mockImplementationOnce((req, res) => {
     req.resume();
-    res.writeHead(503).end("later");
+    res.writeHead(503, { "retry-after": "1" }).end("later");
   });
   const { charge: post } = await startWorld(world, effect);
   expect(await post()).toMatchObject({ status: 503, body: Buffer.from("later") });
   expect((await post()).status).toBe(201);
   expect(effect.mock.calls[1]?.[0].headers["onceward-attempt"]).toBe("2");
 });
+
+test.each([502, 503, 504])(
+  "a gateway's %i reaches its client, and the outcome is unknown for the others",
+  async (status) => {
+    const effect = vi.fn<RequestListener>((_, res) => void res.writeHead(status).end("too late"));
+    const { charge: post } = await startWorld(world, effect);
+    expect(await post()).toMatchObject({ status, body: Buffer.from("too late") });
+    expect(problemOf(await post())).toMatchObject({ type: "urn:onceward:problem:ambiguous" });
+    expect(effect).toHaveBeenCalledOnce();
+  },
+);
 
 test("under onError unknown, a 5xx reaches its client, and its outcome is unknown for the others", async () => {
   const effect = vi.fn<RequestListener>((_, res) => void res.writeHead(500).end("broken"));
