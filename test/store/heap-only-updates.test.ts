@@ -44,7 +44,7 @@ test("nine completes in ten are heap-only updates: they touch no index", async (
   expect((await countUpdates(database)).heapOnly / ids.length).toBeGreaterThanOrEqual(0.9);
 });
 
-test("most take-overs that keep the attempt which ended are heap-only updates", async () => {
+test("nine in ten take-overs that keep the attempt which ended are heap-only updates", async () => {
   const { database, server } = await startOwn();
   const tenant = await createTenant(database);
   const client = connectClient(server, tenant.apiKey);
@@ -70,7 +70,7 @@ test("most take-overs that keep the attempt which ended are heap-only updates", 
   await expect
     .poll(async () => (await countUpdates(database)).allOfThem, { timeout: 30_000 })
     .toBe(2 * ROUNDS * BATCH);
-  expect((await countUpdates(database)).heapOnly / (2 * ROUNDS * BATCH)).toBeGreaterThanOrEqual(0.88);
+  expect((await countUpdates(database)).heapOnly / (2 * ROUNDS * BATCH)).toBeGreaterThanOrEqual(0.9);
 });
 
 /** Starts a server on a database of one test, because the counts are those of a database. */

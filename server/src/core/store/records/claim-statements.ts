@@ -191,8 +191,8 @@ with clock as materialized (
            || jsonb_strip_nulls(jsonb_object(
                 array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason'],
                 array[r.attempt::text, r.fencing_token::text, r.owner,
-                      (extract(epoch from r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
-                      (extract(epoch from coalesce(r.settled_at, excluded.claimed_at) - to_timestamp(0)) * 1000)::text,
+                      trim_scale(extract(epoch from r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
+                      trim_scale(extract(epoch from coalesce(r.settled_at, excluded.claimed_at) - to_timestamp(0)) * 1000)::text,
                       case when r.state = 3 /* released */ then 'released' else 'superseded' end,
                       left(r.release_reason, 128)])) end,
     checkpoint_key_id = case when r.state <> 0 /* forgotten */ and r.expires_at > least(excluded.claimed_at, to_timestamp($15::float8 / 1000))
