@@ -75,7 +75,7 @@ function refuseUnreadable(
  * Requests of one connection that may wait for their turn. HTTP/1.1 allows a client to send requests before it has read
  * an answer (RFC 9112, section 9.3.2), which no browser and hardly a library does.
  */
-const MAX_WAITING = 16;
+export const MAX_WAITING = 16;
 
 interface Waiting {
   readonly request: IncomingMessage;

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { TLSSocket } from "node:tls";
 import type { Metrics } from "../../telemetry/metrics.ts";
-import { createHttpPort } from "../http/port.ts";
+import { createHttpPort, MAX_WAITING } from "../http/port.ts";
 import { createRequestBudget } from "../memory-budgets.ts";
 import type { Tls } from "../tls.ts";
 
@@ -10,8 +10,9 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** Probes and scrapers are few; a peer that holds connections leaves room for those of other addresses. */
 const MAX_CONNECTIONS = 256;
 const MAX_PER_ADDRESS = 32;
-/** Open requests of the port, and their headers: those of a probe have a few hundred bytes. An address may have half. */
-const MAX_REQUESTS = 2 * MAX_CONNECTIONS;
+/** As many as its connections may have open and waiting, so that their number alone cuts no probe of the same address. */
+const MAX_REQUESTS = MAX_CONNECTIONS * (1 + MAX_WAITING);
+/** Of open requests: those of a probe have a few hundred bytes. An address may have half. */
 const MAX_OPEN_HEADER_BYTES = 2 * 1024 * 1024;
 /** A peer that reads nothing of an answer, or sends nothing, is cut after this: probes and scrapes take milliseconds. */
 const SILENCE_MS = 10_000;
