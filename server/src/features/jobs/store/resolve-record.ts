@@ -73,7 +73,7 @@ with changed as (
       || jsonb_strip_nulls(jsonb_object(
            array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason', 'job'],
            array[r.attempt::text, r.fencing_token::text, r.owner,
-                 (extract(epoch from r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
+                 trim_scale(extract(epoch from r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
                  (extract(epoch from now() - to_timestamp(0)) * 1000)::text, 'resolved', left($4::text, 128), $5::text]))
  where r.tenant_id = $1::int and r.namespace = $2::text and r.key = $3::text
   returning r.*
@@ -110,7 +110,7 @@ with changed as (
       || jsonb_strip_nulls(jsonb_object(
            array['attempt', 'token', 'owner', 'claimed', 'checkpoint', 'ended', 'ending', 'reason', 'job'],
            array[r.attempt::text, r.fencing_token::text, r.owner,
-                 (extract(epoch from r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
+                 trim_scale(extract(epoch from r.claimed_at - to_timestamp(0)) * 1000)::text, r.checkpoint_name,
                  (extract(epoch from now() - to_timestamp(0)) * 1000)::text, 'resolved', left($10::text, 128), $11::text]))
   from (select $4::smallint as result_kind, $5::bytea as result_digest, $6::bytea as result_payload,
                $7::text as result_content_type, $8::text as result_metadata, $9::smallint as result_key_id,
