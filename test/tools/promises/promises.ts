@@ -308,7 +308,7 @@ const BOUNDED: readonly Row[] = [
     "server/src/core/transport/port-limits.test.ts",
   ],
   [
-    "management port: connections, per address; idle time | 256",
+    "management port: connections, per address; idle time; headers of open requests | 256",
     "server/src/core/transport/management/server.ts",
     "MAX_CONNECTIONS = 256",
     "server/src/core/transport/port-limits.test.ts",
@@ -476,9 +476,9 @@ const BOUNDED: readonly Row[] = [
     "server/src/core/transport/grpc/server.test.ts",
   ],
   [
-    "of an address; of the process | 16,384; 32,768",
+    "open requests of an address, of a port; their headers; both in proportion to the memory | 16,384, 32,768",
     "server/src/core/transport/memory-budgets.ts",
-    "MAX_OPEN_STREAMS = 32_768",
+    "MAX_OPEN_REQUESTS = 32_768",
     "server/src/core/transport/memory-budgets.test.ts",
   ],
   [
