@@ -26,6 +26,11 @@ export const SKIPS: readonly AllowedSkip[] = [
     when: mayNotDownload,
   },
   {
+    file: "test/commands/one-route.test.ts",
+    reason: "Packages of PyPI and modules of Go's proxy; the nightly job `languages` installs them.",
+    when: mayNotDownload,
+  },
+  {
     file: "test/commands/go-client.test.ts",
     reason: "Modules of Go's proxy; the nightly job `languages` downloads them.",
     when: mayNotDownload,
