@@ -125,9 +125,9 @@ function describeKept(fact: Fact): void {
       equal(first === "settled", false);
       equal(ran.count, 0);
       faults.clear();
-      // On a busy machine, a delivery that was held may have given up just before the faults ended.
-      const ended = first === "held" ? await waiting : first;
-      equal(ended === "settled" ? ended : await consumer.deliver(ORDER), "settled");
+      // On a busy machine, a delivery may run out of its time: before the faults end, and afterwards.
+      let ended = await waiting;
+      while (ended !== "settled") ended = await consumer.deliver(ORDER);
       equal(ran.count, 1);
     },
   );
