@@ -1,3 +1,5 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -112,4 +114,18 @@ test("the statements' client is imported by stores only, and generated messages 
   const withClient = IMPORTS.filter(({ to }) => to[0] === "pg");
   expect(withClient.length).toBeGreaterThan(3);
   expect(withClient.filter((each) => !isStore(each)).map(textOf)).toEqual([]);
+});
+
+test("no source of the clients, the server and releases imports from test/", async () => {
+  const root = fileURLToPath(new URL("../../", import.meta.url));
+  const files = execFileSync("git", ["ls-files", "clients/*/src/*.ts", "deploy/*.ts", "server/*.ts"], {
+    cwd: root,
+    encoding: "utf8",
+  }).split("\n");
+  const programs = files.filter((file) => /(?<!\.test)\.ts$/.test(file));
+  expect(programs.length).toBeGreaterThan(500);
+  const importing = programs.filter((file) =>
+    /from "[./]+\/test\//.test(readFileSync(join(root, file), "utf8")),
+  );
+  expect(importing).toEqual([]);
 });

@@ -56,8 +56,10 @@ async function shortestWay(claim: (n: number) => Promise<unknown>): Promise<read
     for (const { ranges } of functions.filter((each) => each.ranges[0]?.count)) {
       const lines = scriptSource.slice(0, ranges[0]?.startOffset).split("\n");
       const start = { scriptId, lineNumber: lines.length - 1, columnNumber: lines.at(-1)?.length ?? 0 };
-      const places = { start, restrictToFunction: true };
-      const { locations } = await session.post("Debugger.getPossibleBreakpoints", places);
+      const { locations } = await session.post("Debugger.getPossibleBreakpoints", {
+        start,
+        restrictToFunction: true,
+      });
       const condition = `onEntry(${JSON.stringify(url.slice(SOURCE.length))})`;
       for (const location of locations.slice(0, 1))
         await session.post("Debugger.setBreakpoint", { location, condition });
