@@ -1,8 +1,7 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { cachedHelm } from "../../test/helpers/chart/tools.ts";
 import type { Addresses } from "./addresses.ts";
-import { run } from "./commands.ts";
+import { findProgram, run } from "./commands.ts";
 import { extractCommit, type Stage } from "./stage.ts";
 
 /** Archives are the same for the same commit: sorted, without owners and with the commit's time. */
@@ -25,7 +24,7 @@ export function packProto(stage: Stage, outDir: string): Promise<string> {
  */
 export async function packChart(stage: Stage, outDir: string): Promise<string> {
   const name = `onceward-${stage.version}.tgz`;
-  const helm = await cachedHelm();
+  const helm = await findProgram("helm");
   const charts = join(stage.dir, "deploy/helm");
   const values = join(charts, "onceward/values.yaml");
   await writeFile(values, releasedValues(await readFile(values, "utf8"), stage.addresses));

@@ -1,4 +1,6 @@
 import { execFile } from "node:child_process";
+import { access, constants } from "node:fs/promises";
+import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
@@ -6,6 +8,8 @@ const runFile = promisify(execFile);
 /** Only a program that hangs reaches it; npm may download packages. */
 const TIMEOUT_MS = 300_000;
 const MAX_OUTPUT_BYTES = 2 ** 26;
+/** Debian's directories of programs for administrators, which other users do not have in PATH. */
+const ADMIN_DIRS = ["/usr/sbin", "/sbin"];
 
 /** The repository's folder. */
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -28,4 +32,20 @@ export async function run(
     const { stdout = "", stderr = "" } = error as { stdout?: string; stderr?: string };
     throw new Error(`${program} ${args.join(" ")} failed:\n${stdout}${stderr}`.trim(), { cause: error });
   }
+}
+
+/** Returns the path of an installed program; undefined: it is not installed. */
+export async function findProgram(name: string): Promise<string | undefined> {
+  for (const dir of [...(process.env.PATH ?? "").split(delimiter), ...ADMIN_DIRS]) {
+    const file = join(dir, name);
+    if (await isExecutable(file)) return file;
+  }
+  return undefined;
+}
+
+function isExecutable(file: string): Promise<boolean> {
+  return access(file, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
 }

@@ -8,7 +8,7 @@ import {
   fromBinary,
 } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
-import { commentOf } from "../../test/tools/generate/openapi/comments.ts";
+import { commentOf } from "./comments.ts";
 
 /**
  * Returns the reference of all services, messages and enumerations of `proto/` as Markdown, in the order of the files.

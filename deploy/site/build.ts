@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readCommandLine } from "../../test/tools/command-line.ts";
+import { readCommandLine } from "../../server/dev/command-line.ts";
 import { apiReference } from "./api-reference.ts";
 import { GROUPS } from "./pages.ts";
 import { stagePages } from "./stage.ts";

@@ -26,7 +26,7 @@ export function degradedConditions(
   const clock = () => lastBeaten()?.clock ?? { aheadMs: 0, uncertaintyMs: 0 };
   return {
     // Reads succeed while commits hang or a disk is full: the last statement alone does not tell.
-    database_away: {
+    database_unreachable: {
       holds: () => load().unreachable || commits.hang || failures() >= FAILED_HEARTBEATS,
       looks: 2,
     },
@@ -42,7 +42,7 @@ export function degradedConditions(
     clock_skewed: { holds: () => isSkewed(clock()), looks: 5 },
     database_clock_moved: { holds: databaseClock.hasMoved, looks: 1 },
     // The database itself is another one than these nodes.
-    shards_away: { holds: () => (shards?.unreachableNodes() ?? 0) > 0, looks: 2 },
+    shards_unreachable: { holds: () => (shards?.unreachableNodes() ?? 0) > 0, looks: 2 },
   };
 }
 

@@ -84,8 +84,8 @@ async function unavailable(client: IdempotencyClient): Promise<readonly string[]
   });
 }
 
-async function shardsAway(server: TestServer): Promise<number | undefined> {
-  return (await readMetrics(server)).get('onceward_degraded{reason="shards_away"}');
+async function shardsUnreachable(server: TestServer): Promise<number | undefined> {
+  return (await readMetrics(server)).get('onceward_degraded{reason="shards_unreachable"}');
 }
 
 /** Returns the keys whose records lie on a worker, and Citus' number of its node. */
@@ -117,11 +117,11 @@ test("while a worker hangs, exactly its keys are refused and the replica is degr
   const { server, client } = await startReplica(database);
   worker.signal("SIGSTOP");
   await expect.poll(() => unavailable(client)).toEqual(keys);
-  await expect.poll(() => shardsAway(server)).toBe(1);
+  await expect.poll(() => shardsUnreachable(server)).toBe(1);
   expect(server.log).toContainEqual(expect.objectContaining({ msg: "a node of Citus does not answer" }));
   worker.signal("SIGCONT");
   await expect.poll(() => unavailable(client)).toEqual([]);
-  await expect.poll(() => shardsAway(server)).toBe(0);
+  await expect.poll(() => shardsUnreachable(server)).toBe(0);
 });
 
 describeWithPrograms(["prometheus"], "Prometheus", () => {
@@ -153,7 +153,7 @@ test.each(["killed", "hanging"])(
     else worker.signal("SIGSTOP");
     const { server, client } = await startReplica(database);
     await expect.poll(() => unavailable(client)).toEqual(keys);
-    await expect.poll(() => shardsAway(server)).toBe(1);
+    await expect.poll(() => shardsUnreachable(server)).toBe(1);
     for (const key of KEYS.filter((other) => !keys.includes(other))) await claim(client, key);
     if (state === "killed") {
       // Its socket, and so its address, is another one then.
@@ -162,7 +162,7 @@ test.each(["killed", "hanging"])(
       await database.query(`select citus_update_node($1, ${addressOf(worker.url)})`, [id]);
     } else worker.signal("SIGCONT");
     await expect.poll(() => unavailable(client)).toEqual([]);
-    await expect.poll(() => shardsAway(server)).toBe(0);
+    await expect.poll(() => shardsUnreachable(server)).toBe(0);
     for (const key of keys) await claim(client, key);
   },
 );
@@ -195,13 +195,13 @@ test("a worker that fails over to another address is found there: nothing is los
 
   await worker.failOver();
   await expect.poll(() => unavailable(client)).toEqual(keys);
-  await expect.poll(() => shardsAway(server)).toBe(1);
+  await expect.poll(() => shardsUnreachable(server)).toBe(1);
   expect((await fetch(`http://127.0.0.1:${server.managementPort}/readyz`)).status).toBe(200);
 
   await nameItself(worker);
   await database.query(`select citus_update_node($1, ${addressOf(worker.url)})`, [id]);
   await expect.poll(() => unavailable(client)).toEqual([]);
-  await expect.poll(() => shardsAway(server)).toBe(0);
+  await expect.poll(() => shardsUnreachable(server)).toBe(0);
   for (const key of COMPLETED) {
     const { outcome } = await client.claim(idOf(key));
     expect(outcome).toMatchObject({

@@ -118,7 +118,7 @@ describeWithPrograms(["prometheus"], "with the alerts' own times", () => {
     const pending = `ALERTS{job="${job}", alertname="OncewardDatabaseUnreachable", alertstate="pending"}`;
     const samplesPending = async () =>
       Math.max(...(await prometheus.query(`count_over_time(${pending}[10m])`)));
-    const away = () => prometheus.query(`onceward_degraded{job="${job}", reason="database_away"}`);
+    const away = () => prometheus.query(`onceward_degraded{job="${job}", reason="database_unreachable"}`);
     const patience = { timeout: ALERT_TIMEOUT_MS, interval: 250 };
 
     await expect.poll(away, patience).toEqual([0]);

@@ -5,10 +5,10 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { createTenantAdmin, Policy_OnLeaseExpiry } from "@onceward/client/admin";
 import { expect, test } from "vitest";
+import { findProgram } from "../../deploy/release/commands.ts";
 import { RABBITMQ_DIR } from "../helpers/brokers/rabbitmq-broker.ts";
 import { CHILD_ENVIRONMENT } from "../helpers/processes/child-environment.ts";
 import { createWorkplace, createWorkplaceWithCluster, type Workplace } from "../helpers/processes/command.ts";
-import { findProgram } from "../helpers/processes/debian-packages.ts";
 import { pressCtrlC, startDev } from "../helpers/processes/dev.ts";
 
 const run = promisify(execFile);

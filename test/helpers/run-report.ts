@@ -2,7 +2,6 @@ import { relative } from "node:path";
 import type { Reporter, TestCase, TestModule, Vitest } from "vitest/node";
 import { isListed } from "../skips.ts";
 
-/** What `slow-first.ts` lists. */
 const SLOW_MS = 10_000;
 
 /**
@@ -23,11 +22,11 @@ export class RunReport implements Reporter {
   }
 
   onTestRunEnd(modules: readonly TestModule[]): void {
-    const durations = modules.map((module) => ({
-      file: relative(this.#root, module.moduleId),
-      ms: module.diagnostic().duration,
-    }));
-    const slowest = slowestFiles(durations);
+    const slowest = modules
+      .map((module) => ({ module, ms: module.diagnostic().duration }))
+      .filter(({ ms }) => ms > SLOW_MS)
+      .sort((a, b) => b.ms - a.ms)
+      .map(({ module, ms }) => `${relative(this.#root, module.moduleId)} ${Math.round(ms / 1000)} s`);
     if (slowest.length > 0) print(`Files that took more than ${SLOW_MS / 1000} s: ${slowest.join(", ")}.`);
     const tests = modules.flatMap((module) => [...module.children.allTests()]);
     if (modules.some((module) => !module.ok())) {
@@ -44,12 +43,6 @@ export class RunReport implements Reporter {
   #pathOf(test: TestCase): string {
     return relative(this.#root, test.module.moduleId);
   }
-}
-
-/** Returns the files that took longer than `SLOW_MS`, the longest first, each with its seconds. */
-export function slowestFiles(durations: readonly { readonly file: string; readonly ms: number }[]): string[] {
-  const slow = durations.filter(({ ms }) => ms > SLOW_MS).sort((a, b) => b.ms - a.ms);
-  return slow.map(({ file, ms }) => `${file} ${Math.round(ms / 1000)} s`);
 }
 
 function print(line: string): void {

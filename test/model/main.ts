@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { rm } from "node:fs/promises";
-import { failUsage, readCommandLine, wholeNumber } from "../tools/command-line.ts";
+import { failUsage, readCommandLine, wholeNumber } from "../../server/dev/command-line.ts";
 import { searchAll } from "./exhaustive/search.ts";
 import { MUTANTS } from "./mutants.ts";
 import { findViolation } from "./quint.ts";

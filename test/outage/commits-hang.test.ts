@@ -10,7 +10,7 @@ import { createTenant } from "../helpers/servers/tenants.ts";
 
 const POOL_SIZE = 3;
 const PATIENCE = { timeout: 60_000, interval: 100 };
-const AWAY = 'onceward_degraded{reason="database_away"}';
+const AWAY = 'onceward_degraded{reason="database_unreachable"}';
 
 const postgres = useOwnPostgres({ fsync: "off" });
 

@@ -79,11 +79,11 @@ test("a replica whose database is unreachable says so, and answers its operator 
   await untilReported([]);
   const before = await operator.getServerInfo({});
   proxy.setMode("refuse");
-  await untilReported(["database_away"]);
-  expect(await operator.getServerInfo({})).toEqual({ ...before, degraded: ["database_away"] });
+  await untilReported(["database_unreachable"]);
+  expect(await operator.getServerInfo({})).toEqual({ ...before, degraded: ["database_unreachable"] });
   proxy.setMode("forward");
   await untilReported([]);
-  expect(logged()).toEqual(["+database_away", "-database_away"]);
+  expect(logged()).toEqual(["+database_unreachable", "-database_unreachable"]);
 });
 
 test("the answer names the database as away as soon as it does not answer", async () => {
@@ -97,7 +97,7 @@ test("the answer names the database as away as soon as it does not answer", asyn
   onTestFinished(() => server.stop());
   operator = connectOperator(server, formatApiKey(OPERATOR_KEY));
   proxy.setMode("refuse");
-  expect((await operator.getServerInfo({})).degraded).toEqual(["database_away"]);
+  expect((await operator.getServerInfo({})).degraded).toEqual(["database_unreachable"]);
   proxy.setMode("forward");
   expect((await operator.getServerInfo({})).degraded).toEqual([]);
 });

@@ -63,6 +63,16 @@ test("a claim changes the metrics of the call, its statement, its batch and its 
   }
 });
 
+test("a tenant's claim of a key in use is counted under the name that operations have", async () => {
+  const client = connectClient(server, tenant.apiKey);
+  await grant(client, { key: "in use" });
+  await client.claim({ ...ORDER, key: "in use" });
+  const count = (name: string) => readMetrics(server).then((metrics) => metrics.get(name));
+  expect(await count('onceward_operations_total{kind="claim",outcome="in_progress"}')).toBe(1);
+  const ofTenant = `onceward_claims_total{tenant="${tenant.name}",outcome="in_progress"}`;
+  await expect.poll(() => count(ofTenant), { timeout: 30_000 }).toBe(1);
+});
+
 test("a refused call is counted under its code", async () => {
   await errorOf(connectClient(server, undefined).claim(ORDER));
   const metrics = await readMetrics(server);

@@ -72,6 +72,16 @@ test.each(["SECURITY.md", "server/README.md"])(
   },
 );
 
+test.each(DOCUMENTS.filter((file) => file.includes("/src/")))(
+  "every source file that %s names exists",
+  async (file) => {
+    const names = [...(await proseOf(file)).matchAll(/`([\w./-]+\.ts)`/g)].map(([, name = ""]) => name);
+    const folders = [dirname(file), dirname(dirname(file)), "server/src", "."];
+    const missing = names.filter((name) => !folders.some((folder) => existsSync(join(ROOT, folder, name))));
+    expect(missing).toEqual([]);
+  },
+);
+
 test("every section of a page that doctor's advice names exists", async () => {
   const findings = await readFile(join(ROOT, "server/src/features/doctor/findings.ts"), "utf8");
   const named = [...findings.matchAll(/(deploy\/[\w.]+), \\"([^"\\]+)\\"/g)];

@@ -1,3 +1,5 @@
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
 import { dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -46,8 +48,8 @@ const FEATURES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 };
 
-/** `from "./x.ts"`, `import("./x.ts")`. */
-const IMPORT = /(?:from|import)\s*\(?\s*"(\.[^"]+)"/g;
+/** `from "./x.ts"`, `import("./x.ts")`, and the statements' client, unless only its types are imported. */
+const IMPORT = /(?:from|import)\s*\(?\s*"(\.[^"]+)"|^import (?!type ).*"(pg)"/gm;
 
 interface Import {
   readonly from: readonly string[];
@@ -61,9 +63,9 @@ async function listImports(): Promise<readonly Import[]> {
   const lists = await Promise.all(
     files.map(async (file) => {
       const text = await readFile(join(SOURCE, file), "utf8");
-      return [...text.matchAll(IMPORT)].map(([, path = ""]) => ({
+      return [...text.matchAll(IMPORT)].map(([, path = "", client]) => ({
         from: file.split("/"),
-        to: normalize(join(dirname(file), path)).split("/"),
+        to: client === undefined ? normalize(join(dirname(file), path)).split("/") : [client],
       }));
     }),
   );
@@ -76,9 +78,9 @@ function textOf({ from, to }: Import): string {
   return `${from.join("/")} -> ${to.join("/")}`;
 }
 
-test("the core imports only itself and what is generated", () => {
+test("the core imports only itself, the statements' client and what is generated", () => {
   const others = IMPORTS.filter(
-    ({ from, to }) => from[0] === "core" && !["core", "gen"].includes(to[0] ?? ""),
+    ({ from, to }) => from[0] === "core" && !["core", "gen", "pg"].includes(to[0] ?? ""),
   );
   expect(others.map(textOf)).toEqual([]);
 });
@@ -109,4 +111,21 @@ test("the statements' client is imported by stores only, and generated messages 
   const isStore = ({ from }: Import) => from.includes("store");
   const withMessages = IMPORTS.filter((each) => isStore(each) && each.to[0] === "gen");
   expect(withMessages.map(textOf)).toEqual([]);
+  const withClient = IMPORTS.filter(({ to }) => to[0] === "pg");
+  expect(withClient.length).toBeGreaterThan(3);
+  expect(withClient.filter((each) => !isStore(each)).map(textOf)).toEqual([]);
+});
+
+test("no source of the clients, the server and releases imports from test/", async () => {
+  const root = fileURLToPath(new URL("../../", import.meta.url));
+  const files = execFileSync("git", ["ls-files", "clients/*/src/*.ts", "deploy/*.ts", "server/*.ts"], {
+    cwd: root,
+    encoding: "utf8",
+  }).split("\n");
+  const programs = files.filter((file) => /(?<!\.test)\.ts$/.test(file));
+  expect(programs.length).toBeGreaterThan(500);
+  const importing = programs.filter((file) =>
+    /from "[./]+\/test\//.test(readFileSync(join(root, file), "utf8")),
+  );
+  expect(importing).toEqual([]);
 });

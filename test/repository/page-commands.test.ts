@@ -1,10 +1,13 @@
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { problemsOf } from "../helpers/pages/checks.ts";
-import { pagesWithCommands, typedOn } from "../helpers/pages/commands.ts";
+import { oncewardProblem, serverProblem } from "../helpers/pages/onceward.ts";
+import { commandsOf, type Words } from "../helpers/pages/shell.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const PAGES = execFileSync("git", ["ls-files", "*.md"], { cwd: ROOT, encoding: "utf8" }).trim().split("\n");
+const { scripts } = JSON.parse(read("package.json"));
 
 interface Tested {
   readonly page: string;
@@ -40,20 +43,57 @@ const TESTED: readonly Tested[] = [
   { page: "deploy/upgrade.md", by: "test/commands/upgrade.test.ts", blocks: ["onceward-server migrate"] },
 ];
 
-const isTyped = (page: string, text: string) =>
-  TESTED.some((each) => each.page === page && (each.blocks?.some((start) => text.startsWith(start)) ?? true));
+function read(path: string): string {
+  return readFileSync(`${ROOT}${path}`, "utf8");
+}
+
+const BLOCK = /^( *)```(\w*)\n([\s\S]*?)^ *```$/gm;
+
+/** Returns the blocks of a page that its reader types. */
+function blocksOf(page: string): readonly string[] {
+  return [...read(page).matchAll(BLOCK)].flatMap(([, indent = "", language = "", code = ""]) =>
+    ["sh", "bash", "shell", "console"].includes(language)
+      ? [code.replaceAll(new RegExp(`^${indent}`, "gm"), "").trim()]
+      : [],
+  );
+}
+
+/** Returns the commands of our programs that a page's sentences name. */
+function mentionsOf(page: string): readonly string[] {
+  return [
+    ...read(page)
+      .replaceAll(BLOCK, "")
+      .matchAll(/`(onceward(?:-server)?\s[^`]+)`/g),
+  ].map(([, code = ""]) => code.replaceAll(/\s+/g, " "));
+}
+
+/** Returns what is wrong with a command of one of our programs; other programs' are not checked. */
+async function problemOf(words: Words, isInline: boolean): Promise<string | undefined> {
+  if (words[0] === "onceward") return oncewardProblem(words.slice(1), isInline);
+  const at = words.findIndex((word, index) =>
+    index === 0 ? word === "onceward-server" : /(^|\/)server\/(dist\/main\.js|src\/main\.ts)$/.test(word),
+  );
+  return at === -1 ? undefined : serverProblem(words.slice(at + 1));
+}
 
 test.each(TESTED)("$by types commands of $page", ({ page, by, blocks = [] }) => {
-  expect(readFileSync(`${ROOT}${by}`, "utf8")).toContain(`"${page}"`);
-  const texts = typedOn(page).flatMap(({ text, isInline }) => (isInline ? [] : [text]));
+  expect(read(by)).toContain(`"${page}"`);
+  const texts = blocksOf(page);
   expect(texts.length).toBeGreaterThan(0);
   for (const start of blocks) expect(texts.some((text) => text.startsWith(start))).toBe(true);
 });
 
-test.each(pagesWithCommands())(
-  "every command of %s is typed by a test, or its parts are checked",
-  async (page) => {
-    const others = typedOn(page).filter(({ text, isInline }) => isInline || !isTyped(page, text));
-    expect(await problemsOf(others)).toEqual([]);
-  },
-);
+test.each(PAGES)("the commands of Onceward and the npm scripts on %s exist", async (page) => {
+  const named = [...read(page).matchAll(/\bnpm run ([a-z][\w:-]*)/g)].map(([, name = ""]) => name);
+  expect(named.filter((name) => !(name in scripts))).toEqual([]);
+  const typed = blocksOf(page).flatMap((text) => commandsOf(text).map((words) => [words, false] as const));
+  const mentioned = mentionsOf(page).flatMap((text) =>
+    commandsOf(text).map((words) => [words, true] as const),
+  );
+  const problems: string[] = [];
+  for (const [words, isInline] of [...typed, ...mentioned]) {
+    const problem = await problemOf(words, isInline);
+    if (problem !== undefined) problems.push(`${words.join(" ")}: ${problem}`);
+  }
+  expect(problems).toEqual([]);
+});

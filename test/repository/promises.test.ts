@@ -1,19 +1,18 @@
 import { existsSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { changedTenfold, normalised } from "../tools/promises/promise.ts";
-import { PROMISES } from "../tools/promises/promises.ts";
+import { BOUNDS, changedTenfold } from "../tools/promises/bounds.ts";
 
 const root = new URL("../../", import.meta.url);
-const read = (path: string) => readFileSync(new URL(path, root), "utf8");
 
-test.each(PROMISES)("$document says “$says”, $file has $constant, and a test holds it", (promise) => {
-  expect(normalised(read(promise.document))).toContain(promise.says);
-  expect(existsSync(new URL(promise.test, root))).toBe(true);
-  expect(changedTenfold(read(promise.file), promise.constant)).not.toBe(read(promise.file));
+test.each(BOUNDS)("$file defines the bound $constant, and $test exists", (bound) => {
+  const source = readFileSync(new URL(bound.file, root), "utf8");
+  expect(changedTenfold(source, bound.constant)).toMatch(/10 \* \([^()]+\)/);
+  expect(existsSync(new URL(bound.test, root))).toBe(true);
 });
 
-test("a constant is changed tenfold, of several numbers the first", () => {
-  expect(changedTenfold("const MAX = 2 * KIB;", "MAX = 2 * KIB")).toBe("const MAX = 10 * (2 * KIB);");
-  expect(changedTenfold("a: { b: 4, c: 5 },", "a: { b: 4, c: 5 }")).toBe("a: { b: 10 * (4), c: 5 },");
-  expect(() => changedTenfold("A = 1; A = 1;", "A = 1")).toThrow("2 times");
+test("a constant or the first number of an object's member is changed tenfold", () => {
+  expect(changedTenfold("const MAX = 2 * KIB;", "MAX")).toBe("const MAX = 10 * (2 * KIB);");
+  const source = "const A = { b: 1 };\nexport const B: T = { a: { c: 5 }, b: 4, c: 5 };";
+  expect(changedTenfold(source, "B.b")).toBe(source.replace("4", "10 * (4)"));
+  expect(() => changedTenfold(source, "C")).toThrow("no C is defined");
 });

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { readCommandLine } from "./command-line.ts";
+import { readCommandLine } from "../../server/dev/command-line.ts";
 
 const USAGE = `npm run check -- [OPTIONS]: everything that has to hold before a change lands, in the order in which it is
 cheapest to learn of a mistake.

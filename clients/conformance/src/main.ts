@@ -1,4 +1,4 @@
-import { failUsage, readCommandLine } from "../../../test/tools/command-line.ts";
+import { failUsage, readCommandLine } from "../../../server/dev/command-line.ts";
 import { loadFamilies } from "./case.ts";
 import { goAdapter, pythonAdapters, typescriptAdapter } from "./languages.ts";
 import { runCases } from "./run-cases.ts";

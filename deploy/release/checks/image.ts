@@ -1,15 +1,15 @@
 import { existsSync, globSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { runInImage } from "../../../test/helpers/deploy/image-container.ts";
-import { canInstallPackages, findProgram } from "../../../test/helpers/processes/debian-packages.ts";
+import { findProgram } from "../commands.ts";
 import { buildImages, type ImagePrograms } from "../image.ts";
+import { runInImage } from "../image-container.ts";
 
 /**
  * Returns the programs that build an image without a container engine, or what is missing for it.
  */
 export async function imagePrograms(): Promise<ImagePrograms | string> {
-  if (!canInstallPackages()) return "buildah needs root for its chroot";
+  if (process.getuid?.() !== 0) return "buildah needs root for its chroot";
   const [buildah, debootstrap] = await Promise.all(["buildah", "debootstrap"].map(findProgram));
   if (buildah === undefined || debootstrap === undefined) return "there is no buildah or debootstrap";
   return { buildah, debootstrap };

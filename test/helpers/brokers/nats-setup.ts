@@ -1,5 +1,6 @@
 import type { TestProject } from "vitest/node";
-import { canInstallPackages, findProgram, installPackages } from "../processes/debian-packages.ts";
+import { findProgram } from "../../../deploy/release/commands.ts";
+import { canInstallPackages, installPackages } from "../processes/debian-packages.ts";
 
 const INSTALL_TIMEOUT_MS = 120_000;
 

@@ -39,16 +39,6 @@ export function installChartTools(): Promise<ChartTools | undefined> {
   return installing;
 }
 
-/** Returns the program Helm if it is installed: by `installChartTools`, or on the machine. */
-export async function cachedHelm(): Promise<string | undefined> {
-  const cached = join(CACHE, `helm-${HELM.version}`, "helm");
-  if (existsSync(cached)) return cached;
-  return run("helm", ["version"]).then(
-    () => "helm",
-    () => undefined,
-  );
-}
-
 async function install(): Promise<ChartTools> {
   if (process.env.ONCEWARD_TEST_DOWNLOADS === "false") throw new Error("ONCEWARD_TEST_DOWNLOADS is false");
   const helm = await once(`helm-${HELM.version}`, (dir) => goInstall(HELM, dir));

@@ -1,6 +1,7 @@
 import { type BrowserServer, chromium } from "playwright-core";
 import type { TestProject } from "vitest/node";
-import { canInstallPackages, findProgram, installPackages } from "../processes/debian-packages.ts";
+import { findProgram } from "../../../deploy/release/commands.ts";
+import { canInstallPackages, installPackages } from "../processes/debian-packages.ts";
 
 /** Chromium and its libraries are 100 MB. */
 const INSTALL_TIMEOUT_MS = 300_000;

@@ -1,11 +1,7 @@
 import { execFile } from "node:child_process";
-import { access, constants } from "node:fs/promises";
-import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 
 const run = promisify(execFile);
-/** Debian's directories of programs for administrators, which other users do not have in PATH. */
-const ADMIN_DIRS = ["/usr/sbin", "/sbin"];
 
 /** Whether this user can install Debian packages. */
 export function canInstallPackages(): boolean {
@@ -28,20 +24,4 @@ export async function installPackages(packages: readonly string[], timeoutMs: nu
     await run("apt-get", ["update"], options);
     await install();
   });
-}
-
-/** Returns the path of an installed program; undefined: it is not installed. */
-export async function findProgram(name: string): Promise<string | undefined> {
-  for (const dir of [...(process.env.PATH ?? "").split(delimiter), ...ADMIN_DIRS]) {
-    const file = join(dir, name);
-    if (await isExecutable(file)) return file;
-  }
-  return undefined;
-}
-
-function isExecutable(file: string): Promise<boolean> {
-  return access(file, constants.X_OK).then(
-    () => true,
-    () => false,
-  );
 }

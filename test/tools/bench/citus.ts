@@ -22,15 +22,12 @@ export interface BenchCitus {
   readonly url: string;
   /** The postmasters' process numbers. */
   readonly pids: { readonly coordinator: number; readonly workers: readonly number[] };
-  /** Ends the worker of this host at once, as a crash does. */
-  readonly killWorker: (host: string) => void;
 }
 
 /** Starts a Citus with records in as many shards as `migrate --citus` makes. */
 export async function startCitus(binaries: string, cleanUp: AsyncDisposableStack): Promise<BenchCitus> {
   const dir = await mkdtemp(join(tmpdir(), "onceward-bench-citus-"));
-  // Processes of a worker that was killed end a moment after it, and write until then.
-  cleanUp.defer(() => rm(dir, { recursive: true, force: true, maxRetries: 10 }));
+  cleanUp.defer(() => rm(dir, { recursive: true, force: true }));
   await chmod(dir, 0o755);
   const nodes: EmbeddedPostgres[] = [];
   for (const name of ["coordinator", "worker1", "worker2"]) {
@@ -57,11 +54,6 @@ export async function startCitus(binaries: string, cleanUp: AsyncDisposableStack
   return {
     url,
     pids: { coordinator: coordinator.pid, workers: workers.map(({ pid }) => pid) },
-    killWorker(host) {
-      const worker = workers.find((each) => hostOf(each) === host);
-      if (worker === undefined) throw new Error(`no worker is at ${host}`);
-      process.kill(worker.pid, "SIGQUIT");
-    },
   };
 }
 

@@ -14,13 +14,9 @@ export const FIGURES = [
   "P12",
   "P13",
   "P14",
-  "P15",
-  "P16",
   "P17",
   "P18",
   "P19",
-  "P20",
-  "P21",
   "P22",
 ] as const;
 export type FigureId = (typeof FIGURES)[number];

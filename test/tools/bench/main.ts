@@ -5,20 +5,15 @@ import { measureAdministration } from "./figures/administration.ts";
 import { measureCitus } from "./figures/citus.ts";
 import { measureClaims } from "./figures/claims.ts";
 import { measureClients } from "./figures/clients.ts";
-import { measureCopies } from "./figures/copies.ts";
-import { measureDuplicates } from "./figures/duplicates.ts";
-import { measureEncryption } from "./figures/encryption.ts";
 import { measureFairness } from "./figures/fairness.ts";
 import { measureFullTable } from "./figures/full-table.ts";
 import { measureHostility } from "./figures/hostility.ts";
 import { measureHttpProxy } from "./figures/http-proxy.ts";
-import { measureKeyOrder } from "./figures/key-order.ts";
 import { measureLone } from "./figures/lone.ts";
 import { measureMemory } from "./figures/memory.ts";
 import { measureOverhead } from "./figures/overhead.ts";
 import { measurePairs } from "./figures/pairs.ts";
 import { measureProcessorTime } from "./figures/processor-time.ts";
-import { measureRedisFaults } from "./figures/redis-faults.ts";
 import { measureReplays } from "./figures/replays.ts";
 import { measureSweeping } from "./figures/sweeping.ts";
 import { measureUnary } from "./figures/unary.ts";
@@ -31,7 +26,6 @@ import { type BenchOptions, HELP, readOptions } from "./options.ts";
 import { markdownTable, number, plainTable, resultJson } from "./report.ts";
 import { startRig } from "./rig.ts";
 import { measureSizing } from "./sizing.ts";
-import { soak } from "./soak.ts";
 import { createViolations } from "./violations.ts";
 
 /**
@@ -42,7 +36,6 @@ const MEASUREMENTS: readonly Measurement[] = [
   { of: ["P1", "P6"], figure: measureClaims },
   { of: ["P2"], figure: measurePairs },
   { of: ["P3"], figure: measureReplays },
-  { of: ["P3"], figure: measureRedisFaults },
   { of: ["P4"], figure: measureUnary },
   { of: ["P5"], figure: measureLone },
   { of: ["P7"], figure: measureFullTable },
@@ -53,13 +46,9 @@ const MEASUREMENTS: readonly Measurement[] = [
   { of: ["P12"], figure: measureOverhead },
   { of: ["P13"], figure: measureHostility },
   { of: ["P14"], figure: measureAdministration },
-  { of: ["P15"], figure: measureEncryption },
-  { of: ["P16"], figure: measureCopies },
   { of: ["P17"], figure: measureCitus },
   { of: ["P18"], figure: measureProcessorTime },
   { of: ["P19"], figure: measureHttpProxy },
-  { of: ["P20"], figure: measureKeyOrder },
-  { of: ["P21"], figure: measureDuplicates },
   { of: ["P22"], figure: measureClients },
 ];
 
@@ -103,7 +92,6 @@ async function run(options: BenchOptions): Promise<void> {
 
   if (options.growth) await measureGrowth(bench);
   else if (options.sizing) await measureSizing(bench);
-  else if (options.soakMs !== undefined) await soak(bench, options.soakMs);
   else await report(await measureAll(MEASUREMENTS, bench), bench);
   for (const example of violations.examples) console.error(`WRONG: ${example}`);
   if (violations.count > 0) process.exitCode = 1;
@@ -130,8 +118,7 @@ function machine(postgresVersion: string, redisProgram: string | undefined, comm
 }
 
 /** Returns after how long a run must have hung, in milliseconds. */
-function longestMs({ quick, rows, growth, soakMs }: BenchOptions): number {
-  if (soakMs !== undefined) return soakMs + 5 * 60_000;
+function longestMs({ quick, rows, growth }: BenchOptions): number {
   if (quick) return 4 * 60_000;
   // Ten million rows are filled in about ten minutes.
   return (25 + (growth ? 15 : 0) + (rows / 1e6) * 3) * 60_000;

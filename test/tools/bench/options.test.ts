@@ -5,14 +5,14 @@ import { HELP, readOptions } from "./options.ts";
 test("without options everything is measured", () => {
   const options = readOptions([]);
   expect([...options.only]).toEqual([...FIGURES]);
-  expect(options).toMatchObject({ quick: false, rows: 1_000_000, out: "bench.json", soakMs: undefined });
+  expect(options).toMatchObject({ quick: false, rows: 1_000_000, out: "bench.json" });
   expect(options.serverEnv).toEqual({});
 });
 
-test("figures, rows and durations are read", () => {
-  const options = readOptions(["--only", "P1,p3", "--rows", "10M", "--soak", "10m"]);
+test("figures and rows are read", () => {
+  const options = readOptions(["--only", "P1,p3", "--rows", "10M"]);
   expect([...options.only]).toEqual(["P1", "P3"]);
-  expect(options).toMatchObject({ rows: 10_000_000, soakMs: 600_000 });
+  expect(options).toMatchObject({ rows: 10_000_000 });
 });
 
 test("configuration of the servers is read", () => {
@@ -23,7 +23,6 @@ test("configuration of the servers is read", () => {
 test.each([
   ["--only", "P99"],
   ["--rows", "many"],
-  ["--soak", "10"],
   ["--server-env", "ONCEWARD_CONSOLE"],
 ])("%s %s is refused", (option, value) => {
   expect(() => readOptions([option, value])).toThrow(option);
@@ -31,8 +30,6 @@ test.each([
 
 test("--help names every option, and asks for no measurement", () => {
   expect(readOptions(["--help"]).help).toBe(true);
-  const known = Object.keys(readOptions([])).map(
-    (name) => ({ serverEnv: "server-env", soakMs: "soak" })[name] ?? name,
-  );
+  const known = Object.keys(readOptions([])).map((name) => ({ serverEnv: "server-env" })[name] ?? name);
   for (const name of known.filter((each) => each !== "help")) expect(HELP).toContain(`--${name} `);
 });

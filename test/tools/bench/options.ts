@@ -14,7 +14,6 @@ export const HELP = `npm run bench -- [OPTIONS]
 Instead of the figures:
   --growth                 rates by rows, tenants, namespaces, payload and replicas
   --sizing                 processor time and log of an operation, and the space of a record
-  --soak 10m               a steady load: do memory and speed stay the same?
 
 test/tools/bench/README.md describes each figure and its bar.`;
 
@@ -35,8 +34,6 @@ export interface BenchOptions {
   readonly sizing: boolean;
   /** Configuration variables of every server that is measured. */
   readonly serverEnv: Readonly<Record<string, string>>;
-  /** How long to soak; undefined: no soak. */
-  readonly soakMs: number | undefined;
 }
 
 /** Filled in about a minute; the bar is for `--rows 10M`, which takes a quarter of an hour. */
@@ -57,7 +54,6 @@ export function readOptions(args: readonly string[]): BenchOptions {
       growth: { type: "boolean", default: false },
       sizing: { type: "boolean", default: false },
       "server-env": { type: "string", multiple: true, default: [] },
-      soak: { type: "string" },
     },
   });
   const { help, quick, out, markdown, growth, sizing } = values;
@@ -71,7 +67,6 @@ export function readOptions(args: readonly string[]): BenchOptions {
     only: values.only === undefined ? new Set(FIGURES) : figures(values.only),
     rows: values.rows === undefined ? (quick ? QUICK_ROWS : DEFAULT_ROWS) : count(values.rows),
     serverEnv: Object.fromEntries(values["server-env"].map(variable)),
-    soakMs: values.soak === undefined ? undefined : durationMs(values.soak),
   };
 }
 
@@ -97,12 +92,4 @@ function count(text: string): number {
   const [, digits, multiple = ""] = /^(\d{1,9})([kM]?)$/.exec(text) ?? [];
   if (digits === undefined) throw new Error(`--rows takes a number such as 200k or 10M, not ${text}`);
   return Number(digits) * (MULTIPLES[multiple] ?? 1);
-}
-
-const UNITS_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000 };
-
-function durationMs(text: string): number {
-  const [, digits, unit = ""] = /^(\d{1,6})([smh])$/.exec(text) ?? [];
-  if (digits === undefined) throw new Error(`--soak takes a duration such as 90s or 10m, not ${text}`);
-  return Number(digits) * (UNITS_MS[unit] ?? 1000);
 }

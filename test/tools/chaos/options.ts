@@ -1,4 +1,4 @@
-import { readCommandLine } from "../command-line.ts";
+import { readCommandLine } from "../../../server/dev/command-line.ts";
 
 /** The options of the command line. */
 export interface ChaosOptions {

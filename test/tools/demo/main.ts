@@ -1,6 +1,6 @@
+import { readCommandLine, wholeNumber } from "../../../server/dev/command-line.ts";
 import { printable } from "../../../server/src/core/commands/printable.ts";
 import { createRandom } from "../../helpers/random.ts";
-import { readCommandLine, wholeNumber } from "../command-line.ts";
 import { redeliverLate } from "./late.ts";
 import type { Guard } from "./messages.ts";
 import { makePlan } from "./operations.ts";

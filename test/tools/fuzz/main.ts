@@ -1,6 +1,7 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { readCommandLine, wholeNumber } from "../../../server/dev/command-line.ts";
 import { startEmbeddedPostgres } from "../../../server/dev/embedded/postgres.ts";
 import { migrate } from "../../../server/src/core/store/migrate.ts";
 import { type Certificate, makeCertificate, tlsSettings } from "../../helpers/network/certificates.ts";
@@ -8,7 +9,6 @@ import { startServerProcess } from "../../helpers/servers/server-process.ts";
 import { withStallProbe } from "../../helpers/servers/stalls.ts";
 import { createApiKey, createTenant } from "../../helpers/servers/tenants.ts";
 import { openBenchDatabase } from "../bench/database.ts";
-import { readCommandLine, wholeNumber } from "../command-line.ts";
 import { measureCosts } from "./costs.ts";
 import { type FuzzReport, fuzz } from "./fuzz.ts";
 

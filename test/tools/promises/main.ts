@@ -3,13 +3,12 @@ import { cp, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { changedTenfold, type NumericPromise } from "./promise.ts";
-import { PROMISES } from "./promises.ts";
+import { BOUNDS, type Bound, changedTenfold } from "./bounds.ts";
 
 /**
- * `npm run check:promises [-- TEXT]`: runs the test of each promise in a copy of the sources, changes its constant there
- * tenfold, and runs the test again, which must fail then; with TEXT, of the promises whose constant contains it. Exits with 1
- * if a promise can be broken without a failing test, or if a test fails without a change: it notices nothing.
+ * `npm run check:promises [-- TEXT]`: runs the test of each bound in a copy of the sources, changes its constant there
+ * tenfold, and runs the test again, which must fail then; with TEXT, of the bounds whose constant contains it. Exits with 1
+ * if a bound can be broken without a failing test, or if a test fails without a change: it notices nothing.
  */
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 /** Only a change that makes a test hang reaches it. */
@@ -19,23 +18,19 @@ const [only = ""] = process.argv.slice(2);
 const copy = await mkdtemp(join(tmpdir(), "ow-promises-"));
 /** Whether a test passes without a change, by its file. */
 const unchanged = new Map<string, boolean>();
-const chosen = PROMISES.filter(({ constant }) => constant.includes(only));
+const chosen = BOUNDS.filter(({ constant }) => constant.includes(only));
 let unnoticed = 0;
 try {
   await copySources();
-  for (const promise of chosen) {
-    const verdict = !passes(promise.test)
-      ? "FAILS ANYWAY"
-      : (await breaks(promise))
-        ? "noticed"
-        : "UNNOTICED";
+  for (const bound of chosen) {
+    const verdict = !passes(bound.test) ? "FAILS ANYWAY" : (await breaks(bound)) ? "noticed" : "UNNOTICED";
     if (verdict !== "noticed") unnoticed++;
-    process.stdout.write(`${verdict.padEnd(12)} ${promise.constant}: ${promise.test}\n`);
+    process.stdout.write(`${verdict.padEnd(12)} ${bound.constant}: ${bound.test}\n`);
   }
 } finally {
   await rm(copy, { recursive: true, force: true });
 }
-process.stdout.write(`${chosen.length} promises, ${unnoticed} of them held by no test.\n`);
+process.stdout.write(`${chosen.length} bounds, ${unnoticed} of them held by no test.\n`);
 process.exitCode = unnoticed === 0 ? 0 : 1;
 
 async function copySources(): Promise<void> {
@@ -51,8 +46,8 @@ function passes(test: string): boolean {
   return known;
 }
 
-/** Whether the test of a promise fails when the promise is broken. */
-async function breaks({ file, constant, test }: NumericPromise): Promise<boolean> {
+/** Whether the test of a bound fails when the bound is broken. */
+async function breaks({ file, constant, test }: Bound): Promise<boolean> {
   const path = join(copy, file);
   const source = await readFile(path, "utf8");
   await writeFile(path, changedTenfold(source, constant));

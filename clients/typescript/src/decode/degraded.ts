@@ -9,7 +9,7 @@ export interface DegradedWords {
 }
 
 const DEGRADED: Readonly<Record<string, DegradedWords>> = {
-  database_away: {
+  database_unreachable: {
     title: "Database unreachable",
     meaning:
       "Postgres does not answer this replica. Its calls are refused until it does, except some duplicates.",
@@ -46,7 +46,7 @@ const DEGRADED: Readonly<Record<string, DegradedWords>> = {
       "The database's clock was set. Leases end early or late; retention ends by the clock's earlier course.",
     runbook: "deploy/runbook.md#the-databases-clock-was-set",
   },
-  shards_away: {
+  shards_unreachable: {
     title: "Shards unreachable",
     meaning: "A node of Citus does not answer. Calls for the keys that it holds are refused until it does.",
     runbook: "deploy/runbook.md#shards-are-unreachable",

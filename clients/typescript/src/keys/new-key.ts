@@ -18,8 +18,7 @@ let counter = 0;
  * operation is created, and store it with the operation: every retry has the same key.
  *
  * - Later keys of this process are larger, also within a millisecond (6.2, method 1). New records then lie next to each other
- *   in the service's indexes, which costs a third of the log of random keys, and two thirds of the processor time
- *   (`npm run bench -- --only P20`).
+ *   in the service's indexes, which costs a third of the log of random keys, and two thirds of the processor time.
  * - 62 bits of each key are random, from `crypto.getRandomValues`. A key shows when it was made.
  */
 export function newKey(): string {

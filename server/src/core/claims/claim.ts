@@ -33,7 +33,7 @@ export interface ClaimsOptions {
   readonly replayCache: ReplayCache;
   readonly waiters: Waiters;
   /** Receives the outcome of every claim that was answered, for the metrics. */
-  readonly onClaim: (tenantId: number, outcome: ClaimOutcome["kind"]) => void;
+  readonly onClaim: (tenantId: number, outcome: string) => void;
   readonly onOperation: OnOperation;
   readonly usage: OperationHooks;
 }
@@ -141,13 +141,17 @@ function outcomeName({ outcome }: ClaimResponse): string {
     case "claimed":
       return outcome.value.attempt > 1 ? "reclaimed" : "claimed";
     case "inProgress":
-      return "in_progress";
     case "completed":
     case "ambiguous":
-      return outcome.case;
+      return labelOf(outcome.case);
     case undefined:
       throw new Error("the response of a claim has no outcome");
   }
+}
+
+/** Returns an outcome's kind as metrics name it. */
+function labelOf(kind: ClaimOutcome["kind"]): string {
+  return kind === "inProgress" ? "in_progress" : kind;
 }
 
 function createDecide({ records, admission, replayCache }: ClaimsOptions): Decide {
@@ -225,7 +229,7 @@ function createAnswer({ onClaim, usage }: ClaimsOptions) {
       if (command instanceof Rejected) return;
       const outcome = outcomes[index] as Settled<ClaimOutcome>;
       if (!(outcome instanceof Rejected)) {
-        onClaim(tenantId, outcome.kind);
+        onClaim(tenantId, labelOf(outcome.kind));
         usage.claimed(command, outcome, nowMs);
       } else if (isRefusal(outcome.error, "FINGERPRINT_MISMATCH")) usage.refused(command.id, "mismatches");
       else if (isRefusal(outcome.error, "KEY_TOO_OLD")) usage.refused(command.id, "late_keys_refused");

@@ -1,13 +1,13 @@
 /** Why a replica is degraded: it works, but without a part or with a delay. `metrics.md` defines each reason. */
 export const DEGRADED_REASONS = [
-  "database_away",
+  "database_unreachable",
   "redis_bypassed",
   "schema_ahead",
   "pool_saturated",
   "sweep_behind",
   "clock_skewed",
   "database_clock_moved",
-  "shards_away",
+  "shards_unreachable",
 ] as const;
 export type DegradedReason = (typeof DEGRADED_REASONS)[number];
 

@@ -7,7 +7,6 @@ import { alternate, runSlice } from "../load.ts";
 import { processorTimeOf, processorTimeOfFamily } from "../processor-time.ts";
 import { FreshClaims } from "../target.ts";
 import { oncewardTarget } from "../target-onceward.ts";
-import { measureAwayWorker } from "./citus-away.ts";
 
 const CALLERS = 256;
 
@@ -15,8 +14,7 @@ const CALLERS = 256;
  * Measures P17: claims on a Citus of three nodes, beside claims on a plain Postgres, and the processor time
  * of each part.
  */
-export const measureCitus: Figure = async (bench) => {
-  const { rig, main, violations, signal, pace, progress } = bench;
+export const measureCitus: Figure = async ({ rig, main, violations, signal, pace, progress }) => {
   const binaries = await findCitusPostgres(process.env.PATH);
   if (binaries === undefined) {
     progress("the extension citus is not installed: P17 is skipped");
@@ -24,7 +22,7 @@ export const measureCitus: Figure = async (bench) => {
   }
   progress(`claims on Citus, ${CALLERS} callers`);
   await using cleanUp = new AsyncDisposableStack();
-  const { url, pids, killWorker } = await startCitus(binaries, cleanUp);
+  const { url, pids } = await startCitus(binaries, cleanUp);
   const database = cleanUp.use(openBenchDatabase(url));
   const on = { database, tenant: await createTenant(database) };
   await using station = await rig.startStation({ on });
@@ -47,7 +45,6 @@ export const measureCitus: Figure = async (bench) => {
   const after = await processorTimes(station.server.pid, pids);
   const microsEach = (part: keyof typeof before) => ((after[part] - before[part]) / count) * 1e6;
   for (const each of Object.values(claims)) await each.verify();
-  const away = await measureAwayWorker(bench, database, station, killWorker);
   return [
     {
       figure: "P17",
@@ -63,7 +60,6 @@ export const measureCitus: Figure = async (bench) => {
         "workers µs": microsEach("workersS"),
       },
     },
-    away,
   ];
 };
 

@@ -1,4 +1,4 @@
-import { readCommandLine, wholeNumber } from "../../command-line.ts";
+import { readCommandLine, wholeNumber } from "../../../../server/dev/command-line.ts";
 import { interruption, runToEnd } from "../interruption.ts";
 import { startRig } from "../rig.ts";
 import { type Failover, measureFailover, type Setting } from "./measure.ts";

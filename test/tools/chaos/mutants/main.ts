@@ -1,4 +1,4 @@
-import { failUsage, readCommandLine, wholeNumber } from "../../command-line.ts";
+import { failUsage, readCommandLine, wholeNumber } from "../../../../server/dev/command-line.ts";
 import type { Violation } from "../../history/check.ts";
 import { FAULTS } from "../faults/all.ts";
 import { interruption, runToEnd } from "../interruption.ts";

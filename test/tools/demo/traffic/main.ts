@@ -1,5 +1,5 @@
+import { readCommandLine, wholeNumber } from "../../../../server/dev/command-line.ts";
 import { printable } from "../../../../server/src/core/commands/printable.ts";
-import { readCommandLine, wholeNumber } from "../../command-line.ts";
 import { findDevServer } from "./dev-server.ts";
 import { describePlanted } from "./report.ts";
 import { plantTraffic } from "./run.ts";

@@ -1,7 +1,7 @@
 import type { DescService, FileRegistry } from "@bufbuild/protobuf";
+import { commentOf } from "../../../../deploy/site/comments.ts";
 import { MAX_TIMEOUT_MS } from "../../../../server/src/core/transport/read-message.ts";
 import { unaryMethods } from "../../../../server/src/core/transport/route.ts";
-import { commentOf } from "./comments.ts";
 import { errorResponses, errorSchemas } from "./errors.ts";
 import { pathsOf } from "./operations.ts";
 import { messageSchemas } from "./schemas.ts";

@@ -1,8 +1,8 @@
 import type { DescMethodUnary, DescService } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { commentOf, firstSentence } from "../../../../deploy/site/comments.ts";
 import { CATALOGUE, type Reason } from "../../../../server/src/core/domain/refusal.ts";
 import { unaryMethods } from "../../../../server/src/core/transport/route.ts";
-import { commentOf, firstSentence } from "./comments.ts";
 import { statusOf } from "./errors.ts";
 import { EXAMPLES } from "./examples.ts";
 import { type JsonSchema, schemaRef } from "./json-schema.ts";

@@ -6,7 +6,7 @@ import {
   type DescOneof,
   ScalarType,
 } from "@bufbuild/protobuf";
-import { commentOf } from "./comments.ts";
+import { commentOf } from "../../../../deploy/site/comments.ts";
 import { type JsonSchema, schemaRef } from "./json-schema.ts";
 import { FIELD_LIMITS, type FieldLimits } from "./limits.ts";
 

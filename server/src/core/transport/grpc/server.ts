@@ -10,7 +10,6 @@ import type { DescService } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { Health as HealthService } from "../../../gen/grpc/health/v1/health_pb.ts";
 import { ServerReflection } from "../../../gen/grpc/reflection/v1/reflection_pb.ts";
-import { ServerReflection as ServerReflectionAlpha } from "../../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
 import { countedAddress, createPort } from "../connections.ts";
 import {
@@ -195,12 +194,7 @@ function streamsOf(
   services: readonly DescService[],
   health: Health,
 ): readonly (readonly [string, AnswerStream])[] {
-  const descriptors = collectDescriptors([
-    ...services,
-    HealthService,
-    ServerReflection,
-    ServerReflectionAlpha,
-  ]);
+  const descriptors = collectDescriptors([...services, HealthService, ServerReflection]);
   const reflect = inTime((stream, headers, connection) =>
     answerReflection(stream, headers, connection, connection.reflections, descriptors),
   );
@@ -214,7 +208,8 @@ function streamsOf(
     [pathOf(list), inTime((stream, _, { outbound }) => health.list(stream, outbound))],
     [pathOf(watch), inTime((stream, _, { watches }) => health.watch(stream, watches))],
     [pathOf(ServerReflection.method.serverReflectionInfo), reflect],
-    [pathOf(ServerReflectionAlpha.method.serverReflectionInfo), reflect],
+    // grpcio-reflection and evans ask under this name only; its messages are those of v1.
+    ["/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", reflect],
   ];
 }
 

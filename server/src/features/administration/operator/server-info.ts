@@ -17,7 +17,7 @@ import { VERSION } from "../../../version.ts";
 import { listPage } from "../pages.ts";
 import type { AdministrationParts, OperatorRpcs } from "../services.ts";
 
-const UNREACHABLE = "database_away";
+const UNREACHABLE = "database_unreachable";
 
 /** Returns the RPCs for the state of the replicas. */
 export function createServerInfoHandlers({

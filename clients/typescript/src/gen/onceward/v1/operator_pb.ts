@@ -851,8 +851,8 @@ export type GetServerInfoResponse = Message<"onceward.v1.GetServerInfoResponse">
   config: { [key: string]: string };
 
   /**
-   * Why the replica is degraded: "database_away", "redis_bypassed", "schema_ahead", "pool_saturated", "sweep_behind",
-   * "clock_skewed", "database_clock_moved", "shards_away". The answers that it gives stay correct. Later versions may add reasons.
+   * Why the replica is degraded: "database_unreachable", "redis_bypassed", "schema_ahead", "pool_saturated", "sweep_behind",
+   * "clock_skewed", "database_clock_moved", "shards_unreachable". The answers that it gives stay correct. Later versions may add reasons.
    *
    * @generated from field: repeated string degraded = 4;
    */
@@ -955,7 +955,7 @@ export type Replica = Message<"onceward.v1.Replica"> & {
   seenAt?: Timestamp | undefined;
 
   /**
-   * As GetServerInfoResponse.degraded; "database_away" only if Postgres answers while its commits hang: else nothing is stored.
+   * As GetServerInfoResponse.degraded; "database_unreachable" only if Postgres answers while its commits hang: else nothing is stored.
    *
    * @generated from field: repeated string degraded = 5;
    */
@@ -1349,7 +1349,7 @@ export const OperatorService: GenService<{
   },
   /**
    * Returns the version, the configuration and the state of the replica that answers. With the key of the server's configuration
-   * (ONCEWARD_OPERATOR_KEY) it answers without the database too: `degraded` then contains "database_away", and `schema_version`
+   * (ONCEWARD_OPERATOR_KEY) it answers without the database too: `degraded` then contains "database_unreachable", and `schema_version`
    * and `replicas` are as last known.
    *
    * @generated from rpc onceward.v1.OperatorService.GetServerInfo

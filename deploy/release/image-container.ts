@@ -2,8 +2,8 @@ import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
-import type { BuiltImage } from "../../../deploy/release/image.ts";
-import type { Addresses } from "../../../server/src/server.ts";
+import type { Addresses } from "../../server/src/server.ts";
+import type { BuiltImage } from "./image.ts";
 
 const run = promisify(execFile);
 const COMMAND_TIMEOUT_MS = 60_000;

@@ -1,5 +1,5 @@
 import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
-import { printable } from "../../server/src/core/commands/printable.ts";
+import { printable } from "../src/core/commands/printable.ts";
 
 /** What a tool's command line may be. */
 interface CommandLine<T extends ParseArgsOptionsConfig> {
@@ -18,7 +18,7 @@ export function readCommandLine<const T extends ParseArgsOptionsConfig>(
   { options, allowPositionals = false, args = process.argv.slice(2) }: CommandLine<T>,
 ) {
   if (args.includes("--help") || args.includes("-h")) {
-    console.log(usage);
+    process.stdout.write(`${usage}\n`);
     process.exit(0);
   }
   try {
@@ -30,7 +30,7 @@ export function readCommandLine<const T extends ParseArgsOptionsConfig>(
 
 /** Says what is wrong with a command line, above its usage, and ends the process with 2. */
 export function failUsage(usage: string, message: string): never {
-  console.error(`${printable(message)}\n\n${usage}`);
+  process.stderr.write(`${printable(message)}\n\n${usage}\n`);
   process.exit(2);
 }
 

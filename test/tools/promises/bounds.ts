@@ -1,0 +1,139 @@
+/** A number that readers are promised, and the test that holds it. Paths are from the root. */
+export interface Bound {
+  readonly file: string;
+  /** The constant in the file; of an object, the members that lead to the number: `DEFAULT_POLICY.maxLeaseMs`. */
+  readonly constant: string;
+  /** The test file that fails when the constant is changed tenfold. */
+  readonly test: string;
+}
+
+/** Files below `server/src/`, constants in them, and the test that holds these: by default the one beside the source. */
+const ROWS: readonly (readonly [file: string, constants: string, test?: string])[] = [
+  ["core/admission/admission.ts", "BYTES_PER_OPERATION MAX_OWED_BY_BATCHES_MS"],
+  ["core/auth/authenticate.ts", "DECISION_MS", "test/admin/authority-held-up.test.ts"],
+  ["core/auth/credential-cache.ts", "MAX_AGE_MS", "test/admin/refresh-failures.test.ts"],
+  ["core/auth/jwks.ts", "MAX_BYTES"],
+  ["core/auth/jwt.ts", "CLOCK_TOLERANCE_S", "test/admin/tokens.test.ts"],
+  [
+    "core/background/pruner.ts",
+    "JOB_RETENTION_MS USAGE_RETENTION_MS",
+    "test/admin/retention-of-history.test.ts",
+  ],
+  ["core/claims/after-operation.ts", "MAX_REFUSALS MAX_REFUSALS_OF_TENANT WINDOW_MS"],
+  ["core/config/secret-files.ts", "MAX_BYTES", "test/commands/secret-files.test.ts"],
+  ["core/domain/limits.ts", "MAX_API_KEY_LABEL_BYTES MAX_API_KEY_NAMESPACES", "test/admin/api-keys.test.ts"],
+  ["core/domain/limits.ts", "MAX_REASON_BYTES", "test/admin/resolve-record-refusals.test.ts"],
+  ["core/domain/limits.ts", "MAX_BATCH_ITEMS", "test/contract/batch.test.ts"],
+  [
+    "core/domain/limits.ts",
+    "MAX_CHECKPOINT_STATE_BYTES MAX_CLAIM_ID_BYTES MAX_CONTENT_TYPE_BYTES MAX_KEY_BYTES",
+    "test/transports/bad-input.test.ts",
+  ],
+  [
+    "core/domain/limits.ts",
+    "MAX_METADATA_ENTRIES MAX_OWNER_BYTES MAX_WAIT_MS",
+    "test/transports/bad-input.test.ts",
+  ],
+  [
+    "core/domain/limits.ts",
+    "MAX_CHECKPOINT_NAME_BYTES MAX_METADATA_BYTES MAX_METADATA_NAME_BYTES MAX_METADATA_VALUE_BYTES",
+    "test/transports/limits.test.ts",
+  ],
+  [
+    "core/domain/limits.ts",
+    "MAX_RELEASE_REASON_BYTES MIN_LEASE_MS MIN_RETENTION_S",
+    "test/transports/limits.test.ts",
+  ],
+  ["core/domain/limits.ts", "MAX_MESSAGE_BYTES", "test/transports/unreadable-messages.test.ts"],
+  [
+    "core/domain/policy-bounds.ts",
+    "WIDEST_BOUNDS.maxKeyRetentionS WIDEST_BOUNDS.maxResultBytes",
+    "test/admin/operator-tenants.test.ts",
+  ],
+  ["core/domain/policy-bounds.ts", "WIDEST_BOUNDS.maxLeaseMs", "test/admin/policies.test.ts"],
+  ["core/domain/policy.ts", "DEFAULT_POLICY.defaultLeaseMs", "test/contract/claim.test.ts"],
+  ["core/domain/policy.ts", "DEFAULT_POLICY.keyRetentionS", "test/contract/policy.test.ts"],
+  ["core/domain/policy.ts", "DEFAULT_POLICY.maxLeaseMs", "test/transports/bad-input.test.ts"],
+  ["core/domain/policy.ts", "DEFAULT_POLICY.maxResultBytes", "test/transports/limits.test.ts"],
+  ["core/domain/quotas.ts", "DEFAULT_DECLARED_NAMESPACES", "server/src/core/admission/admission.test.ts"],
+  ["core/domain/quotas.ts", "MAX_DECLARED_NAMESPACES", "test/admin/operator-tenants.test.ts"],
+  ["core/domain/quotas.ts", "MAX_UNFINISHED_JOBS", "test/admin/record-jobs.test.ts"],
+  [
+    "core/transport/compression.ts",
+    "MAX_FREE_BYTES MAX_RATIO",
+    "test/transports/unreadable-messages.test.ts",
+  ],
+  ["core/transport/denials.ts", "MAX_OF_ACTOR MAX_OF_TENANT"],
+  ["core/transport/grpc/batch-stream.ts", "MAX_IN_FLIGHT"],
+  [
+    "core/transport/grpc/health.ts",
+    "MAX_WATCHES_PER_CONNECTION",
+    "server/src/core/transport/grpc/server.test.ts",
+  ],
+  [
+    "core/transport/grpc/health.ts",
+    "MAX_WATCHES",
+    "server/src/core/transport/grpc/standard-services.test.ts",
+  ],
+  [
+    "core/transport/grpc/reflection.ts",
+    "MAX_REQUESTS MAX_STREAMS",
+    "server/src/core/transport/grpc/standard-services.test.ts",
+  ],
+  ["core/transport/grpc/server.ts", "MAX_CONCURRENT_STREAMS"],
+  ["core/transport/grpc/server.ts", "MAX_CONNECTIONS", "server/src/core/transport/port-limits.test.ts"],
+  ["core/transport/http/port.ts", "MAX_WAITING"],
+  ["core/transport/http/server.ts", "MAX_CONNECTIONS", "server/src/core/transport/port-limits.test.ts"],
+  [
+    "core/transport/management/server.ts",
+    "MAX_CONNECTIONS MAX_PER_ADDRESS SILENCE_MS",
+    "server/src/core/transport/port-limits.test.ts",
+  ],
+  ["core/transport/memory-budgets.ts", "MAX_GRPC_CONNECTION_BYTES MAX_HTTP_CONNECTION_BYTES"],
+  ["core/transport/memory-budgets.ts", "MAX_OPEN_REQUESTS MAX_OUTBOUND_BYTES"],
+  ["core/transport/memory-budgets.ts", "INBOUND_LIMITS.maxBytes INBOUND_LIMITS.maxTenantBytes"],
+  ["core/transport/memory-budgets.ts", "INBOUND_LIMITS.maxConnectionBytes REPLY_LIMITS.maxBytes"],
+  ["core/transport/memory-budgets.ts", "REPLY_LIMITS.maxTenantBytes REPLY_LIMITS.maxConnectionBytes"],
+  ["core/transport/pipeline.ts", "MAX_CREDENTIAL_LOOKUPS MAX_IN_FLIGHT_BYTES MAX_REFUSED_PER_TURN"],
+  ["core/transport/read-message.ts", "MAX_TIMEOUT_MS"],
+  [
+    "core/transport/read-message.ts",
+    "WITH_RESULT.binary.maxBytes",
+    "test/transports/unreadable-messages.test.ts",
+  ],
+  ["core/transport/scan-binary.ts", "MAX_ELEMENTS MAX_FIELDS"],
+  ["core/transport/scan-binary.ts", "MAX_FIELDS_IN_ALL", "server/src/core/transport/read-message.test.ts"],
+  ["core/transport/scan-json.ts", "MAX_DEPTH MAX_DIGITS"],
+  ["core/transport/static-files.ts", "MAX_SILENCE_MS MAX_UNREAD_BYTES MAX_UNREAD_BYTES_PER_ADDRESS"],
+  ["core/transport/turn-shares.ts", "MAX_MS_PER_TURN"],
+  ["core/transport/turn-shares.ts", "MAX_REQUESTS_PER_TURN", "server/src/core/transport/http/port.test.ts"],
+  ["features/administration/pages.ts", "DEFAULT_PAGE_SIZE MAX_PAGE_SIZE"],
+  ["features/console/attempts.ts", "IN_ALL.burst MAX_IN_PROGRESS"],
+  ["features/console/attempts.ts", "MAX_IN_PROGRESS_OF_FAILING PER_ADDRESS.burst"],
+  ["features/console/attempts.ts", "PER_CREDENTIAL.burst", "test/transports/console/sessions.test.ts"],
+  ["features/console/issuer-sign-in.ts", "MAX_AGE_S", "test/transports/console/oidc.test.ts"],
+  ["features/console/store/console-sessions.ts", "MAX_SESSIONS", "test/transports/console/sessions.test.ts"],
+  ["features/insight/rpc/key-quality.ts", "MAX_EXAMPLES MAX_NAMESPACES", "test/admin/key-quality.test.ts"],
+  ["features/insight/rpc/retention-advice.ts", "MAX_PER_MILLION", "test/admin/retention-advice.test.ts"],
+];
+
+/** The numbers that the contract, SECURITY.md and server/README.md promise. */
+export const BOUNDS: readonly Bound[] = ROWS.flatMap(([path, constants, test]) => {
+  const file = `server/src/${path}`;
+  return constants
+    .split(" ")
+    .map((constant) => ({ file, constant, test: test ?? file.replace(".ts", ".test.ts") }));
+});
+
+/**
+ * Returns a source text whose constant is ten times as large.
+ *
+ * @throws Error if the text does not define it.
+ */
+export function changedTenfold(source: string, constant: string): string {
+  const [name = "", ...members] = constant.split(".");
+  const path = members.map((member) => `[^;]*?\\b${member}: `).join("");
+  const definition = new RegExp(`^((?:export )?const ${name}\\b[^;=]*= ${path})([^{},;]+)`, "m");
+  if (!definition.test(source)) throw new Error(`no ${constant} is defined`);
+  return source.replace(definition, (_, before, value) => `${before}10 * (${value})`);
+}
