@@ -21,7 +21,7 @@ from ._errors import (
     OutcomeUnknownError,
     TerminalError,
 )
-from ._flow import Call, Flow, duration_ms, retrying
+from ._flow import ATTEMPT_TIMEOUT_MS, Call, Flow, duration_ms, retrying
 from ._lease import Lease, lease_lost, lease_now_ms, now_ms
 from ._limits import MAX_RELEASE_REASON_BYTES
 from ._options import Operation, RunResult
@@ -155,7 +155,9 @@ class Held:
 
     def heartbeat(self) -> Call:
         """Returns the call that prolongs the lease."""
-        return Call("ExtendLease", ExtendLeaseRequest(**self._name()))
+        assert self.lease is not None
+        timeout_ms = min(ATTEMPT_TIMEOUT_MS, self.lease.heartbeat_timeout_ms)
+        return Call("ExtendLease", ExtendLeaseRequest(**self._name()), timeout_ms)
 
     def _name(self) -> dict[str, Any]:
         return {
