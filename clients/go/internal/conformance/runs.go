@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
+	"os"
 	"slices"
 	"time"
 
@@ -80,6 +82,7 @@ func (timedOut) Unwrap() error   { return context.DeadlineExceeded }
 // causes are those of throwCaused.
 var causes = map[string]error{
 	"noEffect": &onceward.NoEffectError{}, "unknown": &onceward.OutcomeUnknownError{}, "timeout": context.DeadlineExceeded,
+	"connectTimeout": &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded},
 }
 
 type checkpoint struct {

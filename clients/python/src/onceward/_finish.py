@@ -226,20 +226,28 @@ def _own_word(error: BaseException, handled_before: BaseException | None) -> Bas
 _INTERRUPTIONS = (
     TimeoutError,
     asyncio.TimeoutError,
+    asyncio.CancelledError,
     concurrent.futures.TimeoutError,
     concurrent.futures.CancelledError,
 )
+#: Names of errors by which HTTP libraries say that no connection was made in time, so that nothing was sent.
+_CONNECT_TIMEOUTS = ("ConnectTimeout", "ConnectTimeoutError")
 
 
 def _is_interruption(error: BaseException, handled_before: BaseException | None) -> bool:
     """Returns whether the function was stopped or a call of its own timed out: the effect may have happened.
 
-    HTTP libraries have the socket's TimeoutError as the context of their own.
+    HTTP libraries have the socket's TimeoutError as the context of their own, also of a ``ConnectTimeout``.
     """
-    return any(
-        isinstance(each, _INTERRUPTIONS) or not isinstance(each, Exception)
-        for each, _ in _chain(error, handled_before, shown=True)
-    )
+    is_connecting = False
+    for each, _ in _chain(error, handled_before, shown=True):
+        if type(each).__name__ in _CONNECT_TIMEOUTS:
+            is_connecting = True
+        elif not isinstance(each, _INTERRUPTIONS) and isinstance(each, Exception):
+            is_connecting = False
+        elif not (is_connecting and isinstance(each, _INTERRUPTIONS)):
+            return True
+    return False
 
 
 def _chain(
