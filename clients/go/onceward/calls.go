@@ -69,6 +69,17 @@ func (c *calls) start(item *oncewardv1.BatchRequestItem) *call {
 	return started
 }
 
+// startWithin starts a call that may be without an answer for so long: alone if that is shorter than usual, because the heartbeat of a
+// short lease has no time to wait for batches on a connection that is silent.
+func (c *calls) startWithin(item *oncewardv1.BatchRequestItem, timeout time.Duration) *call {
+	if timeout >= attemptTimeout || c.open.Err() != nil {
+		return c.start(item)
+	}
+	started := &call{item: item, done: make(chan struct{})}
+	go func() { started.answer(c.sendWithin(c.open, item, timeout)) }()
+	return started
+}
+
 // startWaiting starts a Claim that waits for another holder: an RPC of its own, so that no batch waits.
 func (c *calls) startWaiting(ctx context.Context, request *oncewardv1.ClaimRequest) *call {
 	item := claimItem(request)
@@ -102,7 +113,7 @@ func (c *calls) do(ctx context.Context, item *oncewardv1.BatchRequestItem) (*onc
 func (c *calls) sendWithin(
 	ctx context.Context, item *oncewardv1.BatchRequestItem, timeout time.Duration,
 ) (*oncewardv1.BatchResponseItem, *Error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, timeoutKey{}, timeout), timeout)
 	defer cancel()
 	reply := &oncewardv1.BatchResponseItem{}
 	var err error

@@ -10,9 +10,18 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A call that had no answer for so long has found a silent connection, unless another call on it was answered meanwhile. A little
-// shorter than the timeout of an attempt, which begins before its call.
-const silence = attemptTimeout - time.Second
+// timeoutKey is the key of a call's own timeout in its context, which may end sooner, with its caller's.
+type timeoutKey struct{}
+
+// silenceOf returns how long a call is without an answer if it has found a silent connection, unless another call on it was answered
+// meanwhile. A little shorter than the timeout of an attempt, which begins before its call.
+func silenceOf(ctx context.Context) time.Duration {
+	timeout, isSet := ctx.Value(timeoutKey{}).(time.Duration)
+	if !isSet {
+		timeout = attemptTimeout
+	}
+	return min(attemptTimeout, timeout) * 4 / 5
+}
 
 // channel makes calls on one connection, and on a new one after a call without an answer: a connection that its other end has
 // forgotten, or a stuck proxy keeps open, would make every attempt fail until keepalive closes it, as long as the default Timeout.
@@ -45,7 +54,7 @@ func (c *channel) Invoke(ctx context.Context, method string, request, reply any,
 	used := c.begin()
 	began := time.Now()
 	err := used.Invoke(ctx, method, request, reply, options...)
-	c.end(used, began, err)
+	c.end(used, began, silenceOf(ctx), err)
 	return err
 }
 
@@ -55,7 +64,7 @@ func (c *channel) NewStream(
 ) (grpc.ClientStream, error) {
 	used := c.begin()
 	began := time.Now()
-	ended := grpc.OnFinish(func(err error) { c.end(used, began, err) })
+	ended := grpc.OnFinish(func(err error) { c.end(used, began, silenceOf(ctx), err) })
 	return used.NewStream(ctx, description, method, append(options, ended)...)
 }
 
@@ -66,7 +75,7 @@ func (c *channel) begin() *line {
 	return c.current
 }
 
-func (c *channel) end(used *line, began time.Time, err error) {
+func (c *channel) end(used *line, began time.Time, silence time.Duration, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	used.calls--

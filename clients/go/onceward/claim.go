@@ -67,7 +67,7 @@ func (c *Claim) SaveCheckpoint(ctx context.Context, name string, state any) erro
 		}
 		err := retry(ctx, time.Now().Add(c.timeout), func() error {
 			sentAt := leaseNow()
-			reply, err := c.extendLease(ctx, checkpoint)
+			reply, err := c.extendLease(ctx, checkpoint, attemptTimeout)
 			if err == nil {
 				c.lease.granted(sentAt, reply)
 			}
@@ -81,10 +81,13 @@ func (c *Claim) SaveCheckpoint(ctx context.Context, name string, state any) erro
 }
 
 // extendLease prolongs the lease, and saves the checkpoint if there is one. Its errors name this claim.
-func (c *Claim) extendLease(ctx context.Context, checkpoint *oncewardv1.Checkpoint) (time.Duration, error) {
-	reply, err := c.calls.do(ctx, extendLeaseItem(&oncewardv1.ExtendLeaseRequest{
+func (c *Claim) extendLease(
+	ctx context.Context, checkpoint *oncewardv1.Checkpoint, timeout time.Duration,
+) (time.Duration, error) {
+	item := extendLeaseItem(&oncewardv1.ExtendLeaseRequest{
 		Namespace: c.Namespace, Key: c.Key, FencingToken: c.FencingToken, Checkpoint: checkpoint,
-	}))
+	})
+	reply, err := c.calls.startWithin(item, timeout).wait(ctx)
 	if failed, isOwn := err.(*Error); isOwn {
 		return 0, failed.about(c.ref())
 	}
@@ -92,7 +95,7 @@ func (c *Claim) extendLease(ctx context.Context, checkpoint *oncewardv1.Checkpoi
 }
 
 func (c *Claim) heartbeat() (time.Duration, *Error) {
-	remaining, err := c.extendLease(context.Background(), nil)
+	remaining, err := c.extendLease(context.Background(), nil, c.lease.heartbeatTimeout())
 	if err != nil {
 		return 0, errorFromCall(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"runtime"
@@ -29,6 +30,7 @@ func expectState(t *testing.T, service *oncewardtest.Service, want oncewardv1.Re
 }
 
 func TestAnInterruptedFunctionLeavesItsClaimToThePolicy(t *testing.T) {
+	dialTimeout := &url.Error{Op: "Post", Err: &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}}
 	noEffect := fmt.Errorf("charge: %w", &onceward.NoEffectError{Cause: context.DeadlineExceeded})
 	for name, each := range map[string]struct {
 		err  error
@@ -40,6 +42,9 @@ func TestAnInterruptedFunctionLeavesItsClaimToThePolicy(t *testing.T) {
 		"a timeout of the network":           {&url.Error{Op: "Post", Err: os.ErrDeadlineExceeded}, oncewardv1.Record_STATE_IN_PROGRESS},
 		"a timeout beside another error":     {errors.Join(errBankSaysNo, os.ErrDeadlineExceeded), oncewardv1.Record_STATE_IN_PROGRESS},
 		"a timeout within a URL's error":     {&url.Error{Err: fmt.Errorf("dial: %w", os.ErrDeadlineExceeded)}, oncewardv1.Record_STATE_IN_PROGRESS},
+		"a dial that timed out":              {dialTimeout, oncewardv1.Record_STATE_RELEASED},
+		"a dial beside a timeout":            {errors.Join(dialTimeout, os.ErrDeadlineExceeded), oncewardv1.Record_STATE_IN_PROGRESS},
+		"a read that timed out":              {&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, oncewardv1.Record_STATE_IN_PROGRESS},
 		"a deadline of gRPC":                 {status.Error(codes.DeadlineExceeded, "bank"), oncewardv1.Record_STATE_IN_PROGRESS},
 		"a refusal of gRPC":                  {status.Error(codes.Unavailable, "bank"), oncewardv1.Record_STATE_RELEASED},
 		"a nested run without an answer":     {&onceward.Error{Reason: onceward.ErrNoAnswer}, oncewardv1.Record_STATE_RELEASED},

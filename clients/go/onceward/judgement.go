@@ -3,6 +3,8 @@ package onceward
 import (
 	"context"
 	"errors"
+	"net"
+	"net/url"
 	"slices"
 
 	"google.golang.org/grpc/codes"
@@ -63,10 +65,18 @@ func ownWord(err error) error {
 }
 
 // isInterruption returns whether the error is or wraps an end of a context, a timeout, or one of these codes of gRPC, which does not
-// wrap the context's error. An Error of a nested run is no interruption of this one: what it waited for is the service.
+// wrap the context's error. Two are not: an Error of a nested run, which waited for the service, and that of a connection that was
+// not made in time, so that no request was sent.
 func isInterruption(err error) bool {
-	if _, isOwn := err.(*Error); isOwn {
+	switch err := err.(type) {
+	case *Error:
 		return false
+	case *net.OpError:
+		if err.Op == "dial" {
+			return false
+		}
+	case *url.Error:
+		return isInterruption(err.Err) // Its Timeout is that of the error that it wraps.
 	}
 	if err == context.Canceled {
 		return true

@@ -11,7 +11,9 @@ const (
 	// Two heartbeats may fail before the lease is at risk.
 	heartbeatsPerLease = 3
 	// The delay after a failed heartbeat, as a part of the lease.
-	retryPart            = 10
+	retryPart = 10
+	// A heartbeat without an answer within this part of the lease is repeated, on another connection, while the lease lasts.
+	answerPart           = 4
 	minHeartbeatInterval = 20 * time.Millisecond
 	// Timers may stand still while a machine is suspended: a lease that ended meanwhile is noticed within this time.
 	maxLookInterval = time.Second
@@ -63,6 +65,13 @@ func (l *lease) left() (left, length time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(0, l.endsAt-leaseNow()), l.length
+}
+
+// heartbeatTimeout returns how long a heartbeat may be without an answer.
+func (l *lease) heartbeatTimeout() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return min(attemptTimeout, l.length/answerPart)
 }
 
 // arm sets the timer for the next heartbeat, or the end of the lease.

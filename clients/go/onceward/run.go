@@ -37,8 +37,8 @@ type Result[T any] struct {
 //     stored, and every delivery gets it. After a *NoEffectError the claim is released, so that the next delivery runs the function
 //     again. After an *OutcomeUnknownError the claim is left to its lease and the namespace's policy. Each may be wrapped.
 //   - So it is after an interruption: an error that the function returns once its context has ended, an error that is or wraps
-//     context.Canceled, context.DeadlineExceeded, these codes of gRPC, or one whose method Timeout returns true; a panic, and
-//     runtime.Goexit.
+//     context.Canceled, context.DeadlineExceeded, these codes of gRPC, or one whose method Timeout returns true, unless it is of a
+//     dial, before which nothing was sent; a panic, and runtime.Goexit.
 //   - After any other error the claim is released, or left to the policy if Operation.OnError is UnknownOnError.
 //   - While another holder runs the operation, waits for its outcome, at most Operation.Wait.
 //   - The function's context ends when the caller's does, when the lease is lost (the context's cause is then an Error with

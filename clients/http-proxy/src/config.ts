@@ -74,7 +74,7 @@ const route = z.strictObject({
     .max(255)
     .optional()
     .describe(
-      "Name of the operation, in place of method, host and path, which its keys count for. Not with stripe.",
+      "Name of the operation, in place of method, scheme, host and path, which its keys count for. Not with stripe.",
     ),
   keyHeader: headerName
     .default(KEY_HEADER)

@@ -38,6 +38,8 @@ export interface ProxyOptions {
   readonly routes: readonly RouteConfig[];
   /** The certificate for clients, and the authorities of theirs; undefined: the proxy speaks plain HTTP. */
   readonly tls?: ProxyTls | undefined;
+  /** Whether X-Forwarded-Proto names the scheme of a request: a gateway sets it, and no client can forge it. Default: no. */
+  readonly trustForwardedProto?: boolean | undefined;
   /** Gets a line for people about each request that failed. It names no header's value and no body. */
   readonly warn: (line: string) => void;
   /** Undefined: no spans. */
@@ -93,12 +95,16 @@ export class HttpProxy {
   readonly #running = new Set<Promise<void>>();
 
   /** @throws TypeError for an invalid upstream, route or certificate. */
-  constructor({ onceward, upstream, routes, tls, warn, tracing, maxLoad = MAX_LOAD }: ProxyOptions) {
+  constructor(options: ProxyOptions) {
+    const { onceward, upstream, routes, tls, warn, tracing, maxLoad = MAX_LOAD } = options;
     const needsCertificates = routes.some(({ caller }) => "clientCertificate" in caller);
     if (needsCertificates && tls?.clientCa === undefined)
       throw new TypeError("a route's caller is a client's certificate: name the authorities of clients");
     this.#upstream = new Upstream(upstream);
-    this.#routingOf = routerOf(routesOf(routes, onceward, this.#upstream));
+    this.#routingOf = routerOf(routesOf(routes, onceward, this.#upstream), {
+      own: tls === undefined ? "http" : "https",
+      isForwarded: options.trustForwardedProto ?? false,
+    });
     this.#warn = warn;
     this.#tracing = tracing;
     this.#maxLoad = maxLoad;
@@ -108,8 +114,9 @@ export class HttpProxy {
       this.#running.add(running);
     });
     // Otherwise the request is answered as if it had asked for no upgrade (RFC 9110, section 7.8). Node has this from 24.9 on.
-    const options = { shouldUpgradeCallback: (incoming: IncomingMessage) => this.#upgrades(incoming) };
-    this.server = tls === undefined ? createServer(options, listener) : serverWithTls(tls, options, listener);
+    const ofServer = { shouldUpgradeCallback: (incoming: IncomingMessage) => this.#upgrades(incoming) };
+    this.server =
+      tls === undefined ? createServer(ofServer, listener) : serverWithTls(tls, ofServer, listener);
     this.server.maxConnections = maxLoad.connections;
     this.server.on("upgrade", (incoming, socket, head) => void this.#upgrade(incoming, socket, head));
   }
@@ -184,7 +191,7 @@ export class HttpProxy {
       const detail = detailOf(incoming);
       return this.#refuse(outgoing, routing.status, routing.title, detail);
     }
-    const { route, host, path, query } = routing;
+    const { route, origin, path, query } = routing;
     if (!isPlainOrChunked(incoming))
       return this.#refuse(outgoing, 501, "The proxy reads no other transfer coding than chunked.");
     const { maxBodyBytes, timeoutMs } = route.config;
@@ -202,7 +209,7 @@ export class HttpProxy {
       if (body === "too large")
         return this.#refuse(outgoing, 413, `The body has more than ${maxBodyBytes} bytes.`);
       if (body === "no room" || !room.add(REPLY_BYTES)) return this.#refuse(outgoing, 503, OVERLOADED);
-      const call = { incoming, body, timeoutMs, traceHeaders, host, path, query, caller };
+      const call = { incoming, body, timeoutMs, traceHeaders, origin, path, query, caller };
       return await this.#guard(route, call, outgoing);
     } finally {
       room.free();

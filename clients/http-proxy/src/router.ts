@@ -9,7 +9,8 @@ export type Routing<Route> =
   | {
       readonly kind: "guard";
       readonly route: Route;
-      readonly host: string;
+      /** The scheme and the host, such as `https://api.example`. */
+      readonly origin: string;
       /** The path, which is the same in all spellings. */
       readonly path: string;
       /** The query with its question mark; empty: none. */
@@ -34,6 +35,14 @@ interface Found<Route> {
 /** As IncomingMessage of node:http has them. */
 type RequestHead = Pick<IncomingMessage, "method" | "url" | "rawHeaders">;
 
+/** How the router learns which scheme a client used. */
+export interface SchemeSource {
+  /** That of the proxy's listener. */
+  readonly own: "http" | "https";
+  /** Whether X-Forwarded-Proto, which a gateway sets and no client can forge, comes before it. */
+  readonly isForwarded: boolean;
+}
+
 /** Only the path and the query of a target count: a client must not name another host. */
 const ORIGIN = "http://upstream";
 const ABSOLUTE = /^https?:\/\/[^/?#\\]+/i;
@@ -48,7 +57,10 @@ const TARGET_HEADERS = ["x-original-url", "x-rewrite-url"];
  *
  * @throws Error for routes that contradict each other.
  */
-export function routerOf<Route>(guarded: readonly Guarded<Route>[]): (head: RequestHead) => Routing<Route> {
+export function routerOf<Route>(
+  guarded: readonly Guarded<Route>[],
+  source: SchemeSource,
+): (head: RequestHead) => Routing<Route> {
   const find = finderOf(guarded);
   const judged = new Set(guarded.flatMap(({ methods }) => methods));
   return (head) => {
@@ -73,7 +85,10 @@ export function routerOf<Route>(guarded: readonly Guarded<Route>[]): (head: Requ
     if (methods.length > 1) return refused(AMBIGUOUS);
     const host = hostOf(head);
     if (host === undefined) return refused("The request names several hosts.");
-    return { kind: "guard", route: found.route, host, path: found.path, query: url.search };
+    const scheme = schemeOf(head, source);
+    if (scheme === undefined) return refused("X-Forwarded-Proto must be http or https.");
+    const origin = `${scheme}://${host}`;
+    return { kind: "guard", route: found.route, origin, path: found.path, query: url.search };
   };
 }
 
@@ -125,7 +140,7 @@ function pathOf(pattern: string, params: Readonly<Record<string, string | undefi
 
 /**
  * Returns the host of a request, in lower case and without a default port, and the one that a proxy before names to frameworks;
- * undefined if the service may take one of several. The scheme does not count: a gateway may have replaced it.
+ * undefined if the service may take one of several.
  */
 function hostOf({ url = "", rawHeaders }: RequestHead): string | undefined {
   const named = ABSOLUTE.exec(url)?.[0].replace(/^[^/]*\/\//, "");
@@ -136,6 +151,13 @@ function hostOf({ url = "", rawHeaders }: RequestHead): string | undefined {
   );
   const forwarded = valuesOf(rawHeaders, "x-forwarded-host").map((host) => host.toLowerCase());
   return hosts.size > 1 ? undefined : [...hosts, ...forwarded].join(",");
+}
+
+/** Returns the scheme that the client used; undefined if the service may take one of several, or another one. */
+function schemeOf({ rawHeaders }: RequestHead, { own, isForwarded }: SchemeSource): string | undefined {
+  const forwarded = isForwarded ? valuesOf(rawHeaders, "x-forwarded-proto").join(",") : "";
+  const [scheme, ...others] = new Set((forwarded || own).split(",").map((each) => each.trim().toLowerCase()));
+  return others.length === 0 && (scheme === "http" || scheme === "https") ? scheme : undefined;
 }
 
 /** Returns the method of a request, and those that it names to frameworks, which take it for one of them. */

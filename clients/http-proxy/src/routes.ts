@@ -8,9 +8,9 @@ import type { Guarded } from "./router.ts";
 import { type Runner, rememberUnknown } from "./unknown-outcomes.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** A guarded request, its host, path and query as the router has them, and who sends it. */
+/** A guarded request, its origin, path and query as the router has them, and who sends it. */
 export interface RoutedCall extends GuardedCall {
-  readonly host: string;
+  readonly origin: string;
   readonly path: string;
   readonly query: string;
   readonly caller: string;
@@ -119,11 +119,11 @@ function headerOf({ rawHeaders }: RoutedCall["incoming"], name: string): string 
 }
 
 /**
- * Returns what an operation is done to, besides its name: without one, the host and the path in their one spelling. Another path of a named
- * operation is another request.
+ * Returns what an operation is done to, besides its name: without one, the origin and the path in their one spelling. Another path of
+ * a named operation is another request.
  */
-function endpointOf({ operation }: RouteConfig, { host, path }: RoutedCall): string {
-  return operation === undefined ? host + path : path;
+function endpointOf({ operation }: RouteConfig, { origin, path }: RoutedCall): string {
+  return operation === undefined ? origin + path : path;
 }
 
 /** Returns what identifies a request but for these members of its JSON body; a body that is not JSON counts as text. */

@@ -110,10 +110,15 @@ def _perform_steps(steps: list[dict[str, Any]], claim: Claim, seen: dict[str, An
     return None
 
 
+class ConnectTimeout(TimeoutError):
+    """As HTTP libraries name the timeout of a connection that was not made."""
+
+
 _CAUSES = {
     "noEffect": lambda: NoEffectError("no effect"),
     "unknown": lambda: OutcomeUnknownError("unknown"),
     "timeout": lambda: TimeoutError("timeout"),
+    "connectTimeout": lambda: ConnectTimeout("connect timeout"),
 }
 
 

@@ -35,6 +35,10 @@ def _raised_while_handling(error: Exception, handled: BaseException, *, hidden: 
     return error
 
 
+class ConnectTimeout(Exception):
+    """Of an HTTP library."""
+
+
 _UNKNOWN = [
     SystemExit(1),
     KeyboardInterrupt(),
@@ -47,6 +51,9 @@ _UNKNOWN = [
     OutcomeUnknownError("the bank timed out"),
     _raised_from(RuntimeError("a layer"), OutcomeUnknownError("the bank timed out")),
     _raised_from(RuntimeError("two"), _raised_while_handling(ValueError("one"), TimeoutError())),
+    _raised_from(
+        RuntimeError("a retry"), _raised_from(ConnectTimeout(), _raised_from(OSError(), TimeoutError()))
+    ),
     _raised_while_handling(RuntimeError("a layer"), OutcomeUnknownError("the bank timed out"), hidden=True),
     _raised_from(OutcomeUnknownError("the outermost"), NoEffectError("refused")),
     _raised_while_handling(RuntimeError("the handler's own"), NoEffectError("refused"), hidden=False),
@@ -55,6 +62,10 @@ _RELEASED = [
     RuntimeError("refused"),
     NoEffectError("refused"),
     _raised_from(NoEffectError("never sent"), TimeoutError("no connection")),
+    _raised_from(
+        OSError("a layer"),
+        _raised_from(ConnectTimeout(), _raised_from(TimeoutError(), asyncio.CancelledError())),
+    ),
     _raised_from(RuntimeError("a layer"), NoEffectError("refused")),
     _raised_from(NoEffectError("looked it up"), OutcomeUnknownError("the bank timed out")),
     _raised_while_handling(RuntimeError("a miss"), TimeoutError("the cache's"), hidden=True),

@@ -5,13 +5,21 @@ import { Readable } from "node:stream";
 import type { FastifyPluginCallback, FastifyReply, FastifyRequest } from "fastify";
 import { attachedForm } from "./http/attached-form.ts";
 import { readWhole } from "./http/bounded-body.ts";
-import { createGuard, type Guard, type Handled, type Handling, type NotHandled } from "./http/guard.ts";
+import {
+  createGuard,
+  type Guard,
+  type Handled,
+  type Handling,
+  type NotHandled,
+  ResponseDestroyed,
+} from "./http/guard.ts";
 import { HeldResponse } from "./http/held-response.ts";
 import { parsedBody, splitTarget } from "./http/node-request.ts";
 import type { HttpOptions } from "./http/options.ts";
 import type { WholeResponse } from "./http/whole-response.ts";
 import type { Claim } from "./run/claim.ts";
 import type { Runner } from "./run/client.ts";
+import { NoEffectError } from "./run/outcome-unknown.ts";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -130,6 +138,8 @@ function begin(
   return new Promise((decide, refuse) => {
     let handling: FastifyHandling | undefined;
     const answered = guard(guarded, (claim) => {
+      // Such as by `handlerTimeout`, during the claim: Fastify does not call the handler.
+      if (reply.sent) throw new ResponseDestroyed(new NoEffectError("The request was answered before."));
       handling = new FastifyHandling(request, reply);
       decide({ kind: "claimed", claim, handling, sent });
       return handling;
@@ -139,6 +149,7 @@ function begin(
         if (answer.kind === "handled") return answer.sent;
         if (answer.kind === "answered" && handling !== undefined) return handling.replace(answer.response);
         if (answer.kind !== "gone") decide(answer);
+        else if (handling === undefined) decide({ kind: "unguarded", claim: undefined });
         // Undefined would leave the payload as it is.
         return null;
       })

@@ -32,6 +32,7 @@ interface WorldOptions {
   readonly routes?: string;
   readonly tls?: ProxyTls;
   readonly maxLoad?: ProxyLoad;
+  readonly trustForwardedProto?: boolean;
   /** Another key than the tenant's. */
   readonly apiKey?: string;
 }
@@ -40,7 +41,7 @@ interface WorldOptions {
 export async function startWorld(
   { database, server }: { readonly database: TestDatabase; readonly server: TestServer },
   listener: RequestListener,
-  { prepare = () => {}, routes = ROUTES, tls, maxLoad, apiKey }: WorldOptions = {},
+  { prepare = () => {}, routes = ROUTES, tls, maxLoad, trustForwardedProto, apiKey }: WorldOptions = {},
 ) {
   const upstream = createServer(listener);
   prepare(upstream);
@@ -56,6 +57,7 @@ export async function startWorld(
     upstream: new URL(`http://127.0.0.1:${app.port}`),
     routes: parseConfig(routes, "routes.yaml"),
     tls,
+    trustForwardedProto,
     listen: { host: "127.0.0.1", port: 0 },
     management: { host: "127.0.0.1", port: 0 },
     warn: (line) => warnings.push(line),

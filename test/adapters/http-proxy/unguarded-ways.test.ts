@@ -27,7 +27,7 @@ const EMPTY = "Content-Length: 0\r\n";
  * Starts a proxy before a service that takes every request, and returns a function that sends bytes to the proxy, ends its side and
  * returns the status of each response, and each request that the service got.
  */
-async function startRecorder() {
+async function startRecorder(options: { readonly trustForwardedProto?: boolean } = {}) {
   const seen: string[] = [];
   const record: RequestListener = (req, res) => {
     const isGuarded = "onceward-derived-key" in req.headers;
@@ -35,6 +35,7 @@ async function startRecorder() {
     req.resume().on("end", () => res.end("ok"));
   };
   const { proxy } = await startWorld(world, record, {
+    ...options,
     routes: ROUTES,
     prepare: (upstream) =>
       upstream.on("upgrade", ({ method, url, headers }, socket) => {
@@ -198,6 +199,25 @@ test("two hosts of a service are two operations, and a host's case and default p
   expect(await from("bank.example")).toBe("200, guarded POST /charges");
   expect(await from("bank.example:8080")).toBe("200, guarded POST /charges");
   expect(await from("shop.example", "X-Forwarded-Host: bank.example\r\n")).toBe("200, guarded POST /charges");
+});
+
+test("two schemes of a service are two operations where X-Forwarded-Proto is trusted, and one elsewhere", async () => {
+  const [trusting, other] = [await startRecorder({ trustForwardedProto: true }), await startRecorder()];
+  const GUARDED = "200, guarded POST /charges";
+  const rows: readonly (readonly [header: string, trusted: string, untrusted: string])[] = [
+    ["", GUARDED, GUARDED],
+    ["X-Forwarded-Proto: http\r\n", "200", "200"],
+    ["X-Forwarded-Proto: HTTPS, https\r\n", GUARDED, "200"],
+    ["X-Forwarded-Proto: https\r\n", "200", "200"],
+    ["X-Forwarded-Proto: http\r\nX_Forwarded_Proto: https\r\n", REFUSED, "200"],
+    ["X-Forwarded-Proto: ftp\r\n", REFUSED, "200"],
+  ];
+  for (const [header, ...results] of rows)
+    for (const [index, sendRaw] of [trusting, other].entries())
+      expect([header, (await sendRaw("POST /charges", EMPTY + header, "", "one")).result]).toEqual([
+        header,
+        results[index],
+      ]);
 });
 
 test("a header that a client makes one of its connection still reaches the service", async () => {

@@ -21,8 +21,9 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import * as connect from "../../../clients/typescript/src/connect.ts";
 import { idempotency } from "../../../clients/typescript/src/express.ts";
 import * as fastify from "../../../clients/typescript/src/fastify.ts";
+import { Record_State } from "../../../clients/typescript/src/gen/onceward/v1/record_pb.ts";
 import * as hono from "../../../clients/typescript/src/hono.ts";
-import type { Onceward } from "../../../clients/typescript/src/index.ts";
+import { joinKey, type Onceward } from "../../../clients/typescript/src/index.ts";
 import { Idempotent, OncewardModule } from "../../../clients/typescript/src/nestjs.ts";
 import { createTestingOnceward } from "../../../clients/typescript/src/testing.ts";
 import { Charges } from "../rpc/test-service.ts";
@@ -74,6 +75,15 @@ const startFastify: Start = async (onceward, charge) => {
   return await portOf(app.server, () => app.close());
 };
 
+const startFastifyWithItsOwn: Start = async (onceward, charge) => {
+  const app = Fastify();
+  await app.register(fastify.idempotency(onceward, OPTIONS));
+  // Time for the claim, which it includes.
+  app.post("/charges", { handlerTimeout: 1000 }, charge);
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  return await portOf(app.server, () => app.close());
+};
+
 const startHono: Start = (onceward, charge) => {
   const app = new Hono();
   app.post("/charges", hono.idempotency(onceward, OPTIONS), honoTimeout(LIMIT_MS), async (c) =>
@@ -119,6 +129,7 @@ const startNest =
 test.each<[framework: string, start: Start, status: number]>([
   ["Express", startExpress, 503],
   ["Fastify", startFastify, 503],
+  ["Fastify's handlerTimeout", startFastifyWithItsOwn, 503],
   ["Hono", startHono, 504],
   ["NestJS on Express", startNest(() => new ExpressAdapter()), 408],
   ["NestJS on Fastify", startNest(() => new FastifyAdapter()), 408],
@@ -134,6 +145,30 @@ test.each<[framework: string, start: Start, status: number]>([
   testing.clock.advance(LEASE_MS);
   expect(await attempt()).toBe(409);
   expect(charge).toHaveBeenCalledOnce();
+});
+
+test("a request that Fastify's handlerTimeout ends while its claim waits releases the claim", async () => {
+  await using testing = createTestingOnceward({ policy: { onLeaseExpiry: "HOLD" } });
+  const { onceward } = testing;
+  const app = Fastify();
+  await app.register(fastify.idempotency(onceward, { ...OPTIONS, waitMs: 30_000 }));
+  const charge = vi.fn(async () => ({ id: "ch_1" }));
+  app.post("/charges", { handlerTimeout: 100 }, charge);
+  await app.listen({ host: "127.0.0.1", port: 0 });
+  const port = await portOf(app.server, () => app.close());
+  const attempt = async () =>
+    (await send(port, { path: "/charges", headers: { "idempotency-key": "order-1" } })).status;
+  const released = Promise.withResolvers<never>();
+  const operation = { namespace: "charges", key: joinKey("POST", "/charges", "a-1", "order-1") };
+  const holder = expect(onceward.run(operation, () => released.promise)).rejects.toThrow("declined");
+  await vi.waitUntil(() => testing.records().length === 1);
+  expect(await attempt()).toBe(503);
+  released.reject(new Error("declined"));
+  await holder;
+  await vi.waitUntil(() => testing.records()[0]?.attempt === 2);
+  await vi.waitUntil(() => testing.records()[0]?.state === Record_State.RELEASED);
+  expect(charge).not.toHaveBeenCalled();
+  expect(await attempt()).toBe(200);
 });
 
 test("a deadline of Connect that ends a handler leaves its claim to the policy", async () => {

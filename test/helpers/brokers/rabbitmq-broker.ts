@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import { rm } from "node:fs/promises";
+import { access, constants, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { connect } from "amqplib";
@@ -17,6 +17,14 @@ export interface RabbitMqBroker {
 
 /** Debian's directory of RabbitMQ's programs. The one in PATH runs only as RabbitMQ's user or as root. */
 export const RABBITMQ_DIR = "/usr/lib/rabbitmq/bin";
+
+/** Resolves with whether RabbitMQ is installed. */
+export function hasRabbitMq(): Promise<boolean> {
+  return access(`${RABBITMQ_DIR}/rabbitmq-server`, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+}
 
 /** A start takes four seconds of one core, and several may run at once. */
 const START_TIMEOUT_MS = 110_000;

@@ -23,6 +23,7 @@ interface Flags {
   readonly tlsCert?: string;
   readonly tlsKey?: string;
   readonly clientCa?: string;
+  readonly trustForwardedProto?: true;
 }
 
 interface Address {
@@ -54,6 +55,10 @@ export function httpProxyCommand(host: Host): Command {
     .option("--tls-cert <file>", "the certificate for clients and its chain, in PEM; by default no TLS")
     .option("--tls-key <file>", "the certificate's private key, in PEM")
     .option("--client-ca <file>", "the authorities of clients' certificates, in PEM: every client needs one")
+    .option(
+      "--trust-forwarded-proto",
+      "take the scheme of a request from X-Forwarded-Proto, which a gateway sets",
+    )
     .option("--drain <seconds>", "how long requests may run after SIGTERM", parseSeconds, 30)
     .option(
       "--check",
@@ -91,14 +96,15 @@ async function guardUntilStopped(
     openTracing,
   }: { readonly routes: readonly RouteConfig[] } & Pick<Package, "startProxy" | "openTracing">,
 ): Promise<void> {
-  const { upstream, listen, management } = flags;
+  const { upstream, listen, management, trustForwardedProto } = flags;
   const warn = (line: string) => host.warn(`onceward: ${line}\n`);
   const credentials = await resolveCredentials(host, globals, "caller");
   const tracing = await openTracing(host.env, warn);
   const onceward = createOnceward({ ...credentials, owner: "http-proxy", trace: tracing?.trace });
   try {
     const tls = await readTls(flags);
-    const proxy = await startProxy({ onceward, upstream, routes, listen, management, tls, warn, tracing });
+    const serving = { upstream, routes, listen, management, tls, trustForwardedProto };
+    const proxy = await startProxy({ onceward, ...serving, warn, tracing });
     warn(
       `guarding ${routes.length === 1 ? "1 route" : `${routes.length} routes`} of ${upstream.origin} on ${listen.host}:${proxy.port}; health and metrics on ${management.host}:${proxy.managementPort}`,
     );

@@ -63,6 +63,7 @@ const CAUSES = {
   noEffect: new NoEffectError("no effect"),
   unknown: new OutcomeUnknownError("unknown"),
   timeout: timeoutError("timeout"),
+  connectTimeout: Object.assign(new Error("connect timeout"), { name: "ConnectTimeoutError" }),
 };
 
 /** What a call of the function saw. */

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
+	"net"
+	"os"
 	"slices"
 	"time"
 
@@ -80,6 +83,7 @@ func (timedOut) Unwrap() error   { return context.DeadlineExceeded }
 // causes are those of throwCaused.
 var causes = map[string]error{
 	"noEffect": &onceward.NoEffectError{}, "unknown": &onceward.OutcomeUnknownError{}, "timeout": context.DeadlineExceeded,
+	"connectTimeout": &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded},
 }
 
 type checkpoint struct {
@@ -192,20 +196,8 @@ func operationOf(given run) (onceward.Operation, error) {
 	if given.Options.OnInProgress == "throw" || (given.Options.WaitMs != nil && operation.Wait == 0) {
 		operation.OnInProgress = onceward.FailInProgress
 	}
-	switch given.Options.OnUnavailable {
-	case "", "throw":
-	case "proceed":
-		operation.OnUnavailable = onceward.ProceedUnavailable
-	default:
-		operation.OnUnavailable = -1
-	}
-	switch given.Options.OnError {
-	case "", "release":
-	case "unknown":
-		operation.OnError = onceward.UnknownOnError
-	default:
-		operation.OnError = -1
-	}
+	operation.OnUnavailable = choiceOf[onceward.OnUnavailable](given.Options.OnUnavailable, "throw", "proceed")
+	operation.OnError = choiceOf[onceward.OnError](given.Options.OnError, "release", "unknown")
 	if given.Options.Codec == "bytes" {
 		operation.Codec = onceward.BytesCodec{}
 	}
@@ -220,6 +212,11 @@ func operationOf(given run) (onceward.Operation, error) {
 		operation.Fingerprint = plain(value)
 	}
 	return operation, nil
+}
+
+// choiceOf returns the choice that a word names: the first for no word, and -1, which is invalid, for another one.
+func choiceOf[T ~int](word string, words ...string) T {
+	return T(slices.Index(words, cmp.Or(word, words[0])))
 }
 
 func describeClaim(claim *onceward.Claim) report {

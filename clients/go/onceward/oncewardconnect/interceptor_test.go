@@ -155,7 +155,7 @@ func TestAFailureThatRefusesTheRequestIsStoredWithItsDetails(t *testing.T) {
 
 func TestAnyOtherFailureReleasesTheClaim(t *testing.T) {
 	for _, failure := range []error{
-		connect.NewError(connect.CodeUnavailable, errors.New("bank")), &onceward.TerminalError{Message: "of a nested run"},
+		connect.NewError(connect.CodeInternal, errors.New("bank")), &onceward.TerminalError{Message: "of a nested run"},
 	} {
 		shop := start(t, func(context.Context, *connect.Request[request]) (*connect.Response[response], error) {
 			return nil, failure
@@ -182,6 +182,19 @@ func TestAMethodThatCannotKnowItsOutcomeLeavesItsClaimToThePolicy(t *testing.T) 
 	}
 	if _, _, err := shop.call(t, "k-1", 1); connect.CodeOf(err) != connect.CodeAborted || shop.calls.Load() != 1 {
 		t.Errorf("a call within the lease got %v after %d calls", err, shop.calls.Load())
+	}
+}
+
+func TestACallThatWasCutLeavesItsClaimToThePolicy(t *testing.T) {
+	for _, code := range []connect.Code{connect.CodeUnavailable, connect.CodeUnknown, connect.CodeCanceled} {
+		shop := start(t, func(context.Context, *connect.Request[request]) (*connect.Response[response], error) {
+			return nil, connect.NewError(code, errors.New("bank"))
+		}, nil)
+		for _, want := range []connect.Code{code, connect.CodeAborted} {
+			if _, _, err := shop.call(t, "k-1", 1); connect.CodeOf(err) != want {
+				t.Errorf("after %v, a call got %v, not %v", code, err, want)
+			}
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,7 +49,12 @@ func (g *guard) stored(err error) error {
 		return unknown
 	}
 	failed, hasCode := status.FromError(err)
-	if !hasCode || !g.Stores(failed.Code()) || isRefusal(failed) {
+	var run *onceward.Error
+	switch {
+	case hasCode && !isRefusal(failed) && g.Stores(failed.Code()):
+	case hasCode && !isRefusal(failed) && isCut(failed) && !errors.As(err, &run):
+		return &onceward.OutcomeUnknownError{Cause: err}
+	default:
 		var terminal *onceward.TerminalError
 		if errors.As(err, &terminal) {
 			// Such as that of a nested run: it is not the outcome of this operation.
@@ -79,6 +85,20 @@ func ownError(err error) error {
 		return nested{err}
 	}
 	return err
+}
+
+// isCut returns whether a platform or a connection ends calls with this failure, while their method may still run. A server that sheds
+// load says when to come back.
+func isCut(failed *status.Status) bool {
+	switch failed.Code() {
+	case codes.Canceled, codes.Unknown, codes.DeadlineExceeded:
+		return true
+	case codes.Unavailable:
+		isRetryInfo := func(detail any) bool { _, is := detail.(*errdetails.RetryInfo); return is }
+		return !slices.ContainsFunc(failed.Details(), isRetryInfo)
+	default:
+		return false
+	}
 }
 
 // isRefusal returns whether a failure is a guard's or the service's, such as that of a method that calls another guarded method: it

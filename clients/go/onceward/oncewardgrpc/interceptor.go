@@ -51,9 +51,9 @@ type Options struct {
 	Wait time.Duration
 	// Returns the call's identity, as onceward.Fingerprint takes it. Default: the request message.
 	Fingerprint func(ctx context.Context, request proto.Message) any
-	// Returns whether an error with this code is the operation's outcome, to be replayed. Default: INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED, FAILED_PRECONDITION and
-	// OUT_OF_RANGE: they refuse the request itself. An error of another guard or of the service (its ErrorInfo has the domain
-	// "onceward") is never stored.
+	// Returns whether an error with this code is the operation's outcome, to be replayed. Default: INVALID_ARGUMENT, NOT_FOUND,
+	// ALREADY_EXISTS, PERMISSION_DENIED, FAILED_PRECONDITION and OUT_OF_RANGE: they refuse the request itself. An error of another
+	// guard or of the service (its ErrorInfo has the domain "onceward") is never stored.
 	Stores func(codes.Code) bool
 	// Gets errors that concern the server's owner, such as a bad credential; the call fails with INTERNAL. Default: slog.Default().
 	Logger *slog.Logger
@@ -72,10 +72,10 @@ const (
 //     and method.
 //   - The first call runs the method; its response is stored before it is sent. Every later call with the key gets that message,
 //     with the header "idempotency-replayed: true". Other headers and trailers are only sent the first time.
-//   - Errors with a code that Stores accepts are stored as well, with their details. After any other error the claim is released or
-//     left to the namespace's policy as after an error of a run, except that an *onceward.TerminalError counts as any other. A method
-//     that can't know whether it had its effect returns an *onceward.OutcomeUnknownError, which may wrap an error with a code: the
-//     caller gets that.
+//   - Errors with a code that Stores accepts are stored as well, with their details. CANCELLED, UNKNOWN, DEADLINE_EXCEEDED, and
+//     UNAVAILABLE without RetryInfo, as of a call that was cut, leave the claim to the namespace's policy. After any other error it
+//     ends as after an error of a run, except that an *onceward.TerminalError counts as any other. A method that can't know whether
+//     it had its effect returns an *onceward.OutcomeUnknownError, which may wrap an error with a code: the caller gets that.
 //   - While the first call runs, another one fails with ABORTED and RetryInfo. With the key of a different request, or of a call
 //     that may have had its effect: FAILED_PRECONDITION. If the response is no longer available: ALREADY_EXISTS. If the service is
 //     unreachable, nothing runs: UNAVAILABLE with RetryInfo. Each has an ErrorInfo of the domain "onceward" with the reason.

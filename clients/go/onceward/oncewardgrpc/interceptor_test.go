@@ -129,14 +129,22 @@ func TestAnyOtherFailureReleasesTheClaimOrLeavesItToThePolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	busy, err := status.New(codes.Unavailable, "busy").WithDetails(&errdetails.RetryInfo{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	const released, unknown = oncewardv1.Record_STATE_RELEASED, oncewardv1.Record_STATE_IN_PROGRESS
 	for name, each := range map[string]struct {
 		onError onceward.OnError
 		failure error
 		want    oncewardv1.Record_State
 	}{
-		"a code":                    {0, status.Error(codes.Unavailable, "bank"), released},
-		"a code, for money":         {onceward.UnknownOnError, status.Error(codes.Unavailable, "bank"), unknown},
+		"a code":                    {0, status.Error(codes.Internal, "bank"), released},
+		"a code, for money":         {onceward.UnknownOnError, status.Error(codes.Internal, "bank"), unknown},
+		"a connection that broke":   {0, status.Error(codes.Unavailable, "bank"), unknown},
+		"a bank that sheds load":    {0, busy.Err(), released},
+		"an unknown error":          {0, fmt.Errorf("charge: %w", status.Error(codes.Unknown, "bank")), unknown},
+		"an error without a code":   {0, errors.New("bank"), released},
 		"no effect, for money":      {onceward.UnknownOnError, &onceward.NoEffectError{Cause: status.Error(codes.NotFound, "")}, released},
 		"no effect":                 {0, &onceward.NoEffectError{Cause: status.Error(codes.NotFound, "")}, released},
 		"a TerminalError":           {0, &onceward.TerminalError{Message: "of a nested run"}, released},
@@ -184,6 +192,25 @@ func TestAMethodHasTheDeadlineOfItsCaller(t *testing.T) {
 	}
 	if _, _, err := shop.call(t, "k-1", 0); status.Code(err) != codes.Aborted {
 		t.Errorf("a repeat got %v", err)
+	}
+}
+
+func TestANestedRunThatGetsNoAnswerReleasesTheClaim(t *testing.T) {
+	unreachable, err := onceward.New("http://127.0.0.1:1", onceward.Options{APIKey: "key", Timeout: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unreachable.Close(t.Context()) }()
+	shop := start(t, func(ctx context.Context, _ *grpc_testing.SimpleRequest) (*grpc_testing.SimpleResponse, error) {
+		_, err := onceward.Run(ctx, unreachable, onceward.Operation{Namespace: "mails", Key: "m-1"},
+			func(context.Context, *onceward.Claim) (string, error) { return "", nil })
+		return nil, err
+	}, oncewardgrpc.Options{})
+	if _, _, err := shop.call(t, "k-1", 1); err == nil {
+		t.Error("no error")
+	}
+	if state := shop.state(t); state != oncewardv1.Record_STATE_RELEASED {
+		t.Errorf("the record is %v", state)
 	}
 }
 

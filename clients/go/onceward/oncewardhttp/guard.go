@@ -316,7 +316,7 @@ func (g *guard) outlivingDisconnect(request context.Context) (context.Context, f
 // answer answers a request whose handler was not called.
 func (g *guard) answer(w http.ResponseWriter, r *http.Request, outcome ran) {
 	if outcome.err == nil {
-		outcome.result.Value.replay(w, g.policy)
+		outcome.result.Value.inAcceptedCoding(r.Header).replay(w, g.policy)
 		return
 	}
 	if problem := problemOf(outcome.err); problem != nil {

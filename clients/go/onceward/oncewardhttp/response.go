@@ -176,7 +176,8 @@ func (r *recorder) WriteHeader(status int) {
 }
 
 func (r *recorder) Write(part []byte) (int, error) {
-	if r.status == 0 && r.header.Get("Content-Type") == "" {
+	// As net/http does: the type of coded bytes is not that of the response.
+	if r.status == 0 && r.header.Get("Content-Type") == "" && r.header.Get("Content-Encoding") == "" {
 		r.header.Set("Content-Type", http.DetectContentType(part))
 	}
 	r.WriteHeader(http.StatusOK)

@@ -223,12 +223,14 @@ def _head_of(scope: Scope, policy: HttpPolicy) -> RequestHead:
     def values_of(name: str) -> list[str]:
         return [value.decode("latin-1") for each, value in scope["headers"] if each.lower() == name.encode()]
 
+    accept_encoding = values_of("accept-encoding")
     return RequestHead(
         method=scope["method"],
         path=path,
         query=f"?{query}" if query else "",
         content_type=",".join(values_of("content-type")),
         keys=values_of(policy.key_header),
+        accept_encoding=",".join(accept_encoding) if accept_encoding else None,
     )
 
 

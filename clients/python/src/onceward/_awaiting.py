@@ -33,6 +33,7 @@ from ._gather import (
     settle_all,
     settle_items,
 )
+from ._lease import now_ms
 from ._mapping import error_from_call, is_about_content
 from .v1.idempotency_pb2 import BatchResponse
 
@@ -183,17 +184,19 @@ class Calls:
         """Makes a call alone. Returns its response, or its error."""
         if self._disconnected:
             return closed_error()
+        began_at_ms = now_ms()
         try:
             link = self._links.current()
             method = link.method(call.method)
             response = await method(call.request, timeout=call.timeout_ms / 1000, metadata=metadata)
+            link.answered_at_ms = now_ms()
             # What gRPC returns for bytes that are not a message.
             return InternalError("The answer can't be read.") if response is None else response
         except asyncio.CancelledError:
             return OncewardError("NO_ANSWER", "The call was cancelled.", code=1)
         except grpc.RpcError as error:
             failure = error_from_call(error)
-            self._retire(self._links.failed(link, failure))
+            self._retire(self._links.failed(link, failure, began_at_ms))
             return failure
         except Exception as error:
             return unsent(error)

@@ -34,6 +34,7 @@ from ._gather import (
     settle_all,
     settle_items,
 )
+from ._lease import now_ms
 from ._mapping import error_from_call, is_about_content
 from .v1.idempotency_pb2 import BatchResponse, ExtendLeaseResponse
 
@@ -229,6 +230,7 @@ class Calls:
     def _send(self, call: Call, metadata: Metadata, settle: Callable[[Any], object]) -> Any:
         if self._disconnected:
             raise closed_error()
+        began_at_ms = now_ms()
         try:
             link = self._links.current()
             method = link.method(call.method)
@@ -239,7 +241,9 @@ class Calls:
         def answered(done: Any) -> None:
             outcome = _outcome_of(done)
             if isinstance(outcome, OncewardError):
-                self._retire(self._links.failed(link, outcome))
+                self._retire(self._links.failed(link, outcome, began_at_ms))
+            else:
+                link.answered_at_ms = now_ms()
             settle(outcome)
 
         rpc.add_done_callback(answered)

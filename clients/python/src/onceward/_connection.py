@@ -90,6 +90,8 @@ class Link:
     def __init__(self, channel: Any, pems: object) -> None:
         self.channel = channel
         self.pems = pems
+        #: When a call on it last got its response.
+        self.answered_at_ms = 0.0
         self._methods: dict[str, Any] = {}
 
     def method(self, name: str) -> Any:
@@ -135,13 +137,14 @@ class Links:
                 link = self._links[self._turn] = self._open(self._targets[self._turn])
             return link
 
-    def failed(self, link: Link, error: OncewardError) -> Link | None:
+    def failed(self, link: Link, error: OncewardError, began_at_ms: float) -> Link | None:
         """Notes the failure of a call. The next ones go to another address, if there is one.
 
-        Returns a link that is to be retired: no later call uses it. A connection that gives no answer may
-        stay open, and silent; a new one may reach the service.
+        Returns a link that is to be retired: no later call uses it. A connection that gives no answer, to
+        this call and those beside it, may stay open, and silent; a new one may reach the service.
         """
-        is_silent = error.reason == "NO_ANSWER" and error.code == _DEADLINE_EXCEEDED
+        is_without_answer = error.reason == "NO_ANSWER" and error.code == _DEADLINE_EXCEEDED
+        is_silent = is_without_answer and link.answered_at_ms < began_at_ms
         is_down = error.reason in ("NO_ANSWER", "SHUTTING_DOWN") and error.code == _UNAVAILABLE
         if not is_silent and not is_down:
             return None

@@ -21,7 +21,7 @@ from ._errors import (
     OutcomeUnknownError,
     TerminalError,
 )
-from ._flow import Call, Flow, duration_ms, retrying
+from ._flow import ATTEMPT_TIMEOUT_MS, Call, Flow, duration_ms, retrying
 from ._lease import Lease, lease_lost, lease_now_ms, now_ms
 from ._limits import MAX_RELEASE_REASON_BYTES
 from ._options import Operation, RunResult
@@ -155,7 +155,9 @@ class Held:
 
     def heartbeat(self) -> Call:
         """Returns the call that prolongs the lease."""
-        return Call("ExtendLease", ExtendLeaseRequest(**self._name()))
+        assert self.lease is not None
+        timeout_ms = min(ATTEMPT_TIMEOUT_MS, self.lease.heartbeat_timeout_ms)
+        return Call("ExtendLease", ExtendLeaseRequest(**self._name()), timeout_ms)
 
     def _name(self) -> dict[str, Any]:
         return {
@@ -224,20 +226,28 @@ def _own_word(error: BaseException, handled_before: BaseException | None) -> Bas
 _INTERRUPTIONS = (
     TimeoutError,
     asyncio.TimeoutError,
+    asyncio.CancelledError,
     concurrent.futures.TimeoutError,
     concurrent.futures.CancelledError,
 )
+#: Names of errors by which HTTP libraries say that no connection was made in time, so that nothing was sent.
+_CONNECT_TIMEOUTS = ("ConnectTimeout", "ConnectTimeoutError")
 
 
 def _is_interruption(error: BaseException, handled_before: BaseException | None) -> bool:
     """Returns whether the function was stopped or a call of its own timed out: the effect may have happened.
 
-    HTTP libraries have the socket's TimeoutError as the context of their own.
+    HTTP libraries have the socket's TimeoutError as the context of their own, also of a ``ConnectTimeout``.
     """
-    return any(
-        isinstance(each, _INTERRUPTIONS) or not isinstance(each, Exception)
-        for each, _ in _chain(error, handled_before, shown=True)
-    )
+    is_connecting = False
+    for each, _ in _chain(error, handled_before, shown=True):
+        if type(each).__name__ in _CONNECT_TIMEOUTS:
+            is_connecting = True
+        elif not isinstance(each, _INTERRUPTIONS) and isinstance(each, Exception):
+            is_connecting = False
+        elif not (is_connecting and isinstance(each, _INTERRUPTIONS)):
+            return True
+    return False
 
 
 def _chain(

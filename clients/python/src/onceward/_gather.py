@@ -14,7 +14,7 @@ from typing import Any
 from ._catalogue import InternalError, error_of
 from ._connection import Metadata
 from ._errors import OncewardError
-from ._flow import Call
+from ._flow import ATTEMPT_TIMEOUT_MS, Call
 from ._limits import MAX_BATCH_ITEMS, MAX_MESSAGE_BYTES
 from ._mapping import error_from_item
 from .v1.idempotency_pb2 import BatchRequest, BatchRequestItem, BatchResponse
@@ -58,8 +58,15 @@ class Queued:
 
 
 def is_gathered(call: Call) -> bool:
-    """Returns whether a call may be an item of a batch: a claim that waits for another holder may not."""
-    return call.method in _FIELDS and not (call.method == "Claim" and call.request.HasField("wait"))
+    """Returns whether a call may be an item of a batch: a claim that waits for another holder may not, and a
+    heartbeat of a short lease has no time to wait for batches on a connection that is silent.
+    """
+    is_patient = call.timeout_ms >= ATTEMPT_TIMEOUT_MS
+    return (
+        call.method in _FIELDS
+        and is_patient
+        and not (call.method == "Claim" and call.request.HasField("wait"))
+    )
 
 
 def queued(call: Call, metadata: Metadata, settle: Callable[[Any], None]) -> Queued:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from ._catalogue import ResultTooLargeError
 from ._claims import BaseClaim, is_within
 from ._codec import Encoded
+from ._content_coding import in_accepted_coding
 from ._errors import NoEffectError, OncewardError, OutcomeUnknownError, ResultUnavailableError
 from ._fingerprint import fingerprint_of
 from ._finish import _own_word
@@ -167,6 +168,8 @@ class RequestHead:
     content_type: str
     #: The values of the key's header.
     keys: Sequence[str]
+    #: None if the request has no such header.
+    accept_encoding: str | None
 
     @property
     def key(self) -> str | None:
@@ -349,8 +352,10 @@ class HttpPolicy:
     def replay_of(self, head: RequestHead, stored: GuardedResponse) -> GuardedResponse:
         """Returns the response to a repeat."""
         mark = {} if self._wire.replayed is None else {self._wire.replayed: "true"}
-        headers = {**self.replayable(stored.headers), **mark, **self.own_headers(head)}
-        return GuardedResponse(stored.status, headers, stored.body)
+        coded, body = in_accepted_coding(stored.headers, stored.body, head.accept_encoding)
+        return GuardedResponse(
+            stored.status, {**self.replayable(coded), **mark, **self.own_headers(head)}, body
+        )
 
     def replayable(self, headers: Mapping[str, str]) -> dict[str, str]:
         """Returns the headers that a replay has: any program with a key of the tenant may have written the

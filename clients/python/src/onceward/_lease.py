@@ -17,6 +17,9 @@ _MARGIN_FRACTION = 0.1
 _MAX_MARGIN_MS = 1000
 #: The delay after a failed heartbeat, as a fraction of the lease.
 _RETRY_FRACTION = 0.1
+#: A heartbeat without an answer within this fraction of the lease is repeated, on another connection, while
+#: the lease lasts.
+_ANSWER_FRACTION = 0.25
 _MIN_INTERVAL_MS = 20
 #: A jump of the wall clock against the monotonic one counts as a suspension of the machine from this length
 #: on.
@@ -100,6 +103,11 @@ class Lease:
     def length_ms(self) -> float:
         """The lease's length, as last granted."""
         return self._length_ms
+
+    @property
+    def heartbeat_timeout_ms(self) -> float:
+        """How long a heartbeat may be without an answer, unless an attempt of any call is shorter."""
+        return self._length_ms * _ANSWER_FRACTION
 
     @property
     def is_over(self) -> bool:

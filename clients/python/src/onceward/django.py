@@ -93,6 +93,7 @@ class OncewardMiddleware:
             f"?{query}" if query else "",
             request.headers.get("Content-Type", ""),
             [] if key_header is None else [key_header],
+            request.headers.get("Accept-Encoding"),
         )
         key = self._policy.key_of(head)
         if key is None:

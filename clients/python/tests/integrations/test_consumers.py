@@ -1,8 +1,11 @@
-"""Messages of a Redis stream, handled once."""
+"""Messages of a Redis stream and a queue of RabbitMQ, handled once."""
 
 import asyncio
+import json
+from collections.abc import Iterator
 from typing import Any
 
+import pika
 import pytest
 import redis
 
@@ -10,7 +13,7 @@ from onceward import InvalidRequestError, TerminalError
 from onceward.consumers import Delivery, message_handler
 from onceward.testing import TestingOnceward
 
-Message = tuple[bytes, dict[bytes, bytes]]
+Message = dict[str, str]
 
 
 class Stream:
@@ -28,7 +31,7 @@ class Stream:
         """Reads all messages once, and does with each what its outcome says."""
         self._redis.xreadgroup("workers", "worker-1", {"charges": ">"})
         [[_, messages]] = self._redis.xreadgroup("workers", "worker-1", {"charges": "0"})
-        deliveries = [handle(message) for message in messages]
+        deliveries = [handle(_decoded(fields)) for _, fields in messages]
         for (message_id, fields), delivery in zip(messages, deliveries, strict=True):
             if delivery.action == "dead-letter":
                 self._redis.xadd("charges.dead", {**fields, "error": str(delivery.error)})
@@ -36,16 +39,59 @@ class Stream:
                 self._redis.xack("charges", "workers", message_id)
         return deliveries
 
-    def dead(self) -> list[dict[bytes, bytes]]:
-        return [fields for _, fields in self._redis.xrange("charges.dead")]
+    def dead(self) -> list[Message]:
+        return [_decoded(fields) for _, fields in self._redis.xrange("charges.dead")]
+
+
+def _decoded(fields: dict[bytes, bytes]) -> Message:
+    return {name.decode(): value.decode() for name, value in fields.items()}
+
+
+class Queue:
+    """A queue whose messages are dead-lettered when a consumer rejects them."""
+
+    def __init__(self, url: str) -> None:
+        self._channel = pika.BlockingConnection(pika.URLParameters(url)).channel()
+        dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "charges.dead"}
+        self._channel.queue_declare("charges.dead")
+        self._channel.queue_declare("charges", arguments=dead)
+        self._channel.confirm_delivery()
+
+    def send(self, **fields: str) -> None:
+        self._channel.basic_publish("", "charges", json.dumps(fields).encode())
+
+    def consume(self, handle: Any) -> list[Delivery[Any]]:
+        """Reads all messages once, and does with each what its outcome says."""
+        messages = list(self._messages("charges"))
+        deliveries = [handle(message) for _, message in messages]
+        for (tag, _), delivery in zip(messages, deliveries, strict=True):
+            if delivery.action == "acknowledge":
+                self._channel.basic_ack(tag)
+            else:
+                self._channel.basic_nack(tag, requeue=delivery.action == "retry")
+        return deliveries
+
+    def dead(self) -> list[Message]:
+        return [message for _, message in self._messages("charges.dead")]
+
+    def _messages(self, queue: str) -> Iterator[tuple[int, Message]]:
+        while (received := self._channel.basic_get(queue))[0] is not None:
+            yield received[0].delivery_tag, json.loads(received[2])
 
 
 def _key_of(message: Message) -> str:
-    return message[1][b"order"].decode()
+    return message["order"]
 
 
-def test_messages_are_acknowledged_retried_and_dead_lettered(redis_url: str) -> None:
-    stream, effects = Stream(redis_url), []
+@pytest.fixture(params=["redis", "rabbitmq"])
+def stream(request: pytest.FixtureRequest) -> Stream | Queue:
+    """Returns an empty stream or queue of a broker."""
+    kind = {"redis": Stream, "rabbitmq": Queue}[request.param]
+    return kind(request.getfixturevalue(f"{request.param}_url"))
+
+
+def test_messages_are_acknowledged_retried_and_dead_lettered(stream: Stream | Queue) -> None:
+    effects = []
 
     def charge(message: Message, claim: Any) -> str:
         effects.append(f"{claim.key} in attempt {claim.attempt}")
@@ -70,7 +116,7 @@ def test_messages_are_acknowledged_retried_and_dead_lettered(redis_url: str) -> 
         ]
         [retried] = stream.consume(handle)
         assert (retried.kind, retried.value) == ("processed", "ch_flaky")
-        assert [fields.get(b"order") for fields in stream.dead()] == [b"dear", None]
+        assert [fields.get("order") for fields in stream.dead()] == ["dear", None]
         assert effects == [f"{each} in attempt 1" for each in ("cheap", "dear", "flaky")] + [
             "flaky in attempt 2"
         ]

@@ -1,6 +1,7 @@
 """Django behind the middleware."""
 
 import contextvars
+import gzip
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +27,8 @@ def charge(request: HttpRequest) -> HttpResponse:
     effects.append(current_claim().derive_key("bank"))
     if "fails" in request.GET:
         raise RuntimeError("no bank")
+    if "gzip" in request.GET:
+        return HttpResponse(gzip.compress(b"charged"), headers={"Content-Encoding": "gzip"})
     if "streams" in request.GET:
         return StreamingHttpResponse(_parts(int(request.GET["streams"]), "cut" in request.GET))
     answer = JsonResponse({"attempt": current_claim().attempt}, status=int(request.GET.get("status", 201)))
@@ -92,9 +95,11 @@ def _post(
     key: str = '"8e03978e-40d5"',
     account: str = "a-1",
     path: str = "/charges",
+    accepted: str | None = None,
 ) -> Any:
     client = Client(raise_request_exception=False)
     headers = {"Idempotency-Key": key, "Account": account}
+    headers |= {} if accepted is None else {"Accept-Encoding": accepted}
     return client.post(f"{path}{query}", body, content_type="text/plain", headers=headers)
 
 
@@ -110,6 +115,13 @@ def test_a_repeat_gets_the_first_response(testing: TestingOnceward) -> None:
     assert _post(account="a-2")["Location"] == "/charges/1"
     assert len(set(effects)) == 2
     assert Client().post("/charges", headers={"Account": "a-1"}).status_code == 400
+
+
+def test_a_replay_is_decoded_for_a_client_that_refuses_its_coding(testing: TestingOnceward) -> None:
+    for accepted in None, None, "identity":
+        answer = _post("?gzip", accepted=accepted)
+        body = answer.content if accepted else gzip.decompress(answer.content)
+        assert (body, answer.get("Content-Encoding")) == (b"charged", None if accepted else "gzip")
 
 
 def test_an_error_and_a_failure_of_the_server_are_not_stored(testing: TestingOnceward) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gzip
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -217,6 +218,18 @@ def test_a_large_response_streams_to_its_end_and_is_gone_afterwards() -> None:
             browser.post("/large?cut=true", headers={"idempotency-key": '"k-2"'})
         assert browser.post("/large?cut=true", headers={"idempotency-key": '"k-2"'}).status_code == 409
         assert len(api.effects) == 2
+
+
+def test_a_replay_is_decoded_for_a_client_that_refuses_its_coding() -> None:
+    def define(api: Api) -> None:
+        @api.app.post("/charges")
+        async def charge() -> Response:
+            return Response(gzip.compress(b"charged"), headers={"content-encoding": "gzip"})
+
+    with _served(define) as (_, browser):
+        for accepted, coding in ("gzip", "gzip"), ("gzip", "gzip"), ("identity", None):
+            answer = browser.post("/charges", headers={"accept-encoding": accepted})
+            assert (answer.text, answer.headers.get("content-encoding")) == ("charged", coding)
 
 
 def test_an_application_is_offered_no_way_around_the_guard() -> None:

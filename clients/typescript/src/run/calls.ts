@@ -116,9 +116,17 @@ export class Calls {
     return this.#enqueue({ case: "release", value });
   }
 
-  /** Prolongs a claim's lease, and saves the checkpoint if there is one. */
-  extendLease(value: Init<typeof ExtendLeaseRequestSchema>): Promise<ExtendLeaseResponse> {
-    return this.#enqueue({ case: "extendLease", value });
+  /**
+   * Prolongs a claim's lease, and saves the checkpoint if there is one.
+   *
+   * @param timeoutMs a shorter time than usual sends the call alone: the heartbeat of a short lease has no time to wait for batches on
+   *   a connection that is silent.
+   */
+  extendLease(
+    value: Init<typeof ExtendLeaseRequestSchema>,
+    timeoutMs = ATTEMPT_TIMEOUT_MS,
+  ): Promise<ExtendLeaseResponse> {
+    return this.#enqueue({ case: "extendLease", value }, timeoutMs);
   }
 
   /** Reads a key's record without changing it. */
@@ -189,11 +197,13 @@ export class Calls {
   /** The cast is safe: `sendBatch` resolves a call with a response of the call's kind, or rejects it. */
   async #enqueue<Kind extends keyof Responses>(
     request: BatchedRequest & { readonly case: Kind },
+    timeoutMs = ATTEMPT_TIMEOUT_MS,
   ): Promise<Responses[Kind]> {
     const traceparent = this.#traceparent?.();
     if (this.#closed) throw new OncewardError("CLOSED", "The client is closed.");
+    const coalescer = timeoutMs < ATTEMPT_TIMEOUT_MS ? undefined : this.#coalescer;
     const reply =
-      this.#coalescer?.enqueue(request, traceparent) ?? callAlone(this.#api, request, traceparent);
+      coalescer?.enqueue(request, traceparent) ?? callAlone(this.#api, request, traceparent, timeoutMs);
     return (await reply) as Responses[Kind];
   }
 }

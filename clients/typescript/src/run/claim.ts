@@ -152,7 +152,7 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
     this.#calls = calls;
     this.#timeoutMs = timeoutMs;
     this.#callers = signal;
-    this.#lease = new Lease(() => this.#extendLease(), onLost, this.#ref());
+    this.#lease = new Lease((timeoutMs) => this.#extendLease({}, timeoutMs), onLost, this.#ref());
     this.#lease.granted(
       sentAtMs,
       claimed.leaseRemaining === undefined ? 0 : durationMs(claimed.leaseRemaining),
@@ -178,7 +178,7 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
       if (answers > MAX_LATE_ANSWERS) throw leaseLost(this.#ref());
       await retrying(async () => {
         const sentAtMs = leaseNowMs();
-        const { leaseRemaining } = await this.#extendLease(checkpoint);
+        const { leaseRemaining } = await this.#extendLease({ checkpoint });
         if (leaseRemaining !== undefined) this.#lease.granted(sentAtMs, durationMs(leaseRemaining));
       }, performance.now() + this.#timeoutMs);
     }
@@ -216,9 +216,12 @@ export class HeldClaim extends NamedClaim implements RunningClaim {
   }
 
   /** @throws OncewardError that names this claim: the function may see errors of several runs. */
-  async #extendLease(checkpoint?: MessageInitShape<typeof CheckpointSchema>): Promise<ExtendLeaseResponse> {
+  async #extendLease(
+    saved: { readonly checkpoint?: MessageInitShape<typeof CheckpointSchema> },
+    timeoutMs?: number,
+  ): Promise<ExtendLeaseResponse> {
     try {
-      return await this.#calls.extendLease({ ...this.#ref(), ...(checkpoint && { checkpoint }) });
+      return await this.#calls.extendLease({ ...this.#ref(), ...saved }, timeoutMs);
     } catch (cause) {
       throw errorAbout(this.#ref(), errorFromCall(cause));
     }

@@ -60,6 +60,7 @@ test.for<[string, unknown, typeof running, Pick<RunOptions, "classifyError" | "o
   ["a wrapped timeout is unknown", caused(timeout), running, {}, "unknown"],
   ["a time limit of an HTTP client is unknown", named("HeadersTimeoutError"), running, {}, "unknown"],
   ["a connection that was not made in time releases", named("ConnectTimeoutError"), running, {}, "release"],
+  ["a timeout of a made connection is unknown", named("ConnectionTimeoutError"), running, {}, "unknown"],
   ["a NoEffectError releases after an interruption", noEffect, interrupted, {}, "release"],
   ["a wrapped NoEffectError releases for money", caused(noEffect), running, money, "release"],
   [

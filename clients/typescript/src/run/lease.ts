@@ -11,6 +11,8 @@ const MARGIN_FRACTION = 0.1;
 const MAX_MARGIN_MS = 1000;
 /** The delay after a failed heartbeat, as a fraction of the lease. */
 const RETRY_FRACTION = 0.1;
+/** A heartbeat without an answer within this fraction of the lease is repeated, on another connection, while the lease lasts. */
+const ANSWER_FRACTION = 0.25;
 /** The shortest interval between heartbeats, even if little is left of a lease. */
 const MIN_INTERVAL_MS = 20;
 /** Timers stand still while a machine is suspended. So a lease that ended meanwhile is noticed within this time. */
@@ -32,7 +34,7 @@ export function leaseEndsAtMs(sentAtMs: number, remainingMs: number): number {
  * of the machine, within a second.
  */
 export class Lease {
-  readonly #extend: () => Promise<ExtendLeaseResponse>;
+  readonly #extend: (timeoutMs: number) => Promise<ExtendLeaseResponse>;
   readonly #onLost: (error: OncewardError) => void;
   readonly #claim: ClaimRef | undefined;
   #lengthMs = 0;
@@ -46,12 +48,12 @@ export class Lease {
   #abort: AbortController | undefined;
 
   /**
-   * @param extend makes one ExtendLease call.
+   * @param extend makes one ExtendLease call, which may be without an answer for so long.
    * @param onLost is called once, as soon as the loss is noticed.
    * @param claim is named by the error of a lost lease.
    */
   constructor(
-    extend: () => Promise<ExtendLeaseResponse>,
+    extend: (timeoutMs: number) => Promise<ExtendLeaseResponse>,
     onLost: (error: OncewardError) => void = () => {},
     claim?: ClaimRef,
   ) {
@@ -140,7 +142,7 @@ export class Lease {
   async #heartbeat(sentAtMs: number): Promise<void> {
     this.#heartbeating = true;
     try {
-      const { leaseRemaining } = await this.#extend();
+      const { leaseRemaining } = await this.#extend(this.#lengthMs * ANSWER_FRACTION);
       this.#heartbeating = false;
       this.granted(sentAtMs, leaseRemaining === undefined ? 0 : durationMs(leaseRemaining));
     } catch (cause) {

@@ -45,7 +45,7 @@ export function isOutcomeUnknown(error: unknown): boolean {
 }
 
 /** The names of errors of an aborted signal, and of a time limit of the caller's; a ConnectTimeoutError comes before the request. */
-const INTERRUPTION = /^(AbortError|CanceledError|(?!Connect)\w*TimeoutError)$/;
+const INTERRUPTION = /^(AbortError|CanceledError|(?!ConnectTimeoutError)\w*TimeoutError)$/;
 
 /**
  * Returns whether an error is, or was caused by, an interruption of the client's own: what an aborted signal, `AbortSignal.timeout`, or

@@ -111,16 +111,16 @@ export async function callAlone(
   api: Api,
   request: BatchedRequest,
   traceparent: string | undefined,
+  timeoutMs = ATTEMPT_TIMEOUT_MS,
 ): Promise<Reply> {
   try {
-    return await send(api, request, traceparent);
+    return await send(api, request, { timeoutMs, ...traceOptions(traceparent) });
   } catch (cause) {
     throw errorFromCall(cause);
   }
 }
 
-function send(api: Api, request: BatchedRequest, traceparent: string | undefined): Promise<Reply> {
-  const options = { timeoutMs: ATTEMPT_TIMEOUT_MS, ...traceOptions(traceparent) };
+function send(api: Api, request: BatchedRequest, options: Parameters<Api["claim"]>[1]): Promise<Reply> {
   switch (request.case) {
     case "claim":
       return api.claim(request.value, options);

@@ -58,6 +58,8 @@ async function unary<I extends DescMessage, O extends DescMessage>(
     body: frameMessage(method.input, input),
     timeoutMs: timeoutMs !== undefined && timeoutMs > 0 ? timeoutMs : undefined,
     signal,
+    // Heartbeats have the time of an attempt, or less; pings find a silent connection for the others, whose time is the caller's choice.
+    showsSilence: method.localName === "extendLease",
   });
   checkStatus(answer);
   return new Reply(method, answer, readMessage(method.output, answer.body));

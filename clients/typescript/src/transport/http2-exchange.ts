@@ -23,6 +23,8 @@ export interface GrpcRequest {
   /** Undefined: no limit. */
   readonly timeoutMs: number | undefined;
   readonly signal: AbortSignal | undefined;
+  /** Whether no answer in time shows that the connection is silent. */
+  readonly showsSilence: boolean;
 }
 
 /**
@@ -48,6 +50,7 @@ class Exchange {
   /** Whether the trailers have arrived, or headers that end the stream. */
   #complete = false;
   #timer: NodeJS.Timeout | undefined;
+  readonly #beganAtMs = performance.now();
   #settled = false;
 
   constructor(
@@ -132,6 +135,7 @@ class Exchange {
   readonly #expire = () => {
     this.#fail(timedOut());
     this.#stream?.close(constants.NGHTTP2_CANCEL);
+    if (this.#request.showsSilence) this.#sessions.noteSilence(this.#beganAtMs);
   };
 
   readonly #abort = () => {

@@ -15,6 +15,8 @@ const PROBE_TIMEOUT_MS = 5000;
 /** Connect's connection to one address, without its uncaught exceptions. */
 export class SessionManager extends Http2SessionManager {
   readonly #guarded = new WeakSet<ClientHttp2Session>();
+  /** When an answer last came in, on the clock of `performance.now()`. */
+  #answeredAtMs = Number.NEGATIVE_INFINITY;
 
   /** @param tls is read for each connection. */
   constructor(address: string, tls?: TlsSettings) {
@@ -34,6 +36,19 @@ export class SessionManager extends Http2SessionManager {
       session.on("error", () => {});
     }
     return stream;
+  }
+
+  override notifyResponseByteRead(stream: ClientHttp2Stream): void {
+    this.#answeredAtMs = performance.now();
+    super.notifyResponseByteRead(stream);
+  }
+
+  /**
+   * Closes the connection after a call that began then and got no answer in time, unless another call was answered meanwhile: the
+   * next attempt opens a new one. Other calls on it fail now, and are repeated.
+   */
+  noteSilence(beganAtMs: number): void {
+    if (this.state() !== "connecting" && this.#answeredAtMs < beganAtMs) this.abort();
   }
 
   /** Resolves with whether the address accepts connections. Closes the connection it opens. Never rejects. */
