@@ -51,7 +51,7 @@ const INVALID = {
   code: "Unauthenticated",
   reason: "CREDENTIAL_INVALID",
   domain: "onceward",
-  message: "The credential is not valid.",
+  message: expect.any(String),
   metadata: {},
   fields: [],
   retryable: false,
@@ -73,9 +73,10 @@ describe.each(transportsUnderTest())("A token, over %s", (transport) => {
 
   test("that is invalid is refused with the same error as an invalid API key", async () => {
     const token = await callerToken({ aud: "somebody else" });
-    expect(await errorOf(connectClient(server, token, transport).claim(ORDER))).toEqual(INVALID);
+    const refused = await errorOf(connectClient(server, token, transport).claim(ORDER));
+    expect(refused).toEqual(INVALID);
     const apiKey = tenant.apiKey.replace(/.$/, (last) => (last === "A" ? "Q" : "A"));
-    expect(await errorOf(connectClient(server, apiKey, transport).claim(ORDER))).toEqual(INVALID);
+    expect(await errorOf(connectClient(server, apiKey, transport).claim(ORDER))).toEqual(refused);
   });
 
   test("gives the access of its role, and no more", async () => {

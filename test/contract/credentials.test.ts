@@ -15,7 +15,7 @@ describeContract(
       code: "Unauthenticated",
       reason: "CREDENTIAL_INVALID",
       domain: "onceward",
-      message: "The credential is not valid.",
+      message: expect.any(String),
       metadata: {},
       fields: [],
       retryable: false,
@@ -28,23 +28,25 @@ describeContract(
       });
     });
 
-    test("that is malformed, unknown, or has another secret is refused in the same words", async () => {
+    test("that is unknown or has another secret is refused in the same words, and one of another form in others", async () => {
       const { client, tenant } = await contract.newCaller();
       const known = parseApiKey(tenant.apiKey);
       // Caches the valid key: the cache must not accept a similar one.
       await grant(client);
-      const wrong = [
-        "nonsense",
-        "ow_0123456789abcdef",
-        `${tenant.apiKey}x`,
-        tenant.apiKey.toUpperCase(),
+      const messagesOf = async (wrong: readonly string[]) => {
+        const errors = wrong.map((apiKey) => errorOf(contract.connect(apiKey).claim(ORDER)));
+        const refused = await Promise.all(errors);
+        expect(refused).toEqual(wrong.map(() => invalid));
+        return new Set(refused.map(({ message }) => message));
+      };
+      const unknown = await messagesOf([
         formatApiKey(generateApiKey()),
         formatApiKey({ ...generateApiKey(), id: known?.id ?? "" }),
         formatApiKey({ ...generateApiKey(), id: parseApiKey(OPERATOR_KEY)?.id ?? "" }),
-      ];
-      for (const apiKey of wrong) {
-        expect(await errorOf(contract.connect(apiKey).claim(ORDER))).toEqual(invalid);
-      }
+      ]);
+      expect(unknown.size).toBe(1);
+      const malformed = ["nonsense", "ow_0123456789abcdef", `${tenant.apiKey}x`, tenant.apiKey.toUpperCase()];
+      for (const message of await messagesOf(malformed)) expect(message).toContain("ow_<16 characters>");
     });
 
     test("of another scheme is refused", async () => {

@@ -13,5 +13,5 @@ test("the management port may have another address than the other ports", async 
     fetch(`http://${host}:${port}${path}`).then(({ status }) => status);
   expect(await statusOf("127.0.0.2", managementPort, "/metrics")).toBe(200);
   await expect(statusOf("127.0.0.1", managementPort, "/metrics")).rejects.toThrow("fetch failed");
-  expect(await statusOf("127.0.0.1", httpPort, "/")).toBe(404);
+  expect(await statusOf("127.0.0.1", httpPort, "/nowhere")).toBe(404);
 });

@@ -56,6 +56,8 @@ function headersOf({ headers }: BrowserAnswer, ...names: readonly string[]) {
 test("the page is served for every screen, fresh, and under a policy that allows nothing else", async () => {
   expect(headersOf(await get("/console"), "location")).toEqual(["/console/"]);
   expect((await get("/console")).status).toBe(308);
+  expect((await get("/")).status).toBe(307);
+  expect(headersOf(await get("/"), "location")).toEqual(["/console/"]);
   for (const path of [
     "/console/",
     "/console/index.html",
@@ -136,11 +138,13 @@ test("no request names another file, and paths that are not known have no answer
   expect(raw).not.toContain("\r\n\r\nsecret");
   for (const [path, method, allow] of [
     ["/console/", "POST", "GET, HEAD"],
+    ["/", "POST", "GET, HEAD"],
     ["/console/api/session", "GET", "POST, DELETE"],
     ["/console/api/sessions", "PUT", "DELETE"],
   ] as const) {
     const answer = await get(path, {}, method);
     expect([answer.status, answer.headers.allow]).toEqual([405, allow]);
+    expect((answer.json as { message: string }).message).toContain(allow);
   }
 });
 
@@ -162,8 +166,9 @@ test("a page that was not built says how to build it; a console that is off has 
   expect((await postKey(unbuilt, (await createTenant(database)).apiKey)).status).toBe(204);
 
   const off = await startAnother({ ONCEWARD_CONSOLE: "false" });
-  for (const path of ["/console", "/console/", "/console/api/sign-in-options", SCRIPT_PATH]) {
-    expect([path, (await browse(off, path)).status]).toEqual([path, 404]);
+  for (const path of ["/", "/console", "/console/", "/console/api/sign-in-options", SCRIPT_PATH]) {
+    const { status, json } = await browse(off, path);
+    expect([path, status, json]).toMatchObject([path, 404, { code: "unimplemented" }]);
   }
 });
 

@@ -3,6 +3,9 @@ import { type Reason, Refusal } from "../domain/refusal.ts";
 /** The exceeded quota. */
 export type QuotaCause = "rate" | "concurrency" | "records" | "bytes" | "namespaces" | "jobs";
 
+const STORAGE_REMEDY =
+  "Records leave room when their retention ends, which a tenant admin can shorten; an operator can raise the quota.";
+
 const QUOTAS: Readonly<
   Record<QuotaCause, { readonly reason: Reason; readonly describe: (limit: number) => string }>
 > = {
@@ -16,19 +19,21 @@ const QUOTAS: Readonly<
   },
   records: {
     reason: "QUOTA_RECORDS",
-    describe: (limit) => `The tenant may store ${limit} records.`,
+    describe: (limit) => `The tenant may store ${limit} records. ${STORAGE_REMEDY}`,
   },
   bytes: {
     reason: "QUOTA_BYTES",
-    describe: (limit) => `The tenant may store ${limit} bytes of results and checkpoints.`,
+    describe: (limit) => `The tenant may store ${limit} bytes of results and checkpoints. ${STORAGE_REMEDY}`,
   },
   namespaces: {
     reason: "QUOTA_NAMESPACES",
-    describe: (limit) => `The tenant may declare ${limit} namespaces.`,
+    describe: (limit) =>
+      `The tenant may declare ${limit} namespaces. Delete one, or have an operator raise the quota.`,
   },
   jobs: {
     reason: "QUOTA_RECORD_JOBS",
-    describe: (limit) => `The tenant may have ${limit} unfinished background changes of records.`,
+    describe: (limit) =>
+      `The tenant may have ${limit} unfinished background changes of records. Wait for one, or cancel it.`,
   },
 };
 

@@ -1,4 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { Refusal } from "../domain/refusal.ts";
 
 /**
  * An API key, written `ow_<id>_<secret>`. Secret scanners find it by the prefix, the server finds its row by
@@ -59,17 +60,37 @@ export const MAX_TOKEN_LENGTH = 8192;
 const SCHEME_LENGTH = "Bearer ".length;
 /** Exactly one space: padding would allow several spellings of one credential. */
 const BEARER = /^Bearer $/i;
-const TOKEN = /^[\w.-]+$/;
+/** The compact form of a signed token: https://www.rfc-editor.org/rfc/rfc7515#section-3.1 */
+const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 
 /**
  * Parses a credential: `Bearer`, one space, and an API key or a token, with nothing before or after it.
- * Returns undefined if the header has another form or is too long.
+ *
+ * @throws Refusal CREDENTIAL_INVALID that says what is wrong with the form, and repeats nothing of the header.
  */
-export function parseAuthorization(header: string): Credential | undefined {
-  if (header.length > SCHEME_LENGTH + MAX_TOKEN_LENGTH) return undefined;
-  if (!BEARER.test(header.slice(0, SCHEME_LENGTH))) return undefined;
+export function parseAuthorization(header: string): Credential {
+  if (!BEARER.test(header.slice(0, SCHEME_LENGTH)))
+    throw malformedCredential("The credential must follow the scheme Bearer and one space.");
   const text = header.slice(SCHEME_LENGTH);
+  if (text.length > MAX_TOKEN_LENGTH)
+    throw malformedCredential(
+      `A credential has at most ${MAX_TOKEN_LENGTH} characters, this has ${text.length}.`,
+    );
   const apiKey = parseApiKey(text);
   if (apiKey !== undefined) return { kind: "apiKey", apiKey };
-  return TOKEN.test(text) ? { kind: "token", token: text } : undefined;
+  if (TOKEN.test(text)) return { kind: "token", token: text };
+  throw notAnApiKey(text);
+}
+
+/** Returns the refusal of a text that does not have the form of an API key. */
+export function notAnApiKey({ length }: string): Refusal {
+  const form = `ow_<${ID_LENGTH} characters>_<${SECRET_LENGTH} characters>`;
+  return malformedCredential(
+    `The credential of ${length} characters does not have the form of an API key, ${form}.`,
+  );
+}
+
+/** Its text may depend on the form of a credential, and on nothing else: who guesses learns nothing of stored ones. */
+function malformedCredential(message: string): Refusal {
+  return new Refusal("CREDENTIAL_INVALID", message);
 }

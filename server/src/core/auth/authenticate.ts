@@ -105,15 +105,19 @@ export class Authenticator {
   /**
    * Returns the principal of a credential.
    *
-   * @throws Refusal CREDENTIAL_MISSING; CREDENTIAL_INVALID, with the same text for a malformed, unknown, expired or revoked
-   *   credential and for a wrong secret; ISSUER_UNAVAILABLE, as TokenVerifier.
+   * @throws Refusal CREDENTIAL_MISSING; CREDENTIAL_INVALID, with the same text for an unknown, expired or revoked credential and
+   *   for a wrong secret; ISSUER_UNAVAILABLE, as TokenVerifier.
    */
   async authenticate(authorization: string | undefined, deadline: Deadline): Promise<Principal> {
     if (authorization === undefined) return this.#anonymous(deadline);
     const credential = parseAuthorization(authorization);
-    if (credential?.kind === "apiKey") return this.#ofSecret(credential.apiKey, deadline);
+    if (credential.kind === "apiKey") return this.#ofSecret(credential.apiKey, deadline);
     const { tokens } = this.#options;
-    if (credential === undefined || tokens === undefined) throw credentialInvalid();
+    if (tokens === undefined)
+      throw new Refusal(
+        "CREDENTIAL_INVALID",
+        "The credential is a token, and this server accepts API keys only.",
+      );
     return this.authenticateIdentity(await tokens.verify(credential.token), deadline);
   }
 

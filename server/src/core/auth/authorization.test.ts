@@ -30,8 +30,31 @@ test.each([
   ["two credentials", `Bearer ${TEXT}, Bearer ${TEXT}`],
   ["padding", `Bearer ${TOKEN}=`],
   ["a text longer than a token", `Bearer ${"a".repeat(MAX_TOKEN_LENGTH + 1)}`],
+  ["a text of other characters", `Bearer ${"ü".repeat(63)}`],
+  ["a token of two parts", "Bearer eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0"],
 ])("%s is not a credential", (_what, header) => {
-  expect(parseAuthorization(header)).toBeUndefined();
+  expect(() => parseAuthorization(header)).toThrow(
+    expect.objectContaining({
+      reason: "CREDENTIAL_INVALID",
+      message: expect.stringMatching(/Bearer|ow_|8192/),
+    }),
+  );
+});
+
+test.each([
+  ["the scheme", `Basic ${TEXT}`, "Bearer"],
+  ["the scheme", TEXT, "Bearer"],
+  ["the form and the length", `Bearer ${TEXT.slice(0, -1)}`, "62 characters"],
+  ["the limit", `Bearer ${"a".repeat(9000)}`, "8192"],
+])("a malformed credential is told %s, and nothing of itself: %s", (_what, header, told) => {
+  let message = "";
+  try {
+    parseAuthorization(header);
+  } catch (refusal) {
+    message = String(refusal);
+  }
+  expect(message).toContain(told);
+  for (const part of [API_KEY.id, API_KEY.secret.slice(0, 8)]) expect(message).not.toContain(part);
 });
 
 test("a key is cut out only of a header with the usual length and separators", () => {

@@ -23,6 +23,7 @@ import { databaseNowMs } from "../calls/authority.ts";
 import { timeInKey } from "../domain/key-time.ts";
 import { acceptedUntilMs, claimAfterLoss, MAX_KEY_AHEAD_MS } from "../domain/late-keys.ts";
 import {
+  describeLimitMs,
   FINGERPRINT_BYTES,
   MAX_CHECKPOINT_NAME_BYTES,
   MAX_CHECKPOINT_STATE_BYTES,
@@ -33,10 +34,9 @@ import {
   MAX_WAIT_MS,
   MIN_LEASE_MS,
   MIN_RETENTION_S,
-  NAMESPACE_PATTERN,
-  NAMESPACE_RULE,
 } from "../domain/limits.ts";
 import type { Policy, PolicyInForce } from "../domain/policy.ts";
+import { WIDEST_BOUNDS } from "../domain/policy-bounds.ts";
 import {
   answeredAtMs,
   type Checkpoint,
@@ -162,9 +162,8 @@ export function parsing(request: { readonly namespace: string; readonly key: str
   const { tenant, namespaces } = principal;
   const { namespace, key } = request;
   const violations = new Violations();
-  const isNamespace = NAMESPACE_PATTERN.test(namespace);
-  if (!isNamespace) violations.add("namespace", NAMESPACE_RULE);
-  else if (namespaces !== undefined && !namespaces.has(namespace)) {
+  const isNamespace = violations.name("namespace", namespace);
+  if (isNamespace && namespaces !== undefined && !namespaces.has(namespace)) {
     throw new Refusal("NAMESPACE_DENIED", "The API key is limited to other namespaces.", {
       metadata: { namespace },
     });
@@ -186,12 +185,15 @@ function parseFencingToken(request: { readonly fencingToken: bigint }, violation
   return request.fencingToken;
 }
 
+const LONGEST_LEASE = `the longest lease of the namespace's policy, which can allow up to ${describeLimitMs(WIDEST_BOUNDS.maxLeaseMs)}`;
+
 function parseLeaseMs(
   request: Pick<ClaimRequest, "lease">,
   { maxLeaseMs }: Policy,
   violations: Violations,
 ): number | undefined {
-  return violations.durationMs("lease", request.lease, { minMs: MIN_LEASE_MS, maxMs: maxLeaseMs });
+  const bounds = { minMs: MIN_LEASE_MS, maxMs: maxLeaseMs, maxIs: LONGEST_LEASE };
+  return violations.durationMs("lease", request.lease, bounds);
 }
 
 /** Rounds a fraction of a second up: a key is never forgotten before the requested time. */
@@ -200,7 +202,8 @@ function parseRetentionS(
   { keyRetentionS }: Policy,
   violations: Violations,
 ): number | undefined {
-  const bounds = { minMs: MIN_RETENTION_S * 1000, maxMs: keyRetentionS * 1000 };
+  const maxIs = "the key retention of the namespace's policy";
+  const bounds = { minMs: MIN_RETENTION_S * 1000, maxMs: keyRetentionS * 1000, maxIs };
   const retentionMs = violations.durationMs("retention", request.retention, bounds);
   return retentionMs === undefined ? undefined : Math.ceil(retentionMs / 1000);
 }

@@ -45,12 +45,15 @@ export const MAX_CACHED_BYTES = 16 * 1024;
  */
 export const MAX_TIMESTAMP_MS = 253_402_300_799_999;
 
-const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Returns a duration as errors name a limit, in the largest unit that has a whole number of it: "400 days", "1 h", "90 s". */
+/** Returns a duration as errors name a limit, in the largest unit that has a whole number of it: "400 days", "1 h", "15 min", "90 s". */
 export function describeLimitMs(ms: number): string {
+  if (ms === 0) return "0 s";
   if (ms % DAY_MS === 0) return ms === DAY_MS ? "1 day" : `${ms / DAY_MS} days`;
   if (ms % HOUR_MS === 0) return `${ms / HOUR_MS} h`;
+  if (ms % MINUTE_MS === 0) return `${ms / MINUTE_MS} min`;
   return ms % 1000 === 0 ? `${ms / 1000} s` : `${ms} ms`;
 }

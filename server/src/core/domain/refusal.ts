@@ -118,5 +118,6 @@ export function deadlinePassed(): Refusal {
 
 /** Returns CREDENTIAL_INVALID, with the same message for every cause, so that it gives an attacker no hint. */
 export function credentialInvalid(cause?: unknown): Refusal {
-  return new Refusal("CREDENTIAL_INVALID", "The credential is not valid.", { cause });
+  const message = "The credential is not valid: unknown, expired, revoked, or not for this server.";
+  return new Refusal("CREDENTIAL_INVALID", message, { cause });
 }

@@ -116,7 +116,7 @@ describe("the violations of a request", () => {
       v.add("result", "is required");
     });
     expect(violations).toEqual([
-      { field: "namespace", description: "must be 1-63 bytes, is 0" },
+      { field: "namespace", description: "is missing: it must be 1-63 bytes" },
       { field: "checkpoint.state", description: "must be at most 2 bytes, is 3" },
       { field: "result", description: "is required" },
     ]);

@@ -38,9 +38,11 @@ export class Violations {
     this.#wellFormed(field, value);
   }
 
-  /** Checks the name of a tenant or of a namespace. */
-  name(field: string, value: string): void {
-    if (!NAMESPACE_PATTERN.test(value)) this.add(field, NAMESPACE_RULE);
+  /** Checks the name of a tenant or of a namespace; returns whether it is one. */
+  name(field: string, value: string): boolean {
+    const isName = NAMESPACE_PATTERN.test(value);
+    if (!isName) this.add(field, value === "" ? `is missing: it ${NAMESPACE_RULE}` : NAMESPACE_RULE);
+    return isName;
   }
 
   /** Checks text that may have several lines. */
@@ -57,12 +59,12 @@ export class Violations {
 
   /**
    * Returns a duration in whole milliseconds, rounded up; undefined if it is unset, malformed or out of bounds. Adds a violation
-   * for the latter two.
+   * for the latter two; `maxIs` says where the maximum comes from.
    */
   durationMs(
     field: string,
     value: Duration | undefined,
-    { minMs, maxMs }: { readonly minMs: number; readonly maxMs: number },
+    { minMs, maxMs, maxIs }: { readonly minMs: number; readonly maxMs: number; readonly maxIs?: string },
   ): number | undefined {
     if (value === undefined) return undefined;
     const { seconds, nanos } = value;
@@ -79,7 +81,8 @@ export class Violations {
     const beyond = seconds < 0n || nanos < 0 || seconds > maxMs / 1000;
     const durationMs = beyond ? Number.NaN : Number(seconds) * 1000 + Math.ceil(nanos / 1_000_000);
     if (durationMs >= minMs && durationMs <= maxMs) return durationMs;
-    this.add(field, `must be between ${describeLimitMs(minMs)} and ${describeLimitMs(maxMs)}`);
+    const why = maxIs === undefined ? "" : `, ${maxIs}`;
+    this.add(field, `must be between ${describeLimitMs(minMs)} and ${describeLimitMs(maxMs)}${why}`);
     return undefined;
   }
 
@@ -110,7 +113,7 @@ export class Violations {
     if (bytes >= minBytes && bytes <= maxBytes) return;
     const range =
       minBytes > 0 ? `must be ${minBytes}-${maxBytes} bytes` : `must be at most ${maxBytes} bytes`;
-    this.add(field, `${range}, is ${bytes}`);
+    this.add(field, bytes === 0 ? `is missing: it ${range}` : `${range}, is ${bytes}`);
   }
 
   /** Lone surrogates can arrive in JSON. All would be stored as U+FFFD, so that different keys would collide. */

@@ -1,6 +1,7 @@
 import { clockOffset, isSkewed } from "../../core/domain/clock-offset.ts";
 import { hasCitus } from "../../core/store/engine.ts";
 import { type Runner, WORKER_SETTINGS } from "../../core/store/pool.ts";
+import { judgeStandbys, STANDBY_STATES } from "../doctor/checks/standbys.ts";
 import type { Check, Observation } from "../doctor/findings.ts";
 import { askWorkers, type CitusState, readCitusState, type WorkerAnswer } from "./citus-state.ts";
 import { canHoldShards } from "./shard-guard.ts";
@@ -13,22 +14,32 @@ export const citusCheck: Check = {
     const state = await readCitusState(runner);
     const nodes = judgeNodes(state);
     if (nodes.length > 0 || state.distributedBy === null) return nodes;
-    const workers = judgeWorkers(await askWorkers(runner, READ_WORKER_SETTINGS));
+    const answers = await askWorkers(runner, READ_WORKER);
+    const workers = judgeWorkers(answers);
     if (workers.length > 0) return workers;
-    return [...judgeFunctions(await canHoldShards(runner)), ...judgeNodeClocks(await readNodeClocks(runner))];
+    const [areUsable, clocks] = [await canHoldShards(runner), await readNodeClocks(runner)];
+    return [...judgeFunctions(areUsable), ...judgeNodeClocks(clocks), ...judgeWorkerStandbys(answers)];
   },
 };
 
 /** What the guarantees rest on, as on the coordinator: off is wrong. */
 const DURABILITY = ["fsync", "full_page_writes", "synchronous_commit", "autovacuum"] as const;
 
-const READ_WORKER_SETTINGS = `
-select json_object_agg(name, setting)
-  from pg_settings
- where name in (${Object.keys(WORKER_SETTINGS)
-   .map((name) => `'${name}'`)
-   .concat(DURABILITY.map((name) => `'${name}'`))
-   .join(", ")})`;
+const READ_NAMES = [...Object.keys(WORKER_SETTINGS), ...DURABILITY, "synchronous_standby_names"];
+const READ_WORKER = `
+select json_build_object(
+         'settings', (select json_object_agg(name, setting) from pg_settings
+                       where name in (${READ_NAMES.map((name) => `'${name}'`).join(", ")})),
+         'standbys', array(${STANDBY_STATES}))`;
+
+/** What READ_WORKER reads. */
+interface WorkerFacts {
+  readonly settings: Readonly<Record<string, string>>;
+  /** As `readStandbys`. */
+  readonly standbys: readonly (string | null)[];
+}
+
+const readFacts = ({ result }: WorkerAnswer): WorkerFacts => JSON.parse(result) as WorkerFacts;
 
 /** Returns what is wrong with the nodes and with the distribution of the records. */
 export function judgeNodes(state: CitusState): readonly Observation[] {
@@ -48,11 +59,12 @@ export function judgeNodes(state: CitusState): readonly Observation[] {
 
 /** Returns which workers lack settings of the service's sessions, or have those off that the guarantees rest on. */
 export function judgeWorkers(answers: readonly WorkerAnswer[]): readonly Observation[] {
-  return answers.flatMap(({ node, success, result }): Observation[] => {
+  return answers.flatMap((answer): Observation[] => {
+    const { node, success, result } = answer;
     if (!success) {
       return [{ id: "citus_node_unreachable", summary: `Worker ${node} does not answer: ${result}.` }];
     }
-    const settings = JSON.parse(result) as Readonly<Record<string, string>>;
+    const { settings } = readFacts(answer);
     const lacking = Object.entries(WORKER_SETTINGS).filter(
       ([name, value]) => settings[name] !== String(value),
     );
@@ -63,6 +75,18 @@ export function judgeWorkers(answers: readonly WorkerAnswer[]): readonly Observa
     const names = lacking.map(([name]) => name).join(", ");
     const summary = `The database of worker ${node} lacks the settings ${names}.`;
     return [...off, { id: "citus_worker_settings_missing", summary }];
+  });
+}
+
+/** Returns what is wrong with the standbys of workers: Citus keeps one copy of each shard. */
+export function judgeWorkerStandbys(answers: readonly WorkerAnswer[]): readonly Observation[] {
+  return answers.flatMap((answer) => {
+    const { settings, standbys } = readFacts(answer);
+    const { synchronous_standby_names = "", synchronous_commit = "" } = settings;
+    return judgeStandbys({ synchronous_standby_names, synchronous_commit }, standbys).map((found) => ({
+      ...found,
+      summary: `Worker ${answer.node}: ${found.summary}`,
+    }));
   });
 }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
+import { refuseMethod, refuseRequest } from "../../core/transport/http/port.ts";
 import type { WebPage } from "../../core/transport/http/web-page.ts";
 import { createFileSender } from "../../core/transport/static-files.ts";
 import { answerEmpty, answerError, answerJson } from "./answers.ts";
@@ -69,8 +70,8 @@ export function createConsole({
   function answerEndpoint(path: string, request: IncomingMessage, response: ServerResponse): void {
     const methods = endpoints[path];
     const endpoint = methods?.[request.method ?? ""];
-    if (methods === undefined) answerEmpty(response, 404);
-    else if (endpoint === undefined) answerEmpty(response, 405, { allow: Object.keys(methods).join(", ") });
+    if (methods === undefined) refuseRequest(response, 404, NOTHING_HERE);
+    else if (endpoint === undefined) refuseMethod(response, Object.keys(methods).join(", "));
     else
       endpoint(request, response).catch((error: unknown) => {
         // The browser has left.
@@ -83,18 +84,18 @@ export function createConsole({
     const isAsset = path.startsWith("/console/assets/");
     // The page finds its screen by the path.
     const file = files?.get(path) ?? (isAsset ? undefined : files?.get("/console/index.html"));
-    if (request.method !== "GET" && request.method !== "HEAD")
-      answerEmpty(response, 405, { allow: "GET, HEAD" });
+    if (request.method !== "GET" && request.method !== "HEAD") refuseMethod(response, "GET, HEAD");
+    else if (path === "/") answerEmpty(response, 307, { location: "/console/" });
     else if (path === "/console") answerEmpty(response, 308, { location: "/console/" });
     else if (files === undefined) answerNotBuilt(response);
-    else if (file === undefined) answerEmpty(response, 404);
+    else if (file === undefined) refuseRequest(response, 404, NOTHING_HERE);
     else sendFile(file, request, response);
   }
 
   return {
     site,
     answer(path, request, response) {
-      if (path !== "/console" && !path.startsWith("/console/")) return false;
+      if (path !== "/" && path !== "/console" && !path.startsWith("/console/")) return false;
       for (const [name, value] of headers) response.setHeader(name, value);
       if (hasLargeBody(request)) response.setHeader("connection", "close");
       if (path.startsWith("/console/api/")) answerEndpoint(path, request, response);
@@ -103,6 +104,8 @@ export function createConsole({
     },
   };
 }
+
+const NOTHING_HERE = "The console has nothing at this path. It begins at /console/.";
 
 function answerNotBuilt(response: ServerResponse): void {
   response.writeHead(503, { "content-type": "text/plain; charset=utf-8", "cache-control": "no-store" });

@@ -1,7 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import * as v from "valibot";
-import { type ApiKey, digestSecret, formatApiKey, parseApiKey } from "../../core/auth/api-key.ts";
+import {
+  type ApiKey,
+  digestSecret,
+  formatApiKey,
+  notAnApiKey,
+  parseApiKey,
+} from "../../core/auth/api-key.ts";
 import { credentialInvalid, invalidRequest, Refusal } from "../../core/domain/refusal.ts";
 import { REQUEST_ID_HEADER } from "../../core/transport/errors.ts";
 import type { CallHead } from "../../core/transport/observed-call.ts";
@@ -19,7 +25,7 @@ export type SignIn = ReturnType<typeof createSignIn>;
 
 /** Several times the length of a body with an API key. */
 const MAX_BODY_BYTES = 1024;
-const BODY = v.object({ apiKey: v.string() });
+const BODY = v.strictObject({ apiKey: v.string() });
 
 /** How signing in shows in metrics and, if it is denied, in the audit. */
 const ROUTE: Route = {
@@ -55,7 +61,7 @@ export function createSignIn({
 
   async function start(request: IncomingMessage, text: string): Promise<string> {
     const apiKey = parseApiKey(text);
-    if (apiKey === undefined) throw credentialInvalid();
+    if (apiKey === undefined) throw notAnApiKey(text);
     const requestId = randomUUID();
     const principal = await pipeline.authenticate(ROUTE, headOf(request, apiKey, requestId));
     attempts.countSignIn(principal.actor);
@@ -109,10 +115,20 @@ async function readKey(request: IncomingMessage): Promise<string> {
     if (bytes > MAX_BODY_BYTES) throw invalidRequest("body", `must be at most ${MAX_BODY_BYTES} bytes`);
     chunks.push(chunk as Buffer);
   }
+  const body = v.safeParse(BODY, parseJson(Buffer.concat(chunks).toString()));
+  if (body.success) return body.output.apiKey;
+  const unknown = body.issues.find(({ expected }) => expected === "never");
+  if (unknown !== undefined)
+    throw invalidRequest(v.getDotPath(unknown) ?? "body", "is unknown; the only field is apiKey");
+  throw invalidRequest("apiKey", "must be a text in a JSON object");
+}
+
+/** Returns undefined for a text that is not JSON. */
+function parseJson(text: string): unknown {
   try {
-    return v.parse(BODY, JSON.parse(Buffer.concat(chunks).toString())).apiKey;
+    return JSON.parse(text);
   } catch {
-    throw invalidRequest("apiKey", "must be a text in a JSON object");
+    return undefined;
   }
 }
 

@@ -5,6 +5,7 @@ import { buffer } from "node:stream/consumers";
 import { gzipSync } from "node:zlib";
 import { Code } from "@connectrpc/connect";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { openSocket } from "../../../../../test/helpers/network/raw-socket.ts";
 import { IdempotencyService } from "../../../gen/onceward/v1/idempotency_pb.ts";
 import { Refusal } from "../../domain/refusal.ts";
 import { FailedCall } from "../errors.ts";
@@ -30,6 +31,12 @@ const BYSTANDER = "127.0.0.2";
 /** A HealthCheckRequest for the whole server, and responses. */
 const [REQUEST, SERVING, SERVICE_UNKNOWN] = [Buffer.alloc(0), Buffer.of(0x08, 1), Buffer.of(0x08, 3)];
 
+/** Frames of settings: https://www.rfc-editor.org/rfc/rfc9113#section-6.5 */
+const SETTINGS = "\x04\0";
+const EMPTY_SETTINGS = "\0\0\0\x04\0\0\0\0\0";
+const ACKNOWLEDGED = "\0\0\0\x04\x01\0\0\0\0";
+
+let server: ReturnType<typeof createGrpcServer>;
 let session: ClientHttp2Session;
 let port: number;
 
@@ -47,7 +54,7 @@ const pipeline: Pipeline = {
 
 /** Starts a server whose own services are not called, and connects to it. */
 beforeEach(async () => {
-  const server = createGrpcServer({
+  server = createGrpcServer({
     routes: routesOf(IdempotencyService, "CALLER", { claim: notCalled, batch: notCalled }),
     pipeline,
     inboundBudget: createInboundBudget(),
@@ -190,8 +197,32 @@ test.each(["application/json", "application/grpc-web", "application/grpc+json"])
   async (contentType) => {
     const answer = await call(CHECK, frameMessage(REQUEST), { "content-type": contentType });
     expect(answer.status).toBe(415);
+    expect(answer.message.toString()).toContain("ONCEWARD_HTTP_PORT");
   },
 );
+
+test.each(["P", "PRI ", "PRI * HTTP/2.0\r\n"])(
+  "a connection whose preface begins with a packet of %j is served",
+  async (start) => {
+    const { socket, send, received } = await openSocket(port);
+    onTestFinished(() => void socket.destroy());
+    await send(start);
+    // The server's settings: the packet has been read.
+    await expect.poll(() => received().slice(3, 5)).toBe(SETTINGS);
+    await send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".slice(start.length) + EMPTY_SETTINGS);
+    await expect.poll(() => received().slice(-9)).toBe(ACKNOWLEDGED);
+  },
+);
+
+test("a connection whose peer sends nothing is cut in time, and keeps no server from closing", async () => {
+  const silent = () => connectTcp({ host: "127.0.0.1", port }).resume();
+  await once(silent(), "close");
+  const last = silent();
+  await once(last, "connect");
+  const closed = server.close(60_000);
+  await once(last, "close");
+  await closed;
+});
 
 test("health decompresses nothing: it reads messages that are not compressed, and refuses the others", async () => {
   const headers = { "grpc-encoding": "gzip" };

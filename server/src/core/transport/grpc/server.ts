@@ -30,6 +30,7 @@ import { pathOf, type Route } from "../route.ts";
 import type { Tls } from "../tls.ts";
 import { createAddressShares } from "../turn-shares.ts";
 import { type BatchStreams, createBatchStreams } from "./batch-stream.ts";
+import { createFirstBytes, HTTP1_ANSWER, OTHER_PORT } from "./first-bytes.ts";
 import { Health } from "./health.ts";
 import {
   endWithStatus,
@@ -228,8 +229,10 @@ const refuseOtherPath = inTime((stream) =>
 const refuseHeaders = inTime((stream) => endWithStatus(stream, failureStatus(tooManyHeaders())));
 
 /** Answers as gRPC's protocol says for another method or content type. */
-const refuseOtherProtocol = inTime((stream) => {
-  stream.respond({ ":status": 415 }, { endStream: true });
+const refuseOtherProtocol = inTime((stream, _headers, { outbound }) => {
+  stream.respond({ ":status": 415, "content-type": "text/plain" });
+  outbound.countUntilClosed(stream, OTHER_PORT.length);
+  stream.end(OTHER_PORT);
   stream.resume();
 });
 
@@ -241,18 +244,27 @@ export function createGrpcListener(options: {
   /** Called with each connection, once HTTP/2 can begin on it. */
   readonly accept: (socket: Socket) => void;
   readonly tls: Tls | undefined;
-  /** The longest TLS handshake. */
+  /** The longest TLS handshake, and the longest silence after it. */
   readonly handshakeTimeoutMs: number;
   readonly maxPerAddress: number;
 }) {
   const { tls, handshakeTimeoutMs } = options;
+  const firstBytes = createFirstBytes(handshakeTimeoutMs, {
+    begin: options.accept,
+    refuse: (socket) => endConnection(socket, handshakeTimeoutMs),
+  });
   const accept = (socket: Socket) => {
-    if (!socket.destroyed) options.accept(socket);
+    if (!socket.destroyed) firstBytes.watch(socket);
   };
   const listener =
     tls === undefined ? createServer(accept) : createTlsListener(tls, handshakeTimeoutMs, accept);
   listener.maxConnections = MAX_CONNECTIONS;
-  return createPort(listener, options.maxPerAddress);
+  const port = createPort(listener, options.maxPerAddress);
+  const close = (graceMs: number) => {
+    firstBytes.stop();
+    return port.close(graceMs);
+  };
+  return { ...port, close };
 }
 
 function createTlsListener(tls: Tls, handshakeTimeout: number, accept: (socket: Socket) => void): Server {
@@ -268,12 +280,9 @@ function createTlsListener(tls: Tls, handshakeTimeout: number, accept: (socket: 
   return tls.follow(listener);
 }
 
-/**
- * Ends the connection of a client that did not negotiate HTTP/2, and cuts it if the client does not end it in
- * time.
- */
+/** Answers a client that does not speak HTTP/2, ends its connection, and cuts it if the client does not end it in time. */
 function endConnection(socket: Socket, timeoutMs: number): void {
-  socket.end();
+  socket.end(HTTP1_ANSWER);
   socket.resume();
   // Not `socket.setTimeout`: each byte that the client sends would prolong it.
   const timer = setTimeout(() => socket.destroy(), timeoutMs).unref();

@@ -5,7 +5,11 @@ import {
   createContextValues,
   type HandlerContext,
 } from "@connectrpc/connect";
-import type { UniversalServerRequest as ServerRequest } from "@connectrpc/connect/protocol";
+import type {
+  UniversalServerRequest as ServerRequest,
+  UniversalServerResponse as ServerResponse,
+  UniversalHandler,
+} from "@connectrpc/connect/protocol";
 import { MAX_MESSAGE_BYTES } from "../../domain/limits.ts";
 import type { Principal } from "../../domain/tenant.ts";
 import { type Compression, REPLY_COMPRESSIONS } from "../compression.ts";
@@ -22,6 +26,7 @@ import {
   TIMEOUT_HEADER,
 } from "../read-message.ts";
 import type { Route } from "../route.ts";
+import { misdirected } from "./port.ts";
 import type { PageSite } from "./web-page.ts";
 
 /** The parts that the requests of a connection share. */
@@ -76,11 +81,31 @@ export function createConnectHandlers(
       (request: ServerRequest, body: Readable, arrived: Omit<Arrival, "receive">) => {
         const { empty, receive } = splitRequest(request, body);
         const contextValues = createContextValues().set(ARRIVAL, { ...arrived, receive });
-        return handle({ ...empty, contextValues });
+        return handle({ ...empty, contextValues }).then((answered) => explained(answered, request, handle));
       },
     ]),
   );
 }
+
+/** Adds a line of JSON to an answer of connect-node to a request of none of its protocols, which is empty. */
+function explained(
+  answered: ServerResponse,
+  { method }: ServerRequest,
+  { allowedMethods }: Pick<UniversalHandler, "allowedMethods">,
+): ServerResponse {
+  const { status, body } = answered;
+  if (body !== undefined || (status !== 405 && status !== 415)) return answered;
+  const allow = allowedMethods.join(", ");
+  const header = new Headers({ "content-type": "application/json" });
+  if (status === 405) header.set("allow", allow);
+  const form = method === "GET" ? GET_FORM : POST_FORM;
+  const message = status === 405 ? `The method must be ${allow}.` : form;
+  return { status, header, body: only(Buffer.from(misdirected(status, message))) };
+}
+
+const POST_FORM =
+  "The content-type must be application/json, application/proto, or one of application/grpc-web.";
+const GET_FORM = "A call by GET has the parameters encoding=json and message=<JSON>.";
 
 function incomingCall(
   { method, role }: Route,

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
 import { createFileSender, type Encoding, etagOf, type StaticFile } from "../static-files.ts";
+import { refuseMethod } from "./port.ts";
 
 /** The path of the document on the HTTP port. */
 const PATH = "/openapi.yaml";
@@ -27,7 +28,7 @@ export async function openOpenApi() {
     answer(path: string, request: IncomingMessage, response: ServerResponse): boolean {
       if (path !== PATH) return false;
       if (request.method === "GET" || request.method === "HEAD") sendFile(file, request, response);
-      else response.writeHead(405, { allow: "GET, HEAD" }).end();
+      else refuseMethod(response, "GET, HEAD");
       return true;
     },
   };

@@ -29,7 +29,8 @@ export function createHttpPort(
 ) {
   const limited = { ...options, maxHeaderSize: MAX_HEADER_BYTES };
   const onRequest = answerInTurns((request, response) => {
-    if (request.rawHeaders.length > 2 * MAX_HEADERS) refuseHeaders(response);
+    if (request.rawHeaders.length > 2 * MAX_HEADERS)
+      refuseRequest(response, 431, TOO_MANY_HEADERS, { connection: "close" });
     else answer(request, response);
   }, requestBudget);
   const server =
@@ -40,31 +41,51 @@ export function createHttpPort(
   return { server, ...createPort(server, maxPerAddress) };
 }
 
-const TOO_MANY_HEADERS = JSON.stringify({
-  code: "invalid_argument",
-  message: `The headers ${HEADER_LIMITS}.`,
-});
-const JSON_HEADERS = { "content-type": "application/json", connection: "close" };
+const TOO_MANY_HEADERS = `The headers ${HEADER_LIMITS}.`;
 
-function refuseHeaders(response: ServerResponse): void {
-  response.writeHead(431, JSON_HEADERS).end(TOO_MANY_HEADERS);
+/**
+ * Returns a line of JSON that says what to send in place of a request that is not a call, as Connect writes errors. The code is the
+ * one that its clients read in the status: https://connectrpc.com/docs/protocol#http-to-error-code
+ */
+export function misdirected(status: number, message: string): string {
+  return `${JSON.stringify({ code: status === 404 ? "unimplemented" : "invalid_argument", message })}\n`;
 }
 
-/** The statuses that Node answers errors of its parser with; 400 for all others. */
-const PARSER_STATUSES: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: "413 Payload Too Large",
-  ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
-};
+/** Answers a request that is not a call with `misdirected`. */
+export function refuseRequest(
+  response: ServerResponse,
+  status: number,
+  message: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const ofJson = { "content-type": "application/json", "cache-control": "no-store" };
+  response.writeHead(status, { ...ofJson, ...headers }).end(misdirected(status, message));
+}
 
-/** Ends a connection as Node does, unless an answer has begun with a status; that of too many headers names the limits. */
+/** Answers a request whose method is not among `allow`. */
+export function refuseMethod(response: ServerResponse, allow: string): void {
+  refuseRequest(response, 405, `The method must be ${allow}.`, { allow });
+}
+
+/** The statuses that Node answers errors of its parser with, and what they say; of all others: NOT_HTTP. */
+const PARSER_ERRORS: Readonly<Record<string, readonly [status: string, message: string]>> = {
+  HPE_HEADER_OVERFLOW: ["431 Request Header Fields Too Large", TOO_MANY_HEADERS],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ["413 Payload Too Large", "The request's chunk extensions are too long."],
+  ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "The request did not arrive in time."],
+};
+const NOT_HTTP = [
+  "400 Bad Request",
+  "This port reads HTTP/1.1, and the request is not. gRPC has a port of its own: ONCEWARD_GRPC_PORT.",
+] as const;
+
+/** Ends a connection as Node does, unless an answer has begun, with a status and a line that says what is wrong. */
 function refuseUnreadable(
   { code = "" }: NodeJS.ErrnoException,
   socket: Duplex & { readonly _httpMessage?: ServerResponse | null },
 ): void {
   if (socket.writable && !socket._httpMessage?.headersSent) {
-    const status = PARSER_STATUSES[code] ?? "400 Bad Request";
-    const body = code === "HPE_HEADER_OVERFLOW" ? TOO_MANY_HEADERS : "";
+    const [status, message] = PARSER_ERRORS[code] ?? NOT_HTTP;
+    const body = misdirected(400, message);
     const head = ["connection: close", "content-type: application/json", `content-length: ${body.length}`];
     socket.write(`HTTP/1.1 ${[status, ...head].join("\r\n")}\r\n\r\n${body}`);
   }

@@ -15,7 +15,7 @@ import type { Route } from "../route.ts";
 import type { Tls } from "../tls.ts";
 import { createConnectHandlers, type HttpConnection } from "./connect-routes.ts";
 import type { OpenApi } from "./openapi.ts";
-import { createHttpPort } from "./port.ts";
+import { createHttpPort, refuseRequest } from "./port.ts";
 import type { WebPage } from "./web-page.ts";
 
 export interface HttpServerOptions {
@@ -95,7 +95,7 @@ export function createHttpServer(options: HttpServerOptions) {
       if (draining) response.setHeader("connection", "close");
       if (options.openApi.answer(path, request, response)) return;
       if (options.console?.answer(path, request, response)) return;
-      response.writeHead(404).end();
+      refuseRequest(response, 404, NOTHING_HERE);
       return;
     }
     // A result, a key that was made, and what a token may see are for their caller alone.
@@ -173,7 +173,8 @@ function isLoopbackHost({ url, headers: { host } }: IncomingMessage): boolean {
 }
 
 function refuseHost(response: ServerResponse, message: string): void {
-  response
-    .writeHead(400, { "content-type": "application/json", connection: "close" })
-    .end(JSON.stringify({ code: "invalid_argument", message }));
+  refuseRequest(response, 400, message, { connection: "close" });
 }
+
+const NOTHING_HERE =
+  "There is nothing at this path. Calls are POST /onceward.v1.<Service>/<Method>; GET /openapi.yaml lists them.";
