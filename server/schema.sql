@@ -475,6 +475,6 @@ CREATE INDEX records_ambiguous_from ON public.records USING btree (tenant_id, am
 
 CREATE INDEX records_sweep_at ON public.records USING btree (sweep_at);
 
-CREATE INDEX tenants_counted ON public.tenants USING btree (id) WHERE ((quota_live_records IS NOT NULL) OR (quota_stored_bytes IS NOT NULL));
+CREATE INDEX tenant_totals_count_due_at ON public.tenant_totals USING btree (count_due_at);
 
 CREATE INDEX usage_hours_hour ON public.usage_hours USING btree (timezone('utc'::text, hour));

@@ -196,7 +196,6 @@ test("a tenant is counted by one replica at a time, and by another one if that r
   const pool = openStorePool(alone);
   const one = await createTenant(alone, { quota_stored_bytes: 1000 });
   const other = await createTenant(alone, { quota_live_records: 1000 });
-  await alone.query("insert into tenant_totals (tenant_id) select id from tenants");
   expect(new Set([await takeCount(pool), await takeCount(pool)])).toEqual(new Set([one.id, other.id]));
   expect(await takeCount(pool)).toBeUndefined();
   await alone.query(
@@ -204,6 +203,20 @@ test("a tenant is counted by one replica at a time, and by another one if that r
     [one.id],
   );
   expect(await takeCount(pool)).toBe(one.id);
+});
+
+test("totals of a tenant whose quota was removed are deleted once their count is due", async () => {
+  const alone = await createTestDatabase();
+  onTestFinished(() => alone.drop());
+  const pool = openStorePool(alone);
+  const without = await createTenant(alone, { quota_live_records: 1000 });
+  await createTenant(alone, { quota_live_records: 1000, deleted_at: "now" });
+  await alone.query("update tenants set quota_live_records = null where id = $1", [without.id]);
+  const counted = await createTenant(alone);
+  await alone.query("update tenants set quota_stored_bytes = 1 where id = $1", [counted.id]);
+  await alone.query("update tenant_totals set count_due_at = now() where tenant_id = $1", [counted.id]);
+  expect(await takeCount(pool)).toBe(counted.id);
+  expect(await alone.query("select tenant_id from tenant_totals")).toEqual([{ tenant_id: counted.id }]);
 });
 
 test("a count in pages counts every record once", async () => {

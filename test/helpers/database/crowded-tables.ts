@@ -19,7 +19,6 @@ export async function fillTables(database: TestDatabase, rows: number): Promise<
 
 const FILLINGS = [
   `insert into tenants (name, quota_live_records) select 'tenant-' || n, 1000 from generate_series(1, $1::int) n`,
-  `insert into tenant_totals (tenant_id, count_due_at) select id, now() + interval '1 day' from tenants where $1::int > 0`,
   `insert into namespaces (tenant_id, name) select 1, 'namespace-' || n from generate_series(1, $1::int) n`,
   `insert into api_keys (id, tenant_id, role, digest)
    select 'key-' || n, 1, 'CALLER', decode(repeat('00', 32), 'hex') from generate_series(1, $1::int) n`,

@@ -58,31 +58,55 @@ const COUNTING_FOR = "interval '30 seconds'";
 /** A reservation for longer was made while the database's clock was ahead. So was a due time that is more than a day off. */
 const IS_FREE = "(c.counting_until <= now() or c.counting_until > now() + interval '1 minute')";
 
-/** Reserves the most overdue count for a replica. Only tenants with a quota of records or bytes are counted. */
+/** Locks the most overdue of the counts that are due, and that no other statement has locked. */
+const firstDue = (isDue: string) => `
+  select *
+    from (select c.tenant_id, c.count_due_at
+            from tenant_totals c
+           where ${isDue}
+             and ${IS_FREE}
+           order by c.count_due_at
+           limit 1
+             for update skip locked) c`;
+
+/** Reserves the most overdue count for a replica. The row of a tenant without a quota of records or bytes is deleted instead. */
 const takeDueCount = {
   name: "take_due_count",
   text: `
-with due as (
+with due as materialized (
+${firstDue("c.count_due_at <= now()")}
+  union all
+${firstDue("c.count_due_at > now() + interval '1 day'")}
+  order by count_due_at
+  limit 1
+), counted as materialized (
   select t.id
-    from tenants t
-    left join lateral (select * from tenant_totals own where own.tenant_id = t.id limit 1) c on true
-   where (t.quota_live_records is not null or t.quota_stored_bytes is not null)
-     and t.deleted_at is null
-     and coalesce((c.count_due_at <= now() or c.count_due_at > now() + interval '1 day') and ${IS_FREE}, true)
-   order by c.count_due_at nulls first
-   limit 1
+    from due
+   cross join lateral (
+         select own.id
+           from tenants own
+          where own.id = due.tenant_id
+            and (own.quota_live_records is not null or own.quota_stored_bytes is not null)
+            and own.deleted_at is null
+          limit 1) t
+), reserved as (
+  update tenant_totals set counting_until = now() + ${COUNTING_FOR}
+   where tenant_id = (select id from counted)
+), removed as (
+  delete from tenant_totals
+   where tenant_id = (select tenant_id from due)
+     and not exists (select from counted)
 )
-insert into tenant_totals as c (tenant_id, counting_until)
-select id, now() + ${COUNTING_FOR} from due
-on conflict (tenant_id) do update set counting_until = excluded.counting_until
- where ${IS_FREE}
-returning tenant_id`,
+select tenant_id as "tenantId", exists (select from counted) as "isCounted"
+  from due`,
 };
 
-/** Returns the tenant that the caller shall count now; undefined if no count is due, or another replica was faster. */
+/** Returns the tenant that the caller shall count now; undefined if no count is due. */
 export async function takeCount(runner: Runner): Promise<number | undefined> {
-  const [row] = await runner.run<{ tenant_id: number }>(takeDueCount, []);
-  return row?.tenant_id;
+  for (;;) {
+    const [due] = await runner.run<{ tenantId: number; isCounted: boolean }>(takeDueCount, []);
+    if (due === undefined || due.isCounted) return due?.tenantId;
+  }
 }
 
 /** The last record that was counted. */
