@@ -1,28 +1,24 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect, test } from "vitest";
-import { CATALOGUE } from "../../server/src/core/domain/refusal.ts";
-import { ErrorReasonSchema } from "../../server/src/gen/onceward/v1/errors_pb.ts";
+import { type DescEnum, getOption } from "@bufbuild/protobuf";
+import { expect, test } from "vitest";
+import { commentOf } from "../../deploy/site/comments.ts";
+import { CODES } from "../../server/src/core/claims/batch-errors.ts";
+import { reason as reasonFacts } from "../../server/src/gen/onceward/v1/facts_pb.ts";
+import { readProtoFiles } from "../tools/generate/openapi/proto-files.ts";
 
-const PROTO = fileURLToPath(new URL("../../proto/onceward/v1/errors.proto", import.meta.url));
-const PYTHON = fileURLToPath(new URL("../../clients/python/src/onceward/", import.meta.url));
 const TESTS = fileURLToPath(new URL("../", import.meta.url));
 /** Folders of tests that call a server. */
 const TESTS_OF_SERVER = ["admin", "contract", "outage", "store", "transports"];
 
-/** Matches an enum value with the comment above it. */
-const VALUE = /((?: {2}\/\/[^\n]*\n)+) {2}ERROR_REASON_(\w+) = \d+;/g;
+const protoFiles = readProtoFiles();
 
-/** Returns the google.rpc.Code that each reason's comment in the proto names first. */
-async function readDocumentedCodes(): Promise<ReadonlyMap<string, string | undefined>> {
-  const proto = await readFile(PROTO, "utf8");
-  return new Map(
-    [...proto.matchAll(VALUE)].map(([, comment = "", reason = ""]) => [
-      reason,
-      /^ {2}\/\/ ([A-Z_]+)[.,]/.exec(comment)?.[1],
-    ]),
-  );
+function reasonsOf(name: string) {
+  const { values } = protoFiles.getEnum(`onceward.v1.${name}`) as DescEnum;
+  return values
+    .slice(1)
+    .map((value) => ({ value, reason: value.localName, ...getOption(value, reasonFacts) }));
 }
 
 /** Returns the texts of all tests of a folder. */
@@ -31,44 +27,25 @@ async function testsIn(folder: string): Promise<string> {
   return (await Promise.all(names.map((name) => readFile(join(folder, name), "utf8")))).join("\n");
 }
 
-describe("the error catalogue", () => {
-  test("has exactly the reasons of the proto's enum", () => {
-    const inProto = ErrorReasonSchema.values.map((value) => value.localName);
-    expect(["UNSPECIFIED", ...Object.keys(CATALOGUE)].sort()).toEqual(inProto.sort());
-  });
+test.each(reasonsOf("ErrorReason"))(
+  "$reason has a google.rpc.Code, a remedy and, for a retry, a RetryInfo",
+  (facts) => {
+    const { value, reason, code, remedy } = facts;
+    expect([...CODES.keys()]).toContain(code);
+    expect(remedy).not.toBe("");
+    const hasDelay = code === "UNAVAILABLE" || reason.startsWith("QUOTA_");
+    expect(commentOf(value).includes("google.rpc.RetryInfo")).toBe(hasDelay);
+  },
+);
 
-  test("gives each reason the code that the proto's comment names first", async () => {
-    const documented = await readDocumentedCodes();
-    expect(documented.get("UNSPECIFIED")).toBeUndefined();
-    expect(Object.fromEntries([...documented].filter(([reason]) => reason !== "UNSPECIFIED"))).toEqual(
-      CATALOGUE,
-    );
-  });
+test.each(reasonsOf("ClientReason"))("$reason of the client has a remedy and no code", ({ code, remedy }) => {
+  expect(code).toBe("");
+  expect(remedy).not.toBe("");
+});
 
-  test("documents a RetryInfo for every reason that is UNAVAILABLE or a quota", async () => {
-    const proto = await readFile(PROTO, "utf8");
-    for (const [, comment = "", reason = ""] of proto.matchAll(VALUE)) {
-      expect([reason, comment.includes("google.rpc.RetryInfo")]).toEqual([
-        reason,
-        comment.includes("UNAVAILABLE") || reason.startsWith("QUOTA_"),
-      ]);
-    }
-  });
-
-  test("has each reason in a test that calls a server", async () => {
-    const texts = await Promise.all(TESTS_OF_SERVER.map((folder) => testsIn(join(TESTS, folder))));
-    const named = new Set(texts.join("\n").match(/\b[A-Z_]+\b/g));
-    expect(Object.keys(CATALOGUE).filter((reason) => !named.has(reason))).toEqual([]);
-  });
-
-  test("has each reason in Python, with an error and a remedy", async () => {
-    const read = async (file: string, line: RegExp) =>
-      [...(await readFile(`${PYTHON}${file}`, "utf8")).matchAll(line)].map(([, reason]) => reason);
-    const errors = await read("_catalogue.py", /^ {4}_reason = "(\w+)"$/gm);
-    const remedies = await read("_remedies.py", /^ {4}"(\w+)": /gm);
-    const reasons = Object.keys(CATALOGUE);
-    expect(errors.sort()).toEqual(reasons.sort());
-    // The client has reasons of its own beside the service's.
-    expect(remedies).toEqual(expect.arrayContaining(reasons));
-  });
+test("each reason is in a test that calls a server", async () => {
+  const texts = await Promise.all(TESTS_OF_SERVER.map((folder) => testsIn(join(TESTS, folder))));
+  const named = new Set(texts.join("\n").match(/\b[A-Z_]+\b/g));
+  const reasons = reasonsOf("ErrorReason").map(({ reason }) => reason);
+  expect(reasons.filter((reason) => !named.has(reason))).toEqual([]);
 });

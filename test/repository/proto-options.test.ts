@@ -25,6 +25,7 @@ test("the names of generated code in Java, Go and C# do not change", async () =>
   });
   expect(outerClasses.sort()).toEqual([
     "ErrorsProto",
+    "FactsProto",
     "IdempotencyProto",
     "IdentityProto",
     "OperatorProto",

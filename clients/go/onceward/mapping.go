@@ -98,15 +98,21 @@ func (e *Error) isUnreachable() bool { return e.isUnavailable() && e.Reason != E
 // mayHaveHappened returns whether a call that failed so may have had its effect, or may still have it: its answer was lost.
 // Any other reason of the service's catalogue is a definite refusal.
 func (e *Error) mayHaveHappened() bool {
-	switch e.Reason {
-	case ErrDatabaseUnavailable, ErrDeadlineExceeded, ErrShuttingDown, ErrCancelled, ErrInternal, ErrResponseTooLarge:
-		return true
-	case ErrTokenUnavailable:
-		// No call was sent.
-		return false
+	facts := e.Reason.Facts()
+	return facts == nil || facts.GetMayHaveHappened()
+}
+
+// Class returns what an adapter does about an error under which the function did not run.
+func (e *Error) Class() oncewardv1.ReasonClass {
+	class := e.Reason.Facts().GetReasonClass()
+	switch class {
+	case oncewardv1.ReasonClass_REASON_CLASS_UNSPECIFIED, oncewardv1.ReasonClass_REASON_CLASS_FIX:
+		if e.IsRetryable() {
+			return oncewardv1.ReasonClass_REASON_CLASS_RETRY
+		}
+		return oncewardv1.ReasonClass_REASON_CLASS_FIX
 	default:
-		_, isInCatalogue := oncewardv1.ErrorReason_value[reasonPrefix+string(e.Reason)]
-		return !isInCatalogue
+		return class
 	}
 }
 

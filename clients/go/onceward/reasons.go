@@ -1,5 +1,15 @@
 package onceward
 
+import (
+	"regexp"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
+)
+
 // Reason says why a call was refused: a reason of the service's catalogue, which errors.proto explains, or one of the
 // client's own. Reasons are errors, so that errors.Is(err, onceward.ErrFingerprintMismatch) asks for one. A reason of a newer
 // service, which this client does not know, is passed on unchanged.
@@ -9,9 +19,42 @@ type Reason string
 func (r Reason) Error() string { return string(r) }
 
 // Remedy returns what a developer does about an error of this reason; "" for a reason of a newer service.
-func (r Reason) Remedy() string { return remedies[r] }
+func (r Reason) Remedy() string {
+	text := placeholder.ReplaceAllStringFunc(r.Facts().GetRemedy(), func(name string) string {
+		return goName(strings.Trim(name, "{}"))
+	})
+	return link.ReplaceAllString(text, "$1")
+}
 
-// Reasons of the service.
+// Facts returns what errors.proto says of the reason; nil for a reason of a newer service.
+func (r Reason) Facts() *oncewardv1.ReasonFacts {
+	value := oncewardv1.ErrorReason(0).Descriptor().Values().ByName(protoreflect.Name(reasonPrefix + string(r)))
+	if value == nil {
+		value = oncewardv1.ClientReason(0).Descriptor().Values().ByName(protoreflect.Name("CLIENT_REASON_" + string(r)))
+	}
+	if value == nil {
+		return nil
+	}
+	facts, _ := proto.GetExtension(value.Options(), oncewardv1.E_Reason).(*oncewardv1.ReasonFacts)
+	return facts
+}
+
+var (
+	placeholder = regexp.MustCompile(`\{\w+\}`)
+	link        = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
+	initialisms = strings.NewReplacer("Api", "API", "Tls", "TLS")
+)
+
+// goName returns the Go name of an option or a field, such as RetryDelay for retry_delay_ms.
+func goName(name string) string {
+	words := strings.Split(strings.TrimSuffix(name, "_ms"), "_")
+	for i, word := range words {
+		words[i] = strings.ToUpper(word[:1]) + word[1:]
+	}
+	return initialisms.Replace(strings.Join(words, ""))
+}
+
+// Reasons of the service that callers of Run meet. errors.proto has all of them.
 const (
 	// A field is malformed or over a limit: see Violations. Nothing happened.
 	ErrInvalidRequest Reason = "INVALID_REQUEST"
@@ -27,10 +70,6 @@ const (
 	ErrRecordNotFound Reason = "RECORD_NOT_FOUND"
 	// The result is larger than the policy allows.
 	ErrResultTooLarge Reason = "RESULT_TOO_LARGE"
-	// The reply did not fit into the batch's reply: make the call outside a batch.
-	ErrResponseTooLarge Reason = "RESPONSE_TOO_LARGE"
-	// There was no API key.
-	ErrCredentialMissing Reason = "CREDENTIAL_MISSING"
 	// The API key is malformed, unknown, expired or revoked.
 	ErrCredentialInvalid Reason = "CREDENTIAL_INVALID"
 	// The API key's role may not make this call.
@@ -53,38 +92,6 @@ const (
 	ErrCancelled Reason = "CANCELLED"
 	// A bug of the service; its log has the error under the request id.
 	ErrInternal Reason = "INTERNAL"
-	// Another caller changed the resource: read it again.
-	ErrEtagMismatch Reason = "ETAG_MISMATCH"
-	// There is no such tenant.
-	ErrTenantNotFound Reason = "TENANT_NOT_FOUND"
-	// A tenant of that name exists.
-	ErrTenantExists Reason = "TENANT_EXISTS"
-	// The namespace was never declared.
-	ErrNamespaceNotFound Reason = "NAMESPACE_NOT_FOUND"
-	// The namespace has records, or 1,000 ended ones that are not deleted yet.
-	ErrNamespaceNotEmpty Reason = "NAMESPACE_NOT_EMPTY"
-	// The tenant has no such API key.
-	ErrAPIKeyNotFound Reason = "API_KEY_NOT_FOUND"
-	// The tenant has no such record job.
-	ErrRecordJobNotFound Reason = "RECORD_JOB_NOT_FOUND"
-	// The tenant makes more operations a second than its quota. The client retries until Timeout.
-	ErrQuotaRate Reason = "QUOTA_RATE"
-	// The tenant has as many calls in flight as its quota. The client retries until Timeout.
-	ErrQuotaConcurrency Reason = "QUOTA_CONCURRENCY"
-	// The tenant has as many records as its quota. The client retries until Timeout.
-	ErrQuotaRecords Reason = "QUOTA_RECORDS"
-	// The tenant's results and checkpoints take as many bytes as its quota. The client retries until Timeout.
-	ErrQuotaBytes Reason = "QUOTA_BYTES"
-	// The token's signing key is unknown, and its issuer does not answer. The client retries until Timeout.
-	ErrIssuerUnavailable Reason = "ISSUER_UNAVAILABLE"
-	// The tenant has declared as many namespaces as its quota.
-	ErrQuotaNamespaces Reason = "QUOTA_NAMESPACES"
-	// The tenant has as many unfinished record jobs as a tenant may have.
-	ErrQuotaRecordJobs Reason = "QUOTA_RECORD_JOBS"
-	// The service cannot decrypt the record's result or checkpoint. An operator has to act; a retry does not help.
-	ErrRecordUnreadable Reason = "RECORD_UNREADABLE"
-	// The number of matching records is not the expected one: look at them again. Nothing happened.
-	ErrRecordCountMismatch Reason = "RECORD_COUNT_MISMATCH"
 	// The tenant is moving to another installation. The client retries until Timeout.
 	ErrTenantMoving Reason = "TENANT_MOVING"
 	// The key was created longer ago than the namespace accepts, and has no record. Nothing happened.

@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 import pytest
 
-from onceward import CredentialInvalidError, InternalError, InvalidRequestError, Onceward, OncewardError
+from onceward import CredentialInvalidError, InvalidRequestError, Onceward, OncewardError
 from onceward._times import datetime_of
 from onceward.aio import Onceward as AioOnceward
 from onceward.testing import TestingOnceward
@@ -191,8 +191,9 @@ def test_a_client_certificate_that_has_changed_is_read_again(
                 run("charges", "order-1", lambda _: None, timeout_ms=500)
             assert refused.value.reason == "NO_ANSWER"
             of_client.write_bytes(cert.read_bytes())
-            with pytest.raises(InternalError):
+            with pytest.raises(OncewardError) as answered:
                 run("charges", "order-1", lambda _: None, timeout_ms=10_000)
+            assert answered.value.reason == "INTERNAL"
 
         try:
             client(

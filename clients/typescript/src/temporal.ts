@@ -75,7 +75,7 @@ export interface ActivityInterceptor {
  * - Other arguments than those of the first attempt fail the activity (non-retryable, `OncewardFingerprintMismatch`).
  * - A key that contains no time has that at which the activity was first scheduled: the same for every attempt. A reset schedules
  *   the activity again, so that with the scope `workflow` it has a later one. A key that is too old fails the activity
- *   (non-retryable, `OncewardKeyTooOld`).
+ *   (non-retryable, `OncewardTooOld`).
  * - While another worker runs the activity, waits at most `waitMs`, with Temporal's heartbeats; then, as for an ambiguous
  *   record or a service that is unreachable, the attempt fails with a retryable ApplicationFailure (`OncewardInProgress`,
  *   `OncewardAmbiguous`, `OncewardUnavailable`), and Temporal tries again.

@@ -61,7 +61,7 @@ test("an activity has the time at which it was first scheduled, and one that is 
   const activity = vi.fn();
   const late = newTask({ activityId: "2", attempt: 2, scheduledTimestampMs: Date.now() - 120_000 });
   await expect(attempt(guard, activity, {}, late)).rejects.toMatchObject({
-    type: "OncewardKeyTooOld",
+    type: "OncewardTooOld",
     nonRetryable: true,
     message: expect.stringContaining("Find out whether"),
   });

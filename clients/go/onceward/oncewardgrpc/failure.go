@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/onceward/onceward/clients/go/onceward"
+	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
 const (
@@ -147,18 +148,20 @@ func refusalOf(err error) error {
 	switch {
 	case errors.As(err, &unavailable):
 		return refusal(codes.AlreadyExists, reason, "The call was carried out; its response is gone.")
-	case reason == onceward.ErrInProgress:
-		return refusal(codes.Aborted, reason, "A call with this idempotency key is in progress.", failed.RetryDelay)
-	case reason == onceward.ErrAmbiguous:
-		return ambiguous(reason)
-	case reason == onceward.ErrFingerprintMismatch:
-		return refusal(codes.FailedPrecondition, reason, "The idempotency key was used for another request.")
-	case reason == onceward.ErrKeyTooOld:
-		return refusal(codes.FailedPrecondition, reason, "The call is too old to be repeated: find out whether it was carried out.")
 	case failed.IsAboutKeyTime():
 		message := "The idempotency key must contain the time at which it was made, as a UUID of version 7 does."
 		return refusal(codes.InvalidArgument, reason, message)
-	case reason == onceward.ErrClosed, failed.IsRetryable():
+	}
+	switch failed.Class() {
+	case oncewardv1.ReasonClass_REASON_CLASS_WAIT:
+		return refusal(codes.Aborted, reason, "A call with this idempotency key is in progress.", failed.RetryDelay)
+	case oncewardv1.ReasonClass_REASON_CLASS_ASK:
+		return ambiguous(reason)
+	case oncewardv1.ReasonClass_REASON_CLASS_REUSED:
+		return refusal(codes.FailedPrecondition, reason, "The idempotency key was used for another request.")
+	case oncewardv1.ReasonClass_REASON_CLASS_TOO_OLD:
+		return refusal(codes.FailedPrecondition, reason, "The call is too old to be repeated: find out whether it was carried out.")
+	case oncewardv1.ReasonClass_REASON_CLASS_RETRY:
 		message := "The idempotency key can't be checked now: this call was not carried out; an earlier one may have been."
 		return refusal(codes.Unavailable, reason, message, failed.RetryDelay)
 	default:

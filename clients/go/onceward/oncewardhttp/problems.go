@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/onceward/onceward/clients/go/onceward"
+	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
 // Problem is a refusal of the guard, without a call of the handler (RFC 9457).
@@ -81,17 +82,19 @@ func kindOf(err error, failed *onceward.Error) (ProblemType, bool) {
 	switch {
 	case errors.As(err, &unavailable):
 		return ResultGone, true
-	case failed.Reason == onceward.ErrInProgress:
-		return InProgress, true
-	case failed.Reason == onceward.ErrAmbiguous:
-		return Ambiguous, true
-	case failed.Reason == onceward.ErrFingerprintMismatch:
-		return KeyReused, true
-	case failed.Reason == onceward.ErrKeyTooOld:
-		return KeyTooOld, true
 	case failed.IsAboutKeyTime():
 		return KeyWithoutTime, true
-	case failed.Reason == onceward.ErrClosed, failed.IsRetryable():
+	}
+	switch failed.Class() {
+	case oncewardv1.ReasonClass_REASON_CLASS_WAIT:
+		return InProgress, true
+	case oncewardv1.ReasonClass_REASON_CLASS_ASK:
+		return Ambiguous, true
+	case oncewardv1.ReasonClass_REASON_CLASS_REUSED:
+		return KeyReused, true
+	case oncewardv1.ReasonClass_REASON_CLASS_TOO_OLD:
+		return KeyTooOld, true
+	case oncewardv1.ReasonClass_REASON_CLASS_RETRY:
 		return Unavailable, true
 	default:
 		return "", false

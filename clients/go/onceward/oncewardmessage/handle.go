@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/onceward/onceward/clients/go/onceward"
+	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
 // Options say how messages are identified, and tried again. Namespace and Key are required.
@@ -198,15 +199,13 @@ func (d Delivery[Value]) afterRunning(claim *onceward.Claim, own error, delay, b
 
 // isAboutMessage returns whether the message itself is invalid or too old, not the consumer's settings, so that no delay would help.
 func isAboutMessage(failed *onceward.Error) bool {
-	switch failed.Reason {
-	case onceward.ErrFingerprintMismatch, onceward.ErrKeyTooOld:
+	switch failed.Class() {
+	case oncewardv1.ReasonClass_REASON_CLASS_REUSED, oncewardv1.ReasonClass_REASON_CLASS_TOO_OLD:
 		return true
-	case onceward.ErrInvalidRequest:
-		return slices.ContainsFunc(failed.Violations, func(each onceward.Violation) bool {
+	default:
+		return failed.Reason == onceward.ErrInvalidRequest && slices.ContainsFunc(failed.Violations, func(each onceward.Violation) bool {
 			return slices.Contains([]string{"Key", "KeyCreatedAt", "fingerprint", "key_created_at"}, each.Field)
 		})
-	default:
-		return false
 	}
 }
 

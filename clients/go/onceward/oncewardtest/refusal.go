@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -18,29 +19,6 @@ import (
 	oncewardv1 "github.com/onceward/onceward/clients/go/onceward/v1"
 )
 
-// The code of each reason with which the service refuses calls.
-var codeOf = map[onceward.Reason]codes.Code{
-	onceward.ErrInvalidRequest:      codes.InvalidArgument,
-	onceward.ErrFingerprintMismatch: codes.FailedPrecondition,
-	onceward.ErrClaimSuperseded:     codes.Aborted,
-	onceward.ErrAlreadyCompleted:    codes.FailedPrecondition,
-	onceward.ErrAlreadyReleased:     codes.FailedPrecondition,
-	onceward.ErrRecordNotFound:      codes.NotFound,
-	onceward.ErrKeyTooOld:           codes.FailedPrecondition,
-	onceward.ErrResultTooLarge:      codes.InvalidArgument,
-	onceward.ErrCredentialInvalid:   codes.Unauthenticated,
-	onceward.ErrNamespaceDenied:     codes.PermissionDenied,
-	onceward.ErrTenantSuspended:     codes.PermissionDenied,
-	onceward.ErrDatabaseUnavailable: codes.Unavailable,
-	onceward.ErrOverloaded:          codes.Unavailable,
-	onceward.ErrRecordContended:     codes.Unavailable,
-	onceward.ErrShuttingDown:        codes.Unavailable,
-	onceward.ErrTenantMoving:        codes.Unavailable,
-	onceward.ErrDeadlineExceeded:    codes.DeadlineExceeded,
-	onceward.ErrCancelled:           codes.Canceled,
-	onceward.ErrInternal:            codes.Internal,
-}
-
 // Short, because tests need not spare the service.
 const retryAfter = time.Millisecond
 
@@ -54,9 +32,11 @@ func refuse(reason onceward.Reason, message string, violations ...*violation) er
 func refuseWith(
 	reason onceward.Reason, message string, metadata map[string]string, violations ...*violation,
 ) error {
-	code, known := codeOf[reason]
-	if !known {
-		code = codes.Unknown
+	code := codes.Unknown
+	if facts := reason.Facts(); facts != nil {
+		if err := code.UnmarshalJSON([]byte(strconv.Quote(facts.GetCode()))); err != nil {
+			return err
+		}
 	}
 	refusal, err := status.New(code, message).WithDetails(&errdetails.ErrorInfo{
 		Reason: string(reason), Domain: "onceward", Metadata: metadata,

@@ -31,105 +31,107 @@ type ErrorReason int32
 const (
 	// Never sent.
 	ErrorReason_ERROR_REASON_UNSPECIFIED ErrorReason = 0
-	// INVALID_ARGUMENT. A field is malformed or over a limit, or the message could not be parsed. A
-	// google.rpc.BadRequest names every violation at once. Nothing happened.
+	// A field is malformed or over a limit, or the message could not be parsed. A google.rpc.BadRequest names every
+	// violation at once. Nothing happened.
 	ErrorReason_ERROR_REASON_INVALID_REQUEST ErrorReason = 1
-	// FAILED_PRECONDITION. The key is bound to another fingerprint: the same key was used for another request.
-	// Nothing happened; retrying does not help.
+	// The key is bound to another fingerprint: the same key was used for another request. Nothing happened; retrying
+	// does not help.
 	ErrorReason_ERROR_REASON_FINGERPRINT_MISMATCH ErrorReason = 2
-	// ABORTED. The fencing token is not that of the key's newest claim: another caller took over. Nothing happened.
+	// The fencing token is not that of the key's newest claim: another caller took over. Nothing happened.
 	ErrorReason_ERROR_REASON_CLAIM_SUPERSEDED ErrorReason = 3
-	// FAILED_PRECONDITION. The claim was completed before, with another result. The stored result is kept.
+	// The claim was completed before, with another result. The stored result is kept.
 	ErrorReason_ERROR_REASON_ALREADY_COMPLETED ErrorReason = 4
-	// FAILED_PRECONDITION. The claim was released before. Claim again.
+	// The claim was released before. Claim again.
 	ErrorReason_ERROR_REASON_ALREADY_RELEASED ErrorReason = 5
-	// NOT_FOUND. There is no such record: the key was never claimed, or its retention has ended (metadata of GetRecord:
+	// There is no such record: the key was never claimed, or its retention has ended (metadata of GetRecord:
 	// audit_target, the record's name in audit events and in the server's log).
 	ErrorReason_ERROR_REASON_RECORD_NOT_FOUND ErrorReason = 6
-	// INVALID_ARGUMENT. The result is larger than the policy's max_result_bytes (metadata: limit_bytes, actual_bytes).
-	// The claim is kept: complete it with a smaller result.
+	// The result is larger than the policy's max_result_bytes (metadata: limit_bytes, actual_bytes). The claim is
+	// kept: complete it with a smaller result.
 	ErrorReason_ERROR_REASON_RESULT_TOO_LARGE ErrorReason = 7
-	// RESOURCE_EXHAUSTED. This item's reply did not fit into the batch's reply. Nothing is lost: repeat the item alone.
+	// This item's reply did not fit into the batch's reply. Nothing is lost: repeat the item alone.
 	ErrorReason_ERROR_REASON_RESPONSE_TOO_LARGE ErrorReason = 8
-	// UNAUTHENTICATED. No credential: send `authorization: Bearer <API key or token>`.
+	// No credential: send `authorization: Bearer <API key or token>`.
 	ErrorReason_ERROR_REASON_CREDENTIAL_MISSING ErrorReason = 9
-	// UNAUTHENTICATED. The credential is malformed, unknown, expired or revoked; the error does not say which.
+	// The credential is malformed, and the error says how; or it is unknown, expired or revoked, and the error does not
+	// say which.
 	ErrorReason_ERROR_REASON_CREDENTIAL_INVALID ErrorReason = 10
-	// PERMISSION_DENIED. The credential's role may not call this RPC.
+	// The credential's role may not call this RPC.
 	ErrorReason_ERROR_REASON_ROLE_DENIED ErrorReason = 11
-	// PERMISSION_DENIED. The credential is limited to other namespaces (metadata: namespace), or the RPC needs one
-	// that is not limited to namespaces.
+	// The credential is limited to other namespaces (metadata: namespace), or the RPC needs one that is not limited
+	// to namespaces.
 	ErrorReason_ERROR_REASON_NAMESPACE_DENIED ErrorReason = 12
-	// PERMISSION_DENIED. The operator has suspended this tenant.
+	// The operator has suspended this tenant.
 	ErrorReason_ERROR_REASON_TENANT_SUSPENDED ErrorReason = 13
-	// UNAVAILABLE, with a google.rpc.RetryInfo. Postgres could not be reached or did not answer in time. A write may
-	// have happened: repeat the call with the same claim id or fencing token.
+	// Postgres could not be reached or did not answer in time. A write may have happened: repeat the call with the
+	// same claim id or fencing token. Has a google.rpc.RetryInfo.
 	ErrorReason_ERROR_REASON_DATABASE_UNAVAILABLE ErrorReason = 14
-	// UNAVAILABLE, with a google.rpc.RetryInfo. This replica has reached its limit of queued calls, of unfinished
-	// messages or of unread replies. Nothing happened.
+	// This replica has reached its limit of queued calls, of unfinished messages or of unread replies. Nothing
+	// happened. Has a google.rpc.RetryInfo.
 	ErrorReason_ERROR_REASON_OVERLOADED ErrorReason = 15
-	// UNAVAILABLE, with a google.rpc.RetryInfo. Other calls changed the record too often during this call, or another
-	// transaction locked it for too long. Nothing happened.
+	// Other calls changed the record too often during this call, or another transaction locked it for too long.
+	// Nothing happened. Has a google.rpc.RetryInfo.
 	ErrorReason_ERROR_REASON_RECORD_CONTENDED ErrorReason = 16
-	// UNAVAILABLE, with a google.rpc.RetryInfo. This replica is shutting down; another one will answer. Nothing happened.
+	// This replica is shutting down; another one will answer. Nothing happened. Has a google.rpc.RetryInfo.
 	ErrorReason_ERROR_REASON_SHUTTING_DOWN ErrorReason = 17
-	// DEADLINE_EXCEEDED. If the deadline passed before the database was reached, nothing happened. If it passed later
-	// (metadata: effect = "unknown"), a write may have happened: repeat the call with the same claim id or fencing token.
+	// If the deadline passed before the database was reached, nothing happened. If it passed later (metadata: effect
+	// = "unknown"), a write may have happened: repeat the call with the same claim id or fencing token.
 	ErrorReason_ERROR_REASON_DEADLINE_EXCEEDED ErrorReason = 18
-	// CANCELLED. The caller cancelled the call or disconnected; a write may have happened.
+	// The caller cancelled the call or disconnected; a write may have happened.
 	ErrorReason_ERROR_REASON_CANCELLED ErrorReason = 19
-	// INTERNAL. A bug. The server logs it with the request id (metadata: request_id).
+	// A bug. The server logs it with the request id (metadata: request_id).
 	ErrorReason_ERROR_REASON_INTERNAL ErrorReason = 20
-	// ABORTED. The etag is not the resource's current one: the resource was changed. Read it again. Nothing happened.
+	// The etag is not the resource's current one: the resource was changed. Read it again. Nothing happened.
 	ErrorReason_ERROR_REASON_ETAG_MISMATCH ErrorReason = 21
-	// NOT_FOUND. There is no such tenant.
+	// There is no such tenant.
 	ErrorReason_ERROR_REASON_TENANT_NOT_FOUND ErrorReason = 22
-	// ALREADY_EXISTS. A tenant of that name exists, or its records are still being removed.
+	// A tenant of that name exists, or its records are still being removed.
 	ErrorReason_ERROR_REASON_TENANT_EXISTS ErrorReason = 23
-	// NOT_FOUND. The namespace was never declared; it follows the tenant's policy.
+	// The namespace was never declared; it follows the tenant's policy.
 	ErrorReason_ERROR_REASON_NAMESPACE_NOT_FOUND ErrorReason = 24
-	// FAILED_PRECONDITION. The namespace has records, or 1,000 ended ones that are not deleted yet. Nothing happened.
+	// The namespace has records, or 1,000 ended ones that are not deleted yet. Nothing happened.
 	ErrorReason_ERROR_REASON_NAMESPACE_NOT_EMPTY ErrorReason = 25
-	// NOT_FOUND. The tenant has no such API key.
+	// The tenant has no such API key.
 	ErrorReason_ERROR_REASON_API_KEY_NOT_FOUND ErrorReason = 26
-	// NOT_FOUND. The tenant has no such background change of records.
+	// The tenant has no such background change of records.
 	ErrorReason_ERROR_REASON_RECORD_JOB_NOT_FOUND ErrorReason = 27
-	// RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant makes more operations per second than
-	// its quota (metadata: scope = "service", limit). Or too many attempts to sign in to the console have failed (metadata:
-	// scope = "replica", limit). Nothing happened.
+	// The tenant makes more operations per second than its quota (metadata: scope = "service", limit). Or too many
+	// attempts to sign in to the console have failed (metadata: scope = "replica", limit). Nothing happened. Has a
+	// google.rpc.RetryInfo and QuotaFailure.
 	ErrorReason_ERROR_REASON_QUOTA_RATE ErrorReason = 28
-	// RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant has as many calls in progress on this
-	// replica as its quota (metadata: scope = "replica", limit). Nothing happened.
+	// The tenant has as many calls in progress on this replica as its quota (metadata: scope = "replica", limit).
+	// Nothing happened. Has a google.rpc.RetryInfo and QuotaFailure.
 	ErrorReason_ERROR_REASON_QUOTA_CONCURRENCY ErrorReason = 29
-	// RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant has as many records as its quota
-	// (metadata: scope = "service", limit). Nothing happened.
+	// The tenant has as many records as its quota (metadata: scope = "service", limit). Nothing happened. Has a
+	// google.rpc.RetryInfo and QuotaFailure.
 	ErrorReason_ERROR_REASON_QUOTA_RECORDS ErrorReason = 30
-	// RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant's results and checkpoints take as many
-	// bytes as its quota (metadata: scope = "service", limit). Nothing happened.
+	// The tenant's results and checkpoints take as many bytes as its quota (metadata: scope = "service", limit).
+	// Nothing happened. Has a google.rpc.RetryInfo and QuotaFailure.
 	ErrorReason_ERROR_REASON_QUOTA_BYTES ErrorReason = 31
-	// UNAVAILABLE, with a google.rpc.RetryInfo. The token is signed with an unknown key, and the issuer does not answer the
-	// request for its current keys. Nothing happened.
+	// The token is signed with an unknown key, and the issuer does not answer the request for its current keys.
+	// Nothing happened. Has a google.rpc.RetryInfo.
 	ErrorReason_ERROR_REASON_ISSUER_UNAVAILABLE ErrorReason = 32
-	// RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant has declared as many namespaces as its
-	// quota (metadata: scope = "service", limit). Nothing happened. Delete a namespace to declare another one.
+	// The tenant has declared as many namespaces as its quota (metadata: scope = "service", limit). Nothing happened.
+	// Delete a namespace to declare another one. Has a google.rpc.RetryInfo and QuotaFailure.
 	ErrorReason_ERROR_REASON_QUOTA_NAMESPACES ErrorReason = 33
-	// RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant has as many unfinished background changes
-	// of records as a tenant may have (metadata: scope = "service", limit). Nothing happened.
+	// The tenant has as many unfinished background changes of records as a tenant may have (metadata: scope =
+	// "service", limit). Nothing happened. Has a google.rpc.RetryInfo and QuotaFailure.
 	ErrorReason_ERROR_REASON_QUOTA_RECORD_JOBS ErrorReason = 34
-	// FAILED_PRECONDITION. The record's result or checkpoint cannot be decrypted: this server lacks the encryption key
-	// (metadata: cause = "key_missing", encryption_key), or the stored value does not belong to the record or was altered
-	// (cause = "not_authentic"). Nothing happened, and a retry meets the same error until an operator acts.
+	// The record's result or checkpoint cannot be decrypted: this server lacks the encryption key (metadata: cause =
+	// "key_missing", encryption_key), or the stored value does not belong to the record or was altered (cause =
+	// "not_authentic"). Nothing happened, and a retry meets the same error until an operator acts.
 	ErrorReason_ERROR_REASON_RECORD_UNREADABLE ErrorReason = 35
-	// FAILED_PRECONDITION. The number of matching records is not `expected_count` (metadata: expected_count, actual_count,
+	// The number of matching records is not `expected_count` (metadata: expected_count, actual_count,
 	// is_lower_bound). Nothing happened. Look at the records again before you confirm the new number.
 	ErrorReason_ERROR_REASON_RECORD_COUNT_MISMATCH ErrorReason = 36
-	// UNAVAILABLE, with a google.rpc.RetryInfo. The tenant is moving to another installation, which will answer with the same
-	// records. Nothing happened. Repeat the call, at the new address once there is one.
+	// The tenant is moving to another installation, which will answer with the same records. Nothing happened. Repeat
+	// the call, at the new address once there is one. Has a google.rpc.RetryInfo.
 	ErrorReason_ERROR_REASON_TENANT_MOVING ErrorReason = 37
-	// FAILED_PRECONDITION. The key was created before the namespace's limit (metadata: key_created_at, accepted_until; both in
-	// RFC 3339) and has no record: its operation may have happened and been forgotten. Nothing happened, and a retry does not
-	// help. Find out whether the effect happened; if it did not, repeat it under a new key, with a new time. After the database lost records, a key
-	// from before is refused, however young it is: accepted_until is then its own time.
+	// The key was created before the namespace's limit (metadata: key_created_at, accepted_until; both in RFC 3339)
+	// and has no record: its operation may have happened and been forgotten. Nothing happened, and a retry does not
+	// help. Find out whether the effect happened; if it did not, repeat it under a new key, with a new time. After
+	// the database lost records, a key from before is refused, however young it is: accepted_until is then its own
+	// time.
 	ErrorReason_ERROR_REASON_KEY_TOO_OLD ErrorReason = 38
 )
 
@@ -246,53 +248,199 @@ func (ErrorReason) EnumDescriptor() ([]byte, []int) {
 	return file_onceward_v1_errors_proto_rawDescGZIP(), []int{0}
 }
 
+// A reason of the client itself, which the service never sends.
+type ClientReason int32
+
+const (
+	// Never used.
+	ClientReason_CLIENT_REASON_UNSPECIFIED ClientReason = 0
+	// The network or a proxy gave the error. `message` says what looks wrong: the port, the scheme, a certificate.
+	ClientReason_CLIENT_REASON_NO_ANSWER ClientReason = 1
+	// The client is closed, or was closed while the run waited.
+	ClientReason_CLIENT_REASON_CLOSED ClientReason = 2
+	// The function `{token}` failed; see `cause`.
+	ClientReason_CLIENT_REASON_TOKEN_UNAVAILABLE ClientReason = 3
+	// No heartbeat was answered before the lease expired. It is the reason of `claim.signal`.
+	ClientReason_CLIENT_REASON_LEASE_LOST ClientReason = 4
+	// Another holder runs the operation, for longer than `{wait_ms}`.
+	ClientReason_CLIENT_REASON_IN_PROGRESS ClientReason = 5
+	// A holder died, and the policy is `HOLD`: it is unknown whether the effect happened.
+	ClientReason_CLIENT_REASON_AMBIGUOUS ClientReason = 6
+	// The operation is done, and its result is no longer stored.
+	ClientReason_CLIENT_REASON_RESULT_EXPIRED ClientReason = 7
+	// The operation is done, and its value could not be stored.
+	ClientReason_CLIENT_REASON_RESULT_LOST ClientReason = 8
+	// The value has no JSON form, or the stored result is not JSON.
+	ClientReason_CLIENT_REASON_RESULT_NOT_JSON ClientReason = 9
+	// The codec threw the error that is the `cause`.
+	ClientReason_CLIENT_REASON_CODEC_FAILED ClientReason = 10
+	// A single call was made while `guard` is "off-in-development".
+	ClientReason_CLIENT_REASON_GUARD_OFF ClientReason = 11
+	// The run's signal aborted. Of events only: the run fails with the signal's own reason.
+	ClientReason_CLIENT_REASON_ABORTED ClientReason = 12
+)
+
+// Enum value maps for ClientReason.
+var (
+	ClientReason_name = map[int32]string{
+		0:  "CLIENT_REASON_UNSPECIFIED",
+		1:  "CLIENT_REASON_NO_ANSWER",
+		2:  "CLIENT_REASON_CLOSED",
+		3:  "CLIENT_REASON_TOKEN_UNAVAILABLE",
+		4:  "CLIENT_REASON_LEASE_LOST",
+		5:  "CLIENT_REASON_IN_PROGRESS",
+		6:  "CLIENT_REASON_AMBIGUOUS",
+		7:  "CLIENT_REASON_RESULT_EXPIRED",
+		8:  "CLIENT_REASON_RESULT_LOST",
+		9:  "CLIENT_REASON_RESULT_NOT_JSON",
+		10: "CLIENT_REASON_CODEC_FAILED",
+		11: "CLIENT_REASON_GUARD_OFF",
+		12: "CLIENT_REASON_ABORTED",
+	}
+	ClientReason_value = map[string]int32{
+		"CLIENT_REASON_UNSPECIFIED":       0,
+		"CLIENT_REASON_NO_ANSWER":         1,
+		"CLIENT_REASON_CLOSED":            2,
+		"CLIENT_REASON_TOKEN_UNAVAILABLE": 3,
+		"CLIENT_REASON_LEASE_LOST":        4,
+		"CLIENT_REASON_IN_PROGRESS":       5,
+		"CLIENT_REASON_AMBIGUOUS":         6,
+		"CLIENT_REASON_RESULT_EXPIRED":    7,
+		"CLIENT_REASON_RESULT_LOST":       8,
+		"CLIENT_REASON_RESULT_NOT_JSON":   9,
+		"CLIENT_REASON_CODEC_FAILED":      10,
+		"CLIENT_REASON_GUARD_OFF":         11,
+		"CLIENT_REASON_ABORTED":           12,
+	}
+)
+
+func (x ClientReason) Enum() *ClientReason {
+	p := new(ClientReason)
+	*p = x
+	return p
+}
+
+func (x ClientReason) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ClientReason) Descriptor() protoreflect.EnumDescriptor {
+	return file_onceward_v1_errors_proto_enumTypes[1].Descriptor()
+}
+
+func (ClientReason) Type() protoreflect.EnumType {
+	return &file_onceward_v1_errors_proto_enumTypes[1]
+}
+
+func (x ClientReason) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ClientReason.Descriptor instead.
+func (ClientReason) EnumDescriptor() ([]byte, []int) {
+	return file_onceward_v1_errors_proto_rawDescGZIP(), []int{1}
+}
+
 var File_onceward_v1_errors_proto protoreflect.FileDescriptor
 
 const file_onceward_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x18onceward/v1/errors.proto\x12\vonceward.v1*\xc8\n" +
-	"\n" +
+	"\x18onceward/v1/errors.proto\x12\vonceward.v1\x1a\x17onceward/v1/facts.proto*\xec*\n" +
 	"\vErrorReason\x12\x1c\n" +
-	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12 \n" +
-	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x12%\n" +
-	"!ERROR_REASON_FINGERPRINT_MISMATCH\x10\x02\x12!\n" +
-	"\x1dERROR_REASON_CLAIM_SUPERSEDED\x10\x03\x12\"\n" +
-	"\x1eERROR_REASON_ALREADY_COMPLETED\x10\x04\x12!\n" +
-	"\x1dERROR_REASON_ALREADY_RELEASED\x10\x05\x12!\n" +
-	"\x1dERROR_REASON_RECORD_NOT_FOUND\x10\x06\x12!\n" +
-	"\x1dERROR_REASON_RESULT_TOO_LARGE\x10\a\x12#\n" +
-	"\x1fERROR_REASON_RESPONSE_TOO_LARGE\x10\b\x12#\n" +
-	"\x1fERROR_REASON_CREDENTIAL_MISSING\x10\t\x12#\n" +
+	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12w\n" +
+	"\x1cERROR_REASON_INVALID_REQUEST\x10\x01\x1aU\xb2\xe1\x18Q\n" +
+	"\x10INVALID_ARGUMENT\x10\a\x1a;Correct the fields that `{violations}` names. Do not retry.\x12\xb7\x01\n" +
+	"!ERROR_REASON_FINGERPRINT_MISMATCH\x10\x02\x1a\x8f\x01\xb2\xe1\x18\x8a\x01\n" +
+	"\x13FAILED_PRECONDITION\x10\x05\x1aqFind out why two requests have one key ([fingerprints](fingerprints.md)). Answer 422, or dead-letter the message.\x12\xa0\x01\n" +
+	"\x1dERROR_REASON_CLAIM_SUPERSEDED\x10\x03\x1a}\xb2\xe1\x18y\n" +
+	"\aABORTED\x10\x02\x1alStop: another holder has the operation. Look for blocked event loops and functions that outlive their lease.\x12\xa8\x01\n" +
+	"\x1eERROR_REASON_ALREADY_COMPLETED\x10\x04\x1a\x83\x01\xb2\xe1\x18\x7f\n" +
+	"\x13FAILED_PRECONDITION\x10\a\x1afUse the stored result: look the key up. Two programs that complete one claim have to share the result.\x12\x82\x01\n" +
+	"\x1dERROR_REASON_ALREADY_RELEASED\x10\x05\x1a_\xb2\xe1\x18[\n" +
+	"\x13FAILED_PRECONDITION\x10\a\x1aBCall `{run}` again; do not keep a claim's token after its release.\x12\xdc\x01\n" +
+	"\x1dERROR_REASON_RECORD_NOT_FOUND\x10\x06\x1a\xb8\x01\xb2\xe1\x18\xb3\x01\n" +
+	"\tNOT_FOUND\x10\a\x1a\xa3\x01Claim first. Behind a guard of HTTP the key has more parts than the header's: `POST:/charges:CALLER:KEY`. If it was claimed long ago, set a longer `key_retention`.\x12\xb5\x01\n" +
+	"\x1dERROR_REASON_RESULT_TOO_LARGE\x10\a\x1a\x91\x01\xb2\xe1\x18\x8c\x01\n" +
+	"\x10INVALID_ARGUMENT\x10\a\x1avReturn a smaller value, such as an id, or raise `max_result_bytes`. The operation is stored as done without its value.\x12\x8a\x01\n" +
+	"\x1fERROR_REASON_RESPONSE_TOO_LARGE\x10\b\x1ae\xb2\xe1\x18a\n" +
+	"\x12RESOURCE_EXHAUSTED\x1aINothing: the client repeats the item alone. With plain RPCs, do the same. \x01\x12[\n" +
+	"\x1fERROR_REASON_CREDENTIAL_MISSING\x10\t\x1a6\xb2\xe1\x182\n" +
+	"\x0fUNAUTHENTICATED\x10\a\x1a\x1dSet `{api_key}` or `{token}`.\x12\x98\x01\n" +
 	"\x1fERROR_REASON_CREDENTIAL_INVALID\x10\n" +
-	"\x12\x1c\n" +
-	"\x18ERROR_REASON_ROLE_DENIED\x10\v\x12!\n" +
-	"\x1dERROR_REASON_NAMESPACE_DENIED\x10\f\x12!\n" +
-	"\x1dERROR_REASON_TENANT_SUSPENDED\x10\r\x12%\n" +
-	"!ERROR_REASON_DATABASE_UNAVAILABLE\x10\x0e\x12\x1b\n" +
-	"\x17ERROR_REASON_OVERLOADED\x10\x0f\x12!\n" +
-	"\x1dERROR_REASON_RECORD_CONTENDED\x10\x10\x12\x1e\n" +
-	"\x1aERROR_REASON_SHUTTING_DOWN\x10\x11\x12\"\n" +
-	"\x1eERROR_REASON_DEADLINE_EXCEEDED\x10\x12\x12\x1a\n" +
-	"\x16ERROR_REASON_CANCELLED\x10\x13\x12\x19\n" +
-	"\x15ERROR_REASON_INTERNAL\x10\x14\x12\x1e\n" +
-	"\x1aERROR_REASON_ETAG_MISMATCH\x10\x15\x12!\n" +
-	"\x1dERROR_REASON_TENANT_NOT_FOUND\x10\x16\x12\x1e\n" +
-	"\x1aERROR_REASON_TENANT_EXISTS\x10\x17\x12$\n" +
-	" ERROR_REASON_NAMESPACE_NOT_FOUND\x10\x18\x12$\n" +
-	" ERROR_REASON_NAMESPACE_NOT_EMPTY\x10\x19\x12\"\n" +
-	"\x1eERROR_REASON_API_KEY_NOT_FOUND\x10\x1a\x12%\n" +
-	"!ERROR_REASON_RECORD_JOB_NOT_FOUND\x10\x1b\x12\x1b\n" +
-	"\x17ERROR_REASON_QUOTA_RATE\x10\x1c\x12\"\n" +
-	"\x1eERROR_REASON_QUOTA_CONCURRENCY\x10\x1d\x12\x1e\n" +
-	"\x1aERROR_REASON_QUOTA_RECORDS\x10\x1e\x12\x1c\n" +
-	"\x18ERROR_REASON_QUOTA_BYTES\x10\x1f\x12#\n" +
-	"\x1fERROR_REASON_ISSUER_UNAVAILABLE\x10 \x12!\n" +
-	"\x1dERROR_REASON_QUOTA_NAMESPACES\x10!\x12\"\n" +
-	"\x1eERROR_REASON_QUOTA_RECORD_JOBS\x10\"\x12\"\n" +
-	"\x1eERROR_REASON_RECORD_UNREADABLE\x10#\x12&\n" +
-	"\"ERROR_REASON_RECORD_COUNT_MISMATCH\x10$\x12\x1e\n" +
-	"\x1aERROR_REASON_TENANT_MOVING\x10%\x12\x1c\n" +
-	"\x18ERROR_REASON_KEY_TOO_OLD\x10&B\xab\x01\n" +
+	"\x1as\xb2\xe1\x18o\n" +
+	"\x0fUNAUTHENTICATED\x10\a\x1aZCreate a new API key, or renew the token; compare the address with the key's installation.\x12\xa1\x01\n" +
+	"\x18ERROR_REASON_ROLE_DENIED\x10\v\x1a\x82\x01\xb2\xe1\x18~\n" +
+	"\x11PERMISSION_DENIED\x10\a\x1agUse a credential with the role that the RPC needs: CALLER for `{run}`, TENANT_ADMIN for administration.\x12\x80\x01\n" +
+	"\x1dERROR_REASON_NAMESPACE_DENIED\x10\f\x1a]\xb2\xe1\x18Y\n" +
+	"\x11PERMISSION_DENIED\x10\a\x1aBUse another namespace, or a credential that is valid for this one.\x12^\n" +
+	"\x1dERROR_REASON_TENANT_SUSPENDED\x10\r\x1a;\xb2\xe1\x187\n" +
+	"\x11PERMISSION_DENIED\x10\a\x1a Ask the operator of the service.\x12\x9d\x01\n" +
+	"!ERROR_REASON_DATABASE_UNAVAILABLE\x10\x0e\x1av\xb2\xe1\x18r\n" +
+	"\vUNAVAILABLE\x10\x01\x1a_Nothing: the client retries for `{timeout_ms}`. After that, choose as in [outages](outages.md). \x01\x12\x9b\x01\n" +
+	"\x17ERROR_REASON_OVERLOADED\x10\x0f\x1a~\xb2\xe1\x18z\n" +
+	"\vUNAVAILABLE\x10\x01\x1aiNothing: the client retries later, at another replica if there are several. If it persists, add replicas.\x12\x9b\x01\n" +
+	"\x1dERROR_REASON_RECORD_CONTENDED\x10\x10\x1ax\xb2\xe1\x18t\n" +
+	"\vUNAVAILABLE\x10\x01\x1acNothing: the client retries. If it persists, too many callers use one key: check how keys are made.\x12o\n" +
+	"\x1aERROR_REASON_SHUTTING_DOWN\x10\x11\x1aO\xb2\xe1\x18K\n" +
+	"\vUNAVAILABLE\x10\x01\x1a8Nothing: the client repeats the call at another replica. \x01\x12\x86\x01\n" +
+	"\x1eERROR_REASON_DEADLINE_EXCEEDED\x10\x12\x1ab\xb2\xe1\x18^\n" +
+	"\x11DEADLINE_EXCEEDED\x10\x01\x1aERaise `{timeout_ms}`, or look for the delay in the service's metrics. \x01\x12X\n" +
+	"\x16ERROR_REASON_CANCELLED\x10\x13\x1a<\xb2\xe1\x188\n" +
+	"\tCANCELLED\x1a)Nothing: your program cancelled the call. \x01\x12M\n" +
+	"\x15ERROR_REASON_INTERNAL\x10\x14\x1a2\xb2\xe1\x18.\n" +
+	"\bINTERNAL\x10\a\x1a\x1eReport it with the request id. \x01\x12y\n" +
+	"\x1aERROR_REASON_ETAG_MISMATCH\x10\x15\x1aY\xb2\xe1\x18U\n" +
+	"\aABORTED\x10\a\x1aHRead the resource again, apply your change to it, and send the new etag.\x12p\n" +
+	"\x1dERROR_REASON_TENANT_NOT_FOUND\x10\x16\x1aM\xb2\xe1\x18I\n" +
+	"\tNOT_FOUND\x10\a\x1a:Check the tenant's name: `onceward operator tenants list`.\x12\x84\x01\n" +
+	"\x1aERROR_REASON_TENANT_EXISTS\x10\x17\x1ad\xb2\xe1\x18`\n" +
+	"\x0eALREADY_EXISTS\x10\a\x1aLChoose another name, or wait until the deleted tenant's records are removed.\x12\x8f\x01\n" +
+	" ERROR_REASON_NAMESPACE_NOT_FOUND\x10\x18\x1ai\xb2\xe1\x18e\n" +
+	"\tNOT_FOUND\x10\a\x1aVSet a policy for the namespace first (`allow_missing`), or change the tenant's policy.\x12\x8f\x01\n" +
+	" ERROR_REASON_NAMESPACE_NOT_EMPTY\x10\x19\x1ai\xb2\xe1\x18e\n" +
+	"\x13FAILED_PRECONDITION\x10\a\x1aLWait until its records have expired and are deleted, or delete with `force`.\x12Z\n" +
+	"\x1eERROR_REASON_API_KEY_NOT_FOUND\x10\x1a\x1a6\xb2\xe1\x182\n" +
+	"\tNOT_FOUND\x10\a\x1a#Check the id: `onceward keys list`.\x12k\n" +
+	"!ERROR_REASON_RECORD_JOB_NOT_FOUND\x10\x1b\x1aD\xb2\xe1\x18@\n" +
+	"\tNOT_FOUND\x10\a\x1a1Check the id: finished jobs are kept for 90 days.\x12\xa6\x01\n" +
+	"\x17ERROR_REASON_QUOTA_RATE\x10\x1c\x1a\x88\x01\xb2\xe1\x18\x83\x01\n" +
+	"\x12RESOURCE_EXHAUSTED\x10\x01\x1akWait for `{retry_delay_ms}`. If it persists, ask the operator for a higher quota, or send fewer duplicates.\x12\x9a\x01\n" +
+	"\x1eERROR_REASON_QUOTA_CONCURRENCY\x10\x1d\x1av\xb2\xe1\x18r\n" +
+	"\x12RESOURCE_EXHAUSTED\x10\x01\x1aZWait for `{retry_delay_ms}`. Use fewer calls that wait at once, or ask for a higher quota.\x12|\n" +
+	"\x1aERROR_REASON_QUOTA_RECORDS\x10\x1e\x1a\\\xb2\xe1\x18X\n" +
+	"\x12RESOURCE_EXHAUSTED\x10\x01\x1a@Shorten `key_retention`, or ask the operator for a higher quota.\x12\x94\x01\n" +
+	"\x18ERROR_REASON_QUOTA_BYTES\x10\x1f\x1av\xb2\xe1\x18r\n" +
+	"\x12RESOURCE_EXHAUSTED\x10\x01\x1aZStore smaller results, shorten `result_retention`, or ask the operator for a higher quota.\x12\x89\x01\n" +
+	"\x1fERROR_REASON_ISSUER_UNAVAILABLE\x10 \x1ad\xb2\xe1\x18`\n" +
+	"\vUNAVAILABLE\x10\x01\x1aONothing: the client retries. If it persists, look at the issuer of your tokens.\x12\x9c\x01\n" +
+	"\x1dERROR_REASON_QUOTA_NAMESPACES\x10!\x1ay\xb2\xe1\x18u\n" +
+	"\x12RESOURCE_EXHAUSTED\x10\x01\x1a]Delete policies of namespaces that you no longer use, or ask the operator for a higher quota.\x12x\n" +
+	"\x1eERROR_REASON_QUOTA_RECORD_JOBS\x10\"\x1aT\xb2\xe1\x18P\n" +
+	"\x12RESOURCE_EXHAUSTED\x10\x01\x1a8Wait until a background change has ended, or cancel one.\x12\x9e\x01\n" +
+	"\x1eERROR_REASON_RECORD_UNREADABLE\x10#\x1az\xb2\xe1\x18v\n" +
+	"\x13FAILED_PRECONDITION\x10\a\x1a]Ask the operator: a key of the encryption at rest is missing. Do not run the operation again.\x12\x84\x01\n" +
+	"\"ERROR_REASON_RECORD_COUNT_MISMATCH\x10$\x1a\\\xb2\xe1\x18X\n" +
+	"\x13FAILED_PRECONDITION\x10\a\x1a?Look at the matching records again, and confirm the new number.\x12\xa3\x01\n" +
+	"\x1aERROR_REASON_TENANT_MOVING\x10%\x1a\x82\x01\xb2\xe1\x18~\n" +
+	"\vUNAVAILABLE\x10\x01\x1amNothing, if the client retries: the new installation answers. Otherwise repeat the call after the retry time.\x12\xe7\x01\n" +
+	"\x18ERROR_REASON_KEY_TOO_OLD\x10&\x1a\xc8\x01\xb2\xe1\x18\xc3\x01\n" +
+	"\x13FAILED_PRECONDITION\x10\x06\x1a\xa9\x01Do not retry. Find out whether the effect happened, such as at the provider. If it did not, repeat it under a new key, with a new time ([late retries](late-retries.md)).*\xa3\n" +
+	"\n" +
+	"\fClientReason\x12\x1d\n" +
+	"\x19CLIENT_REASON_UNSPECIFIED\x10\x00\x12\x89\x01\n" +
+	"\x17CLIENT_REASON_NO_ANSWER\x10\x01\x1al\xb2\xe1\x18h\x1adCorrect the address or `{tls}`, and try `onceward doctor`. For an outage, see [outages](outages.md). \x01\x12e\n" +
+	"\x14CLIENT_REASON_CLOSED\x10\x02\x1aK\xb2\xe1\x18G\x10\x01\x1aAClose the client after the last call ([shutdown](kubernetes.md)). \x01\x12O\n" +
+	"\x1fCLIENT_REASON_TOKEN_UNAVAILABLE\x10\x03\x1a*\xb2\xe1\x18&\x1a$Correct the function, or its issuer.\x12\x85\x01\n" +
+	"\x18CLIENT_REASON_LEASE_LOST\x10\x04\x1ag\xb2\xe1\x18c\x10\x02\x1a]End the function. Look for a blocked event loop or a lost network; set a longer `{lease_ms}`. \x01\x12d\n" +
+	"\x19CLIENT_REASON_IN_PROGRESS\x10\x05\x1aE\xb2\xe1\x18A\x10\x02\x1a=Retry after `{retry_delay_ms}`; answer 409 to an HTTP client.\x12i\n" +
+	"\x17CLIENT_REASON_AMBIGUOUS\x10\x06\x1aL\xb2\xe1\x18H\x10\x03\x1aDFind out, and run with `{accept_ambiguous}` ([crashes](crashes.md)).\x12|\n" +
+	"\x1cCLIENT_REASON_RESULT_EXPIRED\x10\a\x1aZ\xb2\xe1\x18V\x10\x04\x1aRDo not run it again. Set a longer `result_retention` if duplicates need the value.\x12_\n" +
+	"\x19CLIENT_REASON_RESULT_LOST\x10\b\x1a@\xb2\xe1\x18<\x10\x04\x1a8Do not run it again; ask the system that has the effect.\x12\x84\x01\n" +
+	"\x1dCLIENT_REASON_RESULT_NOT_JSON\x10\t\x1aa\xb2\xe1\x18]\x10\a\x1aYReturn plain data, or pass a `{codec}`, the same one for every program that uses the key.\x12:\n" +
+	"\x1aCLIENT_REASON_CODEC_FAILED\x10\n" +
+	"\x1a\x1a\xb2\xe1\x18\x16\x10\a\x1a\x12Correct the codec.\x12f\n" +
+	"\x17CLIENT_REASON_GUARD_OFF\x10\v\x1aI\xb2\xe1\x18E\x10\a\x1aAStart a service (`npm start`), or use `@onceward/client/testing`.\x12M\n" +
+	"\x15CLIENT_REASON_ABORTED\x10\f\x1a2\xb2\xe1\x18.\x10\x01\x1a(Nothing: your program cancelled the run. \x01B\xab\x01\n" +
 	"\x0fcom.onceward.v1B\vErrorsProtoP\x01Z>github.com/onceward/onceward/clients/go/onceward/v1;oncewardv1\xa2\x02\x03OXX\xaa\x02\vOnceward.V1\xca\x02\vOnceward\\V1\xe2\x02\x17Onceward\\V1\\GPBMetadata\xea\x02\fOnceward::V1b\x06proto3"
 
 var (
@@ -307,9 +455,10 @@ func file_onceward_v1_errors_proto_rawDescGZIP() []byte {
 	return file_onceward_v1_errors_proto_rawDescData
 }
 
-var file_onceward_v1_errors_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_onceward_v1_errors_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_onceward_v1_errors_proto_goTypes = []any{
-	(ErrorReason)(0), // 0: onceward.v1.ErrorReason
+	(ErrorReason)(0),  // 0: onceward.v1.ErrorReason
+	(ClientReason)(0), // 1: onceward.v1.ClientReason
 }
 var file_onceward_v1_errors_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
@@ -324,12 +473,13 @@ func file_onceward_v1_errors_proto_init() {
 	if File_onceward_v1_errors_proto != nil {
 		return
 	}
+	file_onceward_v1_facts_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_onceward_v1_errors_proto_rawDesc), len(file_onceward_v1_errors_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   0,
 			NumExtensions: 0,
 			NumServices:   0,

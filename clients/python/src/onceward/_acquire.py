@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ._catalogue import DeadlineExceededError, InternalError
 from ._checkpoint import read_checkpoint
 from ._errors import AmbiguousError, ClaimRef, InProgressError, OncewardError
 from ._fingerprint import fingerprint_of
@@ -173,7 +172,9 @@ def _claim_or_wait(operation: Operation, sent: _Sent) -> Flow[Acquired]:
             if response.WhichOneof("outcome") == "claimed":
                 response, sent_at_ms = yield from _claim(operation, sent)
         else:
-            raise InternalError("The claim was answered with an outcome that this client does not know.")
+            raise OncewardError(
+                "INTERNAL", "The claim was answered with an outcome that this client does not know."
+            )
 
 
 def _claim(operation: Operation, sent: _Sent) -> Flow[tuple[ClaimResponse, float]]:
@@ -303,7 +304,9 @@ def _release_once(request: ClaimRequest) -> Flow[None]:
 
 
 def _always_late() -> OncewardError:
-    return DeadlineExceededError("Each answer of the service came after the lease that it granted.")
+    return OncewardError(
+        "DEADLINE_EXCEEDED", "Each answer of the service came after the lease that it granted."
+    )
 
 
 def _in_progress(claim: ClaimRef, response: ClaimResponse) -> InProgressError:

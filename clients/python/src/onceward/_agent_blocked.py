@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Literal
 
-from ._errors import AmbiguousError, InProgressError, OncewardError, ResultUnavailableError
-from ._mapping import is_unavailable
+from ._errors import OncewardError
+from ._mapping import class_of, is_unavailable
+from .v1 import facts_pb2
 
 #: - AMBIGUOUS: an earlier attempt began and never reported its outcome: it may have had its effect.
 #: - ARGUMENTS_CHANGED: an earlier attempt of the same step called the tool with other arguments.
@@ -71,15 +72,15 @@ class ToolBlockedError(Exception):
 
 def blocked_reason(error: OncewardError) -> BlockedReason | None:
     """Returns why a tool did not begin; None for a mistake of the program or its credential."""
-    if isinstance(error, AmbiguousError):
-        return "AMBIGUOUS"
-    # With LEASE_LOST the lease ended before the tool began, so that another process may have begun it.
-    if isinstance(error, InProgressError) or error.reason in ("CLAIM_SUPERSEDED", "LEASE_LOST"):
-        return "IN_PROGRESS"
-    if isinstance(error, ResultUnavailableError):
-        return "RESULT_UNAVAILABLE"
-    if error.reason == "FINGERPRINT_MISMATCH":
-        return "ARGUMENTS_CHANGED"
-    if error.reason == "KEY_TOO_OLD":
-        return "TOO_OLD"
-    return "UNAVAILABLE" if is_unavailable(error) else None
+    blocked = _BY_CLASS.get(class_of(error))
+    return blocked or ("UNAVAILABLE" if is_unavailable(error) else None)
+
+
+_BY_CLASS: dict[facts_pb2.ReasonClass, BlockedReason] = {
+    facts_pb2.REASON_CLASS_ASK: "AMBIGUOUS",
+    # Also if the lease ended before the tool began, so that another process may have begun it.
+    facts_pb2.REASON_CLASS_WAIT: "IN_PROGRESS",
+    facts_pb2.REASON_CLASS_GONE: "RESULT_UNAVAILABLE",
+    facts_pb2.REASON_CLASS_REUSED: "ARGUMENTS_CHANGED",
+    facts_pb2.REASON_CLASS_TOO_OLD: "TOO_OLD",
+}

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
-from ._catalogue import InternalError
 from ._connection import (
     RETIREMENT_S,
     UNAUTHENTICATED,
@@ -191,7 +190,7 @@ class Calls:
             response = await method(call.request, timeout=call.timeout_ms / 1000, metadata=metadata)
             link.answered_at_ms = now_ms()
             # What gRPC returns for bytes that are not a message.
-            return InternalError("The answer can't be read.") if response is None else response
+            return OncewardError("INTERNAL", "The answer can't be read.") if response is None else response
         except asyncio.CancelledError:
             return OncewardError("NO_ANSWER", "The call was cancelled.", code=1)
         except grpc.RpcError as error:

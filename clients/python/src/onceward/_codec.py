@@ -12,7 +12,6 @@ from enum import Enum
 from typing import Any, Protocol
 
 from ._canonical import number_problem
-from ._catalogue import ResultTooLargeError
 from ._errors import ClaimRef, Effect, OncewardError, ResultUnavailableError, TerminalError
 from ._limits import MAX_RESULT_BYTES
 from ._printable import printable
@@ -137,8 +136,8 @@ def encode_effect(effect: Effect, codec: Codec) -> Result:
         kind = Result.KIND_FAILURE
     size = len(encoded.payload)
     if size > MAX_RESULT_BYTES:
-        raise ResultTooLargeError(
-            f"The result is {size} bytes; no policy takes more than {MAX_RESULT_BYTES}."
+        raise OncewardError(
+            "RESULT_TOO_LARGE", f"The result is {size} bytes; no policy takes more than {MAX_RESULT_BYTES}."
         )
     return Result(
         kind=kind, payload=encoded.payload, content_type=encoded.content_type, metadata=dict(encoded.metadata)

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 from google.protobuf.message import DecodeError
 
-from ._catalogue import InternalError
 from ._client import Onceward
 from ._codec import Codec, JsonCodec, codec_error, decode_value, encode_effect, encode_without_value
 from ._errors import Effect, OncewardError
@@ -297,7 +296,7 @@ def _parse(result: bytes) -> Result | OncewardError:
     try:
         return Result.FromString(result)
     except DecodeError as error:
-        return InternalError(f"The completion's row can't be read: {error}")
+        return OncewardError("INTERNAL", f"The completion's row can't be read: {error}")
 
 
 def _mark_delivered(execute: Execute, settled: list[dict[str, Any]]) -> None:

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ._printable import printable
-from ._remedies import REMEDIES
+from ._reasons import remedy_of
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class OncewardError(Exception):
     @property
     def remedy(self) -> str | None:
         """What to do about the error; None for a reason of a newer service."""
-        return REMEDIES.get(self.reason)
+        return remedy_of(self.reason)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exception's own way calls the class with the message alone, which no class of these takes.

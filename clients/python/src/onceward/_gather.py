@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ._catalogue import InternalError, error_of
+from ._catalogue import error_of
 from ._connection import Metadata
 from ._errors import OncewardError
 from ._flow import ATTEMPT_TIMEOUT_MS, Call
@@ -136,14 +136,16 @@ def settle_items(calls: Sequence[Queued], response: BatchResponse) -> list[Queue
     too_large: list[Queued] = []
     for index, each in enumerate(calls):
         if index >= len(response.items):
-            each.settle(InternalError("The batch was answered with too few items."))
+            each.settle(OncewardError("INTERNAL", "The batch was answered with too few items."))
             continue
         reply = response.items[index]
         answered = reply.WhichOneof("response")
         if answered == _FIELDS[each.call.method]:
             each.settle(getattr(reply, answered))
         elif answered != "error":
-            each.settle(InternalError(f"A {each.call.method} was answered as if it were {answered}."))
+            each.settle(
+                OncewardError("INTERNAL", f"A {each.call.method} was answered as if it were {answered}.")
+            )
         else:
             error = error_from_item(reply.error)
             if error.reason == "RESPONSE_TOO_LARGE":

@@ -13,20 +13,20 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ._catalogue import ResultTooLargeError
 from ._claims import BaseClaim, is_within
 from ._codec import Encoded
 from ._content_coding import in_accepted_coding
-from ._errors import NoEffectError, OncewardError, OutcomeUnknownError, ResultUnavailableError
+from ._errors import NoEffectError, OncewardError, OutcomeUnknownError
 from ._fingerprint import fingerprint_of
 from ._finish import _own_word
 from ._http_profiles import TYPE_PREFIX, HttpProfile, Problem, Wire, problem_named
 from ._keys import join_key
 from ._keytime import key_time
 from ._limits import MAX_KEY_BYTES, MAX_RESULT_BYTES
-from ._mapping import is_retryable
+from ._mapping import class_of
 from ._options import OnceOptions, RunOptions
 from ._texts import raise_if_any, refused_field, text_violations
+from .v1 import facts_pb2
 
 KEY_HEADER = "idempotency-key"
 DEFAULT_MAX_BODY_BYTES = 1024 * 1024
@@ -131,11 +131,12 @@ REQUEST_UNREADABLE = problem_named("request-unreadable")
 #: Where the framework limits bodies, as in TypeScript, this one is the framework's.
 REQUEST_TOO_LARGE = Problem("request-too-large", 413, "The request is too large.", "Send a smaller body.")
 _PROBLEMS = {
-    "AMBIGUOUS": "ambiguous",
-    "FINGERPRINT_MISMATCH": "key-reused",
-    "KEY_TOO_OLD": "key-too-old",
-    "IN_PROGRESS": "in-progress",
-    "CLOSED": "unavailable",
+    facts_pb2.REASON_CLASS_RETRY: "unavailable",
+    facts_pb2.REASON_CLASS_WAIT: "in-progress",
+    facts_pb2.REASON_CLASS_ASK: "ambiguous",
+    facts_pb2.REASON_CLASS_GONE: "result-gone",
+    facts_pb2.REASON_CLASS_REUSED: "key-reused",
+    facts_pb2.REASON_CLASS_TOO_OLD: "key-too-old",
 }
 
 
@@ -144,12 +145,10 @@ def problem_of(error: OncewardError) -> Problem | None:
 
     None for an error that does not concern the API's client (a bad credential, a bug) but its owner.
     """
-    if isinstance(error, ResultUnavailableError):
-        return problem_named("result-gone")
     if error.reason == "INVALID_REQUEST":
         is_about_time = any(each.field == "key_created_at" for each in error.violations)
         return problem_named("key-without-time") if is_about_time else None
-    name = _PROBLEMS.get(error.reason, "unavailable" if is_retryable(error) else None)
+    name = _PROBLEMS.get(class_of(error))
     if name is None:
         return None
     seconds = max(1, math.ceil((error.retry_delay_ms or 0) / 1000))
@@ -370,7 +369,7 @@ class ResponseCodec:
     """
 
     def encode(self, value: Any) -> Encoded:
-        """Returns the stored form of a response. :raises ResultTooLargeError:"""
+        """Returns the stored form of a response. :raises OncewardError: RESULT_TOO_LARGE."""
         if value.body is None:
             raise _too_large("The response", MAX_RESULT_BYTES)
         content_type = value.headers.get(_CONTENT_TYPE, "")
@@ -403,5 +402,5 @@ class ResponseCodec:
         return GuardedResponse(int(status), headers, stored.payload)
 
 
-def _too_large(what: str, limit: int) -> ResultTooLargeError:
-    return ResultTooLargeError(f"{what} is larger than {limit}; no policy takes more.")
+def _too_large(what: str, limit: int) -> OncewardError:
+    return OncewardError("RESULT_TOO_LARGE", f"{what} is larger than {limit}; no policy takes more.")

@@ -10,25 +10,16 @@ from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
 from ._catalogue import error_of
-from ._errors import OncewardError, Violation
+from ._errors import OncewardError, ResultUnavailableError, Violation
 from ._printable import printable
+from ._reasons import facts_of
+from .v1 import facts_pb2
 from .v1.errors_pb2 import ErrorReason
 from .v1.idempotency_pb2 import BatchItemError
 
 _CANCELLED, _UNKNOWN, _INVALID_ARGUMENT, _DEADLINE_EXCEEDED = 1, 2, 3, 4
 _RESOURCE_EXHAUSTED, _ABORTED, _INTERNAL, _UNAVAILABLE = 8, 10, 13, 14
 _PREFIX = "ERROR_REASON_"
-_CATALOGUE = frozenset(name.removeprefix(_PREFIX) for name in ErrorReason.keys())
-_UNKNOWN_EFFECT = frozenset(
-    {
-        "DATABASE_UNAVAILABLE",
-        "DEADLINE_EXCEEDED",
-        "SHUTTING_DOWN",
-        "CANCELLED",
-        "INTERNAL",
-        "RESPONSE_TOO_LARGE",
-    }
-)
 
 
 def error_from_call(error: grpc.RpcError) -> OncewardError:
@@ -123,4 +114,18 @@ def may_have_happened(error: OncewardError) -> bool:
     """Returns whether a call that failed so may have had its effect: its answer was lost, or nobody waited
     for it.
     """
-    return error.reason in _UNKNOWN_EFFECT or error.reason not in _CATALOGUE
+    facts = facts_of(error.reason)
+    return facts is None or facts.may_have_happened
+
+
+def class_of(error: OncewardError) -> facts_pb2.ReasonClass:
+    """Returns what an adapter does about an error under which the function did not run."""
+    if isinstance(error, ResultUnavailableError):
+        return facts_pb2.REASON_CLASS_GONE
+    facts = facts_of(error.reason)
+    if facts is not None and facts.reason_class not in _BY_CODE:
+        return facts.reason_class
+    return facts_pb2.REASON_CLASS_RETRY if is_retryable(error) else facts_pb2.REASON_CLASS_FIX
+
+
+_BY_CODE = (facts_pb2.REASON_CLASS_UNSPECIFIED, facts_pb2.REASON_CLASS_FIX)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ._catalogue import RecordContendedError
+from ._errors import OncewardError
 
 Execute = Callable[..., Any]
 
@@ -50,9 +50,10 @@ def _undo(execute: Execute) -> None:
         return
 
 
-def not_entered() -> RecordContendedError:
+def not_entered() -> OncewardError:
     """Returns the error of a key whose row exists for the unique constraint, but can't be read."""
-    return RecordContendedError(
+    return OncewardError(
+        "RECORD_CONTENDED",
         "The key's row can't be read: row-level security hides it, or this very transaction is still writing "
-        "it."
+        "it.",
     )

@@ -27,8 +27,10 @@ from ._errors import CompletionError, OncewardError, ResultUnavailableError, Ter
 from ._finish import _terminal_error_of, judge
 from ._functions import refuse_unbegun_function
 from ._keytime import key_time
+from ._mapping import class_of
 from ._options import OnError, RunOptions, RunResult, _whole_number, operation_of
 from ._texts import raise_if_any, refused_field
+from .v1 import facts_pb2
 
 __all__ = ["Delivery", "MessageOptions", "message_handler"]
 
@@ -296,7 +298,7 @@ class _Attempt:
 
 def _is_about_message(error: OncewardError) -> bool:
     """Returns whether the message is invalid or too old, not the consumer's settings: no delay would help."""
-    if error.reason in ("FINGERPRINT_MISMATCH", "KEY_TOO_OLD"):
+    if class_of(error) in (facts_pb2.REASON_CLASS_REUSED, facts_pb2.REASON_CLASS_TOO_OLD):
         return True
     fields = {each.field for each in error.violations}
     return error.reason == "INVALID_REQUEST" and not fields.isdisjoint(

@@ -13,7 +13,6 @@ from onceward import (
     InvalidRequestError,
     OncewardError,
     OutcomeUnknownError,
-    OverloadedError,
     current_claim,
     join_key,
 )
@@ -47,7 +46,7 @@ def _charges(
         order = await request.json()
         effects.append(current_claim().derive_key("bank"))
         if order.get("nests"):
-            raise OverloadedError("the client of the handler", code=14)
+            raise OncewardError("OVERLOADED", "the client of the handler", code=14)
         if order.get("times_out"):
             raise OutcomeUnknownError("the bank timed out")
         if order.get("fails"):

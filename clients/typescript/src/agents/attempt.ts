@@ -1,12 +1,6 @@
-import {
-  AmbiguousError,
-  CompletionError,
-  InProgressError,
-  isAbout,
-  OncewardError,
-  ResultUnavailableError,
-} from "../errors/errors.ts";
-import { isUnavailable } from "../errors/mapping.ts";
+import { CompletionError, isAbout, OncewardError } from "../errors/errors.ts";
+import { classOf, isUnavailable } from "../errors/mapping.ts";
+import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
 import { type Claim, ClaimAbandoned } from "../run/claim.ts";
 import { type BlockedReason, ToolBlockedError } from "./blocked.ts";
 import { HeldError } from "./hold.ts";
@@ -84,14 +78,21 @@ export class Attempt {
 
 /** Returns why a tool did not begin; undefined for a mistake of the program or its credential. */
 function blockedReason(error: OncewardError): BlockedReason | undefined {
-  if (error instanceof AmbiguousError) return "AMBIGUOUS";
-  if (error instanceof InProgressError || error.reason === "CLAIM_SUPERSEDED") return "IN_PROGRESS";
-  // The lease ended before the tool began, so that another process may have begun it.
-  if (error.reason === "LEASE_LOST") return "IN_PROGRESS";
-  if (error instanceof ResultUnavailableError) return "RESULT_UNAVAILABLE";
-  if (error.reason === "FINGERPRINT_MISMATCH") return "ARGUMENTS_CHANGED";
-  if (error.reason === "KEY_TOO_OLD") return "TOO_OLD";
-  return isUnavailable(error) ? "UNAVAILABLE" : undefined;
+  switch (classOf(error)) {
+    case ReasonClass.ASK:
+      return "AMBIGUOUS";
+    // Also if the lease ended before the tool began, so that another process may have begun it.
+    case ReasonClass.WAIT:
+      return "IN_PROGRESS";
+    case ReasonClass.GONE:
+      return "RESULT_UNAVAILABLE";
+    case ReasonClass.REUSED:
+      return "ARGUMENTS_CHANGED";
+    case ReasonClass.TOO_OLD:
+      return "TOO_OLD";
+    default:
+      return isUnavailable(error) ? "UNAVAILABLE" : undefined;
+  }
 }
 
 /** Settles as the work does. @throws ToolBlockedError if the service is unavailable. */

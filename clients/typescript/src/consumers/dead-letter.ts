@@ -1,5 +1,7 @@
 import { OncewardError } from "../errors/errors.ts";
+import { classOf } from "../errors/mapping.ts";
 import { refusedField } from "../errors/violations.ts";
+import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
 import { endedWithin } from "../run/client.ts";
 import { warn } from "../run/events.ts";
 import type { Delivery } from "./delivery.ts";
@@ -115,5 +117,5 @@ const SKIP_IS_NOT_ENOUGH =
   'must be set with deadLetter "skip": no record says whether the operation of a message that is too old happened';
 
 function isTooOld(error: Error): boolean {
-  return error instanceof OncewardError && error.reason === "KEY_TOO_OLD";
+  return error instanceof OncewardError && classOf(error) === ReasonClass.TOO_OLD;
 }

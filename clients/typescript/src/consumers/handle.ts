@@ -5,7 +5,9 @@ import {
   ResultUnavailableError,
   TerminalError,
 } from "../errors/errors.ts";
+import { classOf } from "../errors/mapping.ts";
 import { checkFunction, refusedField } from "../errors/violations.ts";
+import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
 import { keyTime } from "../keys/key-time.ts";
 import type { Claim } from "../run/claim.ts";
 import type { Runner } from "../run/client.ts";
@@ -177,7 +179,10 @@ function postponed(key: string, error: OncewardError, redeliverAfterMs: number):
 const OF_THE_MESSAGE: ReadonlySet<string> = new Set(["key", "fingerprint", "keyCreatedAt", "key_created_at"]);
 
 /** Returns whether the message itself is invalid or too old, not the consumer's settings, so that no delay would help. */
-function isAboutMessage({ reason, violations }: OncewardError): boolean {
-  if (reason === "FINGERPRINT_MISMATCH" || reason === "KEY_TOO_OLD") return true;
+function isAboutMessage(error: OncewardError): boolean {
+  const { reason, violations } = error;
+  const { REUSED, TOO_OLD } = ReasonClass;
+  const reasonClass = classOf(error);
+  if (reasonClass === REUSED || reasonClass === TOO_OLD) return true;
   return reason === "INVALID_REQUEST" && violations.some(({ field }) => OF_THE_MESSAGE.has(field));
 }

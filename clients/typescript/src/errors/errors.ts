@@ -1,39 +1,16 @@
 import type { Code } from "@connectrpc/connect";
-import type { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
+import type { ClientReason, ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 
 /** A reason of the service's catalogue; each is explained in `errors.proto`. */
 export type CatalogueReason = Exclude<keyof typeof ErrorReason, "UNSPECIFIED">;
 
 /**
- * Why a call was refused: a reason of the service's catalogue, or one of this client's own:
- *
- * - `NO_ANSWER`: the error did not come from Onceward but from the network or a proxy; see `code`, `cause`.
- * - `CLOSED`: the client is closed.
- * - `TOKEN_UNAVAILABLE`: the client's `token` function failed, see `cause`.
- * - `LEASE_LOST`: no heartbeat was answered before the lease expired; the reason of an aborted `claim.signal`.
- * - `ABORTED`: the run's `signal` aborted; of events only, because the run rejects with the signal's own reason.
- * - `GUARD_OFF`: the client's `guard` is "off-in-development".
- * - `IN_PROGRESS`, `AMBIGUOUS`: see {@link InProgressError}, {@link AmbiguousError}.
- * - `RESULT_EXPIRED`, `RESULT_LOST`: see {@link ResultUnavailableError}.
- * - `RESULT_NOT_JSON`: the function returned a value without a JSON form, or the stored result is not JSON.
- * - `CODEC_FAILED`: the caller's codec threw the error that is the `cause`.
- *
+ * Why a call was refused: a reason of the service's catalogue, or one of this client's own (`ClientReason` in `errors.proto`).
  * Reasons of a newer server, unknown to this client, are passed on unchanged.
  */
 export type Reason =
   | CatalogueReason
-  | "NO_ANSWER"
-  | "CLOSED"
-  | "TOKEN_UNAVAILABLE"
-  | "ABORTED"
-  | "GUARD_OFF"
-  | "LEASE_LOST"
-  | "IN_PROGRESS"
-  | "AMBIGUOUS"
-  | "RESULT_EXPIRED"
-  | "RESULT_LOST"
-  | "RESULT_NOT_JSON"
-  | "CODEC_FAILED"
+  | Exclude<keyof typeof ClientReason, "UNSPECIFIED">
   | (string & Record<never, never>);
 
 /** One request field that is malformed or over a limit; `description` names the limit. */

@@ -10,7 +10,7 @@ import {
 } from "../gen/google/rpc/error_details_pb.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import { BatchItemErrorSchema } from "../gen/onceward/v1/idempotency_pb.ts";
-import { errorOf } from "./error-of.ts";
+import { errorOf } from "./catalogue.ts";
 import { OncewardError } from "./errors.ts";
 import { errorAbout, errorFromCall, errorFromItem, isAboutContent, isRetryable } from "./mapping.ts";
 

@@ -1,17 +1,17 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { readServiceError } from "../decode/service-error.ts";
 import { ErrorReasonSchema } from "../gen/onceward/v1/errors_pb.ts";
+import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
 import type { BatchItemError } from "../gen/onceward/v1/idempotency_pb.ts";
+import { errorOf } from "./catalogue.ts";
 import { CODE, isConnectError } from "./connect-error.ts";
-import { errorOf } from "./error-of.ts";
-import { type ClaimRef, OncewardError } from "./errors.ts";
+import { type ClaimRef, OncewardError, ResultUnavailableError } from "./errors.ts";
+import { factsOf } from "./reasons.ts";
 
 /** From the descriptor, which every bundle has: the enum itself would repeat its names. */
 const REASON_NAMES: ReadonlyMap<number, string> = new Map(
   ErrorReasonSchema.values.map(({ number, localName }) => [number, localName]),
 );
-
-const CATALOGUE: ReadonlySet<string> = new Set(REASON_NAMES.values());
 
 /** Returns the error of an RPC as an OncewardError, whether the service, a proxy or Connect made it. */
 export function errorFromCall(cause: unknown): OncewardError {
@@ -80,20 +80,7 @@ export function isUnreachable(error: OncewardError): boolean {
  * its caller stopped waiting. Any other reason of the service's catalogue is a definite refusal.
  */
 export function mayHaveHappened({ reason }: OncewardError): boolean {
-  switch (reason) {
-    case "DATABASE_UNAVAILABLE":
-    case "DEADLINE_EXCEEDED":
-    case "SHUTTING_DOWN":
-    case "CANCELLED":
-    case "INTERNAL":
-    case "RESPONSE_TOO_LARGE":
-      return true;
-    // No call was sent.
-    case "TOKEN_UNAVAILABLE":
-      return false;
-    default:
-      return !CATALOGUE.has(reason);
-  }
+  return factsOf(reason)?.mayHaveHappened ?? true;
 }
 
 /**
@@ -127,4 +114,12 @@ export function isAboutContent(error: OncewardError): boolean {
     default:
       return false;
   }
+}
+
+/** Returns what an adapter does about an error under which the function did not run. */
+export function classOf(error: OncewardError): ReasonClass {
+  if (error instanceof ResultUnavailableError) return ReasonClass.GONE;
+  const known = factsOf(error.reason)?.reasonClass ?? ReasonClass.UNSPECIFIED;
+  if (known !== ReasonClass.UNSPECIFIED && known !== ReasonClass.FIX) return known;
+  return isRetryable(error) ? ReasonClass.RETRY : ReasonClass.FIX;
 }

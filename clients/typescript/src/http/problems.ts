@@ -1,5 +1,6 @@
-import { AmbiguousError, InProgressError, OncewardError, ResultUnavailableError } from "../errors/errors.ts";
-import { isAboutKeyTime, isRetryable } from "../errors/mapping.ts";
+import { OncewardError } from "../errors/errors.ts";
+import { classOf, isAboutKeyTime } from "../errors/mapping.ts";
+import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
 import { utf8Bytes } from "../wire/bytes.ts";
 import { type Headers, pickHeaders, type WholeResponse } from "./whole-response.ts";
 
@@ -154,13 +155,21 @@ export function refusalIn(headers: Headers): string | undefined {
  */
 export function problemOf(statuses: ProblemStatuses, error: unknown): Problem | undefined {
   if (!(error instanceof OncewardError)) return undefined;
-  if (error instanceof InProgressError) return problemFor(statuses, "in-progress", error.retryDelayMs ?? 0);
-  if (error instanceof AmbiguousError) return problemFor(statuses, "ambiguous");
-  if (error instanceof ResultUnavailableError) return problemFor(statuses, "result-gone");
-  if (error.reason === "FINGERPRINT_MISMATCH") return problemFor(statuses, "key-reused");
-  if (error.reason === "KEY_TOO_OLD") return problemFor(statuses, "key-too-old");
   if (isAboutKeyTime(error)) return problemFor(statuses, "key-without-time");
-  if (error.reason === "CLOSED" || error.reason === "ABORTED" || isRetryable(error))
-    return problemFor(statuses, "unavailable", error.retryDelayMs ?? 0);
-  return undefined;
+  switch (classOf(error)) {
+    case ReasonClass.WAIT:
+      return problemFor(statuses, "in-progress", error.retryDelayMs ?? 0);
+    case ReasonClass.ASK:
+      return problemFor(statuses, "ambiguous");
+    case ReasonClass.GONE:
+      return problemFor(statuses, "result-gone");
+    case ReasonClass.REUSED:
+      return problemFor(statuses, "key-reused");
+    case ReasonClass.TOO_OLD:
+      return problemFor(statuses, "key-too-old");
+    case ReasonClass.RETRY:
+      return problemFor(statuses, "unavailable", error.retryDelayMs ?? 0);
+    default:
+      return undefined;
+  }
 }

@@ -1,4 +1,4 @@
-import { RecordContendedError } from "../errors/catalogue.ts";
+import { OncewardError } from "../errors/errors.ts";
 import type { Executor } from "./executor.ts";
 
 /**
@@ -38,8 +38,9 @@ async function undo(tx: Executor): Promise<void> {
 export const ENTRY_ATTEMPTS = 3;
 
 /** Returns the error of a key whose row exists for the unique constraint, but can't be read. */
-export function notEntered(): RecordContendedError {
-  return new RecordContendedError(
+export function notEntered(): OncewardError {
+  return new OncewardError(
+    "RECORD_CONTENDED",
     "The key's row can't be read: row-level security hides it, or this very transaction is still writing it.",
   );
 }

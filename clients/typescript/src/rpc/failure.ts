@@ -3,15 +3,10 @@ import { base64Decode, base64Encode } from "@bufbuild/protobuf/wire";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { DOMAIN } from "../decode/service-error.ts";
-import {
-  AmbiguousError,
-  InProgressError,
-  OncewardError,
-  ResultUnavailableError,
-  TerminalError,
-} from "../errors/errors.ts";
-import { isAboutKeyTime, isRetryable } from "../errors/mapping.ts";
+import { OncewardError, TerminalError } from "../errors/errors.ts";
+import { classOf, isAboutKeyTime } from "../errors/mapping.ts";
 import { ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
+import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
 
 /** The failure of an RPC, like google.rpc.Status, independent of the library that makes the error. */
 export interface RpcFailure {
@@ -44,34 +39,34 @@ export function refusal(code: Code, reason: string, message: string, retryAfterM
 export function refusalOf(error: unknown): RpcFailure {
   if (!(error instanceof OncewardError)) return unguardable();
   const { reason, retryDelayMs = 0 } = error;
-  if (error instanceof InProgressError) {
-    return refusal(Code.Aborted, reason, "A call with this idempotency key is in progress.", retryDelayMs);
-  }
-  if (error instanceof AmbiguousError) {
-    const message = "It is not known whether an earlier call had its effect.";
-    return refusal(Code.FailedPrecondition, reason, message);
-  }
-  if (error instanceof ResultUnavailableError) {
-    return refusal(Code.AlreadyExists, reason, "The call was carried out; its response is gone.");
-  }
-  if (reason === "FINGERPRINT_MISMATCH") {
-    return refusal(Code.FailedPrecondition, reason, "The idempotency key was used for another request.");
-  }
-  if (reason === "KEY_TOO_OLD") {
-    const message = "The call is too old to be repeated: find out whether it was carried out.";
-    return refusal(Code.FailedPrecondition, reason, message);
-  }
   if (isAboutKeyTime(error)) {
     const message =
       "The idempotency key must contain the time at which it was made, as a UUID of version 7 does.";
     return refusal(Code.InvalidArgument, reason, message);
   }
-  if (reason === "CLOSED" || isRetryable(error)) {
-    const message =
-      "The idempotency key can't be checked now: this call was not carried out; an earlier one may have been.";
-    return refusal(Code.Unavailable, reason, message, retryDelayMs);
+  switch (classOf(error)) {
+    case ReasonClass.WAIT:
+      return refusal(Code.Aborted, reason, "A call with this idempotency key is in progress.", retryDelayMs);
+    case ReasonClass.ASK: {
+      const message = "It is not known whether an earlier call had its effect.";
+      return refusal(Code.FailedPrecondition, reason, message);
+    }
+    case ReasonClass.GONE:
+      return refusal(Code.AlreadyExists, reason, "The call was carried out; its response is gone.");
+    case ReasonClass.REUSED:
+      return refusal(Code.FailedPrecondition, reason, "The idempotency key was used for another request.");
+    case ReasonClass.TOO_OLD: {
+      const message = "The call is too old to be repeated: find out whether it was carried out.";
+      return refusal(Code.FailedPrecondition, reason, message);
+    }
+    case ReasonClass.RETRY: {
+      const message =
+        "The idempotency key can't be checked now: this call was not carried out; an earlier one may have been.";
+      return refusal(Code.Unavailable, reason, message, retryDelayMs);
+    }
+    default:
+      return unguardable();
   }
-  return unguardable();
 }
 
 function unguardable(): RpcFailure {

@@ -1,6 +1,5 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { InternalError } from "../errors/catalogue.ts";
-import { AmbiguousError, type ClaimRef, InProgressError, type OncewardError } from "../errors/errors.ts";
+import { AmbiguousError, type ClaimRef, InProgressError, OncewardError } from "../errors/errors.ts";
 import { errorFromCall, isUnreachable } from "../errors/mapping.ts";
 import type { Ambiguous, ClaimResponse, Completed, InProgress } from "../gen/onceward/v1/idempotency_pb.ts";
 import { MAX_WAIT_MS } from "../wire/limits.ts";
@@ -120,7 +119,10 @@ async function claimOrWait(
         break;
       }
       case undefined:
-        throw new InternalError("The claim was answered with an outcome that this client does not know.");
+        throw new OncewardError(
+          "INTERNAL",
+          "The claim was answered with an outcome that this client does not know.",
+        );
     }
   }
 }

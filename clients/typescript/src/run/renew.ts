@@ -1,5 +1,5 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { DeadlineExceededError } from "../errors/catalogue.ts";
+import { OncewardError } from "../errors/errors.ts";
 import { errorFromCall } from "../errors/mapping.ts";
 import type { Claimed } from "../gen/onceward/v1/idempotency_pb.ts";
 import type { Calls } from "./calls.ts";
@@ -27,7 +27,7 @@ export interface Granted {
  * Claim, which would count as one more attempt, or make the record ambiguous although nothing ran.
  *
  * @returns undefined if the claim is gone: claim again.
- * @throws DeadlineExceededError if several answers in turn come late; the reason of a signal; OncewardError.
+ * @throws OncewardError DEADLINE_EXCEEDED if several answers in turn come late; the reason of a signal; OncewardError.
  */
 export async function renewIfLate(
   calls: Calls,
@@ -56,8 +56,11 @@ export async function renewIfLate(
 }
 
 /** Returns the error of a run whose claims all came late. */
-export function alwaysLate(): DeadlineExceededError {
-  return new DeadlineExceededError("Each answer of the service came after the lease that it granted.");
+export function alwaysLate(): OncewardError {
+  return new OncewardError(
+    "DEADLINE_EXCEEDED",
+    "Each answer of the service came after the lease that it granted.",
+  );
 }
 
 function isLate({ claimed: { leaseRemaining }, sentAtMs }: Granted): boolean {

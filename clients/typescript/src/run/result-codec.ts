@@ -1,5 +1,4 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { ResultTooLargeError } from "../errors/catalogue.ts";
 import { type ClaimRef, OncewardError, ResultUnavailableError, TerminalError } from "../errors/errors.ts";
 import { truncateUtf8 } from "../errors/violations.ts";
 import type { Completed } from "../gen/onceward/v1/idempotency_pb.ts";
@@ -30,7 +29,7 @@ export function encodeEffect<T>(
   const sizeBytes = result.payload.byteLength;
   if (sizeBytes > MAX_RESULT_BYTES) {
     const message = `The result is ${sizeBytes} bytes; no policy takes more than ${MAX_RESULT_BYTES}.`;
-    throw new ResultTooLargeError(message);
+    throw new OncewardError("RESULT_TOO_LARGE", message);
   }
   return result;
 }

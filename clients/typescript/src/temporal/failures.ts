@@ -1,14 +1,7 @@
 import { ApplicationFailure } from "@temporalio/common";
-import {
-  AmbiguousError,
-  CompletionError,
-  InProgressError,
-  isAbout,
-  OncewardError,
-  ResultUnavailableError,
-  TerminalError,
-} from "../errors/errors.ts";
-import { isUnavailable } from "../errors/mapping.ts";
+import { CompletionError, isAbout, OncewardError, TerminalError } from "../errors/errors.ts";
+import { classOf, isUnavailable } from "../errors/mapping.ts";
+import { ReasonClass } from "../gen/onceward/v1/facts_pb.ts";
 import type { Claim } from "../run/claim.ts";
 import { ownWordOf } from "../run/outcome-unknown.ts";
 
@@ -45,10 +38,7 @@ export function settle(error: unknown, claim: Claim | undefined): unknown {
   }
   if (!(error instanceof OncewardError)) throw error;
   const { message, retryDelayMs } = error;
-  const nonRetryable =
-    error.reason === "FINGERPRINT_MISMATCH" ||
-    error.reason === "KEY_TOO_OLD" ||
-    error instanceof ResultUnavailableError;
+  const nonRetryable = FINAL.has(classOf(error));
   throw ApplicationFailure.create({
     message,
     type: typeOf(error),
@@ -65,11 +55,22 @@ function terminalFailure({ message, name, details, cause }: TerminalError): unkn
   return ApplicationFailure.create({ message, type: name, nonRetryable: true, details: values });
 }
 
+/** No retry can help. */
+const FINAL: ReadonlySet<ReasonClass> = new Set([ReasonClass.GONE, ReasonClass.REUSED, ReasonClass.TOO_OLD]);
+
 function typeOf(error: OncewardError): string {
-  if (error instanceof InProgressError) return "OncewardInProgress";
-  if (error instanceof AmbiguousError) return "OncewardAmbiguous";
-  if (error instanceof ResultUnavailableError) return "OncewardResultUnavailable";
-  if (error.reason === "FINGERPRINT_MISMATCH") return "OncewardFingerprintMismatch";
-  if (error.reason === "KEY_TOO_OLD") return "OncewardKeyTooOld";
-  return isUnavailable(error) ? "OncewardUnavailable" : "OncewardError";
+  switch (classOf(error)) {
+    case ReasonClass.WAIT:
+      return "OncewardInProgress";
+    case ReasonClass.ASK:
+      return "OncewardAmbiguous";
+    case ReasonClass.GONE:
+      return "OncewardResultUnavailable";
+    case ReasonClass.REUSED:
+      return "OncewardFingerprintMismatch";
+    case ReasonClass.TOO_OLD:
+      return "OncewardTooOld";
+    default:
+      return isUnavailable(error) ? "OncewardUnavailable" : "OncewardError";
+  }
 }

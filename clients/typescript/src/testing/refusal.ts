@@ -1,38 +1,16 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { codeFromString } from "@connectrpc/connect/protocol-connect";
 import { DOMAIN } from "../decode/service-error.ts";
-import { OncewardError, type Violation } from "../errors/errors.ts";
+import { type CatalogueReason, OncewardError, type Violation } from "../errors/errors.ts";
+import { factsOf } from "../errors/reasons.ts";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../gen/google/rpc/error_details_pb.ts";
 import { ErrorReason } from "../gen/onceward/v1/errors_pb.ts";
 import { type BatchItemError, BatchItemErrorSchema } from "../gen/onceward/v1/idempotency_pb.ts";
 
-/** The reasons with which IdempotencyService refuses calls, and the code of each. */
-const CODES = {
-  INVALID_REQUEST: Code.InvalidArgument,
-  FINGERPRINT_MISMATCH: Code.FailedPrecondition,
-  CLAIM_SUPERSEDED: Code.Aborted,
-  ALREADY_COMPLETED: Code.FailedPrecondition,
-  ALREADY_RELEASED: Code.FailedPrecondition,
-  RECORD_NOT_FOUND: Code.NotFound,
-  KEY_TOO_OLD: Code.FailedPrecondition,
-  RESULT_TOO_LARGE: Code.InvalidArgument,
-  RESPONSE_TOO_LARGE: Code.ResourceExhausted,
-  CREDENTIAL_INVALID: Code.Unauthenticated,
-  NAMESPACE_DENIED: Code.PermissionDenied,
-  TENANT_SUSPENDED: Code.PermissionDenied,
-  DATABASE_UNAVAILABLE: Code.Unavailable,
-  OVERLOADED: Code.Unavailable,
-  RECORD_CONTENDED: Code.Unavailable,
-  SHUTTING_DOWN: Code.Unavailable,
-  TENANT_MOVING: Code.Unavailable,
-  DEADLINE_EXCEEDED: Code.DeadlineExceeded,
-  CANCELLED: Code.Canceled,
-  INTERNAL: Code.Internal,
-} as const satisfies Partial<Record<keyof typeof ErrorReason, Code>>;
-
 /** A reason for which a call may be refused; `errors.proto` explains each. */
-export type RefusalReason = keyof typeof CODES;
+export type RefusalReason = CatalogueReason;
 
 /** Short, because tests need not spare the service. */
 const RETRY_AFTER_MS = 1;
@@ -46,7 +24,7 @@ export function refusal(
     readonly violations?: readonly Violation[];
   } = {},
 ): OncewardError {
-  const code = CODES[reason];
+  const code = codeFromString((factsOf(reason)?.code ?? "").toLowerCase().replace("cancelled", "canceled"));
   const retryDelayMs = code === Code.Unavailable ? RETRY_AFTER_MS : undefined;
   return new OncewardError(reason, message, { ...facts, code, retryDelayMs });
 }

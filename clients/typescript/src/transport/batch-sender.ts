@@ -1,4 +1,5 @@
-import { InternalError, InvalidRequestError } from "../errors/catalogue.ts";
+import { InvalidRequestError } from "../errors/catalogue.ts";
+import { OncewardError } from "../errors/errors.ts";
 import { errorFromCall, errorFromItem, isAboutContent } from "../errors/mapping.ts";
 import type {
   BatchResponseItem,
@@ -89,14 +90,14 @@ function settle(
 ): void {
   const { case: called } = pending.request;
   if (response === undefined) {
-    pending.reject(new InternalError("The batch was answered with too few items."));
+    pending.reject(new OncewardError("INTERNAL", "The batch was answered with too few items."));
   } else if (response.case === "error") {
     const error = errorFromItem(response.value);
     if (error.reason === "RESPONSE_TOO_LARGE") void sendAlone(api, pending);
     else pending.reject(error);
   } else if (response.case === undefined || response.case !== called) {
     const answered = response.case ?? "a call unknown here";
-    pending.reject(new InternalError(`A ${called} was answered as if it were ${answered}.`));
+    pending.reject(new OncewardError("INTERNAL", `A ${called} was answered as if it were ${answered}.`));
   } else {
     pending.resolve(response.value);
   }

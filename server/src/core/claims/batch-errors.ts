@@ -1,25 +1,22 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
+import { codeToString } from "@connectrpc/connect/protocol-connect";
 import { ErrorReason } from "../../gen/onceward/v1/errors_pb.ts";
 import { type BatchItemError, BatchItemErrorSchema } from "../../gen/onceward/v1/idempotency_pb.ts";
-import { CATALOGUE, type CodeName, type Refusal } from "../domain/refusal.ts";
+import { CATALOGUE, type Reason, type Refusal } from "../domain/refusal.ts";
 
-/** google.rpc.Code by the names that the catalogue uses. */
-export const CODES: Readonly<Record<CodeName, Code>> = {
-  INVALID_ARGUMENT: Code.InvalidArgument,
-  FAILED_PRECONDITION: Code.FailedPrecondition,
-  ABORTED: Code.Aborted,
-  NOT_FOUND: Code.NotFound,
-  ALREADY_EXISTS: Code.AlreadyExists,
-  RESOURCE_EXHAUSTED: Code.ResourceExhausted,
-  UNAUTHENTICATED: Code.Unauthenticated,
-  PERMISSION_DENIED: Code.PermissionDenied,
-  UNAVAILABLE: Code.Unavailable,
-  DEADLINE_EXCEEDED: Code.DeadlineExceeded,
-  CANCELLED: Code.Canceled,
-  INTERNAL: Code.Internal,
-};
+/** google.rpc.Code by name. */
+export const CODES: ReadonlyMap<string, Code> = new Map(
+  Object.values(Code)
+    .filter((code) => typeof code === "number")
+    .map((code) => [code === Code.Canceled ? "CANCELLED" : codeToString(code).toUpperCase(), code]),
+);
+
+/** Returns the code of a reason. */
+export function codeOf(reason: Reason): Code {
+  return CODES.get(CATALOGUE[reason]) ?? Code.Internal;
+}
 
 /** Returns a refusal as the error of an item, or of a whole batch: the same error as that of a single call. */
 export function batchItemError(
@@ -27,7 +24,7 @@ export function batchItemError(
   requestId: string,
 ): BatchItemError {
   return create(BatchItemErrorSchema, {
-    code: CODES[CATALOGUE[reason]],
+    code: codeOf(reason),
     reason: ErrorReason[reason],
     message,
     metadata: { ...metadata },

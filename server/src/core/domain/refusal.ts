@@ -1,54 +1,16 @@
-/**
- * The error catalogue: every reason for which a call is refused, with its google.rpc code.
- *
- * `errors.proto` (enum ErrorReason) has the same list and explains each reason; a test compares the two.
- */
-export const CATALOGUE = {
-  INVALID_REQUEST: "INVALID_ARGUMENT",
-  FINGERPRINT_MISMATCH: "FAILED_PRECONDITION",
-  CLAIM_SUPERSEDED: "ABORTED",
-  ALREADY_COMPLETED: "FAILED_PRECONDITION",
-  ALREADY_RELEASED: "FAILED_PRECONDITION",
-  RECORD_NOT_FOUND: "NOT_FOUND",
-  RESULT_TOO_LARGE: "INVALID_ARGUMENT",
-  RESPONSE_TOO_LARGE: "RESOURCE_EXHAUSTED",
-  CREDENTIAL_MISSING: "UNAUTHENTICATED",
-  CREDENTIAL_INVALID: "UNAUTHENTICATED",
-  ROLE_DENIED: "PERMISSION_DENIED",
-  NAMESPACE_DENIED: "PERMISSION_DENIED",
-  TENANT_SUSPENDED: "PERMISSION_DENIED",
-  DATABASE_UNAVAILABLE: "UNAVAILABLE",
-  OVERLOADED: "UNAVAILABLE",
-  RECORD_CONTENDED: "UNAVAILABLE",
-  SHUTTING_DOWN: "UNAVAILABLE",
-  DEADLINE_EXCEEDED: "DEADLINE_EXCEEDED",
-  CANCELLED: "CANCELLED",
-  INTERNAL: "INTERNAL",
-  ETAG_MISMATCH: "ABORTED",
-  TENANT_NOT_FOUND: "NOT_FOUND",
-  TENANT_EXISTS: "ALREADY_EXISTS",
-  NAMESPACE_NOT_FOUND: "NOT_FOUND",
-  NAMESPACE_NOT_EMPTY: "FAILED_PRECONDITION",
-  API_KEY_NOT_FOUND: "NOT_FOUND",
-  RECORD_JOB_NOT_FOUND: "NOT_FOUND",
-  QUOTA_RATE: "RESOURCE_EXHAUSTED",
-  QUOTA_CONCURRENCY: "RESOURCE_EXHAUSTED",
-  QUOTA_RECORDS: "RESOURCE_EXHAUSTED",
-  QUOTA_BYTES: "RESOURCE_EXHAUSTED",
-  ISSUER_UNAVAILABLE: "UNAVAILABLE",
-  QUOTA_NAMESPACES: "RESOURCE_EXHAUSTED",
-  QUOTA_RECORD_JOBS: "RESOURCE_EXHAUSTED",
-  RECORD_UNREADABLE: "FAILED_PRECONDITION",
-  RECORD_COUNT_MISMATCH: "FAILED_PRECONDITION",
-  TENANT_MOVING: "UNAVAILABLE",
-  KEY_TOO_OLD: "FAILED_PRECONDITION",
-} as const;
+import { getOption } from "@bufbuild/protobuf";
+import { type ErrorReason, ErrorReasonSchema } from "../../gen/onceward/v1/errors_pb.ts";
+import { reason as reasonFacts } from "../../gen/onceward/v1/facts_pb.ts";
 
-/** A reason of the catalogue: the value of `google.rpc.ErrorInfo.reason`. */
-export type Reason = keyof typeof CATALOGUE;
+/** A reason for which a call is refused: the value of `google.rpc.ErrorInfo.reason`. `errors.proto` explains each. */
+export type Reason = Exclude<keyof typeof ErrorReason, "UNSPECIFIED">;
 
-/** The name of a google.rpc.Code that the catalogue uses. */
-export type CodeName = (typeof CATALOGUE)[Reason];
+/** The name of the google.rpc.Code of each reason, from `errors.proto`. */
+export const CATALOGUE = Object.fromEntries(
+  ErrorReasonSchema.values
+    .filter(({ number }) => number !== 0)
+    .map((value) => [value.localName, getOption(value, reasonFacts).code]),
+) as Readonly<Record<Reason, string>>;
 
 /** One request field that is malformed or over a limit; `description` names the limit. */
 export interface Violation {

@@ -9,8 +9,8 @@ import {
   RetryInfoSchema,
 } from "../../gen/google/rpc/error_details_pb.ts";
 import { type Status, StatusSchema } from "../../gen/google/rpc/status_pb.ts";
-import { CODES } from "../claims/batch-errors.ts";
-import { CATALOGUE, Refusal } from "../domain/refusal.ts";
+import { codeOf } from "../claims/batch-errors.ts";
+import { Refusal } from "../domain/refusal.ts";
 
 const DOMAIN = "onceward";
 
@@ -68,7 +68,7 @@ export function toConnectError(failure: unknown, protocol: string): unknown {
   const { retryAfterMs } = error;
   if (retryAfterMs !== undefined && protocol === "connect")
     headers.set("retry-after", String(Math.max(1, Math.ceil(retryAfterMs / 1000))));
-  return new ConnectError(error.message, codeOf(error), headers, details(error, requestId));
+  return new ConnectError(error.message, codeOf(error.reason), headers, details(error, requestId));
 }
 
 /**
@@ -77,14 +77,10 @@ export function toConnectError(failure: unknown, protocol: string): unknown {
  */
 export function toStatus(refusal: Refusal, requestId: string | undefined): Status {
   return create(StatusSchema, {
-    code: codeOf(refusal),
+    code: codeOf(refusal.reason),
     message: refusal.message,
     details: details(refusal, requestId).map(({ desc, value }) => anyPack(desc, create(desc, value))),
   });
-}
-
-function codeOf({ reason }: Refusal): Code {
-  return CODES[CATALOGUE[reason]];
 }
 
 interface Detail {

@@ -57,8 +57,8 @@ function outcomeOfItem(response: BatchResponseItem["response"] | undefined): Cal
 }
 
 const CODE_NAMES = namesOf(CODES);
-const REASON_NAMES = namesOf(ErrorReason);
+const REASON_NAMES = namesOf(Object.entries(ErrorReason));
 
-function namesOf(numbers: Readonly<Record<string, number>>): ReadonlyMap<number, string> {
-  return new Map(Object.entries(numbers).map(([name, number]) => [number, name]));
+function namesOf(numbers: Iterable<readonly [string, number]>): ReadonlyMap<number, string> {
+  return new Map([...numbers].map(([name, number]) => [number, name]));
 }

@@ -1,7 +1,7 @@
 import type { DescEnum } from "@bufbuild/protobuf";
 import { codeToHttpStatus, codeToString } from "@connectrpc/connect/protocol-connect";
 import { commentOf } from "../../../../deploy/site/comments.ts";
-import { CODES } from "../../../../server/src/core/claims/batch-errors.ts";
+import { codeOf } from "../../../../server/src/core/claims/batch-errors.ts";
 import { CATALOGUE, type Reason } from "../../../../server/src/core/domain/refusal.ts";
 import { type JsonSchema, schemaRef } from "./json-schema.ts";
 
@@ -16,7 +16,7 @@ const REASONS = Object.keys(CATALOGUE) as readonly Reason[];
 
 /** Returns the HTTP status of a refusal (https://connectrpc.com/docs/protocol#error-codes). */
 export function statusOf(reason: Reason): number {
-  return codeToHttpStatus(CODES[CATALOGUE[reason]]);
+  return codeToHttpStatus(codeOf(reason));
 }
 
 /** Returns the responses to refusals by their HTTP status, with the reasons that each stands for. */
@@ -54,7 +54,7 @@ export function errorSchemas(): Readonly<Record<string, JsonSchema>> {
     type: "array",
     items: { type: "object", properties: Object.fromEntries(fields.map((name) => [name, text])) },
   });
-  const codes = new Set(Object.values(CODES).map(codeToString));
+  const codes = new Set(REASONS.map((reason) => codeToString(codeOf(reason))));
   // Refusals of the transport itself, before a reason is known.
   for (const code of ["unknown", "unimplemented"]) codes.add(code);
   return {

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
+import grpc
 from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.duration_pb2 import Duration
 from google.rpc import error_details_pb2, status_pb2
@@ -20,36 +21,19 @@ from .._limits import (
     NAMESPACE_PATTERN,
     NAMESPACE_RULE,
 )
+from .._reasons import facts_of
 from ..v1.idempotency_pb2 import BatchItemError
 
 _UNKNOWN = 2
 _UNAVAILABLE = 14
-#: The google.rpc.Code of each reason with which a test can let calls fail.
-CODES: Mapping[str, int] = {
-    "CANCELLED": 1,
-    "INVALID_REQUEST": 3,
-    "RESULT_TOO_LARGE": 3,
-    "DEADLINE_EXCEEDED": 4,
-    "RECORD_NOT_FOUND": 5,
-    "NAMESPACE_DENIED": 7,
-    "TENANT_SUSPENDED": 7,
-    "QUOTA_RATE": 8,
-    "QUOTA_CONCURRENCY": 8,
-    "FINGERPRINT_MISMATCH": 9,
-    "ALREADY_COMPLETED": 9,
-    "ALREADY_RELEASED": 9,
-    "KEY_TOO_OLD": 9,
-    "CLAIM_SUPERSEDED": 10,
-    "INTERNAL": 13,
-    "DATABASE_UNAVAILABLE": _UNAVAILABLE,
-    "OVERLOADED": _UNAVAILABLE,
-    "RECORD_CONTENDED": _UNAVAILABLE,
-    "SHUTTING_DOWN": _UNAVAILABLE,
-    "TENANT_MOVING": _UNAVAILABLE,
-    "CREDENTIAL_INVALID": 16,
-}
 #: Short, because tests need not spare the service.
 _RETRY_DELAY_MS = 1
+
+
+def code_of(reason: str) -> int:
+    """Returns the google.rpc.Code of a reason."""
+    facts = facts_of(reason)
+    return _UNKNOWN if facts is None or not facts.code else int(grpc.StatusCode[facts.code].value[0])
 
 
 class Refused(Exception):
@@ -63,7 +47,7 @@ class Refused(Exception):
         metadata: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
-        self.code = CODES.get(reason, _UNKNOWN)
+        self.code = code_of(reason)
         self._reason = reason
         self._message = message
         self._violations = violations or []

@@ -14,12 +14,13 @@ import grpc
 from .. import aio
 from .._client import Onceward
 from .._connection import path_of
+from .._reasons import facts_of
 from ..v1 import idempotency_pb2
 from ..v1.idempotency_pb2 import BatchRequest, BatchResponse, BatchResponseItem, ClaimRequest, ClaimResponse
 from ..v1.record_pb2 import Record
 from ._policy import TestingPolicy, resolve
 from ._records import ClaimCounts, Records
-from ._refusals import CODES, Refused
+from ._refusals import Refused
 
 #: A call of the service, alone or as an item of a batch.
 CallName = Literal["Claim", "Complete", "Release", "ExtendLease", "Lookup"]
@@ -112,8 +113,8 @@ class TestingOnceward:
 
         :raises ValueError: for a reason that the service does not refuse such calls with.
         """
-        if reason not in CODES:
-            raise ValueError(f"reason must be one of {', '.join(sorted(CODES))}")
+        if facts_of(reason) is None:
+            raise ValueError(f"reason must be one of errors.proto, is {reason!r}")
         with self._changed:
             self._faults += [(call, reason)] * times
 

@@ -1,3 +1,4 @@
+from onceward.v1 import facts_pb2 as _facts_pb2
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from typing import ClassVar as _ClassVar
@@ -45,6 +46,22 @@ class ErrorReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ERROR_REASON_RECORD_COUNT_MISMATCH: _ClassVar[ErrorReason]
     ERROR_REASON_TENANT_MOVING: _ClassVar[ErrorReason]
     ERROR_REASON_KEY_TOO_OLD: _ClassVar[ErrorReason]
+
+class ClientReason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    CLIENT_REASON_UNSPECIFIED: _ClassVar[ClientReason]
+    CLIENT_REASON_NO_ANSWER: _ClassVar[ClientReason]
+    CLIENT_REASON_CLOSED: _ClassVar[ClientReason]
+    CLIENT_REASON_TOKEN_UNAVAILABLE: _ClassVar[ClientReason]
+    CLIENT_REASON_LEASE_LOST: _ClassVar[ClientReason]
+    CLIENT_REASON_IN_PROGRESS: _ClassVar[ClientReason]
+    CLIENT_REASON_AMBIGUOUS: _ClassVar[ClientReason]
+    CLIENT_REASON_RESULT_EXPIRED: _ClassVar[ClientReason]
+    CLIENT_REASON_RESULT_LOST: _ClassVar[ClientReason]
+    CLIENT_REASON_RESULT_NOT_JSON: _ClassVar[ClientReason]
+    CLIENT_REASON_CODEC_FAILED: _ClassVar[ClientReason]
+    CLIENT_REASON_GUARD_OFF: _ClassVar[ClientReason]
+    CLIENT_REASON_ABORTED: _ClassVar[ClientReason]
 ERROR_REASON_UNSPECIFIED: ErrorReason
 ERROR_REASON_INVALID_REQUEST: ErrorReason
 ERROR_REASON_FINGERPRINT_MISMATCH: ErrorReason
@@ -84,3 +101,16 @@ ERROR_REASON_RECORD_UNREADABLE: ErrorReason
 ERROR_REASON_RECORD_COUNT_MISMATCH: ErrorReason
 ERROR_REASON_TENANT_MOVING: ErrorReason
 ERROR_REASON_KEY_TOO_OLD: ErrorReason
+CLIENT_REASON_UNSPECIFIED: ClientReason
+CLIENT_REASON_NO_ANSWER: ClientReason
+CLIENT_REASON_CLOSED: ClientReason
+CLIENT_REASON_TOKEN_UNAVAILABLE: ClientReason
+CLIENT_REASON_LEASE_LOST: ClientReason
+CLIENT_REASON_IN_PROGRESS: ClientReason
+CLIENT_REASON_AMBIGUOUS: ClientReason
+CLIENT_REASON_RESULT_EXPIRED: ClientReason
+CLIENT_REASON_RESULT_LOST: ClientReason
+CLIENT_REASON_RESULT_NOT_JSON: ClientReason
+CLIENT_REASON_CODEC_FAILED: ClientReason
+CLIENT_REASON_GUARD_OFF: ClientReason
+CLIENT_REASON_ABORTED: ClientReason

@@ -4,13 +4,14 @@
 
 import type { GenEnum, GenFile } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
+import { file_onceward_v1_facts } from "./facts_pb.ts";
 import type { UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file onceward/v1/errors.proto.
  */
 export const file_onceward_v1_errors: GenFile = /*@__PURE__*/
-  fileDesc("ChhvbmNld2FyZC92MS9lcnJvcnMucHJvdG8SC29uY2V3YXJkLnYxKsgKCgtFcnJvclJlYXNvbhIcChhFUlJPUl9SRUFTT05fVU5TUEVDSUZJRUQQABIgChxFUlJPUl9SRUFTT05fSU5WQUxJRF9SRVFVRVNUEAESJQohRVJST1JfUkVBU09OX0ZJTkdFUlBSSU5UX01JU01BVENIEAISIQodRVJST1JfUkVBU09OX0NMQUlNX1NVUEVSU0VERUQQAxIiCh5FUlJPUl9SRUFTT05fQUxSRUFEWV9DT01QTEVURUQQBBIhCh1FUlJPUl9SRUFTT05fQUxSRUFEWV9SRUxFQVNFRBAFEiEKHUVSUk9SX1JFQVNPTl9SRUNPUkRfTk9UX0ZPVU5EEAYSIQodRVJST1JfUkVBU09OX1JFU1VMVF9UT09fTEFSR0UQBxIjCh9FUlJPUl9SRUFTT05fUkVTUE9OU0VfVE9PX0xBUkdFEAgSIwofRVJST1JfUkVBU09OX0NSRURFTlRJQUxfTUlTU0lORxAJEiMKH0VSUk9SX1JFQVNPTl9DUkVERU5USUFMX0lOVkFMSUQQChIcChhFUlJPUl9SRUFTT05fUk9MRV9ERU5JRUQQCxIhCh1FUlJPUl9SRUFTT05fTkFNRVNQQUNFX0RFTklFRBAMEiEKHUVSUk9SX1JFQVNPTl9URU5BTlRfU1VTUEVOREVEEA0SJQohRVJST1JfUkVBU09OX0RBVEFCQVNFX1VOQVZBSUxBQkxFEA4SGwoXRVJST1JfUkVBU09OX09WRVJMT0FERUQQDxIhCh1FUlJPUl9SRUFTT05fUkVDT1JEX0NPTlRFTkRFRBAQEh4KGkVSUk9SX1JFQVNPTl9TSFVUVElOR19ET1dOEBESIgoeRVJST1JfUkVBU09OX0RFQURMSU5FX0VYQ0VFREVEEBISGgoWRVJST1JfUkVBU09OX0NBTkNFTExFRBATEhkKFUVSUk9SX1JFQVNPTl9JTlRFUk5BTBAUEh4KGkVSUk9SX1JFQVNPTl9FVEFHX01JU01BVENIEBUSIQodRVJST1JfUkVBU09OX1RFTkFOVF9OT1RfRk9VTkQQFhIeChpFUlJPUl9SRUFTT05fVEVOQU5UX0VYSVNUUxAXEiQKIEVSUk9SX1JFQVNPTl9OQU1FU1BBQ0VfTk9UX0ZPVU5EEBgSJAogRVJST1JfUkVBU09OX05BTUVTUEFDRV9OT1RfRU1QVFkQGRIiCh5FUlJPUl9SRUFTT05fQVBJX0tFWV9OT1RfRk9VTkQQGhIlCiFFUlJPUl9SRUFTT05fUkVDT1JEX0pPQl9OT1RfRk9VTkQQGxIbChdFUlJPUl9SRUFTT05fUVVPVEFfUkFURRAcEiIKHkVSUk9SX1JFQVNPTl9RVU9UQV9DT05DVVJSRU5DWRAdEh4KGkVSUk9SX1JFQVNPTl9RVU9UQV9SRUNPUkRTEB4SHAoYRVJST1JfUkVBU09OX1FVT1RBX0JZVEVTEB8SIwofRVJST1JfUkVBU09OX0lTU1VFUl9VTkFWQUlMQUJMRRAgEiEKHUVSUk9SX1JFQVNPTl9RVU9UQV9OQU1FU1BBQ0VTECESIgoeRVJST1JfUkVBU09OX1FVT1RBX1JFQ09SRF9KT0JTECISIgoeRVJST1JfUkVBU09OX1JFQ09SRF9VTlJFQURBQkxFECMSJgoiRVJST1JfUkVBU09OX1JFQ09SRF9DT1VOVF9NSVNNQVRDSBAkEh4KGkVSUk9SX1JFQVNPTl9URU5BTlRfTU9WSU5HECUSHAoYRVJST1JfUkVBU09OX0tFWV9UT09fT0xEECZCRgoPY29tLm9uY2V3YXJkLnYxQgtFcnJvcnNQcm90b1ABWhZvbmNld2FyZC92MTtvbmNld2FyZHYxqgILT25jZXdhcmQuVjFiBnByb3RvMw");
+  fileDesc("ChhvbmNld2FyZC92MS9lcnJvcnMucHJvdG8SC29uY2V3YXJkLnYxKuwqCgtFcnJvclJlYXNvbhIcChhFUlJPUl9SRUFTT05fVU5TUEVDSUZJRUQQABJ3ChxFUlJPUl9SRUFTT05fSU5WQUxJRF9SRVFVRVNUEAEaVbLhGFEKEElOVkFMSURfQVJHVU1FTlQQBxo7Q29ycmVjdCB0aGUgZmllbGRzIHRoYXQgYHt2aW9sYXRpb25zfWAgbmFtZXMuIERvIG5vdCByZXRyeS4StwEKIUVSUk9SX1JFQVNPTl9GSU5HRVJQUklOVF9NSVNNQVRDSBACGo8BsuEYigEKE0ZBSUxFRF9QUkVDT05ESVRJT04QBRpxRmluZCBvdXQgd2h5IHR3byByZXF1ZXN0cyBoYXZlIG9uZSBrZXkgKFtmaW5nZXJwcmludHNdKGZpbmdlcnByaW50cy5tZCkpLiBBbnN3ZXIgNDIyLCBvciBkZWFkLWxldHRlciB0aGUgbWVzc2FnZS4SoAEKHUVSUk9SX1JFQVNPTl9DTEFJTV9TVVBFUlNFREVEEAMafbLhGHkKB0FCT1JURUQQAhpsU3RvcDogYW5vdGhlciBob2xkZXIgaGFzIHRoZSBvcGVyYXRpb24uIExvb2sgZm9yIGJsb2NrZWQgZXZlbnQgbG9vcHMgYW5kIGZ1bmN0aW9ucyB0aGF0IG91dGxpdmUgdGhlaXIgbGVhc2UuEqgBCh5FUlJPUl9SRUFTT05fQUxSRUFEWV9DT01QTEVURUQQBBqDAbLhGH8KE0ZBSUxFRF9QUkVDT05ESVRJT04QBxpmVXNlIHRoZSBzdG9yZWQgcmVzdWx0OiBsb29rIHRoZSBrZXkgdXAuIFR3byBwcm9ncmFtcyB0aGF0IGNvbXBsZXRlIG9uZSBjbGFpbSBoYXZlIHRvIHNoYXJlIHRoZSByZXN1bHQuEoIBCh1FUlJPUl9SRUFTT05fQUxSRUFEWV9SRUxFQVNFRBAFGl+y4RhbChNGQUlMRURfUFJFQ09ORElUSU9OEAcaQkNhbGwgYHtydW59YCBhZ2FpbjsgZG8gbm90IGtlZXAgYSBjbGFpbSdzIHRva2VuIGFmdGVyIGl0cyByZWxlYXNlLhLcAQodRVJST1JfUkVBU09OX1JFQ09SRF9OT1RfRk9VTkQQBhq4AbLhGLMBCglOT1RfRk9VTkQQBxqjAUNsYWltIGZpcnN0LiBCZWhpbmQgYSBndWFyZCBvZiBIVFRQIHRoZSBrZXkgaGFzIG1vcmUgcGFydHMgdGhhbiB0aGUgaGVhZGVyJ3M6IGBQT1NUOi9jaGFyZ2VzOkNBTExFUjpLRVlgLiBJZiBpdCB3YXMgY2xhaW1lZCBsb25nIGFnbywgc2V0IGEgbG9uZ2VyIGBrZXlfcmV0ZW50aW9uYC4StQEKHUVSUk9SX1JFQVNPTl9SRVNVTFRfVE9PX0xBUkdFEAcakQGy4RiMAQoQSU5WQUxJRF9BUkdVTUVOVBAHGnZSZXR1cm4gYSBzbWFsbGVyIHZhbHVlLCBzdWNoIGFzIGFuIGlkLCBvciByYWlzZSBgbWF4X3Jlc3VsdF9ieXRlc2AuIFRoZSBvcGVyYXRpb24gaXMgc3RvcmVkIGFzIGRvbmUgd2l0aG91dCBpdHMgdmFsdWUuEooBCh9FUlJPUl9SRUFTT05fUkVTUE9OU0VfVE9PX0xBUkdFEAgaZbLhGGEKElJFU09VUkNFX0VYSEFVU1RFRBpJTm90aGluZzogdGhlIGNsaWVudCByZXBlYXRzIHRoZSBpdGVtIGFsb25lLiBXaXRoIHBsYWluIFJQQ3MsIGRvIHRoZSBzYW1lLiABElsKH0VSUk9SX1JFQVNPTl9DUkVERU5USUFMX01JU1NJTkcQCRo2suEYMgoPVU5BVVRIRU5USUNBVEVEEAcaHVNldCBge2FwaV9rZXl9YCBvciBge3Rva2VufWAuEpgBCh9FUlJPUl9SRUFTT05fQ1JFREVOVElBTF9JTlZBTElEEAoac7LhGG8KD1VOQVVUSEVOVElDQVRFRBAHGlpDcmVhdGUgYSBuZXcgQVBJIGtleSwgb3IgcmVuZXcgdGhlIHRva2VuOyBjb21wYXJlIHRoZSBhZGRyZXNzIHdpdGggdGhlIGtleSdzIGluc3RhbGxhdGlvbi4SoQEKGEVSUk9SX1JFQVNPTl9ST0xFX0RFTklFRBALGoIBsuEYfgoRUEVSTUlTU0lPTl9ERU5JRUQQBxpnVXNlIGEgY3JlZGVudGlhbCB3aXRoIHRoZSByb2xlIHRoYXQgdGhlIFJQQyBuZWVkczogQ0FMTEVSIGZvciBge3J1bn1gLCBURU5BTlRfQURNSU4gZm9yIGFkbWluaXN0cmF0aW9uLhKAAQodRVJST1JfUkVBU09OX05BTUVTUEFDRV9ERU5JRUQQDBpdsuEYWQoRUEVSTUlTU0lPTl9ERU5JRUQQBxpCVXNlIGFub3RoZXIgbmFtZXNwYWNlLCBvciBhIGNyZWRlbnRpYWwgdGhhdCBpcyB2YWxpZCBmb3IgdGhpcyBvbmUuEl4KHUVSUk9SX1JFQVNPTl9URU5BTlRfU1VTUEVOREVEEA0aO7LhGDcKEVBFUk1JU1NJT05fREVOSUVEEAcaIEFzayB0aGUgb3BlcmF0b3Igb2YgdGhlIHNlcnZpY2UuEp0BCiFFUlJPUl9SRUFTT05fREFUQUJBU0VfVU5BVkFJTEFCTEUQDhp2suEYcgoLVU5BVkFJTEFCTEUQARpfTm90aGluZzogdGhlIGNsaWVudCByZXRyaWVzIGZvciBge3RpbWVvdXRfbXN9YC4gQWZ0ZXIgdGhhdCwgY2hvb3NlIGFzIGluIFtvdXRhZ2VzXShvdXRhZ2VzLm1kKS4gARKbAQoXRVJST1JfUkVBU09OX09WRVJMT0FERUQQDxp+suEYegoLVU5BVkFJTEFCTEUQARppTm90aGluZzogdGhlIGNsaWVudCByZXRyaWVzIGxhdGVyLCBhdCBhbm90aGVyIHJlcGxpY2EgaWYgdGhlcmUgYXJlIHNldmVyYWwuIElmIGl0IHBlcnNpc3RzLCBhZGQgcmVwbGljYXMuEpsBCh1FUlJPUl9SRUFTT05fUkVDT1JEX0NPTlRFTkRFRBAQGniy4Rh0CgtVTkFWQUlMQUJMRRABGmNOb3RoaW5nOiB0aGUgY2xpZW50IHJldHJpZXMuIElmIGl0IHBlcnNpc3RzLCB0b28gbWFueSBjYWxsZXJzIHVzZSBvbmUga2V5OiBjaGVjayBob3cga2V5cyBhcmUgbWFkZS4SbwoaRVJST1JfUkVBU09OX1NIVVRUSU5HX0RPV04QERpPsuEYSwoLVU5BVkFJTEFCTEUQARo4Tm90aGluZzogdGhlIGNsaWVudCByZXBlYXRzIHRoZSBjYWxsIGF0IGFub3RoZXIgcmVwbGljYS4gARKGAQoeRVJST1JfUkVBU09OX0RFQURMSU5FX0VYQ0VFREVEEBIaYrLhGF4KEURFQURMSU5FX0VYQ0VFREVEEAEaRVJhaXNlIGB7dGltZW91dF9tc31gLCBvciBsb29rIGZvciB0aGUgZGVsYXkgaW4gdGhlIHNlcnZpY2UncyBtZXRyaWNzLiABElgKFkVSUk9SX1JFQVNPTl9DQU5DRUxMRUQQExo8suEYOAoJQ0FOQ0VMTEVEGilOb3RoaW5nOiB5b3VyIHByb2dyYW0gY2FuY2VsbGVkIHRoZSBjYWxsLiABEk0KFUVSUk9SX1JFQVNPTl9JTlRFUk5BTBAUGjKy4RguCghJTlRFUk5BTBAHGh5SZXBvcnQgaXQgd2l0aCB0aGUgcmVxdWVzdCBpZC4gARJ5ChpFUlJPUl9SRUFTT05fRVRBR19NSVNNQVRDSBAVGlmy4RhVCgdBQk9SVEVEEAcaSFJlYWQgdGhlIHJlc291cmNlIGFnYWluLCBhcHBseSB5b3VyIGNoYW5nZSB0byBpdCwgYW5kIHNlbmQgdGhlIG5ldyBldGFnLhJwCh1FUlJPUl9SRUFTT05fVEVOQU5UX05PVF9GT1VORBAWGk2y4RhJCglOT1RfRk9VTkQQBxo6Q2hlY2sgdGhlIHRlbmFudCdzIG5hbWU6IGBvbmNld2FyZCBvcGVyYXRvciB0ZW5hbnRzIGxpc3RgLhKEAQoaRVJST1JfUkVBU09OX1RFTkFOVF9FWElTVFMQFxpksuEYYAoOQUxSRUFEWV9FWElTVFMQBxpMQ2hvb3NlIGFub3RoZXIgbmFtZSwgb3Igd2FpdCB1bnRpbCB0aGUgZGVsZXRlZCB0ZW5hbnQncyByZWNvcmRzIGFyZSByZW1vdmVkLhKPAQogRVJST1JfUkVBU09OX05BTUVTUEFDRV9OT1RfRk9VTkQQGBppsuEYZQoJTk9UX0ZPVU5EEAcaVlNldCBhIHBvbGljeSBmb3IgdGhlIG5hbWVzcGFjZSBmaXJzdCAoYGFsbG93X21pc3NpbmdgKSwgb3IgY2hhbmdlIHRoZSB0ZW5hbnQncyBwb2xpY3kuEo8BCiBFUlJPUl9SRUFTT05fTkFNRVNQQUNFX05PVF9FTVBUWRAZGmmy4RhlChNGQUlMRURfUFJFQ09ORElUSU9OEAcaTFdhaXQgdW50aWwgaXRzIHJlY29yZHMgaGF2ZSBleHBpcmVkIGFuZCBhcmUgZGVsZXRlZCwgb3IgZGVsZXRlIHdpdGggYGZvcmNlYC4SWgoeRVJST1JfUkVBU09OX0FQSV9LRVlfTk9UX0ZPVU5EEBoaNrLhGDIKCU5PVF9GT1VORBAHGiNDaGVjayB0aGUgaWQ6IGBvbmNld2FyZCBrZXlzIGxpc3RgLhJrCiFFUlJPUl9SRUFTT05fUkVDT1JEX0pPQl9OT1RfRk9VTkQQGxpEsuEYQAoJTk9UX0ZPVU5EEAcaMUNoZWNrIHRoZSBpZDogZmluaXNoZWQgam9icyBhcmUga2VwdCBmb3IgOTAgZGF5cy4SpgEKF0VSUk9SX1JFQVNPTl9RVU9UQV9SQVRFEBwaiAGy4RiDAQoSUkVTT1VSQ0VfRVhIQVVTVEVEEAEaa1dhaXQgZm9yIGB7cmV0cnlfZGVsYXlfbXN9YC4gSWYgaXQgcGVyc2lzdHMsIGFzayB0aGUgb3BlcmF0b3IgZm9yIGEgaGlnaGVyIHF1b3RhLCBvciBzZW5kIGZld2VyIGR1cGxpY2F0ZXMuEpoBCh5FUlJPUl9SRUFTT05fUVVPVEFfQ09OQ1VSUkVOQ1kQHRp2suEYcgoSUkVTT1VSQ0VfRVhIQVVTVEVEEAEaWldhaXQgZm9yIGB7cmV0cnlfZGVsYXlfbXN9YC4gVXNlIGZld2VyIGNhbGxzIHRoYXQgd2FpdCBhdCBvbmNlLCBvciBhc2sgZm9yIGEgaGlnaGVyIHF1b3RhLhJ8ChpFUlJPUl9SRUFTT05fUVVPVEFfUkVDT1JEUxAeGlyy4RhYChJSRVNPVVJDRV9FWEhBVVNURUQQARpAU2hvcnRlbiBga2V5X3JldGVudGlvbmAsIG9yIGFzayB0aGUgb3BlcmF0b3IgZm9yIGEgaGlnaGVyIHF1b3RhLhKUAQoYRVJST1JfUkVBU09OX1FVT1RBX0JZVEVTEB8adrLhGHIKElJFU09VUkNFX0VYSEFVU1RFRBABGlpTdG9yZSBzbWFsbGVyIHJlc3VsdHMsIHNob3J0ZW4gYHJlc3VsdF9yZXRlbnRpb25gLCBvciBhc2sgdGhlIG9wZXJhdG9yIGZvciBhIGhpZ2hlciBxdW90YS4SiQEKH0VSUk9SX1JFQVNPTl9JU1NVRVJfVU5BVkFJTEFCTEUQIBpksuEYYAoLVU5BVkFJTEFCTEUQARpPTm90aGluZzogdGhlIGNsaWVudCByZXRyaWVzLiBJZiBpdCBwZXJzaXN0cywgbG9vayBhdCB0aGUgaXNzdWVyIG9mIHlvdXIgdG9rZW5zLhKcAQodRVJST1JfUkVBU09OX1FVT1RBX05BTUVTUEFDRVMQIRp5suEYdQoSUkVTT1VSQ0VfRVhIQVVTVEVEEAEaXURlbGV0ZSBwb2xpY2llcyBvZiBuYW1lc3BhY2VzIHRoYXQgeW91IG5vIGxvbmdlciB1c2UsIG9yIGFzayB0aGUgb3BlcmF0b3IgZm9yIGEgaGlnaGVyIHF1b3RhLhJ4Ch5FUlJPUl9SRUFTT05fUVVPVEFfUkVDT1JEX0pPQlMQIhpUsuEYUAoSUkVTT1VSQ0VfRVhIQVVTVEVEEAEaOFdhaXQgdW50aWwgYSBiYWNrZ3JvdW5kIGNoYW5nZSBoYXMgZW5kZWQsIG9yIGNhbmNlbCBvbmUuEp4BCh5FUlJPUl9SRUFTT05fUkVDT1JEX1VOUkVBREFCTEUQIxp6suEYdgoTRkFJTEVEX1BSRUNPTkRJVElPThAHGl1Bc2sgdGhlIG9wZXJhdG9yOiBhIGtleSBvZiB0aGUgZW5jcnlwdGlvbiBhdCByZXN0IGlzIG1pc3NpbmcuIERvIG5vdCBydW4gdGhlIG9wZXJhdGlvbiBhZ2Fpbi4ShAEKIkVSUk9SX1JFQVNPTl9SRUNPUkRfQ09VTlRfTUlTTUFUQ0gQJBpcsuEYWAoTRkFJTEVEX1BSRUNPTkRJVElPThAHGj9Mb29rIGF0IHRoZSBtYXRjaGluZyByZWNvcmRzIGFnYWluLCBhbmQgY29uZmlybSB0aGUgbmV3IG51bWJlci4SowEKGkVSUk9SX1JFQVNPTl9URU5BTlRfTU9WSU5HECUaggGy4Rh+CgtVTkFWQUlMQUJMRRABGm1Ob3RoaW5nLCBpZiB0aGUgY2xpZW50IHJldHJpZXM6IHRoZSBuZXcgaW5zdGFsbGF0aW9uIGFuc3dlcnMuIE90aGVyd2lzZSByZXBlYXQgdGhlIGNhbGwgYWZ0ZXIgdGhlIHJldHJ5IHRpbWUuEucBChhFUlJPUl9SRUFTT05fS0VZX1RPT19PTEQQJhrIAbLhGMMBChNGQUlMRURfUFJFQ09ORElUSU9OEAYaqQFEbyBub3QgcmV0cnkuIEZpbmQgb3V0IHdoZXRoZXIgdGhlIGVmZmVjdCBoYXBwZW5lZCwgc3VjaCBhcyBhdCB0aGUgcHJvdmlkZXIuIElmIGl0IGRpZCBub3QsIHJlcGVhdCBpdCB1bmRlciBhIG5ldyBrZXksIHdpdGggYSBuZXcgdGltZSAoW2xhdGUgcmV0cmllc10obGF0ZS1yZXRyaWVzLm1kKSkuKqMKCgxDbGllbnRSZWFzb24SHQoZQ0xJRU5UX1JFQVNPTl9VTlNQRUNJRklFRBAAEokBChdDTElFTlRfUkVBU09OX05PX0FOU1dFUhABGmyy4RhoGmRDb3JyZWN0IHRoZSBhZGRyZXNzIG9yIGB7dGxzfWAsIGFuZCB0cnkgYG9uY2V3YXJkIGRvY3RvcmAuIEZvciBhbiBvdXRhZ2UsIHNlZSBbb3V0YWdlc10ob3V0YWdlcy5tZCkuIAESZQoUQ0xJRU5UX1JFQVNPTl9DTE9TRUQQAhpLsuEYRxABGkFDbG9zZSB0aGUgY2xpZW50IGFmdGVyIHRoZSBsYXN0IGNhbGwgKFtzaHV0ZG93bl0oa3ViZXJuZXRlcy5tZCkpLiABEk8KH0NMSUVOVF9SRUFTT05fVE9LRU5fVU5BVkFJTEFCTEUQAxoqsuEYJhokQ29ycmVjdCB0aGUgZnVuY3Rpb24sIG9yIGl0cyBpc3N1ZXIuEoUBChhDTElFTlRfUkVBU09OX0xFQVNFX0xPU1QQBBpnsuEYYxACGl1FbmQgdGhlIGZ1bmN0aW9uLiBMb29rIGZvciBhIGJsb2NrZWQgZXZlbnQgbG9vcCBvciBhIGxvc3QgbmV0d29yazsgc2V0IGEgbG9uZ2VyIGB7bGVhc2VfbXN9YC4gARJkChlDTElFTlRfUkVBU09OX0lOX1BST0dSRVNTEAUaRbLhGEEQAho9UmV0cnkgYWZ0ZXIgYHtyZXRyeV9kZWxheV9tc31gOyBhbnN3ZXIgNDA5IHRvIGFuIEhUVFAgY2xpZW50LhJpChdDTElFTlRfUkVBU09OX0FNQklHVU9VUxAGGkyy4RhIEAMaREZpbmQgb3V0LCBhbmQgcnVuIHdpdGggYHthY2NlcHRfYW1iaWd1b3VzfWAgKFtjcmFzaGVzXShjcmFzaGVzLm1kKSkuEnwKHENMSUVOVF9SRUFTT05fUkVTVUxUX0VYUElSRUQQBxpasuEYVhAEGlJEbyBub3QgcnVuIGl0IGFnYWluLiBTZXQgYSBsb25nZXIgYHJlc3VsdF9yZXRlbnRpb25gIGlmIGR1cGxpY2F0ZXMgbmVlZCB0aGUgdmFsdWUuEl8KGUNMSUVOVF9SRUFTT05fUkVTVUxUX0xPU1QQCBpAsuEYPBAEGjhEbyBub3QgcnVuIGl0IGFnYWluOyBhc2sgdGhlIHN5c3RlbSB0aGF0IGhhcyB0aGUgZWZmZWN0LhKEAQodQ0xJRU5UX1JFQVNPTl9SRVNVTFRfTk9UX0pTT04QCRphsuEYXRAHGllSZXR1cm4gcGxhaW4gZGF0YSwgb3IgcGFzcyBhIGB7Y29kZWN9YCwgdGhlIHNhbWUgb25lIGZvciBldmVyeSBwcm9ncmFtIHRoYXQgdXNlcyB0aGUga2V5LhI6ChpDTElFTlRfUkVBU09OX0NPREVDX0ZBSUxFRBAKGhqy4RgWEAcaEkNvcnJlY3QgdGhlIGNvZGVjLhJmChdDTElFTlRfUkVBU09OX0dVQVJEX09GRhALGkmy4RhFEAcaQVN0YXJ0IGEgc2VydmljZSAoYG5wbSBzdGFydGApLCBvciB1c2UgYEBvbmNld2FyZC9jbGllbnQvdGVzdGluZ2AuEk0KFUNMSUVOVF9SRUFTT05fQUJPUlRFRBAMGjKy4RguEAEaKE5vdGhpbmc6IHlvdXIgcHJvZ3JhbSBjYW5jZWxsZWQgdGhlIHJ1bi4gAUJGCg9jb20ub25jZXdhcmQudjFCC0Vycm9yc1Byb3RvUAFaFm9uY2V3YXJkL3YxO29uY2V3YXJkdjGqAgtPbmNld2FyZC5WMWIGcHJvdG8z", [file_onceward_v1_facts]);
 
 /**
  * The reason of an error, for programs.
@@ -30,44 +31,44 @@ export const ErrorReason = {
   UNSPECIFIED: 0,
 
   /**
-   * INVALID_ARGUMENT. A field is malformed or over a limit, or the message could not be parsed. A
-   * google.rpc.BadRequest names every violation at once. Nothing happened.
+   * A field is malformed or over a limit, or the message could not be parsed. A google.rpc.BadRequest names every
+   * violation at once. Nothing happened.
    *
    * @generated from enum value: ERROR_REASON_INVALID_REQUEST = 1;
    */
   INVALID_REQUEST: 1,
 
   /**
-   * FAILED_PRECONDITION. The key is bound to another fingerprint: the same key was used for another request.
-   * Nothing happened; retrying does not help.
+   * The key is bound to another fingerprint: the same key was used for another request. Nothing happened; retrying
+   * does not help.
    *
    * @generated from enum value: ERROR_REASON_FINGERPRINT_MISMATCH = 2;
    */
   FINGERPRINT_MISMATCH: 2,
 
   /**
-   * ABORTED. The fencing token is not that of the key's newest claim: another caller took over. Nothing happened.
+   * The fencing token is not that of the key's newest claim: another caller took over. Nothing happened.
    *
    * @generated from enum value: ERROR_REASON_CLAIM_SUPERSEDED = 3;
    */
   CLAIM_SUPERSEDED: 3,
 
   /**
-   * FAILED_PRECONDITION. The claim was completed before, with another result. The stored result is kept.
+   * The claim was completed before, with another result. The stored result is kept.
    *
    * @generated from enum value: ERROR_REASON_ALREADY_COMPLETED = 4;
    */
   ALREADY_COMPLETED: 4,
 
   /**
-   * FAILED_PRECONDITION. The claim was released before. Claim again.
+   * The claim was released before. Claim again.
    *
    * @generated from enum value: ERROR_REASON_ALREADY_RELEASED = 5;
    */
   ALREADY_RELEASED: 5,
 
   /**
-   * NOT_FOUND. There is no such record: the key was never claimed, or its retention has ended (metadata of GetRecord:
+   * There is no such record: the key was never claimed, or its retention has ended (metadata of GetRecord:
    * audit_target, the record's name in audit events and in the server's log).
    *
    * @generated from enum value: ERROR_REASON_RECORD_NOT_FOUND = 6;
@@ -75,226 +76,227 @@ export const ErrorReason = {
   RECORD_NOT_FOUND: 6,
 
   /**
-   * INVALID_ARGUMENT. The result is larger than the policy's max_result_bytes (metadata: limit_bytes, actual_bytes).
-   * The claim is kept: complete it with a smaller result.
+   * The result is larger than the policy's max_result_bytes (metadata: limit_bytes, actual_bytes). The claim is
+   * kept: complete it with a smaller result.
    *
    * @generated from enum value: ERROR_REASON_RESULT_TOO_LARGE = 7;
    */
   RESULT_TOO_LARGE: 7,
 
   /**
-   * RESOURCE_EXHAUSTED. This item's reply did not fit into the batch's reply. Nothing is lost: repeat the item alone.
+   * This item's reply did not fit into the batch's reply. Nothing is lost: repeat the item alone.
    *
    * @generated from enum value: ERROR_REASON_RESPONSE_TOO_LARGE = 8;
    */
   RESPONSE_TOO_LARGE: 8,
 
   /**
-   * UNAUTHENTICATED. No credential: send `authorization: Bearer <API key or token>`.
+   * No credential: send `authorization: Bearer <API key or token>`.
    *
    * @generated from enum value: ERROR_REASON_CREDENTIAL_MISSING = 9;
    */
   CREDENTIAL_MISSING: 9,
 
   /**
-   * UNAUTHENTICATED. The credential is malformed, unknown, expired or revoked; the error does not say which.
+   * The credential is malformed, and the error says how; or it is unknown, expired or revoked, and the error does not
+   * say which.
    *
    * @generated from enum value: ERROR_REASON_CREDENTIAL_INVALID = 10;
    */
   CREDENTIAL_INVALID: 10,
 
   /**
-   * PERMISSION_DENIED. The credential's role may not call this RPC.
+   * The credential's role may not call this RPC.
    *
    * @generated from enum value: ERROR_REASON_ROLE_DENIED = 11;
    */
   ROLE_DENIED: 11,
 
   /**
-   * PERMISSION_DENIED. The credential is limited to other namespaces (metadata: namespace), or the RPC needs one
-   * that is not limited to namespaces.
+   * The credential is limited to other namespaces (metadata: namespace), or the RPC needs one that is not limited
+   * to namespaces.
    *
    * @generated from enum value: ERROR_REASON_NAMESPACE_DENIED = 12;
    */
   NAMESPACE_DENIED: 12,
 
   /**
-   * PERMISSION_DENIED. The operator has suspended this tenant.
+   * The operator has suspended this tenant.
    *
    * @generated from enum value: ERROR_REASON_TENANT_SUSPENDED = 13;
    */
   TENANT_SUSPENDED: 13,
 
   /**
-   * UNAVAILABLE, with a google.rpc.RetryInfo. Postgres could not be reached or did not answer in time. A write may
-   * have happened: repeat the call with the same claim id or fencing token.
+   * Postgres could not be reached or did not answer in time. A write may have happened: repeat the call with the
+   * same claim id or fencing token. Has a google.rpc.RetryInfo.
    *
    * @generated from enum value: ERROR_REASON_DATABASE_UNAVAILABLE = 14;
    */
   DATABASE_UNAVAILABLE: 14,
 
   /**
-   * UNAVAILABLE, with a google.rpc.RetryInfo. This replica has reached its limit of queued calls, of unfinished
-   * messages or of unread replies. Nothing happened.
+   * This replica has reached its limit of queued calls, of unfinished messages or of unread replies. Nothing
+   * happened. Has a google.rpc.RetryInfo.
    *
    * @generated from enum value: ERROR_REASON_OVERLOADED = 15;
    */
   OVERLOADED: 15,
 
   /**
-   * UNAVAILABLE, with a google.rpc.RetryInfo. Other calls changed the record too often during this call, or another
-   * transaction locked it for too long. Nothing happened.
+   * Other calls changed the record too often during this call, or another transaction locked it for too long.
+   * Nothing happened. Has a google.rpc.RetryInfo.
    *
    * @generated from enum value: ERROR_REASON_RECORD_CONTENDED = 16;
    */
   RECORD_CONTENDED: 16,
 
   /**
-   * UNAVAILABLE, with a google.rpc.RetryInfo. This replica is shutting down; another one will answer. Nothing happened.
+   * This replica is shutting down; another one will answer. Nothing happened. Has a google.rpc.RetryInfo.
    *
    * @generated from enum value: ERROR_REASON_SHUTTING_DOWN = 17;
    */
   SHUTTING_DOWN: 17,
 
   /**
-   * DEADLINE_EXCEEDED. If the deadline passed before the database was reached, nothing happened. If it passed later
-   * (metadata: effect = "unknown"), a write may have happened: repeat the call with the same claim id or fencing token.
+   * If the deadline passed before the database was reached, nothing happened. If it passed later (metadata: effect
+   * = "unknown"), a write may have happened: repeat the call with the same claim id or fencing token.
    *
    * @generated from enum value: ERROR_REASON_DEADLINE_EXCEEDED = 18;
    */
   DEADLINE_EXCEEDED: 18,
 
   /**
-   * CANCELLED. The caller cancelled the call or disconnected; a write may have happened.
+   * The caller cancelled the call or disconnected; a write may have happened.
    *
    * @generated from enum value: ERROR_REASON_CANCELLED = 19;
    */
   CANCELLED: 19,
 
   /**
-   * INTERNAL. A bug. The server logs it with the request id (metadata: request_id).
+   * A bug. The server logs it with the request id (metadata: request_id).
    *
    * @generated from enum value: ERROR_REASON_INTERNAL = 20;
    */
   INTERNAL: 20,
 
   /**
-   * ABORTED. The etag is not the resource's current one: the resource was changed. Read it again. Nothing happened.
+   * The etag is not the resource's current one: the resource was changed. Read it again. Nothing happened.
    *
    * @generated from enum value: ERROR_REASON_ETAG_MISMATCH = 21;
    */
   ETAG_MISMATCH: 21,
 
   /**
-   * NOT_FOUND. There is no such tenant.
+   * There is no such tenant.
    *
    * @generated from enum value: ERROR_REASON_TENANT_NOT_FOUND = 22;
    */
   TENANT_NOT_FOUND: 22,
 
   /**
-   * ALREADY_EXISTS. A tenant of that name exists, or its records are still being removed.
+   * A tenant of that name exists, or its records are still being removed.
    *
    * @generated from enum value: ERROR_REASON_TENANT_EXISTS = 23;
    */
   TENANT_EXISTS: 23,
 
   /**
-   * NOT_FOUND. The namespace was never declared; it follows the tenant's policy.
+   * The namespace was never declared; it follows the tenant's policy.
    *
    * @generated from enum value: ERROR_REASON_NAMESPACE_NOT_FOUND = 24;
    */
   NAMESPACE_NOT_FOUND: 24,
 
   /**
-   * FAILED_PRECONDITION. The namespace has records, or 1,000 ended ones that are not deleted yet. Nothing happened.
+   * The namespace has records, or 1,000 ended ones that are not deleted yet. Nothing happened.
    *
    * @generated from enum value: ERROR_REASON_NAMESPACE_NOT_EMPTY = 25;
    */
   NAMESPACE_NOT_EMPTY: 25,
 
   /**
-   * NOT_FOUND. The tenant has no such API key.
+   * The tenant has no such API key.
    *
    * @generated from enum value: ERROR_REASON_API_KEY_NOT_FOUND = 26;
    */
   API_KEY_NOT_FOUND: 26,
 
   /**
-   * NOT_FOUND. The tenant has no such background change of records.
+   * The tenant has no such background change of records.
    *
    * @generated from enum value: ERROR_REASON_RECORD_JOB_NOT_FOUND = 27;
    */
   RECORD_JOB_NOT_FOUND: 27,
 
   /**
-   * RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant makes more operations per second than
-   * its quota (metadata: scope = "service", limit). Or too many attempts to sign in to the console have failed (metadata:
-   * scope = "replica", limit). Nothing happened.
+   * The tenant makes more operations per second than its quota (metadata: scope = "service", limit). Or too many
+   * attempts to sign in to the console have failed (metadata: scope = "replica", limit). Nothing happened. Has a
+   * google.rpc.RetryInfo and QuotaFailure.
    *
    * @generated from enum value: ERROR_REASON_QUOTA_RATE = 28;
    */
   QUOTA_RATE: 28,
 
   /**
-   * RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant has as many calls in progress on this
-   * replica as its quota (metadata: scope = "replica", limit). Nothing happened.
+   * The tenant has as many calls in progress on this replica as its quota (metadata: scope = "replica", limit).
+   * Nothing happened. Has a google.rpc.RetryInfo and QuotaFailure.
    *
    * @generated from enum value: ERROR_REASON_QUOTA_CONCURRENCY = 29;
    */
   QUOTA_CONCURRENCY: 29,
 
   /**
-   * RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant has as many records as its quota
-   * (metadata: scope = "service", limit). Nothing happened.
+   * The tenant has as many records as its quota (metadata: scope = "service", limit). Nothing happened. Has a
+   * google.rpc.RetryInfo and QuotaFailure.
    *
    * @generated from enum value: ERROR_REASON_QUOTA_RECORDS = 30;
    */
   QUOTA_RECORDS: 30,
 
   /**
-   * RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant's results and checkpoints take as many
-   * bytes as its quota (metadata: scope = "service", limit). Nothing happened.
+   * The tenant's results and checkpoints take as many bytes as its quota (metadata: scope = "service", limit).
+   * Nothing happened. Has a google.rpc.RetryInfo and QuotaFailure.
    *
    * @generated from enum value: ERROR_REASON_QUOTA_BYTES = 31;
    */
   QUOTA_BYTES: 31,
 
   /**
-   * UNAVAILABLE, with a google.rpc.RetryInfo. The token is signed with an unknown key, and the issuer does not answer the
-   * request for its current keys. Nothing happened.
+   * The token is signed with an unknown key, and the issuer does not answer the request for its current keys.
+   * Nothing happened. Has a google.rpc.RetryInfo.
    *
    * @generated from enum value: ERROR_REASON_ISSUER_UNAVAILABLE = 32;
    */
   ISSUER_UNAVAILABLE: 32,
 
   /**
-   * RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant has declared as many namespaces as its
-   * quota (metadata: scope = "service", limit). Nothing happened. Delete a namespace to declare another one.
+   * The tenant has declared as many namespaces as its quota (metadata: scope = "service", limit). Nothing happened.
+   * Delete a namespace to declare another one. Has a google.rpc.RetryInfo and QuotaFailure.
    *
    * @generated from enum value: ERROR_REASON_QUOTA_NAMESPACES = 33;
    */
   QUOTA_NAMESPACES: 33,
 
   /**
-   * RESOURCE_EXHAUSTED, with a google.rpc.RetryInfo and QuotaFailure. The tenant has as many unfinished background changes
-   * of records as a tenant may have (metadata: scope = "service", limit). Nothing happened.
+   * The tenant has as many unfinished background changes of records as a tenant may have (metadata: scope =
+   * "service", limit). Nothing happened. Has a google.rpc.RetryInfo and QuotaFailure.
    *
    * @generated from enum value: ERROR_REASON_QUOTA_RECORD_JOBS = 34;
    */
   QUOTA_RECORD_JOBS: 34,
 
   /**
-   * FAILED_PRECONDITION. The record's result or checkpoint cannot be decrypted: this server lacks the encryption key
-   * (metadata: cause = "key_missing", encryption_key), or the stored value does not belong to the record or was altered
-   * (cause = "not_authentic"). Nothing happened, and a retry meets the same error until an operator acts.
+   * The record's result or checkpoint cannot be decrypted: this server lacks the encryption key (metadata: cause =
+   * "key_missing", encryption_key), or the stored value does not belong to the record or was altered (cause =
+   * "not_authentic"). Nothing happened, and a retry meets the same error until an operator acts.
    *
    * @generated from enum value: ERROR_REASON_RECORD_UNREADABLE = 35;
    */
   RECORD_UNREADABLE: 35,
 
   /**
-   * FAILED_PRECONDITION. The number of matching records is not `expected_count` (metadata: expected_count, actual_count,
+   * The number of matching records is not `expected_count` (metadata: expected_count, actual_count,
    * is_lower_bound). Nothing happened. Look at the records again before you confirm the new number.
    *
    * @generated from enum value: ERROR_REASON_RECORD_COUNT_MISMATCH = 36;
@@ -302,18 +304,19 @@ export const ErrorReason = {
   RECORD_COUNT_MISMATCH: 36,
 
   /**
-   * UNAVAILABLE, with a google.rpc.RetryInfo. The tenant is moving to another installation, which will answer with the same
-   * records. Nothing happened. Repeat the call, at the new address once there is one.
+   * The tenant is moving to another installation, which will answer with the same records. Nothing happened. Repeat
+   * the call, at the new address once there is one. Has a google.rpc.RetryInfo.
    *
    * @generated from enum value: ERROR_REASON_TENANT_MOVING = 37;
    */
   TENANT_MOVING: 37,
 
   /**
-   * FAILED_PRECONDITION. The key was created before the namespace's limit (metadata: key_created_at, accepted_until; both in
-   * RFC 3339) and has no record: its operation may have happened and been forgotten. Nothing happened, and a retry does not
-   * help. Find out whether the effect happened; if it did not, repeat it under a new key, with a new time. After the database lost records, a key
-   * from before is refused, however young it is: accepted_until is then its own time.
+   * The key was created before the namespace's limit (metadata: key_created_at, accepted_until; both in RFC 3339)
+   * and has no record: its operation may have happened and been forgotten. Nothing happened, and a retry does not
+   * help. Find out whether the effect happened; if it did not, repeat it under a new key, with a new time. After
+   * the database lost records, a key from before is refused, however young it is: accepted_until is then its own
+   * time.
    *
    * @generated from enum value: ERROR_REASON_KEY_TOO_OLD = 38;
    */
@@ -336,4 +339,115 @@ export type ErrorReason = (typeof ErrorReason)[keyof typeof ErrorReason] | Unkno
  */
 export const ErrorReasonSchema: GenEnum<ErrorReason> = /*@__PURE__*/
   enumDesc(file_onceward_v1_errors, 0);
+
+/**
+ * A reason of the client itself, which the service never sends.
+ *
+ * @generated from enum onceward.v1.ClientReason
+ */
+export const ClientReason = {
+  /**
+   * Never used.
+   *
+   * @generated from enum value: CLIENT_REASON_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The network or a proxy gave the error. `message` says what looks wrong: the port, the scheme, a certificate.
+   *
+   * @generated from enum value: CLIENT_REASON_NO_ANSWER = 1;
+   */
+  NO_ANSWER: 1,
+
+  /**
+   * The client is closed, or was closed while the run waited.
+   *
+   * @generated from enum value: CLIENT_REASON_CLOSED = 2;
+   */
+  CLOSED: 2,
+
+  /**
+   * The function `{token}` failed; see `cause`.
+   *
+   * @generated from enum value: CLIENT_REASON_TOKEN_UNAVAILABLE = 3;
+   */
+  TOKEN_UNAVAILABLE: 3,
+
+  /**
+   * No heartbeat was answered before the lease expired. It is the reason of `claim.signal`.
+   *
+   * @generated from enum value: CLIENT_REASON_LEASE_LOST = 4;
+   */
+  LEASE_LOST: 4,
+
+  /**
+   * Another holder runs the operation, for longer than `{wait_ms}`.
+   *
+   * @generated from enum value: CLIENT_REASON_IN_PROGRESS = 5;
+   */
+  IN_PROGRESS: 5,
+
+  /**
+   * A holder died, and the policy is `HOLD`: it is unknown whether the effect happened.
+   *
+   * @generated from enum value: CLIENT_REASON_AMBIGUOUS = 6;
+   */
+  AMBIGUOUS: 6,
+
+  /**
+   * The operation is done, and its result is no longer stored.
+   *
+   * @generated from enum value: CLIENT_REASON_RESULT_EXPIRED = 7;
+   */
+  RESULT_EXPIRED: 7,
+
+  /**
+   * The operation is done, and its value could not be stored.
+   *
+   * @generated from enum value: CLIENT_REASON_RESULT_LOST = 8;
+   */
+  RESULT_LOST: 8,
+
+  /**
+   * The value has no JSON form, or the stored result is not JSON.
+   *
+   * @generated from enum value: CLIENT_REASON_RESULT_NOT_JSON = 9;
+   */
+  RESULT_NOT_JSON: 9,
+
+  /**
+   * The codec threw the error that is the `cause`.
+   *
+   * @generated from enum value: CLIENT_REASON_CODEC_FAILED = 10;
+   */
+  CODEC_FAILED: 10,
+
+  /**
+   * A single call was made while `guard` is "off-in-development".
+   *
+   * @generated from enum value: CLIENT_REASON_GUARD_OFF = 11;
+   */
+  GUARD_OFF: 11,
+
+  /**
+   * The run's signal aborted. Of events only: the run fails with the signal's own reason.
+   *
+   * @generated from enum value: CLIENT_REASON_ABORTED = 12;
+   */
+  ABORTED: 12,
+} as const;
+
+/**
+ * A reason of the client itself, which the service never sends.
+ *
+ * @generated from enum onceward.v1.ClientReason
+ */
+export type ClientReason = (typeof ClientReason)[keyof typeof ClientReason] | UnknownEnum;
+
+/**
+ * Describes the enum onceward.v1.ClientReason.
+ */
+export const ClientReasonSchema: GenEnum<ClientReason> = /*@__PURE__*/
+  enumDesc(file_onceward_v1_errors, 1);
 
