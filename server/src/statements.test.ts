@@ -141,7 +141,7 @@ test("limits in SQL are the defined ones", () => {
     ]),
   );
   expect(textOf("look_at_records")).toContain(` limit ${MAX_EXAMINED} )`);
-  expect(textOf("look_at_ambiguous_records")).toContain(` limit ${MAX_EXAMINED_AMBIGUOUS} )`);
+  expect(textOf("look_at_ambiguous_records")).toContain(` limit least(${MAX_EXAMINED_AMBIGUOUS}, `);
   expect(textOf("count_matching_ambiguous")).toContain(` limit ${MAX_EXAMINED_ROWS} )`);
 });
 

@@ -120,8 +120,8 @@ export interface RecordJob {
   readonly startsAtMs: number;
   readonly finishedAtMs: number | undefined;
   /**
-   * The last examined record; of a job that resolves, where the next search begins; of the deletion of a tenant whose records
-   * are all deleted, an empty namespace, and where the next batch begins. Undefined: nothing was examined yet.
+   * The last examined record; of a job that resolves, and of the deletion of a tenant whose records are all deleted, an empty
+   * namespace, and where the next batch begins. Undefined: nothing was examined yet.
    */
   readonly after: { readonly namespace: string; readonly key: string } | undefined;
 }
