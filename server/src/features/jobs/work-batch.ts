@@ -31,7 +31,7 @@ interface BatchOptions {
 
 /** Of a position behind all records: no namespace has this name. */
 const NO_NAMESPACE = "";
-const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, lastKey: undefined };
+const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, outdatedCopies: 0, lastKey: undefined };
 
 /**
  * Selects the job to work on: the first one of the tenants behind `afterTenantId`, or else the first of all
@@ -86,15 +86,14 @@ async function change(transaction: Runner, job: TakenJob, options: BatchOptions)
     return resolveBatch(transaction, job, work, options);
   }
   const progress = await advance(transaction, job, options);
-  // Cached copies of the changed records must not be found any more.
-  if (progress.changed > 0) await raiseCacheGeneration(transaction, tenantId);
+  if (progress.outdatedCopies > 0) await raiseCacheGeneration(transaction, tenantId);
   return { progress, settled: [] };
 }
 
 /**
  * Changes the page behind the last one, in the same namespace or, at its end, moves on to the next namespace.
  */
-async function advance(transaction: Runner, job: RecordJob, options: BatchOptions): Promise<JobProgress> {
+async function advance(transaction: Runner, job: RecordJob, options: BatchOptions): Promise<JobProgress & Pick<PageOutcome, "outdatedCopies">> {
   const { limit } = options;
   const { tenantId } = job;
   if (job.after?.namespace === NO_NAMESPACE) {
