@@ -29,8 +29,8 @@ export function retentionChange(was: PolicyInForce, becomes: PolicyInForce): Ret
 
 /** What a record job does to a tenant's records. */
 export type RecordJobWork =
-  /** Changes the retention of records. */
-  | { readonly kind: "RESTAMP"; readonly changes: RetentionChanges }
+  /** Changes the retention of records, by `RetentionChanges`. */
+  | { readonly kind: "RESTAMP" }
   /** Forgets the records that were claimed before the job was created: `claimedBefore`. */
   | { readonly kind: "FORGET" }
   /** Deletes all records, and then the tenant. */

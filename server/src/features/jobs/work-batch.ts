@@ -4,7 +4,7 @@ import { type ForgetKeys, forgetKeysOf } from "../../core/feature.ts";
 import { limitLocks } from "../../core/store/limit-locks.ts";
 import type { Pool, Runner } from "../../core/store/pool.ts";
 import { PLAIN_VALUES, type RecordValues } from "../../core/store/records/record-values.ts";
-import { changeFor, claimedBefore, type RecordJob } from "./record-job.ts";
+import { claimedBefore, type RecordJob } from "./record-job.ts";
 import { resolveBatch } from "./resolve-batch.ts";
 import { forgetPage, raiseCacheGeneration, removePage } from "./store/forget-records.ts";
 import { advanceRecordJob, type JobProgress, type TakenJob, takeRecordJob } from "./store/record-jobs.ts";
@@ -29,7 +29,7 @@ interface BatchOptions {
   readonly databaseClock: DatabaseClock;
 }
 
-/** Of a position behind all records: no namespace has this name. */
+/** Of a position before or behind all records: no namespace has this name. */
 const NO_NAMESPACE = "";
 const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, outdatedCopies: 0, lastKey: undefined };
 
@@ -93,15 +93,18 @@ async function change(transaction: Runner, job: TakenJob, options: BatchOptions)
 /**
  * Changes the page behind the last one, in the same namespace or, at its end, moves on to the next namespace.
  */
-async function advance(transaction: Runner, job: RecordJob, options: BatchOptions): Promise<JobProgress & Pick<PageOutcome, "outdatedCopies">> {
+async function advance(
+  transaction: Runner,
+  job: TakenJob,
+  options: BatchOptions,
+): Promise<JobProgress & Pick<PageOutcome, "outdatedCopies">> {
   const { limit } = options;
   const { tenantId } = job;
   if (job.after?.namespace === NO_NAMESPACE) {
     return { ...NOTHING, ...(await finish(transaction, job, options, job.after.key)) };
   }
-  const namespace = job.after?.namespace ?? job.namespace ?? (await nextNamespace(transaction, tenantId, ""));
-  if (namespace === undefined) return { ...NOTHING, ...(await finish(transaction, job, options)) };
-
+  // The first batch of a tenant's job only finds its first namespace.
+  const namespace = job.after?.namespace ?? job.namespace ?? NO_NAMESPACE;
   const page = { tenantId, namespace, afterKey: job.after?.key ?? "", limit };
   const { lastKey = page.afterKey, ...done } = await changePage(transaction, job, page, options);
   if (done.examined === limit) return { ...done, after: { namespace, key: lastKey }, finished: false };
@@ -136,15 +139,14 @@ async function finish(
 
 async function changePage(
   transaction: Runner,
-  job: RecordJob,
+  job: TakenJob,
   page: RecordPage,
   { databaseClock }: BatchOptions,
 ): Promise<PageOutcome> {
   switch (job.work.kind) {
     case "RESTAMP": {
-      const change = changeFor(job.work.changes, page.namespace);
-      if (change === undefined) return NOTHING;
-      return restampPage(transaction, page, change, claimedBefore(job), databaseClock.latestMs());
+      if (job.change === undefined) return NOTHING;
+      return restampPage(transaction, page, job.change, claimedBefore(job), databaseClock.latestMs());
     }
     case "FORGET":
       return forgetPage(transaction, page, claimedBefore(job), databaseClock.latestMs());

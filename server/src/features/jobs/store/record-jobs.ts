@@ -1,9 +1,9 @@
 import type { Runner } from "../../../core/store/pool.ts";
 import { fromRow, type RowOf } from "../../../core/store/rows.ts";
 import { intArray } from "../../../core/store/sql-arrays.ts";
-import type { RecordJob, RecordJobWork } from "../record-job.ts";
+import type { RecordJob, RecordJobWork, RetentionChange, RetentionChanges } from "../record-job.ts";
 
-/** The terms of a change of retention hold an entry for each namespace, up to megabytes: only its worker reads them. */
+/** The terms of a change of retention hold an entry for each namespace, up to megabytes: its worker reads one of them. */
 const COLUMNS = `
   j.id, j.tenant_id as "tenantId", j.namespace, j.kind,
   case j.kind when 'RESTAMP' then '{}'::jsonb else j.terms end as terms, j.after_namespace as "afterNamespace",
@@ -37,7 +37,10 @@ returning ${COLUMNS}`,
 };
 
 /** A job that is to be created. */
-export type NewRecordJob = Pick<RecordJob, "tenantId" | "namespace" | "work"> & {
+export type NewRecordJob = Pick<RecordJob, "tenantId" | "namespace"> & {
+  readonly work:
+    | Exclude<RecordJobWork, { readonly kind: "RESTAMP" }>
+    | { readonly kind: "RESTAMP"; readonly changes: RetentionChanges };
   readonly delayMs: number;
   /** As `writeJobResolution` returns it; required for a job that resolves. */
   readonly resolution?: string;
@@ -77,7 +80,9 @@ const IS_DUE = `(j.starts_at <= least(now(), to_timestamp($3::float8 / 1000))
 const takeJob = {
   name: "take_record_job",
   text: `
-select ${COLUMNS}, j.terms, j.resolution
+select ${COLUMNS}, j.resolution,
+       coalesce(j.terms -> 'changes' -> 'byNamespace' -> coalesce(j.after_namespace, j.namespace),
+                j.terms -> 'changes' -> 'others') as change
   from record_jobs j
  where j.finished_at is null
    and ${IS_DUE}
@@ -92,10 +97,14 @@ select ${COLUMNS}, j.terms, j.resolution
    for update skip locked`,
 };
 
+type TakenRow = Row & { readonly resolution: string | null; readonly change: RetentionChange | null };
+
 /** A job that a worker has taken. */
 export interface TakenJob extends RecordJob {
   /** For `readJobResolution`. Undefined unless the job resolves. */
   readonly resolution: string | undefined;
+  /** The change of retention in the namespace of `after`, or else of the job; undefined: none. */
+  readonly change: RetentionChange | undefined;
 }
 
 /**
@@ -113,12 +122,10 @@ export async function takeRecordJob(
   latestMs?: number,
 ): Promise<TakenJob | undefined> {
   for (const after of afterTenantId === 0 ? [0] : [afterTenantId, 0]) {
-    const [row] = await transaction.run<Row & { readonly resolution: string | null }>(takeJob, [
-      after,
-      intArray(besides),
-      latestMs ?? null,
-    ]);
-    if (row !== undefined) return { ...parse(row), resolution: row.resolution ?? undefined };
+    const [row] = await transaction.run<TakenRow>(takeJob, [after, intArray(besides), latestMs ?? null]);
+    if (row !== undefined) {
+      return { ...parse(row), resolution: row.resolution ?? undefined, change: row.change ?? undefined };
+    }
   }
   return undefined;
 }
