@@ -282,7 +282,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
         expect(await remembered(tenant, key)).toEqual({ keyS: HOUR_S, resultS: HOUR_S });
     });
 
-    test("is processed by one replica at a time; jobs of one tenant in their order", async () => {
+    test("is processed by one replica at a time; a tenant's jobs of one kind in their order", async () => {
       const { database } = world();
       const tenant = await withCharges(world(), DAY_S);
       for (const key of ["a", "b", "c"]) await complete(tenant, key);

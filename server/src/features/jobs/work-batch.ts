@@ -40,11 +40,11 @@ const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, outdatedCo
 export interface JobSelection {
   /** The tenant whose job was taken last; 0: none. */
   readonly afterTenantId: number;
-  readonly skippedTenantIds: readonly number[];
-  /** Returns the maximum rows of a tenant's batch. */
-  readonly maxRowsOf: (tenantId: number) => number;
-  /** Called with the tenant whose job was taken, before the batch begins. */
-  onTaken(tenantId: number): void;
+  readonly skippedJobIds: readonly bigint[];
+  /** Returns the maximum rows of a job's batch. */
+  readonly maxRowsOf: (jobId: bigint) => number;
+  /** Called with the job that was taken, before the batch begins. */
+  onTaken(job: Pick<RecordJob, "id" | "tenantId">): void;
 }
 
 /**
@@ -56,19 +56,19 @@ export interface JobSelection {
  */
 export function workBatch(
   pool: Pick<Pool, "transaction">,
-  { afterTenantId, skippedTenantIds, maxRowsOf, onTaken }: JobSelection,
+  { afterTenantId, skippedJobIds, maxRowsOf, onTaken }: JobSelection,
   encryption: RecordValues = PLAIN_VALUES,
   databaseClock: DatabaseClock = UNCHECKED_CLOCK,
   forgetKeys: ForgetKeys = forgetKeysOf([]),
 ): Promise<BatchDone | undefined> {
   return pool.transaction(async (transaction) => {
-    const job = await takeRecordJob(transaction, afterTenantId, skippedTenantIds, databaseClock.latestMs());
+    const job = await takeRecordJob(transaction, afterTenantId, skippedJobIds, databaseClock.latestMs());
     if (job === undefined) return undefined;
-    onTaken(job.tenantId);
+    onTaken(job);
     // No claim waits for the rows of a deleted tenant.
     if (job.work.kind !== "DELETE") await limitLocks(transaction);
     const batch = await change(transaction, job, {
-      limit: maxRowsOf(job.tenantId),
+      limit: maxRowsOf(job.id),
       encryption,
       databaseClock,
       forgetKeys,

@@ -1,6 +1,6 @@
 import type { Runner } from "../../../core/store/pool.ts";
 import { fromRow, type RowOf } from "../../../core/store/rows.ts";
-import { intArray } from "../../../core/store/sql-arrays.ts";
+import { bigintArray } from "../../../core/store/sql-arrays.ts";
 import type { RecordJob, RecordJobWork, RetentionChange, RetentionChanges } from "../record-job.ts";
 
 /** The terms of a change of retention hold an entry for each namespace, up to megabytes: its worker reads one of them. */
@@ -87,10 +87,11 @@ select ${COLUMNS}, j.resolution,
  where j.finished_at is null
    and ${IS_DUE}
    and j.tenant_id > $1::int
-   and j.tenant_id <> all ($2::int[])
+   and j.id <> all ($2::bigint[])
    and not exists (select 1 from record_jobs earlier
                     where earlier.tenant_id = j.tenant_id and earlier.finished_at is null and j.kind <> 'DELETE'
-                      and (earlier.id < j.id or earlier.kind = 'DELETE')
+                      and (earlier.kind = 'DELETE'
+                           or (earlier.id < j.id and (earlier.kind = j.kind or (earlier.kind, j.kind) = ('RESOLVE', 'RESTAMP'))))
                    offset 0)
  order by j.tenant_id, j.id
  limit 1
@@ -109,20 +110,23 @@ export interface TakenJob extends RecordJob {
 
 /**
  * Locks a due job until the transaction ends, and returns it; undefined if there is none. The job is of the first tenant after
- * `afterTenantId`, or else of the first tenant of all, but of none of `besides`, and no other transaction has locked it. If the
- * caller dies, its transaction ends. Jobs of one tenant are taken in the order of their creation; its deletion
- * comes before all, because it makes their changes void, and one of them may fail for as long as its result cannot be decrypted.
+ * `afterTenantId`, or else of the first tenant of all, but is none of `besides`, and no other transaction has locked it. If the
+ * caller dies, its transaction ends.
+ *
+ * Of one tenant, jobs of one kind are taken in the order of their creation, and a re-stamping after the jobs that resolve: it may
+ * end a record that they complete. Others do not wait, because a job fails for as long as its result cannot be decrypted. The
+ * deletion of the tenant comes before all: it makes their changes void.
  *
  * @param latestMs as DatabaseClock.
  */
 export async function takeRecordJob(
   transaction: Runner,
   afterTenantId: number,
-  besides: readonly number[],
+  besides: readonly bigint[],
   latestMs?: number,
 ): Promise<TakenJob | undefined> {
   for (const after of afterTenantId === 0 ? [0] : [afterTenantId, 0]) {
-    const [row] = await transaction.run<TakenRow>(takeJob, [after, intArray(besides), latestMs ?? null]);
+    const [row] = await transaction.run<TakenRow>(takeJob, [after, bigintArray(besides), latestMs ?? null]);
     if (row !== undefined) {
       return { ...parse(row), resolution: row.resolution ?? undefined, change: row.change ?? undefined };
     }
