@@ -1,9 +1,15 @@
+import { inspect } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
 import { UNCHECKED_CLOCK } from "../../server/src/core/domain/database-clock.ts";
 import { PLAIN_VALUES } from "../../server/src/core/store/records/record-values.ts";
 import { createLog } from "../../server/src/core/telemetry/log.ts";
 import { createMetrics } from "../../server/src/core/telemetry/metrics.ts";
 import { createJobScheduler } from "../../server/src/features/jobs/scheduler.ts";
+import {
+  advanceRecordJob,
+  insertRecordJob,
+  takeRecordJob,
+} from "../../server/src/features/jobs/store/record-jobs.ts";
 import { workBatch } from "../../server/src/features/jobs/work-batch.ts";
 import { createJobWorker } from "../../server/src/features/jobs/worker.ts";
 import { describeAdministration } from "../helpers/calls/admin.ts";
@@ -20,7 +26,7 @@ async function newDatabase(): Promise<TestDatabase> {
   return database;
 }
 
-/** Makes jobs of a tenant that are due; without terms, a re-stamping job fails. */
+/** Makes jobs of a tenant that are due; without terms, a job that resolves fails. */
 async function makeJobs(database: TestDatabase, { id }: TestTenant, kind: string, count = 1): Promise<void> {
   await database.query(
     "insert into record_jobs (tenant_id, kind, terms, starts_at) select $1, $2, '{}', now() from generate_series(1, $3::int)",
@@ -47,17 +53,10 @@ test("workers serve tenants in rotation, however many jobs each has", async () =
   expect(worked).toEqual([0, 1, 2, 0, 2, 0, 0, 0]);
 });
 
-test("a job that always fails delays no other tenant's jobs", async () => {
+test("a job that always fails delays neither another tenant's jobs nor the deletion of a namespace", async () => {
   const database = await newDatabase();
   const [failing, other] = [await createTenant(database), await createTenant(database)];
-  await database.query(
-    `insert into records (tenant_id, namespace, key, fencing_token, state, attempt, holds_on_lease_expiry,
-       accepts_ambiguous, lease_ms, key_retention_s, result_retention_s, failure_retention_s, first_claimed_at,
-       claimed_at, lease_expires_at, expires_at, sweep_at, claim_id, owner)
-     select $1, 'charges', 'order-1', 1, 1, 1, false, false, 1, 60, 60, 60, now(), now(), now(), now(), now(), '', ''`,
-    [failing.id],
-  );
-  await makeJobs(database, failing, "RESTAMP");
+  for (const kind of ["RESOLVE", "FORGET", "RESTAMP"]) await makeJobs(database, failing, kind, 2);
   await makeJobs(database, other, "FORGET", 5);
   const failures: unknown[] = [];
   const worker = createJobWorker({
@@ -74,15 +73,38 @@ test("a job that always fails delays no other tenant's jobs", async () => {
   onTestFinished(() => worker.stop());
   const unfinished = async () =>
     (
-      await database.query<{ tenant_id: number }>(
-        "select distinct tenant_id from record_jobs where finished_at is null",
+      await database.query<{ kind: string }>(
+        "select distinct kind from record_jobs where finished_at is null order by kind",
       )
-    ).map((row) => row.tenant_id);
-  await expect.poll(unfinished, { timeout: 30_000 }).toEqual([failing.id]);
+    ).map((row) => row.kind);
+  await expect.poll(unfinished, { timeout: 30_000 }).toEqual(["RESOLVE", "RESTAMP"]);
   await expect.poll(() => failures.length, { timeout: 30_000 }).toBeGreaterThan(1);
   // The job is one that can be done after all.
   await database.query("update record_jobs set kind = 'FORGET' where tenant_id = $1", [failing.id]);
   await expect.poll(unfinished, { timeout: 30_000 }).toEqual([]);
+});
+
+test("a worker reads the change of retention in one namespace, however many have one", async () => {
+  const database = await newDatabase();
+  const { id: tenantId } = await createTenant(database);
+  const pool = openStorePool(database);
+  const change = (s: number) => {
+    const becomes = { keyRetentionS: s, resultRetentionS: s, failureRetentionS: s };
+    return { was: { ...becomes, keyRetentionS: 60 }, becomes };
+  };
+  const byNamespace = Object.fromEntries(Array.from({ length: 1000 }, (_, n) => [`ns-${n}`, change(n)]));
+  const work = { kind: "RESTAMP", changes: { byNamespace, others: change(5000) } } as const;
+  const { id } = await insertRecordJob(pool, { tenantId, namespace: undefined, work, delayMs: 0 });
+  const nothing = { examined: 0, changed: 0, forgotten: 0, finished: false };
+  for (const [namespace, retentionS] of [
+    ["ns-7", 7],
+    ["other", 5000],
+  ] as const) {
+    await advanceRecordJob(pool, id, { ...nothing, after: { namespace, key: "order-1" } });
+    const job = await takeRecordJob(pool, 0, []);
+    expect(job).toMatchObject({ work: { kind: "RESTAMP" }, change: change(retentionS) });
+    expect(inspect(job, { depth: null }).length).toBeLessThan(2000);
+  }
 });
 
 test("a deleted tenant's usage, namespaces and keys are removed in bounded batches, and the tenant last", async () => {

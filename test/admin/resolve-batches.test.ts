@@ -90,6 +90,39 @@ function observed(
   };
 }
 
+test("a job reads its ambiguous records, and none of the others", async () => {
+  const { tenant, pool, records, job } = await withJob(3);
+  const ids = Array.from({ length: 6000 }, (_, n) => ({
+    tenantId: tenant.id,
+    namespace: "charges",
+    key: `a-${n}`,
+  }));
+  await records.claim(
+    ids.map((id) => claimCommand({ id })),
+    NO_DEADLINE,
+  );
+  expect(await workBatch(pool, anyTurn(500))).toMatchObject({ progress: { changed: 3, finished: true } });
+  expect(await job()).toMatchObject({ state: "DONE", recordsExamined: 3 });
+});
+
+test("a job continues behind ambiguous records that do not match", async () => {
+  const { database, pool, states } = await withJob(5);
+  await database.query("update records set owner = 'other' where key between 'order-1001' and 'order-1002'");
+  await database.query(`update record_jobs set terms = jsonb_set(terms, '{which,owner}', '"dead"')`);
+  const changed: number[] = [];
+  for (
+    let done = await workBatch(pool, anyTurn(2));
+    done !== undefined;
+    done = await workBatch(pool, anyTurn(2))
+  )
+    changed.push(done.progress.changed);
+  expect(changed).toEqual([1, 1, 1]);
+  expect(await states()).toEqual([
+    [1, 2],
+    [3, 3],
+  ]);
+});
+
 test("batches resolve at most 100 records each, and tell which", async () => {
   const { pool, idOf, job, states } = await withJob(250);
   const settled: string[][] = [];

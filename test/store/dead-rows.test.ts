@@ -54,7 +54,7 @@ test("the deletion of a tenant begins each batch behind the rows of the batches 
   );
   const selection: JobSelection = {
     afterTenantId: 0,
-    skippedTenantIds: [],
+    skippedJobIds: [],
     maxRowsOf: () => ROWS_PER_PAGE,
     onTaken: () => {},
   };

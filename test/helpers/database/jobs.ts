@@ -21,5 +21,5 @@ export async function runRecordJobs(database: TestDatabase): Promise<void> {
 
 /** Selects the first due job of any tenant. */
 export function anyTurn(limit: number): JobSelection {
-  return { afterTenantId: 0, skippedTenantIds: [], maxRowsOf: () => limit, onTaken() {} };
+  return { afterTenantId: 0, skippedJobIds: [], maxRowsOf: () => limit, onTaken() {} };
 }

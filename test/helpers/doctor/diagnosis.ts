@@ -15,8 +15,8 @@ export async function diagnoseDatabase(
   );
 }
 
-/** Returns the ids of findings, without those that say only that there is no standby and an owner's role. */
+/** Returns the ids of findings, without those that say only that there is no standby, an owner's role and another minor version. */
 export function idsOf({ findings }: Diagnosis): readonly string[] {
-  const usual = ["standby_missing", "audit_changeable"];
+  const usual = ["standby_missing", "audit_changeable", "postgres_minor_outdated"];
   return findings.map(({ id }) => id).filter((id) => !usual.includes(id));
 }

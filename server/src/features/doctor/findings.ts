@@ -32,6 +32,11 @@ export const FINDINGS = {
     severity: "error",
     advice: "Upgrade Postgres to version 15 or later.",
   },
+  postgres_minor_outdated: {
+    severity: "info",
+    advice:
+      "Update Postgres to its newest minor version, which fixes security holes and loss of data, and keeps the files.",
+  },
   schema_behind: { severity: "error", advice: "Run: onceward-server migrate" },
   schema_ahead: {
     severity: "info",

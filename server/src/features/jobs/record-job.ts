@@ -29,8 +29,8 @@ export function retentionChange(was: PolicyInForce, becomes: PolicyInForce): Ret
 
 /** What a record job does to a tenant's records. */
 export type RecordJobWork =
-  /** Changes the retention of records. */
-  | { readonly kind: "RESTAMP"; readonly changes: RetentionChanges }
+  /** Changes the retention of records, by `RetentionChanges`. */
+  | { readonly kind: "RESTAMP" }
   /** Forgets the records that were claimed before the job was created: `claimedBefore`. */
   | { readonly kind: "FORGET" }
   /** Deletes all records, and then the tenant. */
@@ -120,8 +120,8 @@ export interface RecordJob {
   readonly startsAtMs: number;
   readonly finishedAtMs: number | undefined;
   /**
-   * The last examined record; of a job that resolves, where the next search begins; of the deletion of a tenant whose records
-   * are all deleted, an empty namespace, and where the next batch begins. Undefined: nothing was examined yet.
+   * The last examined record; of a job that resolves, and of the deletion of a tenant whose records are all deleted, an empty
+   * namespace, and where the next batch begins. Undefined: nothing was examined yet.
    */
   readonly after: { readonly namespace: string; readonly key: string } | undefined;
 }

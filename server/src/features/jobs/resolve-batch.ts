@@ -7,7 +7,7 @@ import { insertAuditEvents } from "../../core/store/tenants/audit-events.ts";
 import { isMeant, type ResolveWork, recordsLeftAlone } from "./record-job.ts";
 import { raiseCacheGeneration } from "./store/forget-records.ts";
 import { readJobResolution } from "./store/job-resolution.ts";
-import { findRecords, type RecordFilter, startOf } from "./store/list-records.ts";
+import { type AmbiguousCursor, BEFORE_ALL_AMBIGUOUS, findAmbiguous } from "./store/list-ambiguous.ts";
 import type { JobProgress, TakenJob } from "./store/record-jobs.ts";
 import { lockRecord, resolveOneOfMany } from "./store/resolve-record.ts";
 
@@ -17,7 +17,7 @@ const MAX_RESOLVED = 100;
 const MAX_RESULT_BYTES = 4 * 1024 * 1024;
 
 /**
- * Resolves the next matching records in the order of their keys, each as ResolveRecord does, if it still
+ * Resolves the next matching records among `limit` ambiguous ones, the oldest first, each as ResolveRecord does, if it still
  * matches once it is locked. The last batch stores the audit event of the job's end.
  */
 export async function resolveBatch(
@@ -29,20 +29,15 @@ export async function resolveBatch(
   const { tenantId } = job;
   if (job.resolution === undefined) throw new Error(`record job ${job.id} has no resolution`);
   const resolution = readJobResolution(job.resolution, tenantId, encryption);
-  const filter: RecordFilter = {
-    ...work.which,
-    ...{ tenantId, namespace: job.namespace, state: "ambiguous", keyPrefix: "", key: "" },
-  };
+  const filter = { ...work.which, tenantId, namespace: job.namespace, keyPrefix: "" };
   const bytes = resolution.kind === "complete" ? resultBytes(resolution.result) : 0;
   const fitting = Math.max(1, Math.floor(MAX_RESULT_BYTES / Math.max(1, bytes)));
-  const found = await findRecords(
-    transaction,
-    filter,
-    job.after ?? startOf(filter),
-    Math.min(limit, MAX_RESOLVED, fitting),
-  );
+  const behind =
+    job.after === undefined ? BEFORE_ALL_AMBIGUOUS : (JSON.parse(job.after.key) as AmbiguousCursor);
+  const maxFound = Math.min(limit, MAX_RESOLVED, fitting);
+  const { found, next } = await findAmbiguous(transaction, filter, behind, maxFound, undefined, limit);
   const settled: RecordId[] = [];
-  for (const { id } of found.records) {
+  for (const id of found.map(({ record }) => record.id).sort(byKey)) {
     const record = await lockRecord(transaction, id, withoutValues);
     if (record === undefined || !isMeant(record, work.which)) continue;
     const { reason } = work.audit;
@@ -56,14 +51,19 @@ export async function resolveBatch(
   const isForgetting = resolution.kind === "forget";
   if (isForgetting && settled.length > 0) await raiseCacheGeneration(transaction, tenantId);
   const progress = {
-    after: found.next,
-    examined: found.records.length,
+    after: next && { namespace: "", key: JSON.stringify(next) },
+    examined: found.length,
     changed: settled.length,
     forgotten: isForgetting ? settled.length : 0,
-    finished: found.next === undefined,
+    finished: next === undefined,
   };
   if (progress.finished) await recordEnd(transaction, job, work, job.recordsChanged + settled.length);
   return { progress, settled };
+}
+
+/** Compares by bytes, as Postgres does: every statement locks rows of records in this order. */
+function byKey(a: RecordId, b: RecordId): number {
+  return Buffer.compare(Buffer.from(`${a.namespace}\0${a.key}`), Buffer.from(`${b.namespace}\0${b.key}`));
 }
 
 /** Stores the audit event of a job's end, by the author of its start. */

@@ -7,12 +7,12 @@ const MAX_BATCH_ROWS = 500;
 const FIRST_PAUSE_MS = 1000;
 const MAX_PAUSE_MS = 60_000;
 /**
- * Maximum tenants whose failures are remembered. With more, the oldest is forgotten, and retried before its
+ * Maximum jobs whose failures are remembered. With more, the oldest is forgotten, and retried before its
  * pause ends.
  */
 const MAX_FAILING = 1000;
 
-interface FailingTenant {
+interface FailingJob {
   readonly pauseMs: number;
   readonly pausedUntilMs: number;
   /**
@@ -22,26 +22,21 @@ interface FailingTenant {
   readonly maxRows: number;
 }
 
-/**
- * Decides which tenant's job a replica works on next: tenants take turns, and one whose job failed is skipped
- * for a while.
- */
+/** Decides which job a replica works on next: tenants take turns, and a job that failed is skipped for a while. */
 export function createJobScheduler() {
-  const failing = new Map<number, FailingTenant>();
+  const failing = new Map<bigint, FailingJob>();
   let lastTenantId = 0;
-  let takenTenantId: number | undefined;
+  let taken: bigint | undefined;
 
   return {
     next(nowMs: number): JobSelection {
-      takenTenantId = undefined;
+      taken = undefined;
       return {
         afterTenantId: lastTenantId,
-        skippedTenantIds: [...failing].flatMap(([id, { pausedUntilMs }]) =>
-          pausedUntilMs > nowMs ? [id] : [],
-        ),
-        maxRowsOf: (tenantId) => failing.get(tenantId)?.maxRows ?? MAX_BATCH_ROWS,
-        onTaken(tenantId) {
-          takenTenantId = tenantId;
+        skippedJobIds: [...failing].flatMap(([id, { pausedUntilMs }]) => (pausedUntilMs > nowMs ? [id] : [])),
+        maxRowsOf: (jobId) => failing.get(jobId)?.maxRows ?? MAX_BATCH_ROWS,
+        onTaken({ id, tenantId }) {
+          taken = id;
           lastTenantId = tenantId;
         },
       };
@@ -49,21 +44,21 @@ export function createJobScheduler() {
 
     /** Notes that a batch of the job that was taken last succeeded. */
     succeeded(): void {
-      const before = takenTenantId === undefined ? undefined : failing.get(takenTenantId);
-      if (takenTenantId === undefined || before === undefined) return;
+      const before = taken === undefined ? undefined : failing.get(taken);
+      if (taken === undefined || before === undefined) return;
       const maxRows = largerBatch(before.maxRows, MAX_BATCH_ROWS);
-      if (maxRows === MAX_BATCH_ROWS) failing.delete(takenTenantId);
-      else failing.set(takenTenantId, { pauseMs: 0, pausedUntilMs: 0, maxRows });
+      if (maxRows === MAX_BATCH_ROWS) failing.delete(taken);
+      else failing.set(taken, { pauseMs: 0, pausedUntilMs: 0, maxRows });
     },
 
     /** Notes that it failed. Returns false if no job was taken, so that no job failed. */
     failed(nowMs: number): boolean {
-      if (takenTenantId === undefined) return false;
-      const before = failing.get(takenTenantId) ?? { pauseMs: 0, maxRows: MAX_BATCH_ROWS };
+      if (taken === undefined) return false;
+      const before = failing.get(taken) ?? { pauseMs: 0, maxRows: MAX_BATCH_ROWS };
       const pauseMs = Math.min(MAX_PAUSE_MS, Math.max(FIRST_PAUSE_MS, before.pauseMs * 2));
-      // Deleted first, so that the tenant becomes the newest of the map.
-      failing.delete(takenTenantId);
-      failing.set(takenTenantId, {
+      // Deleted first, so that the job becomes the newest of the map.
+      failing.delete(taken);
+      failing.set(taken, {
         pauseMs,
         pausedUntilMs: nowMs + pauseMs,
         maxRows: smallerBatch(before.maxRows),

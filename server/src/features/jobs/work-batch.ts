@@ -4,7 +4,7 @@ import { type ForgetKeys, forgetKeysOf } from "../../core/feature.ts";
 import { limitLocks } from "../../core/store/limit-locks.ts";
 import type { Pool, Runner } from "../../core/store/pool.ts";
 import { PLAIN_VALUES, type RecordValues } from "../../core/store/records/record-values.ts";
-import { changeFor, claimedBefore, type RecordJob } from "./record-job.ts";
+import { claimedBefore, type RecordJob } from "./record-job.ts";
 import { resolveBatch } from "./resolve-batch.ts";
 import { forgetPage, raiseCacheGeneration, removePage } from "./store/forget-records.ts";
 import { advanceRecordJob, type JobProgress, type TakenJob, takeRecordJob } from "./store/record-jobs.ts";
@@ -29,9 +29,9 @@ interface BatchOptions {
   readonly databaseClock: DatabaseClock;
 }
 
-/** Of a position behind all records: no namespace has this name. */
+/** Of a position before or behind all records: no namespace has this name. */
 const NO_NAMESPACE = "";
-const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, lastKey: undefined };
+const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, outdatedCopies: 0, lastKey: undefined };
 
 /**
  * Selects the job to work on: the first one of the tenants behind `afterTenantId`, or else the first of all
@@ -40,11 +40,11 @@ const NOTHING: PageOutcome = { examined: 0, changed: 0, forgotten: 0, lastKey: u
 export interface JobSelection {
   /** The tenant whose job was taken last; 0: none. */
   readonly afterTenantId: number;
-  readonly skippedTenantIds: readonly number[];
-  /** Returns the maximum rows of a tenant's batch. */
-  readonly maxRowsOf: (tenantId: number) => number;
-  /** Called with the tenant whose job was taken, before the batch begins. */
-  onTaken(tenantId: number): void;
+  readonly skippedJobIds: readonly bigint[];
+  /** Returns the maximum rows of a job's batch. */
+  readonly maxRowsOf: (jobId: bigint) => number;
+  /** Called with the job that was taken, before the batch begins. */
+  onTaken(job: Pick<RecordJob, "id" | "tenantId">): void;
 }
 
 /**
@@ -56,19 +56,19 @@ export interface JobSelection {
  */
 export function workBatch(
   pool: Pick<Pool, "transaction">,
-  { afterTenantId, skippedTenantIds, maxRowsOf, onTaken }: JobSelection,
+  { afterTenantId, skippedJobIds, maxRowsOf, onTaken }: JobSelection,
   encryption: RecordValues = PLAIN_VALUES,
   databaseClock: DatabaseClock = UNCHECKED_CLOCK,
   forgetKeys: ForgetKeys = forgetKeysOf([]),
 ): Promise<BatchDone | undefined> {
   return pool.transaction(async (transaction) => {
-    const job = await takeRecordJob(transaction, afterTenantId, skippedTenantIds, databaseClock.latestMs());
+    const job = await takeRecordJob(transaction, afterTenantId, skippedJobIds, databaseClock.latestMs());
     if (job === undefined) return undefined;
-    onTaken(job.tenantId);
+    onTaken(job);
     // No claim waits for the rows of a deleted tenant.
     if (job.work.kind !== "DELETE") await limitLocks(transaction);
     const batch = await change(transaction, job, {
-      limit: maxRowsOf(job.tenantId),
+      limit: maxRowsOf(job.id),
       encryption,
       databaseClock,
       forgetKeys,
@@ -86,23 +86,25 @@ async function change(transaction: Runner, job: TakenJob, options: BatchOptions)
     return resolveBatch(transaction, job, work, options);
   }
   const progress = await advance(transaction, job, options);
-  // Cached copies of the changed records must not be found any more.
-  if (progress.changed > 0) await raiseCacheGeneration(transaction, tenantId);
+  if (progress.outdatedCopies > 0) await raiseCacheGeneration(transaction, tenantId);
   return { progress, settled: [] };
 }
 
 /**
  * Changes the page behind the last one, in the same namespace or, at its end, moves on to the next namespace.
  */
-async function advance(transaction: Runner, job: RecordJob, options: BatchOptions): Promise<JobProgress> {
+async function advance(
+  transaction: Runner,
+  job: TakenJob,
+  options: BatchOptions,
+): Promise<JobProgress & Pick<PageOutcome, "outdatedCopies">> {
   const { limit } = options;
   const { tenantId } = job;
   if (job.after?.namespace === NO_NAMESPACE) {
     return { ...NOTHING, ...(await finish(transaction, job, options, job.after.key)) };
   }
-  const namespace = job.after?.namespace ?? job.namespace ?? (await nextNamespace(transaction, tenantId, ""));
-  if (namespace === undefined) return { ...NOTHING, ...(await finish(transaction, job, options)) };
-
+  // The first batch of a tenant's job only finds its first namespace.
+  const namespace = job.after?.namespace ?? job.namespace ?? NO_NAMESPACE;
   const page = { tenantId, namespace, afterKey: job.after?.key ?? "", limit };
   const { lastKey = page.afterKey, ...done } = await changePage(transaction, job, page, options);
   if (done.examined === limit) return { ...done, after: { namespace, key: lastKey }, finished: false };
@@ -137,15 +139,14 @@ async function finish(
 
 async function changePage(
   transaction: Runner,
-  job: RecordJob,
+  job: TakenJob,
   page: RecordPage,
   { databaseClock }: BatchOptions,
 ): Promise<PageOutcome> {
   switch (job.work.kind) {
     case "RESTAMP": {
-      const change = changeFor(job.work.changes, page.namespace);
-      if (change === undefined) return NOTHING;
-      return restampPage(transaction, page, change, claimedBefore(job), databaseClock.latestMs());
+      if (job.change === undefined) return NOTHING;
+      return restampPage(transaction, page, job.change, claimedBefore(job), databaseClock.latestMs());
     }
     case "FORGET":
       return forgetPage(transaction, page, claimedBefore(job), databaseClock.latestMs());

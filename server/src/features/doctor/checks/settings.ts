@@ -47,6 +47,8 @@ export async function readPostgresSettings(runner: Runner): Promise<PostgresSett
 
 /** The oldest version that the tests run on. */
 const OLDEST_VERSION_NUM = 150_000;
+/** The newest minor version of each major that was known at the build: https://www.postgresql.org/support/versioning/. */
+export const NEWEST_MINORS: Readonly<Record<number, number>> = { 15: 20, 16: 15, 17: 11, 18: 6 };
 /** The sweep gives up a lock after 400 ms, so that it never meets the deadlock detector. */
 const SHORTEST_DEADLOCK_TIMEOUT_MS = 500;
 
@@ -58,10 +60,17 @@ export const postgresSettingsCheck: Check = {
 
 /** Returns what is wrong with the settings. */
 export function judgeSettings(settings: PostgresSettings): readonly Observation[] {
+  const major = Math.floor(Number(settings.server_version_num) / 10_000);
+  const minor = Number(settings.server_version_num) % 10_000;
+  const newestMinor = NEWEST_MINORS[major] ?? 0;
   const observations: readonly (Observation | false)[] = [
     Number(settings.server_version_num) < OLDEST_VERSION_NUM && {
       id: "postgres_version_unsupported",
       summary: `Postgres is version ${settings.server_version}; the oldest supported one is 15.`,
+    },
+    minor < newestMinor && {
+      id: "postgres_minor_outdated",
+      summary: `Postgres is version ${settings.server_version}; ${major}.${newestMinor} has been released.`,
     },
     (settings.in_hot_standby === "on" || settings.default_transaction_read_only === "on") && {
       id: "database_read_only",

@@ -16,7 +16,7 @@ export interface AmbiguousCursor {
 /** The position before all ambiguous records. */
 export const BEFORE_ALL_AMBIGUOUS: AmbiguousCursor = { since: "-infinity", namespace: "", key: "" };
 
-/** Maximum rows that one statement examines, as of `look_at_records`. */
+/** Maximum rows that one statement examines, as of `look_at_records`. The statement's text has the number, too. */
 export const MAX_EXAMINED_AMBIGUOUS = 5000;
 
 /**
@@ -46,7 +46,7 @@ with examined as materialized (
      and r.ambiguous_from < coalesce(to_timestamp($9::float8 / 1000), 'infinity')
      and (r.ambiguous_from, r.namespace, r.key) > ($2::timestamptz, $3::text, $4::text)
    order by r.ambiguous_from, r.namespace, r.key
-   limit 5000
+   limit least(5000, $16::int)
 )
 (select *, (select count(*) from examined)::int as rows_examined
    from examined where wanted order by ambiguous_from, namespace, key limit $10::int)
@@ -61,7 +61,7 @@ type AmbiguousRow = ExaminedRow & Pick<AmbiguousCursor, "since">;
 
 /**
  * Returns the first ambiguous records behind a position that match, the oldest first, up to `limit`, among at
- * most MAX_EXAMINED_AMBIGUOUS rows.
+ * most `maxExamined` rows.
  *
  * @param latestMs as DatabaseClock: a record is listed until its retention ends by the clock's earlier course.
  */
@@ -71,6 +71,7 @@ export async function findAmbiguous(
   behind: AmbiguousCursor,
   limit: number,
   latestMs?: number,
+  maxExamined = MAX_EXAMINED_AMBIGUOUS,
 ) {
   const rows = await runner.run<AmbiguousRow>(lookAtAmbiguousRecords, [
     filter.tenantId,
@@ -88,8 +89,9 @@ export async function findAmbiguous(
     filter.checkpoint,
     latestMs ?? null,
     keptAttemptOf(filter),
+    maxExamined,
   ]);
-  const { wanted, last } = pageOf(rows, limit, MAX_EXAMINED_AMBIGUOUS);
+  const { wanted, last } = pageOf(rows, limit, maxExamined);
   return {
     /** Each with its position. Without payloads, results' metadata and the states of checkpoints. */
     found: wanted.map((row) => ({ record: listedRecord(row, latestMs), at: cursorAt(row) })),

@@ -1,9 +1,9 @@
 import type { Runner } from "../../../core/store/pool.ts";
 import { fromRow, type RowOf } from "../../../core/store/rows.ts";
-import { intArray } from "../../../core/store/sql-arrays.ts";
-import type { RecordJob, RecordJobWork } from "../record-job.ts";
+import { bigintArray } from "../../../core/store/sql-arrays.ts";
+import type { RecordJob, RecordJobWork, RetentionChange, RetentionChanges } from "../record-job.ts";
 
-/** The terms of a change of retention hold an entry for each namespace, up to megabytes: only its worker reads them. */
+/** The terms of a change of retention hold an entry for each namespace, up to megabytes: its worker reads one of them. */
 const COLUMNS = `
   j.id, j.tenant_id as "tenantId", j.namespace, j.kind,
   case j.kind when 'RESTAMP' then '{}'::jsonb else j.terms end as terms, j.after_namespace as "afterNamespace",
@@ -37,7 +37,10 @@ returning ${COLUMNS}`,
 };
 
 /** A job that is to be created. */
-export type NewRecordJob = Pick<RecordJob, "tenantId" | "namespace" | "work"> & {
+export type NewRecordJob = Pick<RecordJob, "tenantId" | "namespace"> & {
+  readonly work:
+    | Exclude<RecordJobWork, { readonly kind: "RESTAMP" }>
+    | { readonly kind: "RESTAMP"; readonly changes: RetentionChanges };
   readonly delayMs: number;
   /** As `writeJobResolution` returns it; required for a job that resolves. */
   readonly resolution?: string;
@@ -77,48 +80,56 @@ const IS_DUE = `(j.starts_at <= least(now(), to_timestamp($3::float8 / 1000))
 const takeJob = {
   name: "take_record_job",
   text: `
-select ${COLUMNS}, j.terms, j.resolution
+select ${COLUMNS}, j.resolution,
+       coalesce(j.terms -> 'changes' -> 'byNamespace' -> coalesce(j.after_namespace, j.namespace),
+                j.terms -> 'changes' -> 'others') as change
   from record_jobs j
  where j.finished_at is null
    and ${IS_DUE}
    and j.tenant_id > $1::int
-   and j.tenant_id <> all ($2::int[])
+   and j.id <> all ($2::bigint[])
    and not exists (select 1 from record_jobs earlier
                     where earlier.tenant_id = j.tenant_id and earlier.finished_at is null and j.kind <> 'DELETE'
-                      and (earlier.id < j.id or earlier.kind = 'DELETE')
+                      and (earlier.kind = 'DELETE'
+                           or (earlier.id < j.id and (earlier.kind = j.kind or (earlier.kind, j.kind) = ('RESOLVE', 'RESTAMP'))))
                    offset 0)
  order by j.tenant_id, j.id
  limit 1
    for update skip locked`,
 };
 
+type TakenRow = Row & { readonly resolution: string | null; readonly change: RetentionChange | null };
+
 /** A job that a worker has taken. */
 export interface TakenJob extends RecordJob {
   /** For `readJobResolution`. Undefined unless the job resolves. */
   readonly resolution: string | undefined;
+  /** The change of retention in the namespace of `after`, or else of the job; undefined: none. */
+  readonly change: RetentionChange | undefined;
 }
 
 /**
  * Locks a due job until the transaction ends, and returns it; undefined if there is none. The job is of the first tenant after
- * `afterTenantId`, or else of the first tenant of all, but of none of `besides`, and no other transaction has locked it. If the
- * caller dies, its transaction ends. Jobs of one tenant are taken in the order of their creation; its deletion
- * comes before all, because it makes their changes void, and one of them may fail for as long as its result cannot be decrypted.
+ * `afterTenantId`, or else of the first tenant of all, but is none of `besides`, and no other transaction has locked it. If the
+ * caller dies, its transaction ends.
+ *
+ * Of one tenant, jobs of one kind are taken in the order of their creation, and a re-stamping after the jobs that resolve: it may
+ * end a record that they complete. Others do not wait, because a job fails for as long as its result cannot be decrypted. The
+ * deletion of the tenant comes before all: it makes their changes void.
  *
  * @param latestMs as DatabaseClock.
  */
 export async function takeRecordJob(
   transaction: Runner,
   afterTenantId: number,
-  besides: readonly number[],
+  besides: readonly bigint[],
   latestMs?: number,
 ): Promise<TakenJob | undefined> {
   for (const after of afterTenantId === 0 ? [0] : [afterTenantId, 0]) {
-    const [row] = await transaction.run<Row & { readonly resolution: string | null }>(takeJob, [
-      after,
-      intArray(besides),
-      latestMs ?? null,
-    ]);
-    if (row !== undefined) return { ...parse(row), resolution: row.resolution ?? undefined };
+    const [row] = await transaction.run<TakenRow>(takeJob, [after, bigintArray(besides), latestMs ?? null]);
+    if (row !== undefined) {
+      return { ...parse(row), resolution: row.resolution ?? undefined, change: row.change ?? undefined };
+    }
   }
   return undefined;
 }

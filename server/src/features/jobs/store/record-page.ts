@@ -17,6 +17,8 @@ export interface PageOutcome {
   readonly changed: number;
   /** How many of the changed records are forgotten. */
   readonly forgotten: number;
+  /** At most so many cached copies of the changed records are no longer right. */
+  readonly outdatedCopies: number;
 }
 
 /** What statements on a page return. */
@@ -26,6 +28,8 @@ interface PageRow {
   readonly changed: number;
   /** Unset: all changed records are forgotten. */
   readonly forgotten?: number;
+  /** Unset: those of all changed records. */
+  readonly outdated_copies?: number;
 }
 
 /**
@@ -40,6 +44,12 @@ export async function runOnPage(
 ): Promise<PageOutcome> {
   const [row] = await runner.run<PageRow>(statement, [tenantId, namespace, afterKey, limit, ...parameters]);
   if (row === undefined) throw new Error(`${statement.name} returned no row`);
-  const { examined, last_key: lastKey, changed, forgotten = changed } = row;
-  return { examined, lastKey: lastKey ?? undefined, changed, forgotten };
+  const {
+    examined,
+    last_key: lastKey,
+    changed,
+    forgotten = changed,
+    outdated_copies: outdatedCopies = changed,
+  } = row;
+  return { examined, lastKey: lastKey ?? undefined, changed, forgotten, outdatedCopies };
 }

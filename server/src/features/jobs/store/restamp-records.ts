@@ -10,6 +10,9 @@ import { type PageOutcome, type RecordPage, runOnPage } from "./record-page.ts";
  * Citus accepts a sum of a time and an interval in an update only outside of `case`, and only if no operand is a column or
  * a `case`: hence `coalesce(…, null)`, which changes no value. A `case` may not contain now(), so the moment is joined.
  *
+ * Only completed records have cached copies, which are right until they end. Those of a record that was completed after the
+ * page was read count as outdated, because the page does not know when they end.
+ *
  * Parameters behind the page's: the old retention of key, result and failure ($5 to $7), and the new one ($8
  * to $10), in seconds. `restamp_records` also has the latest time that it may take for now ($11), in milliseconds since
  * the Unix epoch: the database's clock may have been set forward (core/domain/database-clock.ts). `least` skips a null. And it
@@ -71,7 +74,7 @@ const restampRecords = {
   name: "restamp_records",
   text: `
 with page as materialized (
-  select tenant_id, namespace, key
+  select tenant_id, namespace, key, settled_at, expires_at, result_expires_at
     from records
    where tenant_id = $1::int
      and namespace = $2::text
@@ -92,10 +95,14 @@ with page as materialized (
   where ${CHANGES}
   and (r.claimed_at <= to_timestamp($12::float8 / 1000)
        or (r.claimed_at > to_timestamp($11::float8 / 1000) and r.claimed_at <= to_timestamp($13::float8 / 1000)))
-  returning r.expires_at
+  returning r.expires_at,
+            r.state = 2 /* completed */
+              and (p.settled_at = r.settled_at and p.expires_at <= r.expires_at
+                   and p.result_expires_at <= r.result_expires_at) is not true as outdates_copies
 )
 select (select count(*) from page)::int as examined, (select max(key) from page) as last_key,
-       count(*)::int as changed, (count(*) filter (where expires_at <= (select now from moment)))::int as forgotten
+       count(*)::int as changed, (count(*) filter (where expires_at <= (select now from moment)))::int as forgotten,
+       (count(*) filter (where outdates_copies))::int as outdated_copies
   from changed`,
 };
 
