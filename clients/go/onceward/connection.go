@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/status"
 )
 
 const (
@@ -104,8 +105,8 @@ func parseAddress(address string) (target string, encrypted bool, refused *Error
 	return net.JoinHostPort(parsed.Hostname(), port), encrypted, nil
 }
 
-// authorize returns an interceptor that adds the credential to each call. If the service refuses a token, makes the call again with
-// another one, if the source has another.
+// authorize returns an interceptor that adds the credential to each call. If the service refuses a token, or a proxy that checks tokens
+// and has no reason of the service, makes the call again with another one, if the source has another.
 func authorize(options Options) grpc.UnaryClientInterceptor {
 	return func(
 		ctx context.Context, method string, request, reply any, connection *grpc.ClientConn,
@@ -123,7 +124,7 @@ func authorize(options Options) grpc.UnaryClientInterceptor {
 			return unavailable
 		}
 		err := call(token)
-		if err == nil || errorFromCall(err).Reason != ErrCredentialInvalid {
+		if status.Code(err) != codes.Unauthenticated {
 			return err
 		}
 		renewed, unavailable := options.token(ctx)

@@ -60,9 +60,8 @@ export type IdempotencyHandler = RequestHandler<
  *
  * - The key counts per caller, method and route: `/charges/:id/refunds` if the middleware belongs to the route, as
  *   above; the path if `app.use` mounts it.
- * - The fingerprint is of the body parser's result: JSON by value, and the bytes of `express.raw`. Without a `fingerprint` option, a
- *   body that was not parsed is an error, and so is a multipart form, whose parser keeps the files elsewhere: different requests would
- *   have the same fingerprint.
+ * - The fingerprint is of the body parser's result: JSON and `express.urlencoded` by value, and the bytes of `express.raw`. Without a
+ *   `fingerprint` option, a body that was not parsed is an error, and so is a multipart form, whose parser keeps the files elsewhere.
  * - If a handler throws or calls `next` with an error, the error handler's response counts as its response. After an
  *   OutcomeUnknownError of a route's handler, the client gets 409 `ambiguous` instead, and the claim is left to the namespace's
  *   policy. {@link noteUnknownOutcome} does so for other handlers.

@@ -32,7 +32,7 @@ const startWith =
       };
       upload().catch(next);
     });
-    app.use(createApp.json(), createApp.text());
+    app.use(createApp.json(), createApp.text(), createApp.urlencoded({ extended: false }));
     const twice = once(onceward, options);
     app.post("/twice", twice, twice, once(onceward, options), async (_req, res) =>
       answer(res, await effect(res.locals.claim)),
@@ -282,6 +282,18 @@ function onlyExpress(begin: Begin): void {
     test("a stream larger than any policy allows, through middleware that wraps the response", async () => {
       const world = await begin(() => charged);
       expect((await world.send({ path: "/wrapped" })).body.byteLength).toBe(48 * 64 * 1024);
+    });
+
+    test("two spellings of a form are one request, and another order of a field's values is not", async () => {
+      const effect = vi.fn(() => charged);
+      const world = await begin(effect);
+      const statuses: number[] = [];
+      for (const body of ["a=1&b=%C3%A9+x&b=2", "b=%c3%a9%20x&a=%31&b=2", "a=1&b=2&b=%C3%A9+x"]) {
+        const headers = { "content-type": "application/x-www-form-urlencoded" };
+        statuses.push((await world.send({ body, headers })).status);
+      }
+      expect(statuses).toEqual([201, 201, 422]);
+      expect(effect).toHaveBeenCalledOnce();
     });
 
     test.each([

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/onceward/onceward/clients/go/onceward"
@@ -18,6 +19,7 @@ import (
 type runCase struct {
 	Address        string   `json:"address"`
 	Runs           []run    `json:"runs"`
+	Tokens         []string `json:"tokens"`
 	CloseAfterMs   *float64 `json:"closeAfterMs"`
 	CloseTimeoutMs *float64 `json:"closeTimeoutMs"`
 }
@@ -109,7 +111,11 @@ func performRuns(line []byte) (any, error) {
 		}
 	}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
-	client, err := onceward.New(given.Address, onceward.Options{APIKey: "conformance", Owner: "conformance", Logger: quiet})
+	settings := onceward.Options{APIKey: "conformance", Owner: "conformance", Logger: quiet}
+	if len(given.Tokens) > 0 {
+		settings.APIKey, settings.Token = "", tokensOf(given.Tokens)
+	}
+	client, err := onceward.New(given.Address, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +142,14 @@ func performRuns(line []byte) (any, error) {
 	<-closed
 	closeWithin(client, nil)
 	return report{"runs": outcomes, "functions": functions}, nil
+}
+
+// tokensOf returns a source that gives each token once, and the last one for all later calls.
+func tokensOf(tokens []string) func(context.Context) (string, error) {
+	var given atomic.Int32
+	return func(context.Context) (string, error) {
+		return tokens[min(int(given.Add(1)), len(tokens))-1], nil
+	}
 }
 
 func closeWithin(client *onceward.Client, timeoutMs *float64) {
