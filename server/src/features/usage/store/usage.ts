@@ -77,7 +77,7 @@ with fresh as (
     (buckets, repeats, squares) = (${mergedBuckets("repeats", "squares")})
 )
 insert into usage_hours as u (tenant_id, hour, namespace, repeat_lateness, ${COUNTERS})
-select i.tenant_id, ${THIS_HOUR}, i.namespace, '{}',
+select i.tenant_id, ${THIS_HOUR}, i.namespace, '{}'::bigint[],
        ${USAGE_COUNTERS.map((name) => `i.${name}`).join(", ")}
   from input i, fresh
  where exists (select 1 from tenants t where t.id = i.tenant_id offset 0)
