@@ -137,7 +137,7 @@ test("batches resolve at most 100 records each, and tell which", async () => {
 });
 
 test("batches of large results have fewer records, and one that may have only one has one", async () => {
-  // As earlier versions stored it: half of it is metadata.
+  // Half of it is metadata, more than a call may store.
   const metadataJson = JSON.stringify({ a: "x".repeat(512 * 1024 - 8) });
   const result = { ...DONE, payload: Buffer.alloc(512 * 1024), metadataJson };
   const { pool, states } = await withJob(6, { kind: "complete", result, resultDigest: digestResult(result) });

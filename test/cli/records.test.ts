@@ -345,6 +345,6 @@ test("a job that waits is cancelled", async () => {
     exit: 0,
     stdout: `Job ${id} is cancelled; it changed 0 records.\n`,
   });
-  expect((await cli("retention", "jobs", id, "--watch")).stdout).toMatch(/state +cancelled\n/);
+  expect((await cli("jobs", "show", id, "--watch")).stdout).toMatch(/state +cancelled\n/);
   expect(await cli("jobs", "cancel", "999999", "--yes")).toMatchObject({ exit: 4 });
 });

@@ -12,7 +12,7 @@ const NO_DEADLINE = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
 const LARGE = { namespace: "large", count: 40, bytes: 1024 * 1024, metadataBytes: 0 };
 /** The largest results that are read with their records. */
 const INLINE = { namespace: "inline", count: 200, bytes: 64 * 1024, metadataBytes: 0 };
-/** Results with more metadata than today's limit, as earlier versions stored them. */
+/** Results with more metadata than a call may store. */
 const METADATA = { namespace: "metadata", count: 40, bytes: 0, metadataBytes: 256 * 1024 };
 /** The most metadata of today, with a payload: they are read with their records, too. */
 const BOTH = { namespace: "both", count: 200, bytes: 48 * 1024, metadataBytes: 16 * 1024 };

@@ -19,7 +19,7 @@ function outcomeOf({ outcome, denial, calls }: AuditEvent): string {
   return [enumName(AuditEvent_Outcome, outcome), denial, counted].filter((part) => part !== "").join(" ");
 }
 
-/** The columns of replicas. A replica of an older version has no load. */
+/** The columns of replicas. A replica has no load before its first heartbeat. */
 export const REPLICA_COLUMNS: readonly Column<Replica>[] = [
   ["REPLICA", ({ id }) => id],
   ["HOST", ({ host }) => host || "-"],

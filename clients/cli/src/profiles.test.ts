@@ -95,7 +95,7 @@ test("options come before the profile they name, that before the environment, an
   ).toEqual({ address: "http://given:1", apiKey: "ow_stdin" });
 });
 
-test("a file of an earlier version is read: its key is for every role, until a role has its own", async () => {
+test("a key without a role is for every role, until a role has its own", async () => {
   await keep("staging");
   const file = profilesFile(hostWith([]).host);
   await writeFile(file, `{"current":"a","profiles":{"a":{"address":"${ADDRESS}","apiKey":"ow_old"}}}`);

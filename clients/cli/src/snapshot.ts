@@ -18,8 +18,8 @@ const HOUR_MS = 3_600_000;
 const MAX_AMBIGUOUS = 1000;
 /** The newest jobs that are searched for unfinished ones; a tenant has at most 20 of those. */
 const MAX_JOBS = 100;
-/** Entries whose usage of the hour is added: one, or one for each namespace from a service of an older version. */
-const MAX_ENTRIES = 10_000;
+/** The current hour, and the next one if it begins meanwhile. */
+const MAX_HOURS = 2;
 
 /** What happens in a namespace or in a tenant at one time. */
 export interface Snapshot {
@@ -55,7 +55,7 @@ export async function readSnapshot(
   const nowMs = Date.now();
   const after = timestampFromMs(nowMs - (nowMs % HOUR_MS));
   const grouping = GetUsageRequest_Grouping.HOUR;
-  const usage = await collectUsage({ client, call }, { namespace, after, grouping }, MAX_ENTRIES);
+  const usage = await collectUsage({ client, call }, { namespace, after, grouping }, MAX_HOURS);
   const ambiguous = await collectPages(MAX_AMBIGUOUS, async (page) => {
     const filter = { namespace, state: Record_State.AMBIGUOUS };
     const { records, nextPageToken } = await client.listRecords({ ...filter, ...page }, call);

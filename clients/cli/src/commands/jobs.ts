@@ -88,19 +88,6 @@ function jobArgument(name: string): Argument {
   return new Argument(name, "the job's number").argParser(parseId);
 }
 
-/** Returns `retention jobs`, the earlier form of `jobs list` and `jobs show`. */
-export function earlierJobsCommand(host: Host): Command {
-  const asAdmin = sessions(host, createTenantAdmin);
-  return withLimit(command("jobs", "Shows background changes of records.", "retention jobs"))
-    .addArgument(jobArgument("[job]"))
-    .option("--watch", "show the job's progress until it is done or cancelled")
-    .action(
-      asAdmin((session, id: bigint | undefined, { limit, watch }: LimitOption & WatchOption) =>
-        id === undefined ? listJobs(session, limit) : showJob(session, id, watch === true),
-      ),
-    );
-}
-
 async function listJobs({ client, call, output }: Session<TenantAdmin>, limit: number): Promise<void> {
   const listed = await collectPages(limit, async (page) => {
     const { jobs, nextPageToken } = await client.listRecordJobs(page, call);

@@ -8,12 +8,11 @@ import { RETENTION_FIELDS } from "../policy-fields.ts";
 import { namespacePolicy, tenantPolicy } from "../policy-targets.ts";
 import { sessions } from "../session.ts";
 import { command, group, withPolicyChange } from "./group.ts";
-import { earlierJobsCommand } from "./jobs.ts";
 
 /** Returns `onceward retention …`: how long keys and results are remembered. */
 export function retentionCommands(host: Host): Command {
   const asAdmin = sessions(host, createTenantAdmin);
-  const retention = group("retention", "how long keys and results are remembered", [
+  return group("retention", "how long keys and results are remembered", [
     withPolicyChange(
       command(
         "set [namespace]",
@@ -40,7 +39,4 @@ export function retentionCommands(host: Host): Command {
       ),
     ),
   ]);
-  // Scripts use it.
-  retention.addCommand(earlierJobsCommand(host), { hidden: true });
-  return retention;
 }

@@ -42,7 +42,11 @@ export const POLICY_FIELDS: Readonly<Record<PolicyField, FieldInfo>> = {
     "Failure retention",
     "How long a failure is replayed: 1m to the key retention.",
   ),
-  defaultLease: typed(DURATION, "Default lease", "The lease of a claim that asks for none: 1s to the longest lease."),
+  defaultLease: typed(
+    DURATION,
+    "Default lease",
+    "The lease of a claim that asks for none: 1s to the longest lease.",
+  ),
   maxLease: typed(DURATION, "Longest lease", "What a claim may ask for: 1s to 24h."),
   onLeaseExpiry: {
     label: "When a lease expires",
@@ -50,7 +54,11 @@ export const POLICY_FIELDS: Readonly<Record<PolicyField, FieldInfo>> = {
     kind: choiceKind({ reclaim: RECLAIM, hold: HOLD }),
     choices: { reclaim: "Reclaim", hold: "Hold" },
   },
-  maxResultBytes: typed(RESULT_BYTES, "Largest result", "Of a result's payload and metadata: 1 byte to 1MiB."),
+  maxResultBytes: typed(
+    RESULT_BYTES,
+    "Largest result",
+    "Of a result's payload and metadata: 1 byte to 1MiB.",
+  ),
   lateKeys: {
     label: "Keys that are too old",
     help: "A key older than the key retention has no record left, so it may have run before. Without a time, a key's age is unknown.",

@@ -30,15 +30,3 @@ test("decodes the completion that was encoded", () => {
     }),
   );
 });
-
-test("decodes metadata larger than today's limit, as earlier versions stored it", () => {
-  const metadata = Object.fromEntries(Array.from({ length: 64 }, (_, n) => [`name-${n}`, "☃".repeat(1365)]));
-  const [completion] = fc.sample(completions, 1);
-  if (completion === undefined) throw new Error("no sample");
-  const metadataJson = encodeMetadata(metadata);
-  const large = {
-    ...completion,
-    result: { ...completion.result, contentType: "x".repeat(255), metadataJson },
-  };
-  expect(decodeCompletion(encodeCompletion(large))).toEqual(large);
-});

@@ -32,10 +32,10 @@ export interface LiveReplica {
   readonly startedAtMs: number;
   readonly seenAtMs: number;
   readonly degraded: readonly string[];
-  /** Undefined: the replica runs an older version, which does not store its load. */
+  /** Undefined: its first heartbeat is not stored yet. */
   readonly load: ReplicaLoad | undefined;
-  /** The name of its machine or container; undefined: the replica runs an older version. */
+  /** The name of its machine or container; undefined: its first heartbeat is not stored yet. */
   readonly host: string | undefined;
-  /** As ClockOffset, of the heartbeat before; undefined: not measured yet, or an older version. */
+  /** As ClockOffset, of the heartbeat before; undefined: not measured yet. */
   readonly clockAheadMs: number | undefined;
 }

@@ -36,25 +36,3 @@ export type UsageCounters = Record<UsageCounter, number>;
 export function countersBy(numberOf: (name: UsageCounter) => number): UsageCounters {
   return Object.fromEntries(USAGE_COUNTERS.map((name) => [name, numberOf(name)])) as UsageCounters;
 }
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
-
-/**
- * Upper limits of the buckets of repeated claims that earlier versions of the server counted. A further bucket counts later ones. Hours of
- * their use are kept for 400 days.
- */
-export const EARLIER_LATENESS_LIMITS_MS: readonly number[] = [
-  1000,
-  10_000,
-  MINUTE_MS,
-  5 * MINUTE_MS,
-  30 * MINUTE_MS,
-  2 * HOUR_MS,
-  6 * HOUR_MS,
-  DAY_MS,
-  3 * DAY_MS,
-  7 * DAY_MS,
-  30 * DAY_MS,
-];

@@ -56,7 +56,7 @@ export function Replicas({ replicas, hereId, readAt }: ReplicasProps) {
 /** The caption names the version if all have the same. */
 const VERSION_COLUMN: Column<Replica> = ["Version", ({ version }) => version];
 
-/** A replica of an older version does not send its load. */
+/** A replica has no load before its first heartbeat. */
 const LOAD_COLUMNS: readonly Column<Replica>[] = [
   load("Operations a second", ({ operationsPerSecond }) => formatEstimate(operationsPerSecond)),
   load("Calls in flight", ({ callsInFlight }) => <Quantity value={callsInFlight} />),

@@ -111,7 +111,7 @@ function TenantFacts({ tenant: { state, createdAt, name } }: { readonly tenant: 
   );
 }
 
-/** The claims of the last hour by minute. A replica of an older version does not send them. */
+/** The claims of the last hour by minute, if there were any. */
 function LastHour({ usage }: { readonly usage: TenantUsage }) {
   const bars = sumByBar(usage.minutes.map(ofMinute), barOf(useNow(), "1h"), "1h");
   if (bars.every(({ claims, refused }) => claims + refused === 0)) return undefined;

@@ -17,9 +17,8 @@ export function useTenantUsage(name: string) {
     // Begins as the key of the list, so that what reads the list again reads this one again.
     queryKey: [...createConnectQueryKey({ schema, cardinality: undefined }), name],
     queryFn: async ({ signal }): Promise<TenantUsage> => {
-      const answer = await client.listTenantUsage({ tenant: name }, { signal });
-      // A replica of an older version lists all tenants.
-      const found = answer.tenants.find(({ tenant }) => tenant === name);
+      const { tenants } = await client.listTenantUsage({ tenant: name }, { signal });
+      const [found] = tenants;
       if (found === undefined) throw new Error(`The use of ${name} was not found.`);
       return found;
     },

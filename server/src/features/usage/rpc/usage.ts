@@ -16,7 +16,6 @@ import type { AdministrationParts, TenantAdminRpcs } from "../../administration/
 import { administeredPart } from "../../administration/tenant/own-tenant.ts";
 import { LAST_LATENESS_BUCKET, type LatenessCounts, latenessLimitMs } from "../lateness.ts";
 import { readUsage, sumUsage, type UsageHourRow, type UsageSum } from "../store/usage.ts";
-import { EARLIER_LATENESS_LIMITS_MS } from "../usage.ts";
 
 /** With 10,000 namespaces, one statement adds 60,000 rows: some tens of milliseconds. */
 const HOURS_AT_ONCE = 6;
@@ -72,11 +71,11 @@ export function createUsageHandlers({
   };
 }
 
-function usageHour({ namespace, repeats, earlierRepeats, ...sum }: UsageHourRow): UsageHour {
+function usageHour({ namespace, repeats, ...sum }: UsageHourRow): UsageHour {
   return create(UsageHourSchema, {
     namespace,
     ...usageSum(sum),
-    repeatLateness: [...latenessBuckets(repeats), ...earlierBuckets(earlierRepeats)],
+    repeatLateness: latenessBuckets(repeats),
   });
 }
 
@@ -85,20 +84,13 @@ function usageSum({ hourMs, counters }: UsageSum) {
 }
 
 /** Returns the buckets that have repeats, and the last one. */
-function latenessBuckets(repeats: LatenessCounts): readonly LatenessBucket[] {
+function latenessBuckets(repeats: LatenessCounts): LatenessBucket[] {
   const last: [number, number][] = repeats.has(LAST_LATENESS_BUCKET) ? [] : [[LAST_LATENESS_BUCKET, 0]];
-  return [...repeats, ...last].map(([bucket, count]) => latenessMessage(latenessLimitMs(bucket), count));
-}
-
-/** Returns the repeats that an earlier version of the server counted in the same hour, in its buckets. */
-function earlierBuckets(repeats: readonly number[]): readonly LatenessBucket[] {
-  if (repeats.every((count) => count === 0)) return [];
-  return repeats.map((count, bucket) => latenessMessage(EARLIER_LATENESS_LIMITS_MS[bucket], count));
-}
-
-function latenessMessage(limitMs: number | undefined, repeats: number): LatenessBucket {
-  return create(LatenessBucketSchema, {
-    repeats: BigInt(repeats),
-    ...(limitMs !== undefined && { upTo: duration(limitMs) }),
+  return [...repeats, ...last].map(([bucket, count]) => {
+    const limitMs = latenessLimitMs(bucket);
+    return create(LatenessBucketSchema, {
+      repeats: BigInt(count),
+      ...(limitMs !== undefined && { upTo: duration(limitMs) }),
+    });
   });
 }

@@ -36,9 +36,7 @@ const THIS_HOUR = hourOf(
 
 /**
  * Adds a replica's counts, unless this flush was added before: the same statement stores the number of the flush. Counts of a
- * removed tenant are dropped.
- *
- * `usage_hours.repeat_lateness` is filled by earlier versions of the server, which add arrays of 12 numbers to it.
+ * removed tenant are dropped. `usage_hours.repeat_lateness` has no use.
  */
 const addUsageRows = {
   name: "add_usage",
@@ -79,7 +77,7 @@ with fresh as (
     (buckets, repeats, squares) = (${mergedBuckets("repeats", "squares")})
 )
 insert into usage_hours as u (tenant_id, hour, namespace, repeat_lateness, ${COUNTERS})
-select i.tenant_id, ${THIS_HOUR}, i.namespace, array_fill(0::bigint, array[12]),
+select i.tenant_id, ${THIS_HOUR}, i.namespace, '{}'::bigint[],
        ${USAGE_COUNTERS.map((name) => `i.${name}`).join(", ")}
   from input i, fresh
  where exists (select 1 from tenants t where t.id = i.tenant_id offset 0)
@@ -126,8 +124,6 @@ export async function addUsage(
 export interface UsageHourRow extends Pick<UsageCount, "namespace" | "counters"> {
   /** Repeats by `latenessBucket`. */
   readonly repeats: LatenessCounts;
-  /** Repeats by the buckets of earlier versions of the server, EARLIER_LATENESS_LIMITS_MS. */
-  readonly earlierRepeats: readonly number[];
   /** The beginning of the hour, in milliseconds since the Unix epoch. */
   readonly hourMs: number;
 }
@@ -156,7 +152,7 @@ const FIRST_HOUR = hourOf(`coalesce(
 
 /** SQL for the hours after `hour_ms` and `namespace`. */
 const COLUMNS = `
-extract(epoch from u.hour) * 1000 as hour_ms, u.namespace, u.repeat_lateness::text[] as repeat_lateness,
+extract(epoch from u.hour) * 1000 as hour_ms, u.namespace,
        ${USAGE_COUNTERS.map((name) => `u.${name}`).join(", ")},
        (select json_agg(json_build_array(s.bucket, s.repeats) order by s.bucket)
           from (select e.bucket, sum(e.repeats) as repeats
@@ -227,7 +223,6 @@ function hourOf(instant: string): string {
 type Row = Readonly<Record<UsageCounter, string>> & {
   readonly hour_ms: number;
   readonly namespace: string;
-  readonly repeat_lateness: readonly string[];
   readonly repeats: readonly (readonly [bucket: number, repeats: number])[] | null;
 };
 
@@ -258,7 +253,6 @@ export async function readUsage(
     namespace: row.namespace,
     counters: countersBy((name) => Number(row[name])),
     repeats: new Map(row.repeats),
-    earlierRepeats: row.repeat_lateness.map(Number),
   }));
 }
 

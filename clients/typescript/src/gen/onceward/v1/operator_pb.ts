@@ -962,22 +962,22 @@ export type Replica = Message<"onceward.v1.Replica"> & {
   degraded: string[];
 
   /**
-   * Unset for a replica of an older version.
+   * Unset before its first heartbeat is stored.
    *
    * @generated from field: onceward.v1.ReplicaLoad load = 6;
    */
   load?: ReplicaLoad | undefined;
 
   /**
-   * The host name of its machine or container; in Kubernetes, the name of its pod. Unset for a replica of an older version.
+   * The host name of its machine or container; in Kubernetes, the name of its pod. Unset before its first heartbeat.
    *
    * @generated from field: string host = 7;
    */
   host: string;
 
   /**
-   * How far its clock was ahead of the database's at the heartbeat before; negative if it was behind. Unset for a replica of an
-   * older version, and until the second heartbeat.
+   * How far its clock was ahead of the database's at the heartbeat before; negative if it was behind. Unset until
+   * the second heartbeat.
    *
    * @generated from field: google.protobuf.Duration clock_offset = 8;
    */

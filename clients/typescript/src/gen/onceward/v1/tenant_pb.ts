@@ -776,8 +776,7 @@ export type UsageHour = Message<"onceward.v1.UsageHour"> & {
   swept: bigint;
 
   /**
-   * How long after the first claim of their key duplicates arrived: the buckets that are not empty, and the last one. Hours of
-   * earlier versions of the server have other buckets.
+   * How long after the first claim of their key duplicates arrived: the buckets that are not empty, and the last one.
    *
    * @generated from field: repeated onceward.v1.LatenessBucket repeat_lateness = 13;
    */
@@ -999,8 +998,7 @@ export const UsageMinuteSchema: GenMessage<UsageMinute> = /*@__PURE__*/
   messageDesc(file_onceward_v1_tenant, 8);
 
 /**
- * Repeats that arrived at most `up_to` after the first claim, and later than a fifth less: 1 s, 1.2 s, 1.5 s and so on. In hours of
- * earlier versions of the server: later than those of the bucket before.
+ * Repeats that arrived at most `up_to` after the first claim, and later than a fifth less: 1 s, 1.2 s, 1.5 s and so on.
  *
  * @generated from message onceward.v1.LatenessBucket
  */
