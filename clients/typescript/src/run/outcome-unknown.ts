@@ -65,7 +65,11 @@ export function isInterruption(error: unknown): boolean {
   return false;
 }
 
-function wasCut(error: { readonly name?: unknown; readonly code?: unknown; readonly syscall?: unknown }): boolean {
+function wasCut(error: {
+  readonly name?: unknown;
+  readonly code?: unknown;
+  readonly syscall?: unknown;
+}): boolean {
   // Before the request was sent.
   if (error.syscall === "connect") return false;
   const names = [error.name, error.constructor?.name];
