@@ -12,8 +12,10 @@ const (
 	heartbeatsPerLease = 3
 	// The delay after a failed heartbeat, as a part of the lease.
 	retryPart = 10
-	// A heartbeat without an answer within this part of the lease is repeated, on another connection, while the lease lasts.
+	// A heartbeat without an answer within this part of the lease is repeated, on another connection, while the lease lasts; at least
+	// a second, which a busy service may take.
 	answerPart           = 4
+	minAnswer            = time.Second
 	minHeartbeatInterval = 20 * time.Millisecond
 	// Timers may stand still while a machine is suspended: a lease that ended meanwhile is noticed within this time.
 	maxLookInterval = time.Second
@@ -71,7 +73,7 @@ func (l *lease) left() (left, length time.Duration) {
 func (l *lease) heartbeatTimeout() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return min(attemptTimeout, l.length/answerPart)
+	return min(attemptTimeout, max(minAnswer, l.length/answerPart))
 }
 
 // arm sets the timer for the next heartbeat, or the end of the lease.

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import grpc
 from reports import Left, describe_claim, report_error, report_result
 from values import read_value, snake_case
 
@@ -114,10 +115,18 @@ class ConnectTimeout(TimeoutError):
     """As HTTP libraries name the timeout of a connection that was not made."""
 
 
+class RpcDeadline(grpc.RpcError):
+    """As gRPC raises it."""
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.DEADLINE_EXCEEDED
+
+
 _CAUSES = {
     "noEffect": lambda: NoEffectError("no effect"),
     "unknown": lambda: OutcomeUnknownError("unknown"),
     "timeout": lambda: TimeoutError("timeout"),
+    "rpcDeadline": RpcDeadline,
     "connectTimeout": lambda: ConnectTimeout("connect timeout"),
 }
 

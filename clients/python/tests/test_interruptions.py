@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+import grpc
 import pytest
 
 from onceward import (
@@ -13,6 +14,7 @@ from onceward import (
     InvalidRequestError,
     NoEffectError,
     Onceward,
+    OncewardError,
     OutcomeUnknownError,
     TerminalError,
     current_claim,
@@ -39,7 +41,24 @@ class ConnectTimeout(Exception):
     """Of an HTTP library."""
 
 
+class ReadTimeout(Exception):
+    """As httpx raises it, whose library hides the socket's TimeoutError."""
+
+
+class DeadlineOfGrpc(grpc.RpcError):
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+class UnavailableOfGrpc(grpc.RpcError):
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.UNAVAILABLE
+
+
 _UNKNOWN = [
+    ReadTimeout(),
+    _raised_from(RuntimeError("a layer"), ReadTimeout()),
+    DeadlineOfGrpc(),
     SystemExit(1),
     KeyboardInterrupt(),
     asyncio.CancelledError(),
@@ -59,6 +78,8 @@ _UNKNOWN = [
     _raised_while_handling(RuntimeError("the handler's own"), NoEffectError("refused"), hidden=False),
 ]
 _RELEASED = [
+    UnavailableOfGrpc(),
+    _raised_from(OncewardError("NO_ANSWER", "of a nested run"), DeadlineOfGrpc()),
     RuntimeError("refused"),
     NoEffectError("refused"),
     _raised_from(NoEffectError("never sent"), TimeoutError("no connection")),

@@ -27,7 +27,6 @@ import { joinKey, type Onceward } from "../../../clients/typescript/src/index.ts
 import { Idempotent, OncewardModule } from "../../../clients/typescript/src/nestjs.ts";
 import { createTestingOnceward } from "../../../clients/typescript/src/testing.ts";
 import { Charges } from "../rpc/test-service.ts";
-import { send } from "./http-client.ts";
 import { listen } from "./listen.ts";
 import { controllerOf } from "./nest-routes.ts";
 
@@ -35,12 +34,8 @@ import { controllerOf } from "./nest-routes.ts";
 
 const OPTIONS = { namespace: "charges", caller: () => "a-1" };
 const LIMIT_MS = 20;
-/** Fastify's handlerTimeout never fires for a request whose body has been read. */
-const REQUEST = {
-  path: "/charges",
-  headers: { "idempotency-key": "order-1", "content-type": "text/plain" },
-  body: "",
-};
+/** Fastify's handlerTimeout never fires for a request whose body has been read, so that this one has neither a body nor a type. */
+const REQUEST = { method: "POST", headers: { "idempotency-key": "order-1" } };
 const LEASE_MS = 30_000;
 
 type Charge = () => Promise<{ id: string }>;
@@ -144,7 +139,7 @@ test.each<[framework: string, start: Start, status: number]>([
   const charged = Promise.withResolvers<{ id: string }>();
   const charge = vi.fn(() => charged.promise);
   const port = await start(testing.onceward, charge);
-  const attempt = async () => (await send(port, REQUEST)).status;
+  const attempt = async () => (await fetch(`http://127.0.0.1:${port}/charges`, REQUEST)).status;
   expect([await attempt(), await attempt()]).toEqual([status, 409]);
   charged.resolve({ id: "ch_1" });
   testing.clock.advance(LEASE_MS);
@@ -161,7 +156,7 @@ test("a request that Fastify's handlerTimeout ends while its claim waits release
   app.post("/charges", { handlerTimeout: 100 }, charge);
   await app.listen({ host: "127.0.0.1", port: 0 });
   const port = await portOf(app.server, () => app.close());
-  const attempt = async () => (await send(port, REQUEST)).status;
+  const attempt = async () => (await fetch(`http://127.0.0.1:${port}/charges`, REQUEST)).status;
   const released = Promise.withResolvers<never>();
   const operation = { namespace: "charges", key: joinKey("POST", "/charges", "a-1", "order-1") };
   const holder = expect(onceward.run(operation, () => released.promise)).rejects.toThrow("declined");

@@ -21,15 +21,21 @@ const USAGE = `npm run chaos:clients -- [CLIENT...] [OPTIONS]: ends processes of
 HOLD and half under RECLAIM, delivers their operations again, and compares the effects with what the policy promises. A process is
 killed, or its client is closed, or its caller leaves, or its own call's time limit passes, in turn. Exits 1 if a promise is broken,
 or if a phase of a run was never hit. Clients: typescript, python, asyncio, go; default: all.
-  --kills N  ends of each client; default: 200
-  --seed N   the seed of the moments; default: 1`;
+  --kills N     ends of each client; default: 200
+  --seed N      the seed of the moments; default: 1
+  --lease-ms N  the length of each lease, longer on a machine that is busy; default: 1000, the shortest of the service`;
 
 const { values, positionals } = readCommandLine(USAGE, {
   allowPositionals: true,
-  options: { kills: { type: "string", default: "200" }, seed: { type: "string", default: "1" } },
+  options: {
+    kills: { type: "string", default: "200" },
+    seed: { type: "string", default: "1" },
+    "lease-ms": { type: "string", default: "1000" },
+  },
 });
 const kills = wholeNumber(USAGE, "kills", values.kills, 1, 1e6);
 const seed = wholeNumber(USAGE, "seed", values.seed, 0, 2 ** 32 - 1);
+const leaseMs = wholeNumber(USAGE, "lease-ms", values["lease-ms"], 1000, 60_000);
 const CLIENTS = ["typescript", "python", "asyncio", "go"] as const;
 type Client = (typeof CLIENTS)[number];
 const clients = positionals.length > 0 ? positionals.map(clientNamed) : CLIENTS;
@@ -39,8 +45,6 @@ const ENDINGS = ["kill", "close", "cancel", "timeout"] as const satisfies readon
 
 /** Each kill waits for a lease; so many processes at once leave the processor to the server. */
 const AT_ONCE = 8;
-/** The shortest lease of the service. */
-const LEASE_MS = 1000;
 /** Longer than a run takes, on a machine that is busy. */
 const MAX_DELAY_MS = 12;
 /** How long the answer to an effect is held back whose worker is interrupted: longer than the interruption takes. */
@@ -153,7 +157,7 @@ async function tell(program: WorkerProgram, plan: Plan): Promise<Story> {
     policy,
     ending,
     begunAtMs,
-    leaseMs: LEASE_MS,
+    leaseMs,
     first,
     effectsOfFirst,
     second,
@@ -174,7 +178,7 @@ async function deliver(program: WorkerProgram, delivery: Delivery) {
 
 function shared(policy: Policy) {
   const address = `http://127.0.0.1:${server.grpcPort}`;
-  return { address, apiKey: tenant.apiKey, namespace: namespaceOf(policy), effectUrl, leaseMs: LEASE_MS };
+  return { address, apiKey: tenant.apiKey, namespace: namespaceOf(policy), effectUrl, leaseMs };
 }
 
 function namespaceOf(policy: Policy): string {

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { Code, ConnectError } from "@connectrpc/connect";
 import {
   bytesCodec,
   type Claim,
@@ -63,6 +64,7 @@ const CAUSES = {
   noEffect: new NoEffectError("no effect"),
   unknown: new OutcomeUnknownError("unknown"),
   timeout: timeoutError("timeout"),
+  rpcDeadline: new ConnectError("deadline", Code.DeadlineExceeded),
   connectTimeout: Object.assign(new Error("connect timeout"), { name: "ConnectTimeoutError" }),
 };
 

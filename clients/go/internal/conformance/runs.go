@@ -13,6 +13,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/onceward/onceward/clients/go/onceward"
 )
 
@@ -85,6 +88,7 @@ func (timedOut) Unwrap() error   { return context.DeadlineExceeded }
 // causes are those of throwCaused.
 var causes = map[string]error{
 	"noEffect": &onceward.NoEffectError{}, "unknown": &onceward.OutcomeUnknownError{}, "timeout": context.DeadlineExceeded,
+	"rpcDeadline":    status.Error(codes.DeadlineExceeded, "deadline"),
 	"connectTimeout": &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded},
 }
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import re
 import sys
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from typing import Any, Literal
+
+import grpc
 
 from ._acquire import MAX_LATE_ANSWERS, about
 from ._checkpoint import write_checkpoint
@@ -230,24 +233,38 @@ _INTERRUPTIONS = (
     concurrent.futures.TimeoutError,
     concurrent.futures.CancelledError,
 )
-#: Names of errors by which HTTP libraries say that no connection was made in time, so that nothing was sent.
+#: The names of classes, or of their bases, by which other libraries say that a time limit passed.
+_TIMEOUT = re.compile(r"Timeout(Error|Exception|Expired)?$")
+#: Those by which HTTP libraries say that no connection was made in time, so that nothing was sent.
 _CONNECT_TIMEOUTS = ("ConnectTimeout", "ConnectTimeoutError")
+_CUT_CODES = (grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 def _is_interruption(error: BaseException, handled_before: BaseException | None) -> bool:
     """Returns whether the function was stopped or a call of its own timed out: the effect may have happened.
 
-    HTTP libraries have the socket's TimeoutError as the context of their own, also of a ``ConnectTimeout``.
+    Some HTTP libraries have the socket's TimeoutError as the cause of theirs, also of a ``ConnectTimeout``.
     """
     is_connecting = False
     for each, _ in _chain(error, handled_before, shown=True):
+        if isinstance(each, OncewardError):
+            # Of a nested run: what it waited for is the service.
+            return False
         if type(each).__name__ in _CONNECT_TIMEOUTS:
             is_connecting = True
-        elif not isinstance(each, _INTERRUPTIONS) and isinstance(each, Exception):
+        elif isinstance(each, Exception) and not _is_timeout(each):
             is_connecting = False
         elif not (is_connecting and isinstance(each, _INTERRUPTIONS)):
             return True
     return False
+
+
+def _is_timeout(error: Exception) -> bool:
+    if isinstance(error, grpc.RpcError):
+        code = getattr(error, "code", None)
+        return callable(code) and code() in _CUT_CODES
+    named = any(_TIMEOUT.search(each.__name__) for each in type(error).__mro__)
+    return named or isinstance(error, _INTERRUPTIONS)
 
 
 def _chain(

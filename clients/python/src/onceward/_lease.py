@@ -18,8 +18,9 @@ _MAX_MARGIN_MS = 1000
 #: The delay after a failed heartbeat, as a fraction of the lease.
 _RETRY_FRACTION = 0.1
 #: A heartbeat without an answer within this fraction of the lease is repeated, on another connection, while
-#: the lease lasts.
+#: the lease lasts; at least a second, which a busy service may take.
 _ANSWER_FRACTION = 0.25
+_MIN_ANSWER_MS = 1000
 _MIN_INTERVAL_MS = 20
 #: A jump of the wall clock against the monotonic one counts as a suspension of the machine from this length
 #: on.
@@ -107,7 +108,7 @@ class Lease:
     @property
     def heartbeat_timeout_ms(self) -> float:
         """How long a heartbeat may be without an answer, unless an attempt of any call is shorter."""
-        return self._length_ms * _ANSWER_FRACTION
+        return max(_MIN_ANSWER_MS, self._length_ms * _ANSWER_FRACTION)
 
     @property
     def is_over(self) -> bool:

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { TerminalError } from "../errors/errors.ts";
+import { OncewardError, TerminalError } from "../errors/errors.ts";
 import { type Judgement, judge } from "./judgement.ts";
 import { NoEffectError, OutcomeUnknownError } from "./outcome-unknown.ts";
 import type { RunOptions } from "./run-options.ts";
@@ -33,6 +33,9 @@ const noEffect = new NoEffectError("not sent");
 const unknown = new OutcomeUnknownError("broke off");
 const caused = (cause: unknown) => new Error("charging failed", { cause });
 const named = (name: string) => Object.assign(new Error("5 s have passed"), { name });
+const coded = (facts: object) => Object.assign(new Error("5 s have passed"), facts);
+const noAnswer = new OncewardError("NO_ANSWER", "no answer", { code: 4, cause: timeout });
+class APIConnectionTimeoutError extends Error {}
 const money = { onError: "unknown" } as const;
 const brokenClassifier = () => {
   throw new Error("no idea");
@@ -60,6 +63,19 @@ test.for<[string, unknown, typeof running, Pick<RunOptions, "classifyError" | "o
   ["a wrapped timeout is unknown", caused(timeout), running, {}, "unknown"],
   ["a time limit of an HTTP client is unknown", named("HeadersTimeoutError"), running, {}, "unknown"],
   ["a connection that was not made in time releases", named("ConnectTimeoutError"), running, {}, "release"],
+  ["a time limit of axios is unknown", coded({ code: "ECONNABORTED" }), running, {}, "unknown"],
+  [
+    "a connection that Node did not make in time releases",
+    coded({ code: "ETIMEDOUT", syscall: "connect" }),
+    running,
+    {},
+    "release",
+  ],
+  ["a read that timed out is unknown", coded({ code: "ETIMEDOUT", syscall: "read" }), running, {}, "unknown"],
+  ["a deadline of grpc-js is unknown", coded({ code: 4, details: "", metadata: {} }), running, {}, "unknown"],
+  ["a code of another library releases", coded({ code: 4 }), running, {}, "release"],
+  ["a nested run without an answer releases", noAnswer, running, {}, "release"],
+  ["a class without a name of its own is unknown", new APIConnectionTimeoutError(), running, {}, "unknown"],
   ["a timeout of a made connection is unknown", named("ConnectionTimeoutError"), running, {}, "unknown"],
   ["a NoEffectError releases after an interruption", noEffect, interrupted, {}, "release"],
   ["a wrapped NoEffectError releases for money", caused(noEffect), running, money, "release"],

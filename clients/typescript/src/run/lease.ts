@@ -11,8 +11,12 @@ const MARGIN_FRACTION = 0.1;
 const MAX_MARGIN_MS = 1000;
 /** The delay after a failed heartbeat, as a fraction of the lease. */
 const RETRY_FRACTION = 0.1;
-/** A heartbeat without an answer within this fraction of the lease is repeated, on another connection, while the lease lasts. */
+/**
+ * A heartbeat without an answer within this fraction of the lease is repeated, on another connection, while the lease lasts; at least
+ * a second, which a busy service may take.
+ */
 const ANSWER_FRACTION = 0.25;
+const MIN_ANSWER_MS = 1000;
 /** The shortest interval between heartbeats, even if little is left of a lease. */
 const MIN_INTERVAL_MS = 20;
 /** Timers stand still while a machine is suspended. So a lease that ended meanwhile is noticed within this time. */
@@ -142,7 +146,9 @@ export class Lease {
   async #heartbeat(sentAtMs: number): Promise<void> {
     this.#heartbeating = true;
     try {
-      const { leaseRemaining } = await this.#extend(this.#lengthMs * ANSWER_FRACTION);
+      const { leaseRemaining } = await this.#extend(
+        Math.max(MIN_ANSWER_MS, this.#lengthMs * ANSWER_FRACTION),
+      );
       this.#heartbeating = false;
       this.granted(sentAtMs, leaseRemaining === undefined ? 0 : durationMs(leaseRemaining));
     } catch (cause) {

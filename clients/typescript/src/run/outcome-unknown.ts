@@ -1,4 +1,4 @@
-import { TerminalError } from "../errors/errors.ts";
+import { OncewardError, TerminalError } from "../errors/errors.ts";
 
 /**
  * Thrown by the function of a run, a tool or an HTTP handler that can't know whether it had its effect, such as one whose connection
@@ -47,13 +47,32 @@ export function isOutcomeUnknown(error: unknown): boolean {
 /** The names of errors of an aborted signal, and of a time limit of the caller's; a ConnectTimeoutError comes before the request. */
 const INTERRUPTION = /^(AbortError|CanceledError|(?!ConnectTimeoutError)\w*TimeoutError)$/;
 
+/** The codes of a time limit, of Node and of HTTP clients that keep them, such as axios. */
+const TIMED_OUT: ReadonlySet<unknown> = new Set(["ECONNABORTED", "ESOCKETTIMEDOUT", "ETIMEDOUT"]);
+/** CANCELLED and DEADLINE_EXCEEDED, which errors of gRPC and Connect have beside their metadata. */
+const CUT: ReadonlySet<unknown> = new Set([1, 4]);
+
 /**
  * Returns whether an error is, or was caused by, an interruption of the client's own: what an aborted signal, `AbortSignal.timeout`, or
- * the time limit of an HTTP client makes a call throw. The request may have reached the provider.
+ * the time limit of an HTTP or gRPC client makes a call throw. The request may have reached the provider.
  */
 export function isInterruption(error: unknown): boolean {
-  return chainOf(error).some((each) => {
-    const name = typeof each === "object" && each !== null ? Reflect.get(each, "name") : undefined;
-    return typeof name === "string" && INTERRUPTION.test(name);
-  });
+  for (const each of chainOf(error)) {
+    // Of a nested run: what it waited for is the service.
+    if (each instanceof OncewardError) return false;
+    if (typeof each === "object" && each !== null && wasCut(each)) return true;
+  }
+  return false;
+}
+
+function wasCut(error: {
+  readonly name?: unknown;
+  readonly code?: unknown;
+  readonly syscall?: unknown;
+}): boolean {
+  // Before the request was sent.
+  if (error.syscall === "connect") return false;
+  const names = [error.name, error.constructor?.name];
+  const isNamed = names.some((name) => typeof name === "string" && INTERRUPTION.test(name));
+  return isNamed || TIMED_OUT.has(error.code) || ("metadata" in error && CUT.has(error.code));
 }
