@@ -463,6 +463,8 @@ CREATE INDEX insight_samples_changed_at ON public.insight_samples USING btree (c
 
 CREATE INDEX insight_tombstones_keep_until ON public.insight_tombstones USING btree (keep_until);
 
+CREATE INDEX namespaces_that_hold ON public.namespaces USING btree (tenant_id) WHERE (on_lease_expiry = 'HOLD'::text);
+
 CREATE INDEX record_jobs_finished ON public.record_jobs USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 
 CREATE INDEX record_jobs_tenant_id ON public.record_jobs USING btree (tenant_id, id DESC);

@@ -61,6 +61,7 @@ export const AMBIGUOUS = {
 export const JOBS_WORK: ExplainedWork = {
   byKeys: {
     ...AMBIGUOUS,
+    "find tenants that hold": (pool) => findTenantsThatHold(pool, TENANTS),
     "re-stamp a page": (pool) => restampPage(pool, PAGE, CHANGE, claimedBeforeNow()),
     "preview a page": (pool) => previewPage(pool, PAGE, CHANGE),
     "forget a page": (pool) => forgetPage(pool, { ...PAGE, afterKey: crowdedKey(4) }, claimedBeforeNow()),
@@ -70,7 +71,6 @@ export const JOBS_WORK: ExplainedWork = {
     "list jobs": (pool) => listRecordJobs(pool, CROWDED_TENANT, undefined, BATCH_ROWS),
   },
   overARange: {
-    "find tenants that hold": (pool) => findTenantsThatHold(pool, TENANTS),
     "list records": (pool) => findRecords(pool, FILTER, { namespace: "charges", key: "" }, BATCH_ROWS),
     "count a tenant's unfinished jobs": (pool) => countUnfinishedJobsOf(pool, CROWDED_TENANT),
     "prune jobs": (pool) => pruneRows(pool, "record_jobs", 0, BATCH_ROWS),

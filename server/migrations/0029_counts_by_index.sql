@@ -4,6 +4,9 @@
 create index tenant_totals_count_due_at on tenant_totals (count_due_at);
 drop index tenants_counted;
 
+-- Finds the tenants that have ambiguous records, without reading all namespaces of each.
+create index namespaces_that_hold on namespaces (tenant_id) where on_lease_expiry = 'HOLD';
+
 -- A tenant with a quota of records or bytes has a row, whichever statement sets the quota. The row stays until its next count.
 create function add_tenant_totals() returns trigger language plpgsql as $$
 begin
