@@ -39,7 +39,7 @@ export function degradedConditions(
       looks: 1,
     },
     // One slow heartbeat says little about the clock.
-    clock_skewed: { holds: () => isSkewed(clock()), looks: 5 },
+    clock_skewed: { holds: () => [clock(), ...(shards?.clocks() ?? [])].some(isSkewed), looks: 5 },
     database_clock_moved: { holds: databaseClock.hasMoved, looks: 1 },
     // The database itself is another one than these nodes.
     shards_unreachable: { holds: () => (shards?.unreachableNodes() ?? 0) > 0, looks: 2 },

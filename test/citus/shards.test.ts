@@ -1,9 +1,16 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type Deadline, Rejected } from "../../server/src/core/domain/operation.ts";
 import { digestResult } from "../../server/src/core/domain/result-digest.ts";
+import { RESEND_WITHIN_MS } from "../../server/src/core/domain/statement-times.ts";
 import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
 import type { Shards } from "../../server/src/core/store/batching/shards.ts";
-import { openPool, type Pool, type Statement } from "../../server/src/core/store/pool.ts";
+import {
+  type OpenedPool,
+  openPool,
+  type Pool,
+  type PoolOptions,
+  type Statement,
+} from "../../server/src/core/store/pool.ts";
 import { findResolved } from "../../server/src/core/store/records/read-records.ts";
 import { createRecordStore, type RecordStore } from "../../server/src/core/store/records/record-store.ts";
 import { distributeRecords } from "../../server/src/features/citus/distribute-records.ts";
@@ -13,6 +20,7 @@ import type { ShardNode } from "../../server/src/features/citus/shard-map.ts";
 import { openShards } from "../../server/src/features/citus/shards.ts";
 import { claimCommand, DONE } from "../helpers/calls/domain.ts";
 import { copyAlone } from "../helpers/database/citus.ts";
+import { openConnection } from "../helpers/database/connections.ts";
 import { createTestDatabase, openDatabase, type TestDatabase } from "../helpers/database/database.ts";
 
 const NO_DEADLINE: Deadline = { atMs: Number.POSITIVE_INFINITY, cancelled: false };
@@ -38,8 +46,12 @@ afterAll(async () => {
   await database?.drop();
 });
 
-/** Opens a store, and records the statements on records that it sends. */
-async function openStore() {
+/**
+ * Opens a store, and records the statements on records that it sends.
+ *
+ * @param refusesAfterMs by how much the process' clock advances when a node refuses a round trip of statements.
+ */
+async function openStore({ refusesAfterMs = 0 } = {}) {
   const sent: Sent[] = [];
   const byCoordinator: string[] = [];
   const away: ShardNode[] = [];
@@ -51,10 +63,24 @@ async function openStore() {
       return of.run(statement, parameters, operations);
     },
   });
+  const passTime = (error: unknown) => {
+    const now = performance.now.bind(performance);
+    if (refusesAfterMs > 0) vi.spyOn(performance, "now").mockImplementation(() => now() + refusesAfterMs);
+    throw error;
+  };
+  const openLatePool = (options: PoolOptions): OpenedPool => {
+    const opened = openPool(options);
+    return {
+      ...opened,
+      run: (...statement) => opened.run<never>(...statement).catch(passTime),
+      runTogether: (statements) => opened.runTogether(statements).catch(passTime),
+    };
+  };
   const shards = (await openShards(recorded(pool), {
     onUngrouped: (reason) => expect.unreachable(reason),
     onUnreachable: (node) => away.push(node),
-    openNode: (node) => recorded(openNodePool({ databaseUrl: () => database.url, openPool }, node), node),
+    openNode: (node) =>
+      recorded(openNodePool({ databaseUrl: () => database.url, openPool: openLatePool }, node), node),
   })) as Shards;
   return {
     shards,
@@ -99,7 +125,7 @@ async function divideShard(mode: "block_writes" | "force_logical"): Promise<void
     `select s.shardid::int as id, n.nodeid as node,
             ((s.shardminvalue::bigint + s.shardmaxvalue::bigint) / 2)::text as middle
        from pg_dist_shard s join pg_dist_placement p using (shardid) join pg_dist_node n using (groupid)
-      where s.logicalrelid = 'records'::regclass order by s.shardid limit 1`,
+      where s.logicalrelid = 'records'::regclass order by s.shardminvalue::int limit 1`,
   );
   await copyAlone(database.url, () =>
     database.query(
@@ -243,6 +269,47 @@ test("a replica that has not read the shards again serves all keys after a shard
   expect(sent.every(({ node }) => node !== undefined)).toBe(true);
 });
 
+test("a statement that a node refuses too late is not sent again, nor are those of its round trip", async () => {
+  const { store, shards, byCoordinator } = await openStore({ refusesAfterMs: RESEND_WITHIN_MS + 1 });
+  onTestFinished(() => void vi.restoreAllMocks());
+  onTestFinished(() => shards.close());
+  await divideShard("block_writes");
+  const shardOf = await shardsOf(keysOf("too-late", 100));
+  // The first statement of a turn is sent alone: not that of the divided shard, whose halves are new.
+  const keys = [...shardOf.keys()].sort((a, b) => (shardOf.get(a) ?? 0) - (shardOf.get(b) ?? 0));
+  const { tokens, refused } = await claim(store, keys);
+  for (const error of refused.values()) expect(error).toMatchObject({ reason: "DATABASE_UNAVAILABLE" });
+  expect(tokens.size + refused.size).toBe(keys.length);
+  // The halves of the divided shard, and at least one other.
+  expect(new Set([...refused.keys()].map((key) => shardOf.get(key))).size).toBeGreaterThan(2);
+  expect(byCoordinator).not.toContain("claim_records");
+  expect(await database.query("select key from records where key = any($1::text[])", [keys])).toHaveLength(
+    tokens.size,
+  );
+  // The replica has read the shards again.
+  expect((await claim(store, [...refused.keys()])).tokens.size).toBe(refused.size);
+});
+
+test("a division renumbers the guard's lock: Citus does not wait for a statement that held a later shard", async () => {
+  const [last] = await database.query<{ id: number; host: string; port: number }>(
+    `select s.shardid::int as id, n.nodename as host, n.nodeport as port
+       from pg_dist_shard s join pg_dist_placement p using (shardid) join pg_dist_node n using (groupid)
+      where s.logicalrelid = 'records'::regclass order by s.shardminvalue::int desc limit 1`,
+  );
+  if (last === undefined) throw new Error("there is no shard");
+  const url = nodeUrl(database.url, last);
+  const [statement, mover] = [await openConnection({ url }), await openConnection({ url })];
+  await statement.query("begin");
+  await statement.query("select onceward_hold_shard($1, 0)", [last.id]);
+  await mover.query("set lock_timeout = 100");
+  // As citus_move_shard_placement locks a shard before its last step.
+  const lock = () =>
+    mover.query("select lock_shard_metadata(7 /* ExclusiveLock */, array[$1::bigint])", [last.id]);
+  await expect(lock()).rejects.toThrow("lock timeout");
+  await divideShard("block_writes");
+  await lock();
+});
+
 test("of the internal errors of Citus, only that of the lock of the same shard means that the shard has moved", async () => {
   const refusal = async (name: string, text: string) => {
     const refused = pool.run({ name, text }, []);
@@ -371,38 +438,6 @@ test("claims, completions, releases and take-overs commit in one phase", async (
   );
   expect(again.tokens.size).toBe(50);
   expect((await twoPhaseCommits()).filter((gid) => !before.has(gid))).toEqual([]);
-});
-
-/** What `migrate --citus` of version 0.1 made of the functions: its guard looked for the function of another route. */
-const FUNCTIONS_OF_0_1 = [
-  `create or replace function onceward_hold_shard(shard bigint, value anyelement) returns anyelement
-   language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
-   begin
-     perform lock_shard_metadata(5, array[shard]);
-     if not exists (
-       select from pg_dist_placement p join pg_dist_local_group g on g.groupid = p.groupid where p.shardid = shard
-     ) or not exists (select from pg_proc where proname = 'onceward_run_on_shard') then
-       raise exception 'shard % is not on this node, or is not used by itself', shard using errcode = 'OW001';
-     end if;
-     return value;
-   end $$`,
-  "select create_distributed_function('onceward_hold_shard(bigint, anyelement)')",
-  `create function onceward_run_on_shard(key text, statement text, parameters text[]) returns setof record
-   language plpgsql volatile as $$ begin return query execute statement using parameters; end $$`,
-  `select create_distributed_function('onceward_run_on_shard(text, text, text[])', 'key', colocate_with := 'records')`,
-];
-
-test("statements go to the nodes with the functions of version 0.1, and after migrate --citus has replaced them", async () => {
-  for (const statement of FUNCTIONS_OF_0_1) await database.query(statement);
-  const { store, shards, sent } = await openStore();
-  onTestFinished(() => shards.close());
-  expect((await claim(store, keysOf("before-replacement", 50))).tokens.size).toBe(50);
-  await distributeRecords(database.url);
-  expect(
-    await database.query("select to_regprocedure('onceward_run_on_shard(text, text, text[])') as old"),
-  ).toEqual([{ old: null }]);
-  expect((await claim(store, keysOf("after-replacement", 50))).tokens.size).toBe(50);
-  expect(sent.every(({ node }) => node !== undefined)).toBe(true);
 });
 
 test("without the function of migrate --citus, statements are not grouped, and the reason is given", async () => {

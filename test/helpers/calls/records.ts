@@ -17,7 +17,11 @@ export function grantsAmong(replies: readonly ClaimResponse[]): Claimed[] {
 }
 
 /** Sets the end of the leases of a tenant's records, or of one of them, to a second ago. */
-export async function endLeases(database: TestDatabase, tenant: TestTenant, key?: string): Promise<void> {
+export async function endLeases(
+  database: Pick<TestDatabase, "query">,
+  tenant: TestTenant,
+  key?: string,
+): Promise<void> {
   await database.query(
     `update records set lease_expires_at = now() - interval '1 second'
       where tenant_id = $1 and key = coalesce($2, key)`,

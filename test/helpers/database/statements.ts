@@ -4,6 +4,7 @@ import { readMetricsText } from "../servers/metrics.ts";
 /** The statements that a replica repeats in the background. */
 const BACKGROUND = new Set([
   "beat_replica",
+  "read_node_clock",
   "store_key_use",
   "read_labelled_tenants",
   "find_holding_tenants",

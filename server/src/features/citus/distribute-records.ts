@@ -1,12 +1,7 @@
 import { type Runner, WORKER_SETTINGS } from "../../core/store/pool.ts";
 import { askWorkers, type CitusState, readCitusNodes, readCitusState } from "./citus-state.ts";
 import { DistributionRefused, onCitus, refuse, whyNoCoordinator } from "./coordinator-session.ts";
-import {
-  CREATE_SHARD_GUARD,
-  DISTRIBUTE_SHARD_GUARD,
-  DROP_CLOSED_MARK,
-  DROP_SHARD_RUNNER,
-} from "./shard-guard.ts";
+import { CREATE_SHARD_GUARD, DISTRIBUTE_SHARD_GUARD, DROP_CLOSED_MARK } from "./shard-guard.ts";
 
 /**
  * Shards for each worker that there is at the first distribution. Operations travel in batches of one shard, so fewer
@@ -55,7 +50,6 @@ export function distributeRecords(
         ? await distribute(runner, state, shards ?? SHARDS_PER_WORKER * state.workers.length)
         : "The records are already distributed by key.";
     await runner.run({ name: "drop_closed_mark", text: DROP_CLOSED_MARK }, []);
-    await runner.run({ name: "drop_shard_runner", text: DROP_SHARD_RUNNER }, []);
     return [
       done,
       `The databases of ${state.workers.length} workers have the settings of the service's sessions.`,

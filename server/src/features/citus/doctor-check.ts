@@ -14,11 +14,13 @@ export const citusCheck: Check = {
     const state = await readCitusState(runner);
     const nodes = judgeNodes(state);
     if (nodes.length > 0 || state.distributedBy === null) return nodes;
-    const answers = await askWorkers(runner, READ_WORKER);
-    const workers = judgeWorkers(answers);
-    if (workers.length > 0) return workers;
-    const [areUsable, clocks] = [await canHoldShards(runner), await readNodeClocks(runner)];
-    return [...judgeFunctions(areUsable), ...judgeNodeClocks(clocks), ...judgeWorkerStandbys(answers)];
+    const workers = await askWorkers(runner, READ_WORKER);
+    return [
+      ...judgeWorkers(workers),
+      ...judgeFunctions(await canHoldShards(runner)),
+      ...judgeNodeClocks(await readNodeClocks(runner)),
+      ...judgeWorkerStandbys(workers),
+    ];
   },
 };
 
@@ -78,9 +80,10 @@ export function judgeWorkers(answers: readonly WorkerAnswer[]): readonly Observa
   });
 }
 
-/** Returns what is wrong with the standbys of workers: Citus keeps one copy of each shard. */
+/** Returns what is wrong with the standbys of workers that answer: Citus keeps one copy of each shard. */
 export function judgeWorkerStandbys(answers: readonly WorkerAnswer[]): readonly Observation[] {
   return answers.flatMap((answer) => {
+    if (!answer.success) return [];
     const { settings, standbys } = readFacts(answer);
     const { synchronous_standby_names = "", synchronous_commit = "" } = settings;
     return judgeStandbys({ synchronous_standby_names, synchronous_commit }, standbys).map((found) => ({

@@ -1,3 +1,4 @@
+import { type ClockOffset, clockOffset } from "../../core/domain/clock-offset.ts";
 import { Refusal } from "../../core/domain/refusal.ts";
 import type { Pool, Runner } from "../../core/store/pool.ts";
 import { StatementFailed } from "../../core/store/statement-errors.ts";
@@ -19,12 +20,20 @@ interface Connected {
   readonly pool: Pool;
   /** When the next statement may try the node, which did not answer. Infinite: one is trying it. Undefined: it answers. */
   pausedUntilMs: number | undefined;
+  /** As of the last reading; undefined if that failed. */
+  clock: ClockOffset | undefined;
 }
 
 /** How long no statement is sent to a node that did not answer; also the retry delay for callers. */
 const PAUSE_MS = 500;
 
 const checkNode = { name: "check_node", text: "select" };
+
+/** Leases of a node's keys end by its clock. */
+const readClock = {
+  name: "read_node_clock",
+  text: 'select (extract(epoch from clock_timestamp()) * 1000)::text as "nowMs"',
+};
 
 /** Creates the nodes. Connects to each when it is first used. */
 export function createNodes({ openNode, onUnreachable }: NodesOptions) {
@@ -34,7 +43,7 @@ export function createNodes({ openNode, onUnreachable }: NodesOptions) {
     const address = addressOf(node);
     let connected = all.get(address);
     if (connected === undefined) {
-      connected = { node, pool: openNode(node), pausedUntilMs: undefined };
+      connected = { node, pool: openNode(node), pausedUntilMs: undefined, clock: undefined };
       all.set(address, connected);
     }
     return connected;
@@ -85,6 +94,16 @@ export function createNodes({ openNode, onUnreachable }: NodesOptions) {
       Array.from(all.values())
         .filter(({ pausedUntilMs }) => pausedUntilMs !== undefined)
         .map(({ node }) => node),
+    /** Reads the clocks of all nodes. Never rejects: a node that does not answer has no known clock. */
+    async readClocks(): Promise<void> {
+      await Promise.all(
+        Array.from(all.values(), async (connected) => {
+          connected.clock = await offsetOf(connected.pool).catch(() => undefined);
+        }),
+      );
+    },
+    /** Returns how far this process' clock is ahead of those that are known. */
+    clocks: () => Array.from(all.values()).flatMap(({ clock }) => clock ?? []),
     /** Closes the connections to all other nodes than these. */
     keepOnly(nodes: Iterable<ShardNode>): void {
       const kept = new Set(Array.from(nodes, addressOf));
@@ -99,6 +118,12 @@ export function createNodes({ openNode, onUnreachable }: NodesOptions) {
       await Promise.all(Array.from(all.values(), ({ pool }) => pool.close(limitMs)));
     },
   };
+}
+
+async function offsetOf(pool: Pool): Promise<ClockOffset> {
+  const startedAtMs = Date.now();
+  const [row] = await pool.run<{ nowMs: string }>(readClock, []);
+  return clockOffset({ startedAtMs, endedAtMs: Date.now(), databaseMs: Number(row?.nowMs) });
 }
 
 /** Returns `host:port`. */

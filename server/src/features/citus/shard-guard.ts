@@ -41,12 +41,6 @@ export const DISTRIBUTE_CLOSED_MARK = "select create_distributed_function('oncew
 /** Drops the function on all nodes. */
 export const DROP_CLOSED_MARK = "drop function if exists onceward_shards_closed()";
 
-/**
- * Drops the function by which replicas of version 0.1 forwarded statements to the nodes of shards. Their guard, which a
- * `migrate --citus` of this version replaces, lets no statement hold a shard without it.
- */
-export const DROP_SHARD_RUNNER = "drop function if exists onceward_run_on_shard(text, text, text[])";
-
 /** Run on a worker, waits for all statements there that hold a shard. */
 export const WAIT_FOR_HELD_SHARDS = `
 select count(lock_shard_metadata(7 /* ExclusiveLock */, array[s.shardid]))

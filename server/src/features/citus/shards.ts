@@ -143,9 +143,10 @@ function createShards(coordinator: Pool, initial: readonly PlacedShard[], nodes:
     },
     async refresh() {
       await readOnce();
-      await Promise.allSettled(nodes.unreachable().map(nodes.check));
+      await Promise.allSettled([...nodes.unreachable().map(nodes.check), nodes.readClocks()]);
     },
     unreachableNodes: () => nodes.unreachable().length,
+    clocks: nodes.clocks,
     close: nodes.close,
   };
 }

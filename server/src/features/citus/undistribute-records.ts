@@ -1,12 +1,7 @@
 import type { Runner } from "../../core/store/pool.ts";
 import { askWorkers, readCitusState } from "./citus-state.ts";
 import { DistributionRefused, onCitus, refuse, whyNoCoordinator } from "./coordinator-session.ts";
-import {
-  CREATE_CLOSED_MARK,
-  DISTRIBUTE_CLOSED_MARK,
-  DROP_SHARD_RUNNER,
-  WAIT_FOR_HELD_SHARDS,
-} from "./shard-guard.ts";
+import { CREATE_CLOSED_MARK, DISTRIBUTE_CLOSED_MARK, WAIT_FOR_HELD_SHARDS } from "./shard-guard.ts";
 
 /**
  * Copies all records back to the coordinator.
@@ -34,7 +29,6 @@ export function undistributeRecords(databaseUrl: string): Promise<readonly strin
 async function endStatementsOnShards(runner: Runner): Promise<void> {
   await runner.run({ name: "create_closed_mark", text: CREATE_CLOSED_MARK }, []);
   await runner.run({ name: "distribute_closed_mark", text: DISTRIBUTE_CLOSED_MARK }, []);
-  await runner.run({ name: "drop_shard_runner", text: DROP_SHARD_RUNNER }, []);
   for (const { node, success, result } of await askWorkers(runner, WAIT_FOR_HELD_SHARDS)) {
     if (!success) throw new DistributionRefused(`Worker ${node} did not end its statements: ${result}`);
   }

@@ -1,3 +1,4 @@
+import type { ClockOffset } from "../../domain/clock-offset.ts";
 import type { Runner } from "../pool.ts";
 import type { Turns } from "./turns.ts";
 
@@ -19,10 +20,12 @@ export interface Shards {
    * moment ago, it throws DATABASE_UNAVAILABLE and does not run the statement.
    */
   runnerOn(shard: Shard): Runner["run"];
-  /** Reads again where the shards are, and tries the nodes that did not answer. */
+  /** Reads again where the shards are, tries the nodes, and reads their clocks. */
   refresh(): Promise<void>;
   /** Returns the number of nodes that did not answer their last statement. */
   unreachableNodes(): number;
+  /** Returns how far this process' clock is ahead of those of the nodes, as last read. */
+  clocks(): readonly ClockOffset[];
   /** Closes the connections to the nodes, as Pool.close. */
   close(limitMs?: number): Promise<void>;
 }
