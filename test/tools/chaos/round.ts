@@ -4,6 +4,7 @@ import { nameOf, nowMs, type Operation, type RecordName } from "../history/opera
 import { effectsOf, type FaultEffect } from "./fault-effects.ts";
 import type { Fault } from "./faults/fault.ts";
 import { probe, readAll } from "./final.ts";
+import { watchIdleTime } from "./idle-time.ts";
 import { clockMovesOf, type Injection, injectFaults, untilMs } from "./injector.ts";
 import { type Evidence, type Judgement, judge } from "./judge.ts";
 import { startFleet } from "./load/fleet.ts";
@@ -76,11 +77,13 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
     faults.map((fault) => fault.name),
   );
   const scene = { rig, clients: fleet.clients, signal };
+  const idleWatch = watchIdleTime();
   const beganMs = nowMs();
   const { injections, failures } = await injectFaults(schedule, faults, scene, onProgress);
   // Long enough to watch the recovery from the last fault.
   await untilMs(Math.max(beganMs + durationMs, nowMs() + LATEST_MS + MARGIN_MS), signal);
   const loadEndedAtMs = nowMs();
+  const idleTime = idleWatch.stop();
   const { journalPaths, retentionChanges, looks } = await fleet.stop();
   signal.throwIfAborted();
   const healedAtMs = nowMs();
@@ -103,7 +106,7 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
     judgement: judge(evidence),
     injections,
     effects: effectsOf(looks, injections),
-    recoveries: recoveriesOf(looks, injections, loadEndedAtMs),
+    recoveries: recoveriesOf(looks, injections, loadEndedAtMs, idleTime),
     loadEndedAtMs,
     accidents: [...failures, ...rig.accidents],
   };
