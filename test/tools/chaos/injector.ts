@@ -1,5 +1,5 @@
 import { createRandom } from "../../helpers/random.ts";
-import { type ClockMove, nowMs } from "../history/operation.ts";
+import { type ClockMove, nowMs, type TenantMove } from "../history/operation.ts";
 import type { Fault, Scene, Victim } from "./faults/fault.ts";
 import type { ScheduledFault } from "./schedule.ts";
 
@@ -63,8 +63,24 @@ export async function injectFaults(
 
 /** Returns the intervals in which the database's clock may have been ahead. */
 export function clockMovesOf(injections: readonly Injection[]): ClockMove[] {
-  return injections.flatMap(({ clockAheadMs: aheadMs, startedAtMs, healedAtMs }) =>
-    aheadMs === undefined ? [] : [{ fromMs: startedAtMs, toMs: healedAtMs, aheadMs }],
+  return injections.flatMap(({ clockAheadMs: aheadMs, retentionAheadMs, startedAtMs, healedAtMs }) =>
+    aheadMs === undefined
+      ? []
+      : [
+          {
+            fromMs: startedAtMs,
+            toMs: healedAtMs,
+            aheadMs,
+            ...(retentionAheadMs !== undefined && { retentionAheadMs }),
+          },
+        ],
+  );
+}
+
+/** Returns the intervals in which a tenant was on its way. */
+export function tenantMovesOf(injections: readonly Injection[]): TenantMove[] {
+  return injections.flatMap(({ tenant, startedAtMs: fromMs, healedAtMs: toMs }) =>
+    tenant === undefined ? [] : [{ tenant, fromMs, toMs }],
   );
 }
 

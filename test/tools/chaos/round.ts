@@ -5,7 +5,7 @@ import { effectsOf, type FaultEffect } from "./fault-effects.ts";
 import type { Fault } from "./faults/fault.ts";
 import { probe, readAll } from "./final.ts";
 import { watchIdleTime } from "./idle-time.ts";
-import { clockMovesOf, type Injection, injectFaults, untilMs } from "./injector.ts";
+import { clockMovesOf, type Injection, injectFaults, tenantMovesOf, untilMs } from "./injector.ts";
 import { type Evidence, type Judgement, judge } from "./judge.ts";
 import { startFleet } from "./load/fleet.ts";
 import { createProvider } from "./load/provider.ts";
@@ -91,7 +91,8 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
   onProgress("claiming and reading every key once more");
   const probePath = join(rig.dir, `probe-${name}.jsonl`);
   await probe(rig, namesOf(readJournals(journalPaths)), probePath);
-  const operations = readJournals([...journalPaths, probePath]);
+  const ownPaths = injections.flatMap(({ journalPath }) => journalPath ?? []);
+  const operations = readJournals([...journalPaths, ...ownPaths, probePath]);
   const reads = await readAll(rig, namesOf(operations));
   onProgress(`judging ${operations.length} operations`);
   const history = {
@@ -99,6 +100,7 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
     policies: initialPolicies(),
     retentionChanges,
     clockMoves: clockMovesOf(injections),
+    tenantMoves: tenantMovesOf(injections),
   };
   const evidence = { history, reads, effects: provider, healedAtMs };
   return {
