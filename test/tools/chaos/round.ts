@@ -79,7 +79,13 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
   const scene = { rig, clients: fleet.clients, signal };
   const idleWatch = watchIdleTime();
   const beganMs = nowMs();
-  const { injections, failures } = await injectFaults(schedule, faults, scene, onProgress);
+  const { injections, failures } = await injectFaults(
+    schedule,
+    faults,
+    scene,
+    onProgress,
+    beganMs + durationMs,
+  );
   // Long enough to watch the recovery from the last fault.
   await untilMs(Math.max(beganMs + durationMs, nowMs() + LATEST_MS + MARGIN_MS), signal);
   const loadEndedAtMs = nowMs();
