@@ -14,6 +14,8 @@ import { granted } from "../helpers/calls/records.ts";
 import { seconds, success } from "../helpers/calls/verbs.ts";
 import { openConnection, openStorePool } from "../helpers/database/connections.ts";
 import { createDatabaseOfTest, type TestDatabase } from "../helpers/database/database.ts";
+import { socketOf } from "../helpers/network/sockets.ts";
+import { startTcpProxy } from "../helpers/network/tcp-proxy.ts";
 import { runWithInput } from "../helpers/processes/command.ts";
 import { settingsFor } from "../helpers/processes/serve.ts";
 import { startTestServer, type TestServer } from "../helpers/servers/server.ts";
@@ -245,6 +247,38 @@ test("a tenant takes a loss of records along: a key from before it begins no sec
     "select records_lost_at > now() - interval '15 minutes' as is_later from tenants",
   );
   expect(moved).toEqual({ is_later: true });
+});
+
+test("an import whose last answer is lost says that the tenant may be served, and its repeat is refused", async () => {
+  const [from, to] = [await startHome(), await startHome()];
+  const { name, apiKey } = await createTenant(from.database);
+  granted(await connectClient(from.server, apiKey).claim({ namespace: "charges", key: "order-1" }));
+  const exported = await exportAfterTheWait(name, from);
+  await to.database.query(`
+    create function wait_for_test() returns trigger language plpgsql as
+      'begin perform pg_advisory_xact_lock(1); return null; end';
+    create constraint trigger at_commit after insert on tenants initially deferred
+      for each row execute function wait_for_test()`);
+  const gate = await openConnection(to.database);
+  await gate.query("select pg_advisory_lock(1)");
+  const proxy = await startTcpProxy(socketOf(to.database.url));
+  onTestFinished(() => proxy.close());
+  const { username, pathname } = new URL(to.database.url);
+  const databaseUrl = `postgresql://${username}@127.0.0.1:${proxy.port}${pathname}`;
+  const importing = refusalOfImport(exported, {
+    ...to,
+    settings: { ...to.settings, DATABASE_URL: databaseUrl },
+  });
+  const readCommit = () =>
+    to.database.query("select from pg_locks where locktype = 'advisory' and not granted");
+  await expect.poll(readCommit, { timeout: 30_000 }).toHaveLength(1);
+  proxy.setMode("drop-replies");
+  await gate.query("select pg_advisory_unlock(1)");
+  const readStored = () => to.database.query("select name from tenants");
+  await expect.poll(readStored, { timeout: 30_000 }).toEqual([{ name }]);
+  proxy.cut();
+  expect(await importing).toContain("the tenant may be served here");
+  expect(await refusalOfImport(exported, to)).toBe(`This installation has a tenant ${name} already.`);
 });
 
 test("an export whose tenant is resumed fails, and an import refuses an edited file and stores nothing", async () => {

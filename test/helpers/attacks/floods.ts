@@ -116,6 +116,16 @@ export async function floodWithBegunHeaders(
   return sockets;
 }
 
+/** Returns calls without a credential, each with so many kilobytes of headers. */
+export function headerFlood(kilobytes: number, streams: number): GrpcFlood {
+  return {
+    path: "/onceward.v1.IdentityService/WhoAmI",
+    headers: longHeaders(kilobytes),
+    message: framed(WhoAmIRequestSchema, {}),
+    streams,
+  };
+}
+
 /** A server's windows for a connection take bodies of 64 KiB in all: fewer streams for larger messages. */
 const MANY_STREAMS = 500;
 const FEW_STREAMS = 12;
@@ -128,7 +138,6 @@ export function grpcFloods({ tenant: { apiKey } }: Target): Readonly<Record<stri
   });
   const items = RESULT_IDS.map((value) => ({ request: { case: "lookup" as const, value } }));
   const reflect = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
-  const whoAmI = "/onceward.v1.IdentityService/WhoAmI";
   return {
     "claims with an invalid credential": {
       path: pathOf("Claim"),
@@ -136,23 +145,9 @@ export function grpcFloods({ tenant: { apiKey } }: Target): Readonly<Record<stri
       message: claim,
       streams: MANY_STREAMS,
     },
-    "WhoAmI without a credential": {
-      path: whoAmI,
-      message: framed(WhoAmIRequestSchema, {}),
-      streams: MANY_STREAMS,
-    },
-    "calls with 15 kB of headers": {
-      path: whoAmI,
-      headers: longHeaders(15),
-      message: claim,
-      streams: MANY_STREAMS,
-    },
-    "calls with 60 kB of headers": {
-      path: whoAmI,
-      headers: longHeaders(60),
-      message: claim,
-      streams: MANY_STREAMS,
-    },
+    "WhoAmI without a credential": headerFlood(0, MANY_STREAMS),
+    "calls with 15 kB of headers": headerFlood(15, MANY_STREAMS),
+    "calls with 60 kB of headers": headerFlood(60, MANY_STREAMS),
     "reflection without a credential": { path: reflect, message: describe, streams: MANY_STREAMS },
     "reflection that is not read": { path: reflect, apiKey, message: describe, streams: MANY_STREAMS },
     "batches that are not read": {

@@ -58,6 +58,22 @@ test("a refusal that the call does not deserve is a violation", () => {
   ]);
 });
 
+test("a tenant that moves may be refused meanwhile, and no other tenant", () => {
+  const refusals = ["TENANT_MOVING", "CREDENTIAL_INVALID"].map((reason) => claim(100, 110, refused(reason)));
+  const history = scenario([
+    ...refusals,
+    claim(100, 110, refused("ROLE_DENIED")),
+    claim(300, 310, granted(1)),
+  ]);
+  const reasons = (tenant: string, toMs: number) =>
+    checkErrors({ ...history, tenantMoves: [{ tenant, fromMs: 50, toMs }] }).map(
+      ({ message }) => /[A-Z]+_[A-Z]+/.exec(message)?.[0],
+    );
+  expect(reasons("acme", 200)).toEqual(["ROLE_DENIED"]);
+  const all = ["TENANT_MOVING", "CREDENTIAL_INVALID", "ROLE_DENIED"];
+  expect([reasons("acme", 99), reasons("globex", 200)]).toEqual([all, all]);
+});
+
 test("errors are counted by origin and by code and reason, or message", () => {
   const unavailable = failed("service", "Unavailable", "DATABASE_UNAVAILABLE");
   expect(countErrors([unavailable, unavailable, failed("connection", "Aborted"), claim(0, LOST)])).toEqual({

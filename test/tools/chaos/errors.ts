@@ -1,5 +1,5 @@
 import type { Violation } from "../history/check.ts";
-import type { History, Operation, Request } from "../history/operation.ts";
+import type { History, Operation, Request, TenantMove } from "../history/operation.ts";
 
 /** Codes of an outage. */
 const OUTAGE: ReadonlySet<string> = new Set(["Unavailable", "DeadlineExceeded"]);
@@ -14,6 +14,13 @@ const DESERVED: ReadonlySet<string> = new Set([
   "KEY_TOO_OLD",
 ]);
 
+/** The same of a tenant that moves; in the home that it has left, it is deleted, and its API keys are revoked. */
+const DESERVED_IN_A_MOVE: ReadonlySet<string> = new Set([
+  "TENANT_MOVING",
+  "TENANT_SUSPENDED",
+  "CREDENTIAL_INVALID",
+]);
+
 /** Calls that the oldest version does not have: it answers UNIMPLEMENTED. */
 const NEWER_REQUESTS: ReadonlySet<Request["kind"]> = new Set(["forget", "adminRelease", "adminComplete"]);
 
@@ -22,18 +29,23 @@ const NEWER_REQUESTS: ReadonlySet<Request["kind"]> = new Set(["forget", "adminRe
  * DEADLINE_EXCEEDED or a refusal that the call deserves. A connection may break and a caller's time may run
  * out, but every reply can be parsed.
  */
-export function checkErrors({ operations }: History): Violation[] {
+export function checkErrors({ operations, tenantMoves = [] }: History): Violation[] {
   return operations.flatMap((operation) => {
-    const problem = problemOf(operation);
+    const isMoving = tenantMoves.some((move) => isDuring(operation, move));
+    const problem = problemOf(operation, isMoving);
     if (problem === undefined) return [];
     const { tenant, namespace, key, id } = operation;
     return [{ tenant, namespace, key, invariant: 8, message: `${id}: ${problem}`, operations: [operation] }];
   });
 }
 
-function problemOf({ request, answer }: Operation): string | undefined {
+function isDuring({ tenant, invokedAtMs, returnedAtMs }: Operation, move: TenantMove): boolean {
+  return tenant === move.tenant && invokedAtMs <= move.toMs && returnedAtMs >= move.fromMs;
+}
+
+function problemOf({ request, answer }: Operation, isMoving: boolean): string | undefined {
   if (answer.kind === "refused")
-    return DESERVED.has(answer.reason)
+    return DESERVED.has(answer.reason) || (isMoving && DESERVED_IN_A_MOVE.has(answer.reason))
       ? undefined
       : `refused with ${answer.reason}, which the call does not deserve`;
   if (answer.kind !== "unknown" || answer.failure === undefined) return undefined;

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
+import { nowMs } from "../history/operation.ts";
 import type { Fault } from "./faults/fault.ts";
-import { clockMovesOf, injectFaults } from "./injector.ts";
+import { clockMovesOf, injectFaults, untilMs } from "./injector.ts";
 import type { Rig } from "./rig.ts";
 
 /** The faults of these tests do not use it. */
@@ -62,6 +63,17 @@ test("no fault begins after a run is interrupted", async () => {
   const scene = { rig, clients: [], signal: AbortSignal.abort() };
   await injectFaults([{ atMs: 60_000, fault: "kill", seed: 1 }], [fault("kill", "redis")], scene, () => {});
   expect(events).toEqual([]);
+});
+
+test("a fault that waits for its turn when the run is over is left out", async () => {
+  const { events, fault } = recorder();
+  const over = nowMs() + 50;
+  const long: Fault = { name: "kill", target: "redis", inject: ({ signal }) => untilMs(over + 1, signal) };
+  const scene = { rig, clients: [], signal: new AbortController().signal };
+  const told: string[] = [];
+  const all = [long, fault("flush", "redis")];
+  await injectFaults(schedule("kill", "flush"), all, scene, (what) => told.push(what), over);
+  expect([told, events]).toEqual([["kill", "flush is left out: the run is over"], []]);
 });
 
 test("an injection names its victim", async () => {

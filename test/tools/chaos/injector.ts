@@ -1,5 +1,5 @@
 import { createRandom } from "../../helpers/random.ts";
-import { type ClockMove, nowMs } from "../history/operation.ts";
+import { type ClockMove, nowMs, type TenantMove } from "../history/operation.ts";
 import type { Fault, Scene, Victim } from "./faults/fault.ts";
 import type { ScheduledFault } from "./schedule.ts";
 
@@ -18,12 +18,16 @@ export interface Injections {
   readonly failures: readonly string[];
 }
 
-/** Injects the faults of a schedule; resolves when all have healed, early if interrupted. */
+/**
+ * Injects the faults of a schedule; resolves when all have healed, early if interrupted. On a busy machine faults that wait for
+ * their turn may not begin by `endsAtMs`: they are left out, so that a run does not last several times as long as it was to.
+ */
 export async function injectFaults(
   schedule: readonly ScheduledFault[],
   faults: readonly Fault[],
   scene: Omit<Scene, "random" | "onVictim">,
   onFault: (what: string) => void,
+  endsAtMs = Number.POSITIVE_INFINITY,
 ): Promise<Injections> {
   const injections: Injection[] = [];
   const failures: string[] = [];
@@ -33,6 +37,10 @@ export async function injectFaults(
   async function inject(fault: Fault, seed: number): Promise<void> {
     if (scene.signal.aborted) return;
     const startedAtMs = nowMs();
+    if (startedAtMs > endsAtMs) {
+      onFault(`${fault.name} is left out: the run is over`);
+      return;
+    }
     onFault(fault.name);
     let victim: Victim = {};
     const onVictim = (hit: Victim) => {
@@ -63,8 +71,24 @@ export async function injectFaults(
 
 /** Returns the intervals in which the database's clock may have been ahead. */
 export function clockMovesOf(injections: readonly Injection[]): ClockMove[] {
-  return injections.flatMap(({ clockAheadMs: aheadMs, startedAtMs, healedAtMs }) =>
-    aheadMs === undefined ? [] : [{ fromMs: startedAtMs, toMs: healedAtMs, aheadMs }],
+  return injections.flatMap(({ clockAheadMs: aheadMs, retentionAheadMs, startedAtMs, healedAtMs }) =>
+    aheadMs === undefined
+      ? []
+      : [
+          {
+            fromMs: startedAtMs,
+            toMs: healedAtMs,
+            aheadMs,
+            ...(retentionAheadMs !== undefined && { retentionAheadMs }),
+          },
+        ],
+  );
+}
+
+/** Returns the intervals in which a tenant was on its way. */
+export function tenantMovesOf(injections: readonly Injection[]): TenantMove[] {
+  return injections.flatMap(({ tenant, startedAtMs: fromMs, healedAtMs: toMs }) =>
+    tenant === undefined ? [] : [{ tenant, fromMs, toMs }],
   );
 }
 

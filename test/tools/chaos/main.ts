@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { findCitusPostgres } from "../../helpers/database/citus-binaries.ts";
+import { nameOf } from "../history/operation.ts";
 import { FAULTS, FAULTS_ON_CITUS } from "./faults/all.ts";
 import type { Fault } from "./faults/fault.ts";
 import { interruption, runToEnd } from "./interruption.ts";
@@ -71,8 +72,13 @@ async function choose({ faults, citus }: ChaosOptions, rig: Rig): Promise<readon
 async function tell({ evidence, judgement, recoveries, accidents }: Round, seed: number): Promise<void> {
   for (const accident of accidents) console.error(`\nBY ITSELF: ${accident}`);
   for (const late of recoveries.filter(isLate)) console.error(`\nTOO LATE: ${describeRecovery(late)}`);
-  for (const key of judgement.timeouts) console.error(`\nNOT DECIDED: ${key}`);
   await mkdir(FAILURES_DIR, { recursive: true });
+  for (const [index, key] of judgement.timeouts.slice(0, SHOWN_FAILURES).entries()) {
+    const operations = evidence.history.operations.filter((operation) => nameOf(operation) === key);
+    const file = join(FAILURES_DIR, `seed-${seed}-undecided-${index + 1}.json`);
+    await writeFile(file, JSON.stringify({ ...evidence.history, operations }));
+    console.error(`\nNOT DECIDED: ${key}\n(${file})`);
+  }
   for (const [index, violation] of judgement.violations.slice(0, SHOWN_FAILURES).entries()) {
     const text = describeFailure(violation, evidence.history, evidence.reads);
     const file = join(FAILURES_DIR, `seed-${seed}-${index + 1}.txt`);

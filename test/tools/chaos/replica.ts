@@ -52,6 +52,8 @@ const PRELOAD = new URL("preload.ts", import.meta.url).href;
  */
 const START_TRIES = 40;
 const RETRY_MS = 500;
+/** Where calls go while a replica is down: another process of the machine may be given its port. */
+const NOBODY = "/nonexistent";
 /** The message with which a replica logs an INTERNAL answer. */
 const DEFECT = "a call failed by a defect";
 
@@ -99,6 +101,7 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
 
   async function kill(): Promise<void> {
     isEndExpected = true;
+    inbound.setTarget(NOBODY);
     await current.end();
   }
 
@@ -116,7 +119,9 @@ export async function startReplica(options: ReplicaOptions): Promise<Replica> {
     async drain() {
       isEndExpected = true;
       current.signal("SIGTERM");
-      return current.exited;
+      const how = await current.exited;
+      inbound.setTarget(NOBODY);
+      return how;
     },
     async restart(how = {}) {
       await kill();

@@ -16,8 +16,8 @@ const round: Round = {
     { fault: "redis-kill", target: "redis", startedAtMs: 45, healedAtMs: 46 },
   ],
   recoveries: [
-    { fault: "redis-kill", client: "client-1", replica: "replica-1", afterMs: 12.4 },
-    { fault: "redis-kill", client: "client-1", replica: "replica-2", afterMs: 2000.6 },
+    { fault: "redis-kill", client: "client-1", replica: "replica-1", afterMs: 12.4, idleMs: 12.4 },
+    { fault: "redis-kill", client: "client-1", replica: "replica-2", afterMs: 2000.6, idleMs: 2000.6 },
   ],
   effects: [
     { fault: "redis-kill", refused: 3, granted: 4, grantedOthers: 5 },

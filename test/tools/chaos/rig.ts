@@ -34,6 +34,7 @@ export interface Rig extends AsyncDisposable {
   readonly apiKeys: Readonly<Record<string, string>>;
   /** Of the first tenant's administrator. */
   readonly adminKey: string;
+  readonly operatorKey: string;
   /** Failures that no fault caused. */
   readonly accidents: readonly string[];
   /** The directory for journals. */
@@ -119,7 +120,7 @@ export async function startRig(options: RigOptions): Promise<Rig> {
 async function createTenants(
   postgres: ChaosPostgres,
   namespaces: readonly Omit<NamespacePolicy, "tenant">[],
-): Promise<Pick<Rig, "apiKeys" | "adminKey">> {
+): Promise<Pick<Rig, "apiKeys" | "adminKey" | "operatorKey">> {
   // The rig closes the connection itself.
   const database: OpenDatabase = { url: postgres.url, query: postgres.query, close: async () => {} };
   const made: TestTenant[] = [];
@@ -142,5 +143,6 @@ async function createTenants(
   return {
     apiKeys: Object.fromEntries(TENANTS.map((name, index) => [name, made[index]?.apiKey ?? ""])),
     adminKey: await createApiKey(database, { tenantId: administered.id, role: "TENANT_ADMIN" }),
+    operatorKey: await createApiKey(database, { role: "OPERATOR" }),
   };
 }

@@ -4,7 +4,8 @@ import { nameOf, nowMs, type Operation, type RecordName } from "../history/opera
 import { effectsOf, type FaultEffect } from "./fault-effects.ts";
 import type { Fault } from "./faults/fault.ts";
 import { probe, readAll } from "./final.ts";
-import { clockMovesOf, type Injection, injectFaults, untilMs } from "./injector.ts";
+import { watchIdleTime } from "./idle-time.ts";
+import { clockMovesOf, type Injection, injectFaults, tenantMovesOf, untilMs } from "./injector.ts";
 import { type Evidence, type Judgement, judge } from "./judge.ts";
 import { startFleet } from "./load/fleet.ts";
 import { createProvider } from "./load/provider.ts";
@@ -76,11 +77,19 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
     faults.map((fault) => fault.name),
   );
   const scene = { rig, clients: fleet.clients, signal };
+  const idleWatch = watchIdleTime();
   const beganMs = nowMs();
-  const { injections, failures } = await injectFaults(schedule, faults, scene, onProgress);
+  const { injections, failures } = await injectFaults(
+    schedule,
+    faults,
+    scene,
+    onProgress,
+    beganMs + durationMs,
+  );
   // Long enough to watch the recovery from the last fault.
   await untilMs(Math.max(beganMs + durationMs, nowMs() + LATEST_MS + MARGIN_MS), signal);
   const loadEndedAtMs = nowMs();
+  const idleTime = idleWatch.stop();
   const { journalPaths, retentionChanges, looks } = await fleet.stop();
   signal.throwIfAborted();
   const healedAtMs = nowMs();
@@ -88,7 +97,8 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
   onProgress("claiming and reading every key once more");
   const probePath = join(rig.dir, `probe-${name}.jsonl`);
   await probe(rig, namesOf(readJournals(journalPaths)), probePath);
-  const operations = readJournals([...journalPaths, probePath]);
+  const ownPaths = injections.flatMap(({ journalPath }) => journalPath ?? []);
+  const operations = readJournals([...journalPaths, ...ownPaths, probePath]);
   const reads = await readAll(rig, namesOf(operations));
   onProgress(`judging ${operations.length} operations`);
   const history = {
@@ -96,6 +106,7 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
     policies: initialPolicies(),
     retentionChanges,
     clockMoves: clockMovesOf(injections),
+    tenantMoves: tenantMovesOf(injections),
   };
   const evidence = { history, reads, effects: provider, healedAtMs };
   return {
@@ -103,7 +114,7 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
     judgement: judge(evidence),
     injections,
     effects: effectsOf(looks, injections),
-    recoveries: recoveriesOf(looks, injections, loadEndedAtMs),
+    recoveries: recoveriesOf(looks, injections, loadEndedAtMs, idleTime),
     loadEndedAtMs,
     accidents: [...failures, ...rig.accidents],
   };

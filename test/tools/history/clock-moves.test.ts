@@ -23,6 +23,8 @@ import {
 
 /** The retention of the scenarios is a minute, and their lease a second. */
 const AHEAD: ClockMove = { fromMs: 1000, toMs: 9000, aheadMs: 600_000 };
+/** All replicas started meanwhile, and follow the clock for ten minutes. */
+const AT_START: ClockMove = { ...AHEAD, aheadMs: 80 * 3_600_000, retentionAheadMs: 600_000 };
 const HOLD = { onLeaseExpiry: "HOLD" } as const;
 
 const held = claim(0, 10, granted(1));
@@ -98,6 +100,21 @@ test("a record that was deleted while the clock was ahead is missing at the end"
     returnedAtMs: 20_010,
   };
   expect(invariantsOf(checkHistory(withFinalReads(history([held, paid]), [read])))).toEqual([3]);
+});
+
+test("retention may end early, and stays ended, if replicas started while the clock was ahead", () => {
+  const started = (operations: readonly Operation[], policy: Partial<NamespacePolicy> = {}) =>
+    invariantsOf(checkHistory(history(operations, policy, [AT_START])));
+  const paidAt = (ms: number) => [claim(ms, ms + 10, granted(1)), complete(ms + 20, ms + 30, 1, "paid")];
+  for (const after of [claim(5000, 5010, granted(2)), claim(20_000, 20_010, granted(2))]) {
+    expect(started([held, paid, after])).toEqual([]);
+    expect(started([held, paid, after], { keyRetentionMs: 3_600_000 })).toEqual([1]);
+  }
+  expect(started([held, paid, lookup(20_000, 20_010, NOTHING_THERE)])).toEqual([]);
+  expect(started([held, paid, claim(20_000, 20_010, RESULT_GONE)])).toEqual([]);
+  expect(started([held, paid, claim(900, 910, granted(2))])).toEqual([1]);
+  // A record from after the move follows the right clock.
+  expect(started([...paidAt(9100), claim(20_000, 20_010, granted(2))])).toEqual([1]);
 });
 
 test("a second effect is allowed after a lease that ended early, and not after a completion", () => {

@@ -22,3 +22,16 @@ export function databaseClock(at: Range, moves: readonly ClockMove[]): Range {
 export function retentionClock(at: Range, moves: readonly ClockMove[]): Range {
   return range(at.from, at.to + Math.min(mostAheadMs(at, moves), RETENTION_TOLERANCE_MS));
 }
+
+/**
+ * Returns the latest time that retention may have followed by then, of a record that was stamped at the earliest at
+ * `sinceMs`: replicas that started while the clock was ahead follow it, up to a bound, and what they deleted stays deleted.
+ */
+export function retentionFollowedMs(sinceMs: number, untilMs: number, moves: readonly ClockMove[]): number {
+  const followed = moves.map(({ fromMs, toMs, retentionAheadMs }) =>
+    retentionAheadMs === undefined || untilMs < fromMs || toMs < sinceMs
+      ? Number.NEGATIVE_INFINITY
+      : Math.min(untilMs, toMs) + retentionAheadMs,
+  );
+  return Math.max(...followed);
+}

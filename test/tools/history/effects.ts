@@ -1,5 +1,5 @@
 import type { Violation } from "./check.ts";
-import { databaseClock } from "./clock-moves.ts";
+import { databaseClock, retentionFollowedMs } from "./clock-moves.ts";
 import {
   type ClockMove,
   type History,
@@ -120,7 +120,8 @@ function mayHaveLostKey(
     (operation) =>
       operation.invokedAtMs <= after.returnedAtMs && operation.returnedAtMs >= before.invokedAtMs,
   );
-  const wasForgotten = after.returnedAtMs >= before.invokedAtMs + policy.keyRetentionMs;
+  const followedMs = retentionFollowedMs(before.invokedAtMs, after.returnedAtMs, policy.clockMoves);
+  const wasForgotten = Math.max(after.returnedAtMs, followedMs) >= before.invokedAtMs + policy.keyRetentionMs;
   if (wasForgotten || between.some(isByAdministrator)) return true;
   if (between.some((operation) => isSettledBy(operation, earlier, after))) return false;
   const mayBeReclaimed =

@@ -150,6 +150,8 @@ const UNKNOWN: ReadonlySet<Code | undefined> = new Set([
 export function describeError(cause: unknown): Answer {
   const error = errorFromCall(cause);
   const { code, reason } = error;
+  // A call of a tenant that moves is refused before anything happens.
+  if (reason === "TENANT_MOVING") return { kind: "refused", reason };
   // RESPONSE_TOO_LARGE: the call itself may have been granted.
   const isUnknown = UNKNOWN.has(code) || reason === "NO_ANSWER" || reason === "RESPONSE_TOO_LARGE";
   return isUnknown ? { kind: "unknown", reason, failure: failureOf(error) } : { kind: "refused", reason };

@@ -9,6 +9,8 @@ export interface Moment {
   readonly clock: Range;
   /** The same, of the time by which a key may be granted again (`clock-moves.ts`). */
   readonly retentionClock: Range;
+  /** Returns how late retention may have taken it to be, for a record that was stamped at this moment or later. */
+  readonly retentionFollowedMs: (stampedAtMs: number) => number;
   readonly book: PolicyBook;
   /** How much later than its last possible moment the end of a lease or a retention may be noticed. */
   readonly toleranceMs: number;
@@ -29,6 +31,15 @@ export function mayRun({ clock, toleranceMs }: Moment, ends: Range): boolean {
 /** Returns whether the moment may lie at or after an end. */
 export function mayHaveEnded({ clock }: Pick<Moment, "clock">, ends: Range): boolean {
   return clock.to >= ends.from;
+}
+
+/** Returns a clock by which the retention of a record may have ended. */
+export function retentionOf(
+  { stampedAt }: HeldRecord,
+  clock: Range,
+  { retentionFollowedMs }: Moment,
+): { readonly clock: Range } {
+  return { clock: range(clock.from, Math.max(clock.to, retentionFollowedMs(stampedAt.from))) };
 }
 
 /** Returns the range of an end that comes after the moment; the same object if that narrows nothing. */
@@ -54,7 +65,7 @@ export function sightings(state: State, moment: Moment): Sighting[] {
     seen.push({ state: live, record: live.record });
   }
   const isClaim = moment.operation.request.kind === "claim";
-  const retention = { clock: isClaim ? moment.retentionClock : moment.clock };
+  const retention = retentionOf(record, isClaim ? moment.retentionClock : moment.clock, moment);
   if (mayHaveEnded(retention, record.keyEnds)) {
     // The record stays: an operation that began earlier may be ordered after this one and have seen it.
     const ended = withRecord(state, record, { keyEnds: endedBy(retention, record.keyEnds) });

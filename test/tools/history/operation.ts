@@ -149,6 +149,15 @@ export interface ClockMove {
   readonly fromMs: number;
   readonly toMs: number;
   readonly aheadMs: number;
+  /** How much earlier retention may end, of replicas that started meanwhile; undefined: a replica saw the clock move. */
+  readonly retentionAheadMs?: number;
+}
+
+/** An interval in which a tenant's calls were refused, or moved away, in at least one of its homes. */
+export interface TenantMove {
+  readonly tenant: string;
+  readonly fromMs: number;
+  readonly toMs: number;
 }
 
 /** A namespace's policy at the beginning of a history. */
@@ -179,6 +188,7 @@ export interface History {
   readonly policies: readonly NamespacePolicy[];
   readonly retentionChanges?: readonly RetentionChange[];
   readonly clockMoves?: readonly ClockMove[];
+  readonly tenantMoves?: readonly TenantMove[];
   /** One after the other. */
   readonly restores?: readonly Restore[];
 }

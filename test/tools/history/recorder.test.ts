@@ -89,6 +89,7 @@ test("a call is recorded with its interval, its request and its answer", async (
 test.each([
   ["a refusal is definite", refusal(Code.FailedPrecondition, "FINGERPRINT_MISMATCH"), "refused"],
   ["UNAVAILABLE is not", refusal(Code.Unavailable, "SHUTTING_DOWN"), "unknown"],
+  ["but a tenant that moves is", refusal(Code.Unavailable, "TENANT_MOVING"), "refused"],
   ["DEADLINE_EXCEEDED is not", refusal(Code.DeadlineExceeded, "DEADLINE_EXCEEDED"), "unknown"],
   ["INTERNAL is not", refusal(Code.Internal, "INTERNAL"), "unknown"],
   ["a reply that was too large is not", refusal(Code.ResourceExhausted, "RESPONSE_TOO_LARGE"), "unknown"],

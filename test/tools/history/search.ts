@@ -1,4 +1,4 @@
-import { databaseClock, retentionClock } from "./clock-moves.ts";
+import { databaseClock, retentionClock, retentionFollowedMs } from "./clock-moves.ts";
 import type { Moment } from "./moment.ts";
 import { type ClockMove, isDefinite, type Operation } from "./operation.ts";
 import type { PolicyBook } from "./policies.ts";
@@ -131,6 +131,7 @@ class Search {
         operation: acting,
         clock: databaseClock(at, clockMoves),
         retentionClock: retentionClock(at, clockMoves),
+        retentionFollowedMs: (stampedAtMs) => retentionFollowedMs(stampedAtMs, at.to, clockMoves),
       };
       const states: State[] = [];
       for (const outcome of this.#mustWait(index, left) ?? step(state, moment)) {

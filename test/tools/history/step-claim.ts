@@ -4,6 +4,7 @@ import {
   type Moment,
   mayHaveEnded,
   mayRun,
+  retentionOf,
   type Sighting,
   sightings,
   stillRunning,
@@ -202,9 +203,10 @@ function completedFrom({ state, record }: Sighting, hash: string | undefined, mo
     return illegal(3, `a result is replayed although the key is ${record?.phase ?? "absent"}`);
   }
   if (hash === undefined) {
-    if (!mayHaveEnded(moment, record.resultEnds))
+    const retention = retentionOf(record, moment.clock, moment);
+    if (!mayHaveEnded(retention, record.resultEnds))
       return illegal(3, "the result is gone before its retention ended");
-    return withRecord(state, record, { resultEnds: endedBy(moment, record.resultEnds) });
+    return withRecord(state, record, { resultEnds: endedBy(retention, record.resultEnds) });
   }
   if (hash !== record.hash) return illegal(3, `${hash} is replayed, but ${record.hash} was stored`);
   if (!mayRun(moment, record.resultEnds))

@@ -4,6 +4,7 @@ import {
   matchToken,
   mayHaveEnded,
   mayRun,
+  retentionOf,
   type Sighting,
   sightings,
   stillRunning,
@@ -156,9 +157,10 @@ function lookupFrom({ state, record }: Sighting, moment: Moment): Step[] {
 
 function resultShown(state: State, record: HeldRecord, hash: string | undefined, moment: Moment): Step {
   if (hash === undefined) {
-    if (!mayHaveEnded(moment, record.resultEnds))
+    const retention = retentionOf(record, moment.clock, moment);
+    if (!mayHaveEnded(retention, record.resultEnds))
       return illegal(3, "the result is gone before its retention ended");
-    return withRecord(state, record, { resultEnds: endedBy(moment, record.resultEnds) });
+    return withRecord(state, record, { resultEnds: endedBy(retention, record.resultEnds) });
   }
   if (hash !== record.hash) return illegal(3, `${hash} is shown, but ${record.hash} was stored`);
   if (!mayRun(moment, record.resultEnds)) return illegal(3, "the result is shown after its retention ended");

@@ -13,6 +13,7 @@ const INDEPENDENT_OF_STATE: ReadonlySet<string> = new Set([
   "ROLE_DENIED",
   "NAMESPACE_DENIED",
   "TENANT_SUSPENDED",
+  "TENANT_MOVING",
 ]);
 
 /**

@@ -60,6 +60,7 @@ export async function importTenant(host: Host): Promise<void> {
   }
   const stored = { databaseUrl, tenant, lines, withoutApiKeys, encryption: encryptionOf(config) };
   const records = await storeTenant(stored).catch((cause: unknown) => {
+    if (cause instanceof CommandError) throw cause;
     throw new CommandError("The tenant could not be imported; nothing was stored.", { cause });
   });
   if (records === undefined) throw new CommandError(`This installation has a tenant ${tenant.name} already.`);
@@ -109,7 +110,7 @@ const IDLE_TIMEOUT_MS = 60_000;
  * floor of fencing tokens. Takes 7 s at least if the old home's clock was ahead of this one's. Returns the number of records;
  * undefined if nothing was stored because the name is taken.
  *
- * @throws Error if the lines end too early, or if Postgres refuses a row.
+ * @throws Error if the lines end too early, or if Postgres refuses a row; CommandError if the tenant may be stored.
  */
 function storeTenant(options: TenantImport): Promise<number | undefined> {
   return withConnection({ connectionString: options.databaseUrl }, async (client) => {
@@ -118,17 +119,27 @@ function storeTenant(options: TenantImport): Promise<number | undefined> {
     // The service's role may have shorter limits, which are for its calls.
     await client.query("set local statement_timeout = '60s'");
     await client.query(`set local idle_in_transaction_session_timeout = ${IDLE_TIMEOUT_MS}`);
+    let records: number | undefined;
     try {
-      const records = await storeIn(client, options);
+      records = await storeIn(client, options);
       await delay(Math.max(0, knownAtMs - performance.now()));
-      await client.query(records === undefined ? "rollback" : "commit");
-      return records;
     } catch (error) {
       await client.query("rollback").catch(() => {});
       throw error;
     }
+    if (records === undefined) await client.query("rollback");
+    else
+      await client.query("commit").catch((cause: unknown) => {
+        throw new CommandError(MAY_BE_STORED, { cause });
+      });
+    return records;
   });
 }
+
+/** A tenant that is served here, and resumed in its old home, would be granted its keys twice. */
+const MAY_BE_STORED =
+  "The answer to the last step was lost, so the tenant may be served here. Import it again, before anything else: " +
+  "the import is refused if this installation has the tenant.";
 
 /** Two heartbeats, and a second: by then each replica has read a floor that was stored before. */
 const FLOOR_KNOWN_AFTER_MS = 7000;

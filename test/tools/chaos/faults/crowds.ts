@@ -5,6 +5,13 @@ import {
   BatchRequestSchema,
   IdempotencyService,
 } from "../../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
+import {
+  floodGrpcWith,
+  floodWith,
+  floodWithBegunHeaders,
+  headerFlood,
+  LONG_REQUEST,
+} from "../../../helpers/attacks/floods.ts";
 import type { IdempotencyClient } from "../../../helpers/calls/clients.ts";
 import { seconds, success } from "../../../helpers/calls/verbs.ts";
 import {
@@ -31,6 +38,11 @@ const LARGE_BYTES = 60_000;
 /** Their results together fit into one reply. */
 const UNREAD_ITEMS = 60;
 const UNREAD_CALLS = 20;
+/** As many as leave time for the load on two processors. */
+const FLOODING = { begun: 200, grpc: 4, http: 100 };
+const FLOOD_STREAMS = 100;
+const FLOOD_KILOBYTES = 60;
+const FLOOD_REQUESTS = 15;
 
 /** Faults of too many, or badly behaved, callers. */
 export const CROWD_FAULTS: readonly Fault[] = [
@@ -78,6 +90,22 @@ export const CROWD_FAULTS: readonly Fault[] = [
       socket.destroy();
       // The load shows whether others are served as before.
       await pause(100);
+    },
+  },
+  {
+    // Headers that nobody authenticates, whole and begun, whose answers nobody reads. The replica may not end, and serves others.
+    name: "headers-without-credential",
+    target: "replica",
+    async inject(scene) {
+      // Without the proxy, which would read the replies.
+      const { grpcPort, httpPort } = anyReplica(scene).process;
+      const opened = await Promise.all([
+        floodWithBegunHeaders(grpcPort, FLOODING.begun),
+        floodGrpcWith(grpcPort, FLOODING.grpc, headerFlood(FLOOD_KILOBYTES, FLOOD_STREAMS)),
+        floodWith(httpPort, FLOODING.http, LONG_REQUEST.repeat(FLOOD_REQUESTS)),
+      ]);
+      await last(scene, 3000);
+      for (const { socket } of opened.flat()) socket.destroy();
     },
   },
 ];

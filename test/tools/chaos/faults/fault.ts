@@ -1,5 +1,6 @@
+import { setTimeout as pause } from "node:timers/promises";
 import type { Random } from "../../../helpers/random.ts";
-import type { Restore } from "../../history/operation.ts";
+import { nowMs, type Restore } from "../../history/operation.ts";
 import type { Replica } from "../replica.ts";
 import type { Rig } from "../rig.ts";
 
@@ -13,8 +14,14 @@ export interface Victim {
   readonly movedKeys?: (key: string) => boolean;
   /** How far it sets the database's clock forward. */
   readonly clockAheadMs?: number;
+  /** As ClockMove. */
+  readonly retentionAheadMs?: number;
   /** When the database was copied, and when the copy took its place. */
   readonly restore?: Restore;
+  /** The tenant that it moves, which is refused meanwhile. */
+  readonly tenant?: string;
+  /** Its own calls, which are judged, too. */
+  readonly journalPath?: string;
 }
 
 /** A process of the load. */
@@ -44,7 +51,7 @@ export interface Scene {
  */
 export interface Fault {
   readonly name: string;
-  readonly target: "postgres" | "rows" | "redis" | "replica" | "client";
+  readonly target: "postgres" | "rows" | "redis" | "replica" | "client" | "tenant";
   inject(scene: Scene): Promise<void>;
   /** Returns why it can't be injected here; undefined: it can. */
   whyNot?(rig: Rig): Promise<string | undefined>;
@@ -71,4 +78,20 @@ export async function last({ random, signal }: Scene, fromMs: number, toMs = fro
     signal.addEventListener("abort", end);
     if (signal.aborted) end();
   });
+}
+
+const RETRY_MS = 500;
+/** Several times as long as any other fault lasts, and an export, which takes half a minute, is repeated. */
+const PATIENCE_MS = 300_000;
+
+/** Repeats work that other faults prevent. @throws what it last threw, when the run is interrupted or after five minutes. */
+export async function persist<T>({ signal }: Scene, work: () => Promise<T>): Promise<T> {
+  for (const startedAtMs = nowMs(); ; ) {
+    try {
+      return await work();
+    } catch (error) {
+      if (signal.aborted || nowMs() - startedAtMs > PATIENCE_MS) throw error;
+      await pause(RETRY_MS);
+    }
+  }
 }

@@ -1,5 +1,9 @@
 import { type Fault, last } from "./fault.ts";
 
+/** Ends all connections of replicas. */
+export const END_BACKENDS =
+  "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'onceward'";
+
 /** Faults of Postgres' processes. */
 export const POSTGRES_PROCESS_FAULTS: readonly Fault[] = [
   {
@@ -25,9 +29,7 @@ export const POSTGRES_PROCESS_FAULTS: readonly Fault[] = [
     target: "postgres",
     async inject(scene) {
       for (let round = 0; round < 3; round++) {
-        await scene.rig.postgres.query(
-          "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'onceward'",
-        );
+        await scene.rig.postgres.query(END_BACKENDS);
         await last(scene, 200, 600);
       }
     },

@@ -3,9 +3,8 @@ import { waitUntil } from "../../../../server/dev/embedded/wait.ts";
 import type { ChaosPostgres } from "../../../helpers/database/chaos-postgres.ts";
 import { WATCHED } from "../load/watch.ts";
 import { type Fault, last, type Scene } from "./fault.ts";
+import { END_BACKENDS } from "./postgres-process.ts";
 
-const END_BACKENDS =
-  "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'onceward'";
 const MAX_CONNECTIONS = 80;
 const ROWS = 50;
 const RECOVERY_TIMEOUT_MS = 3000;

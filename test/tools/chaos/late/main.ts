@@ -4,6 +4,7 @@ import { describeViolation } from "../../history/timeline.ts";
 import { countErrors } from "../errors.ts";
 import { FAULTS } from "../faults/all.ts";
 import type { Fault } from "../faults/fault.ts";
+import { POSTGRES_CLOCK_FAULTS } from "../faults/postgres-clock.ts";
 import { interruption, runToEnd } from "../interruption.ts";
 import { readOptions } from "../options.ts";
 import { startRig } from "../rig.ts";
@@ -23,13 +24,13 @@ const SHOWN_FAILURES = 5;
 
 /**
  * A replica of a version before may grant late keys, and the disk holds copies of the data. The clock of a database that is
- * restored is not set at the same time.
+ * restored is not set at the same time. The tenant that moves has no late keys.
  */
 const LEFT_OUT: ReadonlySet<string> = new Set([
   "replica-old-version",
   "postgres-disk-full",
-  "postgres-clock-10min",
-  "postgres-clock-80h",
+  ...POSTGRES_CLOCK_FAULTS.map(({ name }) => name),
+  "tenant-move",
 ]);
 const LATE_FAULTS: readonly Fault[] = [...FAULTS.filter(({ name }) => !LEFT_OUT.has(name)), ...RESTORES];
 

@@ -59,7 +59,13 @@ export async function runLateRound(rig: Rig, options: RoundOptions): Promise<Lat
   const turns = faults.map(takingTurns);
   const scene = { rig, clients: fleet.clients, signal };
   const beganMs = nowMs();
-  const { injections, failures } = await injectFaults(schedule, turns, scene, onProgress);
+  const { injections, failures } = await injectFaults(
+    schedule,
+    turns,
+    scene,
+    onProgress,
+    beganMs + durationMs,
+  );
   await untilMs(beganMs + durationMs, signal);
   const { journalPaths } = await fleet.stop();
   signal.throwIfAborted();
