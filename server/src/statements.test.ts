@@ -257,7 +257,7 @@ test("a claim and a completion keep no attempts: they cost what they cost withou
 
 test("statements on a page select the same page", () => {
   const names = ["forget_records", "remove_records", "restamp_records", "preview_restamp"];
-  expectSamePart(/with page as materialized \( select tenant_id, namespace, key[\w, ]* (from .*?) \), /g, names);
+  expectSamePart(/with page as materialized \( select [\w, ]+ (from .*?) \), /g, names);
 });
 
 test("sweep statements free the bytes that tenants' totals count", () => {
