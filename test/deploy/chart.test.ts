@@ -258,6 +258,13 @@ describe.runIf(tools)("the chart", () => {
     expect(await places("external.yaml")).toEqual(["Deployment serve"]);
   });
 
+  test("distributes the records of Citus in the Job", async () => {
+    const values = { ...MINIMAL, migrations: { mode: "job", job: { citus: true } } };
+    const objects = parseObjects(await renderText(helm, await valuesFile(values)));
+    const [migrate] = objects.filter(({ kind }) => kind === "Job").flatMap(containersOf);
+    expect(migrate?.args).toEqual(["migrate", "--citus"]);
+  });
+
   test.each([
     ["initContainer", "Deployment"],
     ["job", "Job"],
@@ -486,6 +493,11 @@ describe.runIf(tools)("the chart", () => {
       "the replicas' role without migrations",
       { migrations: { mode: "none" }, serviceRole: { enabled: true } },
       "serviceRole needs migrations.mode",
+    ],
+    [
+      "records of Citus distributed by each pod",
+      { migrations: { job: { citus: true } } },
+      "migrations.job.citus needs migrations.mode job",
     ],
     [
       "a label of the chart",

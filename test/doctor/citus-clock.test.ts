@@ -23,7 +23,9 @@ test("a replica reports a worker whose clock is wrong, and doctor names the work
   await expect.poll(isSkewed, { timeout: 30_000 }).toBe(1);
   const { findings } = await diagnoseDatabase(database.url);
   expect(findings.filter(({ id }) => id === "citus_clock_skewed")).toEqual([
-    expect.objectContaining({ summary: expect.stringContaining(`:${new URL(worker.url).port} is 600.0 s ahead`) }),
+    expect.objectContaining({
+      summary: expect.stringContaining(`:${new URL(worker.url).port} is 600.0 s ahead`),
+    }),
   ]);
   await setClockAhead(worker, 0);
   await expect.poll(isSkewed, { timeout: 30_000 }).toBe(0);

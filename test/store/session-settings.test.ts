@@ -6,7 +6,12 @@ import { runBatch } from "../helpers/calls/batches.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { endLeases } from "../helpers/calls/records.ts";
 import { grant, success } from "../helpers/calls/verbs.ts";
-import { createTestDatabase, openDatabase, openNodes, type TestDatabase } from "../helpers/database/database.ts";
+import {
+  createTestDatabase,
+  openDatabase,
+  openNodes,
+  type TestDatabase,
+} from "../helpers/database/database.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
 import { createTenant, type TestTenant } from "../helpers/servers/tenants.ts";
 

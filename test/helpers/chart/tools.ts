@@ -4,6 +4,7 @@ import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "no
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { withLock } from "../../../server/dev/embedded/lock.ts";
 
 const run = promisify(execFile);
 /** A first build of Helm compiles 1,000 packages: four minutes on two free cores. */
@@ -52,16 +53,17 @@ async function once(name: string, fill: (dir: string) => Promise<unknown>): Prom
   const dir = join(CACHE, name);
   if (existsSync(dir)) return dir;
   await mkdir(dirname(dir), { recursive: true });
-  const unfinished = await mkdtemp(`${dir}-`);
-  try {
-    await fill(unfinished);
-    await rename(unfinished, dir);
-  } catch (error) {
-    // Another process may have installed it meanwhile.
-    if (!existsSync(dir)) throw error;
-  } finally {
-    await rm(unfinished, { recursive: true, force: true });
-  }
+  // Two test files need the tools, each in a process of its own: the second waits for the first one's.
+  await withLock(`${dir}.lock`, INSTALL_TIMEOUT_MS, async () => {
+    if (existsSync(dir)) return;
+    const unfinished = await mkdtemp(`${dir}-`);
+    try {
+      await fill(unfinished);
+      await rename(unfinished, dir);
+    } finally {
+      await rm(unfinished, { recursive: true, force: true });
+    }
+  });
   return dir;
 }
 

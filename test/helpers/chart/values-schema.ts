@@ -51,6 +51,7 @@ const VALUES: Readonly<Record<string, JsonSchema>> = {
       backoffLimit: whole(0, 100),
       activeDeadlineSeconds: whole(1),
       ttlSecondsAfterFinished: { type: ["integer", "null"], minimum: 0 },
+      citus: flag,
     }),
   }),
   serviceRole: map({

@@ -115,7 +115,7 @@ volumeMounts:
 
 {{- define "onceward.migration" -}}
 name: migrate
-args: [migrate]
+args: [migrate{{ if .Values.migrations.job.citus }}, --citus{{ end }}]
 {{ include "onceward.container" (dict "root" . "migrates" true) }}
 resources:
   {{- toYaml .Values.migrations.resources | nindent 2 }}

@@ -181,8 +181,11 @@ export function parsing(request: { readonly namespace: string; readonly key: str
 }
 
 function parseFencingToken(request: { readonly fencingToken: bigint }, violations: Violations): bigint {
-  if (request.fencingToken <= 0n) violations.add("fencing_token", "must be a token that Claim returned");
-  return request.fencingToken;
+  const { fencingToken } = request;
+  if (fencingToken === 0n)
+    violations.add("fencing_token", "is missing: it must be the token that Claim returned");
+  else if (fencingToken < 0n) violations.add("fencing_token", "must be the token that Claim returned");
+  return fencingToken;
 }
 
 const LONGEST_LEASE = `the longest lease of the namespace's policy, which can allow up to ${describeLimitMs(WIDEST_BOUNDS.maxLeaseMs)}`;

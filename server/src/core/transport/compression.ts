@@ -35,7 +35,7 @@ export async function inflate(message: Buffer, compression: Compression, maxByte
   try {
     return await limitConcurrency(() => INFLATERS[compression](message, { maxOutputLength }));
   } catch (error) {
-    if (!isTooLarge(error)) throw malformed("can't be decompressed", error);
+    if (!isTooLarge(error)) throw malformed(`can't be decompressed as ${compression}`, error);
     if (maxOutputLength === maxBytes) throw malformed(`must be at most ${maxBytes} bytes`);
     throw malformed(`must not be compressed to less than 1/${MAX_RATIO} of its size`);
   }

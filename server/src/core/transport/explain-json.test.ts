@@ -25,6 +25,16 @@ test.each([
   expect(refusalOf(json)).toMatchObject({ reason: "INVALID_REQUEST", violations: [{ field, description }] });
 });
 
+test.each([
+  ['{"fencingToken": "99999999999999999999"}', /^fencing_token must be an integer of 64 bits, .*, is "9+"$/],
+  [
+    '{"result": {"kind": "SUCCESS"}}',
+    /^result\.kind must be one of KIND_SUCCESS, KIND_FAILURE, is "SUCCESS"$/,
+  ],
+])("%s is refused with what the field accepts", (json, message) => {
+  expect(refusalOf(json, IdempotencyService.method.complete as never)?.message).toMatch(message);
+});
+
 test("a field within a batch is named by its path", () => {
   const json = '{"items": [{"claim": {"key": "a"}}, {"claim": {"key": "b", "leese": "1s"}}]}';
   const refusal = refusalOf(json, IdempotencyService.method.batch as never);

@@ -75,13 +75,18 @@ const FORMS: Readonly<Record<string, string>> = {
 function formOf(field: DescField): string {
   if (field.fieldKind === "list") return "a list of the field's type";
   if (field.fieldKind === "map") return "an object of the field's type";
-  if (field.enum !== undefined) return `one of ${field.enum.values.map(({ name }) => name).join(", ")}`;
+  if (field.enum !== undefined) {
+    const values = field.enum.values.filter(({ number }) => number !== 0);
+    return `one of ${values.map(({ name }) => name).join(", ")}`;
+  }
   if (field.message !== undefined) return FORMS[field.message.typeName] ?? "an object";
   return SCALARS[field.scalar ?? 0] ?? "a number in the range of its type";
 }
 
 /** By the numbers of google.protobuf.FieldDescriptorProto.Type; all others are numbers. */
 const SCALARS: Readonly<Record<number, string>> = {
+  3: "an integer of 64 bits, as a number or a string",
+  5: "an integer of 32 bits",
   8: "true or false",
   9: "a string without lone surrogates",
   12: "base64",
