@@ -150,6 +150,21 @@ test.each([
     expect(log.includes(canary)).toBe(expected.length > 0);
 });
 
+test("the row of a key's next life has no value of the life that ended", async () => {
+  const { caller, tenant } = await startWithTenant();
+  const { fencingToken } = await grant(caller);
+  await caller.extendLease({ ...ORDER, fencingToken, checkpoint: CHECKPOINT });
+  await caller.complete({ ...ORDER, fencingToken, result: RESULT });
+  await ageRecords(database, tenant, 73 * 3600);
+  await grant(caller);
+  const values = await database.query(
+    `select checkpoint_name, checkpoint_state, checkpoint_key_id, result_kind, result_digest, result_payload,
+            result_content_type, result_metadata, result_key_id from records where tenant_id = $1`,
+    [tenant.id],
+  );
+  expect(values.map((row) => new Set(Object.values(row)))).toEqual([new Set([null])]);
+});
+
 test("claims, lookups and administrators read what was encrypted, also on a replica with another first key", async () => {
   const { caller, admin, onReplica } = await startWithTenant(encryptionKeys(1, 2));
   const other = await onReplica(encryptionKeys(2, 1));

@@ -3,7 +3,7 @@ import { FENCING_MARGIN_MS } from "../../server/src/core/store/records/record-ro
 import { sweepBatch } from "../../server/src/core/store/records/sweep-records.ts";
 import { connectClient, type IdempotencyClient } from "../helpers/calls/clients.ts";
 import { ageRecords, granted } from "../helpers/calls/records.ts";
-import { complete, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
+import { complete, failure, grant, lookUp, ORDER, seconds, success } from "../helpers/calls/verbs.ts";
 import { openStorePool } from "../helpers/database/connections.ts";
 import { countRows, sweep } from "../helpers/database/time.ts";
 import { startTestServer } from "../helpers/servers/server.ts";
@@ -114,18 +114,21 @@ test("a record that is examined too early is postponed to when its next part end
   expect((await rowOf(tenant))?.due_in_s).toBeCloseTo(600, -1.5);
 });
 
-test("a record in progress is examined again when its result could end, however long its key is kept", async () => {
+test.each([
+  ["result", { result_retention_s: 60 }, success("paid")],
+  ["failure", { failure_retention_s: 60 }, failure("declined")],
+])("a record in progress is examined again when its %s could end", async (_, retention, result) => {
   const { tenant, client } = await newCaller({
     key_retention_s: 86_400,
-    result_retention_s: 60,
     max_lease_ms: 3_600_000,
+    ...retention,
   });
   const { fencingToken } = await grant(client);
   // Its holder works longer than its result would be kept.
   await client.extendLease({ ...ORDER, fencingToken, lease: seconds(1800) });
   await database.query("update records set sweep_at = now() where tenant_id = $1", [tenant.id]);
   await sweep(database);
-  await client.complete({ ...ORDER, fencingToken, result: success("paid") });
+  await client.complete({ ...ORDER, fencingToken, result });
   await ageRecords(database, tenant, 1800 + 60 + MARGIN_S + 60);
   await sweep(database);
   expect(await rowOf(tenant)).toMatchObject({ payload: null });
