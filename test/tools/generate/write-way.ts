@@ -12,8 +12,10 @@ const SOURCE = new URL("../../../server/src/", import.meta.url).href;
 const TABLE = /(?<=<!-- way of a claim:.*-->\n)[\s\S]*?(?=<!-- \/way of a claim -->)/;
 /** A newcomer reads these files to understand one call: a change adds one only for a promise of the contract. */
 const MAX_FILES = 37;
-/** A background task may run during some of these claims, but hardly during each: the shortest way has none. */
 const CLAIMS = 32;
+/** A background task may run during some claims, but hardly as long during this many: the shortest way has none. */
+const ENOUGH = 16;
+const MAX_CLAIMS = 1024;
 
 /** Writes the way of a granted Claim into `server/README.md`; part of `npm run generate`. */
 await withMigratedPostgres(async (url) => {
@@ -65,8 +67,13 @@ async function shortestWay(claim: (n: number) => Promise<unknown>): Promise<read
         await session.post("Debugger.setBreakpoint", { location, condition });
     }
   }
+  // On a busy machine, most claims have a background task beside them.
   const ways: string[][] = [];
-  for (let n = CLAIMS; n < 2 * CLAIMS; n++) {
+  const areShortest = () => {
+    const entries = Math.min(...ways.map(({ length }) => length));
+    return ways.filter(({ length }) => length === entries).length;
+  };
+  for (let n = CLAIMS; n < MAX_CLAIMS && areShortest() < ENOUGH; n++) {
     entered = [];
     await claim(n);
     ways.push(entered);
