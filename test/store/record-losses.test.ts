@@ -84,6 +84,14 @@ test.each(ORDERS)(
   },
 );
 
+test("a floor that is raised before the first look at a restored database hides no loss", async () => {
+  const { look } = await watchOf(0);
+  await restore(2);
+  await raiseTokenFloor(pool, 0);
+  expect(await look()).toBe(true);
+  expect(await readLossMs()).toBeDefined();
+});
+
 test("a database that goes back by less than any replica has read has lost nothing", async () => {
   const [one, other] = [await watchOf(3), await watchOf(2)];
   await restore(1);
@@ -139,6 +147,24 @@ test("a second restore, from a backup that does not know of the first loss, is a
     await look();
     expect(recordLoss.lastAtMs).toBeGreaterThan(Date.now() - 60_000);
   }
+});
+
+test("a backup from before a loss was stored goes back for each replica that has read of the loss", async () => {
+  const [knows, reads] = [await watchOf(0), await watchOf(3)];
+  await restore(2);
+  await reads.look();
+  const [backup] = await database.query<{ token_floor: string; floor_found: string }>(
+    "select token_floor, floor_found from installation",
+  );
+  await knows.look();
+  await reads.look();
+  await database.query(
+    `update installation set token_floor = $1, floor_found = $2, records_lost_at = null,
+            made_in = database_identity(pg_current_xact_id()::xid)`,
+    [backup?.token_floor, backup?.floor_found],
+  );
+  await reads.look();
+  expect(reads.recordLoss.lastAtMs).toBeGreaterThan(Date.now() - 60_000);
 });
 
 test("a look that is answered after the floor was raised and read again renews nothing", async () => {

@@ -2,11 +2,13 @@ import { randomUUID } from "node:crypto";
 import { createClient, type Interceptor } from "@connectrpc/connect";
 import { IdempotencyService } from "../../../clients/typescript/src/gen/onceward/v1/idempotency_pb.ts";
 import type { ItemRequest } from "../../helpers/calls/batches.ts";
+import type { IdempotencyClient } from "../../helpers/calls/clients.ts";
 import type { FinalRead } from "../history/final-reads.ts";
 import { openJournal } from "../history/journal.ts";
 import { seenRecord } from "../history/messages.ts";
-import { nowMs, type RecordName } from "../history/operation.ts";
+import { nameOf, nowMs, type RecordName } from "../history/operation.ts";
 import { recordingInterceptor } from "../history/recorder.ts";
+import { persist } from "./faults/fault.ts";
 import { grpcTransport } from "./grpc-transport.ts";
 import { bearing } from "./load/calls.ts";
 import type { Rig } from "./rig.ts";
@@ -34,27 +36,37 @@ export async function probe(rig: Rig, names: readonly RecordName[], journalPath:
   journal.close();
 }
 
-/** Reads every key from Postgres: a Lookup asks no cache. */
-export async function readAll(rig: Rig, names: readonly RecordName[]): Promise<FinalRead[]> {
+/** Reads every key from Postgres: a Lookup asks no cache. @throws Error if one is not answered although faults have healed. */
+export async function readAll(
+  rig: Rig,
+  names: readonly RecordName[],
+  signal: AbortSignal,
+): Promise<FinalRead[]> {
   const reads: FinalRead[] = [];
   for (const { tenant, own } of chunksOf(names)) {
     const client = connect(rig, tenant, rig.replicas[0]?.inbound.port ?? 0, []);
-    const items = own.map(({ namespace, key }) => ({
-      request: { case: "lookup", value: { namespace, key } } satisfies ItemRequest,
-    }));
-    const invokedAtMs = nowMs();
-    const reply = await client.batch({ items }, { timeoutMs: TIMEOUT_MS });
-    const returnedAtMs = nowMs();
-    reply.items.forEach(({ response }, index) => {
-      const name = own[index];
-      if (name === undefined || response.case !== "lookup") {
-        throw new Error(`a final read was answered ${response.case}`);
-      }
-      const { record } = response.value;
-      reads.push({ ...name, seen: record && seenRecord(record), invokedAtMs, returnedAtMs });
-    });
+    // On a busy machine a statement may be late.
+    reads.push(...(await persist({ signal }, () => readChunk(client, own))));
   }
   return reads;
+}
+
+async function readChunk(client: IdempotencyClient, own: readonly RecordName[]): Promise<FinalRead[]> {
+  const items = own.map(({ namespace, key }) => ({
+    request: { case: "lookup", value: { namespace, key } } satisfies ItemRequest,
+  }));
+  const invokedAtMs = nowMs();
+  const reply = await client.batch({ items }, { timeoutMs: TIMEOUT_MS });
+  const returnedAtMs = nowMs();
+  return reply.items.map(({ response }, index) => {
+    const name = own[index];
+    if (name === undefined || response.case !== "lookup") {
+      const why = response.case === "error" ? response.value.message : response.case;
+      throw new Error(`the final read of ${name && nameOf(name)} was answered: ${why}`);
+    }
+    const { record } = response.value;
+    return { ...name, seen: record && seenRecord(record), invokedAtMs, returnedAtMs };
+  });
 }
 
 function connect(rig: Rig, tenant: string, port: number, recording: readonly Interceptor[]) {

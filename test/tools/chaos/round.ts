@@ -99,7 +99,7 @@ export async function runRound(rig: Rig, options: RoundOptions): Promise<Round> 
   await probe(rig, namesOf(readJournals(journalPaths)), probePath);
   const ownPaths = injections.flatMap(({ journalPath }) => journalPath ?? []);
   const operations = readJournals([...journalPaths, ...ownPaths, probePath]);
-  const reads = await readAll(rig, namesOf(operations));
+  const reads = await readAll(rig, namesOf(operations), signal);
   onProgress(`judging ${operations.length} operations`);
   const history = {
     operations,

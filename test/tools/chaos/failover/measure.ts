@@ -69,7 +69,7 @@ export async function measureFailover(
 
   const { acknowledgements } = callers;
   const names = new Map(acknowledgements.map(({ record }) => [nameOf(record), record]));
-  const reads = await readAll(rig, [...names.values()]);
+  const reads = await readAll(rig, [...names.values()], signal);
   const losses = lossesOf(acknowledgements, new Map(reads.map((read) => [nameOf(read), read.seen])));
   const before = acknowledgements.filter(({ atMs }) => atMs <= movedAtMs);
   const count = (kind: "claim" | "complete") => before.filter((entry) => entry.kind === kind).length;

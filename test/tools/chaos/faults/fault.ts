@@ -85,7 +85,7 @@ const RETRY_MS = 500;
 const PATIENCE_MS = 300_000;
 
 /** Repeats work that other faults prevent. @throws what it last threw, when the run is interrupted or after five minutes. */
-export async function persist<T>({ signal }: Scene, work: () => Promise<T>): Promise<T> {
+export async function persist<T>({ signal }: Pick<Scene, "signal">, work: () => Promise<T>): Promise<T> {
   for (const startedAtMs = nowMs(); ; ) {
     try {
       return await work();
