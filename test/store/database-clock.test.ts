@@ -9,10 +9,14 @@ import {
 } from "../../clients/typescript/src/gen/onceward/v1/tenant_admin_pb.ts";
 import { RecordJob_State } from "../../clients/typescript/src/gen/onceward/v1/tenant_pb.ts";
 import { createHeartbeat } from "../../server/src/core/background/heartbeat.ts";
-import { createDatabaseClockWatch } from "../../server/src/core/domain/database-clock.ts";
+import {
+  createDatabaseClockWatch,
+  type DatabaseClockWatch,
+} from "../../server/src/core/domain/database-clock.ts";
 import { createTokenFloor } from "../../server/src/core/domain/token-floor.ts";
 import { UNLIMITED } from "../../server/src/core/store/batching/fair-queue.ts";
 import { CommitWatch } from "../../server/src/core/store/commit-watch.ts";
+import type { Pool } from "../../server/src/core/store/pool.ts";
 import {
   isTakenOver,
   type TakenOverRow,
@@ -460,19 +464,7 @@ test("a heartbeat that sees the clock set stores it at once, for replicas that s
   const databaseClock = createDatabaseClockWatch({ onMoved: () => {}, onAccepted: () => {} });
   const replica = { id: randomUUID(), version: "test" };
   const storedMinutes = async () => {
-    const heartbeat = createHeartbeat({
-      pool,
-      replica,
-      databaseClock,
-      look: async () => true,
-      tokenFloor: createTokenFloor(),
-      commits: new CommitWatch(),
-      onFailed(error) {
-        throw error;
-      },
-      intervalMs: 3_600_000,
-    });
-    await heartbeat.start(() => ({ degraded: [], load: NO_LOAD }));
+    await startHeartbeat(pool, databaseClock, replica);
     const [row] = await unserved.query<{ minutes: number }>(
       "select clock_moved_ms / 60000 as minutes from replicas where id = $1",
       [replica.id],
@@ -484,6 +476,48 @@ test("a heartbeat that sees the clock set stores it at once, for replicas that s
   expect(await storedMinutes()).toBeCloseTo(15, 1);
   await setClockAhead(unserved, 0);
   expect(await storedMinutes()).toBe(0);
+});
+
+/** Starts a replica's heartbeat, which is not repeated. */
+function startHeartbeat(
+  pool: Pool,
+  databaseClock: DatabaseClockWatch,
+  replica = { id: randomUUID(), version: "test" },
+): Promise<void> {
+  const heartbeat = createHeartbeat({
+    pool,
+    replica,
+    databaseClock,
+    look: async () => true,
+    tokenFloor: createTokenFloor(),
+    commits: new CommitWatch(),
+    onFailed(error) {
+      throw error;
+    },
+    intervalMs: 3_600_000,
+  });
+  return heartbeat.start(() => ({ degraded: [], load: NO_LOAD }));
+}
+
+test("replicas that start at the same time do not confirm a wrong clock to each other", async () => {
+  const unserved = await createUnserved();
+  await setClockAhead(unserved, 30 * 24 * 60);
+  const pool = openStorePool(unserved);
+  const [first, second] = [1, 2].map(() =>
+    createDatabaseClockWatch({ onMoved: () => {}, onAccepted: () => {} }),
+  ) as [DatabaseClockWatch, DatabaseClockWatch];
+  let beats = 0;
+  const interrupted: Pool = {
+    ...pool,
+    async run(statement, parameters) {
+      const rows = await pool.run<never>(statement, parameters);
+      // The first one's row is stored, and it does not know yet what it has read.
+      if (statement.name === "beat_replica" && ++beats === 1) await startHeartbeat(pool, second);
+      return rows;
+    },
+  };
+  await startHeartbeat(interrupted, first);
+  for (const { movedMs } of [first, second]) expect(movedMs() / 60_000).toBeCloseTo(30 * 24 * 60, 0);
 });
 
 test("replicas that all start while the clock is 30 days ahead delete nothing, and grant no key again", async () => {

@@ -132,6 +132,22 @@ test("after such a reading, a clock that is set right is trusted at once, and ex
   expect([watch.movedMs(), watch.hasMoved(), boundMs()]).toEqual([0, false, 1005]);
 });
 
+test("replicas that started by a machine's fast clock follow one that is set right", () => {
+  const [one, other] = [newWatch(), newWatch()];
+  const fastMs = 600_000;
+  const toldMs = DAYS_MS - fastMs;
+  for (const { look } of [one, other]) look(0, DAYS_MS, { othersMovedMs: toldMs });
+  for (const { look } of [one, other]) look(3000, -DAYS_MS, { othersMovedMs: toldMs });
+  for (let looks = 0; looks < 2; looks++) {
+    const [tells, hears] = [one.watch.movedMs(), other.watch.movedMs()];
+    one.look(3000, 0, { othersMovedMs: hears });
+    other.look(3000, 0, { othersMovedMs: tells });
+  }
+  for (const { watch, boundMs } of [one, other]) {
+    expect([watch.movedMs(), watch.hasMoved(), boundMs()]).toEqual([0, false, 1005]);
+  }
+});
+
 test("a first reading is trusted if another replica agrees, or if this machine's clock is ahead or nearly right", () => {
   for (const options of [
     { othersMovedMs: 0, ownAheadMs: -DAYS_MS },

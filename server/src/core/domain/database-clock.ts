@@ -114,8 +114,9 @@ export function createDatabaseClockWatch({
           trust(courseMs + ownAheadMs, FIRST_WITHIN_MS);
         isFromWitness = trustedMs !== courseMs;
       }
-      // They stored it before the clock was set right, if none of them says so any more.
-      if (isFromWitness && othersMoved === 0 && !isOtherCourse) {
+      // They stored it before the clock was set right, if none of them says so any more. They may have it from each other, and the
+      // first one from a machine's fast clock: an earlier course ends no retention too soon.
+      if (isFromWitness && !isOtherCourse && (othersMoved === 0 || courseMs < (trustedMs ?? courseMs))) {
         trust(courseMs, uncertaintyMs);
         isFromWitness = false;
       }
