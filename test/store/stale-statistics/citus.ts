@@ -21,9 +21,9 @@ export const CITUS_WORK: ExplainedWork = {
     "check_citus_nodes",
     "command_citus_workers",
     "read_coordinator_clock",
+    "read_node_clock",
     "distribute_records",
     "undistribute_records",
-    "drop_shard_runner",
     "read_database_name",
   ],
 };
